@@ -10,8 +10,7 @@ import numpy as np
 
 from specopt.solvers.placement.patterns import Pattern, widest
 from specopt.solvers.placement.prepare import Prepared
-
-TOLERANCE = 1e-9
+from specopt.solvers.placement.program import Program
 
 
 @dataclass(frozen=True)
@@ -30,105 +29,80 @@ class Choice:
     bound: float
 
 
-def choose(
-    prepared: Prepared, patterns: Sequence[Pattern], seconds: float, gap: float = 0.0, penalty: float = 0.0
-) -> Choice:
+@dataclass(frozen=True)
+class Frame:
+    """A program with the rows that every plan keeps, and columns of draft units and of the share that is carried.
+
+    Parameters
+    ----------
+    program
+        The program.
+    classes, verifiers, drafts
+        Rows of clients of every class, of units of every verifier, and of clients of every type of draft units.
+    """
+
+    program: Program
+    classes: range
+    verifiers: range
+    drafts: range
+
+    @classmethod
+    def of(cls, prepared: Prepared, least: Sequence[int] = (), most: Sequence[int] = (), whole: bool = True) -> Frame:
+        """Return the frame of a problem; least, most: units of every verifier, by default none and all."""
+        problem, program = prepared.problem, Program()
+        carried = problem.objective == "capacity"
+        clients = [0.0 if carried else float(count) for count in prepared.clients]
+        classes = program.rows(clients, [math.inf] * len(clients) if carried else clients)
+        units = [float(one.units) for one in problem.verifiers]
+        verifiers = program.rows(list(map(float, least)) or [0.0] * len(units), list(map(float, most)) or units)
+        drafts = program.rows([-math.inf] * len(prepared.drafts), [0.0] * len(prepared.drafts))
+        pools = program.rows([0.0] * len(problem.draft_pools), [float(one.units) for one in problem.draft_pools])
+        for row, draft in zip(drafts, prepared.drafts, strict=True):
+            held = {row: -float(draft.most), pools[draft.pool]: 1.0}
+            program.column(-prepared.price_of(draft), held, problem.draft_pools[draft.pool].units, whole)
+        if carried:
+            shares = {row: -float(count) for row, count in zip(classes, prepared.clients, strict=True)}
+            program.column(1.0, shares)
+        return cls(program, classes, verifiers, drafts)
+
+
+def choose(prepared: Prepared, patterns: Sequence[Pattern], seconds: float, penalty: float = 0.0) -> Choice:
     """Return the most valuable use of some patterns that places every client (for capacity: the most of each class).
 
     Parameters
     ----------
     prepared, patterns
         The problem, and patterns of its units with their values.
-    seconds, gap
+    seconds
         Of HiGHS at most.
     penalty
-        For every client that is left out or served twice; 0: none may be.
+        For every client that is left out; 0: none may be.
     """
-    import highspy
-
-    from specopt.solvers.highs import Highs
-
-    problem, model = prepared.problem, highspy.HighsLp()
-    drafts = sorted({draft for one in patterns for draft in one.drafted(prepared)})
-    capacity = problem.objective == "capacity"
-    spare = 2 * len(prepared.clients) if penalty and not capacity else 0
-    columns = len(patterns) + len(drafts) + capacity + spare
+    problem, frame = prepared.problem, Frame.of(prepared)
+    program = frame.program
+    used = [one.drafted(prepared) for one in patterns]
+    met: dict[tuple[int, int], int] = {}
+    for d, draft in enumerate(prepared.drafts):  # somebody has the context and the length of a type that is used
+        for which in (0, 1) if draft.context is not None and any(d in of for of in used) else ():
+            (met[d, which],) = program.rows([-math.inf], [0.0])
+            program.columns[d] = {**program.columns[d], met[d, which]: 1.0}
+    first = len(program.costs)
+    for one, drafted in zip(patterns, used, strict=True):
+        held = {frame.classes[c]: float(count) for c, count in enumerate(one.served(prepared)) if count}
+        held[frame.verifiers[prepared.sides[one.side].verifier]] = 1.0
+        for d, count in drafted.items():
+            held[frame.drafts[d]] = float(count)
+            units = problem.draft_pools[prepared.drafts[d].pool].units
+            held |= {
+                row: -float(units) for (of, which), row in met.items() if of == d and widest(prepared, one, d)[which]
+            }
+        program.column(0.0 if problem.objective == "capacity" else one.value, held, whole=True)
+    if penalty:
+        for row in frame.classes:
+            program.column(-penalty, {row: 1.0})
     unit = max((abs(one.value) for one in patterns), default=0.0) or 1.0
-    costs = np.zeros(columns)
-    costs[: len(patterns)] = [one.value / unit for one in patterns]
-    upper = np.full(columns, highspy.kHighsInf)
-    for at, draft in enumerate(drafts, start=len(patterns)):
-        pool = problem.draft_pools[prepared.drafts[draft].pool]
-        price = {"cost": pool.price_per_second, "energy": pool.busy_watts}.get(problem.objective, 0.0)
-        costs[at], upper[at] = -price / unit, pool.units
-    if capacity:
-        costs[-1] = unit = 1.0
-    rows, lower, most = _rows(prepared, patterns, drafts, columns)
-    for k in range(spare):
-        costs[columns - spare + k] = -penalty / unit
-        rows[k // 2][columns - spare + k] = 1.0 - 2.0 * (k % 2)
-    model.num_col_, model.num_row_ = columns, len(rows)
-    model.col_cost_, model.col_lower_, model.col_upper_ = costs, np.zeros(columns), upper
-    model.row_lower_, model.row_upper_ = np.array(lower), np.array(most)
-    model.sense_ = highspy.ObjSense.kMaximize
-    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    model.a_matrix_.start_ = np.cumsum([0, *(len(row) for row in rows)])
-    model.a_matrix_.index_ = np.array([column for row in rows for column in row], dtype=np.int32)
-    model.a_matrix_.value_ = np.array([value for row in rows for value in row.values()], dtype=np.float64)
-    whole = len(patterns) + len(drafts)
-    free = [highspy.HighsVarType.kContinuous] * (columns - whole)
-    model.integrality_ = [highspy.HighsVarType.kInteger] * whole + free
-    solver = Highs()
-    for name, value in (("mip_rel_gap", gap), ("mip_abs_gap", 0.0), ("mip_feasibility_tolerance", TOLERANCE),
-                        ("primal_feasibility_tolerance", TOLERANCE), ("dual_feasibility_tolerance", TOLERANCE),
-                        ("time_limit", seconds)):  # fmt: skip
-        if math.isfinite(value):
-            solver.setOptionValue(name, value)
-    solver.passModel(model)
-    solver.run()
-    status, info = solver.getModelStatus(), solver.getInfo()
-    if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):
-        return Choice(None, -math.inf)
-    bound = info.mip_dual_bound * unit
-    if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
-        return Choice(None, bound)
-    counts = np.rint(solver.getSolution().col_value[: len(patterns)]).astype(int).tolist()
-    return Choice([(one, count) for one, count in zip(patterns, counts, strict=True) if count], bound)
-
-
-def _rows(
-    prepared: Prepared, patterns: Sequence[Pattern], drafts: list[int], columns: int
-) -> tuple[list[dict[int, float]], list[float], list[float]]:
-    """Return the rows of the program: clients, units, draft units, pools, and what types of draft units must hold."""
-    problem, infinity = prepared.problem, math.inf
-    capacity = problem.objective == "capacity"
-    rows: list[dict[int, float]] = [{} for _ in prepared.clients]
-    served = [one.served(prepared) for one in patterns]
-    for column, counts in enumerate(served):
-        for c, count in enumerate(counts):
-            if count:
-                rows[c][column] = count
-    lower = [0.0 if capacity else float(count) for count in prepared.clients]
-    upper = [infinity if capacity else float(count) for count in prepared.clients]
-    if capacity:
-        for c, count in enumerate(prepared.clients):
-            rows[c][columns - 1] = -float(count)
-    for v, verifier in enumerate(problem.verifiers):
-        rows.append({k: 1.0 for k, one in enumerate(patterns) if prepared.sides[one.side].verifier == v})
-        lower.append(0.0)
-        upper.append(float(verifier.units))
-    users = [one.drafted(prepared) for one in patterns]
-    for at, draft in enumerate(drafts, start=len(patterns)):
-        of = prepared.drafts[draft]
-        held = {k: float(mine[draft]) for k, mine in enumerate(users) if draft in mine}
-        rows.append(held | {at: -float(of.most)})
-        units = float(problem.draft_pools[of.pool].units)
-        for which in range(2 if of.context is not None else 0):  # somebody has the context and length of the type
-            rows.append({k: -units for k in held if widest(prepared, patterns[k], draft)[which]} | {at: 1.0})
-        lower += [-infinity] * (len(rows) - len(lower))
-        upper += [0.0] * (len(rows) - len(upper))
-    for p, pool in enumerate(problem.draft_pools):
-        rows.append({at: 1.0 for at, d in enumerate(drafts, start=len(patterns)) if prepared.drafts[d].pool == p})
-        lower.append(0.0)
-        upper.append(float(pool.units))
-    return rows, lower, upper
+    found = program.solve(seconds, unit=1.0 if problem.objective == "capacity" else unit)
+    if found.amounts is None:
+        return Choice(None, found.bound)
+    counts = np.rint(found.amounts[first : first + len(patterns)]).astype(int).tolist()
+    return Choice([(one, count) for one, count in zip(patterns, counts, strict=True) if count], found.bound)

@@ -117,6 +117,12 @@ class Prepared:
         """Clients of every class."""
         return [one.clients for one in self.problem.classes]
 
+    def price_of(self, draft: DraftType) -> float:
+        """Return what a draft unit takes from the objective."""
+        pool = self.problem.draft_pools[draft.pool]
+        prices = {"cost": pool.price_per_second, "energy": pool.busy_watts}
+        return prices.get(OBJECTIVES[self.objective], 0.0)
+
 
 def prepare(problem: PlacementProblem, exact: bool = False) -> Prepared:
     """Return the arrays of a problem; where `exact`, types of draft units say their largest context and length."""
@@ -135,6 +141,7 @@ class _Builder:
         self.drafts = list(self._draft_types())
 
     def sides(self) -> Iterator[Side]:
+        """Give every verifier's units without anything beside, and with every drafter and draft length."""
         problem = self.problem
         for v, verifier in enumerate(problem.verifiers):
             yield self._side(v, verifier, -1, 0)

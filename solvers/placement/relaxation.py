@@ -15,8 +15,9 @@ import numpy as np
 
 from specopt.models.fields import Floats
 from specopt.solvers.placement.boxes import covers, entries, room, width
+from specopt.solvers.placement.choice import Frame
 from specopt.solvers.placement.patterns import Pattern, valued
-from specopt.solvers.placement.prepare import OBJECTIVES, Prepared, Side
+from specopt.solvers.placement.prepare import Prepared, Side
 
 FEW_UNITS = 24
 """Units up to which it pays that a unit serves no more clients of a class than there are."""
@@ -152,7 +153,10 @@ class Relaxation:
             terms += (of_classes * clients).tolist()
         for p, pool in enumerate(problem.draft_pools):
             types = [d for d, one in enumerate(prepared.drafts) if one.pool == p]
-            gains = (float(of_drafts[d]) * prepared.drafts[d].most - self.price_of(d) for d in types)
+            gains = (
+                float(of_drafts[d]) * prepared.drafts[d].most - self.prepared.price_of(self.prepared.drafts[d])
+                for d in types
+            )
             terms.append(pool.units * max(0.0, *gains, 0.0))
         return math.fsum(terms) + 1e-12 * math.fsum(map(abs, terms)), found
 
@@ -190,65 +194,30 @@ class Relaxation:
             prices = prices + np.where(side.options["draft"] >= 0, of_drafts[side.options["draft"]], 0.0)
         return np.asarray(prices)
 
-    def price_of(self, draft: int) -> float:
-        """Return what a draft unit takes from the objective."""
-        pool = self.prepared.problem.draft_pools[self.prepared.drafts[draft].pool]
-        objective = OBJECTIVES[self.prepared.objective]
-        return {"cost": pool.price_per_second, "energy": pool.busy_watts}.get(objective, 0.0)
-
     # ------------------------------------------------------------------ the master program
 
     def _master(self) -> Duals:
-        """Solve the master program; keep its value and what it uses; return prices of clients, units, draft units."""
-        import highspy
-
-        from specopt.solvers.highs import Highs
-
-        prepared, problem = self.prepared, self.prepared.problem
-        classes, verifiers, drafts = len(prepared.clients), len(problem.verifiers), len(prepared.drafts)
-        last = classes + verifiers + drafts
-        columns: list[tuple[float, dict[int, float]]] = []
+        """Solve the master program; keep its value and what it uses; return its prices."""
+        prepared = self.prepared
+        frame = Frame.of(prepared, self.least, self.most, whole=False)
+        program = frame.program
+        first = len(program.costs)
         for column in self.columns:
             side = prepared.sides[column.side]
-            sums: dict[int, float] = {classes + side.verifier: 1.0}
+            sums: dict[int, float] = {frame.verifiers[side.verifier]: 1.0}
             for option, amount in column.amounts:
                 way = side.ways[option]
-                rows = [way.cls] if way.draft < 0 else [way.cls, classes + verifiers + way.draft]
+                rows = [frame.classes[way.cls], *([frame.drafts[way.draft]] if way.draft >= 0 else [])]
                 for row in rows:
                     sums[row] = sums.get(row, 0.0) + amount
-            columns.append((column.value, sums))
-        for d, draft in enumerate(prepared.drafts):
-            columns.append((-self.price_of(d), {classes + verifiers + d: -float(draft.most), last + draft.pool: 1.0}))
-        if self.capacity:
-            columns.append((1.0, {c: -float(count) for c, count in enumerate(prepared.clients)}))
-        else:
-            columns += [(-self.penalty, {c: 1.0}) for c in range(classes)]
-        clients = np.zeros(classes) if self.capacity else np.array(prepared.clients, dtype=np.float64)
-        most = [*self.most, *([0] * drafts), *(one.units for one in problem.draft_pools)]
-        model = highspy.HighsLp()
-        model.num_col_, model.num_row_ = len(columns), classes + len(most)
-        model.col_cost_ = np.array([cost for cost, _ in columns])
-        model.col_lower_, model.col_upper_ = np.zeros(len(columns)), np.full(len(columns), np.inf)
-        model.row_lower_ = np.concatenate(
-            [clients, np.array(self.least, float), np.full(len(most) - verifiers, -np.inf)]
-        )
-        model.row_upper_ = np.concatenate(
-            [np.full(classes, np.inf) if self.capacity else clients, np.array(most, float)]
-        )
-        model.sense_ = highspy.ObjSense.kMaximize
-        model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        model.a_matrix_.start_ = np.cumsum([0, *(len(rows) for _, rows in columns)])
-        model.a_matrix_.index_ = np.array([row for _, rows in columns for row in rows], dtype=np.int32)
-        model.a_matrix_.value_ = np.array([value for _, rows in columns for value in rows.values()], dtype=np.float64)
-        solver = Highs()
-        solver.setOptionValue("dual_feasibility_tolerance", 1e-9)
-        solver.setOptionValue("primal_feasibility_tolerance", 1e-9)
-        solver.passModel(model)
-        solver.run()
-        solution = solver.getSolution()
-        self.value = solver.getInfo().objective_function_value
-        amounts = np.array(solution.col_value)
-        self.used = [(c, a) for c, a in zip(self.columns, amounts.tolist(), strict=False) if a > 1e-9]
-        self.missing = 0.0 if self.capacity else float(amounts[-classes:].sum())
-        duals = np.split(np.array(solution.row_dual), [classes, classes + verifiers, last])
+            program.column(column.value, sums)
+        if not self.capacity:
+            for row in frame.classes:
+                program.column(-self.penalty, {row: 1.0})
+        found = program.solve()
+        assert found.amounts is not None, "clients may be left out"
+        self.value = found.value
+        self.used = [(c, a) for c, a in zip(self.columns, found.amounts[first:].tolist(), strict=False) if a > 1e-9]
+        self.missing = 0.0 if self.capacity else float(found.amounts[first + len(self.columns) :].sum())
+        duals = [found.duals[rows.start : rows.stop] for rows in (frame.classes, frame.verifiers, frame.drafts)]
         return duals[0], duals[1], duals[2]

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from specopt.models.fields import Floats
+from specopt.solvers.placement.choice import Frame
 from specopt.solvers.placement.patterns import Pattern, valued
 from specopt.solvers.placement.prepare import Prepared
-from specopt.solvers.placement.relaxation import Column, Relaxation
+from specopt.solvers.placement.relaxation import Column, Duals, Relaxation
 
 BOXES = 80
 """Boxes of the integer program: those whose patterns lose least at the prices of the master program."""
@@ -20,91 +21,38 @@ OPTIONS = 6
 """Options of a class in a box, beside those that patterns use, at most."""
 
 
-def whole_units(relaxation: Relaxation, duals: tuple[Floats, Floats, Floats], seconds: float) -> list[Pattern]:
+def whole_units(relaxation: Relaxation, duals: Duals, seconds: float) -> list[Pattern]:
     """Return patterns, one per unit, that nearly serve all clients.
 
     An integer program says how many units run in each of some boxes, and how many clients (a real number) are served
     there by each option; the units of a box then share them evenly, rounded down.
     """
-    import highspy
-
-    from specopt.solvers.highs import Highs
-
-    prepared, problem = relaxation.prepared, relaxation.prepared.problem
-    groups = _groups(relaxation, duals)
-    classes, verifiers, drafts = len(prepared.clients), len(problem.verifiers), len(prepared.drafts)
-    capacity = problem.objective == "capacity"
-    solver = Highs()
-    infinity = highspy.kHighsInf
-    rows: list[dict[int, float]] = [{} for _ in range(classes + verifiers + drafts + len(problem.draft_pools))]
-    costs: list[float] = []
-    kinds: list[highspy.HighsVarType] = []
-    ends: list[float] = []
-
-    def column(cost: float, most: float, integer: bool, held: dict[int, float]) -> int:
-        index = len(costs)
-        costs.append(cost)
-        ends.append(most)
-        kinds.append(highspy.HighsVarType.kInteger if integer else highspy.HighsVarType.kContinuous)
-        for row, value in held.items():
-            rows[row][index] = value
-        return index
-
-    lower = [0.0 if capacity else float(count) for count in prepared.clients]
-    upper = [infinity if capacity else float(count) for count in prepared.clients]
-    lower += [-infinity] * (verifiers + drafts + len(problem.draft_pools))
-    upper += (
-        [float(v.units) for v in problem.verifiers] + [0.0] * drafts + [float(p.units) for p in problem.draft_pools]
-    )
+    prepared = relaxation.prepared
+    frame = Frame.of(prepared)
+    program = frame.program
     placed: list[tuple[int, int, dict[int, int]]] = []
-    for side, options, worths, table, rhs, own in groups:
-        v = prepared.sides[side].verifier
-        first = len(rows)
-        rows += [{} for _ in rhs]
-        lower += [-infinity] * len(rhs)
-        upper += [0.0] * len(rhs)
-        units = column(own, problem.verifiers[v].units, True, {classes + v: 1.0} | {
-            first + r: -most for r, most in enumerate(rhs.tolist())
-        })  # fmt: skip
-        mine = {}
-        for k, option in enumerate(options.tolist()):
+    for side, options, worths, table, rhs, own in _groups(relaxation, duals):
+        rows = program.rows([-math.inf] * len(rhs), [0.0] * len(rhs))
+        held = {row: -most for row, most in zip(rows, rhs.tolist(), strict=True)}
+        held[frame.verifiers[prepared.sides[side].verifier]] = 1.0
+        units, mine = program.column(own, held, whole=True), {}
+        for option, worth, work in zip(options.tolist(), worths.tolist(), table.tolist(), strict=True):
             way = prepared.sides[side].ways[option]
-            held = {first + r: value for r, value in enumerate(table[k].tolist()) if value} | {way.cls: 1.0}
+            held = {row: value for row, value in zip(rows, work, strict=True) if value} | {frame.classes[way.cls]: 1.0}
             if way.draft >= 0:
-                held[classes + verifiers + way.draft] = 1.0
-            mine[option] = column(float(worths[k]), infinity, False, held)
+                held[frame.drafts[way.draft]] = 1.0
+            mine[option] = program.column(worth, held)
         placed.append((side, units, mine))
-    for d, draft in enumerate(prepared.drafts):
-        held = {classes + verifiers + d: -float(draft.most), classes + verifiers + drafts + draft.pool: 1.0}
-        column(-relaxation.price_of(d), infinity, True, held)
-    if capacity:
-        column(1.0, infinity, False, {c: -float(count) for c, count in enumerate(prepared.clients)})
-    else:
-        for c in range(classes):
-            column(-relaxation.penalty, infinity, False, {c: 1.0})
-    scale = max(map(abs, costs[: len(costs) - classes]), default=1.0) or 1.0
-    model = highspy.HighsLp()
-    model.num_col_, model.num_row_ = len(costs), len(rows)
-    model.col_cost_, model.col_lower_ = np.array(costs) / scale, np.zeros(len(costs))
-    model.col_upper_, model.row_lower_, model.row_upper_ = np.array(ends), np.array(lower), np.array(upper)
-    model.sense_, model.integrality_ = highspy.ObjSense.kMaximize, kinds
-    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    model.a_matrix_.start_ = np.cumsum([0, *(len(row) for row in rows)])
-    model.a_matrix_.index_ = np.array([index for row in rows for index in row], dtype=np.int32)
-    model.a_matrix_.value_ = np.array([value for row in rows for value in row.values()], dtype=np.float64)
-    solver.setOptionValue("mip_rel_gap", 1e-3)
-    if math.isfinite(seconds):
-        solver.setOptionValue("time_limit", max(0.01, seconds))
-    solver.passModel(model)
-    solver.run()
-    if solver.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
-        return []
-    found = solver.getSolution().col_value
+    scale = max(map(abs, program.costs), default=1.0) or 1.0
+    if prepared.problem.objective != "capacity":
+        for row in frame.classes:
+            program.column(-relaxation.penalty, {row: 1.0})
+    found = program.solve(seconds, gap=1e-3, unit=scale).amounts
     patterns = []
-    for side, units, mine in placed:
+    for side, units, mine in placed if found is not None else ():
         number = round(found[units])
         if number:
-            shared = {option: found[at] for option, at in mine.items() if found[at] > 1e-6}
+            shared = {option: float(found[at]) for option, at in mine.items() if found[at] > 1e-6}
             patterns += [Pattern(side, entries) for entries in spread(shared, number)]
     return patterns
 
@@ -113,7 +61,7 @@ Key = tuple[int, tuple[bool, float, float, float, float]]
 Group = tuple[int, "np.ndarray[tuple[int], np.dtype[np.int64]]", Floats, Floats, Floats, float]
 
 
-def _groups(relaxation: Relaxation, duals: tuple[Floats, Floats, Floats]) -> list[Group]:
+def _groups(relaxation: Relaxation, duals: Duals) -> list[Group]:
     """Return the linear programs of the best boxes, with the options that matter there."""
     from specopt.solvers._kernels.placement import units as kernels
 

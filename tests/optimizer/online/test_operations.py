@@ -56,7 +56,7 @@ def numbers(text: str) -> dict[str, float]:
 
 
 def test_counters_of_verification() -> None:
-    """Tests every number that a verification scheduler reports, and that they survive a restart."""
+    """Tests that every number of a verification scheduler is reported, and survives a restart."""
     scheduler = VerificationScheduler(TABLE_12, lost_after_seconds=1.0, quotas={"t": 0})
     scheduler.submit("on time", **request())
     scheduler.submit("late", **request(response_start_seconds=0.0))
@@ -101,7 +101,7 @@ def test_prefixes_that_go_are_counted() -> None:
 
 
 def test_counters_of_the_others() -> None:
-    """Tests what goodput, serving and prompts report."""
+    """Tests that goodput, serving and prompts report their numbers."""
     goodput = GoodputScheduler(2, 4)
     goodput.allocate()
     goodput.allocate()

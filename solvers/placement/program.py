@@ -1,0 +1,104 @@
+"""A linear or integer program to be maximised, built column by column and solved by HiGHS."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from specopt.models.fields import Floats
+
+TOLERANCE = 1e-9
+"""By how much HiGHS may miss rows, and reduced costs their sign."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What HiGHS found.
+
+    Parameters
+    ----------
+    amounts
+        Of every column; None without a feasible point.
+    duals
+        Of every row; of a linear program.
+    value, bound
+        Of the point, and on all points; -inf where there are none.
+    """
+
+    amounts: Floats | None
+    duals: Floats
+    value: float
+    bound: float
+
+
+@dataclass
+class Program:
+    """Rows with limits, and columns that are at least 0.
+
+    Parameters
+    ----------
+    lower, upper
+        Limits of the rows.
+    costs, most, whole, columns
+        Of every column: what it is worth, its upper end, whether it is a whole number, and its entries by row.
+    """
+
+    lower: list[float] = field(default_factory=list)
+    upper: list[float] = field(default_factory=list)
+    costs: list[float] = field(default_factory=list)
+    most: list[float] = field(default_factory=list)
+    whole: list[bool] = field(default_factory=list)
+    columns: list[Mapping[int, float]] = field(default_factory=list)
+
+    def rows(self, lower: Sequence[float], upper: Sequence[float]) -> range:
+        """Add rows; return their numbers."""
+        first = len(self.lower)
+        self.lower += lower
+        self.upper += upper
+        return range(first, len(self.lower))
+
+    def column(self, cost: float, held: Mapping[int, float], most: float = math.inf, whole: bool = False) -> int:
+        """Add a column; return its number."""
+        self.costs.append(cost)
+        self.most.append(most)
+        self.whole.append(whole)
+        self.columns.append(held)
+        return len(self.costs) - 1
+
+    def solve(self, seconds: float = math.inf, gap: float = 0.0, unit: float = 1.0) -> Solution:
+        """Return the solution; `unit`: what objectives are divided by for HiGHS, whose tolerances are absolute."""
+        import highspy
+
+        from specopt.solvers.highs import Highs
+
+        model, kinds = highspy.HighsLp(), (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+        model.num_col_, model.num_row_ = len(self.costs), len(self.lower)
+        model.col_cost_, model.col_lower_ = np.array(self.costs) / unit, np.zeros(len(self.costs))
+        model.col_upper_ = np.array(self.most)
+        model.row_lower_, model.row_upper_ = np.array(self.lower), np.array(self.upper)
+        model.sense_ = highspy.ObjSense.kMaximize
+        model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        model.a_matrix_.start_ = np.cumsum([0, *map(len, self.columns)])
+        model.a_matrix_.index_ = np.array([row for held in self.columns for row in held], dtype=np.int32)
+        model.a_matrix_.value_ = np.array([value for held in self.columns for value in held.values()], dtype=np.float64)
+        if any(self.whole):
+            model.integrality_ = [kinds[whole] for whole in self.whole]
+        solver = Highs()
+        for name, value in (("mip_rel_gap", gap), ("mip_abs_gap", 0.0), ("mip_feasibility_tolerance", TOLERANCE),
+                            ("primal_feasibility_tolerance", TOLERANCE), ("dual_feasibility_tolerance", TOLERANCE),
+                            ("time_limit", max(0.01, seconds))):  # fmt: skip
+            if math.isfinite(value):
+                solver.setOptionValue(name, value)
+        solver.passModel(model)
+        solver.run()
+        info, found, status = solver.getInfo(), solver.getSolution(), solver.getModelStatus()
+        none = (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible)
+        if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+            bound = -math.inf if status in none else info.mip_dual_bound * unit
+            return Solution(None, np.zeros(0), -math.inf, bound)
+        value = info.objective_function_value * unit
+        bound = info.mip_dual_bound * unit if any(self.whole) else value
+        return Solution(np.array(found.col_value), np.array(found.row_dual) * unit, value, bound)
