@@ -1,0 +1,291 @@
+"""What follows for a deployment from where drafts may come from: each place alone, and where the verdict turns."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specopt.api.solve import solve
+from specopt.instances.deployment.deployment import Deployment
+from specopt.instances.deployment.placement import at_limits, placement
+from specopt.instances.deployment.proposal import Proposal
+from specopt.instances.placement.parts import spread
+from specopt.models.acceptance import rate_that_yields
+from specopt.models.named import NamedRates, NamedSeconds, NamedTrips
+from specopt.models.placement import PlacementProblem
+from specopt.models.result import Result
+
+PLACES = {"none": "without drafts", "beside": "beside the verifier", "pool": "on drafting servers", "device": "on the devices"}
+"""In words; of equal ones the first is the best: it takes the least."""
+
+LEAST_TRIP, MOST_TRIP, CLOSE = 1e-4, 10.0, 1.02
+LEAST_GAIN = 1e-6
+SECONDS = 5.0
+"""Time limit of one of the solves here, unless the plan's own is shorter."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What one place yields: clients that a unit carries, or tokens per second of each client.
+
+    Parameters
+    ----------
+    place
+        Where drafts come from, if there are any.
+    value, bound
+        Of the best plan found, and what no plan exceeds.
+    drafts
+        Draft tokens, and clients that draft as many, most clients first; 0: without drafts.
+    batch
+        Mean sequences of a pass.
+    band
+        The worst and the best case of what was measured; None: it has no limits.
+    """
+
+    place: str
+    value: float
+    bound: float
+    drafts: tuple[tuple[int, int], ...]
+    batch: float
+    band: tuple[float, float] | None = None
+
+    @property
+    def drafting(self) -> bool:
+        """Whether anybody drafts."""
+        return any(tokens for tokens, _ in self.drafts)
+
+    @property
+    def text(self) -> str:
+        """The place and its draft length."""
+        words = PLACES[self.place]
+        if self.place == "none" or not self.drafts:
+            return words
+        if not self.drafting:
+            return f"{words} no draft length helps"
+        lengths = " or ".join(str(tokens) if tokens else "none" for tokens, _ in self.drafts)
+        return f"{words}, {lengths} token{'' if lengths == '1' else 's'}"
+
+    @property
+    def number(self) -> str:
+        """The value, with its band."""
+        band = "" if self.band is None else " ({:.4g} to {:.4g})".format(*self.band)
+        return f"{self.value:.4g}{band}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """What follows for a deployment.
+
+    Parameters
+    ----------
+    figures
+        By place, the best first.
+    lines
+        The same in words, and where it turns.
+    measure
+        What to measure because the plan goes beyond what was.
+    break_even
+        Mean round trip up to which devices draft, seconds; acceptance rate from which anybody does; None: nowhere.
+    """
+
+    figures: tuple[Figure, ...]
+    lines: tuple[str, ...]
+    measure: tuple[str, ...]
+    break_even: dict[str, float | None]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON-like data."""
+        return {"places": [dataclasses.asdict(one) for one in self.figures], "lines": list(self.lines),
+                "break_even": self.break_even}  # fmt: skip
+
+
+def advise(known: Deployment, proposal: Proposal, result: Result | None = None, *, seconds: float = SECONDS) -> Advice:
+    """Return what each place yields, and where the verdict turns.
+
+    Parameters
+    ----------
+    known, proposal
+        What the user has, and the problem made of it.
+    result
+        Of that problem; None: it was not solved.
+    seconds
+        Time limit of every solve here.
+    """
+    problem = proposal.problem
+    assert isinstance(problem, PlacementProblem)
+    if not len(problem.classes) == len(problem.drafters) == len(problem.verifiers) == 1:
+        return Advice(figures=(), lines=(), measure=(), break_even={})
+
+    def figure(place: str, of: PlacementProblem) -> Figure:
+        return _figure(place, of, min(seconds, SECONDS))
+
+    alone = {place: figure(place, problem) for place in PLACES if _restricted(problem, place) is not None}
+    if _has_limits(known):
+        ends = [at_limits(known, proposal, which) for which in ("upper", "lower")]
+        for place, one in alone.items():
+            low, high = sorted(figure(place, end).value for end in ends)
+            band = min(low, one.value), max(high, one.value)
+            alone[place] = dataclasses.replace(one, band=band)
+    ranked = sorted(alone.values(), key=lambda one: -one.value)
+    turns, lines = _turns(problem, alone, figure)
+    measure = []
+    if ranked[0].batch and (beyond := _beyond(known, problem, ranked[0])):
+        measure.append(beyond)
+    return Advice(
+        figures=tuple(ranked), lines=(_headline(problem, ranked), *lines, *_units(problem, result)),
+        measure=tuple(measure), break_even=turns,
+    )  # fmt: skip
+
+
+def of_link(known: Deployment, seed: int) -> Advice:
+    """Return what the link would decide if clients' devices drafted for an engine."""
+    return advise(known, placement(known, seed))
+
+
+def _headline(problem: PlacementProblem, ranked: list[Figure]) -> str:
+    first, *rest = ranked
+    least, clients = problem.classes[0].min_tokens_per_second, problem.classes[0].clients
+    what = f"clients a unit at {1e3 / least:.4g} ms a token" if least else f"tokens/s for each of {clients:,} clients"
+    if not first.value:
+        return f"No place keeps {1e3 / least:.4g} ms a token, not even for one client."
+    begins = f"Draft {first.text}" if first.drafting else "Do not draft"
+    return "; ".join([f"{begins}: {first.number} {what}", *(f"{one.text}: {one.number}" for one in rest)]) + "."
+
+
+def _restricted(problem: PlacementProblem, place: str) -> PlacementProblem | None:
+    """Return the problem with one place to draft at, or without any; None: the problem has no such place."""
+    own = {"beside": "beside", "pool": "server"}.get(place, "")
+    nowhere = {name: None for name in ("beside", "server") if name != own}
+    drafters = tuple(dataclasses.replace(one, **nowhere) for one in problem.drafters)  # type: ignore[arg-type]
+    classes = problem.classes if place == "device" else tuple(
+        dataclasses.replace(one, device_seconds_per_token=None) for one in problem.classes
+    )  # fmt: skip
+    lacks = place == "device" and not any(one.device_seconds_per_token for one in classes)
+    if lacks or (own and not any(getattr(one, own) for one in drafters)):
+        return None
+    return dataclasses.replace(problem, drafters=drafters, classes=classes)
+
+
+def _figure(place: str, problem: PlacementProblem, seconds: float) -> Figure:
+    """Solve one place alone: the clients that one unit carries at their least rate, or the tokens that they get."""
+    restricted = _restricted(problem, place)
+    assert restricted is not None, "the place is there"
+    verifiers = tuple(dataclasses.replace(one, units=1) for one in restricted.verifiers)
+    capacity = restricted.classes[0].min_tokens_per_second > 0.0
+    many = 1 if capacity else restricted.classes[0].clients
+    classes = tuple(dataclasses.replace(one, clients=many) for one in restricted.classes)
+    result = solve(
+        dataclasses.replace(restricted, verifiers=verifiers, classes=classes,
+                            objective="capacity" if capacity else "goodput"),
+        time_limit=seconds,
+    )  # fmt: skip
+    if result.plan is None or not result.terms["classes"]:
+        return Figure(place, 0.0, result.bound or 0.0, (), 0.0)
+    rows = [row for served in result.terms["classes"].values() for row in served]
+    drafts: dict[int, int] = {}
+    for row in rows:
+        drafts[row["draft_tokens"]] = drafts.get(row["draft_tokens"], 0) + row["clients"]
+    (used,) = result.terms["verifiers"].values()
+    assert result.objective is not None, "there is a plan"
+    value, bound = result.objective, result.objective if result.bound is None else result.bound
+    if not capacity:
+        value, bound = value / many, bound / many
+    most = tuple(sorted(drafts.items(), key=lambda one: -one[1]))
+    return Figure(place, value, bound, most, used["batch"] or 0.0)
+
+
+def _turns(
+    problem: PlacementProblem, alone: dict[str, Figure], figure: Callable[[str, PlacementProblem], Figure]
+) -> tuple[dict[str, float | None], list[str]]:
+    """Return the round trip up to which drafting on devices is at least as good, and the least acceptance, in words."""
+    turns: dict[str, float | None] = {}
+    lines = []
+    others = max((one.value for place, one in alone.items() if place != "device"), default=0.0)
+    (drafter,), (of,), (verifier,) = problem.drafters, problem.classes, problem.verifiers
+
+    def at(place: str, **fields: Any) -> float:
+        return figure(place, dataclasses.replace(problem, classes=(dataclasses.replace(of, **fields),))).value
+
+    def device(trip: float) -> bool:
+        own = figure(
+            "device",
+            dataclasses.replace(problem, classes=(dataclasses.replace(
+                of, round_trip_seconds=NamedTrips({verifier.name: spread(trip)})),)),
+        )  # fmt: skip
+        return own.drafting and own.value > others * (1.0 + LEAST_GAIN)
+
+    if "device" in alone and others:
+        trip = turns["round_trip_seconds"] = _last(device, LEAST_TRIP, MOST_TRIP)
+        assert of.round_trip_seconds is not None, "devices have one"
+        now = float(np.mean(of.round_trip_seconds.values[verifier.name]))
+        verdict = (
+            "Drafting on the devices is best at no round trip" if trip is None
+            else f"Drafting on the devices is best at any round trip up to {MOST_TRIP:g} s" if trip == MOST_TRIP
+            else f"Drafting on the devices is best up to a mean round trip of {1e3 * trip:.3g} ms"
+        )  # fmt: skip
+        lines.append(f"{verdict}; this one is {1e3 * now:.3g} ms.")
+    none = alone["none"].value
+    places = [place for place in alone if place != "none"]
+
+    def useless(rate: float) -> bool:
+        rates = NamedRates({drafter.name: np.array(rate)})
+        return all(at(place, acceptance=rates) <= none * (1.0 + LEAST_GAIN) for place in places)
+
+    if places:
+        rate = _last(useless, 0.01, 1.0)
+        turns["acceptance_rate"] = rate if rate != 1.0 else None
+        own = of.accepted(drafter.name, problem.max_draft_tokens)
+        same = rate_that_yields(1.0 + float(np.cumprod(own[:-1]).sum()), len(own) - 1)
+        verdict = (
+            "Drafts pay at any acceptance" if rate is None else "Drafts pay at no acceptance" if rate == 1.0
+            else f"Drafts pay from an acceptance rate of {rate:.2f} on"
+        )  # fmt: skip
+        lines.append(f"{verdict}; this one is {same:.2f}.")
+    return turns, lines
+
+
+def _last(holds: Callable[[float], bool], low: float, high: float) -> float | None:
+    """Return where something ceases to hold that holds at `low`, by halving in logarithms; None: it does not there."""
+    if not holds(low):
+        return None
+    if holds(high):
+        return high
+    while high > CLOSE * low:
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def _units(problem: PlacementProblem, result: Result | None) -> list[str]:
+    """Say what all clients take."""
+    if result is None or result.plan is None or not problem.classes[0].min_tokens_per_second:
+        return []
+    terms, clients = result.terms, problem.classes[0].clients
+    used = sum(one["units"] for one in terms["verifiers"].values())
+    parts = [f"{clients:,} clients take {used:,} unit{'' if used == 1 else 's'}"]
+    priced = problem.objective == "cost" and problem.verifiers[0].price_per_second != 1.0
+    if priced:
+        parts.append(f"{3600.0 * terms['price_per_second']:.4g} an hour")
+    if problem.verifiers[0].watts[1]:
+        parts.append(f"{terms['watts']:.4g} W, {terms['joules_per_token']:.3g} J a token")
+    return [", ".join(parts) + "."]
+
+
+def _has_limits(known: Deployment) -> bool:
+    device = known.fleet.device
+    times = [*known.passes.times.values(), *([] if device is None else device.times.values())]
+    return any(one.has_limits for one in times) or (known.acceptance is not None and known.acceptance.has_limits)
+
+
+def _beyond(known: Deployment, problem: PlacementProblem, best: Figure) -> str | None:
+    """Say where the best place's passes are larger than those that were measured."""
+    times, tokens = known.passes.times["verify"], 1 + best.drafts[0][0]
+    where = (np.array([float(size)]) for size in (best.batch, tokens, problem.classes[0].context_tokens))
+    if np.all(times.covers(*where)):
+        return None
+    return (f"passes of {best.batch:.3g} sequences with {tokens} new tokens each, as here: {times.measured} were measured, "
+            "and the lines go on beyond that")  # fmt: skip
