@@ -54,7 +54,9 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
     assert isinstance(base, PlacementProblem)
     tpot, price, watts = fleet.seconds_per_token, fleet.price_per_second, fleet.watts
     if tpot is None and (price or watts):
-        raise InvalidInput(f"{'--price' if price else '--power'}: expected --tpot MS beside it, what machines must keep")
+        raise InvalidInput(
+            f"{'--price' if price else '--power'}: expected --tpot MS beside it, what machines must keep"
+        )
     given, assumed = _clients(known, base)
     clients = given.get("classes.clients", (base.classes[0].clients, ""))[0]
     units = 1 if tpot is None else min(PLACES_TRIED, clients)
@@ -125,7 +127,10 @@ def _clients(known: Deployment, base: PlacementProblem) -> tuple[dict[str, Any],
     if link is not None:
         given["classes.uplink_bits_per_second"] = link.bits_per_second, "--link, as each client's own"
         if link.round_trip_seconds is not None:
-            given["classes.round_trip_seconds"] = trip, "--link, with a spread: 20 quantiles of R (0.9 - 0.1 log(1 - u))"
+            given["classes.round_trip_seconds"] = (
+                trip,
+                "--link, with a spread: 20 quantiles of R (0.9 - 0.1 log(1 - u))",
+            )
     if trace is not None:
         longest = max(context, int((trace.input_tokens + trace.output_tokens).max()))
         given["classes.context_tokens"] = context, f"mean of {known.rows}, within what was measured"

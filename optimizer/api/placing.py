@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,14 +17,28 @@ from specopt.instances.deployment.proposal import Proposal
 from specopt.instances.placement.parts import spread
 from specopt.models.acceptance import rate_that_yields
 from specopt.models.named import NamedRates, NamedSeconds, NamedTrips
-from specopt.models.placement import PlacementProblem
+from specopt.models.placement import Objective, PlacementProblem
+from specopt.models.placement_plan import PlacementPlan
 from specopt.models.result import Result
+from specopt.solvers.placement.none import NoDrafts
 
-PLACES = {"none": "without drafts", "beside": "beside the verifier", "pool": "on drafting servers", "device": "on the devices"}
+PLACES = {
+    "none": "without drafts",
+    "beside": "beside the verifier",
+    "pool": "on drafting servers",
+    "device": "on the devices",
+}
 """In words; of equal ones the first is the best: it takes the least."""
 
-LEAST_TRIP, MOST_TRIP, CLOSE = 1e-4, 10.0, 1.02
-LEAST_GAIN = 1e-6
+LEAST_TRIP, MOST_TRIP, CLOSE = 1e-4, 10.0, 1.05
+"""Seconds between which round trips are tried, and how close a break-even is found, as a factor."""
+
+LEAST_GAIN, GAP = 2e-3, 1e-3
+"""What counts as better, relative; and how far from the optimum bands and break-evens may be."""
+
+MANY = 10_000
+"""Clients of whom a unit carries as many as it can."""
+
 SECONDS = 5.0
 """Time limit of one of the solves here, unless the plan's own is shorter."""
 
@@ -36,8 +51,8 @@ class Figure:
     ----------
     place
         Where drafts come from, if there are any.
-    value, bound
-        Of the best plan found, and what no plan exceeds.
+    value
+        Of the best plan found.
     drafts
         Draft tokens, and clients that draft as many, most clients first; 0: without drafts.
     batch
@@ -48,7 +63,6 @@ class Figure:
 
     place: str
     value: float
-    bound: float
     drafts: tuple[tuple[int, int], ...]
     batch: float
     band: tuple[float, float] | None = None
@@ -120,10 +134,10 @@ def advise(known: Deployment, proposal: Proposal, result: Result | None = None, 
     if not len(problem.classes) == len(problem.drafters) == len(problem.verifiers) == 1:
         return Advice(figures=(), lines=(), measure=(), break_even={})
 
-    def figure(place: str, of: PlacementProblem) -> Figure:
-        return _figure(place, of, min(seconds, SECONDS))
+    def figure(place: str, of: PlacementProblem, gap: float = GAP) -> Figure:
+        return _figure(place, of, min(seconds, SECONDS), gap)
 
-    alone = {place: figure(place, problem) for place in PLACES if _restricted(problem, place) is not None}
+    alone = {place: figure(place, problem, 0.0) for place in PLACES if _restricted(problem, place) is not None}
     if _has_limits(known):
         ends = [at_limits(known, proposal, which) for which in ("upper", "lower")]
         for place, one in alone.items():
@@ -136,7 +150,7 @@ def advise(known: Deployment, proposal: Proposal, result: Result | None = None, 
     if ranked[0].batch and (beyond := _beyond(known, problem, ranked[0])):
         measure.append(beyond)
     return Advice(
-        figures=tuple(ranked), lines=(_headline(problem, ranked), *lines, *_units(problem, result)),
+        figures=tuple(ranked), lines=(_headline(problem, ranked), *lines, *_units(known, problem, result)),
         measure=tuple(measure), break_even=turns,
     )  # fmt: skip
 
@@ -170,36 +184,33 @@ def _restricted(problem: PlacementProblem, place: str) -> PlacementProblem | Non
     return dataclasses.replace(problem, drafters=drafters, classes=classes)
 
 
-def _figure(place: str, problem: PlacementProblem, seconds: float) -> Figure:
+def _figure(place: str, problem: PlacementProblem, seconds: float, gap: float) -> Figure:
     """Solve one place alone: the clients that one unit carries at their least rate, or the tokens that they get."""
     restricted = _restricted(problem, place)
     assert restricted is not None, "the place is there"
     verifiers = tuple(dataclasses.replace(one, units=1) for one in restricted.verifiers)
     capacity = restricted.classes[0].min_tokens_per_second > 0.0
-    many = 1 if capacity else restricted.classes[0].clients
+    many = MANY if capacity else restricted.classes[0].clients
     classes = tuple(dataclasses.replace(one, clients=many) for one in restricted.classes)
-    result = solve(
-        dataclasses.replace(restricted, verifiers=verifiers, classes=classes,
-                            objective="capacity" if capacity else "goodput"),
-        time_limit=seconds,
-    )  # fmt: skip
+    goal: Objective = "capacity" if capacity else "goodput"
+    asked = dataclasses.replace(restricted, verifiers=verifiers, classes=classes, objective=goal)
+    # like clients without drafts differ in their number alone, which the method of that name finds
+    result = solve(asked, NoDrafts() if place == "none" else None, time_limit=seconds, gap=gap)
     if result.plan is None or not result.terms["classes"]:
-        return Figure(place, 0.0, result.bound or 0.0, (), 0.0)
+        return Figure(place, 0.0, (), 0.0)
     rows = [row for served in result.terms["classes"].values() for row in served]
     drafts: dict[int, int] = {}
     for row in rows:
         drafts[row["draft_tokens"]] = drafts.get(row["draft_tokens"], 0) + row["clients"]
     (used,) = result.terms["verifiers"].values()
     assert result.objective is not None, "there is a plan"
-    value, bound = result.objective, result.objective if result.bound is None else result.bound
-    if not capacity:
-        value, bound = value / many, bound / many
+    value = float(sum(drafts.values())) if capacity else result.objective / many
     most = tuple(sorted(drafts.items(), key=lambda one: -one[1]))
-    return Figure(place, value, bound, most, used["batch"] or 0.0)
+    return Figure(place, value, most, used["batch"] or 0.0)
 
 
 def _turns(
-    problem: PlacementProblem, alone: dict[str, Figure], figure: Callable[[str, PlacementProblem], Figure]
+    problem: PlacementProblem, alone: dict[str, Figure], figure: Callable[..., Figure]
 ) -> tuple[dict[str, float | None], list[str]]:
     """Return the round trip up to which drafting on devices is at least as good, and the least acceptance, in words."""
     turns: dict[str, float | None] = {}
@@ -260,17 +271,21 @@ def _last(holds: Callable[[float], bool], low: float, high: float) -> float | No
     return low
 
 
-def _units(problem: PlacementProblem, result: Result | None) -> list[str]:
-    """Say what all clients take."""
-    if result is None or result.plan is None or not problem.classes[0].min_tokens_per_second:
+def _units(known: Deployment, problem: PlacementProblem, result: Result | None) -> list[str]:
+    """Say what all clients take, and that no plan takes fewer units where that is proven."""
+    if result is None or not isinstance(result.plan, PlacementPlan) or not problem.classes[0].min_tokens_per_second:
         return []
-    terms, clients = result.terms, problem.classes[0].clients
-    used = sum(one["units"] for one in terms["verifiers"].values())
-    parts = [f"{clients:,} clients take {used:,} unit{'' if used == 1 else 's'}"]
-    priced = problem.objective == "cost" and problem.verifiers[0].price_per_second != 1.0
-    if priced:
+    terms, (verifier,) = result.terms, problem.verifiers
+    used, servers = terms["verifiers"][verifier.name]["units"], sum(one.units for one in result.plan.draft_groups)
+    parts = [f"{problem.classes[0].clients:,} clients take {used:,} unit{'s' if used > 1 else ''} of {verifier.name}"]
+    if servers:
+        parts.append(f"{servers:,} of {problem.draft_pools[0].name}")
+    if problem.objective == "cost" and result.bound is not None and not problem.draft_pools:
+        least = math.ceil(result.bound / verifier.price_per_second * (1.0 - 1e-9))
+        parts.append("proven the fewest" if used == least else f"at least {least:,} are needed")
+    if problem.objective == "cost" and known.fleet.price_per_second:
         parts.append(f"{3600.0 * terms['price_per_second']:.4g} an hour")
-    if problem.verifiers[0].watts[1]:
+    if verifier.watts[1]:
         parts.append(f"{terms['watts']:.4g} W, {terms['joules_per_token']:.3g} J a token")
     return [", ".join(parts) + "."]
 
