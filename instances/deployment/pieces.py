@@ -55,8 +55,8 @@ def pieces_of(times: PassTime, most_tokens: int, which: Which = "fitted") -> Pie
     errors.
     """
     points = _samples(times, most_tokens)
-    seconds = times.seconds(*points.T, which)
     batch, new, cached = points.T
+    seconds = times.seconds(batch, new, cached, which)
     work = np.column_stack([np.ones(len(points)), batch, batch * new, batch * cached])
     rows = _lines(times, which)
     fitted = rows is None
@@ -90,7 +90,7 @@ def _samples(times: PassTime, most_tokens: int) -> Floats:
     new = np.unique(np.minimum(np.exp2(np.arange(11.0)), most_tokens))
     axes = np.meshgrid(BATCHES, new, times.contexts or CONTEXTS, indexing="ij")
     points = np.column_stack([axis.ravel() for axis in axes])
-    inside = np.broadcast_to(times.covers(*points.T), len(points))
+    inside = np.broadcast_to(times.covers(points[:, 0], points[:, 1], points[:, 2]), len(points))
     return points[inside] if inside.sum() >= MAX_PIECES else points
 
 

@@ -22,7 +22,7 @@ from specopt.models.position_acceptance import PositionAcceptance
 
 CLIENTS, SERVERS = "clients", "drafting servers"
 SERVER_TRIP = 0.001
-PLACES_TRIED = 1000
+MAX_UNITS = 1000
 """Units on offer where a least rate says how many are needed, unless there are fewer clients."""
 
 MEASURE = {
@@ -30,8 +30,8 @@ MEASURE = {
     "cumulative, and divided",
     "classes.device_seconds_per_token": "--device-runtimes TABLE, of `specopt measure` on the device; or JSON with 1 / "
     "(tokens per second of llama-bench -n)",
-    "classes.round_trip_seconds": "--link MBITS,RTT_MS: time to the first token of a one-token request from the device, "
-    "less the same on the server; its quantiles with --set classes.round_trip_seconds={...}",
+    "classes.round_trip_seconds": "--link MBITS,RTT_MS: time to the first token of a one-token request from the "
+    "device, less the same on the server; its quantiles with --set classes.round_trip_seconds={...}",
     "classes.clients": "--clients N, the mean of the engine's running requests (vllm:num_requests_running)",
     "classes.min_tokens_per_second": "--tpot MS, what you promise: the time per output token",
     "classes.context_tokens": "--trace FILE, a log of requests with the tokens of prompts and responses",
@@ -59,7 +59,7 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
         )
     given, assumed = _clients(known, base)
     clients = given.get("classes.clients", (base.classes[0].clients, ""))[0]
-    units = 1 if tpot is None else min(PLACES_TRIED, clients)
+    units = 1 if tpot is None else min(MAX_UNITS, clients)
     least = "fewest units" if tpot and not price else None
     given |= {
         "verifiers.name": (verify.name, "--verify"),

@@ -30,8 +30,8 @@ PLACES = {
 }
 """In words; of equal ones the first is the best: it takes the least."""
 
-LEAST_TRIP, MOST_TRIP, CLOSE = 1e-4, 10.0, 1.05
-"""Seconds between which round trips are tried, and how close a break-even is found, as a factor."""
+LEAST_SECONDS, MOST_SECONDS, CLOSE = 1e-4, 10.0, 1.05
+"""Seconds between which break-evens are looked for, and how close a break-even is found, as a factor."""
 
 LEAST_GAIN, GAP = 2e-3, 1e-3
 """What counts as better, relative; and how far from the optimum bands and break-evens may be."""
@@ -103,7 +103,8 @@ class Advice:
     measure
         What to measure because the plan goes beyond what was.
     break_even
-        Mean round trip up to which devices draft, seconds; acceptance rate from which anybody does; None: nowhere.
+        Mean round trip, and seconds of a draft token, up to which devices are best; acceptance rate from which drafts
+        pay; None: nowhere.
     """
 
     figures: tuple[Figure, ...]
@@ -212,50 +213,50 @@ def _figure(place: str, problem: PlacementProblem, seconds: float, gap: float) -
 def _turns(
     problem: PlacementProblem, alone: dict[str, Figure], figure: Callable[..., Figure]
 ) -> tuple[dict[str, float | None], list[str]]:
-    """Return the round trip up to which drafting on devices is at least as good, and the least acceptance, in words."""
+    """Return up to which trip and seconds per token devices are best, and from which acceptance drafts pay."""
     turns: dict[str, float | None] = {}
     lines = []
     others = max((one.value for place, one in alone.items() if place != "device"), default=0.0)
     (drafter,), (of,), (verifier,) = problem.drafters, problem.classes, problem.verifiers
 
-    def at(place: str, **fields: Any) -> float:
-        return figure(place, dataclasses.replace(problem, classes=(dataclasses.replace(of, **fields),))).value
+    def at(place: str, **fields: Any) -> Figure:
+        return figure(place, dataclasses.replace(problem, classes=(dataclasses.replace(of, **fields),)))
 
-    def device(trip: float) -> bool:
-        own = figure(
-            "device",
-            dataclasses.replace(problem, classes=(dataclasses.replace(
-                of, round_trip_seconds=NamedTrips({verifier.name: spread(trip)})),)),
-        )  # fmt: skip
+    def best_on_devices(**fields: Any) -> bool:
+        own = at("device", **fields)
         return own.drafting and own.value > others * (1.0 + LEAST_GAIN)
 
+    def near(trip: float) -> bool:
+        return best_on_devices(round_trip_seconds=NamedTrips({verifier.name: spread(trip)}))
+
+    def fast(seconds: float) -> bool:
+        return best_on_devices(device_seconds_per_token=NamedSeconds({drafter.name: seconds}))
+
     if "device" in alone and others:
-        trip = turns["round_trip_seconds"] = _last(device, LEAST_TRIP, MOST_TRIP)
-        assert of.round_trip_seconds is not None, "devices have one"
-        now = float(np.mean(of.round_trip_seconds.values[verifier.name]))
-        verdict = (
-            "Drafting on the devices is best at no round trip" if trip is None
-            else f"Drafting on the devices is best at any round trip up to {MOST_TRIP:g} s" if trip == MOST_TRIP
-            else f"Drafting on the devices is best up to a mean round trip of {1e3 * trip:.3g} ms"
-        )  # fmt: skip
-        lines.append(f"{verdict}; this one is {1e3 * now:.3g} ms.")
-    none = alone["none"].value
+        assert of.round_trip_seconds is not None and of.device_seconds_per_token is not None, "devices have both"
+        trip = float(np.mean(of.round_trip_seconds.values[verifier.name]))
+        each = of.device_seconds_per_token.values[drafter.name]
+        for name, what, now, holds in (
+            ("round_trip_seconds", "a mean round trip of {} ms", trip, near),
+            ("device_seconds_per_token", "{} ms a draft token", each, fast),
+        ):
+            turn = turns[name] = _last(holds, LEAST_SECONDS, MOST_SECONDS)
+            until = f"not even best at {1e3 * LEAST_SECONDS:g}" if turn is None else f"best up to {1e3 * turn:.3g}"
+            word, number = until.rsplit(" ", 1)
+            lines.append(f"Drafting on the devices is {word} {what.format(number)}; here: {1e3 * now:.3g} ms.")
     places = [place for place in alone if place != "none"]
 
     def useless(rate: float) -> bool:
         rates = NamedRates({drafter.name: np.array(rate)})
-        return all(at(place, acceptance=rates) <= none * (1.0 + LEAST_GAIN) for place in places)
+        return all(at(place, acceptance=rates).value <= alone["none"].value * (1.0 + LEAST_GAIN) for place in places)
 
-    if places:
+    if places and any(one.value for one in alone.values()):
         rate = _last(useless, 0.01, 1.0)
         turns["acceptance_rate"] = rate if rate != 1.0 else None
         own = of.accepted(drafter.name, problem.max_draft_tokens)
         same = rate_that_yields(1.0 + float(np.cumprod(own[:-1]).sum()), len(own) - 1)
-        verdict = (
-            "Drafts pay at any acceptance" if rate is None else "Drafts pay at no acceptance" if rate == 1.0
-            else f"Drafts pay from an acceptance rate of {rate:.2f} on"
-        )  # fmt: skip
-        lines.append(f"{verdict}; this one is {same:.2f}.")
+        verdict = "at any" if rate is None else "at no" if rate == 1.0 else f"from {rate:.2f} on as"
+        lines.append(f"Drafts pay {verdict} acceptance rate; here: {same:.2f}.")
     return turns, lines
 
 
@@ -302,5 +303,5 @@ def _beyond(known: Deployment, problem: PlacementProblem, best: Figure) -> str |
     where = (np.array([float(size)]) for size in (best.batch, tokens, problem.classes[0].context_tokens))
     if np.all(times.covers(*where)):
         return None
-    return (f"passes of {best.batch:.3g} sequences with {tokens} new tokens each, as here: {times.measured} were measured, "
-            "and the lines go on beyond that")  # fmt: skip
+    return (f"passes of {best.batch:.3g} sequences with {tokens} new tokens each, as here: the lines go on beyond "
+            f"what was measured, {times.measured}")  # fmt: skip

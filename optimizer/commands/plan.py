@@ -37,9 +37,9 @@ RATE = 0.8
 
 TASKS = 100
 
-FLEET = ("device_runtimes", "clients", "tpot", "price", "power")
-LINK = "\nThe engine drafts beside the verifier. What --link decides, if clients' devices may draft:"
+LINK = "The engine drafts beside the verifier. What --link decides, if clients' devices may draft:"
 
+FLEET = ("device_runtimes", "clients", "tpot", "price", "power")
 """Options that say what a fleet of clients has, needs and costs."""
 
 
@@ -260,7 +260,7 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
     out = console()
     print_values(engine.name, values, (), out)
     show_speculation_table(*show)
-    for text in (LINK, *link) if link else ():
+    for text in ("", LINK, *link) if link else ():
         sentence(out, text)
     print_next(advice, out)
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from specopt.instances.deployment.placement import placement
 from specopt.instances.placement import FAMILIES
-from specopt.kinds.kind import Kind, Row
-from specopt.kinds.kind import more
+from specopt.kinds.kind import Kind, Row, more
 from specopt.models.placement import PlacementProblem
 from specopt.models.placement_plan import PlacementPlan
 from specopt.solvers.placement import METHODS
