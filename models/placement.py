@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -243,7 +243,7 @@ class PlacementProblem(Problem):
     draft_pools
         Units that draft.
     bits_per_draft_token
-        What one draft token costs on the uplink.
+        What one draft token costs on the uplink; its number by default.
     overlap
         May a device draft ahead while the verifier works.
     """
@@ -259,7 +259,7 @@ class PlacementProblem(Problem):
     max_draft_tokens: Annotated[int, Meta(ge=1, le=1000)]
     objective: Objective
     draft_pools: tuple[DraftPool, ...] = ()
-    bits_per_draft_token: NonNegative = 0.0
+    bits_per_draft_token: NonNegative = 17.0
     overlap: bool = True
 
     def __post_init__(self) -> None:
@@ -442,12 +442,10 @@ class PlacementProblem(Problem):
 
     def evaluate(self, plan: PlacementPlan) -> Evaluation:
         """Return the objective, and how each class is served."""
-        from specopt.models.placement_terms import evaluation
-
         defects = self._defects(plan)
         if defects:
             raise InvalidInput(defects[0])
-        return evaluation(self, plan, [self.unit(plan, group) for group in plan.groups])
+        return _evaluation(self, plan, [self.unit(plan, group) for group in plan.groups])
 
     def violations(self, plan: PlacementPlan) -> list[str]:
         """Return what the plan refers to that there is not; else least rates, memory, units and counts it misses."""
@@ -576,3 +574,62 @@ class PlacementProblem(Problem):
 def placed_clients(plan: PlacementPlan, name: str) -> int:
     """Return how many clients of a class a plan places."""
     return sum(group.units * one.per_unit for group in plan.groups for one in group.clients if one.class_ == name)
+
+
+def _evaluation(problem: PlacementProblem, plan: PlacementPlan, runs: list[Cycles]) -> Evaluation:
+    """Return the objective of a plan whose units run so (contract, rules 6 to 10)."""
+    served: dict[str, list[dict[str, Any]]] = {one.name: [] for one in problem.classes}
+    busy: dict[str, list[tuple[int, Cycles]]] = {one.name: [] for one in problem.verifiers}
+    goodput, fair, device_watts, tokens = [], [], [], []
+    for group, run in zip(plan.groups, runs, strict=True):
+        busy[group.verifier].append((group.units, run))
+        for one, seconds, period in zip(group.clients, run.seconds, run.periods, strict=True):
+            of, clients = problem.client_class[one.class_], group.units * one.per_unit
+            entry, drafter = problem.entry(plan, group, one), problem.drafter_of(plan, group, one)
+            rate = entry.tokens / seconds
+            goodput.append(clients * of.weight * rate)
+            fair.append(clients * of.weight * math.log(rate))
+            tokens.append(clients * rate)
+            if one.place == "device":
+                device_watts.append(clients * (of.device_watts or 0.0) * entry.device_seconds(period) / seconds)
+            served[of.name].append({
+                "place": one.place, "verifier": group.verifier, "drafter": None if drafter is None else drafter.name,
+                "draft_tokens": problem.length_of(group, one), "overlap": one.overlap, "clients": clients,
+                "tokens_per_second": rate,
+            })  # fmt: skip
+    price, watts = [], list(device_watts)
+    for verifier in problem.verifiers:
+        idle, full = verifier.watts
+        for units, run in busy[verifier.name]:
+            price.append(units * verifier.price_per_second)
+            watts.append(units * (idle + (full - idle) * run.busy))
+    for draft in plan.draft_groups:
+        pool = problem.pool[draft.pool]
+        price.append(draft.units * pool.price_per_second)
+        watts.append(draft.units * pool.busy_watts)
+    total, power = math.fsum(tokens), math.fsum(watts)
+    terms = {
+        "classes": served,
+        "verifiers": {name: _used(units) for name, units in busy.items()},
+        "tokens_per_second": total,
+        "price_per_second": math.fsum(price),
+        "watts": power,
+        "joules_per_token": power / total if total else None,
+    }
+    shares = [sum(row["clients"] for row in rows) / problem.client_class[name].clients for name, rows in served.items()]
+    objective = {
+        "goodput": math.fsum(goodput), "fair": math.fsum(fair), "capacity": min(shares), "cost": math.fsum(price),
+        "energy": power,
+    }[problem.objective]  # fmt: skip
+    return Evaluation(objective, terms, math.fsum(map(abs, fair)) if problem.objective == "fair" else 0.0)
+
+
+def _used(units: list[tuple[int, Cycles]]) -> dict[str, Any]:
+    """Return units used, and over them the mean period, batch and busy share; none where none is used."""
+    count = sum(number for number, _ in units)
+    means = {
+        "period": sum(number * run.period for number, run in units),
+        "batch": sum(number * run.batch for number, run in units),
+        "busy_share": sum(number * run.busy for number, run in units),
+    }
+    return {"units": count, **{name: total / count if count else None for name, total in means.items()}}

@@ -45,7 +45,8 @@ from specopt.models.files import load, save
 from specopt.models.judge import Report, verify
 from specopt.models.markov_chain import TransitionMatrix
 from specopt.models.pass_time import CloudDelay, LinearRuntime, PiecewiseRuntime, VerificationTime
-from specopt.models.placement import ClientClass, Drafter, DraftPool, PlacementPlan, PlacementProblem, Verifier
+from specopt.models.placement import ClientClass, Drafter, DraftPool, PlacementProblem, Verifier
+from specopt.models.placement_plan import PlacementPlan
 from specopt.models.problem import Plan, Problem
 from specopt.models.problem import Shown as _Shown
 from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem

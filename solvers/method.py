@@ -99,6 +99,8 @@ class Method(ABC):
         The method's name and the problem class that it takes.
     exact
         Whether it proves its plan optimal when it has time enough.
+    may_fail
+        Whether it may find no plan where there is one; it then says why.
     source, guarantee, complexity
         Where it comes from, what it promises, what it costs.
     supports_warm_start
@@ -116,6 +118,7 @@ class Method(ABC):
     name: ClassVar[str]
     solves: ClassVar[type[Problem]]
     exact: ClassVar[bool] = False
+    may_fail: ClassVar[bool] = False
     source: ClassVar[str]
     guarantee: ClassVar[str]
     complexity: ClassVar[str]

@@ -61,6 +61,7 @@ def large() -> list[Problem]:
         generate("prompt-chunking/paper-4", prompt_tokens=60_000),
         generate("draft-stopping/random", bins=100),
         PromptChunkingProblem.from_dict(long.to_dict() | {"pipeline_length": 1000}),
+        generate("placement/many-classes"),
         DraftControlProblem.from_dict(INSTANCES["draft-control"]["alternating"].to_dict() | actions),
     ]
 

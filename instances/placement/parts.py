@@ -37,7 +37,8 @@ def passes(weights: float, arithmetic: float, sequence: float, cached: float) ->
 def verifier(name: str, units: int, slower: float = 1.0, memory: float = 80.0, price: float = 0.0) -> Verifier:
     """Return units that hold 16 GB of weights and read them in 8 ms, times `slower`; memory in gigabytes."""
     return Verifier(
-        name=name, units=units, memory_bytes=memory * GIGABYTE, weights_bytes=16.0 * GIGABYTE, kv_bytes_per_token=131072.0,
+        name=name, units=units, memory_bytes=memory * GIGABYTE, weights_bytes=16.0 * GIGABYTE,
+        kv_bytes_per_token=131072.0,
         passes=passes(0.008 * slower, 4e-5 * slower, 2e-5 * slower, 2e-8 * slower), price_per_second=price,
         idle_watts=120.0, busy_watts=650.0,
     )  # fmt: skip

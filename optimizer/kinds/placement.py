@@ -7,7 +7,7 @@ from typing import Any
 
 from specopt.instances.deployment.placement import placement
 from specopt.instances.placement import FAMILIES
-from specopt.kinds.kind import Kind, Row, more
+from specopt.kinds.kind import Kind, Row, Simulator, more
 from specopt.models.placement import PlacementProblem
 from specopt.models.placement_plan import PlacementPlan
 from specopt.solvers.placement import METHODS
@@ -54,4 +54,5 @@ KIND = Kind(
     advice="specopt.api.placing",
     view="specopt.views.placement",
     strategies="specopt.testing.strategies.placement",
+    simulator=Simulator(world=PlacementProblem, module="specopt.solvers.placement.simulate"),
 )

@@ -132,7 +132,7 @@ def _figures(result: Result, judged: Report | None) -> str:
         pairs.append(
             ("every plan has at least" if problem.sense == "minimize" else "every plan has at most", result.bound)
         )
-    pairs += [(name.replace("_", " "), value) for name, value in result.terms.items()]
+    pairs += [(name.replace("_", " "), value) for name, value in result.terms.items() if isinstance(value, float)]
     return facts(pairs)
 
 

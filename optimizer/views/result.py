@@ -74,8 +74,8 @@ def print_report(problem: Problem, claimed: Result, report: Report, out: Console
 
 
 def _print_terms(terms: Mapping[str, Any], out: Console) -> None:
-    """Print the terms that are numbers; the plan's own view shows the rest."""
-    terms = {name: value for name, value in terms.items() if isinstance(value, int | float)}
+    """Print those that are numbers; the plan shows what the others describe."""
+    terms = {name: value for name, value in terms.items() if isinstance(value, float)}
     labels = {name: f"  {name.removesuffix('_seconds').replace('_', ' ')}" for name in terms}
     width = max((LABEL, *map(len, labels.values())))
     for name, value in terms.items():

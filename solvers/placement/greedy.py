@@ -22,6 +22,7 @@ class GreedyPlacement(PlacementMethod):
     """One client at a time (beyond `STEPS` clients, as many as make so many steps), drafting units aside."""
 
     name: ClassVar[str] = "greedy"
+    may_fail: ClassVar[bool] = True
     source: ClassVar[str] = "own"
     guarantee: ClassVar[str] = "none"
     complexity: ClassVar[str] = "O(clients x units x options) evaluations of a unit"

@@ -8,15 +8,19 @@ from typing import Any, ClassVar
 from specopt.models.errors import Unsupported
 from specopt.models.placement import PlacementProblem
 from specopt.models.placement_plan import PlacementPlan
+from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.formulation import Formulation, Value
 from specopt.solvers.method import Outcome
-from specopt.solvers.placement.method import PlacementMethod, sign
+from specopt.solvers.placement.method import PlacementMethod, sign, why_infeasible
 from specopt.solvers.placement.patterns import all_patterns, count_all, plan_of, valued, widest
 from specopt.solvers.placement.prepare import prepare
 from specopt.solvers.pyomo_program import ByProgram, run_program
 
 MAX_PATTERNS = 10_000
+
+UNITS = 100.0
+"""The most valuable pattern in the program's own unit: the tolerances of HiGHS are absolute."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,13 @@ class MilpPlacement(ByProgram, PlacementMethod):
     def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
         """State the program, solve it, and read the plan."""
         budget.load("placement.units")
-        return run_program(problem, FORMULATION, budget, solver=self.solver)
+        prepared = prepare(problem, exact=True)
+        if problem.objective != "capacity" and not valued(prepared, list(all_patterns(prepared))):
+            raise why_infeasible(prepared)
+        outcome = run_program(problem, FORMULATION, budget, solver=self.solver)
+        if outcome.plan is None and outcome.termination is Termination.INTERRUPTED:
+            raise why_infeasible(prepared)
+        return outcome
 
 
 def formulate(problem: PlacementProblem) -> Any:
@@ -55,7 +65,7 @@ def formulate(problem: PlacementProblem) -> Any:
     patterns = valued(prepared, list(all_patterns(prepared)))
     program = pyo.ConcreteModel()
     program.patterns, program.offset = patterns, 0.0
-    program.unit = unit = sign(problem) * (max((abs(one.value) for one in patterns), default=0.0) or 1.0)
+    program.unit = unit = sign(problem) * (max((abs(one.value) for one in patterns), default=0.0) or 1.0) / UNITS
     program.number = pyo.RangeSet(0, len(patterns) - 1)
     program.used = pyo.Var(program.number, domain=pyo.NonNegativeIntegers)  # units with a pattern
     program.types = pyo.RangeSet(0, len(prepared.drafts) - 1)

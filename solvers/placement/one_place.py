@@ -20,6 +20,7 @@ class OnePlace(PlacementMethod):
     """Base of the methods that draft in one place."""
 
     place: ClassVar[Place]
+    may_fail: ClassVar[bool] = True
     source: ClassVar[str] = "own; what deployments without a planner do"
     guarantee: ClassVar[str] = "none; no plan where some class has no such place, or units are too few"
     complexity: ClassVar[str] = "O(options x log clients) evaluations of a unit"

@@ -23,6 +23,9 @@ RANGE = 1.25
 """Ratio of the ends of these ranges."""
 
 
+FEW_SIZES = 64
+"""Sizes of draft units up to which all that memory allows are searched, even more than there are clients."""
+
 MOST_WITHOUT_MEMORY = 1024
 """Clients of a draft unit at most, where neither memory nor their number sets a limit."""
 
@@ -240,10 +243,10 @@ class _Builder:
                     continue
                 each = drafter.kv_bytes_per_token * (min(c.most_context for c in users) + 1)
                 left = pool.memory_bytes * (1.0 + 1e-9) - drafter.weights_bytes
-                largest = sum(c.clients for c in users)
-                if problem.objective == "capacity":  # clients are not limited, memory is
-                    largest = int(left / each) if each else MOST_WITHOUT_MEMORY
-                most = int(min(largest, left / each if each else math.inf)) if left >= 0.0 else 0
+                fits = int(left / each) if left >= 0.0 and each else MOST_WITHOUT_MEMORY if left >= 0.0 else 0
+                # a unit may be said to hold more clients than there are, which slows it: few such sizes are searched
+                free = problem.objective == "capacity" or fits <= FEW_SIZES
+                most = fits if free else min(fits, sum(c.clients for c in users))
                 lengths = range(1, problem.max_draft_tokens + 1) if drafter.parallel else [None]
                 for low, high in _ranges(most, self.exact):
                     if not self.exact:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 from typing import ClassVar
 
 from specopt.models.placement import PlacementProblem
@@ -17,11 +18,20 @@ from specopt.solvers.placement.method import PlacementMethod, offer, sign, why_i
 from specopt.solvers.placement.one_place import filled
 from specopt.solvers.placement.patterns import all_patterns, count_all, undominated, valued
 from specopt.solvers.placement.prepare import OBJECTIVES, Prepared, prepare
-from specopt.solvers.placement.relaxation import Relaxation
+from specopt.solvers.placement.relaxation import Duals, Relaxation
 from specopt.solvers.placement.rounding import completed, improved, whole_units
 
 FEW_PATTERNS = 60_000
 """Patterns up to which all are listed: listing and choosing among them takes some seconds."""
+
+EXACT_CLIENTS = 64
+"""Clients up to which draft units of every size and largest context are told apart."""
+
+WHOLE_UNITS = 1.003
+"""Ratio of the ends of boxes from which on whole numbers of units and whole patterns are worth a search."""
+
+LEAVES = 200
+"""Nodes with whole numbers of units of one search, at most."""
 
 NARROW = tuple(1.0 + width for width in (0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10))
 """Ratios of the ends of boxes in which patterns are priced, round after round."""
@@ -50,16 +60,14 @@ class Refined(PlacementMethod):
     def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
         """List patterns, or price them."""
         budget.load("placement.units")
-        prepared = prepare(problem)
-        if count_all(prepared, FEW_PATTERNS) <= FEW_PATTERNS:
-            exact = prepare(problem, exact=True)
-            if count_all(exact, FEW_PATTERNS) <= FEW_PATTERNS:
-                return _listed(exact, budget)
-        for units in (
-            greedy(prepared, budget),
-            *(filled(prepared, place, budget) for place in ("none", "device", "beside")),
-        ):
-            offer(prepared, units, budget)
+        exact = sum(one.clients for one in problem.classes) <= EXACT_CLIENTS
+        prepared = prepare(problem, exact=exact)
+        if exact and count_all(prepared, FEW_PATTERNS) <= FEW_PATTERNS:
+            return _listed(prepared, budget)
+        for place in PLACES[:3]:
+            offer(prepared, filled(prepared, place, budget), budget)
+        if sum(prepared.clients) <= FEW_CLIENTS:
+            offer(prepared, greedy(prepared, budget), budget)
         return _priced(prepared, budget)
 
 
@@ -70,6 +78,8 @@ def _listed(prepared: Prepared, budget: Budget) -> Outcome:
         offer(prepared, filled(prepared, place, budget), budget)
     patterns = undominated(prepared, valued(prepared, list(all_patterns(prepared))))
     budget.check()
+    if not patterns and problem.objective != "capacity":
+        raise why_infeasible(prepared)
     chosen = choose(prepared, patterns, budget.remaining)
     if chosen.used is None and chosen.bound == -math.inf:
         served = choose(prepared, [replace(one, value=0.0) for one in patterns], budget.remaining, penalty=1.0)
@@ -87,13 +97,14 @@ def _end(budget: Budget) -> Termination:
 
 def _priced(prepared: Prepared, budget: Budget) -> Outcome:
     """Price patterns in ever smaller boxes, and round what the master program uses."""
-    problem = prepared.problem
     relaxation, rounds = Relaxation(prepared), 0
+    if not relaxation.covers and prepared.problem.objective != "capacity":
+        raise why_infeasible(prepared)
+    whole_types = all(draft.context is not None for draft in prepared.drafts)
 
     def check() -> None:
         if math.isfinite(relaxation.bound):
-            bound = sign(problem) * relaxation.bound
-            budget.improve_bound(problem.widened(bound, problem.scale))
+            _improve(budget, relaxation.bound)
         budget.check()
 
     for narrow in NARROW:
@@ -103,15 +114,88 @@ def _priced(prepared: Prepared, budget: Budget) -> Outcome:
         rounds += 1
         if relaxation.missing > 1e-6 and rounds == 1:
             _check_feasible(prepared, budget)
-        units = whole_units(relaxation, duals, min(SECONDS_PER_PLAN, 0.3 * budget.remaining))
-        whole = completed(prepared, units, budget.check)
-        if offer(prepared, whole, budget) is not None and whole is not None:
-            better = {one: improved(prepared, one, budget.check) for one in dict.fromkeys(whole)}
-            offer(prepared, [better[one] for one in whole], budget)
+        _round(relaxation, duals, budget)
+        if budget.is_proven(1e-9):
+            break
+        if narrow <= WHOLE_UNITS:
+            last = relaxation.last
+            _branch(relaxation, budget, 0.3 * (narrow - 1.0))
+            relaxation.last = last
+        if whole_types and narrow <= WHOLE_UNITS and not budget.is_proven(1e-9) and _near(relaxation, duals, budget):
+            break
         if budget.is_proven(1e-9):
             break
     stats = {"rounds": rounds, "patterns": len(relaxation.columns)}
     return Outcome(plan=budget.incumbent, bound=budget.bound, termination=Termination.CONVERGED, stats=stats)
+
+
+def _improve(budget: Budget, value: float) -> None:
+    """Take note of a bound on what is to be maximised; for capacity of the largest share that whole clients have."""
+    problem: PlacementProblem = budget.problem  # type: ignore[assignment]
+    if problem.objective == "capacity":
+        value = min(math.floor(value * one.clients * (1.0 + 1e-9) + 1e-9) / one.clients for one in problem.classes)
+    budget.improve_bound(problem.widened(sign(problem) * value, problem.scale))
+
+
+def _round(relaxation: Relaxation, duals: Duals, budget: Budget) -> None:
+    """Offer plans of whole units and clients near a solution of the master program."""
+    prepared = relaxation.prepared
+    units = whole_units(relaxation, duals, min(SECONDS_PER_PLAN, 0.3 * budget.remaining))
+    whole = completed(prepared, units, budget.check)
+    if offer(prepared, whole, budget) is not None and whole is not None:
+        better = {one: improved(prepared, one, budget.check) for one in dict.fromkeys(whole)}
+        offer(prepared, [better[one] for one in whole], budget)
+
+
+def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
+    """Bound by whole numbers of units of every verifier: best node first, until no node is better than the plan."""
+    prepared, problem = relaxation.prepared, relaxation.prepared.problem
+    nodes = [(-relaxation.bound, relaxation.least, relaxation.most)]
+    ends: list[float] = []
+    while nodes and len(ends) < LEAVES:
+        value, least, most = heappop(nodes)
+        top = max(-value, *ends, -math.inf)
+        _improve(budget, top)
+        reached = -math.inf if budget.objective is None else sign(problem) * budget.objective
+        if (ends and max(ends) >= -value) or -value <= reached + budget.gap * abs(reached):
+            break
+        relaxation.least, relaxation.most, relaxation.bound = least, most, -value
+        duals = relaxation.solve(budget.check, gap)
+        if relaxation.bound <= reached:
+            continue
+        used = [0.0] * len(problem.verifiers)
+        for column, amount in relaxation.used:
+            used[prepared.sides[column.side].verifier] += amount
+        apart = [abs(number - round(number)) for number in used]
+        v = max(range(len(used)), key=apart.__getitem__)
+        if apart[v] <= 1e-6:
+            _round(relaxation, duals, budget)
+            ends.append(relaxation.bound)
+            continue
+        down, up = list(most), list(least)
+        down[v], up[v] = math.floor(used[v]), math.ceil(used[v])
+        heappush(nodes, (-relaxation.bound, least, down))
+        heappush(nodes, (-relaxation.bound, up, most))
+    reached = -math.inf if budget.objective is None else sign(problem) * budget.objective
+    _improve(budget, max(reached, *ends, *(-value for value, _, _ in nodes[:1])))
+    relaxation.least = [0 for _ in problem.verifiers]
+    relaxation.most = [one.units for one in problem.verifiers]
+
+
+def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:
+    """List all whole patterns that a better plan may use, and choose among them; return whether that was possible."""
+    prepared, problem = relaxation.prepared, relaxation.prepared.problem
+    if budget.objective is None:
+        return False
+    reached = sign(problem) * budget.objective
+    patterns = relaxation.near(duals, (relaxation.last - reached) * (1.0 + 1e-9) + 1e-9 * abs(reached))
+    if patterns is None:
+        return False
+    chosen = choose(prepared, undominated(prepared, patterns), budget.remaining)
+    if chosen.used is not None:
+        offer(prepared, [one for one, count in chosen.used for _ in range(count)], budget)
+    _improve(budget, max(chosen.bound, reached))
+    return True
 
 
 def _check_feasible(prepared: Prepared, budget: Budget) -> None:

@@ -15,7 +15,8 @@ import numpy as np
 
 from specopt.models.fields import Floats
 from specopt.solvers.placement.boxes import covers, entries, room, width
-from specopt.solvers.placement.prepare import Prepared
+from specopt.solvers.placement.patterns import Pattern, valued
+from specopt.solvers.placement.prepare import OBJECTIVES, Prepared, Side
 
 FEW_UNITS = 24
 """Units up to which it pays that a unit serves no more clients of a class than there are."""
@@ -23,8 +24,15 @@ FEW_UNITS = 24
 SPARE = 4096
 """Halves of boxes of one side in one pricing, at most: then wider boxes bound."""
 
+MOST_NEAR = 50_000
+"""Whole patterns that are listed near the prices of the master program, at most."""
+
 PER_SIDE = 3
 """Patterns of one side from one pricing."""
+
+
+Duals = tuple[Floats, Floats, Floats]
+"""Prices of a client of every class, of a unit of every verifier, and of a client of every type of draft units."""
 
 
 @dataclass(frozen=True)
@@ -49,27 +57,34 @@ class Relaxation:
         Ratio of the ends of a box that is not split.
     columns
         Patterns of the master program.
-    bound
-        The least so far, on the value of every plan as something to maximise.
+    bound, last
+        The least so far, on the value of every plan as something to maximise; and the one at the last prices.
     value, missing, used
         Of the master program: its value, clients that are left out, patterns and units.
     penalty
         What it costs to leave out a client; 0: more than any client is worth.
+    least, most
+        Units of every verifier that are used; by default none, and all.
     """
 
     prepared: Prepared
     narrow: float = 1.05
     columns: list[Column] = field(default_factory=list)
     bound: float = math.inf
+    last: float = math.inf
     value: float = -math.inf
     missing: float = 0.0
     used: list[tuple[Column, float]] = field(default_factory=list)
     penalty: float = 0.0
+    least: list[int] = field(default_factory=list)
+    most: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         problem = self.prepared.problem
         self.capacity = problem.objective == "capacity"
-        few = sum(one.units for one in problem.verifiers) <= FEW_UNITS
+        self.least = self.least or [0 for _ in problem.verifiers]
+        self.most = self.most or [one.units for one in problem.verifiers]
+        few = sum(self.most) <= FEW_UNITS
         self.classes = len(problem.classes) if few and not self.capacity else 0
         self.covers = list(covers(self.prepared))
         self.width = width(self.prepared, self.classes)
@@ -90,13 +105,13 @@ class Relaxation:
             worth = max(worth, float(most.get(problem.objective, 1.0)))
         return 10.0 * worth
 
-    def solve(self, check: Callable[[], None], gap: float) -> tuple[Floats, Floats, Floats]:
+    def solve(self, check: Callable[[], None], gap: float) -> Duals:
         """Add patterns until the bound meets the master program's value within a relative gap; return its prices."""
         while True:
             check()
             duals = self._master()
             bound, found = self._price(*duals)
-            self.bound = min(self.bound, bound)
+            self.bound, self.last = min(self.bound, bound), bound
             known = set(self.columns)
             found = [column for column in found if column not in known]
             if not found or bound - self.value <= gap * max(abs(self.value), abs(bound)):
@@ -110,15 +125,13 @@ class Relaxation:
         from specopt.solvers._kernels.placement import units as kernels
 
         prepared, problem = self.prepared, self.prepared.problem
-        best = np.zeros(len(problem.verifiers))
+        best = np.where(np.array(self.least) > 0, -np.inf, 0.0)
         clients = np.array(prepared.clients, dtype=np.float64)
         found: list[Column] = []
         for cover in self.covers:
             side = prepared.sides[cover.side]
-            prices = of_classes[side.options["cls"]]
-            if len(of_drafts):
-                prices = prices + np.where(side.options["draft"] >= 0, of_drafts[side.options["draft"]], 0.0)
-            threshold = max(0.0, of_units[side.verifier]) * (1.0 + 1e-12)
+            prices = self._prices(side, of_classes, of_drafts)
+            threshold = of_units[side.verifier] + 1e-12 * abs(of_units[side.verifier])
             sizes = kernels.Sizes(cover.base, cover.floor, self.narrow, threshold, self.classes)
             columns = np.zeros(PER_SIDE, dtype=kernels.Column)
             chosen, amounts = np.zeros((PER_SIDE, self.width), np.int64), np.zeros((PER_SIDE, self.width))
@@ -132,7 +145,9 @@ class Relaxation:
                 size, worth = int(columns[k]["count"]), float(columns[k]["worth"])
                 box = boxes[columns[k]["place"]].item()
                 found.append(Column(cover.side, box, entries(chosen[k], amounts[k], size), worth))
-        terms = (best * [one.units for one in problem.verifiers]).tolist()
+        terms = [
+            b * (most if b > 0.0 else few) for b, few, most in zip(best.tolist(), self.least, self.most, strict=True)
+        ]
         if not self.capacity:
             terms += (of_classes * clients).tolist()
         for p, pool in enumerate(problem.draft_pools):
@@ -141,15 +156,49 @@ class Relaxation:
             terms.append(pool.units * max(0.0, *gains, 0.0))
         return math.fsum(terms) + 1e-12 * math.fsum(map(abs, terms)), found
 
+    def near(self, duals: Duals, budget: float) -> list[Pattern] | None:
+        """Return all whole patterns that lose at most a budget at dual prices; None if there are too many."""
+        from specopt.solvers._kernels.placement import units as kernels
+
+        of_classes, of_units, of_drafts = duals
+        prepared = self.prepared
+        clients = np.array(prepared.clients, dtype=np.float64)
+        found: list[Pattern] = []
+        for cover in self.covers:
+            side = prepared.sides[cover.side]
+            threshold = float(of_units[side.verifier]) - budget
+            sizes = kernels.Sizes(cover.base, cover.floor, self.narrow, threshold, self.classes)
+            chosen, counts = np.zeros((2, MOST_NEAR, 12), np.int64)
+            entries = np.zeros(MOST_NEAR, np.int64)
+            prices = self._prices(side, of_classes, of_drafts)
+            number = kernels.near(
+                side.unit, side.options, prepared.trips, prepared.objective, sizes, prices, clients, room(cover, SPARE),
+                chosen, counts, entries,
+            )  # fmt: skip
+            if number < 0 or len(found) + number > MOST_NEAR:
+                return None
+            for k in range(number):
+                pairs = zip(chosen[k, : entries[k]].tolist(), counts[k, : entries[k]].tolist(), strict=True)
+                found.append(Pattern(cover.side, tuple(pairs)))
+        return valued(prepared, found) if found else []
+
+    @staticmethod
+    def _prices(side: Side, of_classes: Floats, of_drafts: Floats) -> Floats:
+        """Return the prices of a client of every option."""
+        prices = of_classes[side.options["cls"]]
+        if len(of_drafts):
+            prices = prices + np.where(side.options["draft"] >= 0, of_drafts[side.options["draft"]], 0.0)
+        return np.asarray(prices)
+
     def price_of(self, draft: int) -> float:
         """Return what a draft unit takes from the objective."""
-        problem = self.prepared.problem
-        pool = problem.draft_pools[self.prepared.drafts[draft].pool]
-        return {"cost": pool.price_per_second, "energy": pool.busy_watts}.get(problem.objective, 0.0)
+        pool = self.prepared.problem.draft_pools[self.prepared.drafts[draft].pool]
+        objective = OBJECTIVES[self.prepared.objective]
+        return {"cost": pool.price_per_second, "energy": pool.busy_watts}.get(objective, 0.0)
 
     # ------------------------------------------------------------------ the master program
 
-    def _master(self) -> tuple[Floats, Floats, Floats]:
+    def _master(self) -> Duals:
         """Solve the master program; keep its value and what it uses; return prices of clients, units, draft units."""
         import highspy
 
@@ -175,12 +224,14 @@ class Relaxation:
         else:
             columns += [(-self.penalty, {c: 1.0}) for c in range(classes)]
         clients = np.zeros(classes) if self.capacity else np.array(prepared.clients, dtype=np.float64)
-        most = [*(one.units for one in problem.verifiers), *([0] * drafts), *(one.units for one in problem.draft_pools)]
+        most = [*self.most, *([0] * drafts), *(one.units for one in problem.draft_pools)]
         model = highspy.HighsLp()
         model.num_col_, model.num_row_ = len(columns), classes + len(most)
         model.col_cost_ = np.array([cost for cost, _ in columns])
         model.col_lower_, model.col_upper_ = np.zeros(len(columns)), np.full(len(columns), np.inf)
-        model.row_lower_ = np.concatenate([clients, np.full(len(most), -np.inf)])
+        model.row_lower_ = np.concatenate(
+            [clients, np.array(self.least, float), np.full(len(most) - verifiers, -np.inf)]
+        )
         model.row_upper_ = np.concatenate(
             [np.full(classes, np.inf) if self.capacity else clients, np.array(most, float)]
         )

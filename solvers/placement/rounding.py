@@ -156,7 +156,7 @@ def _groups(relaxation: Relaxation, duals: tuple[Floats, Floats, Floats]) -> lis
         for c in range(len(prepared.clients)):
             mine = np.flatnonzero((side.options["cls"] == c) & np.isfinite(worths))
             kept.update(mine[np.argsort(-gains[mine])[:OPTIONS]].tolist())
-        chosen = np.array(sorted(kept))
+        chosen = np.array(sorted(kept), dtype=np.int64)
         found.append((index, chosen, worths[chosen], table[chosen, :size], rhs[:size].copy(), own))
     return found
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,7 @@ def simulate(
     rounds = integer("rounds", rounds, 1, MAX_ROUNDS)
     seed = integer("seed", seed, 0)
     judged = np.array([seconds for group in plan.groups for seconds in problem.unit(plan, group).seconds])
-    placed = _arrays(problem, plan, judged)
+    placed = _Arrays(problem, plan, judged).placed
     clients = np.bincount(placed.entry, minlength=len(judged))
     units = sum(group.units for group in plan.groups)
     span = rounds * float(judged.max())
@@ -125,88 +126,76 @@ def simulate(
     )
 
 
-def _arrays(problem: PlacementProblem, plan: PlacementPlan, spread: Floats) -> Any:
-    """Return a plan as the kernel reads it."""
-    table: dict[str, list[Any]] = {name: [] for name in ("pieces", "trips", "chances")}
+class _Arrays:
+    """A plan as the kernel reads it, put together machine by machine."""
 
-    def put(name: str, rows: Any) -> int:
-        table[name] += list(rows)
-        return len(rows)
+    def __init__(self, problem: PlacementProblem, plan: PlacementPlan, spread: Floats) -> None:
+        self.problem, self.plan = problem, plan
+        self.pieces: list[Any] = []
+        self.trips: list[float] = []
+        self.chances: list[float] = []
+        machines: list[Any] = []
+        entries: list[Any] = []
+        clients: list[tuple[int, int, int]] = []  # entry, verifier, draft unit
+        drafts: list[Any] = []
+        units, held = sum(group.units for group in plan.groups), []
+        for draft in plan.draft_groups:
+            server = problem.drafter[draft.drafter].server
+            assert server is not None, "the plan is feasible"
+            held.append(cycle(range(units + len(drafts), units + len(drafts) + draft.units)))
+            drafts += draft.units * [(*self._rows(server.values[draft.pool]), 0, 0, 0, 0, 1.0, False)]
+        for group in plan.groups:
+            first = len(entries)
+            entries += [(*self._entry(group, one), spread[first + i]) for i, one in enumerate(group.clients)]
+            machine = self._verifier(group)
+            for _ in range(group.units):
+                for offset, one in enumerate(group.clients):
+                    for _ in range(one.per_unit):
+                        unit = -1 if one.draft_group is None else next(held[one.draft_group])
+                        clients.append((first + offset, len(machines), unit))
+                machines.append(machine)
+        self.placed = PlacedPlan(
+            np.array(machines + drafts, dtype=PlacedMachine), np.array(entries, dtype=PlacedEntry),
+            np.array(self.pieces), np.array(self.trips), np.array(self.chances, dtype=np.float64),
+            *np.array(clients, dtype=np.int64).T.copy(),
+        )  # fmt: skip
 
-    def machine(passes: PassPieces, beside: PassPieces | None = None, **known: Any) -> tuple[Any, ...]:
-        first = len(table["pieces"])
-        last = first + put("pieces", passes.rows)
-        end = last + (0 if beside is None else put("pieces", beside.rows))
-        row = {"beside_passes": 0, "beside_tokens": 0, "slowdown": 1.0, "verifies": False} | known
-        return (first, last, last, end, *row.values())
+    def _rows(self, passes: PassPieces) -> tuple[int, int]:
+        first = len(self.pieces)
+        self.pieces += list(passes.rows)
+        return first, len(self.pieces)
 
-    units = sum(group.units for group in plan.groups)
-    draft_machines: list[Any] = []
-    firsts = []  # of the machines of every draft group
-    for draft in plan.draft_groups:
-        server = problem.drafter[draft.drafter].server
-        assert server is not None, "the plan is feasible"
-        firsts.append(units + len(draft_machines))
-        draft_machines += draft.units * [machine(server.values[draft.pool])]
-    machines: list[Any] = []
-    entries, clients = [], []
-    held = [0] * len(plan.draft_groups)
-    for group in plan.groups:
-        verifier, beside, known = problem.verifier[group.verifier], None, {}
+    def _verifier(self, group: UnitGroup) -> tuple[Any, ...]:
+        """Return the fields of a unit of a verifier."""
+        verifier, beside = self.problem.verifier[group.verifier], (0, 0, 0, 0)
+        rows = self._rows(verifier.passes)
         if group.beside is not None:
-            drafter, k = problem.drafter[group.beside.drafter], group.beside.draft_tokens
+            drafter, k = self.problem.drafter[group.beside.drafter], group.beside.draft_tokens
             assert drafter.beside is not None, "the plan is feasible"
-            beside = drafter.beside.values[group.verifier]
-            known = {"beside_passes": 1 if drafter.parallel else k, "beside_tokens": k if drafter.parallel else 1}
-        known |= {"slowdown": 1.0 / (1.0 - verifier.reserved_share), "verifies": True}
-        first = len(entries)
-        for one in group.clients:
-            entries.append((*_entry(problem, group, one, plan, put, table), spread[len(entries)]))
-        for _ in range(group.units):
-            for offset, one in enumerate(group.clients):
-                for _ in range(one.per_unit):
-                    drafts_at = -1
-                    if one.draft_group is not None:
-                        g = one.draft_group
-                        drafts_at = firsts[g] + held[g] % plan.draft_groups[g].units
-                        held[g] += 1
-                    clients.append((first + offset, len(machines), drafts_at))
-            machines.append(machine(verifier.passes, beside, **known))
-    entry, verifies, drafts = (np.array(column, dtype=np.int64) for column in zip(*clients, strict=True))
-    return PlacedPlan(
-        machines=np.array(machines + draft_machines, dtype=PlacedMachine),
-        entries=np.array(entries, dtype=PlacedEntry),
-        pieces=np.array(table["pieces"]),
-        trips=np.array(table["trips"]),
-        chances=np.array(table["chances"], dtype=np.float64),
-        entry=entry,
-        verifier=verifies,
-        drafter=drafts,
-    )
+            beside = (*self._rows(drafter.beside.values[group.verifier]), *((1, k) if drafter.parallel else (k, 1)))
+        return (*rows, *beside, 1.0 / (1.0 - verifier.reserved_share), True)
 
-
-def _entry(
-    problem: PlacementProblem, group: UnitGroup, one: Served, plan: PlacementPlan, put: Any, table: dict[str, list[Any]]
-) -> tuple[Any, ...]:
-    """Return the fields of an entry, all but how its clients' starts are spread."""
-    of, drafter = problem.client_class[one.class_], problem.drafter_of(plan, group, one)
-    k = problem.length_of(group, one)
-    trips, uplink, each, passes, each_pass = np.zeros(1), 0.0, 0.0, 0, 0
-    if one.place == "device":
-        assert drafter and of.round_trip_seconds and of.device_seconds_per_token, "the plan is feasible"
-        trips = np.atleast_1d(of.round_trip_seconds.values[group.verifier])
-        uplink = k * problem.bits_per_draft_token / (of.uplink_bits_per_second or np.inf)
-        each = of.device_seconds_per_token.values[drafter.name]
-    elif one.draft_group is not None:
-        assert drafter is not None, "the plan is feasible"
-        pool = problem.pool[plan.draft_groups[one.draft_group].pool]
-        trips = np.atleast_1d(pool.round_trip_seconds.values[group.verifier])
-        passes, each_pass = (1, k) if drafter.parallel else (k, 1)
-    chances = () if drafter is None else np.cumprod(of.accepted(drafter.name, k)[: k + one.overlap])
-    several = drafter is not None and not drafter.parallel
-    first_trip, first_chance = len(table["trips"]), len(table["chances"])
-    count, known = put("trips", trips), put("chances", chances)
-    return (
-        k + 1, of.context_tokens, first_trip, count, uplink, each * (k if several else 1),
-        each * (k + 1 if several else 1), one.overlap, first_chance, known, passes, each_pass,
-    )  # fmt: skip
+    def _entry(self, group: UnitGroup, one: Served) -> tuple[Any, ...]:
+        """Return the fields of an entry, all but how its clients' starts are spread."""
+        problem, of = self.problem, self.problem.client_class[one.class_]
+        drafter, k = problem.drafter_of(self.plan, group, one), problem.length_of(group, one)
+        first_trip, first_chance = len(self.trips), len(self.chances)
+        trips, uplink, each, drafting = np.zeros(1), 0.0, 0.0, (0, 0)
+        if one.place == "device":
+            assert drafter and of.round_trip_seconds and of.device_seconds_per_token, "the plan is feasible"
+            trips = np.atleast_1d(of.round_trip_seconds.values[group.verifier])
+            uplink = k * problem.bits_per_draft_token / (of.uplink_bits_per_second or np.inf)
+            each = of.device_seconds_per_token.values[drafter.name]
+        elif one.draft_group is not None:
+            assert drafter is not None, "the plan is feasible"
+            pool = problem.pool[self.plan.draft_groups[one.draft_group].pool]
+            trips = np.atleast_1d(pool.round_trip_seconds.values[group.verifier])
+            drafting = (1, k) if drafter.parallel else (k, 1)
+        self.trips += trips.tolist()
+        if drafter is not None:
+            self.chances += np.cumprod(of.accepted(drafter.name, k)[: k + one.overlap]).tolist()
+        passes = (1, 1) if drafter is None or drafter.parallel else (k, k + 1)
+        return (
+            k + 1, of.context_tokens, first_trip, len(trips), uplink, each * passes[0], each * passes[1], one.overlap,
+            first_chance, len(self.chances) - first_chance, *drafting,
+        )  # fmt: skip

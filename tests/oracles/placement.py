@@ -29,13 +29,14 @@ def named(rows: list[Json], name: str) -> Json:
 
 def seconds(pieces: list[Json], b: float, m: float, c: float) -> float:
     """A pass over b sequences with m new and c cached tokens."""
-    return max(
+    found: list[float] = [
         p["overhead_seconds"]
         + p["seconds_per_sequence"] * b
         + p["seconds_per_token"] * m
         + p["seconds_per_cached_token"] * c
         for p in pieces
-    )
+    ]
+    return max(found)
 
 
 def values(trip: float | list[float]) -> list[float]:
@@ -72,7 +73,7 @@ def exceeds(amount: float, limit: float) -> bool:
 
 def memory_tokens(client: Json) -> int:
     """The context that memory must hold."""
-    return int(client.get("max_context_tokens", client["context_tokens"]))
+    return int(client["max_context_tokens" if "max_context_tokens" in client else "context_tokens"])
 
 
 # ------------------------------------------------------------------ one unit

@@ -6,6 +6,7 @@ from math import fsum, log
 from random import Random
 from typing import Any
 
+from specopt.models.pass_time.pieces import PIECE
 from specopt.models.placement import PlacementProblem
 from specopt.testing.relations.base import (
     NAMES,
@@ -13,7 +14,6 @@ from specopt.testing.relations.base import (
     UNITS,
     Change,
     Data,
-    Relation,
     permuted,
     relations_of,
     replaced,
@@ -58,33 +58,27 @@ def _places(data: Data, random: Random) -> Data | None:
     return None if rows == data["drafters"] else data | {"drafters": rows}
 
 
-def _relations() -> list[Relation]:
-    seconds = (
-        "overhead_seconds", "seconds_per_sequence", "seconds_per_token", "seconds_per_cached_token",
-        "round_trip_seconds", "device_seconds_per_token",
-    )  # fmt: skip
-    slower = dict.fromkeys(seconds, 2.0) | {"min_tokens_per_second": 0.5, "uplink_bits_per_second": 0.5}
-
-    def halved(problem: PlacementProblem, objective: float) -> float:
-        """Return the objective at half the rates."""
-        shift = fsum(one.weight * one.clients for one in problem.classes) * log(2.0)
-        return {"goodput": objective / 2.0, "fair": objective - shift}.get(problem.objective, objective)
-
-    memory = dict.fromkeys(("memory_bytes", "weights_bytes", "kv_bytes_per_token"), 2.0)
-    of = relations_of(PlacementProblem)
-    return [
-        of("classes permuted", NAMES, permuted("classes"), equal=True),
-        of("time scaled", UNITS, scaled(slower), implied=halved, equal=True),
-        of("bytes scaled", "needs and memory grow alike", scaled(memory), equal=True),
-        of("one more unit", RELAXED, _each("verifiers", units=lambda n: n + 1)),
-        of("one more draft unit", RELAXED, _each("draft_pools", units=lambda n: n + 1), when="there are draft pools"),
-        of("more memory", RELAXED, _each("verifiers", memory_bytes=lambda size: 1.25 * size)),
-        of("one more drafter", RELAXED, _drafter, when="there are drafters"),
-        of("more places beside", RELAXED, _places, when="a drafter may not run beside the first verifier"),
-        of("lower least rates", RELAXED, _each("classes", min_tokens_per_second=lambda rate: 0.9 * rate),
-           when="least rates are given"),
-        of("drafting ahead allowed", RELAXED, replaced("overlap", True, among=[False]), when="it is not"),
-    ]  # fmt: skip
+def _halved(problem: PlacementProblem, objective: float) -> float:
+    """Return the objective at half the rates."""
+    shift = fsum(one.weight * one.clients for one in problem.classes) * log(2.0)
+    return {"goodput": objective / 2.0, "fair": objective - shift}.get(problem.objective, objective)
 
 
-RELATIONS = tuple(_relations())
+_SLOWER = dict.fromkeys((*PIECE, "round_trip_seconds", "device_seconds_per_token"), 2.0)
+_SLOWER |= {"min_tokens_per_second": 0.5, "uplink_bits_per_second": 0.5}
+_BYTES = dict.fromkeys(("memory_bytes", "weights_bytes", "kv_bytes_per_token"), 2.0)
+_declared = relations_of(PlacementProblem)
+
+RELATIONS = (
+    _declared("classes permuted", NAMES, permuted("classes"), equal=True),
+    _declared("time scaled", UNITS, scaled(_SLOWER), implied=_halved, equal=True),
+    _declared("bytes scaled", "needs and memory grow alike", scaled(_BYTES), equal=True),
+    _declared("one more unit", RELAXED, _each("verifiers", units=lambda n: n + 1)),
+    _declared("one more draft unit", RELAXED, _each("draft_pools", units=lambda n: n + 1), when="there are pools"),
+    _declared("more memory", RELAXED, _each("verifiers", memory_bytes=lambda size: 1.25 * size)),
+    _declared("one more drafter", RELAXED, _drafter),
+    _declared("more places beside", RELAXED, _places, when="a drafter may not run beside the first verifier"),
+    _declared("lower least rates", RELAXED, _each("classes", min_tokens_per_second=lambda rate: 0.9 * rate),
+              when="least rates are given"),
+    _declared("drafting ahead allowed", RELAXED, replaced("overlap", True, among=[False]), when="it is not"),
+)  # fmt: skip

@@ -6,141 +6,89 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from specopt.models.placement import PlacementPlan, PlacementProblem
+from specopt.models.pass_time.pieces import PIECE, PassPieces
+from specopt.models.placement import PlacementProblem
+from specopt.models.placement_plan import PlacementPlan
 
 OBJECTIVES = ("goodput", "fair", "capacity", "cost", "energy")
 TICK = 2.0**-8
-"""Every time is a multiple of it: periods divide times away, where the number of passes steps."""
-ACCEPTANCES = st.one_of(st.sampled_from([1.0, 0.75, 0.5, 0.0]), st.floats(0.0, 1.0, allow_subnormal=False))
+"""Times are multiples of it or of a part: times away are multiples of periods, where the number of passes steps."""
+PIECES = ((8, 0, 0, 0), (0, 2, 0, 0), (0, 1, 1, 0), (4, 1, 0, 1), (2, 0, 1, 0), (1, 2, 1, 1))
+RATES = st.sampled_from([1.0, 0.75, 0.5, 0.0]) | st.floats(0.0, 1.0, allow_subnormal=False)
+WAYS = st.integers(0, 8).map(lambda ticks: ticks * TICK)
+TRIPS = st.just(0.0) | WAYS | st.lists(WAYS, min_size=1, max_size=3)
 
 
-def _ticks(draw: st.DrawFn, *choices: int) -> float:
-    return draw(st.sampled_from(choices)) * TICK
-
-
-@st.composite
-def _pieces(draw: st.DrawFn, positive: bool = False) -> list[dict[str, float]]:
-    """One or two pieces; `positive`: every one takes time; others are a drafter's, mostly faster."""
-    found = []
-    unit = 1.0 if positive else draw(st.sampled_from([0.0, 0.125, 0.25]))
-    for _ in range(draw(st.integers(1, 2))):
-        one = {
-            "overhead_seconds": unit * _ticks(draw, 0, 1, 4, 8),
-            "seconds_per_sequence": unit * _ticks(draw, 0, 0, 1, 2),
-            "seconds_per_token": unit * _ticks(draw, 0, 0, 1),
-            "seconds_per_cached_token": unit * _ticks(draw, 0, 0, 1) / 16,
-        }
-        if positive and not one["overhead_seconds"] + one["seconds_per_sequence"] + one["seconds_per_token"]:
-            one["seconds_per_sequence"] = TICK
-        found.append(one)
-    return found
-
-
-_WAYS = st.integers(0, 8).map(lambda ticks: ticks * TICK)
-TRIPS = st.one_of(st.just(0.0), _WAYS, st.lists(_WAYS, min_size=1, max_size=3))
-
-
-@st.composite
-def _drafters(draw: st.DrawFn, most: int, verifiers: list[str], pools: list[str]) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": f"drafter {i}", "kind": draw(st.sampled_from(["sequential", "parallel"])),
-            "weights_bytes": float(draw(st.integers(0, 2))),
-            "kv_bytes_per_token": draw(st.sampled_from([0.5, 1.0])),
-            "beside": {name: draw(_pieces()) for name in verifiers if draw(st.integers(0, 3))},
-            "server": {name: draw(_pieces()) for name in pools},
-        }
-        for i in range(draw(st.integers(1, most)))
-    ]  # fmt: skip
-
-
-def _least_rate(draw: st.DrawFn, verifier: dict[str, Any], context: int, needed: bool) -> float:
-    """What a unit that serves some clients without drafts just reaches, or a part of it."""
-    clients = draw(st.integers(1, 3))
-    seconds = max(
-        p["overhead_seconds"] + clients * (p["seconds_per_sequence"] + p["seconds_per_token"]
-                                           + context * p["seconds_per_cached_token"])
-        for p in verifier["passes"]
+def _passes(*units: float) -> st.SearchStrategy[list[dict[str, float]]]:
+    """One or two pieces, in one of some units of ticks."""
+    row = st.tuples(st.sampled_from(units), st.sampled_from(PIECES)).map(
+        lambda drawn: {name: drawn[0] * x * TICK / (16 if name == PIECE[3] else 1)
+                       for name, x in zip(PIECE, drawn[1], strict=True)}
     )  # fmt: skip
-    share = draw(st.sampled_from([1.0, 0.5, 0.125] if needed else [1.0, 0.5, 0.0, 0.0]))
-    return share * (1.0 - verifier["reserved_share"]) / seconds
+    return st.lists(row, min_size=1, max_size=2)
+
+
+def _some(names: list[str], values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Values for most names, or for fewer."""
+    return st.fixed_dictionaries(dict.fromkeys(names, values)) | st.fixed_dictionaries(
+        {}, optional=dict.fromkeys(names, values)
+    )
 
 
 @st.composite
-def problems(
-    draw: st.DrawFn,
-    objective: str | None = None,
-    most_clients: int = 4,
-    most_drafters: int = 2,
-    most_verifiers: int = 2,
-) -> PlacementProblem:
+def problems(draw: st.DrawFn, objective: str | None = None, most_clients: int = 4) -> PlacementProblem:
     """Problems with at most three classes and two draft tokens; memory holds few clients, often exactly k."""
-    return PlacementProblem.from_dict(draw(data(objective, most_clients, most_drafters, most_verifiers)))
-
-
-@st.composite
-def data(
-    draw: st.DrawFn, objective: str | None, most_clients: int, most_drafters: int, most_verifiers: int
-) -> dict[str, Any]:
-    """The problems in their JSON form."""
-    sought = objective or draw(st.sampled_from(OBJECTIVES))
-    all_needed = sought in ("capacity", "cost", "energy")
+    sought, longest = objective or draw(st.sampled_from(OBJECTIVES)), draw(st.integers(1, 2))
     sizes = [draw(st.integers(1, most_clients))]
     while len(sizes) < 3 and sum(sizes) < most_clients and draw(st.booleans()):
         sizes.append(draw(st.integers(1, most_clients - sum(sizes))))
-    longest = draw(st.integers(1, 2))
+    small, half = st.integers(0, 2).map(float), st.sampled_from([0.0, 0.0, 0.5])
+    names = ["verifier 0", "verifier 1"][: draw(st.integers(1, 2))]
+    models = ["drafter 0", "drafter 1"][: draw(st.integers(1, 2))]
+    pools = ["pool"][: draw(st.integers(0, 1))]
     verifiers: list[dict[str, Any]] = [
-        {
-            "name": f"verifier {i}", "units": draw(st.integers(1, 2)), "weights_bytes": float(draw(st.integers(0, 8))),
-            "kv_bytes_per_token": 1.0, "passes": draw(_pieces(positive=True)),
-            "reserved_share": draw(st.sampled_from([0.0, 0.0, 0.5])),
-            "price_per_second": float(draw(st.integers(sought == "cost", 3))),
-            "idle_watts": float(draw(st.integers(0, 2))), "busy_watts": float(draw(st.integers(2, 5))),
-        }
-        for i in range(draw(st.integers(1, most_verifiers)))
+        {"name": name, "units": draw(st.integers(1, 2)), "weights_bytes": draw(small), "kv_bytes_per_token": 1.0,
+         "passes": draw(_passes(1.0)), "reserved_share": draw(half), "price_per_second": draw(small) + 1.0,
+         "idle_watts": draw(small), "busy_watts": draw(small) + 2.0}
+        for name in names
     ]  # fmt: skip
-    names = [verifier["name"] for verifier in verifiers]
-    pools = ["pool"] if draw(st.booleans()) else []
-    drafters = draw(_drafters(most_drafters, names, pools))
-    contexts = draw(st.one_of(st.just([0]), st.lists(st.integers(3, 6), min_size=1, max_size=2)))
-    positions = st.lists(ACCEPTANCES, min_size=longest, max_size=longest + 1)
-    classes = []
+    drafters = [
+        {"name": name, "kind": draw(st.sampled_from(["sequential", "parallel"])), "weights_bytes": draw(small),
+         "kv_bytes_per_token": draw(half) + 0.5, "beside": draw(_some(names, _passes(0.0, 0.125, 0.25))),
+         "server": draw(_some(pools, _passes(0.0, 0.125, 0.25)))}
+        for name in models
+    ]  # fmt: skip
+    contexts = draw(st.just([0]) | st.lists(st.integers(3, 6), min_size=1, max_size=2))
+    positions = st.lists(RATES, min_size=longest, max_size=longest + 1)
+    classes, needs = [], list[int]()
     for i, size in enumerate(sizes):
         context = draw(st.sampled_from(contexts))
-        able = [d["name"] for d in drafters if draw(st.integers(0, 3))]
-        one = {
-            "name": f"class {i}", "clients": size, "context_tokens": context,
-            "max_context_tokens": context + draw(st.integers(0, 2)),
-            "weight": draw(st.sampled_from([1.0, 1.0, 0.5, 3.0])),
-            "min_tokens_per_second": _least_rate(draw, verifiers[0], context, all_needed),
-            "acceptance": {name: draw(st.one_of(ACCEPTANCES, positions)) for name in able},
-            "device_seconds_per_token": {name: _ticks(draw, 0, 1, 2) for name in able if draw(st.integers(0, 3))},
-            "device_watts": float(draw(st.integers(0, 2))),
-            "round_trip_seconds": {name: draw(TRIPS) for name in names if draw(st.integers(0, 3))},
-        }  # fmt: skip
-        if draw(st.booleans()):
-            one["uplink_bits_per_second"] = 4 / TICK
-        classes.append(one)
-    needs = [one["max_context_tokens"] + 1 for one in classes]
+        needs.append(context + draw(st.integers(0, 2)) + 1)
+        alike = draw(st.integers(1, 3))  # clients of the first verifier whose rate without drafts just fits
+        one = PassPieces.parse(verifiers[0]["passes"], "passes").at(alike, alike, alike * context)
+        share = draw(st.sampled_from([1.0, 0.5, 0.1, 0.1] if sought in OBJECTIVES[2:] else [1.0, 0.5, 0.0, 0.0]))
+        classes.append({
+            "name": f"class {i}", "clients": size, "context_tokens": context, "max_context_tokens": needs[-1] - 1,
+            "weight": draw(st.sampled_from([1.0, 0.5, 3.0])), "min_tokens_per_second": share / one,
+            "acceptance": draw(_some(models, RATES | positions)), "device_watts": draw(small),
+            "device_seconds_per_token": draw(_some(models, small.map(lambda ticks: ticks * TICK))),
+            "round_trip_seconds": draw(_some(names, TRIPS)),
+            **draw(st.sampled_from([{}, {"uplink_bits_per_second": 4.0 / TICK}])),
+        })  # fmt: skip
     for verifier in verifiers:
-        need = draw(st.sampled_from(needs)) + draw(st.integers(0, longest))
-        room = draw(st.integers(1, most_clients)) * need + draw(st.sampled_from([0, 0, 1, 4]))
-        verifier["memory_bytes"] = verifier["weights_bytes"] + min(room, (most_clients + 1) * min(needs))
-    few = len(drafters) == 1 and len(sizes) == 1
-    return {
+        room = draw(st.integers(1, most_clients)) * (draw(st.sampled_from(needs)) + draw(st.integers(0, longest)))
+        verifier["memory_bytes"] = verifier["weights_bytes"] + min(room + draw(small), (most_clients + 1) * min(needs))
+    draft_pools = [
+        {"name": name, "units": draw(st.integers(1, 3 - len(models))), "price_per_second": draw(small),
+         "memory_bytes": 2.0 + draw(st.integers(1, 3)) * max(needs) / 2, "busy_watts": draw(small),
+         "round_trip_seconds": draw(_some(names, TRIPS))}
+        for name in pools
+    ]  # fmt: skip
+    return PlacementProblem.from_dict({
         "format": "specopt/1", "kind": PlacementProblem.kind, "objective": sought, "max_draft_tokens": longest,
         "bits_per_draft_token": 1.0, "overlap": draw(st.booleans()), "verifiers": verifiers, "drafters": drafters,
-        "classes": classes,
-        "draft_pools": [
-            {
-                "name": name, "units": draw(st.integers(1, 2 if few else 1)),
-                "memory_bytes": max(d["weights_bytes"] for d in drafters) + draw(st.integers(1, 3)) * max(needs) / 2,
-                "round_trip_seconds": {verifier: draw(TRIPS) for verifier in names},
-                "price_per_second": float(draw(st.integers(0, 2))), "busy_watts": float(draw(st.integers(0, 2))),
-            }
-            for name in pools
-        ],
-    }  # fmt: skip
+        "classes": classes, "draft_pools": draft_pools,
+    })  # fmt: skip
 
 
 @st.composite

@@ -421,3 +421,105 @@ def program(unit, options, trips, objective, sizes, clients, box, worths, table,
     shares, sums = np.empty(len(options)), np.empty(len(options))
     reach(unit, options, trips, objective, sizes, box, worths, shares, sums)
     return limits(unit, options, trips, clients, sizes, box, shares, sums, table, rhs), own_worth(unit, objective, box)
+
+
+@helper
+def enumerate_box(table, rhs, losses, budget, chosen, counts, sizes, found):
+    """Write every whole pattern of a box that loses no more than a budget; return their number, -1 if too many.
+
+    losses: by option, what a client loses at the prices of rows. chosen, counts, sizes: patterns from row `found` on.
+    """
+    count, size = table.shape
+    most, width = chosen.shape
+    stack = np.empty(10_000, np.int64)
+    left = rhs.copy()
+    depth, item = 0, 0
+    while True:
+        if item == count:
+            if depth == 0:
+                return found
+            depth -= 1
+            item = stack[depth]
+            budget += losses[item]
+            for r in range(size):
+                left[r] += table[item, r]
+            item += 1
+            continue
+        fits = losses[item] <= budget and depth < len(stack)
+        for r in range(size):
+            if table[item, r] > left[r] + 1e-9 * rhs[r]:
+                fits = False
+        if not fits:
+            item += 1
+            continue
+        stack[depth] = item
+        depth += 1
+        budget -= losses[item]
+        for r in range(size):
+            left[r] -= table[item, r]
+        if found == most:
+            return -1
+        sizes[found] = 0
+        for d in range(depth):
+            if sizes[found] == 0 or chosen[found, sizes[found] - 1] != stack[d]:
+                if sizes[found] == width:
+                    return -1
+                chosen[found, sizes[found]], counts[found, sizes[found]] = stack[d], 0
+                sizes[found] += 1
+            counts[found, sizes[found] - 1] += 1
+        found += 1
+
+
+@kernel(
+    "i8(Unit, const Option[::1], const f8[::1], i8, Sizes, const f8[::1], const f8[::1], Box[::1], i8[:, ::1],"
+    " i8[:, ::1], i8[::1])"
+)
+def near(unit, options, trips, objective, sizes, prices, clients, boxes, chosen, counts, entries):
+    """Write every whole pattern of one side that may be worth more than a threshold at prices of its clients.
+
+    boxes: as in `search`. Returns how many were written, some twice perhaps; -1 if there are too many.
+    """
+    count, width = len(options), 64
+    worths, shares, sums = np.empty(count), np.empty(count), np.empty(count)
+    table, rhs, duals = np.empty((count, width)), np.empty(width), np.empty(width)
+    basis, levels, losses = np.empty(width, np.int64), np.empty(width), np.empty(count)
+    used, found, at = 0, 0, 0
+    while used < len(boxes) and boxes[used].low >= 0.0:
+        used += 1
+    while at < used:
+        box = boxes[at]
+        at += 1
+        reach(unit, options, trips, objective, sizes, box, worths, shares, sums)
+        size = limits(unit, options, trips, clients, sizes, box, shares, sums, table, rhs)
+        if size < 0:
+            continue
+        worths -= prices
+        spare = simplex(worths, table[:, :size], rhs, size, basis, levels, duals) + own_worth(unit, objective, box)
+        spare -= sizes.threshold
+        if not spare >= 0.0:
+            continue
+        split, loads = middle(box, sizes)
+        if split > 0.0 and used + 1 < len(boxes):
+            boxes[used], boxes[used + 1] = box, box
+            if loads:
+                boxes[used].load_high, boxes[used + 1].load_low = split, split
+            else:
+                boxes[used].high, boxes[used + 1].low = split, split
+            used += 2
+            continue
+        for k in range(count):
+            losses[k] = -worths[k]
+            for r in range(size):
+                losses[k] += table[k, r] * max(0.0, duals[r])
+            losses[k] = max(0.0, losses[k])
+        able = np.flatnonzero(losses <= spare)
+        before = found
+        found = enumerate_box(
+            table[able, :size], rhs[:size].copy(), losses[able], spare, chosen, counts, entries, found
+        )
+        if found < 0:
+            return -1
+        for row in range(before, found):
+            for k in range(entries[row]):
+                chosen[row, k] = able[chosen[row, k]]
+    return found

@@ -45,9 +45,9 @@ def test_exact_methods_keep_it(one: Relation) -> None:
 @pytest.mark.parametrize("one", relations(), ids=lambda one: f"{one.kind}: {one.name}")
 def test_each_can_fail(one: Relation) -> None:
     """Tests that an answer a thousandth worse than the relation implies is refused, with problem and reason."""
-    better = -1e-3 if KIND[one.kind].sense == "minimize" else 1e-3
 
     def demanding(problem: Problem, objective: float) -> float:
+        better = -1e-3 if problem.sense == "minimize" else 1e-3
         return one.implied(problem, objective) + better * abs(objective)
 
     strict, caught = dataclasses.replace(one, implied=demanding, change=lambda data, random: data), 0
