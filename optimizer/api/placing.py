@@ -279,6 +279,8 @@ def _units(known: Deployment, problem: PlacementProblem, result: Result | None) 
     terms, (verifier,) = result.terms, problem.verifiers
     used, servers = terms["verifiers"][verifier.name]["units"], sum(one.units for one in result.plan.draft_groups)
     parts = [f"{problem.classes[0].clients:,} clients take {used:,} unit{'s' if used > 1 else ''} of {verifier.name}"]
+    rows = terms["classes"][problem.classes[0].name]
+    parts.append(" and ".join(PLACES[place] for place in dict.fromkeys(row["place"] for row in rows)))
     if servers:
         parts.append(f"{servers:,} of {problem.draft_pools[0].name}")
     if problem.objective == "cost" and result.bound is not None and not problem.draft_pools:

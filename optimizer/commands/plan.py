@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,6 @@ from specopt.commands.shared import (
     Seed,
     check_target,
     exit_code,
-    number,
     print_json,
     write,
 )
@@ -151,10 +151,12 @@ def _numbers(option: str, text: str | None, names: str, least: int) -> tuple[flo
     """Return the numbers >= 0, at least so many, that an option lists; None: it is not given."""
     parts = [] if text is None else text.split(",")
     try:
-        found = tuple(map(number, parts))
+        found = tuple(map(float, parts))
     except ValueError:
         found = ()
-    if text is not None and not (least <= len(found) <= names.count(",") + 1 and min(found) >= 0.0):
+    if text is not None and not (
+        least <= len(found) <= names.count(",") + 1 and min(found) >= 0.0 and max(found) < math.inf
+    ):
         raise InvalidInput(f"{option}: expected {names}, numbers >= 0, got {text!r}")
     return found or None
 
