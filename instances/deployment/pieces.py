@@ -16,8 +16,8 @@ BATCHES = np.exp2(np.arange(11.0))
 CONTEXTS = (0.0, 512.0, 2048.0)
 """Sampled where nothing says what was measured."""
 
-WORTH_A_PIECE = 0.9
-"""One more piece has to bring the error down to this share."""
+WORTH_A_PIECE, ROUNDING = 0.9, 1e-9
+"""One more piece has to bring the error down to this share, and by more than rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +115,6 @@ def _fit(work: Floats, seconds: Floats) -> Floats:
                 before, of = of, times.argmax(axis=1)
                 if np.array_equal(before, of):
                     break
-        if error <= WORTH_A_PIECE * least:
+        if error < WORTH_A_PIECE * least - ROUNDING:
             best, least = rows, error
     return best

@@ -22,9 +22,6 @@ from specopt.models.position_acceptance import PositionAcceptance
 
 CLIENTS, SERVERS = "clients", "drafting servers"
 SERVER_TRIP = 0.001
-MAX_UNITS = 1000
-"""Units on offer where a least rate says how many are needed, unless there are fewer clients."""
-
 MEASURE = {
     "classes.acceptance": "--acceptance FILE, two scrapes of an engine's /metrics: its counters by position are "
     "cumulative, and divided",
@@ -59,7 +56,7 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
         )
     given, assumed = _clients(known, base)
     clients = given.get("classes.clients", (base.classes[0].clients, ""))[0]
-    units = 1 if tpot is None else min(MAX_UNITS, clients)
+    units = 1 if tpot is None else clients
     least = "fewest units" if tpot and not price else None
     given |= {
         "verifiers.name": (verify.name, "--verify"),
@@ -176,7 +173,7 @@ def at_limits(known: Deployment, proposal: Proposal, which: Which) -> PlacementP
     given = {
         name: (value, source)
         for name, (value, source, _) in measured(known, problem.max_draft_tokens, which).items()
-        if proposal.sources.get(name) != "--set"
+        if "--set" not in (proposal.sources.get(name), proposal.sources.get(name.partition(".")[0]))
     }
     found = Proposal.of(problem, proposal.family, given, {}).problem
     assert isinstance(found, PlacementProblem)
