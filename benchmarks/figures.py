@@ -18,12 +18,13 @@ from typing import Any
 import specopt
 from specopt.api.library import best_known, saved
 from specopt.models.files import write_text
-from specopt.reproductions.ledger import TITLES, entries, paper
+from specopt.reproductions.ledger import TITLES, counts, entries, paper
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "benchmarks"))
 
-import serving_online  # type: ignore[import-not-found]  # noqa: E402 - benchmarks are no package
+import placement_map  # type: ignore[import-not-found]  # noqa: E402 - benchmarks are no package
+import serving_online  # noqa: E402 - as above
 
 RECORD = ROOT / "docs" / "figures.json"
 NUMBER = r"-?\d[\d,]*\.?\d*(?:e-?\d+)?"
@@ -86,6 +87,7 @@ def _proven() -> float:
 
 _ONLINE = "fair goodput online: microseconds per round"
 _SLACK, _ONE_CLASS = "verification in the long run: mixed classes", "verification in the long run: one class"
+_LOAD = "verification in the long run: load"
 _BOUNDED, _CACHE = (
     "verification in the long run: bounded cache",
     "{} GB, prompts of 150, alpha 0.73, 2-4-6-8: slack against fcfs",
@@ -117,14 +119,28 @@ def _turn(trace: str) -> Computed:
     return Computed(source, lambda: round(serving_online.recorded_turning_point(trace), 4))
 
 
-def _ledger(of: Callable[[dict[str, Any]], bool]) -> Computed:
-    return Computed("the ledger of statements", lambda: sum(map(of, entries(*map(paper, TITLES)))))
+def _map(row: int, place: int) -> Computed:
+    def number() -> float:
+        return float(re.findall(NUMBER, placement_map.summary(placement_map.recorded())[row].figure)[place])
+
+    return Computed(f"docs/recorded/placement-map.csv: device {row}, number {place} of the summary", number)
+
+
+def _ledger(name: str, *, real: bool = False) -> Computed:
+    return Computed("the ledger of statements", lambda: counts(entries(*map(paper, TITLES)), real=real)[name])
+
+
+def _least() -> float:
+    """Return the least share, in percent, that statements that hold at every point may have in their boxes."""
+    listed = [one for one in entries(*map(paper, TITLES)) if one.get("check") == "can fail"]
+    whole = [one for one in listed if one.get("share") == 1.0 and not one["item"].endswith(".real")]
+    return round(100 * min(one["interval"][0] for one in whole), 1)
 
 
 FIGURES: dict[str, Measured | Computed] = {
-    "ledger.mapped": _ledger(lambda entry: "share" in entry),
-    "ledger.everywhere": _ledger(lambda entry: entry.get("share") == 1.0),
-    "ledger.nowhere": _ledger(lambda entry: entry.get("share") == 0.0),
+    **{f"ledger.{name}": _ledger(name) for name in ("statements", "mapped", "everywhere", "nowhere")},
+    "ledger.real": _ledger("mapped", real=True),
+    "ledger.least": Computed("the ledger of statements: least end of an exact 95 % interval", _least),
     "library.instances": Computed("the instance library: instances", lambda: len(saved())),
     "library.proven": Computed("the instance library: proven optimal", _proven),
     "sd.7b": _paper_1("1.1B-7B", "pipelined"),
@@ -161,6 +177,10 @@ FIGURES: dict[str, Measured | Computed] = {
     "slack.over.fcfs.9GB": Measured(_BOUNDED, _CACHE.format(9)),
     "slack.over.fcfs.9GB.worst": Measured(_BOUNDED, _CACHE.format(9), 1),
     "slack.over.fcfs.one-class": Measured(_ONE_CLASS, "slack against fcfs, all of 8 tokens/s"),
+    "slack.idle": Measured(_LOAD, "13 workloads, fcfs below 80 % busy: least speed of a class over that of fcfs"),
+    "slack.450.slack": Measured(_LOAD, "450 devices, prompts of 70 tokens: too slow of 450", 0),
+    "slack.450.fcfs": Measured(_LOAD, "450 devices, prompts of 70 tokens: too slow of 450", 1),
+    "slack.450.edf": Measured(_LOAD, "450 devices, prompts of 70 tokens: too slow of 450", 2),
     "slack.microseconds": Measured("verification in the long run: one decision", "slack, 200 pending"),
     "optimal.tokens-per-second": Measured(_CONTROL, "alternating: optimal, myopic, best-static", 0),
     "myopic.tokens-per-second": Measured(_CONTROL, "alternating: optimal, myopic, best-static", 1),
@@ -168,7 +188,40 @@ FIGURES: dict[str, Measured | Computed] = {
     "chunks.eq3.high": Measured(_CHUNKS, _TTFT.format(2000, 4, 2802)),
     "chunks.eq3.one-gpu.low": Measured(_CHUNKS, _TTFT.format(891, 1, 1325)),
     "chunks.eq3.one-gpu.high": Measured(_CHUNKS, _TTFT.format(351, 1, 582)),
+    **{
+        f"placement.play.{key}": Measured("placement played: cycles", f"{row}: entries within 5 %")
+        for key, row in (
+            ("full", "b >= 8, all"),
+            ("small", "b < 8, all"),
+            ("light", "lightly loaded, all"),
+            ("pool", "b >= 8, pool"),
+            ("pool.small", "b < 8, pool"),
+            ("pool.light", "lightly loaded, pool"),
+        )
+    },
+    **{
+        f"placement.map.{key}": _map(row, place)
+        for key, row, place in (
+            ("fast", 0, 0),
+            ("fast.cells", 0, 1),
+            ("fast.lost", 0, 3),
+            ("even", 1, 0),
+            ("even.lost", 1, 3),
+            ("slow", 2, 0),
+        )
+    },
     "tuning.regret.mean": Measured("tuning from real sweeps", _HELD_OUT.format(1, _BOTH, "regret"), 0),
+    "tuning.withheld.mean": Measured(
+        "tuning against simple rules", "15 measured tables, ends of K kept: regret of tune", 0
+    ),
+    "tuning.withheld.rule": Measured(
+        "tuning against simple rules",
+        "15 measured tables, ends of K kept: regret of the rule quadratic in log(1 + K)",
+        0,
+    ),
+    "tuning.withheld.coverage": Measured(
+        "tuning against simple rules", "15 measured tables: withheld cells inside bands of 90 % of tune"
+    ),
     "tuning.regret.worst": Measured("tuning from real sweeps", _HELD_OUT.format(1, _BOTH, "regret"), 1),
     "tuning.acceptance-alone.error": Measured(
         "tuning from real sweeps", _HELD_OUT.format(8, _ALONE, "error of throughput")

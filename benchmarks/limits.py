@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 import json
 import os
@@ -14,7 +15,8 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,8 @@ from specopt.models.fields import MAX_BUDGET, MAX_TOKENS
 from specopt.models.problem import Problem
 
 MEMORY_BYTES = 2 * 2**30
-MANY = 100_000
+LIMIT, KILLED_SECONDS = 1.0, 120.0
+MANY, MOST = 100_000, 1_000_000
 """Entries of a long column: no field limits them, files of this size are a few megabytes."""
 
 
@@ -60,6 +63,17 @@ def _chain(states: int) -> Callable[[], Problem]:
     return build
 
 
+def _sampled(tasks: int, samples: int, **fields: Any) -> Callable[[], Problem]:
+    """Return what builds a problem of serving latency with that many predicted lengths of every task."""
+
+    def build() -> Problem:
+        base = specopt.generate(LATENCY, seed=1, tasks=tasks)
+        drawn = np.random.default_rng(1).integers(1, 513, (samples, tasks)).tolist()
+        return base.from_dict(base.to_dict() | {"output_lengths": "predicted", "output_samples": drawn} | fields)
+
+    return build
+
+
 def _finest(family: str) -> Callable[[], Problem]:
     """Return what builds a problem of draft control with as many resolutions as a column is long."""
 
@@ -75,6 +89,7 @@ def _finest(family: str) -> Callable[[], Problem]:
 
 LATENCY, CHUNKS, BATCH = "serving-latency/paper-1", "prompt-chunking/paper-4", "verification-batch/mixed"
 CONTROL, ALLOCATION, FAIR = "draft-control/paper-3", "draft-allocation/paper-5", "fair-goodput/paper-5"
+ARRIVALS = "serving-latency/arrivals"
 SMALL = {"tasks": 5, "max_input": 40, "max_output": 24}
 LONG = {"output_tokens": [MAX_TOKENS] * 5, "max_output_tokens": MAX_TOKENS, "draft_memory_bytes": 1e15}
 KNOWN = {"output_lengths": "known"}
@@ -110,6 +125,19 @@ CASES: dict[str, dict[str, Callable[[], Problem]]] = {
         ),
         "10,000 tasks, rebatched": _with(LATENCY, params={"tasks": 10_000}, **REBATCHED),
         "1,000 tasks in ample memory": _with(LATENCY, params={"tasks": 1000}, draft_memory_bytes=1e15),
+        "tasks in ample memory, known": _with(LATENCY, params={"tasks": MANY}, draft_memory_bytes=1e15, **KNOWN),
+        "1,000,000 tasks": _with(LATENCY, params={"tasks": MOST}),
+        "1,000,000 tasks, known": _with(LATENCY, params={"tasks": MOST}, **KNOWN),
+        "1,000,000 tasks, rebatched": _with(LATENCY, params={"tasks": MOST}, **REBATCHED),
+        "1,000,000 tasks, a rate for each": _with(
+            LATENCY, params={"tasks": MOST}, acceptance_rate=np.linspace(0.5, 0.9, MOST).tolist()
+        ),
+        "tasks, rebatched": _with(LATENCY, params={"tasks": MANY}, **REBATCHED),
+        "200 tasks, 10,000 samples": _sampled(200, 10_000),
+        "200 tasks, 10,000 samples, rebatched": _sampled(200, 10_000, batching="rebatched"),
+        "10,000 arrivals": _with(ARRIVALS, params={"tasks": 10_000}),
+        "10,000 arrivals far apart": _with(ARRIVALS, params={"tasks": 10_000, "requests_per_second": 0.01}),
+        "arrivals": _with(ARRIVALS, params={"tasks": MANY}),
     },
     "prompt-chunking": {
         "pipeline_length": _with(CHUNKS, pipeline_length=MAX_TOKENS),
@@ -131,16 +159,22 @@ CASES: dict[str, dict[str, Callable[[], Problem]]] = {
         "max_draft_tokens": _with(STOPPING, params={"max_draft": 1000, "bins": 2}),
         "scores": _with(STOPPING, params={"bins": 1000}),
         "both": _with(STOPPING, params={"max_draft": 1000, "bins": 1000}),
+        "both, 100 classes": _with(STOPPING, params={"max_draft": 1000, "bins": 1000, "classes": 100}),
     },
-    "verification-batch": {"requests": _with(BATCH, params={"requests": MANY})},
+    "verification-batch": {
+        "requests": _with(BATCH, params={"requests": MANY}),
+        "1,000,000 requests": _with(BATCH, params={"requests": MOST}),
+    },
     "draft-allocation": {
         "budget_tokens": _with(ALLOCATION, budget_tokens=MAX_BUDGET),
         "clients": _with("draft-allocation/uniform", params={"clients": MANY, "budget": 10 * MANY}),
+        "1,000,000 clients": _with("draft-allocation/uniform", params={"clients": MOST, "budget": 10 * MOST}),
     },
     "fair-goodput": {
         "budget_tokens": _with(FAIR, budget_tokens=MAX_BUDGET),
         "budget_tokens per second": _with("fair-goodput/per-second", budget_tokens=MAX_BUDGET),
         "clients": _with(FAIR, params={"clients": MANY, "budget": 10 * MANY}),
+        "1,000,000 clients": _with(FAIR, params={"clients": MOST, "budget": 10 * MOST}),
         "clients per second": _with("fair-goodput/per-second", params={"clients": 10_000, "budget": 100_000}),
     },
 }
@@ -149,26 +183,48 @@ CASES: dict[str, dict[str, Callable[[], Problem]]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """What one method did with one problem: seconds over the limit, peak memory, and what came of it."""
+    """What one method did with one problem: seconds of validation and solve, peak memory, and what came of it.
+
+    `fixed_seconds` are those of them that went into validation, digest and judging; `numbers` are in the problem.
+    """
 
     outcome: str
     seconds: float
     fixed_seconds: float
     peak_bytes: int
+    numbers: int = 0
+
+    @property
+    def allowed_seconds(self) -> float:
+        """What validation, digest and judging may take: 2 s of 100,000 tasks, 10 s of a million."""
+        return 2.0 if self.numbers <= MANY * 6 else 10.0
+
+    def late(self, limit: float) -> float:
+        """Return the seconds beyond the promise; not above 0 where it is kept.
+
+        Validation, digest and judging come on top of the limit, as measured; where there are many numbers, what they
+        may take at most.
+        """
+        few = self.numbers < MANY
+        on_top = min(self.fixed_seconds, self.allowed_seconds) if few else self.allowed_seconds
+        return self.seconds - (1.05 * limit + 0.05 + on_top)
 
     def kept(self, limit: float) -> bool:
         """Return whether time and memory were kept."""
-        return self.seconds <= 1.05 * limit + 0.05 + self.fixed_seconds and self.peak_bytes <= MEMORY_BYTES
+        return self.late(limit) <= 0.0 and self.peak_bytes <= MEMORY_BYTES
 
 
 def measure(kind: str, case: str, method: str, limit: float, clock: str = "perf_counter") -> Cell:
     """Measure one cell in a process of its own; the clock "process_time" is right on a machine that is busy, too."""
+    return next(iter(measure_all(kind, case, method, limit, clock).values()))
+
+
+def measure_all(kind: str, case: str, method: str, limit: float, clock: str = "process_time") -> dict[str, Cell]:
+    """Measure a case with one method, or with "all" that take it, each in a process of its own."""
     command = [sys.executable, __file__, kind, case, method, str(limit), clock]
     env = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=600 + limit, check=False)
-    if done.returncode:
-        return Cell((done.stderr.strip().splitlines() or ["killed"])[-1], float("inf"), 0.0, 0)
-    return Cell(**json.loads(done.stdout))
+    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=3600, check=True)
+    return {name: Cell(**cell) for name, cell in json.loads(done.stdout.splitlines()[-1]).items()}
 
 
 def _small(kind: str, case: str) -> Problem:
@@ -179,47 +235,96 @@ def _small(kind: str, case: str) -> Problem:
     return _with(LATENCY, params=SMALL, **fields)()
 
 
-def _child(kind: str, case: str, method: str, limit: float, clock: str) -> Cell:
+def _children(kind: str, case: str, method: str, limit: float, clock: str) -> dict[str, Any]:
+    """Measure methods one after the other, each in a process forked from this one, which holds what they share."""
     problem = CASES[kind][case]()
-    if clock != "perf_counter":  # libraries and kernels are loaded by other threads and processes
-        with contextlib.suppress(Unsupported):
-            specopt.solve(_small(kind, case), method, time_limit=600.0)
-        time.perf_counter = getattr(time, clock)  # what a solve reads
+    data, found = problem.to_dict(), {}
+    numbers = json.dumps(data).count(",")
+    for name in [one.name for one in specopt.methods(problem)] if method == "all" else [method]:
+        if clock != "perf_counter":  # libraries and kernels are loaded by other threads and processes
+            with contextlib.suppress(Unsupported):
+                specopt.solve(_small(kind, case), name, time_limit=600.0)
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            resource.setrlimit(resource.RLIMIT_CPU, (int(KILLED_SECONDS), int(KILLED_SECONDS)))
+            os.write(writing, json.dumps(dataclasses.asdict(_cell(type(problem), data, name, limit, clock))).encode())
+            os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading, "rb") as pipe:
+            text = pipe.read()
+        os.waitpid(child, 0)
+        lost = {
+            "outcome": f"killed after {KILLED_SECONDS:g} s",
+            "seconds": KILLED_SECONDS,
+            "fixed_seconds": 0.0,
+            "peak_bytes": 0,
+        }
+        found[name] = (json.loads(text) if text else lost) | {"numbers": numbers}
+    return found
+
+
+def _cell(of: type[Problem], data: dict[str, Any], method: str, limit: float, clock: str) -> Cell:
+    time.perf_counter = getattr(time, clock)  # what a solve reads
     start = time.perf_counter()
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    fixed = 0.0
+    problem = of.from_dict(data)
+    fixed = time.perf_counter() - start
     try:
         result = specopt.solve(problem, method, time_limit=limit)
         outcome = f"{result.status}, {result.termination}"
-        fixed = result.stats.get("fixed_seconds", 0.0)
+        fixed += result.stats["fixed_seconds"]
     except (InvalidInput, Unsupported) as error:
         outcome = f"refused: {error}"
+    except BaseException as error:  # a method must raise nothing else
+        outcome = f"{type(error).__name__}: {error}"
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - held
     return Cell(outcome, time.perf_counter() - start, fixed, peak * 1024)
 
 
-def cells() -> Iterator[tuple[str, str, str]]:
-    """Yield kind, case and method, for every method that takes the case."""
-    for kind, cases in CASES.items():
-        for case, build in cases.items():
-            problem = build()
-            for method in specopt.methods(problem):
-                yield kind, case, method.name
+@functools.cache
+def _matrix(smoke: bool) -> list[tuple[str, Cell]]:
+    """Return every method that takes a case, by how late it was."""
+    cases = [(kind, case) for kind, of in CASES.items() for case in of]
+
+    def measured(kind: str, case: str) -> list[tuple[str, Cell]]:
+        try:
+            cells = measure_all(kind, case, "algorithm-1" if smoke else "all", LIMIT)
+        except subprocess.CalledProcessError as error:
+            cells = {"all": Cell(error.stderr.strip().splitlines()[-1], KILLED_SECONDS, 0.0, 0)}
+        print(kind, case, {name: round(cell.late(LIMIT), 2) for name, cell in cells.items()}, file=sys.stderr)
+        return [(f"{kind}, {case}, {name}", cell) for name, cell in cells.items()]
+
+    with ThreadPoolExecutor(int(os.environ.get("SPECOPT_JOBS", os.cpu_count() or 1))) as pool:
+        found = pool.map(measured, *zip(*(cases[:1] if smoke else cases), strict=True))
+    return sorted(itertools.chain.from_iterable(found), key=lambda one: -one[1].late(LIMIT))
+
+
+def _row(subject: str, cell: Cell) -> Row:
+    spent = f"{cell.seconds:.2f} s, {cell.fixed_seconds:.2f} s of them fixed, {cell.peak_bytes / 1e6:.0f} MB"
+    target = f"{LIMIT:g} s, {cell.allowed_seconds:g} s fixed, 2 GiB"
+    return Row(subject, f"{spent}; {cell.outcome[:110]}", target, cell.kept(LIMIT))
 
 
 def largest_fields(smoke: bool) -> list[Row]:
-    """Every method that takes a case, at a limit of 1 s."""
-    limit = 1.0
-    rows = []
-    for kind, case, method in itertools.islice(cells(), 1 if smoke else None):
-        cell = measure(kind, case, method, limit)
-        spent = f"{cell.seconds:.2f} s, {cell.fixed_seconds:.2f} s of them fixed, {cell.peak_bytes / 1e6:.0f} MB"
-        figure = f"{cell.outcome[:90]}; {spent}"
-        rows.append(Row(f"{kind}, {case}, {method}", figure, f"{limit:g} s, 2 GiB", cell.kept(limit)))
-    return rows
+    """Every method that takes a case, at a limit of 1 s; seconds of the processor."""
+    return [_row(*one) for one in sorted(_matrix(smoke), key=lambda one: one[0])]
 
 
-BENCHMARKS = (Benchmark("limits at the largest fields", largest_fields),)
+def worst(smoke: bool) -> list[Row]:
+    """The ten that were latest, or came closest to it; then how many kept the promise."""
+    found = _matrix(smoke)
+    kept = sum(cell.kept(LIMIT) for _, cell in found)
+    return [_row(*one) for one in found[:10]] + [
+        Row("kept", f"{kept} of {len(found)}", f"{len(found)}", kept == len(found))
+    ]
+
+
+BENCHMARKS = (
+    Benchmark("limits: the worst ten", worst),
+    Benchmark("limits at the largest fields", largest_fields),
+)
 
 if __name__ == "__main__":
-    print(json.dumps(dataclasses.asdict(_child(*sys.argv[1:4], float(sys.argv[4]), *sys.argv[5:]))))
+    kind, case, method, seconds, *clock = sys.argv[1:]
+    print(json.dumps(_children(kind, case, method, float(seconds), *(clock or ["process_time"]))))

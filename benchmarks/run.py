@@ -18,6 +18,8 @@ import fair_goodput_changes
 import fair_goodput_online
 import figures
 import limits
+import placement
+import placement_map
 import placement_play
 import portfolio
 import prompt_chunking
@@ -26,6 +28,7 @@ import serving_latency
 import serving_latency_served
 import serving_online
 import tuning
+import tuning_rules
 import verification_batch
 import verification_long_run
 import verification_server
@@ -43,6 +46,8 @@ BENCHMARKS = (
     *draft_allocation.BENCHMARKS,
     *draft_control.BENCHMARKS,
     *draft_stopping.BENCHMARKS,
+    *placement.BENCHMARKS,
+    *placement_map.BENCHMARKS,
     *placement_play.BENCHMARKS,
     *fair_goodput.BENCHMARKS,
     *fair_goodput_online.BENCHMARKS,
@@ -53,6 +58,7 @@ BENCHMARKS = (
     *verification_long_run.BENCHMARKS,
     *verification_server.BENCHMARKS,
     *tuning.BENCHMARKS,
+    *tuning_rules.BENCHMARKS,
     *limits.BENCHMARKS,
 )
 

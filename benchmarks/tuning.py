@@ -19,9 +19,10 @@ import numpy as np
 from table import Benchmark, Row
 
 from specopt.instances.sweeps import read_sweeps
-from specopt.models.sweep import Condition, Measurement, Point, Sweep
+from specopt.models.sweep import Condition, Measurement, Point, Setup, Sweep
 from specopt.solvers.speculation_table.schedule import Schedule
-from specopt.solvers.speculation_table.tuning.decision import Goal, decide
+from specopt.solvers.speculation_table.tuning.decision import decide
+from specopt.solvers.speculation_table.tuning.goal import Goal
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 from specopt.solvers.speculation_table.tuning.tuner import Tuner
 
@@ -214,7 +215,8 @@ def _groups(path: Path) -> Iterator[list[Measurement]]:
     for model, benchmarks in bundle.items():
         names = {m["Name"] for b in benchmarks.values() for run in b["results"] for m in run["metrics"]}
         for draft in sorted(name for name in names if "EAGLE3" not in name.split()):
-            measured = {m.point: m for m in read_sweeps([path], model=model, draft=draft).measurements}
+            chains = read_sweeps([path], model=model, draft=draft).of(Setup(draft))
+            measured = {m.point: m for m in chains.measurements}
             complete = {p.condition for p in measured if all(Point(p.condition, k) in measured for k in LENGTHS)}
             yield [m for p, m in measured.items() if p.condition in complete and p.draft_length in LENGTHS]
 

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from specopt.instances.runtimes.work import work_of
 from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.errors import InvalidInput
 from specopt.models.pass_time import VerificationTime, features
-from specopt.online import AsyncScheduler
+from specopt.online import AsyncScheduler, VerificationPool, VerifierDied
 from specopt.online.verification import Batch, VerificationScheduler
 from specopt.solvers.verification_batch.policies import POLICIES
 
@@ -169,7 +170,8 @@ def play(clients: int, turns: int, *, faults: bool = True, speedup: float = 50.0
     """Let clients ask the example server over loopback, with faults; return what came of the requests.
 
     A twentieth of the requests is abandoned by a client that vanishes; a thirtieth of the batches fails, as many stall
-    for ever; before a twentieth of them the clock jumps by up to an hour, to or fro.
+    for ever; before a twentieth of them the clock jumps by up to an hour, to or fro, before as many the policy changes.
+    Three verifiers serve, of which two die on the way.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < 4 * clients:
@@ -196,10 +198,19 @@ class _Load:
     def clock(self) -> float:
         return time.monotonic() + self.offset
 
-    async def verify(self, drafts: Mapping[Any, list[int]]) -> dict[Any, list[int]]:
+    def there(self) -> int:
+        """Return how many requests the verifiers have."""
+        return sum(len(one.pending) + len(one.running) for one in map(self.pool.__getitem__, self.pool.verifiers))
+
+    async def verify(self, name: str, drafts: Mapping[Any, list[int]]) -> dict[Any, list[int]]:
         """Take the time of a batch, fail or stall; the verdict on a draft is its reverse."""
         self.batches["all"] += 1
-        self.most = max(self.most, len(self.scheduler.pending) + len(drafts))
+        self.most = max(self.most, self.there())
+        if self.faults and name != "0" and self.batches["all"] > 4 * int(name):
+            self.batches["verifiers that died"] += 1
+            raise VerifierDied(name)
+        if self.chance(20):
+            self.pool[name].policy = self.random.choice(["slack", "fcfs", "edf"])
         if self.chance(20):
             self.offset += self.random.uniform(-3600.0, 3600.0)
             self.batches["jumps of the clock"] += 1
@@ -243,10 +254,14 @@ class _Load:
         assert specification is not None and specification.loader is not None
         server = importlib.util.module_from_spec(specification)
         specification.loader.exec_module(server)
-        self.scheduler = VerificationScheduler(TABLE_12, lost_after_seconds=0.1)
+        names = ("0", "1", "2")
+        self.pool = VerificationPool({
+            name: VerificationScheduler(TABLE_12, lost_after_seconds=0.1) for name in names
+        })  # fmt: skip
+        verify = {name: partial(self.verify, name) for name in names}
         started = time.monotonic()
         most = server.MAX_REQUESTS
-        async with AsyncScheduler(self.scheduler, self.verify, most_requests=most, clock=self.clock) as serving:
+        async with AsyncScheduler(self.pool, verify, most_requests=most, clock=self.clock) as serving:
             listening = await asyncio.start_server(
                 lambda *ends: server.converse(serving, *ends), "127.0.0.1", 0, backlog=self.clients
             )
@@ -261,9 +276,9 @@ class _Load:
             "abandoned": self.came["abandoned"],
             "lost": requests - self.came.total(),
             "verified twice": sum(count > 1 for count in self.verified.values()),
-            "ghost keys": len(self.scheduler.pending) + len(self.scheduler.running),
+            "ghost keys": self.there(),
             "batches": self.batches["all"],
-            **{name: self.batches[name] for name in ("stalled", "failed", "jumps of the clock")},
+            **{name: self.batches[name] for name in ("stalled", "failed", "jumps of the clock", "verifiers that died")},
             "most at once": self.most,
             "seconds": time.monotonic() - started,
         }

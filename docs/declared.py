@@ -20,8 +20,8 @@ from specopt.api.solve import methods as methods_of
 from specopt.kinds import kind_of
 from specopt.models.schema import rows as schema_rows
 from specopt.models.schema import schema as schema_of
-from specopt.reproductions.ledger import STATUSES, TITLES, entries, paper
-from specopt.reproductions.views import HEAD, assumption_cells, cells
+from specopt.reproductions.ledger import TITLES, entries, paper
+from specopt.reproductions.views import HEAD, assumption_cells, cells, count_rows, summary
 from specopt.views.methods import method_entry
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
@@ -62,28 +62,18 @@ def families(kind: str) -> Iterator[str]:
 def ledger(name: str) -> Iterator[str]:
     """Yield what a paper states and what became of it, and what its simulations assume; without a name the counts."""
     if not name:
-        yield from table(*_counts())
+        rows = list(count_rows(entries(*map(paper, TITLES))))
+        yield from table(
+            ["", *rows[0][1]], [[f"`{row}`" if row in TITLES else row, *found.values()] for row, found in rows]
+        )
         return
     one = paper(name)
+    yield from (f"{line}\n" for line in summary(one, entries(one)))
     yield from table(HEAD, map(cells, entries(one)))
     yield from (
         "",
         *table(["assumption", "default", "range", "reason"], map(assumption_cells, one.assumptions.values())),
     )
-
-
-def _counts() -> tuple[list[str], list[list[Any]]]:
-    """Return how many statements of each paper have which status, and how many of them hold."""
-    rows = []
-    for name in TITLES:
-        mine = entries(paper(name))
-        tried = [entry for entry in mine if "holds" in entry]
-        mapped = [entry["share"] for entry in mine if "share" in entry]
-        counts = [sum(entry["status"] == status for entry in mine) for status in STATUSES]
-        always, never = sum(share == 1.0 for share in mapped), sum(share == 0.0 for share in mapped)
-        held = f"{sum(entry['holds'] for entry in tried)} of {len(tried)}"
-        rows.append([f"`{name}`", len(mine), *counts, held, f"{always} of {len(mapped)}", never])
-    return ["", "statements", *STATUSES, "hold by default", "hold everywhere in their box", "hold nowhere"], rows
 
 
 def results(pattern: str) -> Iterator[str]:

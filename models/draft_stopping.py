@@ -192,16 +192,17 @@ class DraftStoppingProblem(Problem):
             fails = (alive * (1.0 - rates[:, position])).sum(axis=1)
             accepted += float(survives.sum())
             goes = next_node[nodes]  # (nodes, scores)
-            nodes, where = np.unique(goes[goes != STOP], return_inverse=True)
-            place = np.full(goes.shape, STOP)
-            place[goes != STOP] = where
+            node, score = np.nonzero(goes != STOP)
+            nodes, to = np.unique(goes[node, score], return_inverse=True)
+            moves, move = np.unique(node * len(nodes) + to, return_inverse=True)  # from a node to a node, by any score
+            node, to = np.divmod(moves, max(1, len(nodes)))
+            on, on_rejected, on_after = (
+                np.bincount(move, law[score], len(moves))
+                for law in (scores.accepted, scores.first_rejection, scores.after)
+            )
             moved_alive, moved_rejected = np.zeros((len(nodes), len(rates))), np.zeros(len(nodes))
-            for score in range(scores.bins):
-                on = place[:, score] != STOP
-                to = place[on, score]
-                np.add.at(moved_alive, to, survives[on] * scores.accepted[score])
-                falls = fails[on] * scores.first_rejection[score] + rejected[on] * scores.after[score]
-                np.add.at(moved_rejected, to, falls)
+            np.add.at(moved_alive, to, survives[node] * on[:, None])
+            np.add.at(moved_rejected, to, fails[node] * on_rejected + rejected[node] * on_after)
             alive, rejected = moved_alive, moved_rejected
         seconds = self.round_seconds + self.draft_seconds_per_token * drafted
         terms = {"own_tokens_per_second": 1.0 / seconds, "accepted_draft_tokens_per_second": accepted / seconds}

@@ -13,7 +13,8 @@ every step the unfinished tasks that are ready are served, all of them, in the l
 * Where a phase brings together tasks that ran apart, each newcomer costs `regroup_seconds` on the stages that move it.
 
 Between two events (a task joins or has had its first step, a phase begins) runs only lose tasks, and a block of steps
-is computed at once: one row per run, one column per step.
+is computed at once: one row per run, one column per step. Plans of very many steps are served phase by phase instead,
+see `serving_phases`.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ ROUNDING = 1e-12
 
 ENTRIES_AT_ONCE = 1 << 17
 """Tasks times decoding steps of a block."""
+
+LONG, ENTRIES_PER_EVENT = 2_000_000, 1000
+"""Tasks times decoding steps, of all scenarios, from which whole phases are served at once; what an event counts as."""
 
 STEPS_TO_ARRIVAL = 64
 """Most steps of a block while tasks have yet to arrive."""
@@ -116,12 +120,21 @@ def length_violations(problem: ServingData, plan: ServingLatencyPlan) -> list[st
     ]
 
 
-def play(problem: ServingData, plan: ServingLatencyPlan, outputs: Ints, ready: Floats) -> Played:
-    """Return what becomes of the tasks for given output lengths and ready times."""
-    run = _Run(problem, plan, outputs, ready)
-    while run.unfinished.any():
-        run.block()
-    return Played(run.finish, run.stretches, list(run.breaches.values()))
+def play(problem: ServingData, plan: ServingLatencyPlan) -> tuple[Played, ...]:
+    """Return what becomes of the tasks in every scenario."""
+    ready = problem.readiness(plan)[1]
+    scenarios = problem.scenarios
+    fastest = problem.tokens_per_step(problem.max_speculation_length or 0)
+    events = ENTRIES_PER_EVENT * len(np.unique(ready)) * len(scenarios)
+    long = sum(float((outputs / fastest).sum()) for outputs in scenarios) + events > LONG
+    found = []
+    for outputs in scenarios:
+        run = _Run(problem, plan, outputs, ready)
+        serve = run.whole_phase if long else run.block
+        while run.unfinished.any():
+            serve()
+        found.append(Played(run.finish, run.stretches, list(run.breaches.values())))
+    return tuple(found)
 
 
 class _Run:
@@ -179,6 +192,39 @@ class _Run:
         self._note(sizes, lengths, ends)
         self.clock += float(ends[steps])
         self.step += steps
+
+    def whole_phase(self) -> None:
+        """Serve the steps of a phase, without a list of what ran when."""
+        from specopt.models import serving_phases
+
+        entering = self._enter_phase()
+        problem, phases = self.problem, self.plan.phases
+        order = np.argsort(self.batch_of, kind="stable")  # members of a batch lie side by side in memory
+        batch_of, slot = self.batch_of[order], self.slot_of[order]
+        counts, tokens, outputs = self.counts[slot, order], self.tokens[slot, order], self.outputs[order]
+        others = (self.counts * self.tokens).sum(axis=0)[order] - counts * tokens
+        target = outputs - ROUNDING * np.maximum(tokens, outputs)
+        task = np.column_stack(
+            [problem.input_tokens[order], outputs, target, tokens, others, counts, self.unseen[order]]
+        )
+        ready, finish, served = self.ready[order], self.finish[order], self.served[order]
+        waiting = np.lexsort((~served, batch_of, np.maximum(ready, self.clock * (1 + ROUNDING))))
+        lengths = np.array(phases[self.phase].lengths(self.plan.speculation_length))
+        last = phases[self.phase + 1].first_step - 1 if self.phase + 1 < len(phases) else 1 << 62
+        regroup = problem.regroup_seconds if entering else 0.0
+        setting = self.clock, self.step, last, self.mechanism == "pipelined", regroup, ROUNDING
+        needed = np.zeros((2, len(lengths)))
+        self.clock, self.step = serving_phases.serve(
+            task, ready, finish, served, batch_of, self.batch_before[order], lengths, waiting[finish[waiting] == 0.0],
+            *_rates(problem), setting, needed,
+        )  # fmt: skip
+        self.counts[slot, order], self.unseen[order] = task[:, -2:].T
+        self.served[order], self.finish[order] = served | (task[:, -2] > counts), finish
+        self.unfinished = self.finish == 0.0
+        for which, model, limit in problem.limited_models(self.mechanism):
+            amounts = model.parameter_bytes + needed[int(which == "verify")]
+            for batch in np.flatnonzero(amounts > limit).tolist():
+                self._limit(which, batch, float(amounts[batch]), limit)
 
     def _note(self, sizes: Ints, lengths: Ints, ends: Floats) -> None:
         """Add the stretches of a block: steps in which the same tasks are served."""
@@ -278,9 +324,25 @@ class _Run:
         tokens = np.maximum(0.0, np.maximum.reduceat(inputs + np.minimum(outputs, gained), starts))
         for which, model, limit in self.problem.limited_models(self.mechanism):
             needed = model.parameter_bytes + (sizes * float(model.kv_bytes_per_token) * tokens).max(axis=1)
-            for row in [row for row, amount in enumerate(needed.tolist()) if exceeds(amount, limit)]:
-                if which == "draft" and lengths[row] == 0:
-                    continue
-                batch = int(self.batch_of[active[starts[row]]])
-                sentence = f"phases[{self.phase}].batches[{batch}]: {too_much(float(needed[row]), which, limit)}"
-                self.breaches.setdefault((self.phase, batch, which), sentence)
+            for row in np.flatnonzero(needed > limit).tolist():
+                if which == "verify" or lengths[row] > 0:
+                    self._limit(which, int(self.batch_of[active[starts[row]]]), float(needed[row]), limit)
+
+    def _limit(self, which: str, batch: int, needed: float, limit: float) -> None:
+        """Note a batch that needs more than its model has."""
+        if exceeds(needed, limit):
+            sentence = f"phases[{self.phase}].batches[{batch}]: {too_much(needed, which, limit)}"
+            self.breaches.setdefault((self.phase, batch, which), sentence)
+
+
+def _rates(problem: ServingData) -> tuple[Floats, Floats]:
+    """Return operations and bytes per token of both models, and the pieces of both runtimes."""
+    models, lines = np.zeros((2, 4)), []
+    both = (problem.draft, problem.draft_runtime), (problem.verify, problem.verify_runtime)
+    for which, (model, runtime) in enumerate(both):
+        if model is not None:
+            models[which, :2] = model.flops_per_token, model.flops_per_token_pair
+            models[which, 2:] = model.flops_per_logit, model.kv_bytes_per_token
+        lines.append([(one.seconds_per_flop, one.overhead_seconds) for one in runtime.pieces] if runtime else [])
+    count = max(map(len, lines))
+    return models, np.array([rows + [(0.0, 0.0)] * (count - len(rows)) for rows in lines])

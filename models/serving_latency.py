@@ -13,6 +13,7 @@ The judge (`evaluate`, `violations`) is written from the equations, array by arr
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -80,37 +81,31 @@ class ServingLatencyProblem(ServingData):
         defects = self._defects(plan)
         if defects:
             raise InvalidInput(defects[0])
-        rated = [self._latency(plan, number) for number in range(len(self.scenarios))]
-        inference, communication = (sum(part) / len(rated) for part in zip(*rated, strict=True))
-        terms = {"inference_seconds": inference, "communication_seconds": communication}
-        return Evaluation(inference + communication, terms)
+        arrival, ready = self.readiness(plan)
+        waited, of = ready - arrival, np.max if self.objective == "makespan" else np.mean
+        communication = float(of(waited))  # Eq. 16
+        if self.batching == "static":
+            seconds, finish = play_static(self, plan, np.stack(self.scenarios))
+            inference = float(np.mean(seconds if self.objective == "makespan" else finish))
+        else:
+            since = 0.0 if self.objective == "makespan" else arrival
+            inference = float(np.mean([of(one.finish - since) - communication for one in self.played(plan)]))
+        return Evaluation(
+            inference + communication, {"inference_seconds": inference, "communication_seconds": communication}
+        )
 
     def latencies(self, plan: ServingLatencyPlan) -> Floats:
         """Return what each task takes from arrival to finish, a row for each scenario (`objective: "mean_latency"`)."""
         arrival, ready = self.readiness(plan)
         if self.batching == "static":
-            return np.array([play_static(self, plan, outputs)[1] + ready.max() for outputs in self.scenarios])
-        return np.array([play(self, plan, outputs, ready).finish - arrival for outputs in self.scenarios])
-
-    def _latency(self, plan: ServingLatencyPlan, number: int) -> tuple[float, float]:
-        """Return inference, waiting included, and uploads, in seconds, in one of the scenarios."""
-        arrival, ready = self.readiness(plan)
-        if self.batching == "static":
-            communication = float(ready.max())  # Eq. 16
-            inference, finish = play_static(self, plan, self.scenarios[number])
-            return inference if self.objective == "makespan" else float(finish.mean()), communication
-        finish = self.played(plan)[number].finish
-        waited = ready - arrival
-        if self.objective == "makespan":
-            return float(finish.max() - waited.max()), float(waited.max())
-        return float((finish - arrival).mean() - waited.mean()), float(waited.mean())
+            return np.asarray(play_static(self, plan, np.stack(self.scenarios))[1] + ready.max())
+        return np.array([one.finish - arrival for one in self.played(plan)])
 
     def played(self, plan: ServingLatencyPlan) -> tuple[Played, ...]:
         """Return what becomes of the tasks of a rebatched plan in every scenario; kept for the plan asked for last."""
         kept = self.__dict__.get("_played")
         if kept is None or kept[0] is not plan:
-            ready = self.readiness(plan)[1]
-            kept = plan, tuple(play(self, plan, outputs, ready) for outputs in self.scenarios)
+            kept = plan, play(self, plan)
             self.__dict__["_played"] = kept
         found: tuple[Played, ...] = kept[1]
         return found
@@ -135,7 +130,7 @@ class ServingLatencyProblem(ServingData):
             found += length_violations(self, plan)
         if self.limited_models(mechanism):  # (24b)
             if self.batching == "static":
-                found += [defect for outputs in self.scenarios for defect in static_memory(self, plan, outputs)]
+                found += static_memory(self, plan)
             else:
                 found += [defect for one in self.played(plan) for defect in one.breaches]
         return list(dict.fromkeys(found))
@@ -165,6 +160,8 @@ class ServingLatencyProblem(ServingData):
         return found + (self._batch_defects(plan) if self.batching == "static" else phase_defects(self, plan))
 
     def _batch_defects(self, plan: ServingLatencyPlan) -> list[str]:
+        if all(plan.batches) and sorted(itertools.chain.from_iterable(plan.batches)) == list(range(self.tasks)):
+            return []
         found = []
         seen = [0] * self.tasks
         for position, batch in enumerate(plan.batches):

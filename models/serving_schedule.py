@@ -37,7 +37,7 @@ class Slot:
 
 def steps_per_batch(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> list[int]:
     """Return the decoding steps that each batch takes (Eq. 8)."""
-    return [batch.steps for batch in static_batches(problem, plan, problem.planned_output_tokens)]
+    return [int(batch.steps[0]) for batch in static_batches(problem, plan, problem.planned_output_tokens[None])]
 
 
 def step_schedule(problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int) -> list[Slot]:

@@ -25,20 +25,23 @@ class StaticBatch:
     members
         Its tasks.
     inputs, outputs, tokens
-        Per task of the problem: I_k, Q_k and L_k.
+        Per task of the problem: I_k, Q_k in every scenario, shape (S, K), and L_k.
     """
 
     def __init__(self, members: tuple[int, ...], inputs: Ints, outputs: Ints, tokens: Floats) -> None:
         chosen = list(members)
         self.size = len(chosen)
-        inputs, outputs, tokens = inputs[chosen], outputs[chosen], tokens[chosen]
+        inputs, outputs, tokens = inputs[chosen], outputs[:, chosen], tokens[chosen]
         self.rates = np.unique(tokens) if tokens.min() < tokens.max() else tokens[:1]  # of equal ones the largest rule
         groups = [tokens == rate for rate in self.rates]
         self.inputs = np.array([float(inputs[group].max()) for group in groups])
-        self.steps = max(
-            decoding_steps(int(outputs[group].max()), float(rate))
-            for group, rate in zip(groups, self.rates, strict=True)
-        )
+        self.steps = np.max(
+            [
+                [decoding_steps(most, float(rate)) for most in outputs[:, group].max(axis=1).tolist()]
+                for group, rate in zip(groups, self.rates, strict=True)
+            ],
+            axis=0,
+        )  # in every scenario
 
     def reached(self, n: Floats) -> Floats:
         """Return the most tokens that a member counts with before steps n."""
@@ -52,38 +55,43 @@ def static_batches(problem: ServingData, plan: ServingLatencyPlan, outputs: Ints
     return [StaticBatch(batch, problem.input_tokens, outputs, tokens) for batch in plan.batches]
 
 
-def play_static(problem: ServingData, plan: ServingLatencyPlan, outputs: Ints) -> tuple[float, Floats]:
-    """Return T_inf (Eq. 22), and of a mean latency when each task is done since the first step began, else nothing."""
+def play_static(problem: ServingData, plan: ServingLatencyPlan, outputs: Ints) -> tuple[Floats, Floats]:
+    """Return T_inf (Eq. 22), and of a mean latency when each task is done since the first step began.
+
+    Both for several rows of output lengths at once, shape (S, K).
+    """
     mechanism, length = problem.mechanism_of(plan), plan.speculation_length
     batches = static_batches(problem, plan, outputs)
-    own = _own_steps(problem, plan, outputs) if problem.objective == "mean_latency" else np.zeros(0, dtype=np.int64)
-    finish = np.zeros(len(own))
-    last = max(batch.steps for batch in batches)
+    own = _own_steps(problem, plan, outputs) if problem.objective == "mean_latency" else np.zeros_like(outputs[:, :0])
+    seconds, finish = np.zeros(len(outputs)), np.zeros(own.shape)
+    last = max(int(batch.steps.max()) for batch in batches)
     width = min(last, ENTRIES_AT_ONCE)
     height = max(1, ENTRIES_AT_ONCE // width)
-    seconds = 0.0
-    for first in range(1, last + 1, width):  # every array runs over the decoding steps n = 1..N, or a range of them
-        n = np.arange(first, min(first + width, last + 1), dtype=np.float64)
-        draft_done = np.zeros_like(n)
-        done = np.zeros_like(n)
-        for top in range(0, len(batches), height):
-            rows = batches[top : top + height]
-            size = np.array([batch.size for batch in rows])[:, None]
-            reached = np.stack([batch.reached(n) for batch in rows])
-            times = problem.stage_seconds(size, reached, length, n == 1)
-            for position, (batch, T_d, T_v) in enumerate(zip(rows, *times, strict=True), start=top):
-                active = n <= batch.steps
-                drafted, finished = stage_ends(mechanism, draft_done, done, T_d, T_v)
-                draft_done = np.where(active, drafted, draft_done)
-                done = np.where(active, finished, done)  # finished batches have left the pipeline, Eq. 21
-                if len(own):
-                    members = np.array(plan.batches[position])
-                    ending = members[(own[members] >= first) & (own[members] <= n[-1])]
-                    finish[ending] = done[own[ending] - first]
-        if len(own):
-            ending = np.flatnonzero((own >= first) & (own <= n[-1]))
-            finish[ending] += seconds + (np.cumsum(done) - done)[own[ending] - first]
-        seconds += float(done.sum())  # Eq. 22
+    for some in np.split(np.arange(len(outputs)), range(height, len(outputs), height)):  # scenarios
+        for first in range(1, last + 1, width):  # every array runs over the decoding steps n = 1..N, or a range of them
+            n = np.arange(first, min(first + width, last + 1), dtype=np.float64)
+            draft_done = np.zeros((len(some), len(n)))
+            done = np.zeros_like(draft_done)
+            ending = (own[some] >= first) & (own[some] <= n[-1])
+            for top in range(0, len(batches), height):
+                rows = batches[top : top + height]
+                size = np.array([batch.size for batch in rows])[:, None]
+                reached = np.stack([batch.reached(n) for batch in rows])
+                times = problem.stage_seconds(size, reached, length, n == 1)
+                for position, (batch, T_d, T_v) in enumerate(zip(rows, *times, strict=True), start=top):
+                    active = n <= batch.steps[some, None]
+                    drafted, finished = stage_ends(mechanism, draft_done, done, T_d, T_v)
+                    draft_done = np.where(active, drafted, draft_done)
+                    done = np.where(active, finished, done)  # finished batches have left the pipeline, Eq. 21
+                    if own.size:
+                        members = np.array(plan.batches[position])
+                        row, place = np.nonzero(ending[:, members])
+                        finish[some[row], members[place]] = done[row, own[some[row], members[place]] - first]
+            if own.size:
+                row, task = np.nonzero(ending)
+                began = seconds[some, None] + np.cumsum(done, axis=1) - done
+                finish[some[row], task] += began[row, own[some[row], task] - first]
+            seconds[some] += done.sum(axis=1)  # Eq. 22
     return seconds, finish
 
 
@@ -98,14 +106,15 @@ def stage_ends(
 
 
 def _own_steps(problem: ServingData, plan: ServingLatencyPlan, outputs: Ints) -> Ints:
-    """Return the step in which each task has its own output (Eq. 8)."""
-    tokens = problem.tokens_per_step(plan.speculation_length)
-    return np.array([decoding_steps(int(q), float(rate)) for q, rate in zip(outputs, tokens, strict=True)])
+    """Return the step in which each task has its own output (Eq. 8), by scenario."""
+    tokens = problem.tokens_per_step(plan.speculation_length).tolist()
+    return np.array([[decoding_steps(*pair) for pair in zip(row, tokens, strict=True)] for row in outputs.tolist()])
 
 
-def static_memory(problem: ServingData, plan: ServingLatencyPlan, outputs: Ints) -> list[str]:
-    """Return which batches need more memory than a model has (Eq. 9-10)."""
+def static_memory(problem: ServingData, plan: ServingLatencyPlan) -> list[str]:
+    """Return which batches need more memory than a model has (Eq. 9-10), in the scenario in which they need most."""
     found = []
+    outputs = np.max(problem.scenarios, axis=0)
     for which, model, limit in problem.limited_models(problem.mechanism_of(plan)):
         for position, batch in enumerate(plan.batches):
             members = list(batch)

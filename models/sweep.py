@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput
@@ -11,6 +15,10 @@ from specopt.models.fields import MAX_TOKENS, describe, refuse_denormal
 MAX_CONCURRENCY = 65_536
 MAX_DRAFTS = 1_000
 MAX_ROWS = 2_000
+
+TPOT = {"mean": "mean_tpot_ms", "p50": "p50_tpot_ms", "p99": "p99_tpot_ms"}
+ALSO = (*TPOT.values(), "mean_ttft_ms", "output_tokens", "joules_per_token", "joules_per_request", "watts")
+"""What a run may say beside its throughput."""
 
 
 @dataclass(frozen=True, order=True)
@@ -30,6 +38,29 @@ class Condition:
     concurrency: int
     workload: str = ""
     context_tokens: int = 0
+
+
+@dataclass(frozen=True, order=True)
+class Setup:
+    """What drafts, and how: an option beside the draft length.
+
+    Parameters
+    ----------
+    drafter
+        Its name; empty: there is only one.
+    mode
+        "fixed", or the engine's own, such as "adaptive", whose draft length is its longest.
+    topk
+        Candidates of a position; more than 1: drafts are trees.
+    """
+
+    drafter: str = ""
+    mode: str = "fixed"
+    topk: int = 1
+
+
+ONLY = Setup()
+"""Of a sweep that does not name any."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +91,17 @@ class Measurement:
         Output of all requests together; None where only the acceptance is known.
     acceptance_length
         Mean tokens of a step, the engine's own included; None: not reported.
+    setup
+        What drafted.
+    also
+        What else was measured, by the names in `ALSO`.
     """
 
     point: Point
     tokens_per_second: float | None
     acceptance_length: float | None = None
+    setup: Setup = ONLY
+    also: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         condition, length = self.point.condition, self.point.draft_length
@@ -72,6 +109,9 @@ class Measurement:
         integer("context_tokens", condition.context_tokens, 0, MAX_TOKENS)
         if length is not None:
             integer("draft_length", length, 0, MAX_DRAFTS)
+        integer("topk", self.setup.topk, 1, MAX_DRAFTS)
+        for name, value in self.also.items():
+            number(name, value, above=0, below=1e18)
         if self.tokens_per_second is not None:
             speed = number("output_tokens_per_second", self.tokens_per_second, above=0, below=1e18)
             refuse_denormal(speed, "output_tokens_per_second")
@@ -99,11 +139,17 @@ class Sweep:
         What a reader should know, such as rows that were dropped.
     zero_is_none
         Whether draft length 0 was measured and stands for no speculation; see `with_none`.
+    relative
+        The draft length that stands for no speculation, as nothing else does; None: no need; see `with_none`.
+    unit
+        What `tokens_per_second` counts.
     """
 
     measurements: tuple[Measurement, ...]
     notes: tuple[str, ...] = field(default=())
     zero_is_none: bool = False
+    relative: int | None = None
+    unit: str = "tokens per second"
 
     def __post_init__(self) -> None:
         if not 0 < len(self.measurements) <= MAX_ROWS:
@@ -128,17 +174,91 @@ class Sweep:
         lengths = {m.point.draft_length for m in self.measurements}
         return tuple(sorted(length for length in lengths if length is not None))
 
+    @property
+    def setups(self) -> tuple[Setup, ...]:
+        """What drafted, sorted."""
+        drafting = {m.setup for m in self.measurements if m.point.draft_length is not None}
+        return tuple(sorted(drafting)) or (ONLY,)
+
+    def of(self, setup: Setup) -> Sweep:
+        """Return the runs of one setup; those without speculation belong to every one, unless they name a drafter."""
+        kept = [
+            m
+            for m in self.measurements
+            if m.setup == setup or (m.point.draft_length is None and m.setup.drafter in ("", setup.drafter))
+        ]
+        return replace(self, measurements=tuple(kept))
+
+    def per_joule(self) -> Sweep:
+        """Return tokens per joule in the place of tokens per second, of the runs that tell their energy.
+
+        Raises
+        ------
+        InvalidInput
+            If no run does.
+        """
+        kept = [replace(m, tokens_per_second=per) for m in self.measurements if (per := _per_joule(m))]
+        if not kept:
+            raise InvalidInput(
+                "--per joule: expected joules_per_token, joules_per_request or watts, got a sweep without"
+            )
+        lost = len(self.measurements) - len(kept)
+        notes = (*self.notes, *([f"left out: {lost} runs without energy"] if lost else ()))
+        return replace(self, measurements=tuple(kept), notes=notes, unit=self.energy)
+
+    @property
+    def energy(self) -> str:
+        """What a joule yields: tokens, or requests where nothing tells their tokens."""
+        known = all("joules_per_token" in m.also or "watts" in m.also or "output_tokens" in m.also
+                    for m in self.measurements if "joules_per_request" in m.also)  # fmt: skip
+        return "tokens per joule" if known else "requests per joule"
+
+    def front(self) -> list[dict[str, object]]:
+        """Return the options that no other beats in both tokens per second and tokens per joule, fastest first."""
+        found: dict[tuple[Setup, int | None], list[tuple[float, float]]] = defaultdict(list)
+        for m in self.measurements:
+            if (per := _per_joule(m)) and m.tokens_per_second:
+                found[m.setup, m.point.draft_length].append((m.tokens_per_second, per))
+        means = [(*option, *np.exp(np.log(pairs).mean(axis=0)).tolist()) for option, pairs in found.items()]
+        rows: list[dict[str, object]] = []
+        most, unit = 0.0, self.energy.replace(" ", "_")
+        for setup, length, speed, per in sorted(means, key=lambda one: (-one[2], -one[3])):
+            if per > most:
+                most, name = per, "none" if length is None else length
+                rows.append({**vars(setup), "draft_length": name, "tokens_per_second": speed, unit: per})
+        return rows
+
     def with_none(self) -> Sweep:
-        """Return the sweep with draft length 0 taken for no speculation if nothing was measured without."""
+        """Return the sweep with something in the place of no speculation if nothing was measured without.
+
+        Draft length 0 is taken for it, else the constant length that is fastest.
+        """
         lengths = {m.point.draft_length for m in self.measurements}
-        if None in lengths or 0 not in lengths:
+        if None in lengths or self.relative is not None or not any(self.draft_lengths):
             return self
-        note = "no row without speculation (draft_length none): draft_length 0 is taken for it"
-        return Sweep(tuple(map(_without, self.measurements)), (*self.notes, note), zero_is_none=True)
+        base = 0 if 0 in lengths else self._fastest()
+        note = f"no row without speculation (draft_length none): draft_length {base} is taken for it"
+        if base == 0:
+            rows = [
+                replace(m, point=Point(m.point.condition, None), setup=ONLY) if m.point.draft_length == 0 else m
+                for m in self.measurements
+            ]
+            return replace(self, measurements=tuple(rows), notes=(*self.notes, note), zero_is_none=True)
+        note += ", the fastest constant one: nothing tells whether speculation pays"
+        return replace(self, notes=(*self.notes, note), relative=base)
+
+    def _fastest(self) -> int:
+        """Return the draft length that was run most often, and of those the one with the largest geometric mean."""
+        logs: dict[int, list[float]] = defaultdict(list)
+        for m in self.measurements:
+            logs[m.point.draft_length or 0].append(float(np.log(m.tokens_per_second or 1.0)))
+        return max(logs, key=lambda length: (len(logs[length]), np.mean(logs[length])))
 
 
-def _without(measurement: Measurement) -> Measurement:
-    point = measurement.point
-    if point.draft_length != 0:
-        return measurement
-    return Measurement(Point(point.condition, None), measurement.tokens_per_second, measurement.acceptance_length)
+def _per_joule(one: Measurement) -> float | None:
+    also, speed = one.also, one.tokens_per_second
+    if "joules_per_token" in also:
+        return 1.0 / also["joules_per_token"]
+    if "joules_per_request" in also:
+        return also.get("output_tokens", 1.0) / also["joules_per_request"]
+    return speed / also["watts"] if "watts" in also and speed else None

@@ -64,6 +64,11 @@ class Auto(Method):
             return None
         return (self.order + self.instead)[-1]().refusal(problem, memory_limit)
 
+    def seconds_needed(self, problem: Any) -> dict[str, float]:
+        """Return what the first member takes."""
+        first = next(self._able(problem, math.inf), None)
+        return {} if first is None else first.seconds_needed(problem)
+
     def repaired(self, problem: Any, plan: Any) -> Plan | None:
         """Return a plan of a similar problem made one of this, which may violate it; None where that is not simple."""
         return None

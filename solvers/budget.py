@@ -71,7 +71,7 @@ class Budget(Compiler):
         self.objective: float | None = None
         self._evaluation: Evaluation | None = None
         self._judged: tuple[Plan | None, Evaluation | None] = None, None  # the last plan
-        self._judging_seconds = 0.0
+        self._judging_seconds = self.longest_judging = 0.0
         self.bound: float | None = None
         self.is_timed = time_limit is not None  # be it infinite: work is limited where there is no limit
         self.work_left = math.inf  # seconds, see `spend`
@@ -149,6 +149,7 @@ class Budget(Compiler):
         started = time.perf_counter()
         evaluation = self.problem.evaluate(plan)
         self._judging_seconds = time.perf_counter() - started
+        self.longest_judging = max(self.longest_judging, self._judging_seconds)
         self._judged = plan, evaluation
         return evaluation
 

@@ -148,6 +148,10 @@ class Method(ABC):
         """Return the bytes of the arrays that the method holds whatever happens, by the fields that set their size."""
         return {}
 
+    def seconds_needed(self, problem: Any) -> dict[str, float]:
+        """Return about the seconds that the method takes at least and cannot interrupt, by what sets them."""
+        return {}
+
     def refusal(self, problem: Any, memory_limit: float = MEMORY_LIMIT) -> str | None:
         """Return why this method cannot take a problem of its kind within a memory limit, or None if it can."""
         for condition in self.conditions():

@@ -5,10 +5,16 @@ Seconds are those of the processor, which a busy machine does not stretch; compi
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from specopt import ServingLatencyProblem, Unsupported, generate, solve
+from specopt.models.fields import MAX_TOKENS
+from specopt.solvers.serving_latency.no_batching import NoBatching
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
@@ -50,3 +56,38 @@ def test_what_cannot_be_held_is_refused() -> None:
     cell = limits.measure("prompt-chunking", "pipeline_length", "deadline", LIMIT, "process_time")
     assert "pipeline_length need" in cell.outcome and "bytes of memory" in cell.outcome
     assert cell.kept(LIMIT)
+
+
+def _long(tasks: int, **fields: object) -> ServingLatencyProblem:
+    """Tasks whose outputs are as long as the format allows."""
+    problem = generate("serving-latency/paper-1", tasks=tasks, seed=1)
+    assert isinstance(problem, ServingLatencyProblem)
+    outputs = np.full(tasks, MAX_TOKENS)
+    changes = {"output_tokens": outputs, "max_output_tokens": MAX_TOKENS, "draft_memory_bytes": 1e15} | fields
+    return dataclasses.replace(problem, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "fields", "method"),
+    [
+        (1000, {"batching": "rebatched"}, "rebatching"),
+        (1000, {"batching": "rebatched"}, "auto"),
+        (1000, {}, "no-batching"),
+        (100_000, {}, "auto"),
+    ],
+)
+def test_what_cannot_end_in_time_is_refused(tasks: int, fields: dict[str, object], method: str) -> None:
+    """Tests that plans that take long to judge are refused where a limit is given, with what they take."""
+    said = rf"method {method} cannot keep time_limit 1: tasks times decoding steps take about .* seconds"
+    with pytest.raises(Unsupported, match=said):
+        solve(_long(tasks, **fields), method, time_limit=1.0)
+
+
+def test_what_takes_long_is_run_without_a_limit(small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a method that takes long warns and runs without a limit, and runs within one that it can keep."""
+    monkeypatch.setattr(NoBatching, "seconds_needed", lambda self, problem: {"tasks": 500.0, "rest": 1.0})
+    with pytest.warns(UserWarning, match=r"method no-batching: tasks take about 5e\+02 seconds"):
+        assert solve(small, "no-batching").plan is not None
+    assert solve(small, "no-batching", time_limit=500.0).plan is not None
+    with pytest.raises(Unsupported, match=r"cannot keep time_limit 490"):
+        solve(small, "no-batching", time_limit=490.0)

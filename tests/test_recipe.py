@@ -50,6 +50,12 @@ BODIES = {
         return Outcome(plan=budget.incumbent)""",
     "draft-stopping": """
         return rule(window_plan(0, prepare(problem).none_flagged), budget)""",
+    "placement": """
+        budget.load("placement.units")
+        from specopt.solvers.placement.one_place import filled
+
+        prepared = prepare(problem)
+        return Outcome(plan=offer(prepared, filled(prepared, "none", budget), budget))""",
     "prompt-chunking": """
         offer_first_plan(problem, budget)
         return certify([problem.prompt_tokens], budget)""",
@@ -62,6 +68,7 @@ FAMILIES = {
     "verification-batch": ("mixed", {"requests": 4}),
     "draft-control": ("random", {"states": 2}),
     "draft-stopping": ("random", {"max_draft": 3}),
+    "placement": ("one-class", {"number_of_clients": 3}),
     "prompt-chunking": ("paper-4", {"prompt_tokens": 9}),
 }
 

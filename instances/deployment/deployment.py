@@ -19,6 +19,13 @@ DRAFTS = 8
 """Length at which one rate stands for acceptance by position, unless fewer are known."""
 
 
+def room(memory_bytes: float, tokens: float, *models: ModelConfig) -> int:
+    """Return how many requests of so many tokens fit beside the weights of models that cache them."""
+    free = memory_bytes - sum(model.weight_bytes for model in models)
+    each = max(1.0, tokens) * max(1.0, sum(model.kv_bytes_per_token for model in models))
+    return max(0, int(free / each))
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fleet:
     """Clients, their devices, and what machines cost; None: it is not known.

@@ -48,6 +48,11 @@ class Fields:
         except InvalidInput as error:
             raise InvalidInput(f"{self.rows.where}: {self.place}{error}") from None
 
+    def numbers(self, names: Mapping[str, str]) -> dict[str, float]:
+        """Return the positive numbers that are there, by the names that they are to have."""
+        found = {name: self.number(field) for name, field in names.items()}
+        return {name: value for name, value in found.items() if value}
+
     def integer(self, *names: str) -> int | None:
         """Return the first of these fields that is there, as an integer."""
         value = self.number(*names)

@@ -34,7 +34,16 @@ def _run(benchmark: Fields) -> Run:
         concurrency=_concurrency(setup.inner("strategy")),
         failed=metrics.inner("request_totals").number("errored"),
         model=setup.inner("backend").text("model"),
+        also=_times(metrics),
     )
+
+
+def _times(metrics: Fields) -> dict[str, float]:
+    between = metrics.inner("inter_token_latency_ms").inner("successful")  # its time per token holds the first, too
+    found = between.numbers({"mean_tpot_ms": "mean"})
+    found |= between.inner("percentiles").numbers({"p50_tpot_ms": "p50", "p99_tpot_ms": "p99"})
+    found |= metrics.inner("time_to_first_token_ms").inner("successful").numbers({"mean_ttft_ms": "mean"})
+    return found | metrics.inner("output_token_count").inner("successful").numbers({"output_tokens": "mean"})
 
 
 def _concurrency(strategy: Fields) -> int | None:

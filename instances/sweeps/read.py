@@ -47,10 +47,10 @@ def read_sweeps(
         Each a CSV table, results of ``vllm bench serve`` or ``vllm bench sweep serve`` (the folder, too), a report of
         GuideLLM, lines of SGLang's ``bench_serving``, or a bundle of SpecForge. A text may end in ``@K`` or ``@none``:
         what the runs drafted where the file does not say it, see `parse_source`.
-    workload
-        The workload to take; None: all.
-    model, draft
-        The model and the draft model to take, where there are several.
+    workload, draft
+        The workload and the drafter to take; None: all.
+    model
+        The model to take, where there are several.
 
     Raises
     ------

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe, printable
-from specopt.models.sweep import Condition, Measurement, Point, Sweep
+from specopt.models.sweep import ONLY, Condition, Measurement, Point, Setup, Sweep
 
 LONGEST_NAME = 200
 MAX_READ = 100_000
@@ -17,11 +17,11 @@ MAX_READ = 100_000
 
 @dataclass(frozen=True)
 class _Found:
-    """A run of a file, of a model and a draft model: measured, or why it was left out."""
+    """A run of a file, of a model and a drafter: measured, or why it was left out."""
 
     where: str
     model: str
-    draft: str
+    drafter: str
     outcome: Measurement | str
 
 
@@ -31,6 +31,7 @@ class Rows:
     def __init__(self) -> None:
         self.where = ""  # the file that is being read
         self._found: list[_Found] = []
+        self.notes: list[str] = []
         self._assumed: Counter[tuple[str, str, str]] = Counter()
 
     def add(
@@ -44,7 +45,8 @@ class Rows:
         context_tokens: int = 0,
         workload: str = "",
         model: str = "",
-        draft: str = "",
+        setup: Setup = ONLY,
+        also: Mapping[str, float] | None = None,
     ) -> None:
         """Add a run.
 
@@ -54,33 +56,34 @@ class Rows:
         ----------
         place
             Where it stands in the file; the names of fields follow it in messages.
-        concurrency, draft_length, tokens_per_second, acceptance_length, context_tokens, workload
+        concurrency, draft_length, tokens_per_second, acceptance_length, context_tokens, workload, setup, also
             As in `Measurement`.
-        model, draft
-            Names of the models; empty: not said.
+        model
+            Name of the model; empty: not said.
 
         Raises
         ------
         InvalidInput
             If a value is outside its range, or there are too many runs.
         """
-        names = {"workload": workload, "model": model, "draft": draft}
+        names = {"workload": workload, "model": model, "drafter": setup.drafter, "mode": setup.mode}
         for field, name in names.items():
             if not name.isprintable() or len(name) > LONGEST_NAME:
                 expected = f"a name of at most {LONGEST_NAME} printable characters"
                 raise self.refuse(f"{place}{field}", expected, name)
         if tokens_per_second == 0 or (tokens_per_second is None and not (draft_length and acceptance_length)):
-            self.drop("without throughput", model, draft)
+            self.drop("without throughput", model, setup.drafter)
             return
         point = Point(Condition(concurrency, workload, context_tokens), draft_length)
         try:
-            self._keep(_Found(self.where, model, draft, Measurement(point, tokens_per_second, acceptance_length)))
+            run = Measurement(point, tokens_per_second, acceptance_length, setup, also or {})
+            self._keep(_Found(self.where, model, setup.drafter, run))
         except InvalidInput as error:
             raise InvalidInput(f"{self.where}: {place}{error}") from None
 
-    def drop(self, kind: str, model: str = "", draft: str = "") -> None:
+    def drop(self, kind: str, model: str = "", drafter: str = "") -> None:
         """Count a run that tells nothing, or nothing that a sweep can hold."""
-        self._keep(_Found(self.where, model, draft, kind))
+        self._keep(_Found(self.where, model, drafter, kind))
 
     def assume(self, what: str) -> None:
         """Count a run of which something was assumed."""
@@ -91,13 +94,13 @@ class Rows:
         return InvalidInput(f"{self.where}: {field}: expected {expected}, got {describe(got)}")
 
     def sweep(self, workload: str | None = None, model: str | None = None, draft: str | None = None) -> Sweep:
-        """Return the runs of one workload, model and draft model.
+        """Return the runs of one workload and model.
 
         Parameters
         ----------
-        workload
-            None: all.
-        model, draft
+        workload, draft
+            A workload, a drafter; None: all.
+        model
             None: there is only one.
 
         Raises
@@ -105,13 +108,17 @@ class Rows:
         InvalidInput
             If there are several models, none of that name, or no run at all.
         """
-        found = _of_one("draft", draft, _of_one("model", model, self._found))
+        found = _of_one("model", model, self._found)
+        found = found if draft is None else _of_one("drafter", draft, found)
         runs = [one.outcome for one in found if isinstance(one.outcome, Measurement)]
         left_out = Counter((one.where, "left out", one.outcome) for one in found if isinstance(one.outcome, str))
         several = len({one.where for one in found}) > 1
-        notes = tuple(
-            (f"{where}: " if several else "") + f"{what}: {many:,} {'run' if many == 1 else 'runs'} {kind}"
-            for (where, what, kind), many in (left_out + self._assumed).items()
+        notes = (
+            *self.notes,
+            *(
+                (f"{where}: " if several else "") + f"{what}: {many:,} {'run' if many == 1 else 'runs'} {kind}"
+                for (where, what, kind), many in (left_out + self._assumed).items()
+            ),
         )
         if not runs:
             raise InvalidInput("; ".join([f"{self.where}: expected at least one run with its throughput", *notes]))
@@ -132,7 +139,7 @@ class Rows:
 
 
 def _of_one(kind: str, wanted: str | None, found: list[_Found]) -> list[_Found]:
-    """Return what is of one model, or of one draft model: what names none is of any."""
+    """Return what is of one model, or of one drafter: what names none is of any."""
     names = {getattr(one, kind) for one in found} - {""}
     if len(names) > 1 if wanted is None else wanted not in names:
         raise _unknown(kind, names, wanted)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from specopt.instances.sweeps.fields import Fields
 from specopt.instances.sweeps.rows import Rows
 from specopt.instances.sweeps.source import DraftLength
 from specopt.models.errors import InvalidInput
+from specopt.models.sweep import ONLY, Setup
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +30,7 @@ class Run:
         Mean tokens of a step, where drafts were counted.
     failed
         Requests that failed.
-    workload, context_tokens, model
+    workload, context_tokens, model, setup, also
         As in `Rows.add`.
     """
 
@@ -42,6 +43,8 @@ class Run:
     workload: str = ""
     context_tokens: int = 0
     model: str = ""
+    setup: Setup = ONLY
+    also: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def speculates(self) -> bool:
@@ -87,6 +90,8 @@ def add_runs(rows: Rows, runs: Sequence[Run], given: DraftLength) -> None:
                 context_tokens=run.context_tokens,
                 workload=run.workload,
                 model=run.model,
+                setup=run.setup,
+                also=run.also,
             )
 
 

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from specopt.instances.sweeps.fields import Fields
 from specopt.instances.sweeps.runs import Run
 from specopt.instances.sweeps.source import DraftLength
-from specopt.instances.sweeps.vllm import context
-
-TREE = "that drafted trees (topk > 1)"
+from specopt.instances.sweeps.vllm import context, latency
+from specopt.models.sweep import Setup
 
 
 def is_sglang(document: object) -> bool:
@@ -39,6 +38,8 @@ def sglang_run(fields: Fields) -> Run:
         workload=fields.text("workload", "dataset_name"),
         context_tokens=context(fields),
         model=server.text("model_path"),
+        setup=Setup(topk=server.integer("speculative_eagle_topk") or 1),
+        also=latency(fields),
     )
 
 
@@ -48,10 +49,6 @@ def _server(fields: Fields) -> Fields:
     return server.entries("decode")[0] if server.values.get("decode") else server
 
 
-def _said(server: Fields) -> DraftLength | str:
-    if not server.values or "speculative_num_steps" not in server.values:
-        return ...
-    if (server.integer("speculative_eagle_topk") or 1) > 1:
-        return TREE
+def _said(server: Fields) -> DraftLength:
     steps = server.integer("speculative_num_steps")
     return ... if steps is None else steps

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 
 from specopt.instances.sweeps.fields import Fields
 from specopt.instances.sweeps.rows import Rows
-from specopt.instances.sweeps.sglang import TREE
 from specopt.models.fields import printable
+from specopt.models.sweep import Setup
 
 _LONGEST_PLACE = 60
 BASELINES = ("without eagle", "wihtout eagle")
@@ -56,11 +56,9 @@ def _add(
         if (batch, speed) not in baselines:
             baselines.add((batch, speed))
             rows.add(metric.place, batch, None, speed, workload=benchmark, model=model)
-    elif topk > 1:
-        rows.drop(TREE, model, draft)
     else:
-        accepted = metric.number("accept_length") if speed else None
-        rows.add(metric.place, batch, steps, speed, accepted, workload=benchmark, model=model, draft=draft)
+        accepted, setup = metric.number("accept_length") if speed else None, Setup(draft, topk=topk)
+        rows.add(metric.place, batch, steps, speed, accepted, workload=benchmark, model=model, setup=setup)
 
 
 def _required(fields: Fields, name: str) -> int:

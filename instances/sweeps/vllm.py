@@ -17,11 +17,14 @@ from specopt.instances.sweeps.rows import Rows
 from specopt.instances.sweeps.runs import Run
 from specopt.instances.sweeps.source import DraftLength
 from specopt.instances.sweeps.table import NO_SPECULATION
+from specopt.models.sweep import ONLY, Setup
 
 TOKENS = "num_speculative_tokens"
 SCHEDULE = "num_speculative_tokens_per_batch_size"
 CONFIG = "speculative_config"
 VARIES = "whose draft length changes with the batch"
+LATENCY = {"mean_tpot_ms": "mean_tpot_ms", "p50_tpot_ms": "median_tpot_ms", "p99_tpot_ms": "p99_tpot_ms",
+           "mean_ttft_ms": "mean_ttft_ms"}  # fmt: skip
 _LONGEST_PARAMETER = 10_000
 
 
@@ -68,7 +71,22 @@ def vllm_run(fields: Fields) -> Run:
         workload=fields.text("workload", "dataset_name"),
         context_tokens=context(fields),
         model=fields.text("model_id"),
+        setup=Setup(_method(fields)) if said is not None else ONLY,
+        also=latency(fields),
     )
+
+
+def _method(fields: Fields) -> str:
+    """Return what the parameters or metadata name as the drafter; empty: nothing."""
+    config = _parsed(fields.values.get(CONFIG))
+    inner = config.get("method") if isinstance(config, Mapping) else None
+    return inner if isinstance(inner, str) else fields.text("drafter", f"{CONFIG}.method", "method")
+
+
+def latency(fields: Fields) -> dict[str, float]:
+    """Return the times that a result holds, and the mean of the tokens that requests got."""
+    tokens, requests = fields.number("total_output_tokens"), fields.number("completed")
+    return fields.numbers(LATENCY) | ({"output_tokens": tokens / requests} if tokens and requests else {})
 
 
 def context(fields: Fields) -> int:

@@ -42,6 +42,7 @@ def to_arrow(what: Any) -> Any:
                     "concurrency": one.point.condition.concurrency,
                     "workload": one.point.condition.workload,
                     "context_tokens": one.point.condition.context_tokens,
+                    **vars(one.setup),
                     "draft_length": one.point.draft_length,
                     "output_tokens_per_second": one.tokens_per_second,
                     "mean_acceptance_length": one.acceptance_length,

@@ -40,6 +40,12 @@ from specopt.solvers.method import Method, Outcome
 
 logger = logging.getLogger("specopt")
 
+LAST_SECONDS = 10.0
+"""What validating and judging may take beyond a time limit, of a million tasks."""
+
+LONG_SECONDS = 60.0
+"""What a method may take without a limit before a warning says so."""
+
 
 def solve(
     problem: Problem[P],
@@ -65,7 +71,8 @@ def solve(
         A method's name, a method with its options, or None for `auto`, the portfolio of the kind.
     time_limit
         Seconds for everything, compilation included; what has to be done once for any answer may come on top, and is
-        reported as `fixed_seconds` in `stats`. 0 gives a quick plan if the method has one. None limits the work of
+        reported as `fixed_seconds` in `stats`; where that is known to take much longer, the method is refused, and
+        without a limit it warns. 0 gives a quick plan if the method has one. None limits the work of
         `auto`, so that the same plan comes back on every machine; `math.inf` goes on until the plan is proven.
     gap
         Relative gap to the bound at which the method may stop.
@@ -107,6 +114,7 @@ def solve(
     _check_arguments(problem, time_limit, gap, seed, memory_limit)
     integer("workers", workers, 1)
     chosen = choose(problem, _with_options(problem, method, options), memory_limit)
+    _check_seconds(problem, chosen, math.inf if time_limit is None else time_limit)
     logger.info("%s by %s: time limit %s s, gap %g, seed %d", problem.kind, chosen.name, time_limit, gap, seed)
     digest = problem.sha256  # now, on the clock of the method: a large problem's takes a while
     SOLVED[digest] = problem
@@ -285,6 +293,20 @@ def _check_arguments(problem: object, time_limit: object, gap: object, seed: obj
     integer("seed", seed, 0)
     if memory_limit != math.inf:
         number("memory_limit", memory_limit, above=0)
+
+
+def _check_seconds(problem: Problem, method: Method, time_limit: float) -> None:
+    """Refuse what cannot end by a time limit; warn of what takes long without one."""
+    with blamed(type(method)):
+        needs = method.seconds_needed(problem)
+    total = sum(needs.values())
+    if total <= min(LAST_SECONDS + time_limit, LONG_SECONDS):
+        return
+    said = f"{max(needs, key=needs.__getitem__)} take about {total:.2g} seconds that nothing interrupts"
+    if total > LAST_SECONDS + time_limit:
+        raise Unsupported(f"method {method.name} cannot keep time_limit {time_limit:g}: {said}")
+    if time_limit == math.inf:
+        warnings.warn(f"method {method.name}: {said}", stacklevel=3)
 
 
 def _warm_plan(problem: Problem, method: Method, warm_start: Result | Plan | None) -> Plan | None:

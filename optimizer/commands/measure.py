@@ -46,7 +46,7 @@ def measure(given: Measure) -> int:
     for path in given.config:
         check_target(given.output, path)
     lists = {
-        name: _numbers(f"--{name.replace('_', '-')}", getattr(given, name))
+        name: numbers_of(f"--{name.replace('_', '-')}", getattr(given, name))
         for name in ("batch", "new_tokens", "cached_tokens")
     }
     settings = filled(Settings, given, **lists)
@@ -66,7 +66,8 @@ def measure(given: Measure) -> int:
     return FOUND
 
 
-def _numbers(option: str, text: str) -> tuple[int, ...]:
+def numbers_of(option: str, text: str) -> tuple[int, ...]:
+    """Return the integers of an option that takes several in one word."""
     words = [word.strip() for word in text.split(",")]
     if not all(word.isascii() and word.isdecimal() and len(word) < 10 for word in words):
         raise InvalidInput(f"{option}: expected integers with commas between them, got {text!r}")

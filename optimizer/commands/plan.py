@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,9 +31,15 @@ if TYPE_CHECKING:
     from specopt.engines import Engine
     from specopt.instances.deployment.deployment import Deployment
     from specopt.instances.deployment.proposal import Proposal, Value
+    from specopt.models.acceptance_lengths import Acceptance
+    from specopt.solvers.speculation_table.runtimes import Runtimes
+    from specopt.solvers.speculation_table.table import SpeculationTable
 
-RATE = 0.8
-"""Acceptance rate of paper 1, where nobody gives one."""
+RATE = 0.7
+"""Acceptance rate that an engine's plan is made at where nobody gives one, and it pays there."""
+
+PRICED = (0.5, 0.9)
+"""Rates between which it lies as a rule."""
 
 TASKS = 100
 
@@ -215,13 +221,61 @@ def _kind(proposal: Proposal, known: Deployment, given: Plan) -> int:
 def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
     """Compute an engine's drafts per batch size, and show what they rest on."""
     from specopt.api.placing import of_link
+    from specopt.instances.deployment.deployment import room
     from specopt.instances.deployment.proposal import Value
-    from specopt.instances.runtimes.measured import FORM
-    from specopt.models.position_acceptance import PositionAcceptance
-    from specopt.solvers.speculation_table.runtimes import Runtimes
     from specopt.solvers.speculation_table.table import speculation_table
     from specopt.views.planning import print_next, print_values
     from specopt.views.terminal import console, sentence
+
+    times, values = _times(known)
+    multiple = _predicted(given.draft) if engine.name == "vllm" else 1
+    most = None
+    if known.memory_bytes is not None:
+        most = room(known.memory_bytes, max(times.contexts), known.draft, known.verify)
+        if not most:
+            raise InvalidInput("--memory: expected room for the weights of both models and a request beside them")
+        values.append(Value("largest batch", str(most), "--memory less the weights, over the cache of a request"))
+
+    def made(rates: Acceptance) -> SpeculationTable:
+        found = speculation_table(times, rates, multiple=multiple)
+        if most is None or most >= len(found.relative):
+            return found
+        return speculation_table(times, rates, max_batch=most, multiple=multiple)
+
+    is_assumed = known.acceptance is None
+    beside: dict[str, Any] = {}
+    if known.acceptance is None:
+        rates, value, beside = _unknown(times, made, multiple)
+        values.insert(0, value)
+    else:
+        rates = known.acceptance
+        values.append(Value("acceptance", f"{known.rate:.3g} as one rate", "--acceptance"))
+    found = made(rates)
+    if multiple > 1:
+        values.append(Value("n_predict", str(multiple), f"{given.draft}: vLLM takes multiples of it as draft lengths"))
+    advice = [
+        *(["acceptance: --acceptance FILE, two scrapes of the engine's /metrics"] if is_assumed else []),
+        *(["context_tokens: --trace FILE, a log of requests"] if known.trace is None else []),
+        "zero_draft_cost: throughput at a few concurrencies with and without drafts, for `specopt tune SWEEP --ask`",
+    ]
+    link = () if known.link is None else of_link(known, given.seed).lines
+    show = (found, rates, engine, given.engine_version, given.as_json, given.output)
+    if given.as_json:
+        show_speculation_table(*show, {**({"link": list(link)} if link else {}), **_told(values, (), advice), **beside})
+        return
+    out = console()
+    print_values(engine.name, values, (), out)
+    show_speculation_table(*show)
+    for text in ("", LINK, *link) if link else ():
+        sentence(out, text)
+    print_next(advice, out)
+
+
+def _times(known: Deployment) -> tuple[Runtimes, list[Value]]:
+    """Return the times of steps, and what they rest on."""
+    from specopt.instances.deployment.proposal import Value
+    from specopt.instances.runtimes.measured import FORM
+    from specopt.solvers.speculation_table.runtimes import Runtimes
 
     path = known.passes.path
     data: dict[str, Any] = dict(known.passes.runtimes(FORM))
@@ -239,42 +293,37 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
         ("zero_draft_cost", "{:g} to {:g}".format(*times.zero_draft_cost), "reported of engines"),
     ):
         values.append(Value(name, shown, path if name in data else default, name not in data))
-    rates = PositionAcceptance.constant(RATE) if known.acceptance is None else known.acceptance
-    acceptance = f"{RATE:g} at every position" if known.acceptance is None else f"{known.rate:.3g} as one rate"
-    is_assumed = known.acceptance is None
-    values.append(Value("acceptance", acceptance, "paper 1" if is_assumed else "--acceptance", is_assumed))
-    found = speculation_table(times, rates)
-    link = () if known.link is None else of_link(known, given.seed).lines
-    if known.memory_bytes is not None:
-        most = _largest_batch(known, max(times.contexts))
-        values.append(Value("largest batch", str(most), "--memory less the weights, over the cache of a request"))
-        if most < found.schedule().largest_batch:
-            found = speculation_table(times, rates, max_batch=most)
-    advice = [
-        *(["acceptance: --acceptance FILE, two scrapes of the engine's /metrics"] if is_assumed else []),
-        *(["context_tokens: --trace FILE, a log of requests"] if known.trace is None else []),
-        "zero_draft_cost: throughput at a few concurrencies with and without drafts, for `specopt tune SWEEP --ask`",
-    ]
-    show = (found, rates, engine, given.engine_version, given.as_json, given.output)
-    if given.as_json:
-        show_speculation_table(*show, {**({"link": list(link)} if link else {}), **_told(values, (), advice)})
-        return
-    out = console()
-    print_values(engine.name, values, (), out)
-    show_speculation_table(*show)
-    for text in ("", LINK, *link) if link else ():
-        sentence(out, text)
-    print_next(advice, out)
+    return times, values
 
 
-def _largest_batch(known: Deployment, context: float) -> int:
-    """Return how many requests of a context fit the memory beside the weights of both models."""
-    assert known.memory_bytes is not None, "it is given"
-    free = known.memory_bytes - known.draft.weight_bytes - known.verify.weight_bytes
-    each = max(1.0, context) * (known.draft.kv_bytes_per_token + known.verify.kv_bytes_per_token)
-    if free < each:
-        raise InvalidInput(f"--memory: expected room for both models and a request of {context:g} tokens beside them")
-    return int(free / each)
+def _unknown(
+    times: Runtimes, made: Callable[[Acceptance], SpeculationTable], multiple: int
+) -> tuple[Acceptance, Value, dict[str, Any]]:
+    """Return a range of acceptance that nobody measured, with what it means for a plan: for people and as data."""
+    from specopt.instances.deployment.proposal import Value
+    from specopt.models.position_acceptance import PositionAcceptance
+    from specopt.solvers.speculation_table.table import break_even
+
+    requests, drafts = made(PositionAcceptance.constant(RATE)).relative.shape
+    pays = break_even(times, requests, drafts - 1, multiple)
+    rate = max(RATE, pays or 0.0)
+    rates = PositionAcceptance.constant(rate, PRICED[0], max(rate, PRICED[1]))
+    worth = {str(one): made(rates).worth(times, one) for one in PRICED}
+    text = "pays at no acceptance" if pays is None else f"pays above {pays:.2f}"
+    text += f"; planned at {rate:.2g}" + "".join(f", {speedup:.2f}x at {one}" for one, speedup in worth.items())
+    known = {"acceptance": {"break_even": pays, "planned": rate, "speedup": worth}}
+    return rates, Value("acceptance", text, "unknown: a range", True), known
+
+
+def _predicted(config: Path) -> int:
+    """Return how many tokens the heads of a config predict; 1 where it names none."""
+    from specopt.models.files import read_json
+
+    data = read_json(config)
+    places = [data, data.get("text_config", {})] if isinstance(data, Mapping) else []
+    names = ("n_predict", "num_nextn_predict_layers", "mtp_num_hidden_layers")
+    counts = [place[name] for place in places if isinstance(place, Mapping) for name in names if place.get(name)]
+    return counts[0] if counts and isinstance(counts[0], int) else 1
 
 
 def _told(values: Sequence[Value], unused: Sequence[str], advice: Sequence[str]) -> Mapping[str, Any]:

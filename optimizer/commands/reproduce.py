@@ -15,7 +15,8 @@ from specopt.models.errors import InvalidInput, MissingDependency
 from specopt.models.fields import describe
 from specopt.models.files import json_text, write_text
 from specopt.reproductions.experiment import Run, run
-from specopt.reproductions.ledger import TITLES, Paper, entries, entry
+from specopt.reproductions.ledger import THEOREMS as CHECKED
+from specopt.reproductions.ledger import TITLES, Paper, Statement, entries, entry
 from specopt.reproductions.ledger import paper as paper_of
 
 SAMPLES, SEEDS = 64, 5
@@ -46,37 +47,45 @@ def reproduce(given: Reproduce) -> int:
     from specopt.reproductions import views
     from specopt.views.terminal import console
 
-    if given.paper == THEOREMS:
-        return _theorems(given.as_json)
-    papers = [paper_of(name) for name in (TITLES if given.paper is None else (given.paper,))]
+    papers = [paper_of(name) for name in (TITLES if given.paper in (None, THEOREMS) else (given.paper,))]
     if given.paper is None or given.list_:
         listed = [each for each in entries(*papers) if given.item is None or _means(given.item, each["item"])]
         if given.as_json:
             print_json(listed)
         else:
             if given.paper is not None:
+                if given.item is None and given.paper != THEOREMS:
+                    console().print("\n".join(views.summary(papers[0], listed)), soft_wrap=True)
                 views.print_entries(listed, console())
-            views.print_counts(papers, listed, console())
+            views.print_counts(listed, console())
         return FOUND
-    wanted = _wanted(papers[0], given.item)
+    theorems, wanted = _wanted(papers, given)
     for name, least in (("samples", 2), ("seeds", 1)):
         value = getattr(given, name)
         if value is not None and value < least:
             raise InvalidInput(f"{name}: expected at least {least}, got {value}")
-    return _run(papers[0], wanted, given)
+    return _run(papers[0], wanted, given, theorems)
 
 
-def _run(paper: Paper, wanted: tuple[str, ...], given: Reproduce) -> int:
-    """Run the experiments of statements; what is finished is written at once, and outlives what is not."""
+def _run(paper: Paper, wanted: tuple[str, ...], given: Reproduce, theorems: list[tuple[Paper, Statement]]) -> int:
+    """Check theorems and run experiments; what is finished is written at once, and outlives what is not."""
     from specopt.reproductions import views
+    from specopt.reproductions.theorems import CHECKS
     from specopt.views.terminal import console
 
+    found: list[dict[str, Any]] = []
+    for of, said in theorems:
+        found.append(entry(of, said, {}))
+        if check := CHECKS.get((of.name, said.id), lambda: None)():
+            found[-1]["verdict"] = f"assuming {check.assumptions}: {check.verdict}"
+        if not given.as_json:
+            views.print_entries(found[-1:], console())
     folder = given.output or Path("build") / "reproductions" / paper.name
-    views.make_folder(folder)
+    if wanted:
+        views.make_folder(folder)
     start, out, code, pictures = time.monotonic(), console(), FOUND, True
     samples, seeds = (QUICK_SAMPLES, QUICK_SEEDS) if given.quick else (SAMPLES, SEEDS)
     runs: list[Run] = []
-    found: list[dict[str, Any]] = []
     title, target = f"{paper.name}: {paper.title}", folder / f"{'-'.join(filter(None, (paper.name, given.item)))}.md"
     if given.quick:
         say("quick: few points and draws; shares mean nothing")
@@ -111,7 +120,7 @@ def _run(paper: Paper, wanted: tuple[str, ...], given: Reproduce) -> int:
     end_progress()
     if given.as_json:
         print_json(found)
-    if found:
+    if runs:
         say(f"written to {folder}: {target.name}, {target.stem}.json, points and pictures")
     return code
 
@@ -122,33 +131,13 @@ def _means(wanted: str, item: str) -> bool:
     return bool(wanted) and item.startswith(wanted) and not (wanted[-1].isdigit() and rest[:1].isdigit())
 
 
-def _wanted(paper: Paper, item: str | None) -> tuple[str, ...]:
-    """Return the statements that an item means and that are computed; refuse one that means none."""
-    computed = [said.id for said in paper.statements.values() if said.by]
-    meant = tuple(one for one in computed if item is None or _means(item, one))
+def _wanted(papers: list[Paper], given: Reproduce) -> tuple[list[tuple[Paper, Statement]], tuple[str, ...]]:
+    """Return the theorems and the computed statements that are meant; refuse an item that means none."""
+    every = given.paper == THEOREMS
+    both = [(of, said) for of in papers for said in of.statements.values() if said.by or said.status in CHECKED]
+    meant = [(of, said) for of, said in both if given.item is None or _means(given.item, said.id)]
     if not meant:
-        heads = dict.fromkeys(one.partition(".")[0] for one in computed)
-        raise InvalidInput(f"item: expected one of {', '.join(heads)}, got {describe(item)}")
-    return meant
-
-
-def _theorems(as_json: bool) -> int:
-    from specopt.reproductions.theorems import checked, theorems
-    from specopt.views.terminal import console
-
-    out, rows = console(), []
-    for name, said in theorems():
-        found = checked(name, said)
-        rows.append(
-            {
-                "paper": name, "item": said.id, "place": said.place, "statement": said.statement,
-                "assumptions": found.assumptions, "status": said.status, "verdict": found.verdict, "test": said.test,
-            }
-        )  # fmt: skip
-        if not as_json:
-            out.print(f"{name}, {said.place}: {said.statement}", soft_wrap=True)
-            out.print(f"  assuming {found.assumptions}: {found.verdict}", soft_wrap=True)
-            out.print(f"  {said.test}", soft_wrap=True)
-    if as_json:
-        print_json(rows)
-    return FOUND
+        heads = dict.fromkeys(said.id.partition(".")[0] for _, said in both)
+        raise InvalidInput(f"item: expected one of {', '.join(heads)}, got {describe(given.item)}")
+    theorems = [(of, said) for of, said in meant if said.test and (every or given.item is not None)]
+    return theorems, () if every else tuple(said.id for _, said in meant if said.by)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,11 @@ from specopt.console.streams import say
 from specopt.models.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from specopt.models.sweep import Point
+    from specopt.engines import Engine
+    from specopt.models.sweep import Point, Sweep
+    from specopt.solvers.speculation_table.tuning.goal import Goal
+
+_LONGEST = 5  # draft in question where an engine is driven and nobody says
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,18 +37,33 @@ class Tune:
     engine_version: EngineVersion = None
     max_batch: int | None = option("B", "Largest batch; default: the largest measured.")
     max_length: int | None = option("K", "Longest draft; default: the longest measured.")
-    tpot: float | None = option("MS", "The longest draft whose time per output token stays below.")
+    tpot: str | None = option("MS[@mean|p50|p99]", "Time per output token: what carries most requests in it is chosen.")
+    ttft: float | None = option("MS", "Upper limit of the mean wait for the first token, beside --tpot.")
+    mix: str | None = option("NAME=SHARE,...", "Shares of the generated tokens by workload.")
+    price: float | None = option("COINS", "Of an hour of the engine: what a million tokens cost.")
+    per: str | None = option("joule|coin", "Choose by tokens per joule, or per coin of --price.")
+    memory: float | None = option("GB", "10^9 bytes, which bound the requests at a time; with the two configs.")
+    draft_config: Path | None = option("CONFIG", "The drafter's Hugging Face config.json.")
+    verify_config: Path | None = option("CONFIG", "The verify model's.")
     loss: float = option("SHARE", "Throughput that a batch may lose for fewer ranges.", default=0.01)
-    robust: bool = flag("Best at the lower end of the bands; nothing that may be slower.")
+    robust: bool = flag("Best at the lower end of the speed-up; nothing that may be slower, or a limit of the batch.")
     weights: Path | None = option("FILE", "How often each concurrency occurs: JSON {concurrency: weight}.")
     workload: str | None = option("NAME", "The one that is served; default: all, in equal shares.")
     model: str | None = option("NAME", "The one to take from files with several.")
-    draft: str | None = option("NAME", "The same, of draft models.")
+    draft: str | None = option("NAME", "The drafter to take; default: all, to choose among.")
     context: int | None = option("TOKENS", "Context that is served; default: all.")
     ask: bool = flag("Say which points to measure next.")
     budget: int = option("N", "Upper limit of the points to ask for.", default=4)
     regret: float = option("SHARE", "Ask until no more than this may be lost.", default=0.02)
     confidence: float = option("SHARE", "Coverage of the bands.", default=0.9)
+    drive: str | None = option(
+        "COMMAND", "Measure what --ask asks for: starts a server, {k} is its draft length or none."
+    )
+    endpoint: str = option("URL", "With --drive: where the server answers.", default="http://127.0.0.1:8000")
+    loads: str = option("N,...", "With --drive: concurrencies in question.", default="1,4,16,64")
+    prompts: Path | None = option("FILE", "With --drive: prompts, one a line; default: stories.")
+    tokens: int = option("N", "With --drive: tokens of an answer.", default=256)
+    seconds: float = option("S", "With --drive: how long a load lasts.", default=60.0)
     extrapolate: bool = flag("Look beyond the measured range, too.")
     as_json: AsJson = False
     output: Output = None
@@ -59,7 +79,7 @@ def tune(given: Tune) -> None:
     from specopt.engines import ENGINES
     from specopt.instances.sweeps import parse_source, read_sweeps
     from specopt.models.files import to_json, write_text
-    from specopt.solvers.speculation_table.tuning.decision import Goal
+    from specopt.solvers.speculation_table.tuning.options import Options, named
     from specopt.solvers.speculation_table.tuning.tuner import Tuner
 
     if given.engine not in ENGINES:
@@ -68,30 +88,39 @@ def tune(given: Tune) -> None:
         check_target(given.output, Path(parse_source(source)[0]))
     check_target(given.output, given.weights)
     engine = ENGINES[given.engine]
-    goal = filled(
-        Goal,
-        given,
-        tpot_seconds=None if given.tpot is None else given.tpot / 1000.0,
-        weights=None if given.weights is None else _weights(given.weights),
-        context_tokens=given.context,
-        single=engine.single,
-    )
+    if given.per not in (None, "joule", "coin") or (given.per == "coin" and given.price is None):
+        raise InvalidInput(f"--per: expected joule, or coin with --price, got {given.per!r}")
+    if given.drive is not None:
+        _drive(given, given.drive, engine)
     sweep = read_sweeps(given.sweep, model=given.model, draft=given.draft)
-    tuner = Tuner.from_sweep(sweep, goal, given.regret, given.confidence)
-    if given.ask and not tuner.is_comparable:
-        points = tuner.ask(max(1, given.budget))
+    front = sweep.front()
+    if given.per == "joule":
+        if given.tpot is not None:
+            raise InvalidInput("--per: expected coin beside --tpot, got joule")
+        sweep = sweep.per_joule()
+    goal = _goal(given, sweep, engine)
+    first = Tuner.from_sweep(sweep.of(sweep.setups[0]), goal, given.regret, given.confidence, asking=given.ask)
+    if given.ask and not first.is_comparable:
+        points = [_point(point) for point in first.ask(max(1, given.budget))]
         if given.as_json:
-            typer.echo(to_json({"ask": [_point(point) for point in points]}), file=stdout())
+            typer.echo(to_json({"ask": points}), file=stdout())
         else:
             typer.echo("Measure first, to have something to compare:", file=stdout())
             _print_points(points)
         return
-    tuning = tuner.result()
-    points = tuner.ask(given.budget) if given.ask and given.budget else []
-    config = engine.config(tuning.schedule, given.engine_version)
-    advice = engine.notes(tuning.schedule, given.engine_version)
-    data = tuning.to_dict() | {"engine": given.engine, "config": config, "ask": [_point(point) for point in points]}
-    data["notes"] = [*tuning.notes, *advice]
+    options = Options.of(sweep, goal, given.regret, given.confidence, asking=given.ask)
+    asked = options.ask(given.budget) if given.ask and given.budget else []
+    several = len(options.tunings) > 1
+    points = [(named(setup) if several else {}) | _point(point) for setup, point in asked]
+    config = engine.configured(options.best.schedule, given.engine_version, options.best.setup)
+    data = options.to_dict() | {"engine": given.engine, "config": config, "ask": points}
+    data["notes"] += [*_costs(given, data), *engine.notes(options.best.schedule, given.engine_version)]
+    if options.best.cap is not None:
+        data["notes"].append(f"with {given.engine}, {engine.batch} {options.best.cap} limits the batch")
+    if front:
+        data["front"] = front
+    if sweep.unit != "tokens per second":
+        _renamed(data, sweep.unit.replace(" ", "_"))
     if given.output is not None:
         write_text(given.output, to_json(data) + "\n")
     if given.as_json:
@@ -100,13 +129,102 @@ def tune(given: Tune) -> None:
     from specopt.views.terminal import console
     from specopt.views.tuning import print_tuning
 
-    print_tuning(tuning, config, advice, console())
+    print_tuning(options, data, sweep.unit, console())
     if given.ask:
         more = f"Measure next (to certify a regret of at most {given.regret:.1%}):" if points else "Nothing to measure."
         typer.echo(f"\n{more}", file=stdout())
-        _print_points(points, {measurement.point for measurement in tuner.measurements})
+        known = {measurement.point for tuner in options.tuners.values() for measurement in tuner.measurements}
+        _print_points(points, [point in known for _, point in asked])
     if given.output is not None:
         say(f"written to {given.output}")
+
+
+def _goal(given: Tune, sweep: Sweep, engine: Engine) -> Goal:
+    from specopt.models.arguments import number
+    from specopt.solvers.speculation_table.tuning.goal import Goal
+
+    target, _, statistic = (given.tpot or "").partition("@")
+    shares = [part.partition("=") for part in (given.mix or "").split(",") if part]
+    try:
+        tpot = float(target) / 1000.0 if target else None
+        mix = {name.strip(): float(share) for name, _, share in shares} or None
+    except ValueError:
+        raise InvalidInput("--tpot, --mix: expected a number, as in 40, 40@p99 or chat=0.9,code=0.1") from None
+    for name, value in (("--price", given.price), ("--ttft", given.ttft), ("--memory", given.memory)):
+        if value is not None:
+            number(name, value, above=0)
+    in_sweep = any(one.context_tokens for one in sweep.conditions)
+    return filled(
+        Goal,
+        given,
+        tpot_seconds=tpot,
+        tpot_of=statistic or "mean",
+        ttft_seconds=None if given.ttft is None else given.ttft / 1000.0,
+        weights=None if given.weights is None else _weights(given.weights),
+        mix=mix,
+        context_tokens=given.context if in_sweep or given.memory is None else None,
+        single=engine.single,
+        prices=engine.prices,
+        room=None if given.memory is None else _room(given, sweep),
+    )
+
+
+def _room(given: Tune, sweep: Sweep) -> tuple[int, int]:
+    """Return how many requests fit into the memory without the drafter and with it."""
+    from specopt.instances.checkpoints.model_config import read_model_config
+    from specopt.instances.deployment.deployment import room
+
+    assert given.memory is not None, "it is given"
+    if given.draft_config is None or given.verify_config is None:
+        raise InvalidInput("--memory: expected --draft-config and --verify-config with it")
+    tokens = float(given.context or max(condition.context_tokens for condition in sweep.conditions))
+    if not tokens:
+        raise InvalidInput("--memory: expected --context, or a sweep with context_tokens: how long requests are")
+    tokens += max(one.also.get("output_tokens", 0.0) for one in sweep.measurements)
+    verify, draft = read_model_config(given.verify_config), read_model_config(given.draft_config)
+    return room(given.memory * 1e9, tokens, verify), room(given.memory * 1e9, tokens, verify, draft)
+
+
+def _costs(given: Tune, data: dict[str, Any]) -> list[str]:
+    """Add to the rows what a million tokens cost, and return the note on it."""
+    if given.price is None or given.per == "joule":
+        return []
+    for row in [*data["predictions"], *data.get("capacity", ())]:
+        if row["tokens_per_second"]:
+            row["coins_per_million_tokens"] = given.price / 3600.0 * 1e6 / row["tokens_per_second"]
+    return [f"an hour costs {given.price:g} whatever is drafted: most tokens per coin are most tokens per second"]
+
+
+def _renamed(data: dict[str, Any], unit: str) -> None:
+    for row in data["predictions"]:
+        row[unit] = row.pop("tokens_per_second")
+
+
+def _drive(given: Tune, command: str, engine: Engine) -> None:
+    """Add to the sweep what an engine does, until nothing more is to be measured."""
+    from specopt.commands.measure import numbers_of
+    from specopt.measuring.client import PROMPTS, Client
+    from specopt.measuring.drive import Drive
+    from specopt.models.reading import read_text
+    from specopt.solvers.speculation_table.tuning.goal import Goal
+    from specopt.solvers.speculation_table.tuning.tuner import Tuner
+
+    if len(given.sweep) != 1:
+        raise InvalidInput(f"--drive: expected one SWEEP, the CSV file that rows are added to, got {len(given.sweep)}")
+    prompts = tuple(filter(None, read_text(given.prompts).splitlines())) if given.prompts else PROMPTS
+    client = Client(endpoint=given.endpoint, prompts=prompts, max_tokens=given.tokens, seconds=given.seconds)
+    sweep = Path(given.sweep[0])
+    goal = Goal(weights=None if given.weights is None else _weights(given.weights), single=engine.single)
+    tuner = Tuner(
+        numbers_of("--loads", given.loads), range(1, (given.max_length or _LONGEST) + 1), goal=goal, regret=given.regret
+    )
+    try:
+        measured = Drive(command=command, sweep=sweep, client=client).run(tuner)
+    except BaseException:
+        if sweep.exists():
+            say(f"{sweep} keeps what was measured; the same command goes on from there")
+        raise
+    say(f"{measured} loads measured")
 
 
 def _weights(path: Path) -> dict[int, float]:
@@ -130,9 +248,9 @@ def _point(point: Point) -> dict[str, Any]:
     return found
 
 
-def _print_points(points: Sequence[Point], known: Collection[Point] = ()) -> None:
+def _print_points(points: Sequence[Mapping[str, Any]], known: Sequence[bool] = ()) -> None:
     from specopt.models.fields import printable
 
-    for point in points:
-        text = ", ".join(f"{key} {printable(str(value))}" for key, value in _point(point).items())
-        typer.echo(f"  {text}{' (again: noise decides)' if point in known else ''}", file=stdout())
+    for point, again in zip_longest(points, known):
+        text = ", ".join(f"{key} {printable(str(value))}" for key, value in point.items())
+        typer.echo(f"  {text}{' (again: noise decides)' if again else ''}", file=stdout())

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from specopt.models.sweep import Setup
+from specopt.solvers.speculation_table.prices import USUAL, Prices
 from specopt.solvers.speculation_table.schedule import Schedule
 
 Config = dict[str, Any]
@@ -25,14 +27,35 @@ class Engine:
         out. Raises `InvalidInput` where the engine has no option for it.
     notes
         From the same: what an operator must know beside the configuration.
+    batch
+        Its option that limits the batch.
+    setup
+        From what drafts: the engine's own options for it, beside the draft lengths.
     single
         Whether the engine takes one draft length for every batch size.
+    prices
+        What a table costs.
     """
 
     name: str
     config: Callable[[Schedule, str | None], Config | None]
     notes: Callable[[Schedule, str | None], tuple[str, ...]]
+    batch: str
+    setup: Callable[[Setup], Config]
     single: bool = False
+    prices: Prices = USUAL
+
+    def configured(self, schedule: Schedule, version: str | None, setup: Setup) -> Config | None:
+        """Return what the engine takes for a schedule and what drafts; None: leave speculation out."""
+        found = self.config(schedule, version)
+        own = self.setup(setup)
+        return None if found is None else {key: value for key, value in (found | own).items() if value is not None}
+
+
+def method(setup: Setup, known: Sequence[str]) -> str | None:
+    """Return the longest of an engine's methods that the name of a drafter begins with; None: it is none of them."""
+    name = setup.drafter.lower().replace("-", "_")
+    return max((one for one in known if name.startswith(one.lower())), key=len, default=None)
 
 
 def leave_out(option: str, schedule: Schedule) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 
 from specopt.engines.engine import Config, Engine, leave_out, other_rules
 from specopt.models.errors import InvalidInput
+from specopt.models.sweep import Setup
 from specopt.solvers.speculation_table.schedule import Schedule
 
 RULES = "November 2026"
@@ -60,4 +61,9 @@ def single_length(schedule: Schedule) -> int | None:
     return best[0] if best[1] > 1.0 else None
 
 
-LLAMA_CPP = Engine(single=True, name="llama.cpp", config=config, notes=notes)
+def setup(drafts: Setup) -> Config:
+    """Return the drafter, as it is named."""
+    return {"--spec-type": drafts.drafter} if drafts.drafter else {}
+
+
+LLAMA_CPP = Engine(single=True, name="llama.cpp", config=config, notes=notes, batch="--parallel", setup=setup)

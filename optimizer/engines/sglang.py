@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from specopt.engines.engine import Config, Engine, leave_out, other_rules, tail
+from specopt.engines.engine import Config, Engine, leave_out, method, other_rules, tail
+from specopt.models.sweep import Setup
+from specopt.solvers.speculation_table.prices import FREE, IDLE, Prices
 from specopt.solvers.speculation_table.schedule import Schedule
 
+PRICES = Prices(IDLE, FREE)
 RULES = "0.5.23"
+ALGORITHMS = ("EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "NGRAM")
 ADAPTIVE = "speculative_adaptive_config"
 
 
@@ -41,4 +45,13 @@ def notes(schedule: Schedule, version: str | None = None) -> tuple[str, ...]:
     return (*known, *other_rules(RULES, version))
 
 
-SGLANG = Engine(name="sglang", config=config, notes=notes)
+def setup(drafts: Setup) -> Config:
+    """Return the algorithm, where the drafter is named by it, candidates of trees, and adaptive lengths."""
+    known = method(drafts, (*ALGORITHMS, "MTP"))
+    found: Config = {"speculative_algorithm": "NEXTN" if known == "MTP" else known} if known else {}
+    if drafts.topk > 1:  # how many tokens of a tree are verified is as it was measured, and no sweep says it
+        found |= {"speculative_eagle_topk": drafts.topk, "speculative_num_draft_tokens": None}
+    return found | ({"speculative_adaptive": True} if drafts.mode != "fixed" else {})
+
+
+SGLANG = Engine(name="sglang", config=config, notes=notes, batch="--max-running-requests", setup=setup, prices=PRICES)

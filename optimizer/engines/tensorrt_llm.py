@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import re
 
-from specopt.engines.engine import Config, Engine, leave_out, tail
+from specopt.engines.engine import Config, Engine, leave_out, method, tail
 from specopt.models.errors import InvalidInput
+from specopt.models.sweep import Setup
+from specopt.solvers.speculation_table.prices import FREE, IDLE, Prices
 from specopt.solvers.speculation_table.schedule import Schedule
 
 BORDER = "1.3.0rc8"
 FIRST = "1.2"
+TYPES = ("Eagle3", "Eagle", "MTP", "NGram", "DraftTarget")
+PRICES = Prices(IDLE, FREE, shortest=1)  # length 0 spoils acceptance for the rest of a request, or is raised to 1
 SCHEDULE = "draft_len_schedule"
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:rc(\d+))?(?:\.post\d+)?")
 
@@ -49,7 +53,9 @@ def notes(schedule: Schedule, version: str | None) -> tuple[str, ...]:
     return (
         f"for {version}: keys of {SCHEDULE} are the {meaning} batch sizes of their lengths; versions "
         f"{'before' if upper else 'from'} {BORDER}{'' if upper else ' on'} read them the other way round",
-        f"batches beyond {schedule.largest_batch} draft nothing" if upper else tail(schedule),
+        f"batches beyond {schedule.largest_batch} draft nothing, one token in the newest versions"
+        if upper
+        else tail(schedule),
         f"{SCHEDULE} and max_concurrency exclude each other",
     )
 
@@ -81,4 +87,12 @@ def _order(version: str) -> tuple[float, ...]:
     return int(major), int(minor), int(patch or 0), float("inf") if candidate is None else int(candidate)
 
 
-TENSORRT_LLM = Engine(name="tensorrt-llm", config=config, notes=notes)
+def setup(drafts: Setup) -> Config:
+    """Return the decoding type, where the drafter is named by it."""
+    known = method(drafts, TYPES)
+    return {"decoding_type": known} if known else {}
+
+
+TENSORRT_LLM = Engine(
+    name="tensorrt-llm", config=config, notes=notes, batch="max_batch_size", setup=setup, prices=PRICES
+)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from specopt.engines.engine import Config, Engine, leave_out, other_rules, tail
+from specopt.engines.engine import Config, Engine, leave_out, method, other_rules, tail
+from specopt.models.sweep import Setup
 from specopt.solvers.speculation_table.schedule import Schedule
 
 RULES = "0.33"
+METHODS = ("ngram", "draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark", "suffix")
 TABLE = "num_speculative_tokens_per_batch_size"
 
 
@@ -30,4 +32,12 @@ def notes(schedule: Schedule, version: str | None = None) -> tuple[str, ...]:
     return (*known, *other_rules(RULES, version))
 
 
-VLLM = Engine(name="vllm", config=config, notes=notes)
+def setup(drafts: Setup) -> Config:
+    """Return the method, where the drafter is named by it, and adaptive verification."""
+    known = method(drafts, METHODS)
+    return ({"method": known} if known else {}) | (
+        {"enable_adaptive_verification": True} if drafts.mode != "fixed" else {}
+    )
+
+
+VLLM = Engine(name="vllm", config=config, notes=notes, batch="--max-num-seqs", setup=setup)

@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
-from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
+from typing import Any, ClassVar, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar
 
 import msgspec
 import numpy as np
 
 from specopt.models.arguments import Key, key_of
-from specopt.models.errors import InvalidInput
+from specopt.models.errors import InvalidInput, SpecoptError
 from specopt.models.fields import SMALLEST, Amount, Floats, describe, read
 
 P = ParamSpec("P")
@@ -38,11 +38,84 @@ class Saved(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         return found
 
 
+class Refused(SpecoptError):
+    """A request that a scheduler does not take.
+
+    Parameters
+    ----------
+    message
+        Why.
+    earliest_seconds
+        When it would be done at the earliest, on the scheduler's clock; None: nobody knows.
+    """
+
+    def __init__(self, message: str, earliest_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.earliest_seconds = earliest_seconds
+
+
+class SavedTotals(Saved, kw_only=True):
+    """Base of the state of an object; `totals`: its counters."""
+
+    totals: dict[str, Amount] = {}
+
+
+class Setting(Generic[T]):
+    """A public attribute, kept with a leading underscore: to set it is up to the object's `_change`."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, one: Online | None, owner: type) -> T:
+        value: T = self if one is None else getattr(one, f"_{self._name}")  # type: ignore[assignment]  # of the class
+        return value
+
+    def __set__(self, one: Online, value: Any) -> None:
+        with one._lock:
+            one._change(self._name, value)
+
+
 class Online(ABC):
-    """Base of the objects; `_saved` says what their state is."""
+    """Base of the objects; `_saved` says what their state is.
+
+    With slots no attribute can be set that does not exist, and would have no effect.
+    """
+
+    __slots__ = ("__weakref__", "_lock", "_totals")
+    _KIND: ClassVar[str]
+    _METRICS: ClassVar[dict[str, str]]
+    """What is reported: what each number is, by its name; counters end in ``_total``."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
+        self._totals = {name: 0.0 for name in self._METRICS if name.endswith("_total")}
+
+    def metrics(self, **labels: str) -> str:
+        """Return counters and gauges as Prometheus reads them.
+
+        Parameters
+        ----------
+        **labels
+            Given to each, to tell one scheduler from others.
+        """
+        return exposition([(labels, self)])
+
+    def _gauges(self) -> dict[str, float]:
+        """Return what is reported besides the counters."""
+        return {}
+
+    def _counted(self, **more: float) -> dict[str, float]:
+        """Return the counters once more was counted."""
+        return self._totals | {f"{name}_total": self._totals[f"{name}_total"] + count for name, count in more.items()}
+
+    def _restore_totals(self, totals: Mapping[str, float]) -> None:
+        """Take over the counters of a state."""
+        expect(totals.keys() <= self._totals.keys(), "totals", f"some of {', '.join(self._totals)}", totals)
+        self._totals |= totals
+
+    def _change(self, name: str, value: Any) -> None:
+        """Change a setting, or refuse to."""
+        raise AttributeError(f"{name} of a {type(self).__name__} cannot be changed: expected a new one, from its state")
 
     def state(self) -> dict[str, Any]:
         """Return everything but what the constructor is given as a problem, as data for strict JSON."""
@@ -53,6 +126,24 @@ class Online(ABC):
     @abstractmethod
     def _saved(self) -> Saved:
         """Return the state as it is declared."""
+
+
+def exposition(found: Iterable[tuple[Mapping[str, str], Online]]) -> str:
+    """Return the numbers of objects of one class, with their labels, in the text form of Prometheus."""
+    lines: dict[str, list[str]] = {}
+    for labels, one in found:
+        with one._lock:
+            values = one._totals | one._gauges()
+        quoted = ",".join(f'{label}="{_escaped(str(text))}"' for label, text in labels.items())
+        for name, what in one._METRICS.items():
+            full, kind = f"specopt_{one._KIND}_{name}", "counter" if name.endswith("_total") else "gauge"
+            head = [f"# HELP {full} {what}", f"# TYPE {full} {kind}"]
+            lines.setdefault(name, head).append(f"{full}{{{quoted}}} {values[name]:.15g}")
+    return "".join(f"{line}\n" for part in lines.values() for line in part)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
 def locked(method: Callable[Concatenate[O, P], T]) -> Callable[Concatenate[O, P], T]:

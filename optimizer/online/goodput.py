@@ -21,7 +21,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from types import ModuleType
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from msgspec import Meta
@@ -33,7 +33,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fair_goodput import MAX_FAIRNESS, FairGoodputProblem
 from specopt.models.fields import MAX_TOKENS, Count, Floats, Ints, Number, describe, parse
 from specopt.online import base
-from specopt.online.base import Online, Saved, locked
+from specopt.online.base import Online, Saved, SavedTotals, Setting, locked
 from specopt.solvers._kernels import fair_goodput_columns as col
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.policies import (
@@ -73,6 +73,10 @@ _LEFT = -3
 """In place of the drafts of a client that has left since."""
 
 
+_KEPT = [col.GOODPUT, col.PROMISE, col.DRAFT_SECONDS, col.NETWORK_SECONDS, col.PRESSURE]
+"""Facts of a client that every policy has, besides its weight and estimate."""
+
+
 class _Round(NamedTuple):
     """The drafts of a round, by client: ABSENT ones were not in it or have reported."""
 
@@ -88,7 +92,7 @@ class _SavedRound(Saved):
     reported: bool
 
 
-class _State(Saved):
+class _State(SavedTotals):
     policy: dict[str, Any]
     fairness: float
     per: str
@@ -116,7 +120,7 @@ class GoodputScheduler(Online):
     clients
         Their names, or how many there are.
     budget_tokens
-        C: draft tokens per round; may be changed between rounds.
+        C: draft tokens per round. It, the policy and the weights may be changed at any time.
     policy
         "robust", "gradient", or one of them with options.
     fairness
@@ -137,6 +141,28 @@ class GoodputScheduler(Online):
         If a value is outside its domain.
     """
 
+    __slots__ = (
+        "_budget", "_clients", "_counts", "_discounts", "_facts", "_fairness", "_last_round", "_options", "_per",
+        "_policy", "_round_seconds", "_rounds", "_timed_rounds", "_verify_overhead_seconds",
+        "_verify_seconds_per_token",
+    )  # fmt: skip
+    _KIND = "goodput"
+    _METRICS: ClassVar = {
+        "waiting": "Rounds that somebody has still to report.",
+        "clients": "Clients.",
+        "rounds_total": "Rounds that were given out.",
+        "served_total": "Drafts that were accepted.",
+        "tested_total": "Drafts whose fate was told.",
+        "error_total": "Of clients and reports, absolute error of the accepted drafts that the estimates foretold.",
+        "late_total": "Reports that came after a later round was given out.",
+        "evicted_total": "Rounds that were given up before all had reported.",
+    }
+    policy = Setting[Robust | Gradient]()
+    fairness = Setting[float]()
+    per = Setting[Literal["round", "second"]]()
+    verify_overhead_seconds = Setting[float]()
+    verify_seconds_per_token = Setting[float]()
+
     def __init__(
         self,
         clients: int | Sequence[Key],
@@ -150,15 +176,12 @@ class GoodputScheduler(Online):
         **columns: Sequence[float] | Floats | Ints | None,
     ) -> None:
         super().__init__()
-        chosen = as_policy(policy)
-        if not isinstance(chosen, (Robust, Gradient)):
-            raise InvalidInput(f"policy: expected robust or gradient, got {name_of(chosen)}: it is for simulations")
-        self.policy = chosen
-        self.fairness = number("fairness", fairness, 0.0, MAX_FAIRNESS)
-        self.per = one_of("per", per, ("round", "second"))
-        self.verify_overhead_seconds = number("verify_overhead_seconds", verify_overhead_seconds, 0.0, LARGEST)
-        self.verify_seconds_per_token = number("verify_seconds_per_token", verify_seconds_per_token, 0.0, LARGEST)
-        self._options = options_of(chosen, self.fairness)
+        chosen = self._policy = _checked_policy(policy)
+        self._fairness = number("fairness", fairness, 0.0, MAX_FAIRNESS)
+        self._per: Literal["round", "second"] = one_of("per", per, ("round", "second"))
+        self._verify_overhead_seconds = number("verify_overhead_seconds", verify_overhead_seconds, 0.0, LARGEST)
+        self._verify_seconds_per_token = number("verify_seconds_per_token", verify_seconds_per_token, 0.0, LARGEST)
+        self._options = options_of(chosen, self._fairness)
         self._discounts = discounts_of(chosen)
         self._clients: tuple[Key, ...] = ()
         self._facts: Floats = first_facts(chosen, [], None)
@@ -198,6 +221,33 @@ class GoodputScheduler(Online):
         """Change the budget of the rounds to come."""
         with self._lock:
             self._begin_anew(self._facts, self._counts, integer("budget_tokens", value, 0, MAX_TOKENS), self._clients)
+
+    @property
+    def weights(self) -> Floats:
+        """The weight of each client, in their order."""
+        return self._facts[:, col.WEIGHT].copy()
+
+    @weights.setter
+    def weights(self, values: Sequence[float] | Floats) -> None:
+        """Change what is fair from now on."""
+        with self._lock:
+            facts = self._facts.copy()
+            given = sequence("weights", values, len(self._clients))
+            facts[:, col.WEIGHT] = [positive(f"weights[{place}]", one) for place, one in enumerate(given)]
+            self._begin_anew(facts, self._counts, self._budget, self._clients)
+
+    def _change(self, name: str, value: Any) -> None:
+        if name != "policy":
+            super()._change(name, value)
+        policy = _checked_policy(value)
+        facts = first_facts(policy, self._facts[:, col.WEIGHT], self._facts[:, col.ESTIMATE])
+        facts[:, _KEPT] = self._facts[:, _KEPT]  # beliefs beside the estimates are lost
+        options, discounts = options_of(policy, self._fairness), discounts_of(policy)
+        self._begin_anew(facts, self._counts, self._budget, self._clients)
+        self._policy, self._options, self._discounts = policy, options, discounts
+
+    def _gauges(self) -> dict[str, float]:
+        return {"waiting": len(self._rounds), "clients": len(self._clients)}
 
     @property
     def round_number(self) -> int:
@@ -327,9 +377,10 @@ class GoodputScheduler(Online):
             _kernels().allocate(self.policy.code, self._options, facts, self._counts, self._budget, drafts)
         number = self._last_round + 1
         rounds = self._rounds | {number: _Round(self._clients, np.where(absent, col.ABSENT, drafts))}
-        rounds.pop(number - _OPEN_ROUNDS, None)
+        given_up = rounds.pop(number - _OPEN_ROUNDS, None)
+        totals = self._counted(rounds=1, evicted=given_up is not None)
         self._facts, self._round_seconds, self._timed_rounds = facts, seconds, timed
-        self._rounds, self._last_round = rounds, number
+        self._rounds, self._last_round, self._totals = rounds, number, totals
         return drafts
 
     def _best_per_second(self, drafts: Ints) -> tuple[Floats, Ints, float, int]:
@@ -448,14 +499,19 @@ class GoodputScheduler(Online):
             rounds[number] = _Round(roster, left, True)
         if roster != self._clients:
             places = [roster.index(key) if key in roster else -1 for key in self._clients]
-            there = np.array(places, dtype=np.int64)
-            known = np.append(known, col.ABSENT)[there]  # who was not in the round takes the entry at the end
-            taken, hits, evidence = (np.append(values, 0)[there] for values in (taken, hits, evidence))
-        facts, counts = self._facts.copy(), self._counts.copy()
+            rows = np.array(places, dtype=np.int64)
+            known = np.append(known, col.ABSENT)[rows]  # who was not in the round takes the entry at the end
+            taken, hits, evidence = (np.append(values, 0)[rows] for values in (taken, hits, evidence))
+        facts, counts, there = self._facts.copy(), self._counts.copy(), known >= 0
+        foretold = facts[there, col.ESTIMATE] * evidence[there]
+        totals = self._counted(
+            served=float(hits[there].sum()), tested=float(evidence[there].sum()),
+            error=float(np.abs(hits[there] - foretold).sum()), late=bool(there.any()) and number < self._last_round,
+        )  # fmt: skip
         _kernels().observe(
             self.policy.code, self._options, self._discounts, facts, counts, known, taken, hits, evidence
         )
-        self._facts, self._counts, self._rounds = facts, counts, rounds
+        self._facts, self._counts, self._rounds, self._totals = facts, counts, rounds, totals
 
     # ------------------------------------------------------------------ state
 
@@ -465,6 +521,7 @@ class GoodputScheduler(Online):
             for number, one in self._rounds.items()
         ]
         return _State(
+            totals=self._totals,
             policy={"name": name_of(self.policy), **dataclasses.asdict(self.policy)},
             fairness=self.fairness,
             per=self.per,
@@ -532,7 +589,15 @@ class GoodputScheduler(Online):
         scheduler._clients, scheduler._facts, scheduler._counts = clients, facts, counts
         scheduler._round_seconds, scheduler._timed_rounds = found.round_seconds, found.timed_rounds
         scheduler._last_round = found.last_round
+        scheduler._restore_totals(found.totals)
         return scheduler
+
+
+def _checked_policy(policy: OnlinePolicy | str) -> Robust | Gradient:
+    chosen = as_policy(policy)
+    if not isinstance(chosen, (Robust, Gradient)):
+        raise InvalidInput(f"policy: expected robust or gradient, got {name_of(chosen)}: it is for simulations")
+    return chosen
 
 
 @cache

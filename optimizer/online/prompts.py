@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from specopt.models.fields import SMALLEST, Amount, Floats, refuse_denormal
 from specopt.models.pass_time import CloudDelay
 from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.online.average import Average
-from specopt.online.base import Online, Saved, distinct, expect, locked, normal, restoring
+from specopt.online.base import Online, SavedTotals, Setting, distinct, expect, locked, normal, restoring
 
 KNOTS = (0.0, 16.0, 64.0, 256.0, 1024.0, 4096.0)
 """Where g may bend if nothing else is known."""
@@ -36,7 +36,7 @@ _FIELDS = get_args(_Field)
 _NOTHING: dict[_Field, Average] = dict.fromkeys(_FIELDS, Average())
 
 
-class _State(Saved):
+class _State(SavedTotals):
     smoothing: float
     pinned: Literal["observed", "smoothed"]
     outlier_limit: float | None
@@ -73,6 +73,20 @@ class PromptMonitor(Online):
         If a value is outside its domain.
     """
 
+    __slots__ = (
+        "_batches", "_devices", "_errors", "_given", "_outlier_limit", "_pinned", "_seconds", "_smoothing", "_tokens",
+    )  # fmt: skip
+    _KIND = "prompts"
+    _METRICS: ClassVar = {
+        "devices": "Devices that have been observed.",
+        "batches_total": "Batches that were observed.",
+        "batch_seconds_total": "Their seconds.",
+        "batch_error_seconds_total": "Absolute error of what g had foretold of them.",
+    }
+    smoothing = Setting[float]()
+    pinned = Setting[Literal["observed", "smoothed"]]()
+    outlier_limit = Setting[float]()
+
     def __init__(
         self,
         cloud_delay: CloudDelay | None = None,
@@ -85,9 +99,9 @@ class PromptMonitor(Online):
         draft_seconds: float | None = None,
     ) -> None:
         super().__init__()
-        self.smoothing = number("smoothing", smoothing, 0, below=1)
-        self.pinned: Literal["observed", "smoothed"] = one_of("pinned", pinned, ("observed", "smoothed"))
-        self.outlier_limit = math.inf if outlier_limit is None else number("outlier_limit", outlier_limit, 1.0)
+        self._smoothing = number("smoothing", smoothing, 0, below=1)
+        self._pinned: Literal["observed", "smoothed"] = one_of("pinned", pinned, ("observed", "smoothed"))
+        self._outlier_limit = math.inf if outlier_limit is None else number("outlier_limit", outlier_limit, 1.0)
         self._given = _measured(uplink_bytes_per_second, downlink_bytes_per_second, draft_seconds)
         if cloud_delay is not None:
             refuse_denormal(cloud_delay, "cloud_delay")
@@ -97,6 +111,9 @@ class PromptMonitor(Online):
         # of g, relative, by nearest knot: what a small batch shows says nothing about large ones
         self._errors = [Average()] * len(self._tokens)
         self._devices: dict[Key, dict[_Field, Average]] = {}
+
+    def _gauges(self) -> dict[str, float]:
+        return {"devices": len(self._devices)}
 
     # ------------------------------------------------------------------ what is observed
 
@@ -113,7 +130,7 @@ class PromptMonitor(Online):
         batches = self._batches.after(
             size, self.smoothing, math.inf
         )  # counted, not measured: a large batch is no error
-        errors = self._errors.copy()
+        errors, off = self._errors.copy(), 0.0
         if self._seconds is None:
             g = np.full(len(self._tokens), delay)
         else:
@@ -121,6 +138,7 @@ class PromptMonitor(Online):
             place = size if self.pinned == "observed" else batches.value
             left, weight = self._place(place)
             before = float((1.0 - weight) * g[left] + weight * g[left + 1])
+            off = abs(delay - before)
             unit = max(before, 1e-6 * delay, 1e-12)
             near = left + (weight > 0.5)
             error = errors[near]
@@ -132,7 +150,8 @@ class PromptMonitor(Online):
         if steep:
             raise InvalidInput(f"seconds: expected a delay with which the slopes of g are finite, got {delay}")
         g = normal(g)
-        self._batches, self._errors, self._seconds = batches, errors, g
+        totals = self._counted(batches=1, batch_seconds=delay, batch_error_seconds=off)
+        self._batches, self._errors, self._seconds, self._totals = batches, errors, g, totals
 
     @locked
     def observe_device(
@@ -258,6 +277,7 @@ class PromptMonitor(Online):
 
     def _saved(self) -> _State:
         return _State(
+            totals=self._totals,
             smoothing=self.smoothing,
             pinned=self.pinned,
             outlier_limit=None if math.isinf(self.outlier_limit) else self.outlier_limit,
@@ -290,6 +310,7 @@ class PromptMonitor(Online):
         expect(min(known, default=1.0) >= SMALLEST, "devices", "positive averages of what was observed", known)
         monitor._seconds = None if found.seconds is None else g.seconds
         monitor._batches, monitor._errors = found.batches, found.errors
+        monitor._restore_totals(found.totals)
         monitor._devices = {key: _NOTHING | averages for key, (_, averages) in zip(keys, found.devices, strict=True)}
         return monitor
 

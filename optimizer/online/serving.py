@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from specopt.models.acceptance import expected_tokens_per_step
 from specopt.models.arguments import Key, integer, key_of, number, one_of
@@ -28,7 +28,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe
 from specopt.models.serving_data import Mechanism
 from specopt.models.serving_latency import ServingLatencyProblem
-from specopt.online.base import Online, Saved, distinct, locked, restoring
+from specopt.online.base import Online, SavedTotals, Setting, distinct, locked, restoring
 from specopt.solvers.serving_latency.step_choice import Learned, StepChoice, Task
 
 
@@ -67,7 +67,7 @@ class Step:
     seconds: float
 
 
-class _State(Saved):
+class _State(SavedTotals):
     mechanism: str
     tasks: list[tuple[Key, Task]]
     learned: Learned
@@ -80,7 +80,8 @@ class ServingScheduler(Online):
     ----------
     deployment
         A problem whose models, runtimes, memory, acceptance rate and speculation lengths count; not its tasks. With
-        `min_speculation_length` 0 tasks may draft nothing for a while.
+        `min_speculation_length` 0 tasks may draft nothing for a while. May be changed at any time, say where the memory
+        is another: ``scheduler.deployment = dataclasses.replace(...)``.
     mechanism
         How tasks are served; None: as the problem says, overlapping where it leaves that open.
 
@@ -90,15 +91,41 @@ class ServingScheduler(Online):
         If the problem is not for this mechanism.
     """
 
+    __slots__ = ("_choice", "_deployment", "_learned", "_mechanism", "_running", "_tasks")
+    _KIND = "serving"
+    _METRICS: ClassVar = {
+        "waiting": "Tasks at hand that are in no running step.",
+        "running": "Tasks of the step that runs.",
+        "served_total": "Tasks that have finished.",
+        "cancelled_total": "Tasks that were cancelled.",
+        "steps_total": "Steps that have ended.",
+        "tokens_total": "Tokens that tasks gained.",
+        "error_tokens_total": "Absolute error of the tokens expected of steps, as far as reported.",
+    }
+    deployment = Setting[ServingLatencyProblem]()
+    mechanism = Setting[Mechanism]()
+
     def __init__(self, deployment: ServingLatencyProblem, mechanism: Mechanism | None = None) -> None:
         super().__init__()
         allowed = deployment.mechanisms
-        self.mechanism = allowed[0] if mechanism is None else one_of("mechanism", mechanism, allowed)
-        self.deployment = deployment
-        self._choice = StepChoice(deployment, self.mechanism)
+        self._mechanism = allowed[0] if mechanism is None else one_of("mechanism", mechanism, allowed)
+        self._deployment = deployment
+        self._choice = StepChoice(deployment, self._mechanism)
         self._tasks: dict[Key, Task] = {}
         self._running: dict[Key, tuple[Task, int]] | None = None  # the tasks of the step as they were, draft tokens
         self._learned = Learned()
+
+    def _change(self, name: str, value: Any) -> None:
+        if name != "deployment":
+            super()._change(name, value)
+        if not isinstance(value, ServingLatencyProblem):
+            raise InvalidInput(f"deployment: expected a problem of serving latency, got {describe(value)}")
+        one_of("mechanism", self._mechanism, value.mechanisms)
+        self._choice, self._deployment = StepChoice(value, self._mechanism), value
+
+    def _gauges(self) -> dict[str, float]:
+        running = len(self._tasks.keys() & (self._running or {}).keys())
+        return {"waiting": len(self._tasks) - running, "running": running}
 
     @property
     def tasks(self) -> tuple[Key, ...]:
@@ -156,7 +183,9 @@ class ServingScheduler(Online):
         key = key_of("key", key)
         if key not in self._tasks:
             raise InvalidInput(f"key: expected a task at hand, got {describe(key)}")
+        totals = self._counted(cancelled=1)
         del self._tasks[key]
+        self._totals = totals
 
     @locked
     def next_step(self) -> Step:
@@ -204,20 +233,26 @@ class ServingScheduler(Online):
         for key in tokens.keys() | leaving:
             if key not in self._running:
                 raise InvalidInput(f"complete: expected tasks of the running step, got {describe(key)}")
-        tasks, learned = self._tasks.copy(), self._learned
+        tasks, learned, served, gain, error = self._tasks.copy(), self._learned, 0, 0.0, 0.0
         for key, (task, length) in self._running.items():
             if tasks.get(key) is not task:
                 continue  # cancelled meanwhile; another one may have its name
             mean = expected_tokens_per_step(task.rate, length)
             tasks[key] = task.after(tokens.get(key, mean), length)
+            gain += tokens.get(key, mean)
+            error += abs(tokens.get(key, mean) - mean)
             if key in leaving:
                 learned = learned.finished(tasks.pop(key).gained)
-        self._tasks, self._learned, self._running = tasks, learned, None
+                served += 1
+        totals = self._counted(steps=1, served=served, tokens=gain, error_tokens=error)
+        self._tasks, self._learned, self._running, self._totals = tasks, learned, None, totals
 
     # ------------------------------------------------------------------ state
 
     def _saved(self) -> _State:
-        return _State(mechanism=self.mechanism, tasks=list(self._tasks.items()), learned=self._learned)
+        return _State(
+            mechanism=self._mechanism, tasks=list(self._tasks.items()), learned=self._learned, totals=self._totals
+        )
 
     @classmethod
     @restoring
@@ -235,6 +270,7 @@ class ServingScheduler(Online):
         keys = distinct("tasks", [key for key, _ in found.tasks])
         scheduler._tasks = dict(zip(keys, [task for _, task in found.tasks], strict=True))
         scheduler._learned = found.learned
+        scheduler._restore_totals(found.totals)
         return scheduler
 
     # ------------------------------------------------------------------ inside

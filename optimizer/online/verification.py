@@ -13,10 +13,10 @@ long batches took, it corrects its estimates: of a machine that is slower than w
 ...         tokens_done=10, iteration_start_seconds=1.5,
 ...     )
 >>> batch = scheduler.next_batch(1.6)
->>> batch.keys  # "a" is 4.85 s ahead of its speed and can wait
-('b',)
+>>> batch.keys  # "a" is 4.85 s ahead of its speed: it could wait, but there is time for it
+('b', 'a')
 >>> scheduler.complete(batch, seconds=0.017)  # measured: the estimator follows
-('b',)
+('b', 'a')
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from specopt.models.arguments import LARGEST, Key, key_of, number
+from specopt.models.arguments import LARGEST, Key, boolean, integer, key_of, number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, Amount, Count, Floats, Ints, Number, describe, parse
 from specopt.models.pass_time import COEFFICIENTS, VerificationTime, features
 from specopt.online import base
-from specopt.online.base import Online, Saved, Unbounded, locked
+from specopt.online.base import Online, Refused, Saved, SavedTotals, Setting, Unbounded, locked
 from specopt.online.prefixes import Prefixes, SavedPrefixes
 from specopt.solvers.verification_batch.policies import Policy, PolicyName, as_policy
 
@@ -47,6 +47,11 @@ from specopt.solvers.verification_batch.policies import Policy, PolicyName, as_p
 _VALUE, _NEW, _CACHED, _DEADLINE, _DUE, _LATEST, _AHEAD, _SPEED, _ALLOWED = range(9)
 _UNSEEN = -1.0  # as `_ALLOWED`: no decision has met the request so far
 _GONE, _WAITS, _RUNS = range(3)
+_NO_LIMIT = ("memory_bytes", "cache_memory_bytes")
+_OF_RULE = ("policy", "guard_seconds", "memory_bytes")
+_CHANGES = (*_OF_RULE, "cache_memory_bytes", "lost_after_seconds", "refuse_late", "quotas")
+_Row = tuple[float, ...]
+"""Of a request, as in `_Rows.columns`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,11 +61,9 @@ class Batch:
     Parameters
     ----------
     keys
-        The requests to verify together, most urgent first; empty if the verifier waits.
+        The requests to verify together, most urgent first; empty if the verifier waits for the next one.
     seconds
         Estimated time of the batch; 0 if it is empty.
-    wake_seconds
-        When to ask again at the latest if the batch is empty; infinity: when the next request is submitted.
     serials
         Distinguish its requests from later ones with the same keys.
     drop
@@ -70,7 +73,6 @@ class Batch:
 
     keys: tuple[Key, ...]
     seconds: float
-    wake_seconds: float
     serials: tuple[int, ...] = dataclasses.field(default=(), repr=False, compare=False)
     drop: tuple[Key, ...] = ()
 
@@ -78,6 +80,7 @@ class Batch:
 class _Request(Saved):
     key: Key
     serial: Count
+    tenant: Key | None
     expected_tokens: Annotated[float, Meta(ge=0, le=MAX_TOKENS)]
     new_tokens: float
     cached_tokens: float
@@ -98,7 +101,7 @@ class _Calibration(Saved):
     error: Annotated[list[Amount], Meta(min_length=1, max_length=1)]
 
 
-class _State(Saved):
+class _State(SavedTotals):
     estimator: dict[str, Any]
     policy: dict[str, Any]
     guard_seconds: float
@@ -107,10 +110,14 @@ class _State(Saved):
     cache_memory_bytes: float | None
     prefixes: SavedPrefixes | None
     lost_after_seconds: Unbounded
+    refuse_late: bool
+    quotas: list[tuple[Key, Count]]
     requests: list[_Request]
     running: list[Key]
+    latest_seconds: Number
     running_until: Number | Unbounded
     work: _Four
+    tight_seconds: Annotated[float, Meta(ge=0, le=sys.float_info.max)]
     calibration: _Calibration
     next_serial: Count
 
@@ -139,7 +146,40 @@ class VerificationScheduler(Online):
     lost_after_seconds
         A batch that runs longer than this beyond its estimate counts as lost when the next one is requested: its
         requests wait again. Infinity: never.
+    refuse_late
+        Whether a request is refused whose response would be late if no other came any more.
+    quotas
+        How many requests a tenant may have here at most, waiting or running; of others, any number.
+
+    All but the estimator and the bytes of a token may be changed at any time: ``scheduler.policy = "fcfs"``.
     """
+
+    __slots__ = (
+        "_cache_memory_bytes", "_calibration", "_deadline_of_running", "_guard_seconds", "_kv_bytes_per_token",
+        "_latest", "_lost_after_seconds", "_memory_bytes", "_next_serial", "_policy", "_prefixes", "_quotas",
+        "_refuse_late", "_rows", "_rule", "_running", "_tenants", "_work",
+    )  # fmt: skip
+    _KIND = "verification"
+    _METRICS: ClassVar = {
+        "waiting": "Requests that wait.",
+        "running": "Requests of the batch that runs.",
+        "served_total": "Requests that were verified.",
+        "late_total": "Of those, requests whose response was due before.",
+        "refused_total": "Requests that were refused: too late, or beyond a quota.",
+        "cancelled_total": "Requests that were cancelled.",
+        "put_back_total": "Requests of batches that failed or were lost.",
+        "evicted_total": "Prefixes that left the cache for others.",
+        "batch_seconds_total": "Measured time of batches.",
+        "batch_error_seconds_total": "Absolute error of the estimated time of those.",
+    }
+    policy = Setting[Policy]()
+    guard_seconds = Setting[float]()
+    memory_bytes = Setting[float | None]()
+    kv_bytes_per_token = Setting[float]()
+    cache_memory_bytes = Setting[float | None]()
+    lost_after_seconds = Setting[float]()
+    refuse_late = Setting[bool]()
+    quotas = Setting[dict[Key, int]]()
 
     def __init__(
         self,
@@ -151,21 +191,23 @@ class VerificationScheduler(Online):
         kv_bytes_per_token: float = 0.0,
         cache_memory_bytes: float | None = None,
         lost_after_seconds: float = math.inf,
+        refuse_late: bool = False,
+        quotas: Mapping[Key, int] | None = None,
     ) -> None:
         super().__init__()
-        self.policy = as_policy(policy)
-        self.guard_seconds = number("guard_seconds", guard_seconds, 0)
-        self.memory_bytes = None if memory_bytes is None else number("memory_bytes", memory_bytes, 0)
-        self.kv_bytes_per_token = number("kv_bytes_per_token", kv_bytes_per_token, 0, LARGEST)
-        self._rule = self.policy.rule(estimator, self.guard_seconds, self.memory_bytes, self.kv_bytes_per_token)
+        self._policy = as_policy(policy)
+        self._guard_seconds = _checked("guard_seconds", guard_seconds)
+        self._memory_bytes = _checked("memory_bytes", memory_bytes)
+        self._kv_bytes_per_token = number("kv_bytes_per_token", kv_bytes_per_token, 0, LARGEST)
+        self._rule = self._policy.rule(estimator, self._guard_seconds, self._memory_bytes, self._kv_bytes_per_token)
         self._calibration = _kernels().calibration(self._rule.costs)
-        self.cache_memory_bytes = (
-            None if cache_memory_bytes is None else number("cache_memory_bytes", cache_memory_bytes, 0)
-        )
-        self._prefixes = None if self.cache_memory_bytes is None else Prefixes(self.cache_memory_bytes)
-        self.lost_after_seconds = lost_after_seconds
-        if lost_after_seconds != math.inf:
-            self.lost_after_seconds = number("lost_after_seconds", lost_after_seconds, 0)
+        self._cache_memory_bytes = _checked("cache_memory_bytes", cache_memory_bytes)
+        self._prefixes = None if self._cache_memory_bytes is None else Prefixes(self._cache_memory_bytes)
+        self._lost_after_seconds = _checked("lost_after_seconds", lost_after_seconds)
+        self._refuse_late = _checked("refuse_late", refuse_late)
+        self._quotas: dict[Key, int] = _checked("quotas", quotas or {})
+        self._tenants: dict[Key, Key] = {}  # by request, of those that have one
+        self._latest = 0.0  # the last moment that `next_batch` was given
         self._rows = _Rows()
         self._next_serial = 0
         self._running: tuple[Key, ...] = ()
@@ -189,15 +231,37 @@ class VerificationScheduler(Online):
         """The requests of the batch that runs; those that were cancelled since are not among them."""
         return self._running
 
+    def _change(self, name: str, value: Any) -> None:
+        if name not in _CHANGES:
+            super()._change(name, value)
+        value, prefixes = _checked(name, value), self._prefixes
+        if name == "cache_memory_bytes" and None in (value, self._cache_memory_bytes):
+            raise InvalidInput("cache_memory_bytes: expected a cache that is bounded before and after")
+        policy, *limits = ({name: value}.get(of, getattr(self, f"_{of}")) for of in _OF_RULE)
+        places = self._rows.places(self._rows.keys_of(_WAITS, _RUNS))
+        self._refuse_large(
+            float(self._rows.columns[_NEW : _CACHED + 1, places].sum(axis=0).max(initial=0.0)), limits[1]
+        )
+        rule = policy.rule(self.estimator, *limits, self._kv_bytes_per_token)
+        rule = rule._replace(costs=self._rule.costs, tight=self._rule.tight)
+        self._rows.columns[_LATEST] = math.nan  # follows from the policy
+        setattr(self, f"_{name}", value)
+        self._rule = rule
+        if prefixes is not None and name == "cache_memory_bytes":
+            prefixes.room_bytes = value
+
+    def _gauges(self) -> dict[str, float]:
+        return {"waiting": len(self._rows.serial_of) - len(self._running), "running": len(self._running)}
+
     def warm_up(self) -> None:
         """Load the kernels and serve a request once, so that no later call compiles."""
-        twin = type(self)(self.estimator, self.policy, cache_memory_bytes=self.cache_memory_bytes)
+        twin = type(self)(self.estimator, self.policy, cache_memory_bytes=self.cache_memory_bytes, refuse_late=True)
         twin.submit(
-            "", class_speed=1.0, expected_tokens=1.0, new_tokens=1, cached_tokens=0, response_start_seconds=-1.0,
-            tokens_done=0, iteration_start_seconds=1e9,
+            "", class_speed=1.0, expected_tokens=1.0, new_tokens=1, cached_tokens=0, response_start_seconds=1e8,
+            tokens_done=0, iteration_start_seconds=1e9, arrival_seconds=0.0,
         )  # fmt: skip
         batch = twin.next_batch(0.0)
-        assert batch.keys  # the response is due and the deadline far: every policy takes it
+        assert batch.keys  # the deadline is far: every policy takes it
         twin.complete(batch, seconds=1.0)
         twin._rows.compact()
 
@@ -215,6 +279,7 @@ class VerificationScheduler(Online):
         iteration_start_seconds: float,
         return_seconds: float = 0.0,
         arrival_seconds: float | None = None,
+        tenant: Key | None = None,
     ) -> None:
         """Add a request to those that wait; the order of the calls is the order of arrival.
 
@@ -235,12 +300,16 @@ class VerificationScheduler(Online):
         return_seconds
             How long the result takes back to the device.
         arrival_seconds
-            When the request came; None: when the next batch is requested.
+            When the request came; None: when the next batch is requested. `refuse_late` needs it.
+        tenant
+            On whose quota it counts; None: on none.
 
         Raises
         ------
         InvalidInput
             If the key is in use or no name, a value is outside its domain, or the request alone exceeds the memory.
+        Refused
+            If the response would be late, and late ones are refused, or the tenant has as many requests as it may.
         """
         key = key_of("key", key)
         if key in self._rows.serial_of:
@@ -261,9 +330,47 @@ class VerificationScheduler(Online):
             allowed = max(0.0, deadline - number("arrival_seconds", arrival_seconds, -LARGEST, LARGEST))
         ahead = self._prefixes.ahead_seconds(key) if self._prefixes is not None and cached > 0.0 else 0.0
         values = (tokens, new, cached, deadline, due, math.nan, ahead, tau, allowed)
-        serial = self._next_serial + 1
+        tenant = None if tenant is None else key_of("tenant", tenant)
+        self._refuse(key, values, tenant, arrival_seconds)
+        self._add(key, values, tenant)
+
+    def _refuse(self, key: Key, values: _Row, tenant: Key | None, now: float | None) -> None:
+        """Refuse a request that is beyond its tenant's quota, or late if late ones are refused."""
+        late, end = False, None
+        if self._refuse_late:
+            if now is None:
+                raise InvalidInput("arrival_seconds: expected a number, as late requests are refused, got None")
+            end = self._soonest(now, values)
+            late = end > values[_DUE]
+        most = math.inf if tenant is None else self._quotas.get(tenant, math.inf)
+        if late or (most < math.inf and sum(tenant == one for one in self._tenants.values()) >= most):
+            self._totals = self._counted(refused=1)
+            due = f"{describe(key)} is due at {values[_DUE]} s, and done at {end} s at the earliest"
+            raise Refused(due if late else f"{describe(tenant)} has the {most} requests that it may have", end)
+
+    def _soonest(self, now: float, values: _Row) -> float:
+        """Return when a request of these values would be done: batch after batch, as the policy decides."""
+        rows, kernels = self._rows, _kernels()
+        waits = rows.status[: rows.count] == _WAITS
+        columns = np.ascontiguousarray(np.column_stack([rows.columns[:, : rows.count][:, waits], values]))
+        count = columns.shape[1]
+        rule = self._rule._replace(tight=self._rule.tight.copy())
+        pending = kernels.Pending(*columns[: _AHEAD + 1], np.full(count, _WAITS, dtype=np.int8))
+        kernels.meet(now, rule, pending, columns[_SPEED], columns[_ALLOWED])
+        if self._running:
+            now = max(now, self._latest + float(rule.costs @ self._work))
+        places = np.empty(count, dtype=np.int64)
+        return float(kernels.done_at(now, rule, pending, kernels.Sorting(np.empty(count), places), places.copy()))
+
+    def _add(self, key: Key, values: _Row, tenant: Key | None) -> None:
+        """Add a request that has been checked."""
+        serial, tight = self._next_serial + 1, float(self._rule.tight[0])
+        if values[_ALLOWED] != _UNSEEN:
+            tight = _kernels().tighter(tight, values[_ALLOWED])
         self._rows.append(key, self._next_serial, values, _WAITS)
-        self._next_serial = serial
+        self._next_serial, self._rule.tight[0] = serial, tight
+        if tenant is not None:
+            self._tenants[key] = tenant
 
     @locked
     def update(self, key: Key, *, new_tokens: int, cached_tokens: int) -> None:
@@ -282,7 +389,7 @@ class VerificationScheduler(Online):
         key = key_of("key", key)
         if key not in self._rows.serial_of:
             raise InvalidInput(f"key: expected a request that waits or runs, got {describe(key)}")
-        self._remove([key])
+        self._remove([key], self._counted(cancelled=1))
 
     @locked
     def forget(self, key: Key) -> None:
@@ -309,8 +416,9 @@ class VerificationScheduler(Online):
         status[status == _RUNS] = _WAITS  # a lost batch
         latest, allowed = columns[_LATEST].copy(), columns[_ALLOWED].copy()
         pending = kernels.Pending(*columns[:_LATEST], latest, columns[_AHEAD], status)
-        kernels.meet(now, self._rule, pending, columns[_SPEED], allowed)
-        taken, wake = kernels.choose(now, self._rule, pending, rows.room, rows.batch)
+        rule = self._rule._replace(tight=self._rule.tight.copy())
+        kernels.meet(now, rule, pending, columns[_SPEED], allowed)
+        taken = kernels.choose(now, rule, pending, rows.room, rows.batch)
         places = rows.batch[:taken].copy()
         status[places] = _RUNS
         keys = tuple([rows.keys[place] for place in places.tolist()])
@@ -320,21 +428,24 @@ class VerificationScheduler(Online):
         if taken > 0:
             served = columns[:, places]
             work = np.array([*(part.sum() for part in features(served[_NEW], served[_CACHED])), 1.0])
-            seconds, wake = float(self._rule.costs @ work), math.inf
-            until = now + seconds + self.lost_after_seconds
+            seconds = float(rule.costs @ work)
+            until = now + seconds + self._lost_after_seconds
             if prefixes is not None:
                 window = served[_VALUE] / served[_SPEED]
-                memory = self.kv_bytes_per_token * (served[_CACHED] + served[_NEW])
+                memory = self._kv_bytes_per_token * (served[_CACHED] + served[_NEW])
                 away = window - allowed[places]
                 facts = np.array([memory, served[_DUE], window, away, served[_SPEED]]).T
                 drop, prefixes = prefixes.served(keys, facts, seconds)
                 dropped = rows.places([key for key in drop if key in rows.serial_of])
                 dropped = dropped[status[dropped] == _WAITS]  # without theirs they do not run ahead
-        serials = tuple(rows.serials[places].tolist())
-        batch = Batch(keys=keys, seconds=seconds, wake_seconds=wake, serials=serials, drop=drop)
+        serials, totals = tuple(rows.serials[places].tolist()), self._counted(
+            put_back=len(self._running), evicted=len(drop)
+        )  # fmt: skip
+        batch = Batch(keys=keys, seconds=seconds, serials=serials, drop=drop)
         columns[_LATEST], columns[_ALLOWED], columns[_AHEAD, dropped] = latest, allowed, 0.0
         rows.status[: rows.count] = status
         self._running, self._work, self._deadline_of_running, self._prefixes = keys, work, until, prefixes
+        self._rule, self._latest, self._totals = rule, now, totals
         return batch
 
     @locked
@@ -371,18 +482,26 @@ class VerificationScheduler(Online):
             named = {key_of("batch", key) for key in batch}
             if not set(served) <= named or (named and not served):
                 raise InvalidInput("complete: expected the keys of the running batch")
-        costs, calibration = self._rule.costs, self._calibration
-        if seconds is not None and self._running and set(self._running) <= set(served):
-            costs, calibration = self._learned(seconds)
-        self._remove(served, costs, calibration)
+        costs, calibration, end = self._rule.costs, self._calibration, self._latest
+        took = off = 0.0
+        if self._running:
+            expected = float(costs @ self._work)
+            end += expected if seconds is None else seconds
+            if seconds is not None and set(self._running) <= set(served):
+                costs, calibration = self._learned(seconds)
+                took, off = seconds, abs(seconds - expected)
+        late = int((self._rows.columns[_DUE, self._rows.places(served)] < end).sum())
+        totals = self._counted(served=len(served), late=late, batch_seconds=took, batch_error_seconds=off)
+        self._remove(served, totals, costs, calibration)
         return served
 
     @locked
     def abandon(self) -> tuple[Key, ...]:
         """Put the requests of a batch that failed back where they were among those that wait, and return them."""
         keys, status = self._running, self._rows.status[: self._rows.count]
+        totals = self._counted(put_back=len(keys))
         status[status == _RUNS] = _WAITS
-        self._running, self._deadline_of_running = (), math.inf
+        self._running, self._deadline_of_running, self._totals = (), math.inf, totals
         return keys
 
     # ------------------------------------------------------------------ state
@@ -392,7 +511,7 @@ class VerificationScheduler(Online):
         keys = rows.keys_of(_WAITS, _RUNS)
         columns = np.delete(rows.columns[:, rows.places(keys)], _LATEST, axis=0)  # which follows from the others
         policy = {name: base.bounded(value) for name, value in dataclasses.asdict(self.policy).items()}
-        fields = _Request.__struct_fields__[2:]
+        fields = _Request.__struct_fields__[3:]
         return _State(
             estimator=dataclasses.asdict(self.estimator),
             policy=policy,
@@ -402,13 +521,23 @@ class VerificationScheduler(Online):
             cache_memory_bytes=self.cache_memory_bytes,
             prefixes=None if self._prefixes is None else self._prefixes.state(),
             lost_after_seconds=base.bounded(self.lost_after_seconds),
+            refuse_late=self._refuse_late,
+            quotas=list(self._quotas.items()),
+            latest_seconds=self._latest,
+            totals=self._totals,
             requests=[
-                _Request(key=key, serial=rows.serial_of[key], **dict(zip(fields, values, strict=True)))
+                _Request(
+                    key=key,
+                    serial=rows.serial_of[key],
+                    tenant=self._tenants.get(key),
+                    **dict(zip(fields, values, strict=True)),
+                )
                 for key, values in zip(keys, columns.T.tolist(), strict=True)
             ],
             running=list(self._running),
             running_until=base.bounded(self._deadline_of_running),
             work=self._work.tolist(),
+            tight_seconds=float(self._rule.tight[0]),
             calibration=_Calibration(
                 **{name: getattr(self._calibration, name).tolist() for name in self._calibration._fields}
             ),
@@ -442,7 +571,10 @@ class VerificationScheduler(Online):
             kv_bytes_per_token=found.kv_bytes_per_token,
             cache_memory_bytes=found.cache_memory_bytes,
             lost_after_seconds=float(found.lost_after_seconds),
-        )
+            refuse_late=found.refuse_late,
+            quotas=dict(zip(base.distinct("quotas", [key for key, _ in found.quotas]),
+                            [most for _, most in found.quotas], strict=True)),
+        )  # fmt: skip
         base.expect(
             (found.prefixes is None) == (scheduler._prefixes is None), "prefixes", "those of a cache", found.prefixes
         )
@@ -462,8 +594,11 @@ class VerificationScheduler(Online):
                 one.allowed_seconds,
             )  # fmt: skip
             scheduler._rows.append(key, one.serial, values, _RUNS if key in running else _WAITS)
+            if one.tenant is not None:
+                scheduler._tenants[key] = key_of("tenant", one.tenant)
         scheduler._running, scheduler._next_serial = tuple(found.running), found.next_serial
         scheduler._work = np.array(found.work)
+        scheduler._rule.tight[0] = found.tight_seconds
         least = _kernels().LEAST_ERROR
         base.expect(
             found.calibration.error[0] >= least, "calibration.error", f"at least {least}", found.calibration.error
@@ -471,6 +606,8 @@ class VerificationScheduler(Online):
         for name in scheduler._calibration._fields:
             getattr(scheduler._calibration, name)[:] = getattr(found.calibration, name)
         scheduler._deadline_of_running = float(found.running_until) + shift
+        scheduler._latest = found.latest_seconds + shift
+        scheduler._restore_totals(found.totals)
         return scheduler
 
     # ------------------------------------------------------------------ inside
@@ -479,13 +616,18 @@ class VerificationScheduler(Online):
         """Return the tokens of a request, whose memory must be there."""
         new = number("new_tokens", new_tokens, 0, MAX_TOKENS)
         cached = number("cached_tokens", cached_tokens, 0, MAX_TOKENS)
-        memory = self.kv_bytes_per_token * (cached + new)
-        if self.memory_bytes is not None and memory > self.memory_bytes:
-            raise InvalidInput(
-                f"new_tokens: expected a request within the memory of {self.memory_bytes:.6g} bytes, "
-                f"got one of {memory:.6g} bytes"
-            )
+        self._refuse_large(cached + new, self._memory_bytes)
         return new, cached
+
+    def _fits(self, tokens: float, room: float | None) -> bool:
+        return room is None or self._kv_bytes_per_token * tokens <= room
+
+    def _refuse_large(self, tokens: float, room: float | None) -> None:
+        if not self._fits(tokens, room):
+            raise InvalidInput(
+                f"new_tokens: expected a request within the memory of {room:.6g} bytes, "
+                f"got one of {self._kv_bytes_per_token * tokens:.6g} bytes"
+            )
 
     def _learned(self, seconds: float) -> tuple[Floats, Any]:
         """Return the costs of the estimator, and what is known of them, after the running batch took so long."""
@@ -506,16 +648,21 @@ class VerificationScheduler(Online):
             raise InvalidInput(f"key: expected a waiting request, got {describe(key)}")
         return place
 
-    def _remove(self, keys: Sequence[Key], costs: Floats | None = None, calibration: Any = None) -> None:
-        """Forget requests; with them comes what was learned from them."""
+    def _remove(
+        self, keys: Sequence[Key], totals: dict[str, float], costs: Floats | None = None, calibration: Any = None
+    ) -> None:
+        """Forget requests; with them comes what was counted, and learned from them."""
         rows, gone = self._rows, set(keys)
+        owned = [key for key in keys if key in self._tenants]
         places = rows.places(keys)
         running = tuple([key for key in self._running if key not in gone])
         total = rows.gone + len(gone)
         rows.status[places] = _GONE
         for key in keys:
             del rows.serial_of[key]
-        rows.gone, self._running = total, running
+        for key in owned:
+            del self._tenants[key]
+        rows.gone, self._running, self._totals = total, running, totals
         if not running:
             self._deadline_of_running = math.inf
         if costs is not None:
@@ -578,6 +725,21 @@ class _Rows:
         self.count, self.keys, self.gone = (
             _kernels().compact(self.columns, self.serials, self.status, self.count), keys, 0
         )  # fmt: skip
+
+
+def _checked(name: str, value: Any) -> Any:
+    """Return the value of a setting."""
+    if name == "policy":
+        return as_policy(value)
+    if name == "refuse_late":
+        return boolean(name, value)
+    if name == "quotas":
+        if not isinstance(value, Mapping):
+            raise InvalidInput(f"quotas: expected numbers of requests by tenant, got {describe(value)}")
+        return {key_of("quotas", key): integer(f"quotas[{key!r}]", most, 0) for key, most in value.items()}
+    if (value is None and name in _NO_LIMIT) or (name == "lost_after_seconds" and value == math.inf):
+        return value
+    return number(name, value, 0)
 
 
 @cache

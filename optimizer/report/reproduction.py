@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import msgspec
 from specopt.models.errors import InvalidInput
 from specopt.report.markup import picture, section, table
 from specopt.report.page import Page
+from specopt.reproductions.ledger import counts
 from specopt.reproductions.views import HEAD, cells
 
 
@@ -32,23 +32,25 @@ def read_reproduction(data: object, path: Path) -> Reproduction:
     """
     try:
         found = msgspec.convert(data, Reproduction)
+        _lead(found)
         for one in found.statements:
             cells(one)
-            if not isinstance(one["status"], str) or not isinstance(one.get("holds", True), bool):
-                raise TypeError("expected text as status, true or false as holds")
-    except (msgspec.ValidationError, KeyError, TypeError, ValueError) as error:
+            if not isinstance(one.get("holds", True), bool):
+                raise TypeError("expected true or false as holds")
+    except (msgspec.ValidationError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"{path}: expected what reproduce writes ({str(error).replace('`', '')})") from None
     return found
 
 
+def _lead(found: Reproduction) -> list[str]:
+    """Return how many statements of the papers, and of ours on the real pair, came out how."""
+    both = (counts(found.statements, real=real).items() for real in (False, True))
+    return [f"{text}." for one in both if (text := ", ".join(f"{count} {word}" for word, count in one if count))]
+
+
 def reproduction_page(found: Reproduction, folder: Path, sources: tuple[str, ...]) -> Page:
     """Return the page of a reproduction; pictures are those that lie in its folder."""
-    statuses = Counter(one["status"] for one in found.statements)
-    held = [one["holds"] for one in found.statements if "holds" in one]
-    lead = [
-        f"{len(found.statements)} statements: {', '.join(f'{count} {status}' for status, count in statuses.items())}.",
-        f"{sum(held)} of {len(held)} hold with the default assumptions.",
-    ]
+    lead = _lead(found)
     rows = [dict(zip(HEAD, cells(one), strict=True)) for one in found.statements]
     body = [section("Statements", table(rows, "Statements"))]
     for name in found.pictures:

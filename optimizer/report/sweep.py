@@ -7,8 +7,11 @@ from typing import Any
 from specopt.models.sweep import Sweep
 from specopt.report.markup import items, section, table
 from specopt.report.page import Page, figure
-from specopt.solvers.speculation_table.tuning.decision import Tuning, column_of
+from specopt.solvers.speculation_table.tuning.goal import Goal
+from specopt.solvers.speculation_table.tuning.grid import column_of
+from specopt.solvers.speculation_table.tuning.options import Options
 from specopt.solvers.speculation_table.tuning.tuner import Tuner
+from specopt.solvers.speculation_table.tuning.tuning import Tuning
 from specopt.views.chart import TOOLTIP, Chart, category, layer, quantity
 from specopt.views.tuning import name_of
 
@@ -21,10 +24,10 @@ def sweep_page(sweep: Sweep, sources: tuple[str, ...]) -> Page:
     InvalidInput
         If too little was measured to compare anything.
     """
-    tuner = Tuner.from_sweep(sweep)
-    tuning = tuner.result()
+    options = Options.of(sweep, Goal(), 0.02, 0.9)
+    tuning, tuner = options.best, options.tuners[options.best.setup]
     lead = [
-        f"At most {100 * tuning.regret_bound:.1f} % of the throughput is lost at any load, against its best option."
+        f"At most {100 * options.regret_bound:.1f} % of the throughput is lost at any load, against its best option."
     ]
     if tuning.schedule.speculates:
         gain = tuning.schedule.mean_speedup()
@@ -148,6 +151,7 @@ def _measured(tuner: Tuner) -> list[dict[str, Any]]:
             "concurrency": one.point.condition.concurrency,
             "workload": one.point.condition.workload or None,
             "context tokens": one.point.condition.context_tokens or None,
+            "drafter": one.setup.drafter or None,
             "draft tokens": name_of(column_of(one.point.draft_length)),
             "tokens per second": one.tokens_per_second,
             "tokens per step": one.acceptance_length,

@@ -17,12 +17,15 @@ BINS = 4
 
 
 def sample(box: Sequence[Assumption], count: int, seed: int = 0) -> tuple[Floats, list[dict[str, Any]]]:
-    """Return points that fill a box: places from 0 to 1, and the values there (Sobol's sequence, scrambled)."""
+    """Return distinct points that fill a box: places from 0 to 1, and values (Sobol's sequence, scrambled)."""
     from scipy.stats import qmc
 
     exponent = max(0, (count - 1).bit_length())  # the sequence is balanced at powers of two
     places: Floats = qmc.Sobol(max(1, len(box)), rng=seed).random_base2(exponent)[:count, : len(box)]
-    return places, [{one.name: one.at(place) for one, place in zip(box, row, strict=True)} for row in places.tolist()]
+    first: dict[tuple[Any, ...], int] = {}
+    for number, row in enumerate(places.tolist()):
+        first.setdefault(tuple(one.at(place) for one, place in zip(box, row, strict=True)), number)
+    return places[list(first.values())], [dict(zip((one.name for one in box), values, strict=True)) for values in first]
 
 
 def first_order(box: Sequence[Assumption], places: Floats, holds: NDArray[np.bool_]) -> Floats:

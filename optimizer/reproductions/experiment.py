@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -34,12 +34,15 @@ class Curves:
         Where the lines have points.
     lines
         Their values, by name.
+    printed
+        Points that the paper prints, by the name of their line.
     """
 
     x: str
     y: str
     at: Sequence[float]
     lines: Mapping[str, Sequence[float]]
+    printed: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -92,15 +95,18 @@ class Finding:
         return self.said.agrees(self.ours)
 
     @property
-    def share(self) -> float | None:
-        """Share of the box in which it holds."""
-        return float(np.mean([self.said.agrees(one) for one in self.values.tolist()])) if len(self.values) else None
+    def held(self) -> int:
+        """At how many of the sampled points it holds."""
+        return sum(map(self.said.agrees, self.values.tolist()))
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the record keeps."""
         kept: dict[str, Any] = {"ours": float(f"{self.ours:.6g}")}
-        if self.share is not None:
-            kept |= {"share": round(self.share, 4), "samples": len(self.values)}
+        if len(self.values):
+            kept |= {"held": self.held, "samples": len(self.values), "median": float(f"{np.median(self.values):.6g}")}
+            if self.said.one_sided:
+                low, high = self.said.near
+                kept["near"] = int(((low <= self.values) & (self.values <= high)).sum())
         if self.split is not None:
             kept["deciding"] = [[name, round(index, 2)] for name, index in self.deciding]
             kept["split"] = str(self.split)
@@ -159,12 +165,11 @@ def _finding(
 ) -> Finding:
     finding = Finding(said=said, ours=float(ours), values=np.array(values))
     holds = np.array([said.agrees(one) for one in values], dtype=bool)
-    if not len(holds) or holds.all() or not holds.any():
+    if holds.all() or not holds.any():  # all of none hold, too
         return finding
     indices = first_order(box, places, holds)
     order = [i for i in np.argsort(-indices, kind="stable")[:3].tolist() if indices[i] >= MATTERS]
-    return Finding(
-        said=said, ours=float(ours), values=finding.values,
-        deciding=tuple((box[i].name, float(indices[i])) for i in order),
+    return replace(
+        finding, deciding=tuple((box[i].name, float(indices[i])) for i in order),
         split=split(box[order[0]], places[:, order[0]], holds) if order else None,
     )  # fmt: skip

@@ -27,21 +27,13 @@ def lines(name: str, /, **where: Any) -> list[dict[str, Any]]:
     return [line for line in condensed()[name] if all(line[key] == value for key, value in where.items())]
 
 
-def real(experiment: Experiment, *items: str) -> Experiment:
-    """Return an experiment whose statements are those on the real pair.
-
-    Parameters
-    ----------
-    experiment
-        Takes recorded drafts where its assumptions say so.
-    items
-        The statements that mean something with the real pair; none: all.
-    """
+def real(experiment: Experiment) -> Experiment:
+    """Return an experiment on the real pair: one that takes recorded drafts where its assumptions say so."""
 
     def on_the_real_pair(point: Point, seeds: Sequence[int]) -> Found:
         found = experiment(point, seeds)
         return Found(
-            {f"{item}.real": found.values[item] for item in items or found.values},
+            {f"{item}.real": value for item, value in found.values.items()},
             {f"{name} real": curves for name, curves in found.curves.items()},
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib import import_module, resources
@@ -17,8 +17,12 @@ from specopt.models.fields import describe
 LEVEL = 0.1
 """A printed number comes out if ours is within 10 % of it."""
 
+ABOVE = 1e-6
+"""An order or a trend holds if the lead exceeds this: less is rounding."""
+
 STATUSES = ("recomputed", "simulated", "audited", "proved", "refuted", "not-attempted")
 THEOREMS = ("proved", "refuted")
+CHECKS = ("can fail", "by construction", "by calibration", "identity")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +41,12 @@ class Statement:
         A number, the ends of a range, words, or None for an order or trend.
     unit
         Of the number, or what the measured number is: the statement holds if a "least saving" is above 0.
+    one_sided
+        Whether the paper says "up to" or "at least": more than `printed` is no failure.
     holds
         The range in which it holds, if `printed` does not say.
+    check
+        One of `CHECKS`: whether what is computed can contradict it at all.
     status
         One of `STATUSES`.
     by
@@ -56,7 +64,9 @@ class Statement:
     statement: str
     printed: Any = None
     unit: str = ""
+    one_sided: bool = False
     holds: tuple[float, float] | None = None
+    check: str = "can fail"
     status: str
     by: str = ""
     test: str = ""
@@ -71,9 +81,14 @@ class Statement:
         if isinstance(self.printed, list):
             return self.printed[0], self.printed[1]
         if self.printed is None:
-            return math.ulp(0.0), math.inf  # above 0
-        level = 1e-6 if self.status == "audited" else LEVEL
-        return self.printed - level * abs(self.printed), self.printed + level * abs(self.printed)
+            return ABOVE, math.inf
+        return (self.printed, math.inf) if self.one_sided else self.near
+
+    @property
+    def near(self) -> tuple[float, float]:
+        """Where a computed number is about the printed one."""
+        slack = (1e-6 if self.status == "audited" else LEVEL) * abs(self.printed)
+        return self.printed - slack, self.printed + slack
 
     def agrees(self, ours: float) -> bool:
         """Whether the statement holds with a computed number."""
@@ -135,14 +150,17 @@ class Paper:
         By name.
     experiments
         Which assumptions each needs.
+    summary
+        What it claims first, what holds, what does not, and under which readings; ``{item}`` is what was found.
     """
 
     name: str
     title: str
     identifiers: tuple[str, ...]
+    summary: Sequence[str]
     statements: Mapping[str, Statement]
     assumptions: Mapping[str, Assumption]
-    experiments: Mapping[str, tuple[str, ...]]
+    experiments: Mapping[str, Sequence[str]]
 
     def of(self, experiment: str) -> tuple[Statement, ...]:
         """Return the statements that an experiment computes."""
@@ -193,7 +211,7 @@ def paper(name: str) -> Paper:
     }
     return Paper(
         name=name, title=TITLES[name], identifiers=tuple(data["identifiers"]), statements=statements,
-        assumptions=assumptions, experiments={key: tuple(names) for key, names in data["experiments"].items()},
+        summary=data["summary"], assumptions=assumptions, experiments=data["experiments"],
     )  # fmt: skip
 
 
@@ -220,10 +238,35 @@ def entry(of: Paper, said: Statement, found: Mapping[str, Any]) -> dict[str, Any
         "ours": found.get("ours"), "status": said.status, "assumptions": list(of.experiments.get(said.by, ())),
     }  # fmt: skip
     if "ours" in found:
-        row["holds"] = said.agrees(found["ours"])
+        row |= {"holds": said.agrees(found["ours"]), "check": said.check}
+    if "held" in found:
+        row |= portion(found["held"], found["samples"])
     more: dict[str, Any] = {"unit": said.unit, "test": said.test, "reason": said.reason}
-    more |= {key: found.get(key) for key in ("share", "samples", "deciding", "split")}
+    more |= {key: found.get(key) for key in ("median", "deciding", "split")}
+    if "near" in found:
+        more["near"] = portion(found["near"], found["samples"])
     return row | {key: value for key, value in more.items() if value not in (None, "")}
+
+
+def portion(held: int, samples: int) -> dict[str, Any]:
+    """Return a share of samples, their number, and the exact 95 % interval of the share (Clopper and Pearson)."""
+    from scipy.special import betaincinv
+
+    low = betaincinv(held, samples - held + 1, 0.025) if held else 0.0
+    high = betaincinv(held + 1, samples - held, 0.975) if held < samples else 1.0
+    return {"share": held / samples, "samples": samples, "interval": [round(float(end), 4) for end in (low, high)]}
+
+
+def counts(listed: Sequence[Mapping[str, Any]], *, real: bool = False) -> dict[str, int]:
+    """Return how many statements of the papers, or of ours on the real pair, came out how; `mapped` ones can fail."""
+    own = [one for one in listed if one["item"].endswith(".real") == real]
+    tried = [one for one in own if one.get("check") == CHECKS[0]]
+    mapped = [one["share"] for one in tried if "share" in one]
+    return {
+        "statements": len(own), **{status: sum(one["status"] == status for one in own) for status in STATUSES},
+        "can fail": len(tried), "hold by default": sum(one["holds"] for one in tried), "mapped": len(mapped),
+        "everywhere": mapped.count(1.0), "nowhere": mapped.count(0.0),
+    }  # fmt: skip
 
 
 def read(name: str) -> str:

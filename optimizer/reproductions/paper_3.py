@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
-from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -131,10 +130,8 @@ def figure_3(point: Point, seeds: Sequence[int]) -> Found:
         for name in ("LLM", "SLM", "Q-S", "S-Q")
     }
     values = {
-        "figure-3a.kept": max(float(one.kept_error[row]) for one in laws),
         "figure-3a.lost": min(lost),
         "figure-3a.trend": lost[-1] - max(lost[:-1]),
-        "figure-3b.entropy": min(b - a for line in entropies.values() for a, b in pairwise(line)),
     }
     errors = {"Q-S": [float(one.kept_error[row]) for one in laws], "S-Q": lost}
     return Found(values, {
@@ -234,12 +231,11 @@ def figure_4(point: Point, seeds: Sequence[int]) -> Found:
     })  # fmt: skip
 
 
-def rouge(point: Point, seeds: Sequence[int]) -> Found:
-    """Compare texts of the real pair by ROUGE-2 against the LLM's greedy answers; a single seed draws prompts anew."""
+def rouge(point: Point, _: Sequence[int]) -> Found:
+    """Compare texts of the real pair by ROUGE-2 against the LLM's greedy answers."""
     found = lines("texts")
     axis = sorted({line["temperature"] for line in found})
     count = len(found[0]["rouge_2"])
-    chosen = np.random.default_rng(seeds[0]).integers(count, size=count) if len(seeds) == 1 else np.arange(count)
 
     def scores(scheme: str, resolution: int) -> Floats:
         """Return means of prompts over the texts of a scheme; by temperature, then by prompt."""
@@ -247,7 +243,7 @@ def rouge(point: Point, seeds: Sequence[int]) -> Found:
             np.mean([
                 line["rouge_2"] for line in found
                 if (line["temperature"], line["scheme"], line["resolution"]) == (temperature, scheme, resolution)
-            ], axis=0)[chosen]
+            ], axis=0)
             for temperature in axis
         ])  # fmt: skip
 

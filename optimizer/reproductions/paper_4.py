@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from specopt.api.solve import solve
+from specopt.instances.prompt_chunking.paper_4 import paper_4
 from specopt.instances.prompt_chunking.workload import ACCEPT_LENGTHS, FIGURE_1, paper_4_workload
 from specopt.models.prompt_workload import PromptWorkload, Rounds, Scheme
 from specopt.reproductions.audit import follows
@@ -25,7 +27,8 @@ from specopt.solvers.prompt_chunking.schemes import as_scheme
 from specopt.solvers.prompt_chunking.simulate import PromptSimulation, simulate
 
 DATASETS = ("specbench", "cnn-dm")
-RATES = {"specbench": (4.0, 6.0, 9.0), "cnn-dm": (2.0, 4.0, 5.0)}
+RATES = {"specbench": (4.0, 6.0, 9.0), "cnn-dm": (2.0, 4.0, 5.0)}  # on CNN/DM the text prints 4 alone
+PRINTED = (("cnn-dm", 4.0), ("specbench", 4.0), ("specbench", 6.0), ("specbench", 9.0))
 STAGES = (1, 2, 4, 8)
 RIVALS = ("U-shape", "U-Medusa", "U-Sarathi")
 SCHEMES = (*RIVALS, "HAT")
@@ -184,7 +187,6 @@ def _orders(found: Bench) -> dict[str, float]:
             1.0 - found.ms(quantity, dataset, name, gpus=2 * gpus) / found.ms(quantity, dataset, name, gpus=gpus)
             for name in SCHEMES for quantity, gpus in both if gpus < STAGES[-1]
         )  # fmt: skip
-    spread = {(d, name): found.ms("stage-deviation", d, name) for d in DATASETS for name in SCHEMES}
     limits = {"specbench": (350.0, 0.5), "cnn-dm": (300.0, 0.9)}
     prefill = {(d, name): _prefill(found, d, name, 1, limits[d][0]) for d in DATASETS for name in SCHEMES}
     decode = {(d, name): _decode(found, d, name, 1, limits[d][1]) for d in DATASETS for name in SCHEMES}
@@ -192,10 +194,6 @@ def _orders(found: Bench) -> dict[str, float]:
     ttft, tbt = ({(d, name): found.ms(q, d, name) for d in DATASETS for name in STRATEGIES} for q in ("ttft", "tbt"))
     steps = (("none", "SD"), ("SD", "SD + PD"), ("PC", "SD + PC"), ("SD + PC", STRATEGIES[-1]))
     return values | {
-        "figure-8.order": min(
-            min(spread[d, "U-shape"], spread[d, "U-Medusa"]) - max(spread[d, "HAT"], spread[d, "U-Sarathi"])
-            for d in DATASETS
-        ),
         "figure-9.prefill": min(prefill[d, "HAT"] - max(prefill[d, name] for name in RIVALS) for d in DATASETS),
         "figure-9.decode": min(min(decode[d, name] for name in RIVALS) / decode[d, "HAT"] - 1.0 for d in DATASETS),
         "table-4.order": min(min(speed[d, "HAT"] / speed[d, "U-Medusa"], speed[d, "U-Medusa"]) - 1.0 for d in DATASETS),
@@ -211,6 +209,15 @@ def _orders(found: Bench) -> dict[str, float]:
     }
 
 
+def _marks(key: str, **given: str) -> dict[str, list[tuple[float, float]]]:
+    """Return the printed values of each scheme over the rate or the number of GPUs."""
+    marks: dict[str, list[tuple[float, float]]] = {}
+    for said in paper("paper-4").of("hat"):
+        if key in said.given and given.items() <= said.given.items():
+            marks.setdefault(said.given["scheme"], []).append((said.given[key], said.printed))
+    return marks
+
+
 def hat(point: Point, seeds: Sequence[int]) -> Found:
     """Simulate every scheme at every rate, number of GPUs and strategy."""
     found, values = bench(point, seeds), {}
@@ -218,14 +225,9 @@ def hat(point: Point, seeds: Sequence[int]) -> Found:
         if said.given:
             given = {key: value for key, value in said.given.items() if key != "measure"}
             values[said.id] = _MEASURES[said.given["measure"]](found, **given)
-    cuts = {
-        quantity: [
-            found.below(quantity, dataset, name, rate=rate)
-            for dataset in DATASETS for rate in RATES[dataset] for name in RIVALS
-        ]
-        for quantity in ("ttft", "tbt")
-    }  # fmt: skip
-    for quantity, each in cuts.items():
+    covered = PRINTED if point["abstract_of"] == "all printed rates" else PRINTED[:1]
+    for quantity in ("ttft", "tbt"):
+        each = [found.below(quantity, dataset, name, rate=rate) for dataset, rate in covered for name in RIVALS]
         values |= {f"abstract.{quantity}": min(each), f"abstract.{quantity}-most": max(each)}
     curves = {}
     for number, dataset in enumerate(DATASETS):
@@ -234,7 +236,10 @@ def hat(point: Point, seeds: Sequence[int]) -> Found:
         ):  # fmt: skip
             for quantity in ("ttft", "tbt"):
                 lines = {name: [found.ms(quantity, dataset, name, **{key: x}) for x in at] for name in SCHEMES}
-                curves[f"figure-{figure + number} {quantity}"] = Curves(label, f"{quantity.upper()}, ms", at, lines)
+                marks = _marks(measure=quantity, dataset=dataset, key=key)
+                curves[f"figure-{figure + number} {quantity}"] = Curves(
+                    label, f"{quantity.upper()}, ms", at, lines, marks
+                )
     return Found(values | _orders(found), curves)
 
 
@@ -242,7 +247,6 @@ def printed(_: Point, __: Sequence[int]) -> Found:
     """Return what printed numbers make of each other, and what g makes of Figure 1."""
     said = {name: one.printed for name, one in paper("paper-4").statements.items()}
     g, (communication, cloud, device) = FIGURE_1, _TWO_THOUSAND
-    steps = -(-2000 // 32)
     a_token = (communication + device) / 2000
 
     def cut(new: str, old: str, printed: float) -> float:
@@ -250,16 +254,23 @@ def printed(_: Point, __: Sequence[int]) -> Found:
         low, high = ((said[new] + half) / (said[old] - half) for half in (-0.05, 0.05))
         return follows(printed, 100.0 * (1.0 - high), 100.0 * (1.0 - low), digits=1)
 
+    def chunks(size: int) -> tuple[float, float]:
+        """Return the delay of 64 steps with nine others and a prompt of 2000 tokens in chunks, and of those steps."""
+        steps = -(-2000 // size)
+        first = sum(g.at(9 + min(size, 2000 - size * i)) for i in range(steps))
+        return first + (64 - steps) * g.at(10), first
+
+    sizes = np.array([chunks(size) for size in (32, 64, 128, 256, 512, 1000)])
     sarathi = 100.0 * (1.0 - said["figure-6a.hat"] / said["figure-6a.u-sarathi"])
     return Found({
-        "figure-1d.ttft": steps * g.at(9 + 32) / g.at(2009),
+        "figure-1d.trend": 1e3 * float((np.diff(sizes, axis=0) * (1.0, -1.0)).min()),
+        "figure-1d.ttft": chunks(32)[1] / chunks(2000)[1],
         "figure-1a.communication": 100.0 * 128 * communication / 2000 / (128 * a_token + g.at(128)),
         "figure-1b.ttft": follows(said["figure-1b.ttft"], communication + cloud + device, digits=2),
         "figure-1b.bandwidth": 2000 * 8192 * (1.0 + 7.5 / 12.5) / communication / 1e6,
         "figure-1b.parts": follows(89.6, 100.0 * 3.195 / 3.575, 100.0 * 3.205 / 3.565, digits=1),
         "abstract.arithmetic": sarathi,
         "abstract.arithmetic-tbt": said["figure-6b.u-medusa"],
-        "figure-7.possible": 1036.6 * 10240 / 10e6 * 1e3,
         "figure-12.arithmetic": said["figure-7b.u-medusa"],
         "table-5.arithmetic.sd": cut("table-5.specbench.sd.tbt", "table-5.specbench.none.tbt", 26.8),
         "table-5.arithmetic.ttft": cut("table-5.specbench.sd+pc.ttft", "table-5.specbench.none.ttft", 41.4),
@@ -269,4 +280,21 @@ def printed(_: Point, __: Sequence[int]) -> Found:
     })  # fmt: skip
 
 
-EXPERIMENTS: dict[str, Experiment] = {"printed": printed, "hat": hat}
+def equation_3(point: Point, _: Sequence[int]) -> Found:
+    """Compare chunks of Eq. 3 with the best."""
+    problem = paper_4(
+        prompt_tokens=point["prompt"], message_milliseconds=point["message_ms"], pipeline_length=point["stages"]
+    )
+    ours, best = (solve(problem, method).objective for method in ("equation-3", "exact"))
+    assert ours is not None and best is not None
+    return Found({"eq-3": ours / best})
+
+
+def upload(point: Point, _: Sequence[int]) -> Found:
+    """Return the time of uploading a mean prompt of CNN/DM at the highest printed rate."""
+    return Found({"figure-7.possible": 1036.6 * 10240 / (10 * point["megabyte"]) * 1e3})
+
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "printed": printed, "eq-3": equation_3, "figure-7-upload": upload, "hat": hat,
+}  # fmt: skip

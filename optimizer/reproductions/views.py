@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 from rich.text import Text
 
 from specopt.models.errors import InvalidInput
 from specopt.models.files import csv_text, write_text
 from specopt.reproductions.experiment import Curves, Finding, Run
-from specopt.reproductions.ledger import Assumption, Paper
+from specopt.reproductions.ledger import Assumption, Paper, counts, portion
 from specopt.views.chart import Chart, Picture, category, looks, quantity
 from specopt.views.terminal import table
 
@@ -30,46 +30,66 @@ def number(value: Any) -> str:
 
 
 def share(entry: Mapping[str, Any]) -> str:
-    """Return in how much of its box a statement holds; without a box whether it does."""
+    """Return in how much of its box a statement holds, at how many points; without a box whether it does."""
     if entry.get("share") is not None:
-        return f"{100 * entry['share']:.0f} %"
+        near = entry.get("near")
+        more = f"; within 10 % in {_portion(near)}, median {number(entry['median'])}" if near else ""
+        return _portion(entry) + more
     return {True: "yes", False: "no"}.get(entry.get("holds", ""), "")
 
 
+def _portion(found: Mapping[str, Any]) -> str:
+    low, high = (100 * end for end in found["interval"])
+    return f"{100 * found['share']:.0f} % of {found['samples']} [{low:.0f} to {high:.0f} %]"
+
+
+def summary(of: Paper, listed: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the sentences on a paper, with the shares that its entries say in the place of their items."""
+    known = {one["item"]: one for one in listed}
+    return [re.sub(r"\{([^}]+)\}", lambda match: _portion(known[match[1]]), line) for line in of.summary]
+
+
 def cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return a row of a table: item, statement, printed, ours, share, and what decides it."""
+    """Return a row of a table: item, statement, printed, ours, share, kind of check, and what decides it."""
     said = f"{entry['place']}: {entry['statement']}"
     verdict = share(entry) or entry["status"].replace("-", " ")
-    why = entry.get("split") or entry.get("test") or entry.get("reason", "")
-    unit = entry.get("unit", "")
-    return entry["item"], said, number(entry["printed"]), f"{number(entry.get('ours'))} {unit}".strip(), verdict, why
+    why = "; ".join(entry[name] for name in ("split", "verdict", "test", "reason") if entry.get(name))
+    printed = ("at least " if "near" in entry else "") + number(entry["printed"])
+    ours = f"{number(entry.get('ours'))} {entry.get('unit', '')}".strip()
+    return entry["item"], said, printed, ours, verdict, entry.get("check", ""), why
 
 
-HEAD = ("item", "statement", "printed", "ours", "holds in", "decided by, tested by, or why not")
+HEAD = (
+    "item", "statement", "printed", "ours", "holds in (exact 95 % interval)", "kind of check",
+    "decided by, tested by, or why not",
+)  # fmt: skip
 
 
 def print_entries(entries: Iterable[Mapping[str, Any]], out: Console) -> None:
     """Print statements, a line or two each."""
     for entry in entries:
-        item, said, printed, ours, verdict, why = cells(entry)
+        item, said, printed, ours, verdict, check, why = cells(entry)
         good = entry.get("holds", entry["status"] == "proved")
         colour = "green" if good else "yellow" if entry["status"] == "not-attempted" else "red"
         out.print(Text.assemble((item, "bold"), f"  {said}: ", (verdict, colour)), soft_wrap=True)
-        numbers = "; ".join(f"{word} {value}" for word, value in (("printed", printed), ("here", ours)) if value)
-        if numbers or why:
-            out.print(Text("  " + "; ".join(part for part in (numbers, why) if part), style="dim"), soft_wrap=True)
+        numbers = [f"{word} {value}" for word, value in (("printed", printed), ("here", ours)) if value]
+        if parts := [part for part in (*numbers, check, why) if part]:
+            out.print(Text("  " + "; ".join(parts), style="dim"), soft_wrap=True)
 
 
-def print_counts(papers: Sequence[Paper], entries: Sequence[Mapping[str, Any]], out: Console) -> None:
-    """Print how many statements of each paper have which status, and of how many the default agrees."""
-    statuses = list(dict.fromkeys(entry["status"] for entry in entries))
-    view = table("paper", "statements", *statuses, "hold by default", left=1)
-    for paper in papers:
-        mine = [entry for entry in entries if entry["paper"] == paper.name]
-        counted = [sum(entry["status"] == status for entry in mine) for status in statuses]
-        tried = [entry for entry in mine if "holds" in entry]
-        held = f"{sum(entry['holds'] for entry in tried)} of {len(tried)}"
-        view.add_row(paper.name, str(len(mine)), *map(str, counted), held)
+def count_rows(entries: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, int]]]:
+    """Yield how many statements of each paper, and of those on the real pair, came out how."""
+    for name in dict.fromkeys(entry["paper"] for entry in entries):
+        yield name, counts([entry for entry in entries if entry["paper"] == name])
+    yield "on the real pair", counts(entries, real=True)
+
+
+def print_counts(entries: Sequence[Mapping[str, Any]], out: Console) -> None:
+    """Print how many statements of each paper came out how."""
+    rows = list(count_rows(entries))
+    view = table("paper", *rows[0][1], left=1)
+    for name, counted in rows:
+        view.add_row(name, *map(str, counted.values()))
     out.print(view)
 
 
@@ -148,34 +168,52 @@ def page(title: str, entries: Sequence[Mapping[str, Any]], runs: Sequence[Run], 
 
 
 def draw_curves(name: str, of: Curves) -> Picture:
-    """Return the lines of a figure."""
+    """Return the lines of a figure, and crosses where the paper prints a value."""
+    here = {label: zip(of.at, line, strict=True) for label, line in of.lines.items()}
     rows = [
-        {"line": label, of.x: at, of.y: value}
-        for label, line in of.lines.items()
-        for at, value in zip(of.at, line, strict=True)
+        {"line": label, of.x: at, of.y: value, "from": source}
+        for source, lines in (("here", here), ("printed", of.printed))
+        for label, line in lines.items()
+        for at, value in line
     ]
     scale = {"scale": {"zero": False}}
-    encoding = {"x": quantity(of.x, **scale), "y": quantity(of.y, **scale), **looks("line", list(of.lines))}
-    spec = {"mark": {"type": "line", "strokeWidth": 1.5, "point": len(of.at) < 30}, "encoding": encoding}
-    return Picture([Chart(title=name, rows=rows, spec=spec)], width=480)
+    marks = {
+        "here": {"type": "line", "strokeWidth": 1.5, "point": len(of.at) < 30},
+        "printed": {"type": "point", "shape": "cross", "size": 110, "filled": True},
+    }
+    spec = {
+        "layer": [
+            {"transform": [{"filter": f"datum.from == '{source}'"}], "mark": mark} for source, mark in marks.items()
+        ],
+        "encoding": {"x": quantity(of.x, **scale), "y": quantity(of.y, **scale), **looks("line", list(of.lines))},
+    }
+    title = f"{name} (crosses: printed)" if of.printed else name
+    return Picture([Chart(title=title, rows=rows, spec=spec)], width=480)
 
 
 def draw_map(run: Run) -> Picture:
     """Return where statements hold: shares of the box, and the two most open ones over their deciding assumptions."""
     found = sorted(run.findings, key=lambda one: one.said.printed is not None)[:_ROWS]
-    share_ = "share of the box of assumptions"
-    bars = {
+    share_ = "share of the box of assumptions, exact 95 % interval"
+    rows = []
+    for one in found:
+        of = portion(one.held, len(one.values))
+        rows.append({"statement": one.said.id, share_: of["share"], "from": of["interval"][0], "to": of["interval"][1]})
+    spec = {
         "height": 24 * len(found),
-        "mark": "bar",
-        "encoding": {
-            "y": category("statement", title=None, axis={"labelLimit": 300}),
-            "x": quantity(share_, scale={"domain": [0, 1]}),
-        },
+        "encoding": {"y": category("statement", title=None, axis={"labelLimit": 300})},
+        "layer": [
+            {"mark": "bar", "encoding": {"x": quantity(share_, scale={"domain": [0, 1]})}},
+            {
+                "mark": {"type": "rule", "color": "var(--ink)", "strokeWidth": 2},
+                "encoding": {"x": quantity("from", title=share_), "x2": {"field": "to"}},
+            },
+        ],
     }
-    rows = [{"statement": one.said.id, share_: one.share or 0.0} for one in found]
-    open_ones = sorted((one for one in found if one.deciding), key=lambda one: abs((one.share or 0.0) - 0.5))[:2]
-    shares = Chart(title=f"{run.name}: holds in", rows=rows, spec=bars)
-    charts = [shares, *(_scatter(run, one) for one in open_ones)]
+    open_ones = [one for one in found if one.deciding]
+    open_ones.sort(key=lambda one: abs(one.held / len(one.values) - 0.5))
+    charts = [Chart(title=f"{run.name}: holds in", rows=rows, spec=spec)]
+    charts += [_scatter(run, one) for one in open_ones[:2]]
     return Picture(charts, columns=len(charts), width=340)
 
 
@@ -183,31 +221,29 @@ def _scatter(run: Run, found: Finding) -> Chart:
     """Return the sampled points over the assumptions that decide most; a single one stands over the next in the box."""
     names = [name for name, _ in found.deciding[:2]]
     names += [one.name for one in run.box if one.name not in names][: 2 - len(names)]
-    box = {one.name: one for one in run.box}
-    axes = [_axis(run, box[name]).tolist() for name in names]
+    (x, across), (y, up) = (_axis(run, name) for name in (names[0], names[-1]))
     rows = [
-        {"x": x, "y": y, "statement": "holds" if found.said.agrees(value) else "fails"}
-        for x, y, value in zip(axes[0], axes[-1], found.values.tolist(), strict=True)
+        {"x": at, "y": over, "statement": "holds" if found.said.agrees(value) else "fails"}
+        for at, over, value in zip(x, y, found.values.tolist(), strict=True)
     ]
     colours = {"domain": ["holds", "fails"], "range": ["var(--series-0)", "var(--series-1)"]}
     encoding = {
-        "x": quantity("x", title=_words(box[names[0]]), scale={"zero": False}),
-        "y": quantity("y", title=_words(box[names[-1]]), scale={"zero": False}),
+        "x": quantity("x", title=names[0], **across),
+        "y": quantity("y", title=names[-1], **up),
         "color": category("statement", title=None, scale=colours),
     }
     spec = {"mark": {"type": "point", "filled": True, "size": 40}, "encoding": encoding}
     return Chart(title=found.said.id, rows=rows, spec=spec)
 
 
-def _axis(run: Run, one: Assumption) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return where the points lie: values, or for choices their places, scattered within a band each."""
-    column = run.places[:, [other.name for other in run.box].index(one.name)]
-    if one.choices or one.log:
-        return np.asarray(column * (len(one.choices) or 1))
-    return np.array([float(point[one.name]) for point in run.points])
-
-
-def _words(one: Assumption) -> str:
-    if one.choices:
-        return f"{one.name}: {' | '.join(map(str, one.choices))}"
-    return f"{one.name}: {one.low:g} to {one.high:g}, log" if one.log else one.name
+def _axis(run: Run, name: str) -> tuple[list[float], dict[str, Any]]:
+    """Return where the points lie, choices scattered within a band each, and the axis."""
+    place = [one.name for one in run.box].index(name)
+    one = run.box[place]
+    if not one.choices:
+        scale = {"zero": False, "nice": False, "type": "log" if one.log else "linear"}
+        return [float(point[name]) for point in run.points], {"scale": scale}
+    count = len(one.choices)
+    label = f"{json.dumps([*map(str, one.choices)])}[floor(datum.value)]"
+    axis = {"values": [i + 0.5 for i in range(count)], "labelExpr": label, "grid": False}
+    return (count * run.places[:, place]).tolist(), {"scale": {"domain": [0, count]}, "axis": axis}

@@ -13,7 +13,7 @@ from specopt.views.terminal import MAX_ROWS, cut, line, table
 
 
 def stretches(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> list[Stretch]:
-    """Return what runs when; of predicted lengths, with the first sample."""
+    """Return what runs when, where steps are few enough to list; of predicted lengths, with the first sample."""
     return problem.played(plan)[0].stretches
 
 
@@ -21,7 +21,8 @@ def print_phases(problem: ServingLatencyProblem, plan: ServingLatencyPlan, out: 
     """Print what runs from step to step."""
     found = stretches(problem, plan)
     line(out, "mechanism", problem.mechanism_of(plan))
-    line(out, "phases", f"{len(plan.phases)}, {problem.tasks} tasks, {found[-1].last_step} decoding steps")
+    steps = f"{found[-1].last_step} decoding steps" if found else "too many decoding steps to list"
+    line(out, "phases", f"{len(plan.phases)}, {problem.tasks} tasks, {steps}")
     view = table("  from step", "seconds", "tasks")
     view.add_column("tasks per batch, and draft tokens", no_wrap=True, overflow="ellipsis")
     for stretch in found[:MAX_ROWS]:
@@ -45,6 +46,8 @@ def phase_charts(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tu
             )  # fmt: skip
         if len(rows) > MAX_MARKS:
             break
+    if not rows:
+        return ()
     return (
         timeline(
             "How many tasks each batch of a step holds",

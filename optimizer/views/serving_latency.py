@@ -102,7 +102,10 @@ def pipeline_figure(
         Decoding steps from 1, the prefill, on; None: the prefill and a step in the middle.
     """
     if plan.phases:
-        return Picture(phase_charts(problem, plan))
+        found = phase_charts(problem, plan)
+        if not found:
+            raise InvalidInput("plan: expected fewer decoding steps to draw")
+        return Picture(found)
     chosen = default_steps(problem, plan) if steps is None else tuple(steps)
     if not chosen:
         raise InvalidInput("steps: expected at least one decoding step, got none")

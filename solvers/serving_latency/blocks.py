@@ -82,16 +82,16 @@ class Tables:
 def widths(prepared: Prepared) -> Ints:
     """Return, for every end e = 1..K, the largest block that ends there and fits; conservative output lengths."""
     outputs = float(prepared.problem.longest_output)
-    width = np.zeros(prepared.tasks + 1, dtype=np.int64)
-    for e in range(1, prepared.tasks + 1):
-        padded = float(prepared.inputs[e - 1])
-        size = int(min(e, prepared.room_for(padded + outputs)))
-        while size < e and prepared.fits(size + 1, padded, outputs):
+    tasks, most = prepared.tasks, []
+    different, place = np.unique(prepared.inputs, return_inverse=True)
+    for padded in different.tolist():
+        size = int(min(tasks, prepared.room_for(padded + outputs)))
+        while size < tasks and prepared.fits(size + 1, padded, outputs):
             size += 1
         while size > 0 and not prepared.fits(size, padded, outputs):
             size -= 1
-        width[e] = size
-    return width
+        most.append(size)
+    return np.append(0, np.minimum(np.arange(1, tasks + 1), np.array(most)[place]))
 
 
 def range_starts(steps: int, ranges: int) -> Ints:

@@ -44,7 +44,7 @@ from specopt.solvers.serving_latency.stages import Stages, stages
 
 _ENTRIES = 3_000_000  # batches rated per speculation length, about: more ranges are taken together
 _ENTRIES_PER_CALL = 500_000
-_SECONDS_PER_ENTRY = 2e-7  # of runtimes with several pieces, roughly
+_SECONDS_PER_ENTRY = 2e-8, 2e-7  # of runtimes with one piece, with several, roughly
 
 
 def lower_bound(prepared: Prepared, budget: Budget) -> float:
@@ -115,7 +115,7 @@ def _sum_ranges(at: Stages, ends: Ints, budget: Budget) -> float:
     search[kernels.VALUE_WEIGHT] = 0.5
     first = 0
     while first < len(seconds):
-        budget.check(0.0 if at.linear else _SECONDS_PER_ENTRY * entries(at))
+        budget.check(_SECONDS_PER_ENTRY[not at.linear] * entries(at))
         stop = min(len(seconds), first + max(1, int(_ENTRIES_PER_CALL / entries(at))))
         kernels.rebatching_ranges(first, stop, *at.arrays, ends, by_output, room, search, seconds)
         first = stop

@@ -36,9 +36,9 @@ class HeuristicBatching(EqualSizes):
 
     def candidate(self, prepared: Prepared, length: int, budget: Budget) -> list[list[int]]:
         """Return batches of the last size before the latency rises."""
-        previous, found = np.inf, None
+        previous, found, check = np.inf, None, budget.pace()
         for size in range(min(self.first_size, prepared.tasks), prepared.tasks + 1):
-            budget.check()
+            check()
             batches = slices_of(prepared.tasks, size)
             if not feasible(prepared, batches):
                 break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,6 +21,6 @@ class MaxBatching(EqualSizes):
     def candidate(self, prepared: Prepared, length: int, budget: Budget) -> list[list[int]]:
         """Batch by the largest size that fits any tasks."""
         padded, outputs = float(prepared.inputs.max()), float(prepared.outputs.max())
-        sizes = range(prepared.tasks, 1, -1)
-        size = next((size for size in sizes if prepared.fits(size, padded, outputs)), 1)
-        return slices_of(prepared.tasks, size)
+        sizes = range(2, prepared.tasks + 1)
+        more = bisect.bisect_left(sizes, True, key=lambda size: not prepared.fits(size, padded, outputs))
+        return slices_of(prepared.tasks, 1 + more)

@@ -18,6 +18,8 @@ from specopt.solvers.serving_latency.bound import lower_bound
 from specopt.solvers.serving_latency.conflict import conflicts
 from specopt.solvers.serving_latency.prepare import Prepared, prepare, quick_batches
 
+_SECONDS_PER_RUN = 1e-7, 2.5e-8  # of one decoding step, to judge a static plan, and a rebatched one
+
 PIPELINED = only("mechanism", "pipelined", "the mechanism {}")
 CONSERVATIVE = only("output_lengths", "conservative", "{} output lengths")
 STATIC = only("batching", "static", "{} batching")
@@ -63,6 +65,18 @@ class ServingLatencyMethod(Method):
         """Return the number of tasks."""
         return problem.tasks
 
+    def seconds_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
+        """Return what judging a plan takes: decoding steps at the longest drafts, by tasks or by batches."""
+        steps = np.stack(problem.scenarios) / problem.tokens_per_step(problem.max_speculation_length or 0)
+        runs, seconds = float(steps.sum()), _SECONDS_PER_RUN[problem.batching == "rebatched"]
+        if problem.batching == "static" and seconds * runs > 1.0:
+            runs = float(steps.max(axis=1).sum()) * self.fewest_batches(prepare(problem))
+        return {"tasks times decoding steps": seconds * runs}
+
+    def fewest_batches(self, prepared: Prepared) -> float:
+        """Return a number of batches that no static plan of the method goes below, roughly."""
+        return prepared.tasks / prepared.widest
+
 
 def prepare_all(problem: ServingLatencyProblem) -> list[Prepared]:
     """Return the problem under each of its mechanisms that has plans.
@@ -89,6 +103,7 @@ def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
 
 def offer_if_feasible(problem: ServingLatencyProblem, plan: ServingLatencyPlan, budget: Budget) -> bool:
     """Offer a plan if it violates nothing; return whether it does not."""
+    budget.check(budget.longest_judging)
     feasible = not problem.violations(plan)
     if feasible:
         budget.offer(plan)

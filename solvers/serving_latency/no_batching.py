@@ -17,6 +17,10 @@ class NoBatching(EqualSizes):
     name: ClassVar[str] = "no-batching"
     source: ClassVar[str] = "paper 1, Sec. IV-A, benchmark 2"
 
+    def fewest_batches(self, prepared: Prepared) -> float:
+        """Return the number of tasks."""
+        return prepared.tasks
+
     def candidate(self, prepared: Prepared, length: int, budget: Budget) -> list[list[int]]:
         """Batch no tasks."""
         return slices_of(prepared.tasks, 1)

@@ -312,8 +312,8 @@ def _repeat_static(prepared: Prepared, ready: Floats) -> Floats:
         )  # fmt: skip
         planned = prepare(lot)
         plan = best_plan(planned, Budget(lot), planned.shares)
-        seconds, ends = play_static(lot, plan, problem.planned_output_tokens[chosen])
-        finish[chosen] = clock + ends
+        seconds, ends = play_static(lot, plan, problem.planned_output_tokens[None, chosen])
+        finish[chosen] = clock + ends[0]
         waiting[chosen] = False
-        clock += seconds
+        clock += float(seconds[0])
     return finish

@@ -143,8 +143,10 @@ class Prepared:
 
     def plan(self, batches: list[list[int]], length: int, shares: Floats | None = None) -> ServingLatencyPlan:
         """Return a plan from batches of *sorted positions*, in pipeline order; optimal shares unless given."""
-        own = tuple(tuple(np.sort(self.order[batch]).tolist()) for batch in batches)
-        return self._served(length, shares, batches=own)
+        sizes = [len(batch) for batch in batches]
+        tasks = self.order[np.fromiter(itertools.chain.from_iterable(batches), np.int64, sum(sizes))]
+        rows = iter(tasks[np.lexsort((tasks, np.repeat(np.arange(len(sizes)), sizes)))].tolist())
+        return self._served(length, shares, batches=tuple(tuple(itertools.islice(rows, size)) for size in sizes))
 
     def phased(self, phases: Iterable[Phase], length: int, shares: Floats | None = None) -> ServingLatencyPlan:
         """Return a rebatched plan; `length` is what phases without one draft. Optimal shares unless given."""
@@ -274,17 +276,18 @@ def quick_batches(prepared: Prepared) -> list[list[int]] | None:
 
     Linear in K and free of compiled code: the fallback plan when no time is left.
     """
+    kv_draft, free_draft, kv_verify, free_verify = prepared.memory.tolist()
+    inputs, outputs = prepared.inputs.tolist(), prepared.outputs.tolist()
     batches: list[list[int]] = []
-    padded = longest = 0.0
+    padded = longest = size = 0.0
     for position in range(prepared.tasks - 1, -1, -1):
-        own = float(prepared.inputs[position]), float(prepared.outputs[position])
-        outputs = max(longest, own[1])
-        if batches and prepared.fits(len(batches[-1]) + 1, padded, outputs):
-            batches[-1].append(position)
-            longest = outputs
-        elif prepared.fits(1, *own):
-            batches.append([position])
-            padded, longest = own
-        else:
-            return None
+        output = max(longest, outputs[position])
+        size, tokens = size + 1.0, padded + output
+        if size == 1.0 or size * kv_draft * tokens > free_draft or size * kv_verify * tokens > free_verify:
+            if not prepared.fits(1, inputs[position], outputs[position]):
+                return None
+            batches.append([])
+            padded, output, size = inputs[position], outputs[position], 1.0
+        batches[-1].append(position)
+        longest = output
     return [batch[::-1] for batch in reversed(batches)]

@@ -36,6 +36,8 @@ FEW = 300
 MAX_LENGTHS = 64
 """Speculation lengths to choose from at each step."""
 
+_SECONDS_PER_BATCH = 7e-7  # that a shortest path rates, at all weights, roughly
+
 FINISHED = 0.02
 """Share of more tasks that finish before their batches change."""
 
@@ -44,7 +46,7 @@ class Former:
     """Forms batches for the tasks at hand; the compiled part and its work space."""
 
     def __init__(self, prepared: Prepared, budget: Budget) -> None:
-        self.prepared = prepared
+        self.prepared, self.budget = prepared, budget
         self.kernels = budget.load("serving_latency.rebatching")
         self.room = room_for(prepared.tasks, budget)
         self.searches: dict[tuple[int, bool], Floats] = {}
@@ -76,6 +78,8 @@ class Former:
                 if seconds < best:
                     best, slots[0] = seconds, slots[1]
         if first or best == np.inf:
+            widest = min(count / 2, self.prepared.room_for(float(reached.mean() + gain.min())))
+            self.budget.check(_SECONDS_PER_BATCH * count * max(1.0, widest))  # of a call that cannot be interrupted
             search = self.searches.setdefault((length, first), np.full(self.kernels.SEARCH_ENTRIES, 0.5))
             seconds = self.kernels.form_batches(
                 step, 1, task, setting, self.prepared.runtimes, self.room, search, slots[1]

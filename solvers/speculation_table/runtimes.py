@@ -15,13 +15,14 @@ from specopt.models.fields import MAX_TOKENS, Floats, describe, parse
 from specopt.models.pass_time import PassTime, Which, pass_time
 from specopt.models.pass_time.pass_time import Truths
 from specopt.solvers.speculation_table.drafters import Drafter, drafter
+from specopt.solvers.speculation_table.prices import IDLE
 
 _FIELDS = {
     "draft", "verify", "drafter", "draft_model", "verify_model", "context_tokens", "step_overhead_seconds",
     "zero_draft_cost",
 }  # fmt: skip
 
-ZERO_DRAFT_COST = (0.04, 0.216)
+ZERO_DRAFT_COST = (IDLE.least[0], IDLE.most[-1])
 """Share of the throughput that speculating engines were reported to lose in steps without drafts."""
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -59,30 +57,6 @@ class Schedule:
             or (self.weights is not None and self.weights.shape != (len(self.batches),))
         ):
             raise InvalidInput("speedups: expected a row, and a weight, for each of the increasing batches")
-
-    @classmethod
-    def if_faster(
-        cls,
-        ranges: Sequence[tuple[int, int, int]],
-        batches: tuple[int, ...],
-        speedups: Floats,
-        weights: Floats | None = None,
-    ) -> Self:
-        """Return ranges if they are faster than no speculation on average, else no speculation.
-
-        Raises
-        ------
-        InvalidInput
-            If the ranges take lengths whose worth is not known at one of the batch sizes.
-        """
-        none = cls(ranges=((1, ranges[-1][1], None),), batches=batches, speedups=speedups, weights=weights)
-        if not any(drafts for *_, drafts in ranges):
-            return none
-        found = replace(none, ranges=tuple(ranges))
-        mean = found.mean_speedup()
-        if mean is None:
-            raise InvalidInput("speedups: expected to be known wherever the ranges speculate")
-        return found if mean > 1.0 else none
 
     @property
     def speculates(self) -> bool:

@@ -11,6 +11,7 @@ from specopt.models.acceptance_lengths import Acceptance
 from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
+from specopt.models.position_acceptance import PositionAcceptance
 from specopt.solvers.speculation_table.ranges import fewest_ranges
 from specopt.solvers.speculation_table.runtimes import Runtimes
 from specopt.solvers.speculation_table.schedule import Range, Schedule
@@ -62,6 +63,15 @@ class SpeculationTable:
     def schedule(self) -> Schedule:
         """Return the table as engines are configured with it."""
         return Schedule(ranges=self.ranges, batches=tuple(range(1, len(self.relative) + 1)), speedups=self.relative)
+
+    def worth(self, runtimes: Runtimes, rate: float) -> float:
+        """Return the geometric mean of the speed-up over all batch sizes at another constant acceptance rate."""
+        if self.ranges[0][2] is None:
+            return 1.0
+        sizes, drafts = self.relative.shape
+        known = speedups(runtimes, PositionAcceptance.constant(rate), sizes, drafts - 1).fitted
+        taken = [known[at - 1, k or 0] for low, high, k in self.ranges for at in range(low, high + 1)]
+        return float(np.exp(np.log(taken).mean()))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table and what it is worth as JSON-like data."""
@@ -127,6 +137,7 @@ def speculation_table(
     loss: float = 0.01,
     robust: bool = False,
     extrapolate: bool = False,
+    multiple: int = 1,
 ) -> SpeculationTable:
     """Return the goodput-optimal speculation length for every batch size, in the fewest ranges.
 
@@ -145,6 +156,8 @@ def speculation_table(
         where any batch size may be slower than without speculation.
     extrapolate
         Go beyond what was measured.
+    multiple
+        Of which every draft length is one, as engines demand of heads that predict several tokens.
 
     Raises
     ------
@@ -159,6 +172,9 @@ def speculation_table(
     worth = speedups(runtimes, acceptance, requests, drafts)
     relative = worth.low if robust else worth.fitted
     judged = np.where(relative >= 1.0, relative, NEVER) if robust else relative
+    if drafts < multiple:
+        raise InvalidInput(f"max_length: expected at least {multiple}, as many as the heads predict, got {drafts}")
+    judged = np.where(np.arange(drafts + 1) % multiple == 0, judged, NEVER)
     ranges = fewest_ranges(judged, loss)
     lost = 1.0 - judged / judged.max(axis=1, keepdims=True)
     found = SpeculationTable(
@@ -186,6 +202,22 @@ def speculation_table(
     )
 
 
+def break_even(runtimes: Runtimes, requests: int, drafts: int, multiple: int = 1) -> float | None:
+    """Return the constant acceptance rate from which drafts pay on average over 1..B requests; None: they never do."""
+
+    def pays(rate: float) -> bool:
+        worth = speedups(runtimes, PositionAcceptance.constant(rate), requests, drafts).fitted[:, ::multiple]
+        return float(np.log(worth.max(axis=1)).mean()) > 0.0
+
+    low, high = 0.0, 1.0
+    if not pays(high):
+        return None
+    while high - low > 1e-4:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if pays(middle) else (middle, high)
+    return high
+
+
 def _means(values: Floats, ranges: list[tuple[int, int, int]]) -> tuple[float, ...]:
     return tuple(float(values[low - 1 : high, choice].mean()) for low, high, choice in ranges)
 
@@ -193,13 +225,12 @@ def _means(values: Floats, ranges: list[tuple[int, int, int]]) -> tuple[float, .
 def _against(worth: Speedups, ranges: list[tuple[int, int, int]], robust: bool) -> str:
     """Return why an engine is best not set up to speculate, with the number; nothing where it is."""
     if not robust:
-        schedule = Schedule.if_faster(ranges, tuple(range(1, len(worth.fitted) + 1)), worth.fitted)
         mean = float(
             np.exp(np.mean([np.log(worth.fitted[at - 1, k]) for low, high, k in ranges for at in range(low, high + 1)]))
         )
         return (
             ""
-            if schedule.speculates
+            if mean > 1.0 and any(choice for *_, choice in ranges)
             else f"speculation does not pay: at best it runs at {mean:.2f}x of none on average"
         )
     safe = worth.low.max(axis=1) >= 1.0

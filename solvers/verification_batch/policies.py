@@ -7,9 +7,10 @@
 ``algorithm-1-drop``      Algorithm 1 without the requests that cannot meet their deadline any more
 ``per-epoch``             most expected tokens of this epoch: best over all tightest deadlines of the density greedy,
                           optimal where all values are equal and memory is slack, else at least half when it is slack
-``slack``                 least slack of the *response* first, start + (done + E[tokens]) / tau - now; requests far
-                          ahead wait, also for an idle verifier, and those far behind come last; where the cache of
-                          prefixes cannot hold all, slow responses run ahead while theirs is cached, then wait without
+``slack``                 least slack of the *response* first, start + (done + E[tokens]) / tau - now; those far
+                          behind come last, and requests far ahead fill what capacity is to spare: batches that are
+                          short beside the time of the tightest requests; where the cache of prefixes cannot hold all,
+                          slow responses run ahead while theirs is cached, then wait without
 ========================  ====================================================================================
 
 What becomes of late requests, which the paper leaves open: under ``algorithm-1-drop`` and ``per-epoch`` they fill the
@@ -46,8 +47,8 @@ class Policy:
         Longest batch with more than one request, but of what the deadlines of an epoch choose; None: none for ``fcfs``
         and ``slack``, 0.15 s for the others.
     defer_seconds
-        ``slack``: a request waits while its response is further ahead than this; None: than a window and what bad luck
-        may cost it.
+        ``slack``: a request can wait while its response is further ahead than this; None: than a window and what bad
+        luck may cost it.
     give_up_seconds
         ``slack``: requests later than this come last, so that under overload some responses wait instead of all being
         late; infinity: never.
@@ -105,6 +106,7 @@ class Policy:
             defer=-1.0 if self.defer_seconds is None else float(self.defer_seconds),
             give_up=float(self.give_up_seconds),
             fill=self.fill_with_late,
+            tight=np.zeros(1),
             due_last=(self.eviction or ("due-last" if self.name == "slack" else "least-recently-used")) == "due-last",
         )
 

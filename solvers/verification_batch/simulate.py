@@ -385,7 +385,7 @@ def _own_play(policy: OwnPolicy, workload: VerificationWorkload, seed: int) -> A
     """Return the event loop as plain Python, around a policy of one's own that begins."""
     from specopt.solvers._kernels import verification_batch_simulation
 
-    def choose(now: float, rule: Any, pending: Any, room: Any, batch: Any) -> tuple[int, float]:
+    def choose(now: float, rule: Any, pending: Any, room: Any, batch: Any) -> int:
         value, new, cached, deadline, due = (array.copy() for array in pending[:5])
         state = State(now, value, new, cached, deadline, due, rule.memory, rule.bytes_per_token, rule.costs.copy())
         decision = policy.decide(state)
@@ -397,7 +397,7 @@ def _own_play(policy: OwnPolicy, workload: VerificationWorkload, seed: int) -> A
         if rule.bytes_per_token * float((new + cached)[found].sum()) > rule.memory:
             raise refused(policy, f"requests that fit {rule.memory:.6g} bytes", decision)
         batch[: len(found)] = found
-        return len(found), math.inf
+        return len(found)
 
     def calibrate(costs: Floats, learned: Any, work: Floats, seconds: float) -> None:
         policy.learn(Outcome(seconds))

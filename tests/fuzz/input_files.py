@@ -49,6 +49,18 @@ SWEEP = "concurrency,draft_length,output_tokens_per_second,mean_acceptance_lengt
     for batch in (1, 8)
     for length, speed, accepted in (("none", 80.5, ""), (1, 99.5, 1.7), (3, 90.5, 2.5))
 )
+DRAFTERS = (
+    "concurrency,drafter,mode,topk,draft_length,workload,output_tokens_per_second,mean_tpot_ms,p99_tpot_ms,mean_ttft_ms,"
+    "output_tokens,watts\n"
+) + "".join(
+    f"{batch},{drafter},{mode},{topk},{length},{name},{batch * speed},{900 / speed},{1500 / speed},30,100,250\n"
+    for batch in (1, 8)
+    for name in ("chat", "code")
+    for drafter, mode, topk, length, speed in (
+        ("", "", "", "none", 80.5), ("mtp", "fixed", 1, 3, 99.5), ("mtp", "adaptive", "", 5, 97.5),
+        ("eagle3", "", 4, 3, 90.5),
+    )
+)  # fmt: skip
 NAMED = "t,p,a,who\n" + "".join(f"{i},{10 + i},{1 + i},user {i}\n" for i in range(5))
 TABLE = "model,tokens,cached,time_ms\n" + "".join(
     f"{name},{tokens},0,{factor * max(4.0 + 0.002 * tokens, 1.5 + 0.06 * tokens)}\n"
@@ -158,7 +170,8 @@ LOG = "round,outcome,margin,entropy\n" + "".join(
 )
 STATEMENTS = {"title": "paper-9", "pictures": ["a.png"], "statements": [
     {"item": "figure-3", "place": "Figure 3", "statement": "rises", "printed": 5, "ours": 4.0, "holds": False,
-     "status": "simulated", "share": 0.25, "split": "half"}
+     "status": "simulated", "check": "can fail", "share": 0.25, "samples": 4,
+     "interval": [0.006, 0.806], "split": "half"}
 ]}  # fmt: skip
 INPUT_FILES = (
     _file(
@@ -260,6 +273,9 @@ INPUT_FILES = (
     ),
     _file("sweep.csv", SWEEP, "tune FILE --json", "tune FILE --ask --budget 2", "tune FILE --robust --engine sglang",
           "tune FILE --tpot 9 --extrapolate --max-length 4", "report FILE -o PAGE"),
+    _file("drafters.csv", DRAFTERS, "tune FILE --tpot 12@p99 --ttft 40 --json",
+          "tune FILE --mix chat=0.9,code=0.1 --price 2", "tune FILE --per joule --engine sglang",
+          "tune FILE --ask --robust --workload chat", "report FILE -o PAGE"),
     _file("weights.json", '{"1": 2.5, "8": 1}', "tune SWEEP --weights FILE", SWEEP=SWEEP),
     _file(
         "records-elsewhere.jsonl",

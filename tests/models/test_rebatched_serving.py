@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from oracles import rebatched_serving as naive
 
 from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem
+from specopt.models import rebatched_serving
 from specopt.models.serving_latency import _most_at_once
 from specopt.testing.strategies.serving_latency import problems_with_plans, served_problems, served_problems_with_plans
 
@@ -33,6 +34,24 @@ def test_judge_agrees_with_naive(case: Case) -> None:
     violations = problem.violations(plan)
     assert any("memory" in sentence for sentence in violations) == (not expected["fits"])
     assert any("bandwidth_share" in sentence for sentence in violations) == (not expected["band"])
+
+
+@settings(max_examples=150)
+@given(served_problems_with_plans(batching=["rebatched"], tasks=(1, 6), max_output=30))
+def test_whole_phases_are_blocks_of_steps(case: Case) -> None:
+    """Tests that phases served at once end every task when blocks do, within 1e-12, and find the same too large."""
+    problem, plan = case
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rebatched_serving, "LONG", np.inf)
+        blocks = rebatched_serving.play(problem, plan)
+        patch.setattr(rebatched_serving, "LONG", -1)
+        phases = rebatched_serving.play(problem, plan)
+    for block, phase in zip(blocks, phases, strict=True):
+        assert block.stretches and not phase.stretches  # either was asked
+        np.testing.assert_allclose(phase.finish, block.finish, rtol=1e-12)
+        assert sorted(one.partition(":")[0] for one in phase.breaches) == sorted(
+            one.partition(":")[0] for one in block.breaches
+        )
 
 
 @settings(max_examples=60)

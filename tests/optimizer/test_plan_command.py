@@ -118,6 +118,35 @@ def test_an_engine_gets_what_export_gives_it(tmp_path: Path, capsys: pytest.Capt
     assert "zero_draft_cost" in capsys.readouterr().out
 
 
+def test_an_unknown_acceptance_is_a_range(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that the break-even comes first, divides plans that speculate from others, and limits hold 0.5 to 0.9."""
+    data = planned(capsys, *HAVE, "--for", "vllm")
+    assert data["values"][0]["name"] == "acceptance"
+    known = data["acceptance"]
+    assert data["values"][0]["text"].startswith(f"pays above {known['break_even']:.2f}; planned at 0.7")
+    assert known["speedup"]["0.5"] < known["speedup"]["0.9"]
+    rates = tmp_path / "rates.json"
+    for rate, pays in ((known["break_even"] + 0.01, True), (known["break_even"] - 0.01, False)):
+        rates.write_text(json.dumps({"acceptance_rate": rate}))
+        found = planned(capsys, *HAVE, "--for", "vllm", "--acceptance", str(rates))
+        assert (found["config"] is not None) == pays
+    for row in data["ranges"]:
+        assert row["speedup_low"] < row["speedup"] < row["speedup_high"]
+
+
+def test_draft_lengths_are_multiples_of_what_heads_predict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that vLLM is given no length that it refuses, and other engines what they take."""
+    config = tmp_path / "draft-15m.config.json"
+    config.write_text(json.dumps(json.loads(Path(CONFIGS["draft"]).read_text()) | {"n_predict": 4}))
+    have = ["--draft", str(config), "--verify", str(CONFIGS["verify"]), "--runtimes", str(TABLE)]
+    data = planned(capsys, *have, "--for", "vllm")
+    assert {row["num_speculative_tokens"] for row in data["ranges"]} <= {0, 4, 8}
+    assert data["config"]["num_speculative_tokens"] % 4 == 0
+    assert {"n_predict"} <= {one["name"] for one in data["values"]}
+    free = planned(capsys, *have, "--for", "sglang")
+    assert free["config"]["speculative_num_steps"] % 4 != 0
+
+
 def test_memory_limits_the_batch_of_an_engine(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that no batch is recommended whose caches do not fit beside the weights."""
     data = planned(capsys, *HAVE, "--for", "vllm", "--memory", "0.26")
@@ -155,7 +184,7 @@ def test_the_page_says_what_is_assumed_and_what_comes_next(trace: str, capsys: p
         (["--for", "vllm", "--link", "-3"], "--link: expected MBITS or MBITS,RTT_MS"),
         (["--for", "vllm", "--tasks", "3"], "--tasks: expected an integer >= 1, with --trace"),
         (["--for", "vllm", "--set", "bandwidth_hz=1"], "--set: expected a kind of problem, got --for vllm"),
-        (["--for", "vllm", "--memory", "0.1"], "--memory: expected room for both models"),
+        (["--for", "vllm", "--memory", "0.1"], "--memory: expected room for the weights"),
         (["--for", "vllm", "--memory", "-1"], "--memory: expected"),
         (["--for", "tensorrt-llm"], "version"),
         (["--for", "fair-goodput", "--engine-version", "1"], "--engine-version: expected an engine"),

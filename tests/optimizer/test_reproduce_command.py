@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from specopt.commands.cli import run
-from specopt.reproductions import paper_5
+from specopt.reproductions import paper_5, theorems
 from specopt.reproductions.experiment import Found
 from specopt.reproductions.ledger import TITLES, entries, paper
 
@@ -29,7 +30,8 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
         item.startswith(("figure-1a", "figure-1b", "figure-1c", "figure-1d", "figure-1.")) for item in items
     )
     assert run(["reproduce", "paper-5", "--list"]) == 0
-    assert "theorem-1  Theorem 1: " in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "theorem-1  Theorem 1: " in said and "\nWhat does not: " in said and " % of 64 [" in said
 
 
 def test_one_figure_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,24 +62,28 @@ def test_audits_need_no_box_and_json_is_alone(tmp_path: Path, capsys: pytest.Cap
     assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
-def test_theorems(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that the sheet says what was assumed, what came out, and by which test, also as JSON."""
-    from specopt.reproductions import theorems
-
-    sheet = [one for one in theorems.theorems() if one[1].id in ("theorem-1", "proposition-1") and one[0] != "paper-5"]
-    monkeypatch.setattr(theorems, "theorems", lambda: sheet)
-    assert run(["reproduce", "theorems"]) == 0
+def test_theorems(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Tests that theorems are known as items and all together, with assumptions, and that nothing is written."""
+    for name, check in theorems.CHECKS.items():
+        monkeypatch.setitem(theorems.CHECKS, name, cache(check) if name[0] == "paper-2" else theorems.ramp)
+    assert run(["reproduce", "paper-2", "theorem-1", "-o", str(tmp_path / "out")]) == 0
     said = capsys.readouterr().out
-    assert "held on 200 instances" in said and "E[W] = 0.5 and 0.9375" in said and "::test_" in said
+    assert "assuming as printed: refuted: " in said and "E[W] = 0.5 and 0.9375" in said and "::test_" in said
+    assert run(["reproduce", "paper-5", "theorem-1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [one["item"] for one in found] == ["theorem-1", "theorem-1.true-rates", "theorem-1.consistent"]
+    assert all(one["verdict"].startswith("assuming ") for one in found)
     assert run(["reproduce", "theorems", "--json"]) == 0
-    assert {one["status"] for one in json.loads(capsys.readouterr().out)} == {"proved", "refuted"}
+    found = json.loads(capsys.readouterr().out)
+    assert {one["status"] for one in found} == {"proved", "refuted"} and len({one["paper"] for one in found}) == 4
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["paper-7"], "paper: expected one of paper-1, paper-2, paper-3, paper-4, paper-5, got 'paper-7'"),
-        (["paper-3", "figure-9"], "item: expected one of abstract, figure-3a, figure-3b, figure-4a, figure-4b, got"),
+        (["paper-3", "figure-9"], "item: expected one of abstract, proposition-1, sample-quantise, eq-13, figure-3a,"),
         (["paper-5", ""], "got ''"),
         (["paper-1", "--samples", "1"], "samples: expected at least 2, got 1"),
         (["paper-5", "--seeds", "0"], "seeds: expected at least 1, got 0"),

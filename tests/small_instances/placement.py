@@ -19,7 +19,8 @@ def _passes(overhead: float, sequence: float = 0.0, token: float = 0.0) -> list[
 
 def _verifier(name: str = "verifier", units: int = 1, **changed: Any) -> Json:
     return {"name": name, "units": units, "memory_bytes": 100.0, "weights_bytes": 10.0, "kv_bytes_per_token": 1.0,
-            "passes": _passes(4, 1, 1), "price_per_second": 2.0, "idle_watts": 2.0, "busy_watts": 5.0, **changed}  # fmt: skip
+            "passes": _passes(4, 1, 1), "price_per_second": 2.0, "idle_watts": 2.0, "busy_watts": 5.0,
+            **changed}  # fmt: skip
 
 
 def _drafter(name: str = "drafter", **changed: Any) -> Json:
@@ -30,7 +31,8 @@ def _drafter(name: str = "drafter", **changed: Any) -> Json:
 def _class(name: str = "chat", clients: int = 3, **changed: Any) -> Json:
     return {"name": name, "clients": clients, "context_tokens": 4, "acceptance": {"drafter": 0.75},
             "device_seconds_per_token": {"drafter": TICK}, "device_watts": 1.0,
-            "round_trip_seconds": {"verifier": [2 * TICK, 6 * TICK]}, "min_tokens_per_second": 4.0, **changed}  # fmt: skip
+            "round_trip_seconds": {"verifier": [2 * TICK, 6 * TICK]}, "min_tokens_per_second": 4.0,
+            **changed}  # fmt: skip
 
 
 def _problem(objective: str = "goodput", **changed: Any) -> Problem:
@@ -47,7 +49,8 @@ def _instances() -> dict[str, Problem]:
     pool = {"name": "pool", "units": 2, "memory_bytes": 20.0, "round_trip_seconds": {"verifier": TICK},
             "price_per_second": 0.5, "busy_watts": 1.0}  # fmt: skip
     return {
-        "goodput": _problem(verifiers=[_verifier(units=2)], classes=[_class(), _class("code", 1, weight=2.0, acceptance={"drafter": [0.9, 0.5]})]),
+        "goodput": _problem(verifiers=[_verifier(units=2)],
+                            classes=[_class(), _class("code", 1, weight=2.0, acceptance={"drafter": [0.9, 0.5]})]),
         "fair": _problem("fair", classes=[_class(), _class("far", 1, round_trip_seconds={"verifier": 0.5})]),
         "capacity": _problem("capacity", verifiers=[_verifier(memory_bytes=40.0)]),
         "cost": _problem("cost", verifiers=[_verifier(units=2), _verifier("small", price_per_second=1.0)]),

@@ -16,8 +16,10 @@ import numpy as np
 from specopt.models.errors import InvalidInput
 from specopt.models.files import read_json
 from specopt.models.sweep import Condition, Measurement, Point, Sweep
-from specopt.solvers.speculation_table.tuning.decision import Goal, Tuning, column_of
+from specopt.solvers.speculation_table.tuning.goal import Goal
+from specopt.solvers.speculation_table.tuning.grid import column_of
 from specopt.solvers.speculation_table.tuning.tuner import Tuner
+from specopt.solvers.speculation_table.tuning.tuning import Tuning
 from testbed.engine.loads import MIXED, REQUESTS
 
 FORMAT = "specopt-engine/1"

@@ -18,7 +18,7 @@ def write_csv(sweep: Sweep) -> str:
     """
     rows = [_cells(one) for one in sweep.measurements]
     columns = [*REQUIRED, *(name for name in OPTIONAL if any(row.get(name) for row in rows))]
-    return csv_text([columns, *([row[name] for name in columns] for row in rows)])
+    return csv_text([columns, *([row.get(name, "") for name in columns] for row in rows)])
 
 
 def _cells(one: Measurement) -> dict[str, str]:
@@ -30,4 +30,8 @@ def _cells(one: Measurement) -> dict[str, str]:
         "mean_acceptance_length": "" if one.acceptance_length is None else repr(float(one.acceptance_length)),
         "context_tokens": str(condition.context_tokens) if condition.context_tokens else "",
         "workload": condition.workload,
+        "drafter": one.setup.drafter,
+        "mode": "" if one.setup.mode == "fixed" else one.setup.mode,
+        "topk": "" if one.setup.topk == 1 else str(one.setup.topk),
+        **{name: repr(float(value)) for name, value in one.also.items()},
     }

@@ -1,19 +1,22 @@
 """Throughput at any load and draft length, from a sweep: a mean and a band for every point.
 
-Two things are regressed, both in logarithms, as sums of effects of load, draft length and workload: the seconds of a
-step (concurrency x acceptance length / throughput), and the rate of acceptance. Bands are those of the regression,
-widened or narrowed by how far held-out measurements fell from it (split-conformal, on standardised residuals): for
-a workload of which only some points are known, every other workload is held out but for the same points; else every
-point in turn. What was measured is predicted as measured. Between measured points all is taken to be smooth, with jumps
-over the load: a spike at a single unmeasured point lies outside any band.
+Two things are regressed, both in logarithms: the seconds of a step (concurrency x acceptance length / throughput), as a
+law of pass times with effects of load, draft length and workload about it, and the rate of acceptance; where no
+acceptance length is known, its rate is a parameter of the law. Bands are those of the regression, widened or narrowed
+by how far held-out measurements fell from it (split-conformal, on standardised residuals). Held out is what is like the
+point in question: of a workload of which only some points are known, every other workload but for the same points; of
+an unmeasured draft length or load, each measured one in turn; else every point in turn. What was measured is predicted
+as measured. Between measured points all is taken to be smooth, with jumps over the load: a spike at a single unmeasured
+point lies outside any band.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +26,7 @@ from specopt.models.arguments import number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
 from specopt.models.sweep import Measurement, Point, Sweep
-from specopt.solvers.speculation_table.tuning.regression import Records, Regression, Term
+from specopt.solvers.speculation_table.tuning.regression import Law, Records, Regression, Term
 
 NOISE = 0.008
 """Standard deviation of a run's log throughput where no point was repeated often enough to tell."""
@@ -34,6 +37,7 @@ counts where draft length 0 was not measured."""
 
 _EDGE = 1e-4  # rates closer to 0 or 1 count as this far from them
 _IDLE_SPREAD = 0.06  # standard deviation of its logarithm
+_ENOUGH = 18  # groups held out from which on their misses alone say how wide bands are
 _FEWEST_REPEATS = 3  # degrees of freedom from which on repetitions say how noisy a run is
 _CENTRE = 1.4  # log(1 + K) about which workloads' slopes turn: K = 3
 _FEATURES = np.dtype([("workload", "i8"), ("load", "f8"), ("context", "f8"), ("drafts", "b1"), ("length", "f8")])
@@ -66,27 +70,38 @@ def _slopes(a: Records, b: Records) -> Floats:
     return np.asarray((a["length"] - _CENTRE) * (b["length"] - _CENTRE))
 
 
+def _bends(a: Records, b: Records) -> Floats:
+    return np.asarray((a["length"] * b["length"]) ** 2)
+
+
 STEP_TERMS = (
-    Term(3.0, lambda a, b: np.ones(np.broadcast_shapes(a.shape, b.shape)), learned=False),
-    Term(1.0, lambda a, b: a["load"] * b["load"], learned=False),
-    Term(0.3, lambda a, b: a["context"] * b["context"], learned=False),
-    Term(1.0, _both, learned=False),
-    Term(0.5, lambda a, b: _both(a, b) * a["length"] * b["length"], learned=False),
+    Term(3.0, lambda a, b: np.ones(np.broadcast_shapes(a.shape, b.shape)), spread=0.0),
+    Term(0.3, lambda a, b: a["load"] * b["load"], spread=0.0),
+    Term(0.3, lambda a, b: a["context"] * b["context"], spread=0.0),
+    Term(0.1, _both, spread=0.0),
     Term(0.1, lambda a, b: _both(a, b) * a["context"] * b["context"]),
     Term(0.1, _walk),
-    Term(0.02, lambda a, b: _both(a, b) * _near(a, b, "length", 0.7)),
-    Term(0.1, lambda a, b: _both(a, b) * _walk(a, b) * _near(a, b, "length", 0.7)),
-    Term(0.1, lambda a, b: _both(a, b) * _walk(a, b) * _near(a, b, "context", 0.7) * _near(a, b, "length", 0.7)),
-    Term(0.003, _alike),
+    Term(0.1, lambda a, b: _both(a, b) * a["length"] * b["length"]),
+    Term(0.05, lambda a, b: _both(a, b) * _bends(a, b)),
+    Term(0.03, lambda a, b: _both(a, b) * _walk(a, b) * _near(a, b, "context", 0.7)),
+    Term(0.03, lambda a, b: _both(a, b) * _walk(a, b) * a["length"] * b["length"]),
+    Term(0.015, lambda a, b: _both(a, b) * _walk(a, b) * _bends(a, b)),
+    Term(0.01, _alike, spread=0.7),  # with more freedom it explains two draft lengths alone, and leaves the law nothing
     Term(0.1, _same),
     Term(0.05, lambda a, b: _same(a, b) * _both(a, b)),
     Term(0.05, lambda a, b: _same(a, b) * _both(a, b) * _slopes(a, b)),
 )
-"""Log seconds of a step: what all workloads share, and how each differs."""
+"""Log seconds of a step, beside its law: what all workloads share, and how each differs."""
+
+PASSES = (-2.8, -5.3), (1.0, 1.5)
+"""Mean and standard deviation of log d and log s: a draft token costs d passes, a token more in a pass s of it."""
+
+ACCEPTANCE = (1.0,), (1.0,)
+"""The same of the logit of the rate of acceptance, where no acceptance length is known."""
 
 ACCEPTANCE_TERMS = (
-    Term(3.0, lambda a, b: np.ones(np.broadcast_shapes(a.shape, b.shape)), learned=False),
-    Term(0.5, lambda a, b: a["length"] * b["length"], learned=False),
+    Term(3.0, lambda a, b: np.ones(np.broadcast_shapes(a.shape, b.shape)), spread=0.0),
+    Term(0.5, lambda a, b: a["length"] * b["length"], spread=0.0),
     Term(0.1, lambda a, b: _near(a, b, "length", 1.0)),
     Term(0.5, _same),
     Term(0.1, lambda a, b: _same(a, b) * _near(a, b, "length", 1.0)),
@@ -117,6 +132,34 @@ def tokens_of(logit: Floats, draft_length: Floats) -> tuple[Floats, Floats]:
     # d/da of (1 - a^(K+1)) / (1 - a)
     slope = (tokens - (draft_length + 1.0) * powers) / (1.0 - rate)
     return tokens, slope * rate * (1.0 - rate) / tokens
+
+
+def step_law(least: int, has_acceptance: bool) -> Law:
+    """Return the law of log seconds of a step with drafts against one without.
+
+    A pass of n tokens lasts 1 + n s times as long as one of none. At concurrency c, K drafts cost K d passes of c
+    tokens, and one of (1 + K) c tokens verifies them. Where no acceptance length is known, seconds are those of an
+    output token, and fall by the tokens of a step.
+
+    Parameters
+    ----------
+    least
+        Concurrency from which loads are counted.
+    has_acceptance
+        Whether acceptance lengths are known.
+    """
+
+    def value(features: Records, parameters: Floats) -> Floats:
+        drafts, tokens = np.expm1(features["length"]), least * np.exp(features["load"]) * math.exp(parameters[1])
+        law = np.log1p(tokens) + np.log1p(drafts * (math.exp(parameters[0]) + tokens / (1.0 + tokens)))
+        if not has_acceptance:
+            law -= np.log(tokens_of(np.full(len(features), parameters[2]), drafts)[0])
+        return np.asarray(law)
+
+    usual, spread = (
+        np.array(values if has_acceptance else values + more) for values, more in zip(PASSES, ACCEPTANCE, strict=True)
+    )
+    return Law(value, usual, spread)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,8 +209,10 @@ class Predictor:
     Raises
     ------
     InvalidInput
-        If nothing was measured without speculation, or nothing with it.
+        If nothing was measured with speculation.
     """
+
+    terms: ClassVar[tuple[Term, ...]] = STEP_TERMS
 
     def __init__(self, sweep: Sweep, confidence: float = 0.9) -> None:
         from scipy.stats import norm
@@ -180,14 +225,12 @@ class Predictor:
         self._least = min(condition.concurrency for condition in self.sweep.conditions)
         self._observed = self._gather()
         timed = [point for point, seen in self._observed.items() if seen.runs]
-        if all(point.draft_length is not None for point in timed):
-            raise InvalidInput("sweep: expected a run without speculation (draft_length none): that is the comparison")
         if all(point.draft_length is None for point in timed):
             raise InvalidInput("sweep: expected a run with speculation (a draft_length), got none")
         self._bases: list[Point] = []
         self._timed, self._steps = self._fit_steps(timed)
         self._accepted, self._acceptance = self._fit_acceptance()
-        self._factors: dict[str, float] = {}
+        self._factors: dict[tuple[str, bool, bool], float] = {}
 
     # ------------------------------------------------------------------ fits
 
@@ -242,7 +285,8 @@ class Predictor:
         )
         sure = {"sure": 1.0 / math.sqrt(2.0 * self.repeats)} if self.repeats >= _FEWEST_REPEATS else {}
         features = self._features([*timed, *idle])
-        return timed, Regression(STEP_TERMS, features, np.array(values), runs, self.noise, **sure)
+        law = step_law(self._least, self.has_acceptance)
+        return timed, Regression(self.terms, features, np.array(values), runs, self.noise, law=law, **sure)
 
     def _fit_acceptance(self) -> tuple[list[Point], Regression | None]:
         if not self.has_acceptance:
@@ -270,11 +314,12 @@ class Predictor:
     def predict(self, points: Iterable[Point]) -> Predictions:
         """Return the throughput of points, with bands; what was measured as it was measured."""
         points = tuple(points)
-        mean, variance = self._logarithms(points)
-        deviation = np.sqrt(variance)
-        for name in sorted({point.condition.workload for point in points}):
-            mine = np.array([point.condition.workload == name for point in points])
-            deviation[mine] *= self._factor(name)
+        features = self._features(points)
+        logit, spread = (
+            self._acceptance.predict(features) if self._acceptance is not None else np.zeros((2, len(points)))
+        )
+        mean, variance = self._throughput(points, *self._steps.predict(features), logit, spread)
+        deviation = np.sqrt(variance) * [self._factor(point) for point in points]
         measured = np.array([point in self._observed and self._observed[point].runs > 0 for point in points])
         for k in np.flatnonzero(measured):
             seen = self._observed[points[k]]
@@ -290,15 +335,15 @@ class Predictor:
         What both share, such as how throughput lies between two measured loads, does not widen them.
         """
         place = {condition: k for k, condition in enumerate(dict.fromkeys(p.condition for p in found.points))}
-        none = self.predict(Point(condition, None) for condition in place)
+        none = self.predict(Point(condition, self.sweep.relative) for condition in place)
         at = np.array([place[point.condition] for point in found.points])
         square = found.deviation**2 + none.deviation[at] ** 2
         both = np.flatnonzero(~(found.measured | none.measured[at]))
         if len(both):
             points, base = [found.points[k] for k in both], [none.points[at[k]] for k in both]
             shared = self._steps.covariance(self._features(points), self._features(base))
-            factors = [self._factor(point.condition.workload) for point in points]
-            square[both] -= 2.0 * np.array(factors) ** 2 * shared
+            factors = [self._factor(point) * self._factor(other) for point, other in zip(points, base, strict=True)]
+            square[both] -= 2.0 * np.array(factors) * shared
         return np.asarray(self._normal * np.sqrt(np.maximum(square, 0.0)))
 
     def acceptance_length(self, point: Point) -> float | None:
@@ -307,20 +352,6 @@ class Predictor:
             return None
         logit, _ = self._acceptance.predict(self._features([point]))
         return float(tokens_of(logit, np.array([float(point.draft_length)]))[0][0])
-
-    def _logarithms(
-        self, points: Sequence[Point], timed: NDArray[np.bool_] | None = None, accepted: NDArray[np.bool_] | None = None
-    ) -> tuple[Floats, Floats]:
-        """Return mean and variance of the log throughput of new runs, from all observations or those to keep."""
-        features = self._features(points)
-        if timed is not None:  # what is taken for 0 drafts goes with what it is derived from
-            kept = {point for point, keep in zip(self._timed, timed, strict=True) if keep}
-            timed = np.append(timed, np.array([base in kept for base in self._bases], dtype=bool))
-        mean, variance = self._steps.predict(features, timed)
-        logit, spread = np.zeros((2, len(points)))
-        if self._acceptance is not None:
-            logit, spread = self._acceptance.predict(features, accepted)
-        return self._throughput(points, mean, variance, logit, spread)
 
     def _throughput(
         self, points: Sequence[Point], step: Floats, variance: Floats, logit: Floats, spread: Floats
@@ -331,51 +362,74 @@ class Predictor:
         tokens, slope = tokens_of(logit, np.array([float(point.draft_length or 0) for point in points]))
         return load + np.log(tokens) - step, variance + slope**2 * spread
 
-    def _factor(self, workload: str) -> float:
-        """Return by how much the bands of a workload are wider than the regression's own."""
-        if workload not in self._factors:
-            misses = self._misses_of_others(workload)
-            if not len(misses):
-                misses = self._misses_of_each()
-            rank = math.ceil(self.confidence * (len(misses) + 1))
-            factor = float(np.sort(misses)[min(rank, len(misses)) - 1]) / self._normal
-            # a handful of residuals may widen a band, but not narrow it
-            self._factors[workload] = factor if rank <= len(misses) and len(misses) >= 2 * 9 else max(factor, 1.0)
-        return self._factors[workload]
+    def _factor(self, point: Point) -> float:
+        """Return by how much the band of a point is wider than the regression's own."""
+        length, load = point.draft_length, _load(point)
+        new_length = length is not None and all(length != p.draft_length for p in self._timed)
+        key = point.condition.workload, new_length, all(load != _load(p) for p in self._timed)
+        if key not in self._factors:
+            groups = list(self._misses(*key)) or [self._missed([p], [p]) for p in self._timed]
+            factor = self._quantile([self._quantile(group) for group in groups]) / self._normal
+            few = len(groups) < _ENOUGH  # a handful of groups may widen a band, but not narrow it
+            self._factors[key] = max(factor, self._reach_of(len(groups)) / self._normal) if few else factor
+        return self._factors[key]
 
-    def _misses_of_each(self) -> Floats:
-        """Return standardised residuals of every measured point, predicted from all others."""
-        step, variance = (found[: len(self._timed)] for found in self._steps.leave_one_out())
-        logit, spread = np.zeros((2, len(self._timed)))
-        if self._acceptance is not None:
-            row = {point: k for k, point in enumerate(self._accepted)}
-            alone = self._acceptance.leave_one_out()
-            for k, point in enumerate(self._timed):
-                if point in row:
-                    logit[k], spread[k] = alone[0][row[point]], alone[1][row[point]]
-        mean, variance = self._throughput(self._timed, step, variance, logit, spread)
-        return self._standardised(self._timed, mean, variance)
+    def _quantile(self, misses: Sequence[float] | Floats) -> float:
+        rank = math.ceil(self.confidence * (len(misses) + 1))
+        return float(np.sort(misses)[min(rank, len(misses)) - 1])
 
-    def _misses_of_others(self, workload: str) -> Floats:
-        """Return standardised residuals of other workloads, each held out but for what is known of this one."""
-        known = {_place(p) for p in self._timed if p.condition.workload == workload}
-        heard = {_place(p) for p in self._accepted if p.condition.workload == workload}
-        found: list[Floats] = []
-        for other in self._workloads.keys() - {workload}:
-            hidden = [p for p in self._timed if p.condition.workload == other and _place(p) not in known]
-            if not hidden:
-                continue
-            timed = np.array([p.condition.workload != other or _place(p) in known for p in self._timed])
-            accepted = np.array([p.condition.workload != other or _place(p) in heard for p in self._accepted])
-            if not timed.any() or (self._acceptance is not None and not accepted.any()):
-                continue
-            mean, variance = self._logarithms(hidden, timed, accepted)
-            found.append(self._standardised(hidden, mean, variance))
-        return np.concatenate(found) if found else np.empty(0)
+    def _reach_of(self, groups: int) -> float:
+        """Return the quantile of Student's distribution: scales learned from few groups are unsure themselves."""
+        from scipy.stats import t
 
-    def _standardised(self, points: Sequence[Point], mean: Floats, variance: Floats) -> Floats:
+        return float(t.ppf(0.5 + 0.5 * self.confidence, groups + 1))
+
+    def _misses(self, workload: str, new_length: bool, new_load: bool) -> Iterator[Floats]:
+        """Yield standardised residuals of what is held out as the points of a kind lack what is like them.
+
+        Other workloads, each but for what is known of this one; else all points of a draft length, of a load, or both.
+        """
+        known = {_place(p) for p in self._observed if p.condition.workload == workload}
+        others = [
+            [p for p in self._timed if p.condition.workload == other and _place(p) not in known]
+            for other in sorted(self._workloads.keys() - {workload})
+        ]
+        if any(others):
+            yield from (self._missed(hidden, hidden) for hidden in others if hidden)
+            return
+        groups: dict[object, list[Point]] = defaultdict(list)
+        for p in self._timed:
+            if not new_length and not new_load:
+                groups[p].append(p)
+            elif p.draft_length is not None or not new_length:
+                groups[p.draft_length if new_length else None, _load(p) if new_load else None].append(p)
+        for group in groups.values():
+            lengths = {p.draft_length for p in group if new_length}
+            loads = {_load(p) for p in group if new_load}
+            hidden = [p for p in self._timed if p in group or p.draft_length in lengths or _load(p) in loads]
+            if any(p.draft_length for p in self._timed if p not in hidden):
+                yield self._missed(group, hidden)
+
+    def _missed(self, points: Sequence[Point], hidden: Sequence[Point]) -> Floats:
+        """Return standardised residuals of some hidden points, as all that is not hidden predicts them."""
+        hidden = [*points, *(set(hidden) - set(points))]
+        # what is taken for 0 drafts goes with what it is derived from
+        idle = [Point(p.condition, 0) for p in hidden if p in self._bases]
+        rows = {p: k for k, p in enumerate([*self._timed, *(Point(p.condition, 0) for p in self._bases)])}
+        step, variance = (f[: len(points)] for f in self._steps.held_out(np.array([rows[p] for p in [*hidden, *idle]])))
+        logit, spread = np.zeros((2, len(hidden)))
+        rows = {p: k for k, p in enumerate(self._accepted)}
+        at = [k for k, p in enumerate(hidden) if p in rows]
+        if self._acceptance is not None and at:
+            logit[at], spread[at] = self._acceptance.held_out(np.array([rows[hidden[k]] for k in at]))
+        mean, variance = self._throughput(points, step, variance, logit[: len(points)], spread[: len(points)])
         truth = np.array([self._observed[point].throughput for point in points])
         return np.asarray(np.abs(truth - mean) / np.sqrt(variance))
+
+
+def _load(point: Point) -> tuple[int, int]:
+    """Return the load of a point, whatever the workload."""
+    return point.condition.concurrency, point.condition.context_tokens
 
 
 def _place(point: Point) -> tuple[int, int, int | None]:

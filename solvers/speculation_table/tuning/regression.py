@@ -1,7 +1,8 @@
-"""Regression with a sum of random effects: a Gaussian process whose kernel is a sum of scaled terms.
+"""Regression with a law and a sum of random effects: a Gaussian process about a function of few parameters.
 
-The scales are the most probable ones under log-normal priors around what each term says is usual. All is linear
-algebra of n observations: O(n^3) for the fit, O(n^2) for a prediction.
+Scales of effects are the most probable ones under log-normal priors about what each term says is usual, parameters of
+the law those under normal priors. The law counts as linear about them, so that predictions know how unsure they are.
+All is linear algebra of n observations: O(n^3) for the fit, O(n^2) for a prediction.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from specopt.models.fields import Floats
 Records = NDArray[Any]
 """Structured arrays: one record of features per observation."""
 
-_SPREAD = 1.5  # standard deviation of the logarithm of a scale before there is data
 _LEAST, _MOST = np.log(1e-4), np.log(3.0)
 _JITTER = 1e-9  # keeps covariances regular
+_STEP = 1e-4  # of a parameter, for derivatives of the law
 
 
 @dataclass(frozen=True)
@@ -35,17 +36,43 @@ class Term:
         Its scale: what is usual before there is data.
     covariance
         Of two observations at scale 1, from their records, elementwise.
-    learned
-        Whether the scale is learned, or stays as it is.
+    spread
+        Standard deviation of the logarithm of the scale before there is data; 0: it stays as it is.
     """
 
     usual: float
     covariance: Callable[[Records, Records], Floats]
-    learned: bool = True
+    spread: float = 1.5
+
+
+@dataclass(frozen=True)
+class Law:
+    """What is expected before there are effects.
+
+    Parameters
+    ----------
+    value
+        Of records and parameters.
+    usual, spread
+        Mean and standard deviation of each parameter before there is data.
+    """
+
+    value: Callable[[Records, Floats], Floats]
+    usual: Floats
+    spread: Floats
+
+    def slopes(self, features: Records, parameters: Floats) -> Floats:
+        """Return the derivative of every record's value by every parameter."""
+        steps = _STEP * np.eye(len(parameters))
+        both = [(self.value(features, parameters + d), self.value(features, parameters - d)) for d in steps]
+        return np.array([(up - down) / (2.0 * _STEP) for up, down in both]).reshape(len(steps), len(features)).T
+
+
+NO_LAW = Law(lambda features, parameters: np.zeros(len(features)), np.empty(0), np.empty(0))
 
 
 class Regression:
-    """A sum of effects and independent noise, fitted.
+    """A law, a sum of effects and independent noise, fitted.
 
     Parameters
     ----------
@@ -61,6 +88,8 @@ class Regression:
         Standard deviation of one run: its usual value, or what repetitions say.
     sure
         How sure that is: standard deviation of its logarithm.
+    law
+        What the effects are added to.
     """
 
     def __init__(
@@ -70,66 +99,73 @@ class Regression:
         values: Floats,
         repeats: Floats,
         noise: float,
-        sure: float = _SPREAD,
+        sure: float = 1.0,
+        law: Law = NO_LAW,
     ) -> None:
-        self.terms, self.features = tuple(terms), features
+        self.terms, self.features, self.law = tuple(terms), features, law
         self.level = float(values.mean())
-        self.values = values - self.level
-        learned = [term for term in terms if term.learned]
+        values = values - self.level
+        learned = [term for term in terms if term.spread]
         grams = [term.covariance(features[:, None], features[None]) for term in learned] + [np.diag(1.0 / repeats)]
         fixed = _JITTER * np.eye(len(values))
         for term in terms:
-            if not term.learned:
+            if not term.spread:
                 fixed += term.usual**2 * term.covariance(features[:, None], features[None])
-        prior = np.log([*(term.usual for term in learned), noise])
-        spread = np.array([_SPREAD] * len(learned) + [sure])
+        prior = np.concatenate((law.usual, np.log([*(term.usual for term in learned), noise])))
+        spread = np.concatenate((law.spread, [term.spread for term in learned], [sure]))
+        split = len(law.usual)
 
-        def loss(scales: Floats) -> tuple[float, Floats]:
-            variances = np.exp(2.0 * scales)
+        def loss(unknown: Floats) -> tuple[float, Floats]:
+            parameters, variances = unknown[:split], np.exp(2.0 * unknown[split:])
             covariance = fixed + sum(v * gram for v, gram in zip(variances, grams, strict=True))
             factor = cho_factor(covariance, lower=True)
-            inverse = cho_solve(factor, np.eye(len(self.values)))
-            weights = inverse @ self.values
-            surprise = (scales - prior) / spread
-            value = 0.5 * self.values @ weights + np.log(np.diag(factor[0])).sum() + 0.5 * (surprise**2).sum()
+            inverse = cho_solve(factor, np.eye(len(values)))
+            misses = values - law.value(features, parameters)
+            weights = inverse @ misses
+            surprise = (unknown - prior) / spread
+            value = 0.5 * misses @ weights + np.log(np.diag(factor[0])).sum() + 0.5 * (surprise**2).sum()
             slope = [v * ((inverse * g).sum() - weights @ g @ weights) for v, g in zip(variances, grams, strict=True)]
-            return float(value), np.array(slope) + surprise / spread
+            return float(value), np.append(-law.slopes(features, parameters).T @ weights, slope) + surprise / spread
 
-        found = minimize(loss, prior, jac=True, method="L-BFGS-B", bounds=[(_LEAST, _MOST)] * len(prior)).x
-        *scales, self.noise = np.exp(found).tolist()
+        bounds = [(None, None)] * split + [(_LEAST, _MOST)] * (len(prior) - split)
+        found = minimize(loss, prior, jac=True, method="L-BFGS-B", bounds=bounds).x
+        self.parameters = found[:split]
+        *scales, self.noise = np.exp(found[split:]).tolist()
         learnt = iter(scales)
-        self.scales = [next(learnt) if term.learned else term.usual for term in terms]
-        self._covariance = self._gram(features, features) + np.diag(self.noise**2 / repeats + _JITTER)
-        self._inverse = np.linalg.inv(self._covariance)
+        self.scales = [next(learnt) if term.spread else term.usual for term in self.terms]
+        self.values = values - self._expected(features)
+        self._inverse = np.linalg.inv(self._gram(features, features) + np.diag(self.noise**2 / repeats + _JITTER))
 
-    def predict(self, features: Records, keep: NDArray[np.bool_] | None = None) -> tuple[Floats, Floats]:
-        """Return mean and variance of a new run at each record, from all observations or those to keep."""
-        inverse, values, known = self._inverse, self.values, self.features
-        if keep is not None and not keep.all():
-            inverse = np.linalg.inv(self._covariance[np.ix_(keep, keep)])
-            values, known = values[keep], known[keep]
-        cross = self._gram(features, known)
-        own = np.zeros(len(features))
-        for term, scale in zip(self.terms, self.scales, strict=True):
-            own += scale**2 * term.covariance(features, features)
-        explained = ((cross @ inverse) * cross).sum(axis=1)
-        return cross @ (inverse @ values) + self.level, np.maximum(own - explained, 0.0) + self.noise**2
+    def predict(self, features: Records) -> tuple[Floats, Floats]:
+        """Return mean and variance of a new run at each record."""
+        cross = self._gram(features, self.features)
+        mean = cross @ (self._inverse @ self.values) + self.level + self._expected(features)
+        return mean, np.maximum(self.covariance(features, features), 0.0) + self.noise**2
 
     def covariance(self, a: Records, b: Records) -> Floats:
         """Return the covariance of new runs at pairs of records, a[i] with b[i], their noise apart."""
-        own = np.zeros(len(a))
+        slopes = self.law.slopes(a, self.parameters), self.law.slopes(b, self.parameters)
+        own = (slopes[0] * self.law.spread**2 * slopes[1]).sum(axis=1)
         for term, scale in zip(self.terms, self.scales, strict=True):
             own += scale**2 * term.covariance(a, b)
         known = self.features
         return np.asarray(own - ((self._gram(a, known) @ self._inverse) * self._gram(b, known)).sum(axis=1))
 
-    def leave_one_out(self) -> tuple[Floats, Floats]:
-        """Return mean and variance of every observation as all others predict it."""
-        precision = np.diag(self._inverse)
-        return self.values - self._inverse @ self.values / precision + self.level, 1.0 / precision
+    def held_out(self, hidden: NDArray[np.int_]) -> tuple[Floats, Floats]:
+        """Return mean and variance of some observations as all others predict them."""
+        covariance = np.linalg.inv(self._inverse[np.ix_(hidden, hidden)])
+        away = covariance @ (self._inverse @ self.values)[hidden]
+        mean = self.values[hidden] - away + self.level + self._expected(self.features[hidden])
+        return np.asarray(mean), np.diag(covariance)
+
+    def _expected(self, features: Records) -> Floats:
+        """Return what the law expects before there is data, as a line through its fitted parameters."""
+        slopes = self.law.slopes(features, self.parameters)
+        return np.asarray(self.law.value(features, self.parameters) + slopes @ (self.law.usual - self.parameters))
 
     def _gram(self, a: Records, b: Records) -> Floats:
-        total = np.zeros((len(a), len(b)))
+        slopes = self.law.slopes(a, self.parameters) * self.law.spread**2
+        total = np.asarray(slopes @ self.law.slopes(b, self.parameters).T)
         for term, scale in zip(self.terms, self.scales, strict=True):
             total += scale**2 * term.covariance(a[:, None], b[None])
         return total

@@ -14,9 +14,12 @@ from dataclasses import replace
 from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput
 from specopt.models.sweep import Condition, Measurement, Point, Sweep
-from specopt.solvers.speculation_table.tuning.decision import Goal, Tuning, decide
+from specopt.solvers.speculation_table.tuning.decision import decide
+from specopt.solvers.speculation_table.tuning.goal import Goal
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
+from specopt.solvers.speculation_table.tuning.tuning import Tuning
 
+_LONGEST = 5  # draft that is asked for where none was measured
 _RUNS = 3  # of a point at most: from then on noise is estimated from repetitions
 
 
@@ -65,21 +68,37 @@ class Tuner:
         self.goal = replace(goal or Goal(), concurrencies=tuple(self.concurrencies), draft_lengths=lengths)
         self.regret = number("regret", regret, 0, below=1)
         self.confidence = confidence
-        self._columns = [0, *(length + 1 for length in self.draft_lengths)]
         self.measurements: list[Measurement] = []
         self.notes: tuple[str, ...] = ()
         self._zero_is_none = False
         self._first = self._first_points()
+        self._known: tuple[int, Predictor] | None = None
 
     @classmethod
-    def from_sweep(cls, sweep: Sweep, goal: Goal | None = None, regret: float = 0.02, confidence: float = 0.9) -> Tuner:
-        """Return a tuner that knows a sweep and may measure its loads with any draft length up to its longest."""
-        sweep = sweep.with_none()
+    def from_sweep(
+        cls,
+        sweep: Sweep,
+        goal: Goal | None = None,
+        regret: float = 0.02,
+        confidence: float = 0.9,
+        *,
+        asking: bool = False,
+    ) -> Tuner:
+        """Return a tuner that knows a sweep and may measure its loads with any draft length up to its longest.
+
+        `asking`: up to the longest that the goal allows, or twice the longest measured; these count as unknown.
+        """
+        if len(sweep.setups) > 1:
+            raise InvalidInput("sweep: expected one drafter, mode and topk, got several; `Options` chooses among them")
+        full = sweep.with_none()
+        sweep = full if full.relative is None else sweep
         goal = goal or Goal()
-        longest = max((goal.max_length or 0, *sweep.draft_lengths)) or 5
+        longest = max((0, *sweep.draft_lengths))
+        if asking or goal.extrapolate:
+            longest = goal.max_length or (2 * longest if asking else longest)
         tuner = cls(
             {condition.concurrency for condition in sweep.conditions},
-            range(longest + 1),
+            goal.draft_lengths or range((longest or _LONGEST) + 1),
             workloads=sweep.workloads if goal.workload is None else (goal.workload,),
             context_tokens=sorted({condition.context_tokens for condition in sweep.conditions}),
             goal=goal,
@@ -91,6 +110,18 @@ class Tuner:
         if tuner.is_comparable:
             tuner._first = []
         return tuner
+
+    @property
+    def workloads(self) -> tuple[str, ...]:
+        """Names of what is served."""
+        return tuple(dict.fromkeys(workload for workload, _ in self.cases))
+
+    @property
+    def predictor(self) -> Predictor:
+        """What the measurements so far say."""
+        if self._known is None or self._known[0] != len(self.measurements):
+            self._known = len(self.measurements), self._predictor(self.measurements)
+        return self._known[1]
 
     def tell(self, point: Point, tokens_per_second: float, acceptance_length: float | None = None) -> None:
         """Add a measurement."""
@@ -110,7 +141,7 @@ class Tuner:
         InvalidInput
             If too little was measured to compare anything, or the goal lies outside it.
         """
-        return decide(self._predictor(self.measurements), self.goal)
+        return decide(self.predictor, self.goal)
 
     def ask(self, count: int = 1) -> list[Point]:
         """Return up to `count` points to measure next; none if the regret is certified to be small enough."""
@@ -157,7 +188,7 @@ class Tuner:
             if regret <= self.regret:
                 break
             row, taken = grid.row(concurrency), tuning.option(concurrency)
-            doubtful = [k for k in self._columns if grid.high[row, k] > grid.low[row, taken]]
+            doubtful = [k for k in tuning.rivals if grid.high[row, k] > grid.low[row, taken]]
             columns = [k for k in {taken, *doubtful} if not grid.measured[row, k]]
             if not columns and grid.mean[row, taken] >= (1.0 - self.regret) * grid.mean[row, rival]:
                 columns = [taken, rival]

@@ -12,9 +12,8 @@ from helpers.sweeps import read_sweep
 
 from specopt.instances.sweeps import read_sweeps
 from specopt.models.errors import InvalidInput
-from specopt.models.sweep import Condition, Measurement, Point, Sweep
+from specopt.models.sweep import Condition, Measurement, Point, Setup, Sweep
 
-TREES = "left out: 1 run that drafted trees (topk > 1)"
 NO_LENGTH = r"draft_length: expected one from the caller \(FILE@3, or FILE@none\)"
 
 
@@ -193,7 +192,7 @@ def test_lines_of_sglang(tmp_path: Path) -> None:
 
 
 def test_arguments_of_the_server_of_sglang(tmp_path: Path) -> None:
-    """Tests that newer lines say the draft length themselves, of a decoding server too, and that trees are left out."""
+    """Tests that newer lines say the draft length themselves, of a decoding server too, and whether they are trees."""
     chain = {"model_path": "m", "speculative_num_steps": 3, "speculative_eagle_topk": 1}
     runs = [
         sglang(8, 100.0, 2.5, server_info=chain),
@@ -202,8 +201,8 @@ def test_arguments_of_the_server_of_sglang(tmp_path: Path) -> None:
         sglang(8, 60.0, server_info={"model_path": "m", "speculative_num_steps": None}),
     ]
     found = read_sweep(write(tmp_path / "runs.jsonl", *runs))
-    assert points(found) == [(8, 3, 100.0, 2.5), (8, 3, 98.0, 2.5), (8, None, 60.0, None)]
-    assert TREES in found.notes
+    assert points(found) == [(8, 3, 100.0, 2.5), (8, 3, 99.0, 2.5), (8, 3, 98.0, 2.5), (8, None, 60.0, None)]
+    assert [m.setup.topk for m in found.measurements] == [1, 4, 1, 1]
 
 
 def test_report_of_guidellm(tmp_path: Path) -> None:
@@ -224,7 +223,7 @@ def test_report_of_guidellm(tmp_path: Path) -> None:
 
 
 def test_bundle_of_spec_forge(tmp_path: Path) -> None:
-    """Tests that chains of a bundle are read, its baseline once, and that trees and failures are counted."""
+    """Tests that a bundle is read, its baseline once, trees as options of their own, and that failures are counted."""
     base = {"Wihtout EAGLE3": (10.0, 1.0)}
     rows = [
         bundle_row(3, 1, {**base, "d": (20.0, 2.5)}),
@@ -235,18 +234,26 @@ def test_bundle_of_spec_forge(tmp_path: Path) -> None:
         bundle_row(3, 1, {"Without EAGLE3": (4.0, 1.0)}, batch=1),
     ]
     found = read_sweep(write(tmp_path / "bundle.json", bundle(rows)))
-    assert points(found) == [(8, None, 10.0, None), (8, 3, 20.0, 2.5), (8, 5, 25.0, 3.5), (1, None, 4.0, None)]
+    chain, tree = Setup("d"), Setup("d", topk=3)
+    assert found.setups == (chain, tree)
+    assert points(found.of(chain)) == [
+        (8, None, 10.0, None),
+        (8, 3, 20.0, 2.5),
+        (8, 5, 25.0, 3.5),
+        (1, None, 4.0, None),
+    ]
+    assert points(found.of(tree)) == [(8, None, 10.0, None), (8, 5, 22.0, 3.0), (1, None, 4.0, None)]
     assert found.workloads == ("gsm8k",)
-    assert found.notes == (TREES, "left out: 2 runs without throughput")
+    assert found.notes == ("left out: 2 runs without throughput",)
 
 
 def test_one_model_and_one_draft(tmp_path: Path) -> None:
-    """Tests that of several models and drafts one must be chosen, among all files, and that the baseline stays."""
+    """Tests that of several models one must be chosen, of drafts one may be, and that the baseline stays."""
     rows = [bundle_row(3, 1, {"Wihtout EAGLE3": (10.0, 1.0), "d-1": (20.0, 2.5), "d-2": (15.0, 2.0)})]
     path = write(tmp_path / "bundle.json", bundle(rows) | bundle(rows, "m-2"))
     with pytest.raises(InvalidInput, match="model: expected one of m-1, m-2; got none"):
         read_sweep(path)
-    with pytest.raises(InvalidInput, match="draft: expected one of d-1, d-2; got 'd'"):
+    with pytest.raises(InvalidInput, match="drafter: expected one of d-1, d-2; got 'd'"):
         read_sweep(path, model="m-2", draft="d")
     assert points(read_sweep(path, model="m-2", draft="d-2")) == [(8, None, 10.0, None), (8, 3, 15.0, 2.0)]
     other = write(tmp_path / "run.json", vllm(8, 9.0, 3))
@@ -323,4 +330,44 @@ def test_one_run_is_one_measurement(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     run = vllm(8, 9.5, 3, workload="chat", context_tokens=500)
     path.write_text("\ufeff\n " + json.dumps(run, indent=1), encoding="utf-8")
-    assert read_sweep(path) == Sweep((Measurement(Point(Condition(8, "chat", 500), 3), 9.5, 2.5),))
+    also = {"mean_ttft_ms": 11.0, "output_tokens": 112.5}
+    assert read_sweep(path) == Sweep((Measurement(Point(Condition(8, "chat", 500), 3), 9.5, 2.5, also=also),))
+
+
+def test_methods_are_drafters(tmp_path: Path) -> None:
+    """Tests that runs with other methods of drafting are no repetitions of each other, however they are spelt."""
+    own = {"num_speculative_tokens": 3}
+    results = [
+        vllm(8, 80.0, speculative_config="none"),
+        vllm(8, 95.0, speculative_config=json.dumps(own | {"method": "eagle3"})),
+        vllm(8, 90.0, **{"speculative_config.num_speculative_tokens": 3, "speculative_config.method": "mtp"}),  # type: ignore[arg-type]
+        vllm(8, 85.0, num_speculative_tokens=3, drafter="ngram"),
+    ]
+    found = read_sweep(write(tmp_path / "runs.json", results))
+    assert [m.setup.drafter for m in found.measurements] == ["", "eagle3", "mtp", "ngram"]
+    assert [len(found.of(setup).measurements) for setup in found.setups] == [2, 2, 2]
+
+
+def test_times_are_read_under_one_name(tmp_path: Path) -> None:
+    """Tests that times per token, percentiles and waits are found in every benchmark's results."""
+    found = {
+        "mean_tpot_ms": 20.0,
+        "p50_tpot_ms": 19.0,
+        "p99_tpot_ms": 33.0,
+        "mean_ttft_ms": 90.0,
+        "output_tokens": 64.0,
+    }
+    said: dict[str, Any] = {"mean_tpot_ms": 20.0, "median_tpot_ms": 19.0, "p99_tpot_ms": 33.0, "mean_ttft_ms": 90.0}
+    counted = {"completed": 8, "total_output_tokens": 512}
+    guide = guidellm({"type_": "concurrent", "streams": 8}, 300.0)
+    guide["metrics"] |= {
+        "inter_token_latency_ms": {
+            "successful": {"mean": 20.0, "percentiles": {"p50": 19.0, "p95": 30.0, "p99": 33.0}}
+        },
+        "time_per_output_token_ms": {"successful": {"mean": 21.4}},
+        "time_to_first_token_ms": {"successful": {"mean": 90.0}},
+        "output_token_count": {"successful": {"mean": 64.0}},
+    }
+    for result in (vllm(8, 300.0, **said, **counted), sglang(8, 300.0, **said, **counted), {"benchmarks": [guide]}):
+        (run,) = read_sweep(write(tmp_path / "run.json", result), draft_length=None).measurements
+        assert run.also == found

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from specopt.instances.sweeps import read_sweeps
 from specopt.models.errors import InvalidInput
-from specopt.models.sweep import MAX_ROWS, Condition, Measurement, Point, Sweep
+from specopt.models.sweep import MAX_ROWS, Condition, Measurement, Point, Setup, Sweep
 from testbed.engine.tables import write_csv
 
 PLAIN = "concurrency,draft_length,output_tokens_per_second\n1,none,40\n1,3,61.5\n8,0,2.5e2\n8,0,251\n"
@@ -104,6 +104,19 @@ def test_bad_rows_name_line_and_column(tmp_path: Path, row: str, message: str) -
     assert f"sweep.csv: {message}" in str(refusal.value)
 
 
+def test_columns_that_nothing_reads_are_left_out(tmp_path: Path) -> None:
+    """Tests that other columns change nothing but a note, and that drafters, modes, times and energy are kept."""
+    found = read(tmp_path, PLAIN.replace("second\n", "second,gpu,p95_tpot_ms\n").replace("0\n", "0,H100,3\n")
+                 .replace("5\n", "5,H100,3\n").replace("e2\n", "e2,H100,3\n").replace("1\n", "1,H100,3\n"))  # fmt: skip
+    assert found.measurements == read(tmp_path, PLAIN).measurements
+    assert found.notes == ("left out: columns that nothing here reads (gpu, p95_tpot_ms)",)
+    header = "concurrency,method,mode,topk,draft_length,output_tokens_per_second,p99_tpot_ms,watts\n"
+    found = read(tmp_path, header + "4,,,,none,80,9,300\n4,eagle3,adaptive,4,3,90,,\n4,mtp,,,3,85,,\n")
+    assert [m.setup for m in found.measurements] == [Setup(), Setup("eagle3", "adaptive", 4), Setup("mtp")]
+    assert found.measurements[0].also == {"p99_tpot_ms": 9.0, "watts": 300.0}
+    assert [len(found.of(setup).measurements) for setup in found.setups] == [2, 2]
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -112,7 +125,7 @@ def test_bad_rows_name_line_and_column(tmp_path: Path, row: str, message: str) -
         ("concurrency,draft_length\n", "line 1: expected one column 'output_tokens_per_second', the header has"),
         (PLAIN.replace("h,", "h,concurrency,"), "line 1: expected one column 'concurrency', the header has it twice"),
         (PLAIN.replace("h,o", "h,context,o"), "line 1: expected columns among concurrency, draft_length, output"),
-        (PLAIN.replace("h,o", "h,o\x1b[31m,o"), r"got 'o\x1b[31m'"),
+        (PLAIN.replace("h,o", "h,workload\x1b,o"), r"got 'workload\x1b': rename it, if workload is meant"),
         (PLAIN.splitlines()[0], "expected at least one run with its throughput"),
         (FULL + "code,,,none,,4,80\n", "context_tokens: expected it in every row, or in none"),
         (FULL.replace("2.5", "4.5"), "line 2, mean_acceptance_length: expected at most 4, the tokens of a step"),

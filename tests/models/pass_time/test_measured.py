@@ -155,3 +155,6 @@ def test_bad_staircases_are_named() -> None:
     larger = columns([0.1, 0.2], [(8, 1, 0), (16, 1, 0)])
     with pytest.raises(InvalidInput, match=r"file.captured_batches: expected passes of captured sizes"):
         made(larger, captured_batches=[1, 2])
+    for sizes in ([1, 2, 2], [2, 1], [0, 1], [], [True, 2]):
+        with pytest.raises(InvalidInput, match=r"file.captured_batches: expected increasing integers >= 1"):
+            made(table, captured_batches=sizes)

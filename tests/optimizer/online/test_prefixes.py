@@ -42,7 +42,7 @@ def play(scheduler: VerificationScheduler, seconds: float, devices: int, room: f
             if key in scheduler.pending:
                 scheduler.update(key, new_tokens=205 + done[key], cached_tokens=0)
         if not batch.keys:
-            now = min([batch.wake_seconds, *(at for at, _ in arrivals[:1])])
+            now = arrivals[0][0]
             continue
         now += batch.seconds
         for key in map(str, batch.keys):

@@ -82,7 +82,7 @@ def verification(scheduler: VerificationScheduler, data: st.DataObject, given: l
         given.append(scheduler.next_batch(data.draw(number)))
         return given[-1]
     if name == "complete":
-        made = st.builds(Batch, keys=keys.map(tuple), seconds=st.just(1.0), wake_seconds=st.just(0.0),
+        made = st.builds(Batch, keys=keys.map(tuple), seconds=st.just(1.0),
                          serials=st.lists(st.integers(0, 3), max_size=3).map(tuple))  # fmt: skip
         batch = data.draw(st.none() | keys | made | st.sampled_from([None, *given]))
         return scheduler.complete(batch, seconds=data.draw(st.none() | number))
@@ -182,7 +182,7 @@ def made_for(name: str, variant: int) -> Any:
     """An object of every kind, in some variants."""
     policy: Any = ("fcfs", "edf", "slack", "per-epoch", "algorithm-1-drop")[variant % 5]
     if name == "verification":
-        bounded = {"kv_bytes_per_token": 1.0, "cache_memory_bytes": 300.0, "memory_bytes": 500.0}
+        bounded: dict[str, Any] = {"kv_bytes_per_token": 1.0, "cache_memory_bytes": 300.0, "memory_bytes": 500.0}
         return VerificationScheduler(TABLE_12, policy, **(bounded if variant % 2 else {}), lost_after_seconds=5.0)
     if name == "goodput":
         per: Any = ("round", "second")[variant // 2 % 2]

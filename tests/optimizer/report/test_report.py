@@ -18,6 +18,7 @@ from specopt import Status, generate, save, solve
 from specopt.commands.cli import run
 from specopt.models.errors import InvalidInput
 from specopt.models.problem import problem_type
+from specopt.report import markup
 from specopt.report import page as pages
 from specopt.report.certificate import at_most, certificate
 from specopt.report.page import to_html
@@ -193,13 +194,14 @@ def test_each_nature_of_source_is_told(tmp_path: Path) -> None:
     sweep = check(to_html(page_of((str(SWEEP),))))
     assert "Speculate: 1.19 times the throughput" in sweep.text
     said = {"item": "figure-3", "place": "Figure 3", "statement": "rises", "printed": 5, "ours": 4.0, "holds": False,
-            "status": "simulated", "share": 0.25, "split": "holds in 50 % with eta below 0.1, else in 0 %"}  # fmt: skip
+            "status": "simulated", "share": 0.25, "samples": 4, "interval": [0.006, 0.806], "check": "can fail",
+            "split": "holds in 50 % with eta below 0.1, else in 0 %"}  # fmt: skip
     found = {"title": "paper-9", "statements": [said], "pictures": ["figure-3.png", "none.png"]}
     (tmp_path / "paper-9.json").write_text(json.dumps(found))
     (tmp_path / "figure-3.png").write_bytes(b"\x89PNG")
     page = check(to_html(page_of((str(tmp_path),))))
-    assert "1 simulated" in page.text and "25 %" in page.text and "eta below 0.1" in page.text
-    assert "0 of 1 hold with the default assumptions." in page.text
+    assert "1 simulated" in page.text and "25 % of 4 [1 to 81 %]" in page.text and "eta below 0.1" in page.text
+    assert "1 statements, 1 simulated, 1 can fail, 1 mapped." in page.text
     assert [attributes["alt"] for name, attributes in page.elements if name == "img"] == ["figure-3"]
 
 
@@ -258,3 +260,14 @@ def test_notebooks_show_problems_and_results() -> None:
     assert {name for name, _ in Page(shown).elements} <= {"div", "dl", "dt", "dd"}
     assert "No plan is better" in Page(found).text
     assert [name for name, _ in Page(found).elements].count("tr") == 1 + 3
+
+
+def test_numbers_stand_flush_right() -> None:
+    """Tests that columns of numbers, gaps among them, are marked as such, and columns with any text are not."""
+    rows: list[dict[str, object]] = [
+        {"a number": None, "a text": "x", "mixed": 1},
+        {"a number": 0.5, "a text": "y", "mixed": "z"},
+    ]
+    found = markup.table(rows, "some")
+    assert "<th scope=col class=n>a number</th>" in found
+    assert "<th scope=col>a text</th>" in found and "<th scope=col>mixed</th>" in found

@@ -26,6 +26,14 @@ def test_points_fill_the_box() -> None:
     assert len(sample((SLOW,), 5)[1]) == 5
 
 
+def test_points_are_distinct() -> None:
+    """Tests that a box of choices alone has no more points than there are choices, each once, at its place."""
+    other = Assumption(name="other", default=1, reason="r", choices=(1, 2, 3))
+    places, points = sample((WORD, other), 64)
+    assert len(points) == len({tuple(point.values()) for point in points}) == 12 == len(places)
+    assert [WORD.at(place) for place in places[:, 0].tolist()] == [point["reading"] for point in points]
+
+
 def test_indices_of_known_statements() -> None:
     """Tests that what decides alone explains all, what plays no part next to nothing, and halves half each."""
     box = (SLOW, IDLE, WORD)
@@ -57,6 +65,7 @@ def test_a_run_from_end_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
         name="p",
         title="t",
         identifiers=(),
+        summary=(),
         statements=said,
         assumptions={"draft_ms": SLOW},
         experiments={"e": ("draft_ms",)},
@@ -71,6 +80,7 @@ def test_a_run_from_end_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
     found = run(paper, "e", samples=32, seeds=2)
     below, always = found.findings
     assert seen[0] == (0, 1) and seen[1:] == [(2 + i,) for i in range(32)]
-    assert below.holds and below.share == 0.5 and below.deciding == (("draft_ms", 1.0),)
-    assert always.share == 1.0 and always.split is None
+    assert below.holds and below.held == 16 and below.deciding == (("draft_ms", 1.0),)
+    assert always.held == 32 and always.split is None
+    assert always.to_dict() == {"ours": 1.0, "held": 32, "samples": 32, "median": 1.0}
     assert below.to_dict()["split"].startswith("holds in 100 % with draft_ms below")

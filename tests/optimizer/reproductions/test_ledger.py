@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,19 @@ from typing import Any
 import pytest
 
 from specopt.models.errors import InvalidInput
-from specopt.reproductions.ledger import STATUSES, THEOREMS, TITLES, Assumption, Statement, entries, paper
+from specopt.reproductions.ledger import (
+    CHECKS,
+    STATUSES,
+    THEOREMS,
+    TITLES,
+    Assumption,
+    Statement,
+    counts,
+    entries,
+    paper,
+    portion,
+)
+from specopt.reproductions.views import summary
 
 ROOT = Path(__file__).parents[3]
 TEXTS = {f"paper-{path.name[0]}": path for path in (ROOT.parent / "shared" / "papers").glob("[1-5]-*.txt")}
@@ -27,6 +40,7 @@ UNITS = (
 )
 QUANTITY = re.compile(rf"(?<![\w.^{{])\$?(\d+(?:,\d{{3}})*(?:\.\d+)?)\s?(?:\\?,)?\s?\$?(?:{UNITS})")
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?:e-?\d+)?")
+CLAIMS = tomllib.loads((Path(__file__).parent / "claims.toml").read_text())
 
 
 def text_of(name: str) -> str:
@@ -102,6 +116,24 @@ def test_printed_numbers_are_in_the_text(name: str) -> None:
                 assert forms & text, (said.id, one)
 
 
+def plain(text: str) -> str:
+    """A text in one line, without the marks of Markdown."""
+    return re.sub(r"\s+", " ", text.replace("*", ""))
+
+
+@pytest.mark.parametrize("name", TITLES)
+def test_every_claim_has_a_statement(name: str) -> None:
+    """Tests that each claim that was found by reading is in the text and has statements, and each of them a claim."""
+    known, said = set(paper(name).statements), set()
+    for words, items in CLAIMS[name].items():
+        assert not TEXTS or plain(words) in plain(TEXTS[name].read_text()), words
+        for item in items:
+            meant = {one for one in known if one == item or (item.endswith("*") and one.startswith(item[:-1]))}
+            assert meant, item
+            said |= meant
+    assert {item for item in known if not item.endswith(".real")} <= said
+
+
 @pytest.mark.parametrize("name", TITLES)
 def test_statements_are_sound(name: str) -> None:
     """Tests that each has a known status, and what its status needs: an experiment, a test that exists, or a reason."""
@@ -112,6 +144,7 @@ def test_statements_are_sound(name: str) -> None:
         assert said.by or said.test or (said.reason and said.status in ("not-attempted", "audited")), said.id
         assert bool(said.test) == (said.status in THEOREMS), said.id
         assert not said.by or said.by in one.experiments, said.id
+        assert said.check in CHECKS and (said.check == "can fail" or said.by or said.reason), said.id
         assert said.status != "simulated" or one.experiments[said.by], said.id
         if said.test:
             file, _, function = said.test.partition("::")
@@ -147,20 +180,60 @@ def test_entries_have_the_form_of_the_ledger() -> None:
                 value is None or isinstance(value, (int, float, str)) or (isinstance(value, list) and len(value) == 2)
             )
         assert 0.0 <= entry.get("share", 0.0) <= 1.0
+        for share in (entry, entry.get("near", {})):
+            if "share" in share:
+                low, high = share["interval"]
+                assert low <= share["share"] <= high and share["samples"] > 1
         assert all(isinstance(used, str) for used in entry["assumptions"])
 
 
 def test_when_a_statement_holds() -> None:
-    """Tests that each form has its range: within 10 % of a number, in a printed range, above 0, exact where audited."""
+    """Tests that each form has its range: within 10 % of a number, in a range, above 0, at least, exact."""
 
     def said(printed: Any = None, status: str = "simulated", **more: Any) -> Statement:
         return Statement(id="a", place="b", statement="c", printed=printed, status=status, by="d", **more)
 
     assert said(2.0).agrees(2.19) and not said(2.0).agrees(2.21) and said(-2.0).agrees(-1.81)
     assert said([5, 25]).agrees(25.0) and not said([5, 25]).agrees(4.9)
-    assert said().agrees(1e-300) and not said().agrees(0.0)
+    assert said().agrees(2e-6) and not said().agrees(1e-9)
+    most = said(4.1, one_sided=True)
+    assert most.agrees(9.0) and not most.agrees(4.0) and most.near == pytest.approx((3.69, 4.51))
     assert said(44.7, "audited").agrees(44.7) and not said(44.7, "audited").agrees(44.6)
     assert said(holds=(0.0, 0.1)).agrees(0.0)
+
+
+@pytest.mark.parametrize(("held", "samples"), [(0, 64), (64, 64), (32, 32), (1, 3), (40, 64), (1, 2)])
+def test_intervals_are_exact(held: int, samples: int) -> None:
+    """Tests that the interval of a share is that of Clopper and Pearson, as SciPy's exact test has it."""
+    from scipy.stats import binomtest
+
+    exact = binomtest(held, samples).proportion_ci(method="exact")
+    found = portion(held, samples)
+    assert found["share"] == held / samples and found["interval"] == pytest.approx(exact, abs=5e-5)
+
+
+def test_counts_name_what_can_fail() -> None:
+    """Tests that neither what cannot fail is counted, nor lines on the real pair beside the papers' own."""
+
+    def entry(item: str, share: float, check: str = "can fail") -> dict[str, Any]:
+        return {"item": item, "status": "simulated", "holds": share > 0.5, "check": check, "share": share}
+
+    listed = [entry("a", 1.0), entry("b", 0.0), entry("c", 1.0, "identity"), entry("a.real", 1.0)]
+    listed.append({"item": "d", "status": "not-attempted"})
+    found = counts(listed)
+    assert (found["statements"], found["can fail"], found["mapped"]) == (4, 2, 2)
+    assert (found["everywhere"], found["nowhere"], found["hold by default"]) == (1, 1, 1)
+    assert counts(listed, real=True)["everywhere"] == 1 == counts(listed, real=True)["statements"]
+
+
+@pytest.mark.parametrize("name", TITLES)
+def test_five_sentences(name: str) -> None:
+    """Tests that a paper has five sentences of at most 35 words, whose shares are those of the record."""
+    lines = summary(paper(name), entries(paper(name)))
+    assert len(lines) == 5
+    for said, line in zip(paper(name).summary, lines, strict=True):
+        assert "{" not in line and len(said.split()) <= 35, line
+        assert line.count(" % of ") == said.count("{"), line
 
 
 def test_values_of_assumptions() -> None:

@@ -90,6 +90,12 @@ def test_the_model_foretells_held_out_rounds(fitted: FittedStopping) -> None:
     gain, low, high = fitted.gain(best.plan, window)
     assert 0.0 < low < gain < high
     assert fitted.gain(window, window) == (0.0, 0.0, 0.0)
+    played = np.array([*fitted.play(best.plan), *fitted.play(window)], dtype=np.float64)
+    mine, my_seconds, its, its_seconds = played.sum(axis=1, keepdims=True) - played  # each round left out once
+    logs = np.log(mine / my_seconds * its_seconds / its)
+    half = 1.96 * np.sqrt((len(logs) - 1) * logs.var())  # the jackknife's
+    assert np.log1p(high) - np.log1p(gain) == pytest.approx(half, rel=0.01)
+    assert np.log1p(gain) - np.log1p(low) == pytest.approx(half, rel=0.01)
 
 
 def test_short_rounds_are_dropped_and_counted() -> None:

@@ -66,7 +66,7 @@ PASS = 2 * (0.1 + 3 * 0.01 + 0.007)  # of one client with two drafts; half of ev
 @pytest.mark.parametrize(("clients", "beside"), [([{"per_unit": 3, "place": "none"}], 0),
                                                  ([{"per_unit": 3, "place": "beside"}], 2)])  # fmt: skip
 def test_who_is_never_away_is_in_every_pass(kind: str, clients: list[Json], beside: int) -> None:
-    """Tests cycles of clients whose drafts wait on the unit: every pass, drafting included, is theirs."""
+    """Tests that cycles hold of clients whose drafts wait on the unit: every pass, drafting included, is theirs."""
     run = play(clients, kind=kind, beside={"drafter": "d", "draft_tokens": beside} if beside else None, units=2)
     drafting = 0.02 + 3 * 0.001 + 6 * 0.003 if kind == "parallel" else 2 * (0.02 + 3 * 0.001 + 3 * 0.003)
     expected = 2 * (0.1 + 3 * (beside + 1) * 0.01 + 21 * 0.001 + (drafting if beside else 0.0))
@@ -88,7 +88,7 @@ def test_who_is_never_away_is_in_every_pass(kind: str, clients: list[Json], besi
     ],
 )  # fmt: skip
 def test_one_client_alone(client: Json, kind: str, rates: Any, drafts: Json | None, away: float) -> None:
-    """Tests the cycle of one client alone: away, and a pass of its own."""
+    """Tests that the cycle of one client alone is its time away and a pass of its own."""
     run = play([client], kind=kind, rates=rates, drafts=drafts)
     assert run.cycles.tolist() == pytest.approx([away + PASS], rel=1e-2)
     assert run.estimates["busy_share"].mean == pytest.approx(PASS / (away + PASS), rel=1e-2)
@@ -109,7 +109,7 @@ def test_clients_share_draft_units_evenly() -> None:
 
 
 def test_tokens_of_a_round() -> None:
-    """Tests the yield against 1 + a + a b, and that trips are drawn from all values alike."""
+    """Tests that a round yields 1 + a + a b, and that trips are drawn from all values alike."""
     run = play([DEVICE], rates=[0.8, 0.5], trip=[0.1, 0.2, 0.6], rounds=20_000)
     assert float((run.rates.mean(axis=0) * run.cycles)[0]) == pytest.approx(1 + 0.8 + 0.4, rel=0.01)
     assert run.cycles.tolist() == pytest.approx([0.3 + 0.1 + 0.12 + PASS], rel=0.01)

@@ -59,13 +59,3 @@ def test_unknown_lengths_are_left_out() -> None:
     assert found.mean_speedup(1) is None
     assert found.mean_speedup(3) is None
     assert found.best_single() == pytest.approx((2, np.sqrt(1.3 * 1.2)))
-
-
-def test_only_what_is_faster_speculates() -> None:
-    """Tests that ranges that are no faster on average, or draft nothing, become no speculation."""
-    faster = Schedule.if_faster([(1, 4, 1), (5, 8, 0)], (1, 4, 8), SPEEDUPS)
-    assert faster.ranges == ((1, 4, 1), (5, 8, 0))
-    for ranges in ([(1, 8, 2)], [(1, 8, 0)]):
-        assert Schedule.if_faster(ranges, (1, 4, 8), SPEEDUPS).ranges == ((1, 8, None),)
-    with pytest.raises(InvalidInput, match="known wherever the ranges speculate"):
-        Schedule.if_faster([(1, 8, 3)], (1, 4, 8), SPEEDUPS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 
 import numpy as np
 import pytest
@@ -40,11 +39,21 @@ def test_one_device_alone() -> None:
     expected = 20 * (4 / 50.0 + 0.020) + batch_seconds(154, 0)
     for done in range(5, 100, 5):
         expected += batch_seconds(5, 150 + done - 1)
-    never_idle = Policy(defer_seconds=math.inf)
-    run = run_once(workload, never_idle, devices=1, seconds=30.0, warm_up_seconds=5.0)
+    run = run_once(workload, devices=1, seconds=30.0, warm_up_seconds=5.0)
     assert run.responses["tokens"].tolist() == [100.0] * len(run.responses)
     assert len(run.responses) >= 10
     assert run.responses["seconds"] == pytest.approx(expected, rel=1e-9)
+
+
+def test_spare_capacity_is_spent() -> None:
+    """Tests that no class gets less than 0.95 of the speed under `fcfs` while that leaves the verifier 20 % idle."""
+    for speeds, devices in (((2.0, 4.0, 6.0, 8.0), 8), ((1.0, 16.0), 7)):
+        workload = mixed_classes(class_speeds=speeds)
+        pairs = [[run_once(workload, name, devices=devices, seed=seed, seconds=60.0) for seed in range(20)]
+                 for name in ("fcfs", "slack")]  # fmt: skip
+        assert 0.6 < np.mean([run.busy_share for run in pairs[0]]) < 0.8
+        fcfs, slack = (np.mean([run.class_mean_speed for run in runs], axis=0) for runs in pairs)
+        assert (slack >= 0.95 * fcfs).all()
 
 
 def test_one_device_without_cache() -> None:

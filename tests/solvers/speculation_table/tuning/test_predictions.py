@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from helpers.drawn_sweeps import drawn_table, sweep_of
@@ -94,11 +96,40 @@ def test_a_workload_known_at_one_point_follows_the_others() -> None:
     assert not found.measured.any()
 
 
-@pytest.mark.parametrize(("options", "word"), [((1, 3), "without speculation"), ((None,), "with speculation")])
-def test_there_must_be_something_to_compare(options: tuple[int | None, ...], word: str) -> None:
-    """Tests that a sweep without a baseline, or with nothing but that, is refused."""
-    with pytest.raises(InvalidInput, match=word):
-        Predictor(sweep_of(drawn_table(0), options))
+def test_there_must_be_drafts() -> None:
+    """Tests that a sweep with nothing but a baseline is refused."""
+    with pytest.raises(InvalidInput, match="with speculation"):
+        Predictor(sweep_of(drawn_table(0), (None,)))
+
+
+@pytest.mark.parametrize("kept", [(None, 1, 7), (1, 4, 7)])
+def test_lengths_between_measured_ones_follow_the_law(kept: tuple[int | None, ...]) -> None:
+    """Tests that smooth pass times and acceptance are found again from few lengths, with a baseline or without."""
+    acceptance = {k: float((1 - 0.7 ** (k + 1)) / 0.3) for k in range(8)}
+    table = {}
+    for c in (1, 2, 4, 8, 16, 32):
+        for k in (None, *range(1, 8)):
+            drafts = k or 0
+            seconds = 0.02 * (1.0 + 0.004 * c * (1 + drafts) + 0.06 * drafts + 0.03 * (k is not None))
+            table[Point(Condition(c), k)] = c * acceptance[drafts] / seconds
+    rows = tuple(Measurement(p, speed) for p, speed in table.items() if p.draft_length in kept)
+    wanted = [p for p in table if p.draft_length in (2, 3, 5, 6)]
+    found = Predictor(Sweep(rows)).predict(wanted)
+    assert found.mean == pytest.approx([table[p] for p in wanted], rel=0.02)
+
+
+def test_an_unmeasured_length_is_less_sure() -> None:
+    """Tests that bands of a length that was measured nowhere are made from lengths held out whole."""
+    table = drawn_table(3)
+    rows = {p: m for p, m in table.items() if p.draft_length in (None, 1, 3, 7)}
+    cell = Point(Condition(8), 3)
+    lacking = {p: m for p, m in rows.items() if p != cell}
+    nowhere = {p: m for p, m in rows.items() if p.draft_length != 3}
+    width = [
+        float(np.log(found.high / found.low)[0])
+        for found in (Predictor(Sweep(tuple(r.values()))).predict([cell]) for r in (lacking, nowhere))
+    ]
+    assert width[1] > 1.2 * width[0]
 
 
 def test_zero_drafts_stand_in_for_no_speculation() -> None:
@@ -112,8 +143,8 @@ def test_a_workload_known_at_one_point_is_judged_by_others_held_out_so() -> None
     """Tests that its bands are wider than points left out one by one would make them, where workloads differ much."""
 
     class EachByItself(Predictor):
-        def _misses_of_others(self, workload: str) -> NDArray[np.float64]:
-            return np.empty(0)
+        def _misses(self, workload: str, new_length: bool, new_load: bool) -> Iterator[NDArray[np.float64]]:
+            yield from ()
 
     rng = np.random.default_rng(4)
     rows = []

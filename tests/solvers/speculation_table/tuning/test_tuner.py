@@ -8,8 +8,8 @@ from helpers.drawn_sweeps import CONCURRENCIES, drawn_table, sweep_of
 
 from specopt.models.errors import InvalidInput
 from specopt.models.sweep import Condition, Measurement, Point
-from specopt.solvers.speculation_table.tuning.decision import Tuning
 from specopt.solvers.speculation_table.tuning.tuner import Tuner
+from specopt.solvers.speculation_table.tuning.tuning import Tuning
 
 
 def _replay(table: dict[Point, Measurement], most: int) -> tuple[Tuner, int]:

@@ -1,0 +1,150 @@
+"""A closed-loop client of an OpenAI-compatible server: so many requests at a time, tokens per second, acceptance.
+
+Every worker sends its next request when its last one is answered. Tokens count as spread evenly over the time of their
+request; those count that fall into the time in which all workers are served.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from specopt.instances.acceptance.prometheus import counters, is_scrape
+from specopt.models.arguments import integer, positive
+from specopt.models.errors import InvalidInput, SpecoptError
+
+PROMPTS = tuple(f"Tell a story in which the number {k} matters, with a beginning and an end." for k in range(1, 65))
+
+
+class ServerFailed(SpecoptError):
+    """A server that answers wrongly, too late or not at all; the message is one line."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a server did: output of all requests, mean wait for a first token, tokens of a step with drafts if known."""
+
+    tokens_per_second: float
+    first_token_seconds: float
+    acceptance_length: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Client:
+    """What is asked of a server.
+
+    Parameters
+    ----------
+    endpoint, model, prompts, max_tokens
+        Its address and the name that it serves (None: its first one); what is asked in turn, tokens of every answer.
+    seconds, patience
+        How long a load lasts; how long a server may send nothing before it counts as stuck.
+    """
+
+    endpoint: str
+    model: str | None = None
+    prompts: Sequence[str] = PROMPTS
+    max_tokens: int = 256
+    seconds: float = 60.0
+    patience: float = 300.0
+
+    def __post_init__(self) -> None:
+        url = urlsplit(self.endpoint)
+        if url.scheme not in ("http", "https") or not url.hostname:
+            raise InvalidInput(f"endpoint: expected an address such as http://127.0.0.1:8000, got {self.endpoint!r}")
+        integer("prompts", len(self.prompts), 1)
+        integer("tokens", self.max_tokens, 1)
+        positive("seconds", self.seconds)
+
+    def models(self) -> list[str]:
+        """Return the names of the models that the server has."""
+        with self._answer("GET", "/v1/models") as answer:
+            return [str(entry["id"]) for entry in json.loads(answer.read())["data"]]
+
+    def run(self, concurrency: int) -> Load:
+        """Load the server and return what it did; `ServerFailed` if it fails, or never serves all workers at a time."""
+        model = self.model or next(iter(self.models()), "")
+        before, start = self._accepted(), time.monotonic()
+        done: list[list[tuple[float, float, float, int]]] = [[] for _ in range(concurrency)]
+        failures: list[ServerFailed] = []
+
+        def work(worker: int) -> None:
+            while not failures and (not done[worker] or time.monotonic() < start + self.seconds):
+                prompt = self.prompts[(worker + concurrency * len(done[worker])) % len(self.prompts)]
+                try:
+                    done[worker].append(self._request(model, prompt))
+                except ServerFailed as error:
+                    failures.append(error)
+
+        threads = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(concurrency)]
+        for call in (threading.Thread.start, threading.Thread.join):
+            for thread in threads:
+                call(thread)
+        if failures:
+            raise ServerFailed(f"at concurrency {concurrency}: {failures[0]}")
+        first, last = max(one[0][1] for one in done), min(one[-1][2] for one in done)
+        if first >= last:
+            raise ServerFailed(f"at concurrency {concurrency}: requests waited for others; let a load last longer")
+        sent, begin, end, tokens = np.array([one for several in done for one in several]).T
+        inside = np.clip(np.minimum(end, last) - np.maximum(sent, first), 0.0, None)
+        drafts, accepted = np.subtract(self._accepted(), before)
+        return Load(
+            float((tokens * inside / (end - sent)).sum() / (last - first)),
+            float((begin - sent).mean()),
+            1.0 + float(accepted / drafts) if drafts > 0 else None,
+        )
+
+    def _request(self, model: str, prompt: str) -> tuple[float, float, float, int]:
+        """Send one request; return when it was sent, began to come and had come, and its tokens."""
+        asked = {"model": model, "prompt": prompt, "max_tokens": self.max_tokens, "temperature": 0.0, "stream": True,
+                 "ignore_eos": True, "stream_options": {"include_usage": True}}  # fmt: skip
+        sent, first, tokens = time.monotonic(), 0.0, 0
+        with self._answer("POST", "/v1/completions", asked) as answer:
+            for line in answer:
+                if line.startswith(b"data:") and line[5:].strip() != b"[DONE]":
+                    data = json.loads(line[5:])
+                    if "error" in data:
+                        raise ValueError(data["error"])
+                    tokens = (data.get("usage") or {}).get("completion_tokens", tokens)
+                    first = first or (time.monotonic() if data.get("choices") else 0.0)
+            if not tokens or not first:
+                raise ValueError("expected a stream of tokens that ends with their usage")
+        return sent, first, time.monotonic(), int(tokens)
+
+    def _accepted(self) -> tuple[float, float]:
+        """Return how many drafts were made and how many of their tokens accepted, as far as the server counts them."""
+        with suppress(ServerFailed), self._answer("GET", "/metrics") as answer:
+            text = answer.read().decode(errors="replace")
+            if is_scrape(text):
+                found = counters(text, f"{self.endpoint}/metrics")
+                return found.drafts, found.accepted_tokens
+        return 0.0, 0.0
+
+    @contextmanager
+    def _answer(self, verb: str, path: str, body: object = None) -> Iterator[http.client.HTTPResponse]:
+        """Send a request and yield its answer; whatever fails is one `ServerFailed`."""
+        url = urlsplit(self.endpoint)
+        kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
+        connection = kind(url.netloc, timeout=self.patience)
+        base, text = url.path.rstrip("/").removesuffix("/v1"), None if body is None else json.dumps(body)
+        try:
+            connection.request(verb, base + path, text, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            if answer.status != http.HTTPStatus.OK:
+                said = answer.read(300).decode(errors="replace")
+                raise ServerFailed(f"{self.endpoint}{path}: {answer.status} {answer.reason}: {' '.join(said.split())}")
+            yield answer
+        except TimeoutError:
+            raise ServerFailed(f"{self.endpoint}{path}: no answer within {self.patience:g} s") from None
+        except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError, AttributeError) as error:
+            raise ServerFailed(f"{self.endpoint}{path}: {type(error).__name__}: {str(error)[:200]}") from None
+        finally:
+            connection.close()

@@ -1,0 +1,147 @@
+"""An engine started, loaded and ended by itself, with every draft length that a tuner asks for.
+
+Every load is a row of the sweep as soon as it is measured: nothing is lost where a drive ends, and the next one goes on
+from the rows that are there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from specopt.console.streams import say
+from specopt.instances.sweeps import read_sweeps
+from specopt.measuring.client import Client, ServerFailed
+from specopt.models.errors import InvalidInput
+from specopt.models.sweep import Measurement, Point
+
+PLACE = "{k}"
+HEADER = "concurrency,draft_length,output_tokens_per_second,mean_acceptance_length\n"
+_POLL = 0.2  # seconds between two looks at a server that starts
+_LEAVE = 30.0  # seconds that a server has to end by itself
+
+
+class Asks(Protocol):
+    """What says which point to measure next: a `Tuner`."""
+
+    measurements: list[Measurement]
+
+    def ask(self) -> list[Point]:
+        """Return the next point, or none."""
+
+    def tell(self, point: Point, tokens_per_second: float, acceptance_length: float | None) -> None:
+        """Add a measurement."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drive:
+    """How an engine is measured.
+
+    Parameters
+    ----------
+    command
+        Starts the server; {k} in it is the draft length, or none without speculation.
+    sweep
+        The CSV file that the rows are added to.
+    client
+        What it is asked.
+    start_seconds
+        Time that the server has to start.
+    """
+
+    command: str
+    sweep: Path
+    client: Client
+    start_seconds: float = 900.0
+
+    def __post_init__(self) -> None:
+        if PLACE not in self.command:
+            raise InvalidInput(f"drive: expected a command with {PLACE}, the draft length, got {self.command!r}")
+
+    def run(self, tuner: Asks) -> int:
+        """Measure until a tuner asks for nothing more; return how many loads were measured.
+
+        Raises
+        ------
+        ServerFailed
+            If the server does not start, or fails under a load; what was measured stands in the sweep.
+        """
+        if self.sweep.exists():
+            tuner.measurements += read_sweeps([self.sweep]).measurements
+        measured = 0
+        while points := tuner.ask():
+            length = points[0].draft_length
+            with self._server(length):
+                while points and points[0].draft_length == length:
+                    self._measure(tuner, points[0])
+                    measured, points = measured + 1, tuner.ask()
+        return measured
+
+    def _measure(self, tuner: Asks, point: Point) -> None:
+        concurrency, name = point.condition.concurrency, _name(point.draft_length)
+        found = self.client.run(concurrency)
+        accepted = "" if found.acceptance_length is None or not point.draft_length else f"{found.acceptance_length:.4f}"
+        with self.sweep.open("a") as file:
+            file.write("" if file.tell() else HEADER)
+            file.write(f"{concurrency},{name},{found.tokens_per_second:.4f},{accepted}\n")
+        tuner.tell(point, found.tokens_per_second, float(accepted) if accepted else None)
+        say(f"draft length {name}, concurrency {concurrency}: {found.tokens_per_second:.4g} tokens/s")
+
+    @contextmanager
+    def _server(self, length: int | None) -> Iterator[None]:
+        """Start the server with a draft length, wait until it answers, and end it with all that it started."""
+        with contextlib.suppress(ServerFailed):
+            self.client.models()
+            raise InvalidInput(f"endpoint: expected no server before one is started, got one at {self.client.endpoint}")
+        words = shlex.split(self.command.replace(PLACE, _name(length)))
+        with tempfile.TemporaryFile() as log:
+            try:
+                server = subprocess.Popen(
+                    words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                )
+            except OSError as error:
+                raise ServerFailed(f"drive: cannot start {words[0]!r}: {error.strerror}") from None
+            try:
+                self._wait(server, length)
+                yield
+            except ServerFailed as error:
+                log.seek(0)
+                said = log.read().decode(errors="replace").strip().splitlines()[-1:]
+                last = f"; its last line: {said[0][:300]}" if said else ""
+                raise ServerFailed(f"the server with draft length {_name(length)}: {error}{last}") from None
+            finally:
+                _end(server)
+
+    def _wait(self, server: subprocess.Popen[bytes], length: int | None) -> None:
+        deadline = time.monotonic() + self.start_seconds
+        while server.poll() is None:
+            with contextlib.suppress(ServerFailed):
+                self.client.models()
+                return
+            if time.monotonic() > deadline:
+                raise ServerFailed(f"no answer at {self.client.endpoint} within {self.start_seconds:g} s of its start")
+            time.sleep(_POLL)
+        raise ServerFailed(f"ended with status {server.returncode} before it answered")
+
+
+def _name(length: int | None) -> str:
+    return "none" if length is None else str(length)
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    """End a server and all that it started, kindly first."""
+    for kind in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(server.pid, kind)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.wait(_LEAVE)

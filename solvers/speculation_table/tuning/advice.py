@@ -1,0 +1,123 @@
+"""What a reader should know of a choice: at which price or context it flips, where it loses, when drafts pay."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from specopt.models.sweep import Condition, Point
+from specopt.solvers.speculation_table.schedule import Schedule
+from specopt.solvers.speculation_table.tuning.answers import Answers, Ranges
+from specopt.solvers.speculation_table.tuning.grid import Case
+from specopt.solvers.speculation_table.tuning.predictions import Predictor
+from specopt.solvers.speculation_table.tuning.tuning import Tuning
+
+
+def break_even(predictor: Predictor, answers: Answers, cases: Sequence[Case]) -> Iterator[dict[str, Any]]:
+    """Yield from which acceptance length each measured draft length pays at each load, steps lasting as long as now."""
+    grid, lengths = answers.grid, defaultdict(list)
+    for one in predictor.sweep.measurements:
+        if (one.point.condition.workload, one.point.condition.context_tokens) in {case[:2] for case in cases}:
+            lengths[one.point.condition.concurrency, one.point.draft_length].append(one.acceptance_length or np.nan)
+    for c in () if answers.relative else answers.concurrencies:
+        row = grid.row(c)
+        for column in np.flatnonzero(grid.measured[row, 2:] & grid.measured[row, 0]).tolist():
+            factor = float(grid.mean[row, 0] / grid.mean[row, column + 2])
+            known = float(np.mean(lengths[c, column + 1]))
+            pays = {"factor": factor} if np.isnan(known) else {"acceptance_length": known * factor}
+            yield {"concurrency": c, "draft_length": column + 1, **pays}
+
+
+def advice(
+    predictor: Predictor,
+    answers: Answers,
+    cases: Sequence[Case],
+    tuning: Tuning,
+    every: Sequence[Ranges],
+    worth: Sequence[float],
+) -> Iterator[str]:
+    """Yield notes on a choice: what a table costs and where it flips, loads at which it loses, what is beyond."""
+    goal, grid, schedule = answers.goal, answers.grid, tuning.schedule
+    if goal.tpot_seconds is not None and not tuning.carries:
+        yield f"no option meets {1000 * goal.tpot_seconds:g} ms per output token at {grid.sizes[0]} requests or more"
+    if len(every[-1]) > 1 and len(every) > 1:
+        yield _flip(answers, every, worth, 0 in predictor.sweep.draft_lengths or predictor.sweep.zero_is_none)
+    speeds = {c: tuning.speedup(c) for c in tuning.concurrencies}
+    base = "the best constant length" if tuning.relative else "no speculation"
+    slow = [f"{c} ({speed:.2f}x)" for c, speed in speeds.items() if speed < 1.0 - goal.loss]
+    if slow:
+        yield f"below {base} at {', '.join(slow)}"
+    first = tuning.concurrencies[0]
+    fastest = float(np.nanmax([*answers.value[grid.row(first)], 1.0]))
+    if goal.tpot_seconds is not None and not goal.robust and speeds[first] < fastest * (1.0 - goal.loss):
+        yield f"what carries most loses {1.0 - speeds[first] / fastest:.1%} at {first} requests against the fastest"
+    if tuning.cap is not None:
+        c = tuning.concurrencies[-1]
+        none, waiting = grid.mean[grid.row(c), 0], grid.mean[tuning.row(c), tuning.option(c)]
+        yield (
+            f"every draft length may be slower than no speculation beyond {tuning.cap} requests at a time: limit the "
+            f"engine's batch to {tuning.cap}; request {tuning.cap + 1} then waits, and {c} requests get {waiting:,.4g} "
+            f"tokens per second against {none:,.4g} of no speculation"
+        )
+    elif goal.robust and not schedule.speculates:
+        holds = int(np.cumprod(answers.value[:, 1:] > 0.0, axis=0).sum(axis=0).max())
+        known_safe = (
+            f"drafts hold up to {grid.sizes[holds - 1]} requests at a time" if holds else "drafts hold at no load"
+        )
+        yield f"{known_safe}: beyond, every draft length may be slower than no speculation, and requests would wait"
+    known = predictor.sweep.draft_lengths[-1]
+    if schedule.longest == known:
+        yield f"the longest measured draft, {known}, is taken: a longer one may be better still"
+    yield from _contexts(predictor, answers, cases, schedule)
+
+
+def _flip(answers: Answers, every: Sequence[Ranges], worth: Sequence[float], idle_measured: bool) -> str:
+    """Return at which price the best table and the best answer without one are worth the same."""
+    prices, grid = answers.goal.prices, answers.grid
+    table, other = every[-1], max(range(len(every) - 1), key=lambda i: worth[i])
+    free = replace(answers, kept=(np.ones(len(grid.sizes)),) * 3).score(table)
+    flat = 1.0 - worth[other] / free
+    name = "no speculation" if every[other][0][2] is None else f"{every[other][0][2]} drafts everywhere"
+    text = (
+        f"a table of {len(table)} ranges is worth {worth[-1]:.3f}x, usual price included, {name} {worth[other]:.3f}x"
+        + (f": it pays while having it costs less than {flat:.1%}" if flat > 0 else ", better whatever the table costs")
+        + f" (reports: {prices.table.source})"
+    )
+    schedule = Schedule(ranges=table)
+    idle = np.array([c <= table[-1][1] and schedule.at(c) == 0 for c in answers.concurrencies])
+    if flat > 0 and idle.any() and not idle_measured:
+        weights = answers.goal.shares(answers.concurrencies)
+        share = np.average(idle, weights=weights)
+        usual = prices.idle.at(np.array(answers.concurrencies, dtype=float))[1]
+        gain = np.log(worth[-1] / worth[other]) - np.average(idle * np.log1p(-usual), weights=weights)
+        most = 1.0 - np.exp(-gain / share) if share else 1.0
+        text += f"; and while steps without drafts, not measured here, cost less than {max(0.0, most):.1%}"
+        text += f" (reports: {prices.idle.source})"
+    return text
+
+
+def _contexts(predictor: Predictor, answers: Answers, cases: Sequence[Case], schedule: Schedule) -> Iterator[str]:
+    """Yield a note where drafts pay at one context and not at another."""
+    contexts = sorted({case[1] for case in cases})
+    measured = [length for length in predictor.sweep.draft_lengths if length]
+    if len(contexts) < 2:
+        return
+    single = max(measured, key=lambda length: schedule.mean_speedup(length) or 0.0)
+    for c in answers.concurrencies:
+        drafts = schedule.at(c) or single
+        points = [
+            Point(Condition(c, case[0], case[1]), k) for case in cases for k in (drafts, predictor.sweep.relative)
+        ]
+        speeds = predictor.predict(points).mean
+        ratios = {case[1]: ratio for case, ratio in zip(cases, speeds[::2] / speeds[1::2], strict=True)}
+        low, high = min(ratios, key=ratios.__getitem__), max(ratios, key=ratios.__getitem__)
+        if ratios[low] < 1.0 - answers.goal.loss and ratios[high] > 1.0 + answers.goal.loss:
+            yield (
+                f"contexts count alike, and the answer flips between them: at {c} requests {drafts} drafts run at "
+                f"{ratios[low]:.2f}x of no speculation with {low:,} tokens of context and {ratios[high]:.2f}x with "
+                f"{high:,}; --context N answers for one"
+            )

@@ -1,0 +1,167 @@
+"""How many requests at a time an option serves in time and in memory.
+
+The time per output token is the run's own where the sweep says it, else concurrency over throughput less the wait for
+the first token, else concurrency over throughput, an upper bound of its mean. What a run's own time is of concurrency
+over throughput is interpolated over the load, and bands are those of the throughput.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Floats
+from specopt.models.sweep import TPOT, Condition, Measurement, Point
+from specopt.solvers.speculation_table.tuning.grid import Case, Grid, length_of
+from specopt.solvers.speculation_table.tuning.predictions import Predictor
+
+_BUSY = 0.8  # share of the requests that are served at a time: below it some queue
+
+
+@dataclass(frozen=True, eq=False)
+class Latency:
+    """Times per output token by batch size and option.
+
+    Parameters
+    ----------
+    share
+        Of concurrency over throughput.
+    late
+        Where requests queue or wait too long for the first token.
+    notes
+        What a reader should know.
+    """
+
+    share: Floats
+    late: NDArray[np.bool_]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """The largest load up to which an option meets the target, with its limits, and the throughput there."""
+
+    draft_length: int | str
+    concurrency: int
+    low: int
+    high: int
+    at_least: bool
+    tokens_per_second: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON-like data."""
+        return dict(vars(self))
+
+
+def latency(
+    predictor: Predictor,
+    cases: Sequence[Case],
+    grid: Grid,
+    columns: Sequence[int],
+    statistic: str = "mean",
+    ttft_seconds: float | None = None,
+) -> Latency:
+    """Return the times per output token of options, a statistic of the sweep's own columns.
+
+    Raises
+    ------
+    InvalidInput
+        If an option lacks the column of a percentile, or the time to the first token that has a limit.
+    """
+    runs: dict[Point, list[Measurement]] = defaultdict(list)
+    for one in predictor.sweep.measurements:
+        runs[one.point].append(one)
+    share, late = np.ones_like(grid.mean), np.zeros(grid.mean.shape, dtype=bool)
+    sizes, queueing, bounds = np.array(grid.sizes), [], []
+    weights = np.array([case[2] for case in cases])
+    for column in columns:
+        own: dict[int, float] = {}
+        waits: dict[int, float] = {}
+        for load in sorted({point.condition.concurrency for point in runs}):
+            points = [Point(Condition(load, *case[:2]), column - 1 if column else None) for case in cases]
+            if not all(runs.get(point) for point in points):
+                continue
+            plain, mean, taken, wait = np.array([_seconds(runs[point], statistic) for point in points]).T
+            where = f"draft_length {length_of(column)} at concurrency {load}"
+            if statistic != "mean" and np.isnan(taken).any():
+                raise InvalidInput(f"tpot: expected {TPOT[statistic]}, got none for {where}")
+            if ttft_seconds is not None and np.isnan(wait).any():
+                raise InvalidInput(f"ttft: expected mean_ttft_ms, got none for {where}")
+            if weights @ mean < _BUSY * (weights @ plain):
+                queueing.append(f"{length_of(column)} at {load}")
+                late[sizes >= load, column] = True
+                continue
+            waits[load] = float(weights @ wait)
+            if np.isnan(taken).any():
+                bounds.append(str(length_of(column)))
+            else:
+                own[load] = float((weights @ taken if statistic == "mean" else taken.max()) / (weights @ plain))
+        if own:
+            share[:, column] = np.interp(np.log(sizes), np.log(list(own)), list(own.values()))
+        if ttft_seconds is not None and waits:
+            late[:, column] |= np.interp(np.log(sizes), np.log(list(waits)), list(waits.values())) > ttft_seconds
+    notes = []
+    if queueing:
+        notes.append(f"requests queue, fewer than {_BUSY:.0%} run at a time: {', '.join(queueing[:8])}; not carried")
+    if bounds:
+        names = ", ".join(dict.fromkeys(bounds))
+        notes.append(
+            f"for {names} concurrency / throughput counts, an upper bound of the mean time per token: mean_tpot_ms, or "
+            "mean_ttft_ms and output_tokens, were not measured"
+        )
+    return Latency(share, late, tuple(notes))
+
+
+def _seconds(runs: Sequence[Measurement], statistic: str) -> tuple[float, float, float, float]:
+    """Return, of runs of one point, concurrency over throughput, mean time per token, that asked for, and wait."""
+
+    def mean(name: str) -> float:
+        return float(np.mean([one.also.get(name, np.nan) for one in runs]))
+
+    plain = runs[0].point.condition.concurrency / float(np.mean([one.tokens_per_second or np.nan for one in runs]))
+    wait, usual = 1e-3 * mean("mean_ttft_ms"), 1e-3 * mean(TPOT["mean"])
+    if np.isnan(usual):
+        usual = plain - wait / mean("output_tokens")
+    return plain, usual, usual if statistic == "mean" else 1e-3 * mean(TPOT[statistic]), wait
+
+
+def carried(
+    grid: Grid,
+    times: Latency,
+    columns: NDArray[np.int64],
+    name: int | str,
+    target: float,
+    kept: tuple[Floats, Floats, Floats],
+) -> Capacity:
+    """Return the capacity of an option.
+
+    Parameters
+    ----------
+    grid, times
+        Throughput and times of all options.
+    columns
+        What the option takes at each batch size; -1: nothing, requests wait.
+    name
+        What it is called.
+    target
+        Seconds per output token.
+    kept
+        Least, usual and most of the throughput that is left after what a table costs, by batch size.
+    """
+    sizes, rows = np.array(grid.sizes), np.arange(len(grid.sizes))
+    base = sizes * times.share[rows, columns]
+
+    def leading(speed: Floats) -> int:
+        ok = (base / speed <= target * (1 + 1e-12)) & ~times.late[rows, columns] & (columns >= 0)
+        return int(np.cumprod(ok).sum())
+
+    speeds = [of[rows, columns] * left for of, left in zip((grid.low, grid.mean, grid.high), kept, strict=True)]
+    low, mean, high = (leading(speed) for speed in speeds)
+    first, least, most = (grid.sizes[count - 1] if count else 0 for count in (mean, low, high))
+    return Capacity(name, first, least, most, mean == len(sizes), float(speeds[1][mean - 1]) if mean else 0.0)

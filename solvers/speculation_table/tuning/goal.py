@@ -1,0 +1,128 @@
+"""What is wanted of a choice of draft lengths, and which of the measured cases count for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from specopt.models.arguments import integer, number, positive
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Floats, describe
+from specopt.models.sweep import MAX_CONCURRENCY, MAX_DRAFTS, TPOT
+from specopt.solvers.speculation_table.prices import USUAL, Prices
+from specopt.solvers.speculation_table.tuning.grid import Case
+from specopt.solvers.speculation_table.tuning.predictions import Predictor
+
+WHOLE = "all"
+"""The workload that holds the others, where there are any."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Goal:
+    """What is wanted of a table.
+
+    Parameters
+    ----------
+    max_batch, max_length
+        Largest batch and longest draft; None: the largest measured.
+    tpot_seconds, tpot_of, ttft_seconds
+        Carry the most requests with this time per output token, its "mean", "p50" or "p99", and with at most this mean
+        wait for the first token; None: the best throughput.
+    loss
+        Share of throughput that a batch size may lose for fewer ranges.
+    robust
+        Take what is best at the lower end of the speed-up's band, and nothing that may be slower than no speculation.
+    weights
+        How often each measured concurrency occurs; None: equally often.
+    workload, context_tokens
+        What is served; None: all that was measured, in equal shares of the tokens.
+    mix
+        Shares of the generated tokens by workload; None: equal ones.
+    extrapolate
+        Look beyond the measured range, too.
+    concurrencies
+        What counts beside the measured ones, when regret is bounded.
+    draft_lengths
+        What may be taken beside 0 once it lies between measured ones, and what may be better whether it does or not;
+        empty: all up to the longest measured.
+    single
+        One draft length for every batch size, as some engines take it.
+    prices
+        What tables cost.
+    room
+        Requests that fit into the memory without a drafter, and with it; None: no limit.
+    """
+
+    max_batch: int | None = None
+    max_length: int | None = None
+    tpot_seconds: float | None = None
+    tpot_of: str = "mean"
+    ttft_seconds: float | None = None
+    loss: float = 0.01
+    robust: bool = False
+    weights: Mapping[int, float] | None = None
+    workload: str | None = None
+    context_tokens: int | None = None
+    mix: Mapping[str, float] | None = None
+    extrapolate: bool = False
+    concurrencies: tuple[int, ...] = ()
+    draft_lengths: tuple[int, ...] = ()
+    single: bool = False
+    prices: Prices = USUAL
+    room: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_batch is not None:
+            integer("max_batch", self.max_batch, 1, MAX_CONCURRENCY)
+        if self.max_length is not None:
+            integer("max_length", self.max_length, 1, MAX_DRAFTS)
+        if self.tpot_seconds is not None:
+            positive("tpot", self.tpot_seconds)
+        if self.tpot_of not in TPOT:
+            raise InvalidInput(f"tpot: expected one of {', '.join(TPOT)}, got {describe(self.tpot_of)}")
+        if self.ttft_seconds is not None:
+            positive("ttft", self.ttft_seconds)
+            if self.tpot_seconds is None:
+                raise InvalidInput("ttft: expected a target of the time per output token beside it")
+        number("loss", self.loss, 0, below=1)
+        for concurrency, weight in (self.weights or {}).items():
+            number(f"weights[{concurrency}]", weight, 0)
+        for name, share in (self.mix or {}).items():
+            positive(f"mix[{name}]", share)
+
+    def shares(self, concurrencies: Sequence[int]) -> Floats | None:
+        """Return the weights of loads; None: all are alike."""
+        if self.weights is None:
+            return None
+        weights = np.array([float(self.weights.get(c, 0.0)) for c in concurrencies])
+        if not weights.sum() > 0.0:
+            raise InvalidInput("weights: expected a positive weight up to the largest batch, got none")
+        return weights
+
+
+def cases_of(predictor: Predictor, goal: Goal) -> list[Case]:
+    """Return the workloads and contexts that the goal asks for, with their shares of the tokens."""
+    known = predictor.sweep.workloads
+    for name in [*(goal.mix or ()), *([] if goal.workload is None else [goal.workload])]:
+        if name not in known:
+            listed = ", ".join(describe(one) for one in known[:20])
+            where = "workload" if goal.mix is None else "mix"
+            raise InvalidInput(f"{where}: expected one that was measured ({listed}), got {describe(name)}")
+    named = [name for name in known if name != WHOLE or len(known) == 1]
+    shares = goal.mix or dict.fromkeys(named if goal.workload is None else [goal.workload], 1.0)
+    places = sorted(
+        {(one.workload, one.context_tokens) for one in predictor.sweep.conditions if one.workload in shares}
+    )
+    if goal.context_tokens is not None:
+        contexts = sorted({context for _, context in places})
+        if not contexts[0] <= goal.context_tokens <= contexts[-1] and not (goal.extrapolate and contexts[0]):
+            raise InvalidInput(
+                f"context_tokens: expected {contexts[0]} to {contexts[-1]}, as was measured, got {goal.context_tokens}"
+            )
+        places = sorted({(workload, goal.context_tokens) for workload, _ in places})
+    count = Counter(workload for workload, _ in places)
+    total = sum(shares.values())
+    return [(workload, context, shares[workload] / total / count[workload]) for workload, context in places]

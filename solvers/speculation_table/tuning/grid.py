@@ -1,0 +1,106 @@
+"""Throughput by batch size and draft length, with bands: what a choice is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specopt.models.fields import Floats
+from specopt.models.sweep import Condition, Point
+from specopt.solvers.speculation_table.prices import Price
+from specopt.solvers.speculation_table.tuning.predictions import Predictor
+
+Case = tuple[str, int, float]
+"""A workload, its context, and their share of the tokens."""
+
+
+def column_of(draft_length: int | None) -> int:
+    """Return the column of an option in a grid: 0 without speculation, then 0, 1, ... draft tokens."""
+    return 0 if draft_length is None else draft_length + 1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Grid:
+    """Throughput by batch size (rows) and option (columns: none, 0, 1, ... drafts).
+
+    Parameters
+    ----------
+    sizes
+        Batch sizes, increasing.
+    mean, low, high
+        Tokens per second; NaN where an option is out of the question.
+    least, most
+        Limits of the speed-up against no speculation; closer than those of the throughputs, which err together.
+    measured
+        Whether every part of it was measured.
+    slower
+        Whether some measurement was below its neighbour without speculation.
+    """
+
+    sizes: tuple[int, ...]
+    mean: Floats
+    low: Floats
+    high: Floats
+    least: Floats
+    most: Floats
+    measured: NDArray[np.bool_]
+    slower: NDArray[np.bool_]
+
+    def row(self, size: int) -> int:
+        """Return the row of a batch size."""
+        return self.sizes.index(size)
+
+
+def length_of(column: int) -> int | str:
+    """Return the draft length of a column, as files spell it."""
+    return "none" if column == 0 else column - 1
+
+
+def grid_of(
+    predictor: Predictor, cases: Sequence[Case], sizes: tuple[int, ...], lengths: Sequence[int], idle_price: Price
+) -> Grid:
+    """Return the throughput of no speculation and of draft lengths; speeds of cases add harmonically."""
+    shape = len(sizes), lengths[-1] + 2
+    inverse, below, above, apart = np.zeros((4, *shape))
+    measured, slower = np.ones(shape, dtype=bool), np.zeros(shape, dtype=bool)
+    idle = 0 in predictor.sweep.draft_lengths
+    options = [None, *(length for length in lengths if length or idle)]
+    taken = [0 if option is None else option + 1 for option in options]
+    compared = [predictor.sweep.relative, *options[1:]]
+    for workload, context, share in cases:
+        points = [Point(Condition(size, workload, context), option) for size in sizes for option in compared]
+        found = predictor.predict(points)
+        every = len(sizes), len(options)
+        speed, low, high = (getattr(found, name).reshape(every) for name in ("mean", "low", "high"))
+        seen = found.measured.reshape(every)
+        inverse[:, taken] += share / speed
+        # limits of a mean of several: deviations add up, as if all erred alike, which holds whatever they do
+        below[:, taken] += share * np.log(speed / low) / speed
+        above[:, taken] += share * np.log(high / speed) / speed
+        apart[:, taken] += predictor.speedup_reach(found).reshape(every) * share / speed
+        measured[:, taken] &= seen
+        slower[:, taken] |= seen & seen[:, :1] & (speed < speed[:, :1])
+    absent = np.setdiff1d(np.arange(shape[1]), taken)
+    inverse[:, absent] = np.nan
+    measured[:, absent] = False
+    mean = 1.0 / inverse
+    if len(cases) == 1:
+        mean[:, taken] = speed  # to the last digit
+    low, high = mean * np.exp(-below / inverse), mean * np.exp(above / inverse)
+    speedup, reach = mean / mean[:, :1], np.exp(apart / inverse)
+    least, most = speedup / reach, speedup * reach
+    if not idle and predictor.sweep.zero_is_none:
+        for array in (mean, low, high, measured):
+            array[:, 1] = array[:, 0]
+        least[:, 1] = most[:, 1] = 1.0
+    elif not idle and predictor.sweep.relative is None:
+        cheap, usual, dear = idle_price.at(np.array(sizes))
+        for array, lost in ((low, dear), (mean, usual), (high, cheap)):
+            array[:, 1] = (1.0 - lost) * array[:, 0]
+        least[:, 1], most[:, 1] = 1.0 - dear, 1.0 - cheap
+        measured[:, 1] = False
+    least[:, 0] = most[:, 0] = 1.0
+    return Grid(sizes=sizes, mean=mean, low=low, high=high, least=least, most=most, measured=measured, slower=slower)

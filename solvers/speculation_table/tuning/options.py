@@ -1,0 +1,185 @@
+"""What drafts, beside how much: the best of several drafters and modes, class by class, and what a second one adds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Floats
+from specopt.models.sweep import Point, Setup, Sweep
+from specopt.solvers.speculation_table.tuning.decision import decide
+from specopt.solvers.speculation_table.tuning.goal import WHOLE, Goal
+from specopt.solvers.speculation_table.tuning.tuner import Tuner
+from specopt.solvers.speculation_table.tuning.tuning import Tuning
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """The choice with each setup, and the best of them.
+
+    Parameters
+    ----------
+    tuners
+        By setup.
+    tunings
+        What they chose.
+    """
+
+    tuners: Mapping[Setup, Tuner]
+    tunings: Mapping[Setup, Tuning]
+
+    @classmethod
+    def of(cls, sweep: Sweep, goal: Goal, regret: float, confidence: float, *, asking: bool = False) -> Options:
+        """Return what every setup of a sweep is tuned to; an engine's own mode and trees have no table."""
+        tuners = {}
+        for setup in sweep.setups:
+            own = sweep.of(setup)
+            if setup.mode != "fixed" or setup.topk > 1:
+                measured = tuple(k for k in own.draft_lengths if k)
+                fixed = replace(goal, single=True, draft_lengths=measured)
+                tuners[setup] = Tuner.from_sweep(own, fixed, regret, confidence)
+            else:
+                tuners[setup] = Tuner.from_sweep(own, goal, regret, confidence, asking=asking)
+        tunings = {setup: replace(tuner.result(), setup=setup) for setup, tuner in tuners.items()}
+        return cls(tuners, tunings)
+
+    @cached_property
+    def loads(self) -> list[int]:
+        """Loads at which all setups are known."""
+        found = sorted(set.intersection(*(set(one.concurrencies) for one in self.tunings.values())))
+        if not found:
+            raise InvalidInput("drafter: expected a load at which all were measured, to compare them at")
+        return found
+
+    @cached_property
+    def ranked(self) -> list[Setup]:
+        """Setups, the best first: what carries most, then what has the largest geometric mean."""
+        return sorted(self.tunings, key=lambda one: (-self.tunings[one].carries, -self._mean(self.tunings[one])))
+
+    @property
+    def best(self) -> Tuning:
+        """What is chosen."""
+        return self.tunings[self.ranked[0]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `specopt tune` writes as JSON-like data, but for the engine's configuration."""
+        best, several = self.best, len(self.tunings) > 1
+        data = best.to_dict()
+        data["regret_bound"] = self.regret_bound
+        data["option"] = named(best.setup) if several and best.schedule.speculates else None
+        if several:
+            own = {setup: tuning.to_dict() for setup, tuning in self.tunings.items()}
+            for key in ("predictions", "break_even", *(["capacity"] if best.capacity else [])):
+                data[key] = [
+                    named(setup) | row
+                    for setup in self.ranked
+                    for row in own[setup][key]
+                    if row["draft_length"] != "none" or setup == best.setup
+                ]
+            data["options"] = [
+                {**named(setup), "draft_length": one.name, "speedup": one.schedule.mean_speedup(),
+                 **({"capacity": one.carries} if best.capacity else {})}
+                for setup in self.ranked
+                for one in [self.tunings[setup]]
+            ]  # fmt: skip
+        if len(self._by_class) > 1:
+            data["classes"] = self.classes
+        if self.second is not None:
+            data["second"] = self.second
+        return data
+
+    @cached_property
+    def doubtful(self) -> dict[Setup, Floats]:
+        """By setup that may be better than the best one over the common loads: the largest shares lost to it there."""
+        best, found = self.best, {}
+        low = np.array([best.grid.low[best.row(c), best.option(c)] for c in self.loads])
+        for setup, one in self.tunings.items():
+            high = np.array([np.nanmax(one.grid.high[one.grid.row(c), 1:]) for c in self.loads])
+            if setup == best.setup or np.log(high / low).mean() > 0.0:
+                found[setup] = np.maximum(0.0, 1.0 - low / high)
+        return found
+
+    @property
+    def regret_bound(self) -> float:
+        """The largest share that may be lost at a load to any answer that may be better."""
+        others = [float(lost.max()) for setup, lost in self.doubtful.items() if setup != self.best.setup]
+        return max([self.best.regret_bound, *others])
+
+    def ask(self, budget: int) -> list[tuple[Setup, Point]]:
+        """Return what to measure next, of the best setup and of those that may be better."""
+        found: list[tuple[Setup, Point]] = []
+        for setup in self.ranked:
+            if len(found) < budget and setup in self.doubtful:
+                found += [(setup, point) for point in self.tuners[setup].ask(budget - len(found))]
+        return found
+
+    @cached_property
+    def classes(self) -> list[dict[str, Any]]:
+        """The best answer of every workload for itself, and the share that it loses with the answer for all."""
+        return [
+            {"workload": name, **named(one.setup), "draft_length": one.name,
+             "speedup": float(np.exp(np.mean([np.log(one.speedup(c)) for c in self.loads]))),
+             "lost": float(1.0 - np.exp(np.log(shared / self._speeds(one)).mean()))}
+            for name, (shared, every) in self._by_class.items()
+            for one in [max(every, key=self._mean)]
+        ]  # fmt: skip
+
+    @property
+    def second(self) -> dict[str, Any] | None:
+        """The deployment that adds most beside the best one, where it serves what it is better at; None: none does."""
+        shared = np.array([own for own, _ in self._by_class.values()])
+        shares = np.array([(self.best.goal.mix or {}).get(name, 1.0) for name in self._by_class])
+        found = []
+        for setup in self.ranked:
+            mine = [one for _, every in self._by_class.values() for one in every if one.setup == setup]
+            if len(mine) < len(shared):
+                continue
+            own = np.array([self._speeds(one) for one in mine])
+            gain = (
+                float(np.exp(np.log((shares @ (1 / shared)) / (shares @ (1 / np.maximum(own, shared)))).mean())) - 1.0
+            )
+            better = [
+                {"workload": name, "concurrency": c, "draft_length": one.schedule.at(c)}
+                for (name, _), one, row, base in zip(self._by_class.items(), mine, own, shared, strict=True)
+                for c, speed, usual in zip(self.loads, row, base, strict=True)
+                if speed > usual * (1.0 + one.goal.loss)
+            ]
+            found.append({**named(setup), "gain": gain, "better": better})
+        best = max(found, key=lambda one: float(one["gain"]), default=None)
+        return best if best and best["better"] else None
+
+    @cached_property
+    def _by_class(self) -> dict[str, tuple[Floats, list[Tuning]]]:
+        """By workload: speeds with the answer for all, and each setup's own answer."""
+        best, found = self.best, {}
+        names = list(best.goal.mix or self.tuners[best.setup].workloads)
+        names = [name for name in names if name != WHOLE or len(names) == 1]
+        for name in names:
+            every = [
+                replace(decide(tuner.predictor, replace(tuner.goal, workload=name, mix=None)), setup=setup)
+                for setup, tuner in self.tuners.items()
+                if name in tuner.workloads
+            ]
+            every = [one for one in every if one.grid.sizes == best.grid.sizes]
+            own = next((one for one in every if one.setup == best.setup), None)
+            if own is not None:
+                found[name] = self._speeds(replace(own, schedule=best.schedule, kept=best.kept)), every
+        return found
+
+    def _mean(self, tuning: Tuning) -> float:
+        return float(np.log(self._speeds(tuning)).mean())
+
+    def _speeds(self, tuning: Tuning) -> Floats:
+        """Return the throughput of a choice at the common loads, prices and waiting included."""
+        none = [tuning.grid.mean[tuning.grid.row(c), 0] for c in self.loads]
+        return np.asarray(np.array([tuning.speedup(c) for c in self.loads]) * none)
+
+
+def named(setup: Setup) -> dict[str, Any]:
+    """Return a setup as JSON-like data."""
+    return dict(vars(setup))

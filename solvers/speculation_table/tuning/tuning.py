@@ -1,0 +1,164 @@
+"""What was chosen, and what it is worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from specopt.models.fields import Floats
+from specopt.models.sweep import ONLY, Setup
+from specopt.solvers.speculation_table.schedule import Range, Schedule
+from specopt.solvers.speculation_table.tuning.capacity import Capacity
+from specopt.solvers.speculation_table.tuning.goal import Goal
+from specopt.solvers.speculation_table.tuning.grid import Grid, column_of, length_of
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tuning:
+    """A schedule, and what it rests on.
+
+    Parameters
+    ----------
+    schedule
+        Drafts per batch size.
+    grid
+        Throughput of all options.
+    concurrencies
+        The measured ones that count.
+    goal
+        What was wanted.
+    notes
+        What a reader should know.
+    setup
+        What drafts.
+    kept
+        Least, usual and most of the throughput that is left after what a table costs, by batch size of the grid.
+    score
+        The geometric mean that the choice was made by, prices included; robust: of the lower limits.
+    relative
+        Whether everything is relative to the best constant length.
+    capacity
+        Of every option; empty: not asked for.
+    break_even
+        Mean tokens of a step from which a draft length pays at a load, or the factor by which they may fall.
+    """
+
+    schedule: Schedule
+    grid: Grid
+    concurrencies: tuple[int, ...]
+    goal: Goal
+    notes: tuple[str, ...]
+    kept: tuple[Floats, Floats, Floats]
+    score: float
+    setup: Setup = ONLY
+    relative: bool = False
+    capacity: tuple[Capacity, ...] = ()
+    break_even: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def regret_bound(self) -> float:
+        """Largest share of throughput that may be lost at one of the concurrencies, bands at their worse ends."""
+        return max(self.regret(c)[0] for c in self.concurrencies)
+
+    @property
+    def cap(self) -> int | None:
+        """Largest batch that the engine may run, where larger ones are to wait; None: there is no need."""
+        largest = self.schedule.largest_batch
+        return largest if largest < self.grid.sizes[-1] else None
+
+    @property
+    def name(self) -> int | str:
+        """The choice: a draft length, a table or none."""
+        return "table" if len(self.schedule.ranges) > 1 else length_of(self.option(1))
+
+    @property
+    def carries(self) -> int:
+        """Requests at a time that the choice serves in time; 0: nothing was asked."""
+        return next((one.concurrency for one in self.capacity if one.draft_length == self.name), 0)
+
+    def row(self, concurrency: int) -> int:
+        """Return the row of the grid that a load runs at: of the cap, beyond it."""
+        return self.grid.row(min(concurrency, self.schedule.largest_batch))
+
+    def option(self, concurrency: int) -> int:
+        """Return the column taken at a concurrency."""
+        return column_of(self.schedule.at(concurrency))
+
+    def is_option(self, column: int) -> bool:
+        """Return whether an option was in question at all."""
+        return not bool(np.isnan(self.grid.mean[:, column]).all()) and (column > 0 or not self.relative)
+
+    def speedup(self, concurrency: int) -> float:
+        """Return the throughput of the choice at a load against no speculation, prices and waiting included."""
+        row = self.row(concurrency)
+        speed = self.grid.mean[row, self.option(concurrency)] * self.kept[1][row]
+        return float(speed / self.grid.mean[self.grid.row(concurrency), 0])
+
+    @cached_property
+    def rivals(self) -> list[int]:
+        """Columns of the answers, one configuration each, that may be better over all loads."""
+        rows, grid = [self.grid.row(c) for c in self.concurrencies], self.grid
+        low = np.array([grid.low[self.row(c), self.option(c)] for c in self.concurrencies])
+        weights = self.goal.shares(self.concurrencies)
+        drafting = [k for k in range(1, grid.high.shape[1]) if self.is_option(k)]
+        answers = [[0]] * self.is_option(0) + ([[k] for k in drafting] if self.goal.single else [drafting])
+        found = []
+        for columns in answers:
+            best = np.nanmax(grid.high[np.ix_(rows, columns)], axis=1)
+            if np.average(np.log(best / low), weights=weights) > 0.0:
+                found += columns
+        return found
+
+    def regret(self, concurrency: int) -> tuple[float, int]:
+        """Return the largest share that may be lost at a load to another answer, and the column it would be lost to."""
+        row, taken = self.grid.row(concurrency), self.option(concurrency)
+        others = [k for k in self.rivals if k != taken and not np.isnan(self.grid.high[row, k])]
+        if not others:
+            return 0.0, taken
+        other = max(others, key=lambda k: float(self.grid.high[row, k]))
+        low = float(self.grid.low[self.row(concurrency), taken])
+        return max(0.0, 1.0 - low / float(self.grid.high[row, other])), other
+
+    def worth(self, drafted: Range) -> tuple[float, float, float]:
+        """Return the mean speed-up of a range against no speculation over its batch sizes, and its limits."""
+        low, high, _ = drafted
+        inside = [k for k, size in enumerate(self.grid.sizes) if low <= size <= high] or [0]
+        taken, grid = self.option(low), self.grid
+        limits = (grid.mean / grid.mean[:, :1], self.kept[1]), (grid.least, self.kept[0]), (grid.most, self.kept[2])
+        mean, least, most = (float(np.exp(np.log(of[inside, taken] * kept[inside]).mean())) for of, kept in limits)
+        return mean, least, most
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `specopt tune` writes as JSON-like data, but for the engine's configuration."""
+        grid = self.grid
+        columns = [k for k in range(grid.mean.shape[1]) if self.is_option(k)]
+        rows = [(c, grid.row(c)) for c in self.concurrencies]
+        return {
+            "ranges": [list(drafted) for drafted in self.schedule.ranges],
+            "speculate": self.schedule.speculates,
+            "cap": self.cap,
+            "speedup": self.schedule.mean_speedup(),
+            "regret_bound": self.regret_bound,
+            "worth": [
+                dict(zip(("range", "speedup", "low", "high"), (list(drafted), *self.worth(drafted)), strict=True))
+                for drafted in self.schedule.ranges
+            ],
+            "predictions": [
+                {
+                    "concurrency": c,
+                    "draft_length": length_of(k),
+                    "tokens_per_second": float(grid.mean[row, k]),
+                    "low": float(grid.low[row, k]),
+                    "high": float(grid.high[row, k]),
+                    "measured": bool(grid.measured[row, k]),
+                }
+                for c, row in rows
+                for k in columns
+            ],
+            **({"capacity": [one.to_dict() for one in self.capacity]} if self.capacity else {}),
+            "break_even": list(self.break_even),
+            "notes": list(self.notes),
+        }

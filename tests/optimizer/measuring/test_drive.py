@@ -1,0 +1,148 @@
+"""Tests of engines that are started, loaded and ended by `specopt tune --drive`."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shlex
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from helpers import stand_in_server
+from helpers.stand_in_server import FASTEST, seconds_of_step, tokens_of_step
+
+from specopt.commands.cli import run
+from specopt.measuring.client import Client, Load, ServerFailed
+from specopt.measuring.drive import Drive
+from specopt.models.errors import InvalidInput
+from specopt.solvers.speculation_table.tuning.tuner import Tuner
+
+
+@pytest.fixture
+def port() -> int:
+    """Return a port that nothing listens on."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def _command(port: int, fault: str = "") -> str:
+    return shlex.join([sys.executable, stand_in_server.__file__, str(port)]) + f" {{k}} {fault}"
+
+
+def _drive(port: int, sweep: Path, fault: str, patience: float = 60.0, start_seconds: float = 120.0) -> Drive:
+    client = Client(endpoint=f"http://127.0.0.1:{port}/v1", max_tokens=12, seconds=0.5, patience=patience)
+    return Drive(command=_command(port, fault), sweep=sweep, client=client, start_seconds=start_seconds)
+
+
+@pytest.mark.slow
+def test_an_engine_is_measured_until_nothing_is_to_be_gained(
+    port: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that the command starts a server for each length, finds the best one, and goes on where it ended."""
+    sweep = tmp_path / "sweep.csv"
+    arguments = ["tune", str(sweep), "--drive", _command(port), "--endpoint", f"http://127.0.0.1:{port}",
+                 "--loads", "1,2", "--max-length", "3", "--tokens", "12", "--seconds", "0.5", "--regret", "0.2",
+                 "--json"]  # fmt: skip
+    assert run(arguments) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {length for _, _, length in found["ranges"]} == {FASTEST}
+    rows = list(csv.DictReader(sweep.read_text().splitlines()))
+    assert {row["draft_length"] for row in rows} >= {"none", "1", "2", "3"}
+    for row in rows:
+        length = 0 if row["draft_length"] == "none" else int(row["draft_length"])
+        law = int(row["concurrency"]) * tokens_of_step(length) / seconds_of_step(length)
+        assert 0.2 * law < float(row["output_tokens_per_second"]) < 1.05 * law  # a busy machine is slower, never faster
+        if length:
+            assert float(row["mean_acceptance_length"]) == tokens_of_step(length)
+    assert run(arguments) == 0
+    assert f"{0} loads measured" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("fault", "more", "words"),
+    [
+        ("refuses", {}, "at concurrency 1: .*500 Internal Server Error: .*out of memory"),
+        ("dies", {}, "at concurrency 1: .*; its last line: segmentation fault"),
+        ("hangs", {"patience": 1.0}, "no answer within 1 s"),
+        ("silent", {"start_seconds": 0.5}, "no answer at .* within 0.5 s of its start"),
+    ],
+)
+def test_a_server_that_fails_is_one_line(
+    fault: str, more: dict[str, float], words: str, port: int, tmp_path: Path
+) -> None:
+    """Tests that each way to fail is named with the draft length, and that the server is gone afterwards."""
+    with pytest.raises(ServerFailed, match=words) as failed:
+        _drive(port, tmp_path / "sweep.csv", fault, **more).run(Tuner([1, 2], [1, 2, 3]))
+    assert "the server with draft length none" in str(failed.value)
+    assert "\n" not in str(failed.value)
+    with socket.socket() as one:
+        assert one.connect_ex(("127.0.0.1", port)) != 0
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [("false {k}", "ended with status 1"), ("no-such-program {k}", "cannot start 'no-such-program'")],
+)
+def test_a_command_that_starts_nothing_is_one_line(command: str, words: str, port: int, tmp_path: Path) -> None:
+    """Tests that a program that ends, or is not there, is said."""
+    client = Client(endpoint=f"http://127.0.0.1:{port}")
+    with pytest.raises(ServerFailed, match=words):
+        Drive(command=command, sweep=tmp_path / "s.csv", client=client).run(Tuner([1], [1, 2]))
+
+
+def test_a_command_names_the_draft_length(tmp_path: Path) -> None:
+    """Tests that a command without {k}, which would measure one setting as all, is refused; so is no address."""
+    with pytest.raises(InvalidInput, match=r"expected a command with \{k\}"):
+        Drive(command="serve", sweep=tmp_path / "s.csv", client=Client(endpoint="http://x"))
+    with pytest.raises(InvalidInput, match="expected an address"):
+        Client(endpoint="localhost:8000")
+
+
+class _Played:
+    """A client without a server: the speed of an option, and Ctrl-C after some loads."""
+
+    endpoint = "http://127.0.0.1:1"
+
+    def __init__(self, most: int) -> None:
+        self.length, self.left, self.asked = 0, most, list[tuple[int, int]]()
+
+    def models(self) -> list[str]:
+        raise ServerFailed("none")
+
+    def run(self, concurrency: int) -> Load:
+        if not self.left:
+            raise KeyboardInterrupt
+        self.left -= 1
+        self.asked.append((concurrency, self.length))
+        speed = concurrency * tokens_of_step(self.length) / seconds_of_step(self.length)
+        return Load(speed, 0.1, float(tokens_of_step(self.length)))
+
+
+def test_what_was_measured_is_kept(tmp_path: Path) -> None:
+    """Tests that a drive that is interrupted goes on with what it lacks, and that a server stays for its length."""
+    starts: list[int | None] = []
+
+    class Played(Drive):
+        @contextmanager
+        def _server(self, length: int | None) -> Iterator[None]:
+            starts.append(length)
+            self.client.length = length or 0  # type: ignore[attr-defined]
+            yield
+
+    def drive(client: _Played) -> Played:
+        return Played(command="{k}", sweep=tmp_path / "s.csv", client=client)  # type: ignore[arg-type]
+
+    first, second = _Played(3), _Played(100)
+    with pytest.raises(KeyboardInterrupt):
+        drive(first).run(Tuner([1, 8], [1, 2, 3]))
+    assert len((tmp_path / "s.csv").read_text().splitlines()) == 4
+    measured = drive(second).run(Tuner([1, 8], [1, 2, 3]))
+    assert measured == len(second.asked) > 0
+    assert not set(first.asked) & set(second.asked)
+    assert starts[:2] == [None, 2]  # both loads of a length with one server
+    assert drive(_Played(0)).run(Tuner([1, 8], [1, 2, 3])) == 0

@@ -1,0 +1,401 @@
+"""What an operator does with schedulers: reads counters, changes settings, refuses, sets quotas, loses a verifier."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import re
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from specopt.instances.serving_latency.paper_1 import paper_1
+from specopt.instances.verification_batch.workload import TABLE_12
+from specopt.models.errors import InvalidInput
+from specopt.online import (
+    AsyncScheduler,
+    GoodputScheduler,
+    NotVerified,
+    PromptMonitor,
+    Refused,
+    ServingScheduler,
+    VerificationPool,
+    VerificationScheduler,
+    VerifierDied,
+)
+from specopt.solvers.verification_batch.policies import Policy, PolicyName
+
+ONE = TABLE_12.seconds(np.array([5]), np.array([200]))
+EACH = ONE - TABLE_12.overhead_seconds
+LINE = re.compile(r'(# (HELP|TYPE) \w+ .+|[a-z_]+\{(\w+="(\\.|[^"\\])*",?)*\} [0-9.e+-]+)')
+
+
+def request(**changes: Any) -> dict[str, Any]:
+    """A request of a response that has just begun, at 10, and is due at 10.75."""
+    return {
+        "class_speed": 4.0, "expected_tokens": 3.0, "new_tokens": 5, "cached_tokens": 200, "tokens_done": 0,
+        "response_start_seconds": 10.0, "iteration_start_seconds": 10.0, "arrival_seconds": 10.0, **changes,
+    }  # fmt: skip
+
+
+def numbers(text: str) -> dict[str, float]:
+    """What an exposition says, by metric (without prefix) and labels; its form is checked."""
+    found = {}
+    for line in text.splitlines():
+        assert LINE.fullmatch(line), line
+        if not line.startswith("#"):
+            name, value = line.rsplit(" ", 1)
+            found[re.sub(r"^specopt_\w+?_", "", name).replace("{}", "")] = float(value)
+    names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
+    assert len(names) == len(set(names))
+    return found
+
+
+def test_counters_of_verification() -> None:
+    """Tests every number that a verification scheduler reports, and that they survive a restart."""
+    scheduler = VerificationScheduler(TABLE_12, lost_after_seconds=1.0, quotas={"t": 0})
+    scheduler.submit("on time", **request())
+    scheduler.submit("late", **request(response_start_seconds=0.0))
+    scheduler.submit("cancelled", **request())
+    scheduler.cancel("cancelled")
+    with pytest.raises(Refused):
+        scheduler.submit("refused", **request(tenant="t"))
+    scheduler.next_batch(10.0)
+    scheduler.submit("waits", **request())
+    assert (numbers(scheduler.metrics())["waiting"], numbers(scheduler.metrics())["running"]) == (1, 2)
+    scheduler.abandon()
+    scheduler.cancel("waits")
+    scheduler.next_batch(10.0)
+    scheduler.next_batch(12.0)  # the batch of 10.0 is lost
+    scheduler.abandon()
+    batch = scheduler.next_batch(10.5)
+    expected = batch.seconds
+    copy = VerificationScheduler.from_state(json.loads(json.dumps(scheduler.state())))
+    for one in (scheduler, copy):
+        one.complete(batch, seconds=0.2)
+        found = numbers(one.metrics())
+        assert found == {
+            "waiting": 0, "running": 0, "served_total": 2, "late_total": 1, "refused_total": 1, "cancelled_total": 2,
+            "put_back_total": 6, "evicted_total": 0, "batch_seconds_total": 0.2,
+            "batch_error_seconds_total": pytest.approx(0.2 - expected),
+        }  # fmt: skip
+    assert next(iter(numbers(scheduler.metrics(pair='a"\\\n')))) == 'waiting{pair="a\\"\\\\\\n"}'
+
+
+def test_prefixes_that_go_are_counted() -> None:
+    """Tests that prefixes that leave the cache are counted, and that a cache may become smaller."""
+    scheduler = VerificationScheduler(TABLE_12, kv_bytes_per_token=1.0, cache_memory_bytes=500.0)
+    for key in range(2):
+        scheduler.submit(key, **request())
+    assert scheduler.complete(scheduler.next_batch(10.0)) == (0, 1)
+    scheduler.cache_memory_bytes = 250.0
+    scheduler.submit(2, **request())
+    assert len(scheduler.next_batch(10.0).drop) == 2
+    assert numbers(scheduler.metrics())["evicted_total"] == 2
+    with pytest.raises(InvalidInput, match="bounded before and after"):
+        scheduler.cache_memory_bytes = None
+
+
+def test_counters_of_the_others() -> None:
+    """Tests what goodput, serving and prompts report."""
+    goodput = GoodputScheduler(2, 4)
+    goodput.allocate()
+    goodput.allocate()
+    goodput.observe([2, 0], round=0)
+    for _ in range(64):
+        goodput.allocate()
+    again = GoodputScheduler.from_state(json.loads(json.dumps(goodput.state())))
+    found = numbers(again.metrics())
+    assert found == numbers(goodput.metrics())
+    assert (found["rounds_total"], found["served_total"], found["tested_total"]) == (66, 2, 3)
+    assert (found["late_total"], found["evicted_total"], found["waiting"], found["clients"]) == (1, 1, 64, 2)
+    estimate = GoodputScheduler(2, 4).estimates[0]
+    assert found["error_total"] == pytest.approx(2 - 2 * estimate + estimate)
+
+    serving = ServingScheduler(paper_1())
+    for key in range(3):
+        serving.submit(key, input_tokens=30)
+    step = serving.next_step()
+    serving.submit("new", input_tokens=3)
+    assert (numbers(serving.metrics())["running"], numbers(serving.metrics())["waiting"]) == (3, 1)
+    serving.cancel(2)
+    serving.complete({0: 1.0}, finished=[0])
+    found = numbers(ServingScheduler.from_state(paper_1(), serving.state()).metrics())
+    assert (found["served_total"], found["steps_total"], found["cancelled_total"]) == (1, 1, 1)
+    assert step.batches and found["tokens_total"] > 1.0
+    assert found["error_tokens_total"] == pytest.approx(found["tokens_total"] - 1.0 - 1.0)
+
+    monitor = PromptMonitor()
+    monitor.observe_batch(10.0, 0.5)
+    monitor.observe_batch(10.0, 0.25)
+    monitor.observe_device("a", draft_seconds=1.0)
+    found = numbers(PromptMonitor.from_state(monitor.state()).metrics())
+    assert found == {
+        "devices": 1, "batches_total": 2, "batch_seconds_total": 0.75, "batch_error_seconds_total": 0.25
+    }  # fmt: skip
+
+
+def test_a_policy_that_is_changed_decides() -> None:
+    """Tests that a changed policy, memory or guard decides the next batch as in a scheduler that began with it."""
+
+    def filled(**options: Any) -> VerificationScheduler:
+        scheduler = VerificationScheduler(TABLE_12, kv_bytes_per_token=1.0, **options)
+        for key in range(40):
+            scheduler.submit(key, **request(tokens_done=key * 7 % 40, iteration_start_seconds=9.8 + key % 9 / 50.0))
+        return scheduler
+
+    for name, values in {
+        "policy": ("fcfs", "edf", "algorithm-1-drop", Policy(defer_seconds=0.5)), "memory_bytes": (3000.0, 410.0),
+    }.items():  # fmt: skip
+        for value in values:
+            changed, given = filled(memory_bytes=4000.0), filled(**({"memory_bytes": 4000.0} | {name: value}))
+            changed.abandon()
+            assert changed.next_batch(10.0).keys != given.next_batch(10.0).keys
+            changed.abandon()
+            given.abandon()
+            setattr(changed, name, value)
+            assert changed.next_batch(10.0) == given.next_batch(10.0)
+            assert changed.state() == given.state() | {"totals": changed.state()["totals"]}
+    scheduler = filled(policy="algorithm-1")
+    scheduler.guard_seconds = 0.5
+    assert scheduler.next_batch(10.0) == filled(policy="algorithm-1", guard_seconds=0.5).next_batch(10.0)
+    scheduler.abandon()
+    with pytest.raises(InvalidInput, match="within the memory"):
+        scheduler.memory_bytes = 200.0  # a request that waits would never run
+    with pytest.raises(InvalidInput, match="policy"):
+        scheduler.policy = "lifo"
+    assert scheduler.memory_bytes is None and scheduler.policy.name == "algorithm-1"
+
+
+def test_what_has_no_effect_cannot_be_set() -> None:
+    """Tests that attributes that do not exist, or cannot change, are refused by every object."""
+    for one in (VerificationScheduler(TABLE_12), GoodputScheduler(2, 4), ServingScheduler(paper_1()), PromptMonitor()):
+        with pytest.raises(AttributeError, match="wait"):
+            one.wait = 3  # type: ignore[union-attr]
+    for name in ("kv_bytes_per_token",):
+        with pytest.raises(AttributeError, match="cannot be changed"):
+            setattr(VerificationScheduler(TABLE_12), name, 1.0)
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        GoodputScheduler(2, 4).per = "second"
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        ServingScheduler(paper_1()).mechanism = "pipelined"
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        PromptMonitor().smoothing = 0.5
+
+
+def test_goodput_and_serving_change() -> None:
+    """Tests that weights, the policy of goodput and the deployment of serving can change between two rounds."""
+    changed, given = GoodputScheduler(2, 6), GoodputScheduler(2, 6, weights=[5.0, 1.0])
+    changed.weights = [5.0, 1.0]
+    assert changed.allocate().tolist() == given.allocate().tolist() != GoodputScheduler(2, 6).allocate().tolist()
+    changed.observe([3, 0])
+    before = changed.estimates
+    changed.policy = "gradient"
+    assert changed.estimates == pytest.approx(before)
+    assert changed.weights.tolist() == [5.0, 1.0]
+    assert changed.allocate().sum() == 6
+    assert GoodputScheduler.from_state(changed.state()).state() == changed.state()
+    with pytest.raises(InvalidInput, match=r"weights\[1\]"):
+        changed.weights = [1.0, 0.0]
+    with pytest.raises(InvalidInput, match="simulations"):
+        changed.policy = "random"
+
+    deployment = paper_1()
+    small = dataclasses.replace(deployment, acceptance_rate=0.05)
+    scheduler = ServingScheduler(deployment)
+    scheduler.deployment = small
+    for one in (scheduler, fresh := ServingScheduler(small)):
+        one.submit("a", input_tokens=30)
+    assert scheduler.next_step() == fresh.next_step() != ServingScheduler(deployment).next_step()
+    with pytest.raises(InvalidInput, match="deployment"):
+        scheduler.deployment = 3
+
+
+def test_a_request_that_would_be_late_is_refused() -> None:
+    """Tests that the end foretold is the one that comes, and that only requests that cannot be in time are refused."""
+    policies: tuple[PolicyName, ...] = ("slack", "fcfs", "edf", "per-epoch")
+    for policy in policies:
+        scheduler = VerificationScheduler(TABLE_12, policy, memory_bytes=10 * 205.0, kv_bytes_per_token=1.0)
+        for key in range(35):
+            scheduler.submit(key, **request(response_start_seconds=9.0 + key / 50.0))
+        now = 10.0 + scheduler.next_batch(10.0).seconds
+        scheduler.refuse_late = True
+        with pytest.raises(Refused) as caught:
+            scheduler.submit("too late", **request(response_start_seconds=9.2, arrival_seconds=10.01))
+        assert caught.value.earliest_seconds is not None
+        assert caught.value.earliest_seconds > 9.95
+        scheduler.refuse_late = False
+        scheduler.submit("too late", **request(response_start_seconds=9.2, arrival_seconds=10.01))
+        scheduler.complete()
+        while "too late" in scheduler.pending:
+            now += scheduler.next_batch(now).seconds
+            scheduler.complete()
+        assert now == pytest.approx(caught.value.earliest_seconds)
+    scheduler = VerificationScheduler(TABLE_12, refuse_late=True)
+    scheduler.submit("in time", **request(response_start_seconds=9.25 + 1.01 * ONE))
+    with pytest.raises(Refused, match="at the earliest"):
+        scheduler.submit("late", **request(response_start_seconds=9.25 + 1.01 * ONE))
+    with pytest.raises(InvalidInput, match="arrival_seconds"):
+        scheduler.submit("when?", **request(arrival_seconds=None))
+    assert scheduler.pending == ("in time",)
+
+
+def test_quotas() -> None:
+    """Tests that a tenant has no more requests than its quota, waiting or running, after a restart too."""
+    scheduler = VerificationScheduler(TABLE_12, quotas={"t": 2})
+    for key in ("a", "b"):
+        scheduler.submit(key, **request(tenant="t"))
+    scheduler.submit("others", **request(tenant="u"))
+    batch = scheduler.next_batch(10.0)
+    scheduler = VerificationScheduler.from_state(json.loads(json.dumps(scheduler.state())))
+    with pytest.raises(Refused, match="'t' has the 2 requests") as caught:
+        scheduler.submit("c", **request(tenant="t"))
+    assert caught.value.earliest_seconds is None
+    scheduler.cancel("a")
+    scheduler.submit("c", **request(tenant="t"))
+    scheduler.complete(batch)
+    scheduler.submit("d", **request(tenant="t"))
+    with pytest.raises(Refused):
+        scheduler.submit("e", **request(tenant="t"))
+    scheduler.quotas = {"t": 3}
+    scheduler.submit("e", **request(tenant="t"))
+    with pytest.raises(InvalidInput, match="quotas"):
+        scheduler.quotas = {"t": -1}
+
+
+def pool_of(*names: str, **options: Any) -> VerificationPool:
+    """Return a pool of equal verifiers."""
+    return VerificationPool({name: VerificationScheduler(TABLE_12, **options) for name in names})
+
+
+def test_the_verifier_that_serves_soonest() -> None:
+    """Tests that a request stays where its prefix is while that is soonest, and goes elsewhere otherwise."""
+    pool = pool_of("a", "b")
+    homes = [pool.submit(key, home="a", **request()) for key in range(20)]
+    cold = TABLE_12.seconds(np.array([205]), np.array([0])) - TABLE_12.overhead_seconds
+    there = int(cold / EACH)  # as many as cost less than to compute the prefix
+    assert homes[:there] == ["a"] * there
+    assert homes[there] == "b"
+    pool = pool_of("a", "b")
+    pool["a"].submit("alone", **request())
+    pool["a"].next_batch(10.0)
+    assert pool.submit(0, **request(cached_tokens=0)) == "b"
+    pool = VerificationPool({"small": VerificationScheduler(TABLE_12, memory_bytes=100.0, kv_bytes_per_token=1.0),
+                             "large": VerificationScheduler(TABLE_12.scaled(3.0, 3.0))})  # fmt: skip
+    assert pool.submit(0, **request()) == "large"
+    with pytest.raises(InvalidInput, match="not in use"):
+        pool.submit(0, **request())
+    with pytest.raises(InvalidInput, match="memory"):
+        pool.leave("large", 10.0)
+    assert pool.of(0) is pool["large"]
+
+
+def test_nothing_is_lost_where_a_verifier_dies() -> None:
+    """Tests that what waits and runs at a verifier that leaves goes on elsewhere, once, and costs its whole prefix."""
+    pool = pool_of("a", "b", "c")
+    where = {key: pool.submit(key, **request(tenant="t")) for key in range(30)}
+    assert set(where.values()) == {"a", "b", "c"}
+    batch = pool["a"].next_batch(10.0)
+    pool["a"].submit("waits", **request())
+    assert set(pool.leave("a", 10.1)) == {key for key in where if where[key] == "a"} | {"waits"}
+    copy = VerificationPool.from_state(json.loads(json.dumps(pool.state())))
+    assert copy.verifiers == pool.verifiers == ("b", "c")
+    assert copy.state() == pool.state()
+    ends: list[Any] = []
+    for name in pool.verifiers:
+        found = pool[name].next_batch(10.2)
+        assert copy[name].next_batch(10.2) == found
+        ends += pool[name].complete(found)
+    assert sorted(map(str, ends)) == sorted(map(str, [*range(30), "waits"]))
+    assert numbers(pool.metrics())['served_total{verifier="b"}'] > 10
+    pool.leave("b", 11.0)
+    with pytest.raises(InvalidInput, match="verifier"):
+        pool["b"].complete(batch)
+    pool.submit("last", **request())
+    with pytest.raises(InvalidInput, match="memory"):
+        pool.leave("c", 11.0)
+    dead = pool["c"]
+    pool.join("d", VerificationScheduler(TABLE_12))
+    assert pool.leave("c", 11.0) == ("last",) == pool["d"].pending
+    assert dead.pending == ()
+    with pytest.raises(InvalidInput, match="verifier: expected a new one"):
+        pool.join("d", dead)
+    pool.cancel("last")
+    dead.submit("x", **request())
+    pool["d"].submit("x", **request())
+    with pytest.raises(InvalidInput, match="not in use"):
+        pool.join("c", dead)
+
+
+def test_verifiers_that_die_behind_asyncio() -> None:
+    """Tests that coroutines get their verdicts though verifiers die, all but the last, and are told when that dies."""
+    calls = {"a": 0, "b": 0, "c": 0}
+
+    def verifier(name: str, dies_after: int) -> Any:
+        async def verify(drafts: dict[Any, int]) -> dict[Any, int]:
+            calls[name] += 1
+            await asyncio.sleep(0.001)
+            if calls[name] > dies_after:
+                raise VerifierDied(name)
+            return {key: 2 * draft for key, draft in drafts.items()}
+
+        return verify
+
+    async def run(last: int) -> list[Any]:
+        pool = pool_of("a", "b", "c")
+        pool.warm_up()
+        verify: dict[str | int, Any] = {"a": verifier("a", 0), "b": verifier("b", 1), "c": verifier("c", last)}
+        async with asyncio.timeout(20.0), AsyncScheduler[int, int](pool, verify) as serving:
+            now = serving.clock()
+            start = {"response_start_seconds": now, "iteration_start_seconds": now}
+            fields = {name: value for name, value in request(**start).items() if name != "arrival_seconds"}
+            asked = (serving.submit(key, key, **fields) for key in range(200))
+            return await asyncio.gather(*asked, return_exceptions=True)
+
+    assert asyncio.run(run(10**6)) == [2 * key for key in range(200)]
+    assert calls["a"] == 1 and calls["b"] == 2
+    assert all(isinstance(answer, NotVerified) for answer in asyncio.run(run(0)))
+    with pytest.raises(InvalidInput, match="verify: expected"):
+        AsyncScheduler(pool_of("a", "b"), {"a": verifier("a", 1)})
+
+
+def test_serving_under_threads() -> None:
+    """Tests that threads that submit, cancel, plan, complete and look lose no task and finish none twice."""
+    scheduler = ServingScheduler(paper_1())
+    scheduler.warm_up()
+    finished: list[Any] = []
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for turn in range(60):
+                key = f"{number} {turn}"
+                scheduler.submit(key, input_tokens=5 + turn)
+                try:
+                    step = scheduler.next_step()
+                    leaving = [key for batch in step.batches for key in batch.keys][: 1 + turn % 3]
+                    scheduler.complete(finished=leaving)
+                    finished.extend(leaving)
+                except InvalidInput:
+                    json.dumps(scheduler.state())  # another thread's step runs
+                if turn % 7 == 0:
+                    scheduler.submit(f"{key} x", input_tokens=4)
+                    with contextlib.suppress(InvalidInput):  # it has finished
+                        scheduler.cancel(f"{key} x")
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    own = [key for key in finished if not key.endswith("x")]
+    left = [key for key in scheduler.tasks if not str(key).endswith("x")]
+    assert sorted([*own, *left]) == sorted(f"{number} {turn}" for number in range(6) for turn in range(60))
+    assert numbers(scheduler.metrics())["served_total"] == len(finished)
