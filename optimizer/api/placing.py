@@ -278,7 +278,9 @@ def _units(known: Deployment, problem: PlacementProblem, result: Result | None) 
         return []
     terms, (verifier,) = result.terms, problem.verifiers
     used, servers = terms["verifiers"][verifier.name]["units"], sum(one.units for one in result.plan.draft_groups)
-    parts = [f"{problem.classes[0].clients:,} clients take {used:,} unit{'s' if used > 1 else ''} of {verifier.name}"]
+    clients = problem.classes[0].clients
+    take = "clients take" if clients > 1 else "client takes"
+    parts = [f"{clients:,} {take} {used:,} unit{'s' if used > 1 else ''} of {verifier.name}"]
     rows = terms["classes"][problem.classes[0].name]
     parts.append(" and ".join(PLACES[place] for place in dict.fromkeys(row["place"] for row in rows)))
     if servers:
