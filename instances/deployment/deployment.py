@@ -27,6 +27,31 @@ def room(memory_bytes: float, tokens: float, *models: ModelConfig) -> int:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Fleet:
+    """Clients, their devices, and what machines cost; None: it is not known.
+
+    Parameters
+    ----------
+    device
+        How long passes of the draft model take on a client's device.
+    clients
+        That decode at a time.
+    seconds_per_token
+        The most that a token may take.
+    price_per_second
+        Of a unit of the verifier, and of a drafting server if there may be some.
+    watts
+        Of a unit of the verifier, idle and busy, and of a device that drafts if that is known.
+    """
+
+    device: Passes | None = None
+    clients: int | None = None
+    seconds_per_token: float | None = None
+    price_per_second: tuple[float, ...] | None = None
+    watts: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Deployment:
     """What a user has; None: it is not known.
 
@@ -44,6 +69,8 @@ class Deployment:
         Of the machine whose memory a kind of problem asks for.
     acceptance
         By position or length.
+    fleet
+        Clients, their devices, and what machines cost.
     """
 
     draft: ModelConfig
@@ -53,6 +80,7 @@ class Deployment:
     link: Link | None = None
     memory_bytes: float | None = None
     acceptance: Acceptance | None = None
+    fleet: Fleet = Fleet()
 
     @property
     def rate(self) -> float | None:

@@ -56,7 +56,7 @@ class Passes:
             return cls(path=str(path), models=models)
         data = read_json(path)
         if not isinstance(data, Mapping):
-            raise InvalidInput(f"{path}: expected an object with draft and verify, got {describe(data)}")
+            raise InvalidInput(f"{path}: expected an object with {' and '.join(models)}, got {describe(data)}")
         for name, config in models.items():
             found = data.get(f"{name}_model", _mapping(data.get(name)).get("model"))
             if isinstance(found, Mapping) and _has_operations(config) and _shape(found) != _shape(dump(config.exact)):

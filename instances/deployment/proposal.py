@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Self
 
 from specopt.instances.family import Family
@@ -43,7 +45,7 @@ Given = Mapping[str, tuple[Any, str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal:
-    """A problem, and where it comes from.
+    """A problem, and where it comes from; fields of the objects in a list are named `list.field`.
 
     Parameters
     ----------
@@ -57,6 +59,8 @@ class Proposal:
         By field: how to find it out, what matters most first.
     unused
         What was given and plays no part, with the reason.
+    guesses
+        By field that is assumed, but not from the family, or left at the format's default: on what grounds.
     """
 
     problem: Problem
@@ -64,27 +68,43 @@ class Proposal:
     sources: Mapping[str, str]
     measure: Mapping[str, str]
     unused: tuple[str, ...] = field(default=())
+    guesses: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, base: Problem, family: Family, given: Given, measure: Mapping[str, str], unused: Sequence[str] = ()
+        cls,
+        base: Problem,
+        family: Family,
+        given: Given,
+        measure: Mapping[str, str],
+        unused: Sequence[str] = (),
+        assumed: Given = MappingProxyType({}),
     ) -> Self:
-        """Return a family's problem with all that is known put in.
+        """Return a family's problem with all that is known put in, and what is assumed instead of the family's.
 
         Raises
         ------
         InvalidInput
             If the problem refuses a value; the message says where it comes from.
         """
-        data = base.to_dict() | {name: value for name, (value, _) in given.items()}
+        data = base.to_dict()
+        for path, (value, _) in {**assumed, **given}.items():
+            name, _, inner = path.partition(".")
+            for place, key in [(one, inner) for one in data[name]] if inner else [(data, name)]:
+                place[key] = value
+                if value is None:
+                    del place[key]
         try:
-            problem = type(base).from_dict({name: value for name, value in data.items() if value is not None})
+            problem = type(base).from_dict(data)
         except InvalidInput as error:
-            name = str(error).partition(":")[0].partition("[")[0].partition(".")[0]
-            source = given[name][1] if name in given else family.name
+            steps = re.sub(r"\[\d+\]", "", str(error).partition(":")[0]).split(".")
+            named = (given.get(".".join(steps[:count])) for count in (2, 1))
+            source = next((one[1] for one in named if one is not None), family.name)
             raise InvalidInput(f"{error} (from {source})") from None
-        sources = {name: source for name, (_, source) in given.items()}
-        return cls(problem=problem, family=family, sources=sources, measure=measure, unused=tuple(unused)).labelled()
+        sources, guesses = ({name: source for name, (_, source) in some.items()} for some in (given, assumed))
+        return cls(
+            problem=problem, family=family, sources=sources, measure=measure, unused=tuple(unused), guesses=guesses
+        ).labelled()
 
     def labelled(self) -> Self:
         """Return the same with a problem whose notes say what it rests on, and whose name is no family's any more."""
@@ -94,13 +114,21 @@ class Proposal:
 
     @property
     def values(self) -> list[Value]:
-        """Every field of the problem that is not at the format's own default."""
-        data = self.problem.to_dict()
-        fields = [name for name in data if name not in ("format", "kind", "name", "notes")]
-        return [
-            Value(name, _short(data[name]), self.sources.get(name, self.family.name), name not in self.sources)
-            for name in fields
-        ]
+        """Every field of the problem that is not at the format's own default, or that there are grounds for."""
+        fields: dict[str, Any] = {}
+        for name, value in self.problem.to_dict().items():
+            parts = value if isinstance(value, list) and value and isinstance(value[0], Mapping) else []
+            for part in parts:
+                fields |= {f"{name}.{key}": one for key, one in part.items()}
+            if not parts and name not in ("format", "kind", "name", "notes"):
+                fields[name] = value
+        listed = {name: self.sources.get(name, self.sources.get(name.partition(".")[0])) for name in fields}
+        found = []
+        for name in {**fields, **{name: None for name in self.guesses if name not in self.sources}}:
+            source = listed.get(name)
+            where = source or self.guesses.get(name, self.family.name)
+            found.append(Value(name, _short(fields.get(name, "default")), where, source is None))
+        return found
 
     @property
     def next(self) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,11 @@ PRICED = (0.5, 0.9)
 
 TASKS = 100
 
+LINK = "The engine drafts beside the verifier. What --link decides, if clients' devices may draft:"
+
+FLEET = ("device_runtimes", "clients", "tpot", "price", "power")
+"""Options that say what a fleet of clients has, needs and costs."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
@@ -52,13 +58,18 @@ class Plan:
     runtimes: Path = required("FILE|TABLE", "Runtimes as fit writes them (JSON), or a table of measure (CSV).")
     for_: str = required(
         "KIND|ENGINE",
-        "serving-latency, verification-batch, prompt-chunking or fair-goodput; vllm, sglang, tensorrt-llm or "
-        "llama.cpp.",
+        "serving-latency, verification-batch, prompt-chunking, fair-goodput or placement; vllm, sglang, tensorrt-llm "
+        "or llama.cpp.",
         "--for",
     )
     trace: Path | None = option("FILE", "Requests, as import reads them.")
     tasks: int | None = option("N", f"Rows of the trace to take; default: {TASKS}.")
     link: str | None = option("MBITS[,RTT_MS]", "Between the machines that draft and verify.")
+    device_runtimes: Path | None = option("FILE|TABLE", "Runtimes of the draft model on clients' devices.")
+    clients: int | None = option("N", "Clients that decode at a time.")
+    tpot: float | None = option("MS", "The most milliseconds that a token may take.")
+    price: str | None = option("VERIFIER[,POOL]", "Of a machine for an hour; with POOL drafting servers are offered.")
+    power: str | None = option("IDLE,BUSY[,DEVICE]", "Watts of a machine, and of a device that drafts.")
     memory: float | None = option(
         "GB", "10^9 bytes of the machine that verifies; for serving-latency: of the one that drafts."
     )
@@ -81,8 +92,9 @@ def plan(given: Plan) -> int:
     """
     from specopt.api.generate import from_deployment
     from specopt.engines import ENGINES
+    from specopt.kinds import kind_of
 
-    for source in (given.draft, given.verify, given.runtimes, given.trace, given.acceptance):
+    for source in (given.draft, given.verify, given.runtimes, given.device_runtimes, given.trace, given.acceptance):
         for target in (given.output, given.problem):
             check_target(target, source)
     if given.tasks == 0 or (given.tasks is not None and given.trace is None):
@@ -90,6 +102,12 @@ def plan(given: Plan) -> int:
     kinds, for_ = from_deployment(), given.for_
     if for_ not in {*kinds, *ENGINES}:
         raise InvalidInput(f"--for: expected one of {', '.join((*kinds, *ENGINES))}, got {for_!r}")
+    advised = for_ in kinds and kind_of(for_).advice is not None
+    for name in () if advised or (for_ in ENGINES and given.link is not None) else FLEET:
+        if getattr(given, name) is not None:
+            able = ", ".join(kind for kind in kinds if kind_of(kind).advice is not None)
+            raise InvalidInput(f"--{name.replace('_', '-')}: expected --for {able}, or an engine with --link, got "
+                               f"--for {for_}")  # fmt: skip
     known = _deployment(given)
     if for_ in ENGINES:
         for option, value in (("--set", given.set_), ("--problem", given.problem)):
@@ -99,19 +117,22 @@ def plan(given: Plan) -> int:
         return FOUND
     if given.engine_version is not None:
         raise InvalidInput(f"--engine-version: expected an engine, got --for {for_}")
-    return _kind(_replaced(kinds[for_](known, given.seed), given.set_ or ()), given)
+    return _kind(_replaced(kinds[for_](known, given.seed), given.set_ or ()), known, given)
 
 
 def _deployment(given: Plan) -> Deployment:
     from specopt.instances.acceptance import read_acceptance
     from specopt.instances.checkpoints.model_config import read_model_config
-    from specopt.instances.deployment.deployment import Deployment
+    from specopt.instances.deployment.deployment import Deployment, Fleet
     from specopt.instances.deployment.link import Link
     from specopt.instances.deployment.passes import Passes
     from specopt.instances.traces import read_trace
     from specopt.models import arguments
 
-    models = {"draft": read_model_config(given.draft), "verify": read_model_config(given.verify)}
+    small = {"draft": read_model_config(given.draft)}
+    models = small | {"verify": read_model_config(given.verify)}
+    price = _numbers("--price", given.price, "VERIFIER[,POOL]", 1)
+    watts = _numbers("--power", given.power, "IDLE,BUSY[,DEVICE]", 2)
     read = None if given.trace is None else read_trace(given.trace, rows=given.tasks)
     if read is not None and given.tasks is None:
         read = read.window(0, min(TASKS, len(read)))
@@ -122,25 +143,50 @@ def _deployment(given: Plan) -> Deployment:
         link=None if given.link is None else Link.parse(given.link, "--link"),
         memory_bytes=None if given.memory is None else arguments.number("--memory", given.memory, above=0) * 1e9,
         acceptance=None if given.acceptance is None else read_acceptance(given.acceptance),
+        fleet=Fleet(
+            device=None if given.device_runtimes is None else Passes.read(given.device_runtimes, small),
+            clients=None if given.clients is None else arguments.integer("--clients", given.clients, 1),
+            seconds_per_token=None if given.tpot is None else arguments.number("--tpot", given.tpot, above=0) / 1e3,
+            price_per_second=price and tuple(one / 3600.0 for one in price),
+            watts=watts,
+        ),
     )
+
+
+def _numbers(option: str, text: str | None, names: str, least: int) -> tuple[float, ...] | None:
+    """Return the numbers >= 0, at least so many, that an option lists; None: it is not given."""
+    parts = [] if text is None else text.split(",")
+    try:
+        found = tuple(map(float, parts))
+    except ValueError:
+        found = ()
+    if text is not None and not (
+        least <= len(found) <= names.count(",") + 1 and min(found) >= 0.0 and max(found) < math.inf
+    ):
+        raise InvalidInput(f"{option}: expected {names}, numbers >= 0, got {text!r}")
+    return found or None
 
 
 def _replaced(proposal: Proposal, values: Sequence[str]) -> Proposal:
     """Return a proposal with some fields of its problem replaced."""
     from specopt.api.arguments import pairs_of, with_fields
 
-    own = {path.partition(".")[0]: "--set" for path in pairs_of(values, "--set")}
+    paths = [[step for step in path.split(".") if not step.isdecimal()] for path in pairs_of(values, "--set")]
+    own = {".".join(path[:2]): "--set" for path in paths}
     replaced = with_fields(proposal.problem, values)
     return dataclasses.replace(proposal, problem=replaced, sources={**proposal.sources, **own}).labelled()
 
 
-def _kind(proposal: Proposal, given: Plan) -> int:
+def _kind(proposal: Proposal, known: Deployment, given: Plan) -> int:
     """Solve a proposal's problem, have the result judged, and show both."""
+    from importlib import import_module
+
     from specopt.api.solve import solve
+    from specopt.kinds import kind_of
     from specopt.models.judge import verify
     from specopt.views.planning import print_next, print_values
     from specopt.views.result import print_result
-    from specopt.views.terminal import console, line
+    from specopt.views.terminal import console, line, sentence
 
     problem, out = proposal.problem, console()
     if not given.as_json:
@@ -150,15 +196,22 @@ def _kind(proposal: Proposal, given: Plan) -> int:
     write(problem, given.problem)
     write(result, given.output)
     report = None if result.plan is None else verify(problem, result)
+    advice, more = kind_of(problem).advice, {}
+    following = proposal.next
+    if advice is not None:
+        said = import_module(advice).advise(known, proposal, result, seconds=given.time_limit)
+        more, following = {"advice": said.to_dict()}, [*said.measure, *following]
     if given.as_json:
         judged = None if report is None else {"feasible": report.feasible, "objective": report.objective}
         own = {"problem": problem.to_dict(), "result": result.to_dict(), "judged": judged}
-        print_json({**own, **_told(proposal.values, proposal.unused, proposal.next)})
+        print_json({**own, **more, **_told(proposal.values, proposal.unused, following)})
     else:
+        for text in said.lines if advice is not None else ():
+            sentence(out, text)
         print_result(problem, result, out)
         if report is not None:
             line(out, "judged", "feasible" if report.feasible else "; ".join(report.violations))
-        print_next(proposal.next, out)
+        print_next(following, out)
         for path in (given.problem, given.output):
             if path is not None:
                 say(f"written to {path}")
@@ -167,15 +220,15 @@ def _kind(proposal: Proposal, given: Plan) -> int:
 
 def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
     """Compute an engine's drafts per batch size, and show what they rest on."""
+    from specopt.api.placing import of_link
     from specopt.instances.deployment.deployment import room
     from specopt.instances.deployment.proposal import Value
     from specopt.solvers.speculation_table.table import speculation_table
     from specopt.views.planning import print_next, print_values
-    from specopt.views.terminal import console
+    from specopt.views.terminal import console, sentence
 
     times, values = _times(known)
     multiple = _predicted(given.draft) if engine.name == "vllm" else 1
-    unused = [] if known.link is None else ["--link: the engine drafts and verifies on one machine"]
     most = None
     if known.memory_bytes is not None:
         most = room(known.memory_bytes, max(times.contexts), known.draft, known.verify)
@@ -205,13 +258,16 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
         *(["context_tokens: --trace FILE, a log of requests"] if known.trace is None else []),
         "zero_draft_cost: throughput at a few concurrencies with and without drafts, for `specopt tune SWEEP --ask`",
     ]
+    link = () if known.link is None else of_link(known, given.seed).lines
     show = (found, rates, engine, given.engine_version, given.as_json, given.output)
     if given.as_json:
-        show_speculation_table(*show, {**_told(values, unused, advice), **beside})
+        show_speculation_table(*show, {**({"link": list(link)} if link else {}), **_told(values, (), advice), **beside})
         return
     out = console()
-    print_values(engine.name, values, unused, out)
+    print_values(engine.name, values, (), out)
     show_speculation_table(*show)
+    for text in ("", LINK, *link) if link else ():
+        sentence(out, text)
     print_next(advice, out)
 
 

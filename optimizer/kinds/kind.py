@@ -193,6 +193,9 @@ class Kind:
         Which fields of a problem the runtimes of a file give, and their place for messages; None: none.
     from_deployment
         How what a user has becomes a problem, given a seed; None: it does not determine one.
+    advice
+        Module whose `advise` says what follows for such a problem, and takes clients, their devices and costs; None:
+        the plan is all.
     """
 
     problem: type[Problem]
@@ -209,6 +212,7 @@ class Kind:
     from_trace: FromTrace | None = None
     from_runtimes: Callable[[Mapping[str, Any], str], dict[str, Any]] | None = None
     from_deployment: Callable[[Deployment, int], Proposal] | None = None
+    advice: str | None = None
 
     @property
     def name(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from specopt.instances.deployment.placement import placement
 from specopt.instances.placement import FAMILIES
 from specopt.kinds.kind import Kind, Row, Simulator, more
 from specopt.models.placement import PlacementProblem
@@ -49,6 +50,8 @@ KIND = Kind(
     families=FAMILIES,
     rows=_rows,
     perturbations=PERTURBATIONS,
+    from_deployment=placement,
+    advice="specopt.api.placing",
     view="specopt.views.placement",
     strategies="specopt.testing.strategies.placement",
     simulator=Simulator(world=PlacementProblem, module="specopt.solvers.placement.simulate"),

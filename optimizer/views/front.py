@@ -19,7 +19,7 @@ def print_front(found: Front, out: Console) -> None:
     view.add_column("by", overflow="fold")
     for value, result in zip(found.values, found.results, strict=True):
         view.add_row(
-            f"  {value:g}" if isinstance(value, float) else f"  {value}",
+            _point(value),
             "-" if result.objective is None else f"{result.objective:.6g}",
             "-" if result.bound is None else f"{result.bound:.6g}",
             "-" if result.gap is None else percent(result.gap),
@@ -27,10 +27,17 @@ def print_front(found: Front, out: Console) -> None:
             result.explanation or result.by,
         )
     out.print(view)
+    beside = _beside(found)
+    if beside:
+        out.print()
+        view = table("  of these plans", *map(_words, beside), left=1)
+        for value, *numbers in zip(found.values, *beside.values(), strict=True):
+            view.add_row(_point(value), *("-" if one is None else f"{one:.6g}" for one in numbers))
+        out.print(view)
 
 
 def front_picture(found: Front) -> Picture:
-    """Return plan and bound along the field."""
+    """Return plan and bound along the field, and below them what the plan's terms have beside the objective."""
     label = found.problem.objective_label
     rows = [
         {found.field: value, label: figure, "what": what}
@@ -43,4 +50,33 @@ def front_picture(found: Front) -> Picture:
     x = quantity(name, title=found.field, scale={"zero": False}) if numbers else category(name, title=found.field)
     mark = {"type": "line", "point": True, "strokeWidth": 2, "tooltip": TOOLTIP}
     lines = layer(mark, x=x, y=quantity(label, scale={"zero": False}), **looks("what", [PLAN, BOUND]))
-    return Picture((Chart(title=f"{found.problem.kind} along {found.field}", rows=rows, spec=lines),))
+    charts = [Chart(title=f"{found.problem.kind} along {found.field}", rows=rows, spec=lines)]
+    for term, of in _beside(found).items():
+        known = [
+            {found.field: value, _words(term): one}
+            for value, one in zip(found.values, of, strict=True)
+            if one is not None
+        ]
+        drawn = layer(mark, x=x, y=quantity(_words(term), scale={"zero": False}))
+        charts.append(Chart(title=f"{_words(term)} of these plans".capitalize(), rows=known, spec=drawn))
+    return Picture(charts)
+
+
+def _beside(found: Front) -> dict[str, list[float | None]]:
+    """Return the numbers among the terms by name and point, but for those that are 0 or the objective throughout."""
+    names = dict.fromkeys(name for result in found.results for name in result.terms)
+    columns = {name: [_number(result.terms.get(name)) for result in found.results] for name in names}
+    objective = [result.objective for result in found.results]
+    return {name: of for name, of in columns.items() if any(of) and of != objective}
+
+
+def _number(value: object) -> float | None:
+    return value if isinstance(value, int | float) else None
+
+
+def _point(value: object) -> str:
+    return f"  {value:g}" if isinstance(value, float) else f"  {value}"
+
+
+def _words(term: str) -> str:
+    return term.replace("_", " ")

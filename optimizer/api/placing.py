@@ -1,0 +1,311 @@
+"""What follows for a deployment from where drafts may come from: each place alone, and where the verdict turns."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specopt.api.solve import solve
+from specopt.instances.deployment.deployment import Deployment
+from specopt.instances.deployment.placement import at_limits, placement
+from specopt.instances.deployment.proposal import Proposal
+from specopt.instances.placement.parts import spread
+from specopt.models.acceptance import rate_that_yields
+from specopt.models.named import NamedRates, NamedSeconds, NamedTrips
+from specopt.models.placement import Objective, PlacementProblem
+from specopt.models.placement_plan import PlacementPlan
+from specopt.models.result import Result
+from specopt.solvers.placement.none import NoDrafts
+
+PLACES = {
+    "none": "without drafts",
+    "beside": "beside the verifier",
+    "pool": "on drafting servers",
+    "device": "on the devices",
+}
+"""In words; of equal ones the first is the best: it takes the least."""
+
+LEAST_SECONDS, MOST_SECONDS, CLOSE = 1e-4, 10.0, 1.05
+"""Seconds between which break-evens are looked for, and how close a break-even is found, as a factor."""
+
+LEAST_GAIN, GAP = 2e-3, 1e-3
+"""What counts as better, relative; and how far from the optimum bands and break-evens may be."""
+
+MANY = 10_000
+"""Clients of whom a unit carries as many as it can."""
+
+SECONDS = 5.0
+"""Time limit of one of the solves here, unless the plan's own is shorter."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What one place yields: clients that a unit carries, or tokens per second of each client.
+
+    Parameters
+    ----------
+    place
+        Where drafts come from, if there are any.
+    value
+        Of the best plan found.
+    drafts
+        Draft tokens, and clients that draft as many, most clients first; 0: without drafts.
+    batch
+        Mean sequences of a pass.
+    band
+        The worst and the best case of what was measured; None: it has no limits.
+    """
+
+    place: str
+    value: float
+    drafts: tuple[tuple[int, int], ...]
+    batch: float
+    band: tuple[float, float] | None = None
+
+    @property
+    def drafting(self) -> bool:
+        """Whether anybody drafts."""
+        return any(tokens for tokens, _ in self.drafts)
+
+    @property
+    def text(self) -> str:
+        """The place and its draft length."""
+        words = PLACES[self.place]
+        if self.place == "none" or not self.drafts:
+            return words
+        if not self.drafting:
+            return f"{words} no draft length helps"
+        lengths = " or ".join(str(tokens) if tokens else "none" for tokens, _ in self.drafts)
+        return f"{words}, {lengths} token{'' if lengths == '1' else 's'}"
+
+    @property
+    def number(self) -> str:
+        """The value, with its band."""
+        band = "" if self.band is None else " ({:.4g} to {:.4g})".format(*self.band)
+        return f"{self.value:.4g}{band}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """What follows for a deployment.
+
+    Parameters
+    ----------
+    figures
+        By place, the best first.
+    lines
+        The same in words, and where it turns.
+    measure
+        What to measure because the plan goes beyond what was.
+    break_even
+        Mean round trip, and seconds of a draft token, up to which devices are best; acceptance rate from which drafts
+        pay; None: nowhere.
+    """
+
+    figures: tuple[Figure, ...]
+    lines: tuple[str, ...]
+    measure: tuple[str, ...]
+    break_even: dict[str, float | None]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON-like data."""
+        return {"places": [dataclasses.asdict(one) for one in self.figures], "lines": list(self.lines),
+                "break_even": self.break_even}  # fmt: skip
+
+
+def advise(known: Deployment, proposal: Proposal, result: Result | None = None, *, seconds: float = SECONDS) -> Advice:
+    """Return what each place yields, and where the verdict turns.
+
+    Parameters
+    ----------
+    known, proposal
+        What the user has, and the problem made of it.
+    result
+        Of that problem; None: it was not solved.
+    seconds
+        Time limit of every solve here.
+    """
+    problem = proposal.problem
+    assert isinstance(problem, PlacementProblem)
+    if not len(problem.classes) == len(problem.drafters) == len(problem.verifiers) == 1:
+        return Advice(figures=(), lines=(), measure=(), break_even={})
+
+    def figure(place: str, of: PlacementProblem, gap: float = GAP) -> Figure:
+        return _figure(place, of, min(seconds, SECONDS), gap)
+
+    alone = {place: figure(place, problem, 0.0) for place in PLACES if _restricted(problem, place) is not None}
+    if _has_limits(known):
+        ends = [at_limits(known, proposal, which) for which in ("upper", "lower")]
+        for place, one in alone.items():
+            low, high = sorted(figure(place, end).value for end in ends)
+            band = min(low, one.value), max(high, one.value)
+            alone[place] = dataclasses.replace(one, band=band)
+    ranked = sorted(alone.values(), key=lambda one: -one.value)
+    turns, lines = _turns(problem, alone, figure)
+    measure = []
+    if ranked[0].batch and (beyond := _beyond(known, problem, ranked[0])):
+        measure.append(beyond)
+    return Advice(
+        figures=tuple(ranked), lines=(_headline(problem, ranked), *lines, *_units(known, problem, result)),
+        measure=tuple(measure), break_even=turns,
+    )  # fmt: skip
+
+
+def of_link(known: Deployment, seed: int) -> Advice:
+    """Return what the link would decide if clients' devices drafted for an engine."""
+    return advise(known, placement(known, seed))
+
+
+def _headline(problem: PlacementProblem, ranked: list[Figure]) -> str:
+    first, *rest = ranked
+    least, clients = problem.classes[0].min_tokens_per_second, problem.classes[0].clients
+    what = f"clients a unit at {1e3 / least:.4g} ms a token" if least else f"tokens/s for each of {clients:,} clients"
+    if not first.value:
+        return f"No place keeps {1e3 / least:.4g} ms a token, not even for one client."
+    begins = f"Draft {first.text}" if first.drafting else "Do not draft"
+    return "; ".join([f"{begins}: {first.number} {what}", *(f"{one.text}: {one.number}" for one in rest)]) + "."
+
+
+def _restricted(problem: PlacementProblem, place: str) -> PlacementProblem | None:
+    """Return the problem with one place to draft at, or without any; None: the problem has no such place."""
+    own = {"beside": "beside", "pool": "server"}.get(place, "")
+    nowhere = {name: None for name in ("beside", "server") if name != own}
+    drafters = tuple(dataclasses.replace(one, **nowhere) for one in problem.drafters)  # type: ignore[arg-type]
+    classes = problem.classes if place == "device" else tuple(
+        dataclasses.replace(one, device_seconds_per_token=None) for one in problem.classes
+    )  # fmt: skip
+    lacks = place == "device" and not any(one.device_seconds_per_token for one in classes)
+    if lacks or (own and not any(getattr(one, own) for one in drafters)):
+        return None
+    return dataclasses.replace(problem, drafters=drafters, classes=classes)
+
+
+def _figure(place: str, problem: PlacementProblem, seconds: float, gap: float) -> Figure:
+    """Solve one place alone: the clients that one unit carries at their least rate, or the tokens that they get."""
+    restricted = _restricted(problem, place)
+    assert restricted is not None, "the place is there"
+    verifiers = tuple(dataclasses.replace(one, units=1) for one in restricted.verifiers)
+    capacity = restricted.classes[0].min_tokens_per_second > 0.0
+    many = MANY if capacity else restricted.classes[0].clients
+    classes = tuple(dataclasses.replace(one, clients=many) for one in restricted.classes)
+    goal: Objective = "capacity" if capacity else "goodput"
+    asked = dataclasses.replace(restricted, verifiers=verifiers, classes=classes, objective=goal)
+    # like clients without drafts differ in their number alone, which the method of that name finds
+    result = solve(asked, NoDrafts() if place == "none" else None, time_limit=seconds, gap=gap)
+    if result.plan is None or not result.terms["classes"]:
+        return Figure(place, 0.0, (), 0.0)
+    rows = [row for served in result.terms["classes"].values() for row in served]
+    drafts: dict[int, int] = {}
+    for row in rows:
+        drafts[row["draft_tokens"]] = drafts.get(row["draft_tokens"], 0) + row["clients"]
+    (used,) = result.terms["verifiers"].values()
+    assert result.objective is not None, "there is a plan"
+    value = float(sum(drafts.values())) if capacity else result.objective / many
+    most = tuple(sorted(drafts.items(), key=lambda one: -one[1]))
+    return Figure(place, value, most, used["batch"] or 0.0)
+
+
+def _turns(
+    problem: PlacementProblem, alone: dict[str, Figure], figure: Callable[..., Figure]
+) -> tuple[dict[str, float | None], list[str]]:
+    """Return up to which trip and seconds per token devices are best, and from which acceptance drafts pay."""
+    turns: dict[str, float | None] = {}
+    lines = []
+    others = max((one.value for place, one in alone.items() if place != "device"), default=0.0)
+    (drafter,), (of,), (verifier,) = problem.drafters, problem.classes, problem.verifiers
+
+    def at(place: str, **fields: Any) -> Figure:
+        return figure(place, dataclasses.replace(problem, classes=(dataclasses.replace(of, **fields),)))
+
+    def best_on_devices(**fields: Any) -> bool:
+        own = at("device", **fields)
+        return own.drafting and own.value > others * (1.0 + LEAST_GAIN)
+
+    def near(trip: float) -> bool:
+        return best_on_devices(round_trip_seconds=NamedTrips({verifier.name: spread(trip)}))
+
+    def fast(seconds: float) -> bool:
+        return best_on_devices(device_seconds_per_token=NamedSeconds({drafter.name: seconds}))
+
+    if "device" in alone and others:
+        assert of.round_trip_seconds is not None and of.device_seconds_per_token is not None, "devices have both"
+        trip = float(np.mean(of.round_trip_seconds.values[verifier.name]))
+        each = of.device_seconds_per_token.values[drafter.name]
+        for name, what, now, holds in (
+            ("round_trip_seconds", "a mean round trip of {} ms", trip, near),
+            ("device_seconds_per_token", "{} ms a draft token", each, fast),
+        ):
+            turn = turns[name] = _last(holds, LEAST_SECONDS, MOST_SECONDS)
+            until = f"not even best at {1e3 * LEAST_SECONDS:g}" if turn is None else f"best up to {1e3 * turn:.3g}"
+            word, number = until.rsplit(" ", 1)
+            lines.append(f"Drafting on the devices is {word} {what.format(number)}; here: {1e3 * now:.3g} ms.")
+    places = [place for place in alone if place != "none"]
+
+    def useless(rate: float) -> bool:
+        rates = NamedRates({drafter.name: np.array(rate)})
+        return all(at(place, acceptance=rates).value <= alone["none"].value * (1.0 + LEAST_GAIN) for place in places)
+
+    if places and any(one.value for one in alone.values()):
+        rate = _last(useless, 0.01, 1.0)
+        turns["acceptance_rate"] = rate if rate != 1.0 else None
+        own = of.accepted(drafter.name, problem.max_draft_tokens)
+        same = rate_that_yields(1.0 + float(np.cumprod(own[:-1]).sum()), len(own) - 1)
+        verdict = "at any" if rate is None else "at no" if rate == 1.0 else f"from {rate:.2f} on as"
+        lines.append(f"Drafts pay {verdict} acceptance rate; here: {same:.2f}.")
+    return turns, lines
+
+
+def _last(holds: Callable[[float], bool], low: float, high: float) -> float | None:
+    """Return where something ceases to hold that holds at `low`, by halving in logarithms; None: it does not there."""
+    if not holds(low):
+        return None
+    if holds(high):
+        return high
+    while high > CLOSE * low:
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def _units(known: Deployment, problem: PlacementProblem, result: Result | None) -> list[str]:
+    """Say what all clients take, and that no plan takes fewer units where that is proven."""
+    if result is None or not isinstance(result.plan, PlacementPlan) or not problem.classes[0].min_tokens_per_second:
+        return []
+    terms, (verifier,) = result.terms, problem.verifiers
+    used, servers = terms["verifiers"][verifier.name]["units"], sum(one.units for one in result.plan.draft_groups)
+    clients = problem.classes[0].clients
+    take = "clients take" if clients > 1 else "client takes"
+    parts = [f"{clients:,} {take} {used:,} unit{'s' if used > 1 else ''} of {verifier.name}"]
+    rows = terms["classes"][problem.classes[0].name]
+    parts.append(" and ".join(PLACES[place] for place in dict.fromkeys(row["place"] for row in rows)))
+    if servers:
+        parts.append(f"{servers:,} of {problem.draft_pools[0].name}")
+    if problem.objective == "cost" and result.bound is not None and not problem.draft_pools:
+        least = math.ceil(result.bound / verifier.price_per_second * (1.0 - 1e-9))
+        parts.append("proven the fewest" if used == least else f"at least {least:,} are needed")
+    if problem.objective == "cost" and known.fleet.price_per_second:
+        parts.append(f"{3600.0 * terms['price_per_second']:.4g} an hour")
+    if verifier.watts[1]:
+        parts.append(f"{terms['watts']:.4g} W, {terms['joules_per_token']:.3g} J a token")
+    return [", ".join(parts) + "."]
+
+
+def _has_limits(known: Deployment) -> bool:
+    device = known.fleet.device
+    times = [*known.passes.times.values(), *([] if device is None else device.times.values())]
+    return any(one.has_limits for one in times) or (known.acceptance is not None and known.acceptance.has_limits)
+
+
+def _beyond(known: Deployment, problem: PlacementProblem, best: Figure) -> str | None:
+    """Say where the best place's passes are larger than those that were measured."""
+    times, tokens = known.passes.times["verify"], 1 + best.drafts[0][0]
+    where = (np.array([float(size)]) for size in (best.batch, tokens, problem.classes[0].context_tokens))
+    if np.all(times.covers(*where)):
+        return None
+    return (f"passes of {best.batch:.3g} sequences with {tokens} new tokens each, as here: the lines go on beyond "
+            f"what was measured, {times.measured}")  # fmt: skip

@@ -1,0 +1,231 @@
+"""`specopt plan` for `placement`: where to draft, from two configs, measured passes and a link."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import specopt
+from specopt.api import placing
+from specopt.commands.cli import run
+from specopt.instances.placement.parts import spread
+from specopt.models.named import NamedTrips
+from specopt.models.placement import PlacementProblem
+
+SHIPPED = files("specopt.instances") / "data" / "measured"
+MODELS = [f"--{name}={SHIPPED / file}.config.json" for name, file in
+          (("draft", "draft-15m"), ("verify", "verify-100m"))]  # fmt: skip
+HAVE = [*MODELS, "--runtimes", str(SHIPPED / "cpu-pair.csv")]
+LINES = {"draft": {"seconds_per_token": 1e-4, "overhead_seconds": 0.001},
+         "verify": {"seconds_per_token": 1e-4, "overhead_seconds": 0.04}}  # fmt: skip
+
+
+@pytest.fixture
+def simple(tmp_path: Path) -> list[str]:
+    """Return both models with passes that are lines, without limits."""
+    path = tmp_path / "lines.json"
+    path.write_text(json.dumps(LINES))
+    return [*MODELS, "--runtimes", str(path), "--for", "placement", "--time-limit", "20"]
+
+
+def planned(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    """Return what the command says in JSON."""
+    assert run(["plan", *arguments, "--json"]) == 0
+    data: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return data
+
+
+def values_of(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the values that a plan rests on, by name."""
+    return {one["name"]: one for one in data["values"]}
+
+
+def test_from_what_a_user_has_to_a_judged_plan(
+    simple: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that problem and plan are written, the judge takes them, and every place has what it yields alone."""
+    problem, result = tmp_path / "problem.json", tmp_path / "result.json"
+    given = [*simple, "--link", "100,20", "--clients", "90", "--tpot", "50"]
+    data = planned(capsys, *given, "--problem", str(problem), "-o", str(result))
+    assert run(["evaluate", str(problem), str(result)]) == 0
+    found = specopt.load(problem)
+    assert isinstance(found, PlacementProblem)
+    (verifier,), (of,), (drafter,) = found.verifiers, found.classes, found.drafters
+    assert found.objective == "cost" and verifier.price_per_second == 1.0
+    assert (of.clients, of.min_tokens_per_second) == (90, 20.0)
+    assert verifier.passes.dump() == [{"overhead_seconds": 0.04, "seconds_per_sequence": 0.0,
+                                       "seconds_per_token": 1e-4, "seconds_per_cached_token": 0.0}]  # fmt: skip
+    assert of.round_trip_seconds is not None and of.device_seconds_per_token is not None
+    assert of.round_trip_seconds.values[verifier.name] == pytest.approx(spread(0.02))
+    assert of.device_seconds_per_token.values[drafter.name] == pytest.approx(0.0011)
+    assert of.uplink_bits_per_second == 1e8 and found.bits_per_draft_token == 15
+    places = {one["place"]: one for one in data["advice"]["places"]}
+    # one unit without drafts keeps 20 tokens per second with 1 / (0.04 + 1e-4 b) >= 20: 100 clients
+    assert set(places) == {"none", "beside", "device"} and places["none"]["value"] == 100
+    assert data["advice"]["places"][0]["value"] == max(one["value"] for one in places.values())
+    assert all(one["band"] is None for one in places.values())
+    assert "clients a unit at 50 ms a token" in data["advice"]["lines"][0]
+    assert "90 clients take" in data["advice"]["lines"][-1] and "proven the fewest" in data["advice"]["lines"][-1]
+
+
+def test_break_evens_are_where_the_verdict_turns(simple: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that devices carry more than any other place just below the break-even round trip, and not above it."""
+    data = planned(capsys, *simple, "--link", "100,20", "--clients", "30", "--tpot", "50")
+    trip = data["advice"]["break_even"]["round_trip_seconds"]
+    assert 1e-3 < trip < 1.0
+    problem = PlacementProblem.from_dict(data["problem"])
+    (of,), (verifier,) = problem.classes, problem.verifiers
+
+    def devices(mean: float) -> float:
+        trips = NamedTrips({verifier.name: spread(mean)})
+        near = dataclasses.replace(problem, classes=(dataclasses.replace(of, round_trip_seconds=trips),))
+        return placing._figure("device", near, 20.0, 0.0).value
+
+    others = max(one["value"] for one in data["advice"]["places"] if one["place"] != "device")
+    assert devices(trip) > others >= devices(trip * 1.06)
+
+
+def test_what_nobody_gave_is_assumed_and_asked_for(simple: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that defaults are named too, each with a way to measure it, and that what is given is known."""
+    data = planned(capsys, *simple)
+    assumed = {name for name, one in values_of(data).items() if one["assumed"]}
+    asked = {text.partition(":")[0] for text in data["measure_next"]}
+    measurable = {"classes.acceptance", "classes.device_seconds_per_token", "classes.round_trip_seconds",
+                  "classes.clients", "classes.min_tokens_per_second", "classes.context_tokens",
+                  "verifiers.memory_bytes", "verifiers.reserved_share"}  # fmt: skip
+    assert measurable <= assumed and measurable <= asked
+    more = ["--link", "100,20", "--clients", "9", "--tpot", "50", "--memory", "2", "--set",
+            "verifiers.reserved_share=0.1"]  # fmt: skip
+    data = planned(capsys, *simple, *more)
+    known = values_of(data)
+    assert known["verifiers.reserved_share"]["source"] == "--set"
+    assert data["problem"]["verifiers"][0]["reserved_share"] == 0.1
+    for name in ("classes.round_trip_seconds", "classes.clients", "classes.min_tokens_per_second",
+                 "verifiers.memory_bytes", "verifiers.reserved_share"):  # fmt: skip
+        assert not known[name]["assumed"] and not [text for text in data["measure_next"] if text.startswith(name)]
+
+
+def test_acceptance_by_position_bands_and_devices(
+    simple: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that limits of acceptance become bands around what they belong to, and devices have their own passes."""
+    rates, device = tmp_path / "rates.json", tmp_path / "device.json"
+    rates.write_text('{"acceptance_rates": [0.8, 0.7, 0.6], "lower": [0.6, 0.5, 0.4], "upper": [0.9, 0.9, 0.8]}')
+    device.write_text('{"draft": {"seconds_per_token": 0.03, "overhead_seconds": 0}}')
+    given = ["--link", "100,20", "--clients", "9", "--tpot", "50", "--acceptance", str(rates)]
+    data = planned(capsys, *simple, *given, "--device-runtimes", str(device))
+    (of,) = data["problem"]["classes"]
+    assert of["acceptance"] == {"draft-15m": [0.8, 0.7, 0.6]} and data["problem"]["max_draft_tokens"] == 3
+    assert of["device_seconds_per_token"] == {"draft-15m": pytest.approx(0.03)}
+    for one in data["advice"]["places"]:
+        low, high = one["band"]
+        assert low <= one["value"] <= high and (low < high) == (one["place"] != "none")
+
+
+def test_money_and_power(simple: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that prices of an hour and watts reach the problem, and a price of servers offers these."""
+    need = [*simple, "--link", "100,20", "--clients", "200", "--tpot", "50"]
+    data = planned(capsys, *need, "--price", "3.6,1.8", "--power", "100,300,5")
+    problem, terms = data["problem"], data["result"]["terms"]
+    assert problem["objective"] == "cost" and problem["verifiers"][0]["price_per_second"] == pytest.approx(0.001)
+    assert problem["draft_pools"][0]["price_per_second"] == pytest.approx(0.0005)
+    assert problem["classes"][0]["device_watts"] == 5.0
+    assert "pool" in {one["place"] for one in data["advice"]["places"]}
+    assert f"{3600 * terms['price_per_second']:.4g} an hour" in data["advice"]["lines"][-1]
+    assert f"{terms['watts']:.4g} W" in data["advice"]["lines"][-1]
+    data = planned(capsys, *need, "--power", "100,300")
+    assert data["problem"]["objective"] == "energy" and "draft_pools" not in data["problem"]
+    assert data["result"]["objective"] == pytest.approx(data["result"]["terms"]["watts"])
+
+
+def test_an_engine_hears_what_the_link_decides(simple: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that a link is not ignored for an engine on one machine: places and break-evens are said."""
+    given = [*simple[:4], "--for", "vllm", "--link", "100,20", "--clients", "20"]
+    data = planned(capsys, *given)
+    assert data["unused"] == []
+    assert "tokens/s for each of 20 clients" in data["link"][0] and "round trip" in data["link"][1]
+    assert run(["plan", *given]) == 0
+    text = capsys.readouterr().out
+    assert "Not used: --link" not in text and data["link"][1] in text
+
+
+def test_beyond_what_was_measured_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that a table of batches up to 4 says that 30 clients are beyond it, and how far its fit is off."""
+    data = planned(capsys, *HAVE, "--for", "placement", "--link", "100,20", "--clients", "30", "--time-limit", "20")
+    assert data["measure_next"][0].startswith("passes of ") and "batches 1-4" in data["measure_next"][0]
+    assert "passes lie -" in values_of(data)["verifiers.passes"]["source"]
+
+
+def test_a_page_for_people(simple: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that assumptions come first, then the answer, the plan, and what to measure."""
+    assert run(["plan", *simple, "--link", "100,20", "--clients", "30", "--tpot", "50"]) == 0
+    text = capsys.readouterr().out
+    order = ["values are assumed", "clients a unit at 50 ms", "mean round trip", "judged", "Measure next"]
+    places = [text.index(words) for words in order]
+    assert places == sorted(places)
+
+
+def test_nobody_can_be_served(simple: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that a latency that no place keeps is infeasible, and said in words."""
+    assert run(["plan", *simple, "--link", "100,20", "--clients", "30", "--tpot", "1"]) == 1
+    assert "No place keeps 1 ms a token" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--clients", "0"], "--clients: expected an integer >= 1"),
+        (["--tpot", "0"], "--tpot: expected"),
+        (["--tpot", "50", "--price", "cheap"], "--price: expected VERIFIER[,POOL], numbers >= 0, got 'cheap'"),
+        (["--tpot", "50", "--price", "1,2,3"], "--price: expected VERIFIER[,POOL]"),
+        (["--tpot", "50", "--price", "nan"], "--price: expected VERIFIER[,POOL]"),
+        (["--tpot", "50", "--price", "0"], "verifiers[0].price_per_second: expected > 0"),
+        (["--tpot", "50", "--power", "100"], "--power: expected IDLE,BUSY[,DEVICE]"),
+        (["--tpot", "50", "--power", "300,100"], "busy_watts: expected >= idle_watts"),
+        (["--price", "1"], "--price: expected --tpot MS beside it"),
+        (["--power", "1,2"], "--power: expected --tpot MS beside it"),
+        (["--memory", "0.1"], "--memory: expected GB for more than the weights of verify-100m"),
+        (["--link", "100,90000"], "are these milliseconds?"),
+        (["--device-runtimes", str(SHIPPED / "draft-15m.config.json")], "draft"),
+    ],
+)
+def test_bad_input_is_one_line(
+    arguments: list[str], message: str, simple: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that what cannot be planned exits with 2 and says what was expected."""
+    assert run(["plan", *simple, *arguments]) == 2
+    said = capsys.readouterr().err
+    assert message in said and said.count("\n") == 1
+
+
+@pytest.mark.parametrize("target", ["fair-goodput", "vllm"])
+def test_fleets_are_for_placement(target: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that another kind, or an engine without a link, does not swallow what only placement uses."""
+    assert run(["plan", *HAVE, "--for", target, "--clients", "3"]) == 2
+    assert "--clients: expected --for placement, or an engine with --link" in capsys.readouterr().err
+
+
+def test_the_front_of_cost_against_the_least_rate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that one least rate for all classes is varied, certified, with watts beside cost in table and picture."""
+    problem, picture = tmp_path / "problem.json", tmp_path / "front.svg"
+    specopt.save(
+        specopt.generate("placement/edge-cloud", number_of_clients=12, objective="cost", pool_units=0), problem
+    )
+    given = ["front", str(problem), "--field", "classes.min_tokens_per_second", "--values", "5,10"]
+    assert run([*given, "--time-limit", "30", "-o", str(picture)]) == 0
+    text = capsys.readouterr().out
+    assert "price per second" in text and "watts" in text
+    assert "Watts of these plans" in picture.read_text()
+    assert run([*given, "--time-limit", "30", "--json"]) == 0
+    points = json.loads(capsys.readouterr().out)["points"]
+    for point in points:
+        assert point["objective"] == point["terms"]["price_per_second"] and point["bound"] is not None
+        rates = [row["tokens_per_second"] for rows in point["terms"]["classes"].values() for row in rows]
+        assert min(rates) >= point["value"] * (1.0 - 1e-9)
+    assert np.diff([point["objective"] for point in points]) >= 0.0
