@@ -101,12 +101,7 @@ def tune(given: Tune) -> None:
     goal = _goal(given, sweep, engine)
     first = Tuner.from_sweep(sweep.of(sweep.setups[0]), goal, given.regret, given.confidence, asking=given.ask)
     if given.ask and not first.is_comparable:
-        points = [_point(point) for point in first.ask(max(1, given.budget))]
-        if given.as_json:
-            typer.echo(to_json({"ask": points}), file=stdout())
-        else:
-            typer.echo("Measure first, to have something to compare:", file=stdout())
-            _print_points(points)
+        _print_first([_point(point) for point in first.ask(max(1, given.budget))], given.as_json)
         return
     options = Options.of(sweep, goal, given.regret, given.confidence, asking=given.ask)
     asked = options.ask(given.budget) if given.ask and given.budget else []
@@ -137,6 +132,16 @@ def tune(given: Tune) -> None:
         _print_points(points, [point in known for _, point in asked])
     if given.output is not None:
         say(f"written to {given.output}")
+
+
+def _print_first(points: list[dict[str, Any]], as_json: bool) -> None:
+    from specopt.models.files import to_json
+
+    if as_json:
+        typer.echo(to_json({"ask": points}), file=stdout())
+        return
+    typer.echo("Measure first, to have something to compare:", file=stdout())
+    _print_points(points)
 
 
 def _goal(given: Tune, sweep: Sweep, engine: Engine) -> Goal:

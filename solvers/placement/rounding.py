@@ -48,8 +48,10 @@ def whole_units(relaxation: Relaxation, duals: Duals, seconds: float) -> list[Pa
         for row in frame.classes:
             program.column(-relaxation.penalty, {row: 1.0})
     found = program.solve(seconds, gap=1e-3, unit=scale).amounts
-    patterns = []
-    for side, units, mine in placed if found is not None else ():
+    patterns: list[Pattern] = []
+    if found is None:
+        return patterns
+    for side, units, mine in placed:
         number = round(found[units])
         if number:
             shared = {option: float(found[at]) for option, at in mine.items() if found[at] > 1e-6}

@@ -45,7 +45,7 @@ def _problem(objective: str = "goodput", **changed: Any) -> Problem:
 def _instances() -> dict[str, Problem]:
     """Every objective, ties, a pool, heads, exact memory, and problems without a plan, each of another reason."""
     needs = 4 + 1  # tokens of a client without drafts
-    server = {"server": {"pool": _passes(1)}, "beside": {}}
+    server: Json = {"server": {"pool": _passes(1)}, "beside": {}}
     pool = {"name": "pool", "units": 2, "memory_bytes": 20.0, "round_trip_seconds": {"verifier": TICK},
             "price_per_second": 0.5, "busy_watts": 1.0}  # fmt: skip
     return {
