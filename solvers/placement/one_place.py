@@ -14,6 +14,9 @@ from specopt.solvers.placement.method import PlacementMethod, offer
 from specopt.solvers.placement.patterns import Pattern, valued
 from specopt.solvers.placement.prepare import Prepared, prepare
 
+MOST = 2**40
+"""Clients of a unit where a problem does not limit them: more than memory holds."""
+
 
 @dataclass(frozen=True)
 class OnePlace(PlacementMethod):
@@ -45,8 +48,9 @@ def filled(prepared: Prepared, place: Place, budget: Budget) -> list[Pattern] | 
     units: list[Pattern] = []
     share = problem.objective == "capacity"
     for c in sorted(range(len(problem.classes)), key=lambda c: -problem.classes[c].weight):
-        clients = prepared.clients[c]
-        full = sorted(_full_units(prepared, place, c, budget), key=lambda one: -one.value / one.entries[0][1])
+        full = list(_full_units(prepared, place, c, budget))
+        full.sort(key=lambda one: (-one.value / one.entries[0][1], -one.entries[0][1]))
+        clients = sum(one.units for one in problem.verifiers) * MOST if share else prepared.clients[c]
         room = [u // len(problem.classes) if share else u for u in left]
         for one in full:
             verifier = prepared.sides[one.side].verifier

@@ -1,0 +1,67 @@
+"""Optima of placement against an enumeration that shares nothing with specopt."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import placement as oracle
+
+from specopt import PlacementProblem, Status, Unsupported, solve
+from specopt.testing.strategies import placement as strategies
+
+EXAMPLES = int(os.environ.get("SPECOPT_EXAMPLES", "60"))
+EXACT = ("refined", "brute-force")
+SIMPLE = ("none", "all-beside", "all-device", "greedy")
+
+
+def optimum(problem: PlacementProblem) -> float | None:
+    """Return the optimum by enumeration; None: no plan is feasible."""
+    found = oracle.optimum(problem.to_dict())
+    return None if found is None else found[0]
+
+
+@pytest.mark.slow
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(problem=strategies.problems(), method=st.sampled_from(EXACT))
+def test_exact_methods_find_the_optimum(problem: PlacementProblem, method: str) -> None:
+    """Tests that what is called optimal is, that what is called infeasible is, and that bounds hold."""
+    expected = optimum(problem)
+    try:
+        result = solve(problem, method)
+    except Unsupported:
+        return
+    if expected is None:
+        assert result.plan is None and (result.status is Status.INFEASIBLE or method == "refined")
+        return
+    assert result.objective is not None
+    tolerance = 1e-9 * max(1.0, abs(expected))
+    ahead = result.objective - expected if problem.sense == "maximize" else expected - result.objective
+    assert ahead <= tolerance
+    if result.status is Status.OPTIMAL:
+        assert ahead >= -tolerance
+    if result.bound is not None:
+        assert (result.bound - expected) * (1 if problem.sense == "maximize" else -1) >= -tolerance
+
+
+@pytest.mark.slow
+@settings(max_examples=EXAMPLES // 2, deadline=None)
+@given(problem=strategies.problems(), method=st.sampled_from(SIMPLE))
+def test_simple_methods_are_no_better(problem: PlacementProblem, method: str) -> None:
+    """Tests that no simple method finds a plan that is better than the optimum, or where there is none."""
+    result, expected = solve(problem, method), optimum(problem)
+    if result.objective is not None:
+        assert expected is not None
+        ahead = result.objective - expected if problem.sense == "maximize" else expected - result.objective
+        assert ahead <= 1e-9 * max(1.0, abs(expected))
+
+
+def test_twenty_clients_are_proven() -> None:
+    """Tests that twenty clients of one class are placed with a proof, on one unit and on two."""
+    from specopt import generate
+
+    for units in (1, 2):
+        result = solve(generate("placement/one-class", number_of_clients=20, units=units))
+        assert result.status is Status.OPTIMAL
