@@ -27,20 +27,26 @@ FEW_PATTERNS = 60_000
 EXACT_CLIENTS = 64
 """Clients up to which draft units of every size and largest context are told apart."""
 
+ROUNDED = 1.03
+"""Ratio of the ends of boxes from which on plans are looked for in every round."""
+
 WHOLE_UNITS = 1.003
 """Ratio of the ends of boxes from which on whole numbers of units and whole patterns are worth a search."""
 
 LEAVES = 200
 """Nodes with whole numbers of units of one search, at most."""
 
-NARROW = tuple(1.0 + width for width in (0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10))
+NARROW = tuple(1.0 + width for width in (0.1, 0.03, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10))
 """Ratios of the ends of boxes in which patterns are priced, round after round."""
 
 FEW_CLIENTS = 300
 """Clients up to which placing them one by one takes no time to speak of."""
 
-SECONDS_PER_PLAN = 5.0
-"""Of the integer program that looks for whole units, at most."""
+BOXES = (16, 40)
+"""Boxes of the integer programs that look for whole units: with few it ends soon, with many it may do better."""
+
+SECONDS_PER_PLAN = 2.0
+"""Of one of these programs, at most."""
 
 
 @dataclass(frozen=True)
@@ -108,13 +114,14 @@ def _priced(prepared: Prepared, budget: Budget) -> Outcome:
         budget.check()
 
     for narrow in NARROW:
-        relaxation.narrow, relaxation.columns = narrow, []
+        relaxation.narrow_to(narrow)
         duals = relaxation.solve(check, max(1e-11, 0.3 * (narrow - 1.0)))
         check()
         rounds += 1
         if relaxation.missing > 1e-6 and rounds == 1:
             _check_feasible(prepared, budget)
-        _round(relaxation, duals, budget)
+        if narrow <= ROUNDED or budget.objective is None:
+            _round(relaxation, duals, budget)
         if budget.is_proven(1e-9):
             break
         if narrow <= WHOLE_UNITS:
@@ -140,11 +147,12 @@ def _improve(budget: Budget, value: float) -> None:
 def _round(relaxation: Relaxation, duals: Duals, budget: Budget) -> None:
     """Offer plans of whole units and clients near a solution of the master program."""
     prepared = relaxation.prepared
-    units = whole_units(relaxation, duals, min(SECONDS_PER_PLAN, 0.3 * budget.remaining))
-    whole = completed(prepared, units, budget.check)
-    if offer(prepared, whole, budget) is not None and whole is not None:
-        better = {one: improved(prepared, one, budget.check) for one in dict.fromkeys(whole)}
-        offer(prepared, [better[one] for one in whole], budget)
+    for boxes in BOXES:
+        units = whole_units(relaxation, duals, boxes, min(SECONDS_PER_PLAN, 0.5 * budget.remaining))
+        whole = completed(prepared, units, budget.check)
+        if offer(prepared, whole, budget) is not None and whole is not None:
+            better = {one: improved(prepared, one, budget.check) for one in dict.fromkeys(whole)}
+            offer(prepared, [better[one] for one in whole], budget)
 
 
 def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:

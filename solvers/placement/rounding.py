@@ -14,24 +14,21 @@ from specopt.solvers.placement.patterns import Pattern, valued
 from specopt.solvers.placement.prepare import Prepared
 from specopt.solvers.placement.relaxation import Column, Duals, Relaxation
 
-BOXES = 80
-"""Boxes of the integer program: those whose patterns lose least at the prices of the master program."""
-
 OPTIONS = 6
 """Options of a class in a box, beside those that patterns use, at most."""
 
 
-def whole_units(relaxation: Relaxation, duals: Duals, seconds: float) -> list[Pattern]:
+def whole_units(relaxation: Relaxation, duals: Duals, boxes: int, seconds: float) -> list[Pattern]:
     """Return patterns, one per unit, that nearly serve all clients.
 
-    An integer program says how many units run in each of some boxes, and how many clients (a real number) are served
-    there by each option; the units of a box then share them evenly, rounded down.
+    An integer program says how many units run in each of the `boxes` best boxes, and how many clients (a real number)
+    are served there by each option; the units of a box then share them evenly, rounded down.
     """
     prepared = relaxation.prepared
     frame = Frame.of(prepared)
     program = frame.program
     placed: list[tuple[int, int, dict[int, int]]] = []
-    for side, options, worths, table, rhs, own in _groups(relaxation, duals):
+    for side, options, worths, table, rhs, own in _groups(relaxation, duals, boxes):
         rows = program.rows([-math.inf] * len(rhs), [0.0] * len(rhs))
         held = {row: -most for row, most in zip(rows, rhs.tolist(), strict=True)}
         held[frame.verifiers[prepared.sides[side].verifier]] = 1.0
@@ -63,7 +60,7 @@ Key = tuple[int, tuple[bool, float, float, float, float]]
 Group = tuple[int, "np.ndarray[tuple[int], np.dtype[np.int64]]", Floats, Floats, Floats, float]
 
 
-def _groups(relaxation: Relaxation, duals: Duals) -> list[Group]:
+def _groups(relaxation: Relaxation, duals: Duals, boxes: int) -> list[Group]:
     """Return the linear programs of the best boxes, with the options that matter there."""
     from specopt.solvers._kernels.placement import units as kernels
 
@@ -85,7 +82,7 @@ def _groups(relaxation: Relaxation, duals: Duals) -> list[Group]:
         best[key] = max(best.get(key, -math.inf), priced(column))
         used.setdefault(key, set()).update(option for option, _ in column.amounts)
     found: list[Group] = []
-    for key in sorted(best, key=best.__getitem__, reverse=True)[:BOXES]:
+    for key in sorted(best, key=best.__getitem__, reverse=True)[:boxes]:
         index, box = key
         side, cover = prepared.sides[index], covers[index]
         sizes = kernels.Sizes(cover.base, cover.floor, relaxation.narrow, 0.0, relaxation.classes)
