@@ -481,7 +481,7 @@ def _explain(message: str, data: object, where: str, hints: Mapping[str, Any] | 
     """
     found = _AT.match(message)
     assert found is not None
-    text, path = found["text"].replace("`", ""), (found["path"] or "").lstrip(".")
+    text, path = found["text"].replace("`", "").replace("object | null", "object"), (found["path"] or "").lstrip(".")
     unknown = re.match(r"Object contains unknown field (.*)", text, re.DOTALL)
     if unknown:
         key = unknown[1]

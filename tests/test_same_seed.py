@@ -25,6 +25,7 @@ PROBLEMS = {
     "verification-batch": [("verification-batch/mixed", {"requests": 40})],
     "draft-control": [("draft-control/random", {})],
     "draft-stopping": [("draft-stopping/random", {"bins": 3, "max_draft": 5})],
+    "placement": [("placement/one-class", {"number_of_clients": 12})],
 }  # fmt: skip
 """Large enough that every method comes to its random parts."""
 

@@ -32,7 +32,13 @@ def _each(field: str, change: Any) -> Any:
     """Return how a list of objects changes, each by what one of its fields becomes."""
     import dataclasses
 
-    return lambda many: tuple(dataclasses.replace(one, **{field: change(getattr(one, field))}) for one in many)
+    def changed(many: Any) -> Any:
+        values = [change(getattr(one, field)) for one in many]
+        same = all(value == getattr(one, field) for one, value in zip(many, values, strict=True))
+        pairs = zip(many, values, strict=True)
+        return many if same else tuple(dataclasses.replace(one, **{field: value}) for one, value in pairs)
+
+    return changed
 
 
 PERTURBATIONS = (

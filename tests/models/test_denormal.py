@@ -27,7 +27,7 @@ def declared(body: dict[str, Any], path: str = "") -> Iterator[str]:
         for option in body["anyOf"]:
             yield from declared(option, path)
     elif body.get("type") == "object":
-        for name, field in body["properties"].items():
+        for name, field in body.get("properties", {}).items():
             yield from declared(field, f"{path}.{name}".lstrip("."))
     elif body.get("type") == "array":
         for item in body.get("prefixItems") or [body.get("items") or {}]:

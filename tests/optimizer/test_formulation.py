@@ -33,6 +33,7 @@ CASES: dict[str, dict[str, Any]] = {
     "draft-control/random": {"states": 3, "max_draft": 3},
     "draft-stopping/random": {"max_draft": 4, "bins": 3},
     "fair-goodput/paper-5": {"clients": 3, "budget": 6},
+    "placement/one-class": {"number_of_clients": 3, "max_draft": 2},
 }
 
 

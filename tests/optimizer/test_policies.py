@@ -159,7 +159,12 @@ def test_what_is_no_policy_is_refused(kind: str) -> None:
         simulate(place, 3)
 
 
-_FAMILY = {"serving-latency": "arrivals", "draft-control": "random", "draft-stopping": "random"}
+_FAMILY = {
+    "serving-latency": "arrivals",
+    "draft-control": "random",
+    "draft-stopping": "random",
+    "placement": "one-class",
+}
 
 
 def test_policies_are_compared_in_pairs() -> None:

@@ -263,7 +263,8 @@ def test_verbose_shows_the_solves(
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_every_kind_has_resources(kind: Kind) -> None:
     """Tests that more of a resource of any kind is never worse, by proven plans of problems that differ in it alone."""
-    problem = next(iter(kind.families)).generate(seed=1)
+    proven = {"placement": "one-class"}.get(kind.name, kind.families[0].label)
+    problem = next(family for family in kind.families if family.label == proven).generate(seed=1)
     found = sensitivity(problem)
     sign = 1.0 if problem.sense == "minimize" else -1.0
     assert len(found.changes) >= 2

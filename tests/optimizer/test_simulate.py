@@ -32,6 +32,7 @@ PLANNED: dict[str, Callable[[], tuple[Any, str]]] = {
         specopt.generate("serving-latency/paper-1", tasks=4, max_output=40, seed=3), "static-batching"
     ),
     "draft-stopping": lambda: (specopt.generate("draft-stopping/mixed", max_draft=4), "belief"),
+    "placement": lambda: (specopt.generate("placement/one-class"), "all-device"),
 }  # fmt: skip
 """What is played of kinds without policies: a problem, and a method that plans."""
 
