@@ -100,7 +100,7 @@ class NamedTrips(Named[Floats]):
         if found == []:
             raise InvalidInput(f"{where}: expected at least one value, got none")
         array = np.array(found, dtype=np.float64)
-        refuse_denormal(np.atleast_1d(array), where)
+        refuse_denormal(array, where)
         array.flags.writeable = False
         return array
 
@@ -125,7 +125,7 @@ class NamedRates(Named[Floats]):
     def _read(cls, data: object, where: str) -> Floats:
         found = _ClosedRates.parse(data, where)
         array = found.values if isinstance(found, Rates) else np.array(found)
-        refuse_denormal(np.atleast_1d(array), where)
+        refuse_denormal(array, where)
         array.flags.writeable = False
         return array
 

@@ -41,9 +41,10 @@ class PassPieces(Custom):
         found = read(list[_Piece], data, where)
         if not found:
             raise InvalidInput(f"{where}: expected at least one piece, got none")
-        rows = np.array([structs.astuple(one) for one in found])
-        refuse_denormal(rows, where)
-        return cls(rows)
+        for place, one in enumerate(found):
+            for name in PIECE:
+                refuse_denormal(getattr(one, name), f"{where}[{place}].{name}")
+        return cls(np.array([structs.astuple(one) for one in found]))
 
     def dump(self) -> list[dict[str, float]]:
         """Return the list of objects."""

@@ -93,7 +93,9 @@ class Program:
             if math.isfinite(value):
                 solver.setOptionValue(name, value)
         solver.passModel(model)
-        solver.run()
+        if solver.run() == highspy.HighsStatus.kError:  # the dual simplex method gives up on widely spread numbers
+            solver.setOptionValue("simplex_strategy", 4)
+            solver.run()
         info, found, status = solver.getInfo(), solver.getSolution(), solver.getModelStatus()
         none = (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible)
         if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:

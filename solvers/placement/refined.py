@@ -19,7 +19,7 @@ from specopt.solvers.placement.one_place import filled
 from specopt.solvers.placement.patterns import all_patterns, count_all, undominated, valued
 from specopt.solvers.placement.prepare import OBJECTIVES, Prepared, prepare
 from specopt.solvers.placement.relaxation import Duals, Relaxation
-from specopt.solvers.placement.rounding import completed, improved, whole_units
+from specopt.solvers.placement.rounding import completed, improved, nearest, whole_units
 
 FEW_PATTERNS = 60_000
 """Patterns up to which all are listed: listing and choosing among them takes some seconds."""
@@ -41,6 +41,9 @@ NARROW = tuple(1.0 + width for width in (0.1, 0.03, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5
 
 FEW_CLIENTS = 300
 """Clients up to which placing them one by one takes no time to speak of."""
+
+NEAR = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0)
+"""Shares of the gap that the patterns of a plan near the bound lose: few patterns first."""
 
 BOXES = (16, 40)
 """Boxes of the integer programs that look for whole units: with few it ends soon, with many it may do better."""
@@ -120,16 +123,14 @@ def _priced(prepared: Prepared, budget: Budget) -> Outcome:
         rounds += 1
         if relaxation.missing > 1e-6 and rounds == 1:
             _check_feasible(prepared, budget)
+        if whole_types and narrow <= WHOLE_UNITS and _near(relaxation, duals, budget):
+            break
         if narrow <= ROUNDED or budget.objective is None:
             _round(relaxation, duals, budget)
-        if budget.is_proven(1e-9):
-            break
-        if narrow <= WHOLE_UNITS:
+        if narrow <= WHOLE_UNITS and not budget.is_proven(1e-9):
             last = relaxation.last
             _branch(relaxation, budget, 0.3 * (narrow - 1.0))
             relaxation.last = last
-        if whole_types and narrow <= WHOLE_UNITS and not budget.is_proven(1e-9) and _near(relaxation, duals, budget):
-            break
         if budget.is_proven(1e-9):
             break
     stats = {"rounds": rounds, "patterns": len(relaxation.columns)}
@@ -166,6 +167,7 @@ def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
         _improve(budget, top)
         reached = -math.inf if budget.objective is None else sign(problem) * budget.objective
         if (ends and max(ends) >= -value) or -value <= reached + budget.gap * abs(reached):
+            ends.append(-value)
             break
         relaxation.least, relaxation.most, relaxation.bound = least, most, -value
         duals = relaxation.solve(budget.check, gap)
@@ -191,17 +193,25 @@ def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
 
 
 def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:
-    """List all whole patterns that a better plan may use, and choose among them; return whether that was possible."""
+    """List all whole patterns that a better plan may use, and choose among them; return whether that was possible.
+
+    Plans of the patterns of the master program, rounded, and of the nearest patterns come first: the better they are,
+    the fewer patterns are listed.
+    """
     prepared, problem = relaxation.prepared, relaxation.prepared.problem
-    if budget.objective is None:
-        return False
-    reached = sign(problem) * budget.objective
-    patterns = relaxation.near(duals, (relaxation.last - reached) * (1.0 + 1e-9) + 1e-9 * abs(reached))
-    if patterns is None:
-        return False
-    chosen = choose(prepared, undominated(prepared, patterns), budget.remaining)
-    if chosen.used is not None:
-        offer(prepared, [one for one, count in chosen.used for _ in range(count)], budget)
+    first = choose(prepared, undominated(prepared, nearest(relaxation)), budget.remaining)
+    if first.used is not None:
+        offer(prepared, [one for one, count in first.used for _ in range(count)], budget)
+    for share in NEAR:
+        if budget.objective is None:
+            return False
+        reached = sign(problem) * budget.objective
+        patterns = relaxation.near(duals, share * (relaxation.last - reached) * (1.0 + 1e-9) + 1e-9 * abs(reached))
+        if patterns is None:
+            return False
+        chosen = choose(prepared, undominated(prepared, patterns), budget.remaining)
+        if chosen.used is not None:
+            offer(prepared, [one for one, count in chosen.used for _ in range(count)], budget)
     _improve(budget, max(chosen.bound, reached))
     return True
 

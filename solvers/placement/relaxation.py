@@ -25,7 +25,7 @@ FEW_UNITS = 24
 SPARE = 4096
 """Halves of boxes of one side in one pricing, at most: then wider boxes bound."""
 
-MOST_NEAR = 50_000
+MOST_NEAR = 200_000
 """Whole patterns that are listed near the prices of the master program, at most."""
 
 PER_SIDE = 3

@@ -108,6 +108,17 @@ def _groups(relaxation: Relaxation, duals: Duals, boxes: int) -> list[Group]:
     return found
 
 
+def nearest(relaxation: Relaxation) -> list[Pattern]:
+    """Return the patterns of the master program with whole clients: rounded down, to the nearest, and up."""
+    found: dict[Pattern, None] = {}
+    for column in relaxation.columns:
+        for rounding in (math.floor, round, math.ceil):
+            counts = ((option, rounding(round(amount, 6))) for option, amount in column.amounts)
+            if entries := tuple((option, count) for option, count in counts if count):
+                found[Pattern(column.side, entries)] = None
+    return valued(relaxation.prepared, list(found)) if found else []
+
+
 def spread(shared: dict[int, float], units: int) -> list[tuple[tuple[int, int], ...]]:
     """Return the entries of so many units that share clients of some options evenly, rounded down."""
     listed: list[list[tuple[int, int]]] = [[] for _ in range(units)]

@@ -75,6 +75,7 @@ RELATIONS = (
     _declared("bytes scaled", "needs and memory grow alike", scaled(_BYTES), equal=True),
     _declared("one more unit", RELAXED, _each("verifiers", units=lambda n: n + 1)),
     _declared("one more draft unit", RELAXED, _each("draft_pools", units=lambda n: n + 1), when="there are pools"),
+    _declared("more memory", RELAXED, _each("verifiers", memory_bytes=lambda size: 1.25 * size)),
     _declared("one more drafter", RELAXED, _drafter),
     _declared("more places beside", RELAXED, _places, when="a drafter may not run beside the first verifier"),
     _declared("lower least rates", RELAXED, _each("classes", min_tokens_per_second=lambda rate: 0.9 * rate),
