@@ -105,7 +105,7 @@ def picture(rows: list[dict[str, Any]]) -> Picture:
         axes = {"x": category("round trip (ms)"), "y": category("clients") | {"sort": order}}
         spec = {"encoding": axes, "layer": [
             {"mark": "rect", "encoding": {"color": category("place", scale={"domain": list(WAYS)})}},
-            {"mark": {"type": "text", "color": "var(--ink)"}, "encoding": {"text": {"field": "tokens"}}},
+            {"mark": {"type": "text", "color": "var(--paper)"}, "encoding": {"text": {"field": "tokens"}}},
         ]}  # fmt: skip
         charts.append(Chart(title=f"device: {1e3 * float(device):g} ms a draft token", rows=shown, spec=spec))
     return Picture(charts, columns=len(charts), width=260)

@@ -1,8 +1,8 @@
 """Writes what is declared and recorded into the pages, as plain Markdown: ``make pages``.
 
-A page holds ``<!-- generated: methods serving-latency -->`` ... ``<!-- end -->`` and never repeats by hand what a method, a
-problem or a benchmark says of itself. What is between these marks is written here, committed, and compared by a test;
-of pictures their data and specification are compared, which their files bear as a digest.
+A page holds ``<!-- generated: methods serving-latency -->`` ... ``<!-- end -->`` and never repeats by hand what a
+method, a problem or a benchmark says of itself. What is between these marks is written here and committed. The files of
+pictures end with a digest of their data and specification. A test compares both with what would be written now.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ from pictures import PICTURES  # noqa: E402 - the folder is no package
 RESULTS = HERE.parent / "benchmarks" / "results"
 BLOCK = re.compile(r"(<!-- generated: (\w+)(.*?)-->\n).*?(<!-- end -->)", re.DOTALL)
 CELL = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+DEFAULT = re.compile(r"<(?:built-in )?(?:function )?([\w.]+)(?:: '\w+'| at 0x\w+)>")
+"""In a signature: its name is enough."""
 DIGEST = "<!-- data and specification: {} -->\n"
 
 
@@ -87,6 +89,7 @@ def ledger(name: str) -> Iterator[str]:
         return
     one = paper(name)
     yield from (f"{line}\n" for line in summary(one, entries(one)))
+    yield f"![In which share of its box each statement holds](recorded/{name}.svg)\n"
     yield from table(HEAD, map(cells, entries(one)))
     yield from (
         "",
@@ -197,7 +200,7 @@ def _signature(name: str, of: Callable[..., Any]) -> str:
     if len(name + whole) > 100:
         *_, end = whole.rpartition(")")
         whole = "".join(("(\n", *(f"    {part},\n" for part in _parts(shown)), ")", end))
-    text = re.sub(r"<(?:built-in )?(?:function )?([\w.]+)(?:: '\w+'| at 0x\w+)>", r"\1", whole)  # defaults, by their names
+    text = DEFAULT.sub(r"\1", whole)
     return name + text.replace("<factory>", "...")
 
 
@@ -226,7 +229,8 @@ def _docstring(text: str) -> Iterator[str]:
             yield f"- {quoted}: {' '.join(textwrap.dedent(meaning).split())}".removesuffix(": ")
 
 
-TEXTS = {text.__name__: text for text in (methods, fields, families, ledger, results, commands, recorded, contents, api)}
+WAYS = (methods, fields, families, ledger, results, commands, recorded, contents, api)
+TEXTS = {way.__name__: way for way in WAYS}
 
 
 @dataclass
@@ -249,7 +253,8 @@ class Page:
 
     def _block(self, mark: re.Match[str]) -> str:
         first, name, argument, last = mark.groups()
-        lines = self._example(mark.string[: mark.start()]) if name == "example" else TEXTS[name](argument.lstrip(" ").rstrip())
+        is_example = name == "example"
+        lines = self._example(mark.string[: mark.start()]) if is_example else TEXTS[name](argument.strip(" ").rstrip())
         text = "\n".join(lines).strip()
         return f"{first}\n{text}\n\n{last}"
 
