@@ -1,7 +1,7 @@
 """Placement: the best place of one unit's clients by round trip and clients: where batching turns the verdict.
 
 All clients of a unit draft in one place, with one length; the judge prices every place and length.
-``python benchmarks/placement_map.py`` writes the map into `docs/recorded/placement-map.csv` and drawn beside it.
+``python benchmarks/placement_map.py`` writes the map into `docs/recorded/placement-map.csv`; `make pages` draws it.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def picture(rows: list[dict[str, Any]]) -> Picture:
         axes = {"x": category("round trip (ms)"), "y": category("clients") | {"sort": order}}
         spec = {"encoding": axes, "layer": [
             {"mark": "rect", "encoding": {"color": category("place", scale={"domain": list(WAYS)})}},
-            {"mark": {"type": "text", "color": "var(--ink)"}, "encoding": {"text": {"field": "tokens"}}},
+            {"mark": {"type": "text", "color": "var(--paper)"}, "encoding": {"text": {"field": "tokens"}}},
         ]}  # fmt: skip
         charts.append(Chart(title=f"device: {1e3 * float(device):g} ms a draft token", rows=shown, spec=spec))
     return Picture(charts, columns=len(charts), width=260)
@@ -118,12 +118,11 @@ def recorded() -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Write the map and draw it."""
+    """Write the map."""
     rows = cells(smoke=False)
     lines = [",".join(f'"{value}"' if "," in str(value) else str(value) for value in one)
              for one in (rows[0], *(row.values() for row in rows))]  # fmt: skip
     write_text(RECORD, "\n".join(lines) + "\n")
-    picture(recorded()).save(RECORD.with_suffix(".svg"))
 
 
 BENCHMARKS = (Benchmark("placement: the best place by round trip and clients", placed),)

@@ -1,7 +1,7 @@
 """Serving as tasks arrive: time of a step, and latency against load.
 
 ``python -P benchmarks/serving_online.py FOLDER [TRACE ...]`` plays heads of real traces (`TRACES`) at several loads and
-writes `docs/recorded/load.csv`, from which `docs/load.py` draws the picture.
+writes `docs/recorded/load.csv`, from which `make pages` draws the picture.
 """
 
 from __future__ import annotations

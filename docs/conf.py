@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import specopt
 
@@ -14,11 +16,10 @@ project = "specopt"
 author = copyright = "specopt developers"
 version = release = specopt.__version__
 
-extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "declared", "mathml"]
+extensions = ["myst_nb", "mathml"]
 exclude_patterns = ["recorded", "own-method/build", "**/.ipynb_checkpoints"]
-default_role = "code"  # what docstrings quote
 
-myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "cache"  # what did not change is not executed again
 nb_execution_cache_path = str(HERE.parent / "build" / "docs" / "cache")
@@ -28,13 +29,38 @@ if tags.has("quick"):  # noqa: F821 - of Sphinx
     nb_execution_excludepatterns = ["tutorials/*"]  # tests execute them
 nb_merge_streams = True
 
-autodoc_typehints = "signature"
-autodoc_member_order = "bysource"
-autodoc_preserve_defaults = True
-numpydoc_show_class_members = False
-
 html_math_renderer = "mathml"
 html_theme = "furo"
 html_static_path, html_css_files = ["static"], ["site.css"]
 html_title = f"specopt {version}"
 html_copy_source = html_show_sourcelink = False
+
+# Pages read without this build (`pages.py` writes what is generated). The site alone has a tree of contents from their
+# lists, the text of files outside this folder in the place of links to them, and the notebooks inside it.
+CONTENTS = re.compile(r"<!-- generated: contents ?([^\n]*)\n(.*?)-->", re.DOTALL)
+NOTEBOOK = re.compile(r"\[([^\]]*)\]\((?:\.\./)+notebooks/(\w+)\.ipynb\)")
+THIS_FILE = re.compile(r"<!-- site: this file -->\n\[.*?\]\((.*?)\)")
+
+
+def tree(found: re.Match[str]) -> str:
+    """Return the hidden tree of contents of a list of pages."""
+    names = found[2].replace("../notebooks/", "tutorials/")
+    return f"```{{toctree}}\n:hidden:\n:caption: {found[1] or 'Contents'}\n\n{names}```\n"
+
+
+def this_file(found: re.Match[str]) -> str:
+    """Return the directive that shows a file."""
+    if found[1].endswith(".py"):
+        return f"```{{literalinclude}} {found[1]}\n:language: python\n```"
+    return f"```{{include}} {found[1]}\n:heading-offset: 1\n```"
+
+
+def for_the_site(_app: Any, _name: str, source: list[str]) -> None:
+    """Give Sphinx a page with what only the site has."""
+    text = NOTEBOOK.sub(r"{doc}`\1 </tutorials/\2>`", CONTENTS.sub(tree, source[0]))
+    source[0] = THIS_FILE.sub(this_file, text)
+
+
+def setup(app: Any) -> None:
+    """Register what is done before a page is read."""
+    app.connect("source-read", for_the_site)

@@ -25,8 +25,9 @@ RECORD = json.loads(figures.RECORD.read_text())
 
 
 def prose(page: Path) -> str:
-    """Return a page without its blocks and pieces of code."""
-    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    """Return a page without its blocks and pieces of code, and without what is generated."""
+    text = re.sub(r"<!-- generated: .*?<!-- end -->", "", page.read_text(), flags=re.DOTALL)
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
     return re.sub(r"`[^`\n]*`", "", text)
 
 

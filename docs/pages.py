@@ -1,0 +1,307 @@
+"""Writes what is declared and recorded into the pages, as plain Markdown: ``make pages``.
+
+A page holds ``<!-- generated: methods serving-latency -->`` ... ``<!-- end -->`` and never repeats by hand what a
+method, a problem or a benchmark says of itself. What is between these marks is written here and committed. The files of
+pictures end with a digest of their data and specification. A test compares both with what would be written now.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import io
+import json
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+from specopt.api.solve import methods as methods_of
+from specopt.kinds import kind_of
+from specopt.models.schema import rows as schema_rows
+from specopt.models.schema import schema as schema_of
+from specopt.reproductions.ledger import TITLES, entries, paper
+from specopt.reproductions.views import HEAD, assumption_cells, cells, count_rows, summary
+from specopt.views.chart import Picture
+from specopt.views.methods import method_entry
+
+HERE = Path(__file__).parent
+sys.path += [str(HERE), str(HERE.parent / "benchmarks")]
+
+from pictures import PICTURES  # noqa: E402 - the folder is no package
+
+RESULTS = HERE.parent / "benchmarks" / "results"
+BLOCK = re.compile(r"(<!-- generated: (\w+)(.*?)-->\n).*?(<!-- end -->)", re.DOTALL)
+CELL = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+DEFAULT = re.compile(r"<(?:built-in )?(?:function )?([\w.]+)(?:: '\w+'| at 0x\w+)>")
+"""In a signature: its name is enough."""
+DIGEST = "<!-- data and specification: {} -->\n"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    """Yield the lines of a Markdown table."""
+    for line in (head, ["---"] * len(head), *rows):
+        yield "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in line) + " |"
+
+
+def methods(kind: str) -> Iterator[str]:
+    """Yield the methods of a kind: what they are, promise, cost and take."""
+    entries = [method_entry(method) for method in methods_of(kind_of(kind).problem)]
+    rows = [
+        (f"`{one['name']}`", one["summary"], one["guarantee"], one["complexity"], "; ".join(one["takes"]) or "all")
+        for one in entries
+        if one["distribution"] == "specopt"
+    ]
+    yield from table(["method", "what it is", "promise", "cost", "takes"], rows)
+
+
+def fields(kind: str) -> Iterator[str]:
+    """Yield the fields of a kind's problems and of its plans: unit, default, range, meaning."""
+    for title, part in (("A problem", kind_of(kind).problem), ("Its plan", kind_of(kind).plan)):
+        head = ("field", "unit", "default", "range", "description")
+        rows = [[f"`{row['field']}`", *(row[name] for name in head[1:])] for row in schema_rows(schema_of(part))]
+        yield from ("", f"**{title}**", "", *table(head, rows))
+
+
+def families(kind: str) -> Iterator[str]:
+    """Yield the families of a kind, with their parameters."""
+    for family in kind_of(kind).families:
+        defaults = ", ".join(f"`{name}={value}`" for name, value in family.defaults.items() if name in family.plain)
+        yield f"- `{family.name}`: {family.summary} {f'({defaults})' if defaults else ''}".rstrip()
+
+
+def ledger(name: str) -> Iterator[str]:
+    """Yield what a paper states and what became of it, and what its simulations assume; without a name the counts."""
+    if not name:
+        rows = list(count_rows(entries(*map(paper, TITLES))))
+        yield from table(
+            ["", *rows[0][1]], [[f"`{row}`" if row in TITLES else row, *found.values()] for row, found in rows]
+        )
+        return
+    one = paper(name)
+    yield from (f"{line}\n" for line in summary(one, entries(one)))
+    yield f"![In which share of its box each statement holds](recorded/{name}.svg)\n"
+    yield from table(HEAD, map(cells, entries(one)))
+    yield from (
+        "",
+        *table(["assumption", "default", "range", "reason"], map(assumption_cells, one.assumptions.values())),
+    )
+
+
+def results(pattern: str) -> Iterator[str]:
+    """Yield the newest recorded table of every benchmark whose name matches a pattern."""
+    newest: dict[str, tuple[str, str]] = {}
+    for path in sorted(RESULTS.glob("*.md")):
+        machine, *sections = path.read_text().split("\n## ")
+        for section in sections:
+            name, _, body = section.partition("\n")
+            newest[name] = (f"{path.stem}, {machine.splitlines()[2]}", body.strip())
+    found = {name: section for name, section in newest.items() if re.search(pattern, name)}
+    for name, (origin, body) in found.items():
+        yield from (f"**{name}** ({origin})", "", body, "")
+    if not found:
+        yield "Measured by `make bench`, but not recorded yet."
+
+
+def commands(_: str) -> Iterator[str]:
+    """Yield the commands with their arguments and options, a section each."""
+    command = [sys.executable, "-P", "-m", "typer", "specopt.commands.cli", "utils", "docs", "--name", "specopt"]
+    page = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    yield page[page.index("\n## ") :]
+
+
+def recorded(name: str) -> Iterator[str]:
+    """Yield the text of a file beside the pages."""
+    yield (HERE / name).read_text().strip()
+
+
+def contents(listed: str) -> Iterator[str]:
+    """Yield a list of pages and notebooks, by their titles; the first line is its heading."""
+    heading, *names = listed.split("\n")
+    if heading:
+        yield from (f"**{heading}**", "")
+    for name in names:
+        text = (HERE / name).read_text()
+        if name.endswith(".ipynb"):
+            text = "".join(json.loads(text)["cells"][0]["source"])
+        title = next(line for line in text.splitlines() if line.startswith("# ")).removeprefix("# ")
+        yield f"- [{title}]({name})"
+
+
+def api(names: str) -> Iterator[str]:
+    """Yield the documentation of objects; ``NAME:*`` is a class with its public members, ``NAME:a,b`` with these."""
+    for each in names.split():
+        name, _, members = each.partition(":")
+        found = _resolve(name)
+        yield from _entry("###", name, found)
+        listed = _public(found) if members == "*" else members.split(",") if members else ()
+        for member in listed:
+            yield from _entry("####", f"{name.rpartition('.')[2]}.{member}", inspect.getattr_static(found, member))
+
+
+def _resolve(name: str) -> Any:
+    """Return what a full name stands for."""
+    module, _, last = name.rpartition(".")
+    try:
+        return getattr(import_module(module), last)
+    except (ModuleNotFoundError, AttributeError):
+        return import_module(name)
+
+
+def _public(of: type) -> list[str]:
+    """Return the public methods and properties of a class that it or a base of ours has."""
+    kinds = (FunctionType, classmethod, staticmethod, property, cached_property)
+    had = {name: one for base in reversed(of.__mro__) if base.__module__.startswith("specopt")
+           for name, one in vars(base).items()}  # fmt: skip
+    return [name for name, one in had.items() if not name.startswith("_") and isinstance(one, kinds)]
+
+
+def _entry(level: str, name: str, found: Any) -> Iterator[str]:
+    """Yield a heading, the signature if there is one, and the docstring as Markdown."""
+    found = getattr(found, "__func__", found)  # of class methods
+    yield from (f"{level} `{name}`", "")
+    is_enumeration = hasattr(found, "__members__")
+    is_error = isinstance(found, type) and issubclass(found, Exception)
+    if callable(found) and not is_enumeration and not is_error:
+        yield from ("```python", _signature(name, found), "```", "")
+    if inspect.getdoc(found):
+        yield from (*_docstring(inspect.getdoc(found) or ""), "")
+    if is_enumeration:
+        yield from (", ".join(f"`{value}`" for value in found), "")
+
+
+class _Bare(str):
+    """An annotation without its quotes."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _signature(name: str, of: Callable[..., Any]) -> str:
+    """Return the signature of a function or class: in a line, or in one for each parameter."""
+    signature = inspect.signature(of)
+    shown = [
+        one.replace(annotation=_Bare(one.annotation)) if isinstance(one.annotation, str) else one
+        for one in signature.parameters.values()
+        if one.name not in ("self", "cls")
+    ]
+    returned = signature.return_annotation
+    bare = _Bare(returned) if isinstance(returned, str) and not isinstance(of, type) else signature.empty
+    whole = str(signature.replace(parameters=shown, return_annotation=bare))
+    if len(name + whole) > 100:
+        *_, end = whole.rpartition(")")
+        whole = "".join(("(\n", *(f"    {part},\n" for part in _parts(shown)), ")", end))
+    text = DEFAULT.sub(r"\1", whole)
+    return name + text.replace("<factory>", "...")
+
+
+def _parts(parameters: Sequence[inspect.Parameter]) -> Iterator[str]:
+    """Yield the parameters of a signature, and the star before those that are given by name alone."""
+    starred = False
+    for one in parameters:
+        if one.kind is one.KEYWORD_ONLY and not starred:
+            yield "*"
+        starred = starred or one.kind in (one.VAR_POSITIONAL, one.KEYWORD_ONLY)
+        yield str(one)
+
+
+def _docstring(text: str) -> Iterator[str]:
+    """Yield a numpydoc docstring as Markdown: sections are lists, examples are code."""
+    first, *sections = re.split(r"^(\w[\w ]*)\n-{3,}\n", text, flags=re.MULTILINE)
+    yield re.sub(r"^>>>.*?(?=\n\n|\Z)", r"```pycon\n\g<0>\n```", first.strip(), flags=re.DOTALL | re.MULTILINE)
+    for title, body in zip(sections[::2], sections[1::2], strict=True):
+        yield from ("", f"**{title}**", "")
+        if title == "Examples":
+            yield from ("```pycon", body.strip(), "```")
+            continue
+        for one in re.split(r"\n(?=\S)", body.strip()):
+            name, _, meaning = one.partition("\n")
+            quoted = ", ".join(f"`{part.strip()}`" for part in name.split(","))
+            yield f"- {quoted}: {' '.join(textwrap.dedent(meaning).split())}".removesuffix(": ")
+
+
+WAYS = (methods, fields, families, ledger, results, commands, recorded, contents, api)
+TEXTS = {way.__name__: way for way in WAYS}
+
+
+@dataclass
+class Page:
+    """A page as it must be: its text, and the pictures that its examples show.
+
+    Parameters
+    ----------
+    path
+        Its file.
+    """
+
+    path: Path
+    text: str = ""
+    pictures: dict[Path, Picture] = field(default_factory=dict)
+    names: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.text = BLOCK.sub(self._block, self.path.read_text())
+
+    def _block(self, mark: re.Match[str]) -> str:
+        first, name, argument, last = mark.groups()
+        is_example = name == "example"
+        lines = self._example(mark.string[: mark.start()]) if is_example else TEXTS[name](argument.strip(" ").rstrip())
+        text = "\n".join(lines).strip()
+        return f"{first}\n{text}\n\n{last}"
+
+    def _example(self, before: str) -> Iterator[str]:
+        """Yield what the last block of code before a mark prints, and the picture that it ends with."""
+        *_, code = CELL.findall(before)
+        tree = ast.parse(code)
+        ends = isinstance(tree.body[-1], ast.Expr) and tree.body.pop()
+        with redirect_stdout(io.StringIO()) as out:
+            exec(compile(tree, self.path.name, "exec"), self.names)
+            shown = eval(ast.unparse(ends.value), self.names) if ends else None
+        if out.getvalue():
+            yield from ("```text", out.getvalue().rstrip(), "```")
+        if isinstance(shown, Picture):
+            self.pictures[self.path.with_suffix(".svg")] = shown
+            yield f"![What the example draws]({self.path.stem}.svg)"
+
+
+def digest(picture: Picture) -> str:
+    """Return the last line of a picture's file: a digest of its data and specification."""
+    return DIGEST.format(hashlib.sha256(json.dumps(picture.to_dict(), sort_keys=True).encode()).hexdigest())
+
+
+def is_current(path: Path, picture: Picture) -> bool:
+    """Whether a file shows a picture's data by its specification."""
+    return path.exists() and path.read_text().endswith(digest(picture))
+
+
+def pages() -> list[Path]:
+    """Return the pages with something to write."""
+    return [path for path in sorted(HERE.rglob("*.md")) if "<!-- generated: " in path.read_text()]
+
+
+def write() -> None:
+    """Write what changed."""
+    drawn = {HERE / name: picture() for name, picture in PICTURES.items()}
+    for page in map(Page, pages()):
+        if page.text != page.path.read_text():
+            page.path.write_text(page.text)
+            print(page.path.relative_to(HERE.parent))
+        drawn |= page.pictures
+    for path, picture in drawn.items():
+        if not is_current(path, picture):
+            picture.save(path)
+            path.write_text(path.read_text().rstrip() + "\n" + digest(picture))
+            print(path.relative_to(HERE.parent))
+
+
+if __name__ == "__main__":
+    write()
