@@ -73,6 +73,11 @@ minima newest: ## tests that reach every backend, with the least versions that a
 docs: .venv/docs ## the documentation, into build/docs/html (QUICK=1: without executing the tutorials, which tests do)
 	$(PY) -P -m sphinx -E -W --keep-going -q $(if $(QUICK),-t quick) docs build/docs/html
 
+dist: .venv/ok ## the source distribution, and the wheel built from it, into dist
+	@rm -rf dist && mkdir dist
+	$(PY) -P -c 'from setuptools.build_meta import build_sdist; build_sdist("dist")' >/dev/null
+	$(PY) -P -m pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps -w dist dist/*.tar.gz
+
 check: .venv/ok types ## linter, format, import contract, types
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
@@ -114,4 +119,4 @@ size: .venv/ok ## tokens and lines of every folder, beside what its budget allow
 help: ## this list
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-.PHONY: run test quick size numerics bounds mutants lock minima newest bench library draft logs testbed engine docs check types browser-test help
+.PHONY: run test quick size numerics bounds mutants lock minima newest bench library draft logs testbed engine docs dist check types browser-test help
