@@ -16,7 +16,7 @@ TABLE = re.compile(r"^ *=+(?: +=+)+ *\n(?:.*\S.*\n?)*", re.MULTILINE)
 CITED = re.compile(r"^( *)\.\. \[.*\n?(?:\1 +.*\n?)*", re.MULTILINE)
 ITEM = re.compile(r"(?:[-*+]|\d+\.|\(\w\)|#\.) +")
 ABBREVIATED = re.compile(r"\b(?:e\.g|i\.e|cf|vs|al|etc|Eqs?|Secs?|Figs?|Alg|Sect|No)\.$")
-END = re.compile(r"(?<=[.!?])[)\"'”*_]*\s+(?=[\"'(“*_]*[A-Z0-9]|[\"'“][a-z])")
+END = re.compile(r"(?<=[.!?])(?<!\.\.)[)\"'”*_]*\s+(?=[\"'(“*_]*\w)")
 CODE, MATH = "Code", "Formula"
 
 
@@ -71,12 +71,14 @@ def words(sentence: str) -> int:
 
 
 def texts(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the docstrings and the other strings of a module, with their lines; in f-strings a word stands for a value."""
-    tree = ast.parse(path.read_text())
+    """Yield the docstrings and other strings of a module with their lines; of f-strings a word for every value."""
     parts: set[int] = set()
-    for node in ast.walk(tree):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if id(node) in parts:
+            continue
         if isinstance(node, ast.JoinedStr):
-            parts.update(map(id, ast.walk(node)))
+            specs = [one.format_spec for one in node.values if isinstance(one, ast.FormattedValue) and one.format_spec]
+            parts.update(map(id, [*node.values, *specs, *(part for spec in specs for part in ast.walk(spec))]))
             yield node.lineno, "".join(str(one.value) if isinstance(one, ast.Constant) else CODE for one in node.values)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.lineno, inspect.cleandoc(node.value)
