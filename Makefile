@@ -77,6 +77,11 @@ pages: .venv/ok ## what the pages have from code and records: tables, verdicts, 
 	$(PY) -P docs/pages.py
 	$(PY) -P docs/questions.py
 
+dist: .venv/ok ## the source distribution, and the wheel built from it, into dist
+	@rm -rf dist && mkdir dist
+	$(PY) -P -c 'from setuptools.build_meta import build_sdist; build_sdist("dist")' >/dev/null
+	$(PY) -P -m pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps -w dist dist/*.tar.gz
+
 check: .venv/ok types ## linter, format, import contract, types
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
@@ -118,4 +123,4 @@ size: .venv/ok ## tokens and lines of every folder, beside what its budget allow
 help: ## this list
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-.PHONY: run test quick size numerics bounds mutants lock minima newest bench library draft logs testbed engine docs pages check types browser-test help
+.PHONY: run test quick size numerics bounds mutants lock minima newest bench library draft logs testbed engine docs pages dist check types browser-test help

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -32,6 +33,7 @@ nb_merge_streams = True
 html_math_renderer = "mathml"
 html_theme = "furo"
 html_static_path, html_css_files = ["static"], ["site.css"]
+html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", "")  # the default version is the one to find
 html_title = f"specopt {version}"
 html_copy_source = html_show_sourcelink = False
 

@@ -12,8 +12,8 @@ PAGE = ROOT / "docs/questions.md"
 DATA = "tests/data/sweeps"
 HEAD = """# Questions
 
-Each with the one command that answers it and what it prints, in parts (`...`). The commands run in the root of a
-checkout; `tests/data/sweeps/README.md` says where the data come from. `.venv/bin/python -P docs/questions.py` writes
+Each question has the one command that answers it, and parts (`...`) of its output. The commands run in the root of a
+checkout. `tests/data/sweeps/README.md` names the sources of the data. `.venv/bin/python -P docs/questions.py` writes
 this page, and a test runs every command again.
 """
 NGRAM, DRAFT = "laboratory/engine/ngram.csv", "laboratory/engine/draft-model.csv"

@@ -1,8 +1,8 @@
 """Acceptance by draft length: mean tokens of a step for each K, where acceptance depends on K itself.
 
-A drafter that fills the whole block in one pass accepts less at every position of a longer block, so that no rates by
-position serve all lengths: the mean acceptance length AL(K) may even fall from one K to the next. What was measured is
-then a table of AL(K), the engine's own token included, and says nothing about other lengths.
+A drafter that fills the whole block in one pass accepts less at every position of a longer block. No rates by position
+serve all lengths; the mean acceptance length AL(K) may even fall from one K to the next. What was measured is then a
+table of AL(K), the engine's own token included, and says nothing about other lengths.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ class AcceptanceLengths:
         """Return the mean tokens of a step with 0, 1, ..., `most` drafts, the server's own included.
 
         Between measured lengths the mean is interpolated linearly. Beyond the last one each further token is worth its
-        predecessor's gain, shrunk as that was from the gain before it; nothing at all for the lower limit, and as much
-        as the last measured one for the upper.
+        predecessor's gain, shrunk as that gain was from the one before. For the lower limit it is worth nothing, for
+        the upper limit as much as the last measured one.
 
         Parameters
         ----------

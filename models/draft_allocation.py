@@ -1,9 +1,8 @@
 """Draft allocation: how many tokens each client drafts in one round (paper 5, Eq. 5).
 
-Client i drafts S_i tokens, of which each is accepted with probability a_i if all before it were, and the server
-adds one token of its own: mu_i(S) = 1 + a_i + ... + a_i^S = (1 - a_i^(S+1)) / (1 - a_i) tokens are expected. The
-server verifies at most C drafted tokens in a round. The weights are the gradient of a utility, or whatever a
-client's token is worth.
+Client i drafts S_i tokens. Each is accepted with probability a_i if all before it were, and the server adds one token
+of its own. The expected tokens are mu_i(S) = 1 + a_i + ... + a_i^S = (1 - a_i^(S+1)) / (1 - a_i). The server verifies
+at most C drafted tokens in a round. The weights are the gradient of a utility, or whatever a client's token is worth.
 """
 
 from __future__ import annotations

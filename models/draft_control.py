@@ -1,10 +1,10 @@
 """Draft control: how many tokens a device drafts, and how finely it quantises, per state of its channel (paper 3).
 
 A device drafts L tokens, each from a distribution quantised to the lattice of some resolution (Eq. 5), and sends tokens
-and distributions up to a server that verifies them and answers with what it accepted and one token of its own. A
-state says how fast the links are and how likely a draft is accepted at each resolution; states follow each other as a
-Markov chain, one step per iteration, whatever the device does. The objective is the long-run rate of tokens, the
-ratio of expectations E[N] / E[T]: Eq. 12 as written is the expectation of a ratio.
+and distributions to a server. The server verifies them and returns the accepted tokens and one of its own. A state says
+how fast the links are and how likely a draft is accepted at each resolution; states follow each other as a Markov
+chain, one step per iteration, whatever the device does. The objective is the long-run rate of tokens, the ratio of
+expectations E[N] / E[T]: Eq. 12 as written is the expectation of a ratio.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """How many drafts were long enough for each position, where only totals say so.
 
 An engine that varies its draft length counts D drafts, T drafted tokens, and A_j tokens accepted at position j <= J.
-Let n_j drafts have j tokens or more (n_1 = D), q_j = n_j / n_(j-1) in [0, 1], and h_j be the hazard of position j: the
-probability that its token is accepted, given that it was drafted and all before it were accepted. Lengths are chosen
-without regard to the tokens, as by the batch size. Then of the drafts that were accepted up to j - 1 a share q_j has a
-token at j, so that A_j / A_(j-1) measures p_j = q_j h_j, and what is wanted is h_j = p_j / q_j.
+Let n_j drafts have j tokens or more (n_1 = D), and q_j = n_j / n_(j-1) in [0, 1]. Let h_j be the hazard of position j:
+the probability that its token is accepted, given that it was drafted and all before it were accepted. Lengths are
+chosen without regard to the tokens, as by the batch size. Then of the drafts that were accepted up to j - 1 a share q_j
+has a token at j, so that A_j / A_(j-1) measures p_j = q_j h_j, and what is wanted is h_j = p_j / q_j.
 
 *What totals say about q.* T / D = n_1 / D + ... + n_J / D = 1 + q_2 + q_2 q_3 + ... + q_2 ... q_J =: f(q), and h_j <= 1
-gives p_j <= q_j <= 1. *The limits below are sharp.* f is continuous and rises with every q_j. A value q_j therefore
-belongs to a solution of f(q) = T / D in the box if and only if f is at most T / D with all others at their lowest and
-at least T / D with all others at 1 (in between by the intermediate value theorem, as the box is connected). The first
+gives p_j <= q_j <= 1. *The limits below are sharp.* f is continuous and rises with every q_j. A value q_j belongs to a
+solution of f(q) = T / D in the box under two conditions. f is at most T / D with all others at their lowest, and at
+least T / D with all others at 1. In between the intermediate value theorem applies, as the box is connected. The first
 holds up to a largest q_j, the second from a smallest one on; as f is linear in each q_j, both are quotients.
 
 *What they say about yields.* A_j / D measures P_j = x_j S_j with x_j = n_j / D and S_j = h_1 ... h_j, and a step of K

@@ -405,9 +405,9 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         """Return the certainty equivalent of a utility: the common rate that would give every client the same.
 
         The weighted power mean of the rates, geometric at fairness 1; from logarithms, so that no fairness underflows.
-        NaN where no rates have such a utility; the utility itself where no scale is given. At fairness g close to 1
-        the utility is about weight / (1 - g), and what tells plans apart is small beside it: the common rates of plans
-        to which floating point gives the same utility may differ by 1e-16 / |1 - g|, the tenth digit at g = 1.000001.
+        NaN where no rates have such a utility; the utility itself where no scale is given. At fairness g close to 1 the
+        utility is about weight / (1 - g), and the differences between plans are small beside it. Plans with the same
+        utility in floating point may have common rates that differ by 1e-16 / |1 - g|, the tenth digit at g = 1.000001.
         """
         if not scale:
             return value

@@ -1,7 +1,7 @@
 """Finite Markov chains: the transition matrix as a field of a problem, recurrent classes, the stationary distribution.
 
-The diagonal counts as one minus the rest of its row, and a row that sums to 1 but for rounding is scaled to do so:
-a chain that hardly ever leaves a state is then as well defined as its small entries are.
+The diagonal counts as one minus the rest of its row, and a row that sums to 1 but for rounding is scaled to do so. A
+chain that hardly ever leaves a state is then as well defined as its small entries.
 """
 
 from __future__ import annotations
@@ -125,10 +125,10 @@ def recurrent_classes(transition: Floats) -> list[list[int]]:
 def stationary_distribution(transition: Floats, recurrent: list[int]) -> Floats:
     """Return the long-run share of steps in each state, shape (S,): of a chain with one recurrent class.
 
-    States are eliminated one by one (Grassmann, Taksar and Heyman, 1985): no subtraction occurs, so that every share
-    is right to a few units of rounding, in chains that hardly mix and in periodic ones too. O(S^3). Whole blocks of
-    them are taken off the rest at once: memory is slower than arithmetic. No product is left to BLAS, whose last
-    bits depend on threads and processor.
+    States are eliminated one by one (Grassmann, Taksar and Heyman, 1985). No subtraction occurs, so every share is
+    right to a few units of rounding, also in chains that hardly mix and in periodic ones. O(S^3). Whole blocks of them
+    are taken off the rest at once: memory is slower than arithmetic. No product is left to BLAS, whose last bits depend
+    on threads and processor.
 
     Parameters
     ----------

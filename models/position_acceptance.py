@@ -122,9 +122,9 @@ class PositionAcceptance:
         """Return rates from totals over drafts of any lengths, with intervals that contain the truth.
 
         If all drafts had all positions, every position is identified, as from counts. Otherwise a token that was not
-        accepted may not have been drafted, and only the first position is: the intervals then hold for every choice
-        of lengths without regard to the tokens that gives these totals (see `draft_shares`), sampling error included;
-        the rates are the solution with one rate from position 2 on.
+        accepted may not have been drafted, and only the first position is. The intervals then hold for every choice of
+        lengths without regard to the tokens that gives these totals (see `draft_shares`), sampling error included. The
+        rates are the solution with one rate from position 2 on.
 
         Parameters
         ----------

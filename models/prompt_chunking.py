@@ -1,8 +1,8 @@
 """Prompt chunking: in which pieces a device uploads a long prompt's hidden states (paper 4, HAT, Sec. 3.3).
 
 The device holds the first and the last layers of a model, the cloud the layers between. It uploads the shallow hidden
-states of its prompt chunk by chunk, the cloud's pipeline of P stages processes each chunk in a batch with the tokens
-of other devices, and the deep hidden states come back: while one chunk is uploaded, earlier ones are processed and
+states of its prompt chunk by chunk. The cloud's pipeline of P stages processes each chunk in a batch with the tokens of
+other devices, and returns the deep hidden states. While one chunk is uploaded, earlier ones are processed and
 downloaded. Small chunks overlap more, but each costs a message and a batch.
 """
 
@@ -95,8 +95,8 @@ class _StagesInTurn:
 class _LongestWay:
     """The same of any number of stages at once, because all of them take equally long for a chunk.
 
-    By f_q = max(f_{q-1}, f_q of the chunk before) + busy, chunk k leaves at the end of the longest way through the
-    grid of chunks and stages that begins where some chunk j <= k enters, at f_1(j), and turns to the next stage or the
+    By f_q = max(f_{q-1}, f_q of the chunk before) + busy, chunk k leaves at the end of the longest way through the grid
+    of chunks and stages. A way begins where some chunk j <= k enters, at f_1(j), and turns to the next stage or the
     next chunk at every step. It meets every chunk from j to k, and one of them at all the other stages, best the
     slowest: f_1(j) + sum of busy over j..k + (stages - 1) x the largest busy of j..k. Chunks j that share this largest
     one are kept as a group, of which the latest entry counts.
@@ -147,9 +147,8 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
     head_seconds
         What the device computes once, at the end.
     wait
-        Each chunk waits w = g(mu) / P for the running batch: on the first stage before it starts ("serial", the
-        assumption behind Eq. 3), from its arrival while the previous chunk is processed ("overlap"), or not at all
-        ("none").
+        Each chunk waits w = g(mu) / P for the running batch. "serial": on the first stage before it starts, the
+        assumption behind Eq. 3. "overlap": from its arrival while the previous chunk is processed. "none": not at all.
     download
         Deep hidden states of every token come back ("all"), or of the last one ("last").
     max_chunks

@@ -180,8 +180,8 @@ class Rounds:
     ) -> Rounds:
         """Return rounds of drafts that end at the first token below a threshold, with a given accept length.
 
-        Tokens above the threshold are accepted with one probability a, the last one with a lower one, (1 - stop) a,
-        since it is the one below the threshold. a is chosen so that the mean gain is as given.
+        Tokens above the threshold are accepted with one probability a. The last one is below the threshold and has a
+        lower one, (1 - stop) a. The mean gain determines a.
 
         Parameters
         ----------

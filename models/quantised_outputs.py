@@ -28,9 +28,9 @@ def quantised_outputs(p: Any, q: Any, resolutions: Sequence[int]) -> dict[str, F
     Returns
     -------
     By name, shape (n,): "draft_peak", the draft model's largest probability, "verify_entropy" and "draft_entropy" in
-    nats. Shape (n, R): acceptance rates "kept_rate" of Q-S and "lost_rate" of S-Q, of the latter the part "impossible"
-    that is drafts with q-hat = 0; "kept_error" and "lost_error", total variation between the law of the output and the
-    server's; entropies of these laws, "kept_entropy" and "lost_entropy".
+    nats. Shape (n, R): acceptance rates "kept_rate" of Q-S and "lost_rate" of S-Q; "impossible", the part of the latter
+    with q-hat = 0. Also of shape (n, R), for the laws of the output: "kept_error" and "lost_error", total variation to
+    the server's law; "kept_entropy" and "lost_entropy".
     """
     p, q = np.asarray(p), np.asarray(q)
     found = {"draft_peak": q.max(axis=1), "verify_entropy": entropy(p), "draft_entropy": entropy(q)}

@@ -12,8 +12,8 @@ every step the unfinished tasks that are ready are served, all of them, in the l
   the verify model's memory alone. The first draft pass after that takes in all that the draft model has not seen.
 * Where a phase brings together tasks that ran apart, each newcomer costs `regroup_seconds` on the stages that move it.
 
-Between two events (a task joins or has had its first step, a phase begins) runs only lose tasks, and a block of steps
-is computed at once: one row per run, one column per step. Plans of very many steps are served phase by phase instead,
+Between two events (a task joins or has had its first step, a phase begins) runs only lose tasks. A block of steps is
+then computed at once: one row per run, one column per step. Plans of very many steps are served phase by phase instead,
 see `serving_phases`.
 """
 

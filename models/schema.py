@@ -1,7 +1,7 @@
 """JSON Schemas of declared dataclasses: types and ranges from annotations, words from docstrings, units from names.
 
-Every field says what it means (`description`), in which unit (`unit`: of numbers, "1" without one; else "none"), what
-it may be (`range`, in words, beside the keywords of JSON Schema), and either its `default` or that it is required.
+Every field has its meaning (`description`), its unit (`unit`; "1" for numbers without one, else "none") and its domain
+(`range`, in words, beside the keywords of JSON Schema). It has a `default` or is required.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Serving latency: batches, pipeline order, speculation length and bandwidth shares (paper 1, problem (24)).
 
-K tasks upload their inputs over a shared uplink, then run in batches through a two-stage pipeline, decoding
-step by decoding step: the draft model guesses l tokens for a batch while the verify model checks the batch
-before it. The objective is T_inf + T_com (Eq. 23): the sum over decoding steps of the pipeline's makespan,
-plus the time until the last input has arrived.
+K tasks upload their inputs over a shared uplink, then run in batches through a two-stage pipeline, decoding step by
+decoding step. The draft model guesses l tokens for a batch while the verify model checks the batch before it. The
+objective is T_inf + T_com (Eq. 23): the sum over decoding steps of the pipeline's makespan, plus the time until the
+last input has arrived.
 
 Batches are static, as in the paper, or change between the steps (`batching: "rebatched"`).
 

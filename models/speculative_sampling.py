@@ -5,9 +5,9 @@ same law (quantise, then sample), the token that comes out has law p (Propositio
 and verified with its quantised q-hat (sample, then quantise), it has another law. `specopt.models.codes.losslessness`
 shows both in rational arithmetic.
 
-Conventions where Eq. 1-2 divide by 0: a draft with q-hat = 0 is accepted if p > 0 and rejected if p = 0; where p has no
-mass above q-hat, there is nothing to resample from, and a rejected draft (q-hat = p = 0 there) is replaced by a draw
-from p. Quantise-then-sample never gets that far.
+Conventions where Eq. 1-2 divide by 0: a draft with q-hat = 0 is accepted if p > 0 and rejected if p = 0. If p has no
+mass above q-hat, there is nothing to resample from; a rejected draft (q-hat = p = 0 there) is replaced by a draw from
+p. Quantise-then-sample never gets that far.
 
 All laws have shape (..., V) and broadcast against each other; they are taken as given, not scaled.
 """

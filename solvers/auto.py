@@ -27,7 +27,7 @@ class Auto(Method):
     """What pays first, then the next, until plan and bound meet or time or work is spent.
 
     Without a time limit every member has a limit of work, counted in nodes, labels and steps, so that no clock decides
-    what is computed; with one the clock alone does, and `time_limit=math.inf` goes on until the plan is proven.
+    what is computed. With one the clock alone decides; `time_limit=math.inf` goes on until the plan is proven.
     """
 
     name: ClassVar[str] = "auto"

@@ -118,8 +118,8 @@ class Budget(Compiler):
         Raises
         ------
         OutOfTime
-            If there is a plan and judging another one, by the time that the last one took, would outlast what a limit
-            leaves to a method that is stopped: the best plan at hand is offered then.
+            If there is a plan, and judging another one would outlast what a limit leaves to a method that is stopped,
+            by the time of the last one. The best plan at hand is offered then.
         """
         if plan is self.incumbent and self.objective is not None:
             return self.objective

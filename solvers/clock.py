@@ -66,8 +66,8 @@ class Clock:
     def call(self, kernel: Callable[..., T], *arguments: Any, partial: bool = False) -> T:
         """Return what a long compiled call gives, without overrunning the time limit.
 
-        The call runs in a thread of its own, so the kernel must release the interpreter's lock (``nogil``); it gets one
-        more argument, an array whose entry turns 1 when it should come to an end.
+        The call runs in a thread of its own, so the kernel must release the interpreter's lock (``nogil``). It gets one
+        more argument, an array whose entry turns 1 when it should end.
 
         Parameters
         ----------

@@ -1,9 +1,8 @@
 """What fits, as the methods decide it: the judge's tolerance turned into the largest amount that a limit admits.
 
 A constraint amount <= limit is violated if amount > limit + 1e-9 max(|limit|, |amount|) + readings. All amounts are
-sums of terms >= 0, which methods and judge add up in other orders, so that the last digits of both may differ: where
-terms are no whole numbers, what proves something takes a room some digits larger, and what builds a plan one some
-digits smaller.
+sums of terms >= 0. Methods and judge add them in other orders, so the last digits may differ. Where terms are no whole
+numbers, a proof takes a room some digits larger, and the construction of a plan one some digits smaller.
 """
 
 from __future__ import annotations

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
+import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import specopt
 
@@ -74,8 +77,6 @@ def test_citation_and_changelog_agree_with_the_version() -> None:
 
 def test_who_made_it_is_said_alike() -> None:
     """Tests that CITATION.cff has what its format, 1.2.0, requires, with the authors that the package names."""
-    import yaml
-
     data = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     known = {"cff-version", "message", "type", "title", "abstract", "authors", "version", "license", "keywords"}
     assert {"cff-version", "message", "title", "authors"} <= set(data) <= known
@@ -85,32 +86,91 @@ def test_who_made_it_is_said_alike() -> None:
     assert all(isinstance(data[field], str) for field in ("message", "title", "abstract", "version"))
 
 
-@pytest.mark.slow
-def test_the_wheel_holds_the_package_alone(tmp_path: Path) -> None:
-    """Tests that a wheel holds every source and data file of the package, no other name at its top, no laboratory."""
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what a release is built from, in which `make dist` has run as the release workflow runs it."""
+    folder = tmp_path_factory.mktemp("checkout")
     keep = shutil.ignore_patterns("__pycache__", "*.pyc", "*.nbi", "*.nbc")
-    for folder in FOLDERS.values():
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=keep)
-    for name in ("pyproject.toml", PYPROJECT["project"]["readme"], "LICENSE"):
-        shutil.copy(ROOT / name, tmp_path)
-    build = "from setuptools.build_meta import build_wheel; print(build_wheel('.'))"
-    built = subprocess.run([sys.executable, "-P", "-c", build], cwd=tmp_path, capture_output=True, text=True)
+    for part in FOLDERS.values():
+        shutil.copytree(ROOT / part, folder / part, ignore=keep)
+    (folder / "tests").mkdir()
+    for name in ("pyproject.toml", PYPROJECT["project"]["readme"], "LICENSE", "MANIFEST.in", "Makefile",
+                 f"tests/{Path(__file__).name}"):  # fmt: skip
+        shutil.copy(ROOT / name, folder / name)
+    command = ["make", "-o", ".venv/ok", f"PY={sys.executable}", "dist"]
+    built = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
     assert built.returncode == 0, built.stderr
-    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+    return folder
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_the_package_alone(checkout: Path) -> None:
+    """Tests that a wheel holds every source and data file of the package, no other name at its top, no laboratory."""
+    version = PYPROJECT["project"]["version"]
+    with zipfile.ZipFile(next((checkout / "dist").glob("*.whl"))) as wheel:
         names = set(wheel.namelist())
-        metadata = wheel.read(f"specopt-{PYPROJECT['project']['version']}.dist-info/METADATA").decode()
+        metadata = wheel.read(f"specopt-{version}.dist-info/METADATA").decode()
     expected = {
-        f"{package.replace('.', '/')}/{path.relative_to(tmp_path / folder)}"
+        f"{package.replace('.', '/')}/{path.relative_to(checkout / folder)}"
         for package, folder in FOLDERS.items()
-        for path in (tmp_path / folder).rglob("*")
+        for path in (checkout / folder).rglob("*")
         if path.is_file()
     }
-    version = PYPROJECT["project"]["version"]
     assert {name for name in names if name.startswith("specopt/")} == expected
     assert {name.partition("/")[0] for name in names} == {"specopt", f"specopt-{version}.dist-info"}
     assert not [name for name in names if "testbed" in name]
     extras = set(re.findall(r"^Provides-Extra: (\S+)$", metadata, re.MULTILINE))
     assert "report" in extras and "testbed" not in extras
+
+
+@pytest.mark.slow
+def test_the_source_distribution_holds_no_tests(checkout: Path) -> None:
+    """Tests that the source distribution has the four folders of the package and what builds them, and no more."""
+    with tarfile.open(next((checkout / "dist").glob("*.tar.gz"))) as source:
+        tops = {name.split("/")[1] for name in source.getnames() if "/" in name}
+    made = {"PKG-INFO", "setup.cfg", "specopt.egg-info"}
+    assert tops - made == {*FOLDERS.values(), "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pattern", ["*.whl", "*.tar.gz"])
+def test_both_distributions_can_be_installed(checkout: Path, pattern: str, tmp_path: Path) -> None:
+    """Tests that each installs without an index, and that the package installed solves a problem away from here."""
+    command = ["-m", "pip", "install", "-q", "--no-index", "--no-deps", "--no-build-isolation"]
+    command += ["--disable-pip-version-check", "--target", str(tmp_path), str(next((checkout / "dist").glob(pattern)))]
+    solve = (
+        "import specopt; from specopt.commands import cli; print(specopt.__file__); "
+        "cli.run(['generate', 'draft-allocation/paper-5', '-o', 'problem.json']); "
+        "raise SystemExit(cli.run(['solve', 'problem.json']))"
+    )
+    for words in (command, ["-P", "-c", solve]):
+        done = subprocess.run(
+            [sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False,
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == str(tmp_path / "specopt" / "__init__.py")
+    assert "optimal" in done.stdout
+
+
+def test_the_release_needs_no_password() -> None:
+    """Tests that a tag is tested and built as here, and that no job but the publishing one gets a token."""
+    text = (ROOT / ".github/workflows/release.yml").read_text()
+    workflow = yaml.load(text, Loader=yaml.BaseLoader)
+    assert workflow["on"] == {"push": {"tags": ["v*"]}}
+    jobs = workflow["jobs"]
+    assert set(jobs["publish"]["needs"]) == {"test", "build"}
+    assert [name for name, job in jobs.items() if "id-token" in job.get("permissions", {})] == ["publish"]
+    assert workflow["permissions"] == {"contents": "read"} and "secrets." not in text
+    runs = {name: [step["run"] for step in job["steps"] if "run" in step] for name, job in jobs.items()}
+    assert runs["test"] == [".ci/run"] and runs["build"][0] == "make dist" and runs["publish"] == []
+
+
+def test_the_hosted_pages_are_those_of_make_docs() -> None:
+    """Tests that the host of the documentation builds it with the command that continuous integration runs."""
+    first, *_ = yaml.safe_load((ROOT / ".readthedocs.yaml").read_text())["build"]["commands"]
+    assert first == "make docs QUICK=1"
+    assert first in (ROOT / ".ci/run").read_text().splitlines()
 
 
 def public(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:

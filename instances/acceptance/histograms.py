@@ -1,10 +1,10 @@
 """Acceptance per request: vLLM's ``metrics.speculative_decoding``, one or many, as JSON or JSON lines.
 
-``acceptance_histogram[j]`` counts the steps in which exactly j drafts were accepted. What identifies every position
-where draft lengths vary stands beside it, or instead: ``acceptance_histogram_by_draft_length``, for each length K the
-K + 1 counts of steps in which 0, 1, ..., K of K drafts were accepted (an object by K, or a list of such lists), or
-``per_step_drafted`` and ``per_step_accepted``. A position then counts where it was at risk: drafted, after an accepted
-prefix.
+``acceptance_histogram[j]`` counts the steps in which exactly j drafts were accepted. Where draft lengths vary, other
+data identify every position, beside it or instead. ``acceptance_histogram_by_draft_length`` has for each length K the K
++ 1 counts of steps in which 0, 1, ..., K of K drafts were accepted (an object by K, or a list of such lists).
+``per_step_drafted`` and ``per_step_accepted`` do it, too. A position then counts where it was at risk: drafted, after
+an accepted prefix.
 """
 
 from __future__ import annotations

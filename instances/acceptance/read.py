@@ -46,10 +46,10 @@ def read_acceptance(
     Parameters
     ----------
     path
-        A Prometheus scrape of vLLM, a file of acceptance histograms (JSON or JSON lines), the JSON of ``vllm bench
-        serve``, golden acceptance lengths (YAML or JSON), or one's own, optionally with ``lower`` and ``upper``:
-        ``{"acceptance_rates": [alpha_1, ...]}``, conditional, ``{"acceptance_rate": alpha}`` for every position, or
-        ``{"acceptance_lengths": {"1": tokens, ...}}`` by draft length.
+        A Prometheus scrape of vLLM, a file of acceptance histograms (JSON or JSON lines), the JSON of
+        ``vllm bench serve``, golden acceptance lengths (YAML or JSON), or one's own. The last is conditional,
+        ``{"acceptance_rates": [alpha_1, ...]}``, one rate for every position, ``{"acceptance_rate": alpha}``, or by
+        draft length, ``{"acceptance_lengths": {"1": tokens, ...}}``, optionally with ``lower`` and ``upper``.
     before
         An earlier scrape; the difference counts.
     model

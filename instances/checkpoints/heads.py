@@ -153,10 +153,10 @@ def read_head(fields: Fields, kind: Kind, storage: Storage) -> DraftHead:
     """Return the draft head that a config describes.
 
     EAGLE joins embedding and the target's last hidden state; its first layer has no norm before attention, none is
-    behind the last, and the output matrix is the target's. EAGLE-3 joins three hidden states; its first layer attends
-    to the normed embedding beside them, and its output matrix scores a vocabulary of its own; P-EAGLE has a table of
-    its own and a vector in the place of states that are not there yet. DFlash joins hidden states, too; DSpark adds a
-    bias by the token before and a measure of confidence, Domino a recurrent network over the tokens before.
+    behind the last, and the output matrix is the target's. EAGLE-3 joins three hidden states. Its first layer attends
+    to the normed embedding beside them, and its output matrix scores a vocabulary of its own. P-EAGLE has a table of
+    its own, and a vector in place of states that are not there yet. DFlash joins hidden states, too; DSpark adds a bias
+    by the token before and a measure of confidence, Domino a recurrent network over the tokens before.
 
     Raises
     ------

@@ -143,9 +143,9 @@ class ModelType:
     experts
         Where its config has experts.
     layer_kinds
-        What an absent list of kinds means: every layer attends to everything, to a window, to a window from layer
-        `max_window_layers` on; another kind in all layers but every `period`-th, or but the first ones and every
-        `period`-th of the others, or but those that a field lists (from 0); or nothing, there has to be a list.
+        What an absent list of kinds means. Every layer attends to everything, to a window, or to a window from layer
+        `max_window_layers` on. Another kind is in all layers but every `period`-th, but the first ones and every
+        `period`-th of the others, or but those that a field lists (from 0). Or nothing: there has to be a list.
     period
         The field with that period, its default, and the field with the first layer that attends to everything, or with
         the number of first ones; none: it is the period's last.
@@ -171,8 +171,8 @@ class ModelType:
     gated_queries, sinks
         Whether attention's output is gated, whether heads have sinks: see `GroupedAttention`.
     unequal
-        Whether layers that attend to everything have KV heads and a head size of their own, the last ones may take keys
-        and values of earlier ones, and each layer may have a table of embeddings (Gemma 4).
+        Whether layers that attend to everything have KV heads and a head size of their own (Gemma 4). The last ones may
+        then take keys and values of earlier ones, and each layer may have a table of embeddings.
     drafts
         The field with the number of layers that predict further tokens.
     draft_fields, draft_kinds

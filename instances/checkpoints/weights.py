@@ -8,8 +8,8 @@ from math import prod
 from typing import Literal
 
 Role = Literal["linear", "expert", "router", "head", "table", "tied", "other"]
-"""What a tensor is for: linear layers and routed experts (their matrices may be quantised), the choice of experts, the
-output matrix, tables that a pass reads a row per token of, one that is both, and norms, biases and convolutions."""
+"""What a tensor is for: linear layers and routed experts (may be quantised), the choice of experts, the output matrix,
+tables with one row read per token, or one tensor for both. The rest are norms, biases and convolutions."""
 
 
 @dataclass(frozen=True, kw_only=True)

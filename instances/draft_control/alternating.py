@@ -24,8 +24,8 @@ def alternating(
 ) -> DraftControlProblem:
     """An uplink that changes from slow to fast and back at every iteration (paper 3): a chain of period 2.
 
-    The most tokens per second of each iteration by itself (Eq. 13) is far from the most in the long run here: drafts
-    pay on the slow link, but they pay less than the next iteration on the fast link does.
+    The most tokens per second of each iteration by itself (Eq. 13) is far from the most in the long run here. Drafts
+    pay on the slow link, but less than the next iteration on the fast link.
 
     Parameters
     ----------

@@ -5,8 +5,8 @@ low. With at most one rejection per iteration, accepted / (accepted + rejections
 the acceptance rate of a geometric number cut off at the draft length.
 
 The last row of the trace counts as followed by the first. So every state that was seen is left again and reached from
-every other: there is one recurrent class, without transient states, and without smoothing the stationary distribution
-is the share of rows in each state.
+every other: there is one recurrent class, without transient states. Without smoothing the stationary distribution is
+the share of rows in each state.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ def deterministic_cycle(
     """States visited one after the other and round again, with links a large factor apart.
 
     What makes it hard: powers of the transition matrix never settle, so methods that iterate on it must not rely on
-    that; and waiting for the fast link pays, which no rate of a single iteration shows.
+    that. Waiting for the fast link pays, which no rate of a single iteration shows.
 
     Parameters
     ----------

@@ -2,9 +2,9 @@
 
 The paper prints the mean uplink rates of its two regimes, the two models and the form of the channel, a Markov chain
 of a slow and a fast state. Its transition probabilities, its two rates, its timings and its acceptance rates are not
-printed. Here a draft takes 5 ms and a verification 32 ms, and the acceptance rate at resolution l is
-alpha_inf - c TV(q, q_l): what the models disagree about, and what the lattice takes away from a synthetic softmax
-distribution q of the vocabulary's size. A state of confidence is a temperature of q.
+printed. Here a draft takes 5 ms and a verification 32 ms. The acceptance rate at resolution l is alpha_inf - c TV(q,
+q_l): the disagreement of the models, and the loss by the lattice from a synthetic softmax distribution q of the
+vocabulary's size. A state of confidence is a temperature of q.
 """
 
 from __future__ import annotations

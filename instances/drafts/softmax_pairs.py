@@ -1,8 +1,8 @@
 """Synthetic pairs of next-token distributions of a server's and a draft model.
 
 They stand in for OPT-13B and OPT-125M, which paper 3 runs and which are not here. Logits fall with the logarithm of a
-token's rank (Zipf's law) and scatter around that; positions differ in how steeply, as confident and open positions of
-a text do; the draft model's logits are the server's and noise. Constants are chosen so that at temperature 1 a
+token's rank (Zipf's law) and scatter around that. Positions differ in how steeply, as confident and open positions of a
+text do. The draft model's logits are the server's plus noise. Constants are chosen so that at temperature 1 a
 distribution has a few nats of entropy and drafts are accepted three times in four. Nothing is fitted to a model.
 """
 

@@ -22,8 +22,8 @@ def minimum_rates(
 ) -> FairGoodputProblem:
     """Least rates that a random split of most of the budget just gives.
 
-    What makes it hard: the objective pulls the budget to a few clients and the promises pull it back; most of the
-    promises bind, and what is left to optimise is a small corner of the region.
+    What makes it hard: the objective pulls the budget to a few clients and the promises pull it back. Most of the
+    promises bind, and the optimum lies in a small corner of the region.
 
     Parameters
     ----------

@@ -14,8 +14,8 @@ def single_stage(
 ) -> PromptChunkingProblem:
     """A random link with one slow GPU behind it.
 
-    What makes it hard: the cloud is the bottleneck, a batch's fixed cost is paid in full by every chunk, and with a
-    serial wait each chunk pays for the running batch, too; upload, cloud and download can each be critical.
+    What makes it hard: the cloud is the bottleneck, and every chunk pays a batch's fixed cost in full. With a serial
+    wait each chunk pays for the running batch, too. Upload, cloud and download can each be critical.
 
     Parameters
     ----------

@@ -5,12 +5,12 @@ to 10 MB/s up and from 10 to 15 MB/s down. What it leaves open is set here, and 
 
 * g for Vicuna-7B: four knots that reproduce Fig. 1 and what the text says of it. For Vicuna-13B the same curve, longer
   by the parameters of the layers in the cloud (37 of 40 against 30 of 32).
-* Drafting: a step reads the draft model's weights once from memory: first layers, adapter and head in 16 bits, at the
-  bandwidths of Jetson AGX Xavier (136.5 GB/s, two of three devices) and Orin (204.8 GB/s).
+* Drafting: a step reads the draft model's weights once from memory: first layers, adapter and head in 16 bits. The
+  bandwidths are those of Jetson AGX Xavier (136.5 GB/s, two of three devices) and Orin (204.8 GB/s).
 * Fig. 1's local computation, 0.09 s for 2000 tokens, is taken as proportional to tokens.
 * How long drafts are, what is accepted at each place, and how often the top-k candidates hit is not printed. Here every
-  draft token is accepted with the probability that gives the accept length of Table 4, drafts end after each token
-  with a fixed probability or at `most_drafted`, and the last token sent is the one below the threshold (Eq. 5).
+  draft token is accepted with the probability that gives the accept length of Table 4. Drafts end after each token with
+  a fixed probability or at `most_drafted`; the last token sent is the one below the threshold (Eq. 5).
 """
 
 from __future__ import annotations

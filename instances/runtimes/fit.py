@@ -201,9 +201,9 @@ def fit_runtime(
     flat
         Whether the first piece of the roofline form is a constant: max(c, a x + e).
     errors
-        Minimise squares of absolute errors, as the papers' fits do, or of relative ones: better for short passes, but
-        too fast on average by about twice the variance of the relative noise, as what came out too fast by chance
-        weighs more.
+        Minimise squares of absolute errors, as the papers' fits do, or of relative ones. Relative ones are better for
+        short passes, but too fast on average by about twice the variance of the relative noise: passes that are too
+        fast by chance weigh more.
     decoder
         Goes into the fit's file, so that operations can be counted where it is used.
     level

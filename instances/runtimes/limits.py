@@ -19,8 +19,8 @@ def confidence_limits(
 
     The noise of a row is taken from its own residual, which a fit shrinks by 1 - leverage (HC2, MacKinnon and White,
     1985): times may vary more where passes take longer, whatever errors were minimised. Student's t has the degrees of
-    freedom that such variances would have under equal noise (Bell and McCaffrey, 2002), so that few rows give limits as
-    wide as they should be; percentiles of resamples were too wide for 8 or 12 rows, and too narrow for 40.
+    freedom that such variances would have under equal noise (Bell and McCaffrey, 2002), so that few rows give wide
+    limits. Percentiles of resamples were too wide for 8 or 12 rows, and too narrow for 40.
 
     Where rows do not determine a coefficient, the limits are 0 and the most that it may be alone: some row's time.
 

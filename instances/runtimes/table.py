@@ -144,8 +144,8 @@ def read_runtime_table(path: str | os.PathLike[str], columns: TableColumns) -> R
     Raises
     ------
     InvalidInput
-        If the file cannot be read, lacks a column, has a row of another length, or a cell is no number of its kind
-        (the message names line and column), or no row fulfils the filter.
+        If the file cannot be read, lacks a column, has a row of another length or a cell that is no number of its kind,
+        or if no row fulfils the filter. The message names line and column.
     """
     with open_lines(path) as stream:
         reader = _Reader(Lines(stream, os.fspath(path)), columns)

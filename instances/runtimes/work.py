@@ -40,9 +40,9 @@ def work_of(
     """Return the work of each pass.
 
     One column of tokens holds the new tokens of each request. A pass of m new tokens on c cached ones has the total
-    length c + m; with a decoder it costs flops_per_token m + flops_per_token_pair m (c + m) + flops_per_logit logits
-    operations per request, with the logits of its last position or of all. Three columns of tokens are the features
-    of a batch.
+    length c + m. With a decoder it costs flops_per_token m + flops_per_token_pair m (c + m) + flops_per_logit logits
+    operations per request. Logits are those of its last position or of all. Three columns of tokens are the features of
+    a batch.
 
     Parameters
     ----------

@@ -18,8 +18,8 @@ def heavy_prefill(
     """Prompts of log-uniform length and answers of a few tokens, else the setting of paper 1.
 
     What makes it hard: the prefill step is most of the latency, and its draft stage takes longer than its
-    verification. Then the batch verified last should be a short one (Johnson's rule for one step), but Algorithm 1
-    takes the batches by ascending input and ends with the longest prompts: up to 14 % above the optimum.
+    verification. Then the batch verified last should be a short one (Johnson's rule for one step). Algorithm 1 takes
+    the batches by ascending input and ends with the longest prompts: up to 14 % above the optimum.
 
     Parameters
     ----------

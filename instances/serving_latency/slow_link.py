@@ -20,8 +20,8 @@ def slow_link(
 ) -> ServingLatencyProblem:
     """Short answers over a narrow band with weak signals, else the setting of paper 1.
 
-    What makes it hard: most of the latency is the upload, so the bandwidth shares decide, and the same seconds of
-    inference are a small share of the objective: relative gaps look small that are not.
+    What makes it hard: most of the latency is the upload, so the bandwidth shares decide. The same seconds of inference
+    are a small share of the objective, so relative gaps look smaller than they are.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ def tight_memory(
     """The setting of paper 1 with draft memory for a given number of tasks of the longest input (Eq. 9-10).
 
     What makes it hard: batches of long prompts must be small and batches of short ones need not be, so the best sizes
-    differ along the pipeline; there are many batches, and with them many orders. Fixed sizes waste either memory or
+    differ along the pipeline. There are many batches, and with them many orders. Fixed sizes waste either memory or
     verification.
 
     Parameters

@@ -35,8 +35,8 @@ def mixed_classes(
 ) -> VerificationWorkload:
     """Return devices of classes 2, 4, 6 and 8 tokens/s in equal shares that draft 50 tokens/s in windows of 4.
 
-    What paper 2 leaves open is set here: prompts are lognormal with sigma 0.5, responses lognormal with median 100
-    tokens and sigma 0.6, messages take 10 ms and an exponential 2 ms, devices think 2 s on average, memory is ample.
+    Paper 2 leaves open: prompts are lognormal with sigma 0.5, responses lognormal with median 100 tokens and sigma 0.6.
+    Messages take 10 ms and an exponential 2 ms, devices think 2 s on average, memory is ample.
 
     Parameters
     ----------

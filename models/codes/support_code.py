@@ -1,10 +1,10 @@
 """Lengths of the support code: a lattice point of known resolution in few bits where few tokens have a count above 0.
 
-A codeword says, one after the other, how many tokens have one (k, in ceil(log2 min(l, V)) bits), which
-(ceil(log2 C(V, k)) bits), and how the l units are divided among them (ceil(log2 C(l - 1, k - 1)) bits). All lengths
-follow from l, V and k, so the code is prefix-free: codewords need no separator. It is exact. No codeword is longer than
-that of Eq. 6 (paper 3) by more than ceil(log2 min(l, V)) + 1 bits, because C(V, k) C(l - 1, k - 1) counts only the
-points of the lattice with k tokens; where k is far below l, it is far shorter.
+A codeword has three parts. They say how many tokens have one (k, in ceil(log2 min(l, V)) bits), which they are
+(ceil(log2 C(V, k)) bits), and how they share the l units (ceil(log2 C(l - 1, k - 1)) bits). All lengths follow from l,
+V and k, so the code is prefix-free: codewords need no separator. It is exact. No codeword is longer than that of Eq. 6
+(paper 3) by more than ceil(log2 min(l, V)) + 1 bits: only the C(V, k) C(l - 1, k - 1) points of the lattice with k
+tokens count. If k is far below l, it is far shorter.
 """
 
 from __future__ import annotations

@@ -53,9 +53,9 @@ class PassTable:
 class MeasuredPasses(PassTime):
     """Times on a complete grid, linear between its points.
 
-    At a point the limits hold every time measured there, its spread included. Between points they widen by the error
-    that the interpolation makes where a measured point is left out, but not beyond what the points around allow: a
-    pass takes no less than one of less work, and no more than one of more.
+    At a point the limits hold every time measured there, its spread included. Between points they widen by the error of
+    the interpolation where a measured point is left out, but not beyond what the points around allow. A pass takes no
+    less than one of less work, and no more than one of more.
 
     Parameters
     ----------

@@ -30,8 +30,8 @@ def pass_time(data: object, where: str, *, decoder: Decoder | None, all_logits: 
     """Build a pass time from JSON-like data.
 
     Forms: ``{"seconds_per_token", "overhead_seconds"}``; the same per operation, ``seconds_per_flop``, as in
-    serving-latency; ``{"pieces": [...]}``, the maximum of several; the estimator of verification-batch; what a fit
-    writes (``runtime`` or ``estimator``, and what it says beside: limits, misfit, ranges, contexts, model); and
+    serving-latency; ``{"pieces": [...]}``, the maximum of several; the estimator of verification-batch. Also the output
+    of a fit (``runtime`` or ``estimator``, with limits, misfit, ranges, contexts, model), and
     ``{"table": {"batch", "new_tokens", "cached_tokens", "seconds", "spread"}}``, measured passes in columns. All but
     the estimator may say what reading the cache takes, once per request and pass: ``seconds_per_cached_token``, or
     ``seconds_per_kv_byte`` with a model. ``captured_batches`` beside any makes batches run as the next of those sizes,

@@ -1,8 +1,8 @@
 """Methods, families and policies of other distributions: entry points `specopt.methods`, `specopt.families` and
 `specopt.policies`, KIND.NAME each; kinds of problems: entry points `specopt.kinds`, KIND each.
 
-Plug-ins are loaded on demand. What cannot be used is one message that names the entry point and its distribution:
-an exception for those who ask for it by name, a warning in the log for those who ask for all there is. Each is loaded
+Plug-ins are loaded on demand. An entry point that cannot be used gives one message with its name and distribution. It
+is an exception if the caller asks for it by name, and a warning in the log if the caller asks for all. Each is loaded
 in a thread of its own: the thread is left behind if it does not end in time, SystemExit and KeyboardInterrupt end it
 alone, and Ctrl-C interrupts the main thread, which waits.
 """

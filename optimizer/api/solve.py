@@ -70,10 +70,10 @@ def solve(
     method
         A method's name, a method with its options, or None for `auto`, the portfolio of the kind.
     time_limit
-        Seconds for everything, compilation included; what has to be done once for any answer may come on top, and is
-        reported as `fixed_seconds` in `stats`; where that is known to take much longer, the method is refused, and
-        without a limit it warns. 0 gives a quick plan if the method has one. None limits the work of
-        `auto`, so that the same plan comes back on every machine; `math.inf` goes on until the plan is proven.
+        Seconds for everything, compilation included. Fixed work that any answer needs may come on top, and is reported
+        as `fixed_seconds` in `stats`. If that is known to take much longer, the method is refused; without a limit it
+        warns. 0 gives a quick plan if the method has one. None limits the work of `auto`, so that the same plan comes
+        back on every machine; `math.inf` goes on until the plan is proven.
     gap
         Relative gap to the bound at which the method may stop.
     seed
@@ -98,8 +98,8 @@ def solve(
     -------
     Result
         Infeasible problems and elapsed time are results, too. Ctrl-C returns the best plan so far. A plan that refutes
-        what its method proved comes without the proof, with a `RefutedProof` warning and `refuted` in `stats`; so does
-        one of a variant that overrides parts of the class that its method solves, with a warning and `variant`.
+        the proof of its method comes without the proof, with a `RefutedProof` warning and `refuted` in `stats`. So does
+        a plan of a variant that overrides parts of the class that its method solves, with `variant`.
 
     Raises
     ------

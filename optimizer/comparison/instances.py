@@ -33,8 +33,8 @@ def instances_of(
     Parameters
     ----------
     sources
-        Each a problem file; a folder, of which every ``*.json`` is a problem; a family, KIND/FAMILY, of which some
-        instances are generated; a kind, of which the library's instances are taken; or ``library`` for all of it.
+        Each is a problem file, a folder (every ``*.json`` of it is a problem), a family KIND/FAMILY (some instances are
+        generated), a kind (its instances of the library), or ``library`` for all instances.
     instances
         How many of each family.
     seed

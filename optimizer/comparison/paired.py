@@ -1,7 +1,8 @@
 """Methods against each other on common cells: Wilcoxon's signed-rank test with Holm's correction, bootstrap intervals.
 
-What is compared is the relative distance of a plan to the best plan that is known of its problem, which problems of any
-size share; the mean over the seeds of a problem is one observation, as seeds of one problem are not independent.
+The test compares the relative distance of a plan to the best known plan of its problem, which has the same scale for
+problems of any size. The mean over the seeds of a problem is one observation, because seeds of one problem are not
+independent.
 """
 
 from __future__ import annotations

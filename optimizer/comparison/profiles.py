@@ -2,9 +2,9 @@
 
 Left: share of cells whose plan is within a gap of the best bound, or within a shortfall of it where more is better;
 what is below 0.0001 % is rounding, and drawn there. Right: share of cells that a method solves within a factor of the
-fastest method's time; solved is a plan within 1 % of the best bound, or of the best plan where there is no bound, or a
-proof that there is no plan. All methods have one test set, the cells that any of them took: a method that has no result
-for an instance, because it refused it or failed, has not solved it.
+fastest method's time. A cell is solved by a plan within 1 % of the best bound (of the best plan if there is no bound),
+or by a proof that there is no plan. All methods have one test set, the cells that any of them took: a method that has
+no result for an instance, because it refused it or failed, has not solved it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a result depends on: digests of the sources of its method, of its kind's kernels, and of its judge.
 
-The digest of a module is that of its text and of the texts of all that it imports, also inside functions, from specopt,
-from its own package, and from files beside it: an edit elsewhere leaves the digest as it is. What is imported by a name
-that is only known at run time is not seen; kernels are therefore taken by their kind.
+The digest of a module covers its text and the texts of all that it imports, also inside functions, from specopt, its
+own package and files beside it. An edit elsewhere leaves the digest unchanged. What is imported by a name that is only
+known at run time is not seen; kernels are therefore taken by their kind.
 """
 
 from __future__ import annotations

@@ -100,8 +100,8 @@ class TorchDecoder:
         new, cached
             Tokens of the pass.
         stored
-            Whether the mask is a tensor, which keeps GPUs from their fast kernels, or says in two numbers that it is
-            causal and ends where the cache does, which CPUs write out in every layer; None: as the device is faster.
+            Whether the mask is a tensor, which GPUs have no fast kernels for, or two numbers that say that it is causal
+            and ends where the cache ends, which CPUs write out in every layer. None: the faster of both for the device.
         """
         if new == 1 or cached == 0:
             return None

@@ -14,8 +14,8 @@ _FEW = 5
 class Average(NamedTuple):
     """A moving average that a single outlier hardly moves, and a lasting change soon does.
 
-    A deviation counts up to a multiple of the mean deviation, itself a moving average of what counted: a single outlier
-    moves the mean by a bounded amount, several in a row widen the bound geometrically.
+    A deviation counts up to a multiple of the mean deviation, which is itself a moving average of what counted. A
+    single outlier moves the mean by a bounded amount; several in a row widen the bound geometrically.
     """
 
     value: Amount = 0.0

@@ -131,9 +131,9 @@ class GoodputScheduler(Online):
     verify_overhead_seconds, verify_seconds_per_token
         Of the verification of a round.
     **columns
-        An entry per client: weights (1 if not given), max_draft_tokens (no cap), initial_estimates (the policy's),
-        min_goodput (no rate that it was promised; promises that the budget cannot keep are all kept as far as it goes),
-        draft_seconds_per_token and network_seconds (0).
+        An entry per client: weights (1 by default), max_draft_tokens (no cap), initial_estimates (the policy's),
+        min_goodput (no promised rate), draft_seconds_per_token and network_seconds (0). If the budget cannot keep all
+        promises, each is kept as far as the budget allows.
 
     Raises
     ------

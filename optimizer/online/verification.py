@@ -1,9 +1,9 @@
 """The scheduler that a server embeds: requests in, batches out, by the policies and the code of the simulator.
 
 Any thread may call it: every call holds one lock and either takes effect as a whole or, with an exception, not at all.
-Nothing is lost and nothing is served twice: a batch that failed is put back (`abandon`), one whose end was never
-reported is put back after `lost_after_seconds`, and `complete` says which requests count as served by it. Told how
-long batches took, it corrects its estimates: of a machine that is slower than was thought, or becomes so.
+Nothing is lost and nothing is served twice. A failed batch is put back (`abandon`), and so is a batch whose end was not
+reported within `lost_after_seconds`. `complete` returns the requests that count as served by it. Told how long batches
+took, it corrects its estimates: of a machine that is slower than was thought, or becomes so.
 
 >>> from specopt.instances.verification_batch.workload import TABLE_12
 >>> scheduler = VerificationScheduler(TABLE_12)

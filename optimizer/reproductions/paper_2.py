@@ -3,8 +3,8 @@
 Its logs are not public. On those of the laboratory's real pair: Figures 2-3 and Tables 4-6, and Tables 2-3 with the
 recorded acceptance and predictor.
 
-WISP is Algorithm 1 with late requests filling up, a prefix cache, and drafting that stops at the first predicted
-rejection with Table 10's error rates; SLED serves first come, first served, without cache and controller; centralised
+WISP is Algorithm 1 with late requests as fillers, a prefix cache, and drafting that stops at the first predicted
+rejection with Table 10's error rates. SLED serves first come, first served, without cache and controller. Centralised
 serving decodes on the verifier alone. FCFS in Table 1 and Figure 7 is SLED, or has WISP's cache and windows. Violations
 count per response: per iteration even an idle server has 26 %.
 """

@@ -1,7 +1,7 @@
 """What the printed numbers of paper 2 imply of each other: its logs are not public, so nothing else can be recomputed.
 
-Tables 4 and 10 state one confusion matrix in two ways, Tables 5 and 6 their own gains, Table 7 its own R2, Sec. 4.4 and
-Table 12 two sets of coefficients for one verifier (Qwen3-32B on an A100 of 80 GB).
+Tables 4 and 10 state one confusion matrix in two ways, Tables 5 and 6 their own gains, and Table 7 its own R2. Sec. 4.4
+and Table 12 state two sets of coefficients for one verifier (Qwen3-32B on an A100 of 80 GB).
 """
 
 from __future__ import annotations

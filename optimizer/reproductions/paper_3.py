@@ -1,11 +1,11 @@
 """Figures 3 and 4 of paper 3 on synthetic and on recorded distributions: what quantising costs, what adapting gains.
 
 OPT-13B and OPT-125M do not run here: pairs of softmax distributions over 50272 tokens stand in for them
-(`softmax_pairs`), and beside them the laboratory's real pair. A third of the positions each makes the states "unsure",
-"usual" and "sure", by the draft model's largest probability; a state's acceptance rate at a resolution is the mean of
-1 - TV(p, q-hat) over its positions. "Dynamic" is the optimal policy, which a learned one can only approach. ROUGE
-needs texts, which the real pair writes; the total variation between the law of the output and the server's is what a
-loss of quality comes from.
+(`softmax_pairs`), and beside them the laboratory's real pair. The states "unsure", "usual" and "sure" are thirds of the
+positions by the draft model's largest probability. A state's acceptance rate at a resolution is the mean of 1 - TV(p,
+q-hat) over its positions. "Dynamic" is the optimal policy, which a learned one can only approach. ROUGE needs texts,
+which the real pair writes; the total variation between the law of the output and the server's is what a loss of quality
+comes from.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Figures 1 and 6-12 and Tables 4 and 5 of paper 4 (HAT).
 
-Fitted to three numbers of Figure 1: g of Vicuna-7B. Fitted to U-shape's TTFT and TBT in Table 5, if the assumption
-"calibrated" says so, and to nothing else: a factor on the printed bandwidths of each data set, the latency of the link,
-and a factor on g of Vicuna-13B. Taken from Table 4: accept lengths. The rest is in
+Fitted to three numbers of Figure 1: g of Vicuna-7B. If the assumption "calibrated" says so, three values are fitted to
+U-shape's TTFT and TBT in Table 5, and nothing else is. They are a factor on the printed bandwidths of each data set,
+the latency of the link, and a factor on g of Vicuna-13B. Taken from Table 4: accept lengths. The rest is in
 `instances/prompt_chunking/workload.py`.
 """
 

@@ -1,8 +1,8 @@
 """Rounds of paper 5: every client writes texts of one kind, position after position, each with its own acceptance rate.
 
-With recorded texts the rate of a position is its 1 - TV, and moves within a round, from text to text and along a text;
-a client of one rate has a text of one position. The verifier's own token takes a position, too. Eq. 3 takes the mean
-rate of what was drafted.
+With recorded texts the rate of a position is its 1 - TV. It moves within a round, from text to text and along a text. A
+client of one rate has a text of one position. The verifier's own token takes a position, too. Eq. 3 takes the mean rate
+of what was drafted.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def starved() -> Check:
     best = _optimum(FairGoodputProblem(acceptance_rates=np.r_[0.9, np.linspace(0.6, 0.9, 7)], budget_tokens=16))
     said = (
         f"8 clients, C = 16, rates 0.9 and 0.6 to 0.9, alpha-hat(0) = 0.02 and 0.5: client 1 gets {drafts} drafts in "
-        f"5000 rounds at beta = 0.5, 0.05 and 0.005, so X = 1 where the optimum has {best[0]:.2f}; its estimate stays "
+        f"5000 rounds at beta = 0.5, 0.05 and 0.005. So X = 1 where the optimum has {best[0]:.2f}. Its estimate stays "
         "0.02, which is ergodic"
     )
     return Check(assumptions="1-3 as printed, Eq. 3 left alone where S = 0", counterexample=said if drafts == 0 else "")
@@ -281,8 +281,8 @@ def algorithm_1_of_paper_2() -> Check:
     printed, best = (solve(problem, method).objective for method in ("algorithm-1", "brute-force"))
     assert printed is not None and best is not None
     said = (
-        "two requests of 1 and 400 new tokens, of which 0.5 and 100 count, and memory for either: it verifies "
-        f"{printed:g} tokens, the best batch {best:g}; more memory and a larger request make the ratio any number"
+        "two requests of 1 and 400 new tokens, of which 0.5 and 100 count, and memory for either. It verifies "
+        f"{printed:g} tokens, the best batch {best:g}. More memory and a larger request make the ratio any number"
     )
     return Check(
         assumptions="Table 12; within a constant factor", counterexample=said if best > 100.0 * printed else ""

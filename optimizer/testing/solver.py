@@ -33,9 +33,9 @@ def check_solver(
 ) -> None:
     """Check a plain function that plans problems of a kind; needs the extra `testing`.
 
-    On every problem: the plan is one of this problem and feasible, the problem is left as it is, the same problem has
-    the same answer, no plan passes the proven bound, and no plan is missing where there is one. An exact solver's plan
-    is optimal, too, and its answers keep every relation of `relations`.
+    On every problem the plan belongs to the problem and is feasible, the problem is unchanged, and the same problem has
+    the same answer. No plan passes the proven bound, and a plan is found if there is one. An exact solver's plan is
+    optimal, too, and its answers keep every relation of `relations`.
 
     Parameters
     ----------

@@ -26,12 +26,11 @@ LABELS = {
 def model_costs(config: ModelConfig) -> dict[str, Any]:
     """Return what both cost models say of a decoder, or the exact one of a draft head.
 
-    A forward pass of m new tokens over t in all costs
-    flops_per_token m + flops_per_token_pair m t + flops_per_logit (positions whose logits are needed) operations, and
-    reads `reads`: dense_bytes, and of each layer with experts those that its tokens are routed to. Bytes of both are at
-    the same bytes per value, quantised weights of the exact one as they are stored; the papers' model itself is at 2.
-    `model` is what `serving-latency` takes; null where the cost model cannot describe the decoder, and `paper` with it.
-    Embeddings behind a projection have no FLOPs either.
+    A forward pass of m new tokens over t in all costs flops_per_token m + flops_per_token_pair m t + flops_per_logit
+    (positions whose logits are needed) operations. It reads `reads`: dense_bytes, and of each layer with experts those
+    that its tokens are routed to. Bytes of both are at the same bytes per value, quantised weights of the exact one as
+    they are stored; the papers' model itself is at 2. `model` is what `serving-latency` takes; null where the cost
+    model cannot describe the decoder, and `paper` with it. Embeddings behind a projection have no FLOPs either.
     """
     size = config.storage.value_bytes
     return {

@@ -1,9 +1,9 @@
 """Draft allocation (paper 5, Eq. 5): the largest marginals w_i a_i^n within budget and caps, by a water level.
 
 Token n = 1, 2, ... of client i adds w_i a_i^n to the objective. Marginals fall within a client, so the C largest of
-all of them are an optimal plan. They are ordered as floating point has them, the product of w_i (scaled by a power
-of two) and pow(a_i, n), and ties go to the client with the lower index; a heap that takes one token after the other
-ends with the same plan, bit for bit.
+all of them are an optimal plan. They are ordered by the floating-point product of w_i (scaled by a power of two) and
+pow(a_i, n); ties go to the client with the lower index. A heap that takes one token after the other ends with the same
+plan, bit for bit.
 
 Newton's method on a continuous count of the marginals above a level, piecewise linear in its logarithm, finds a
 level that about C of them exceed. Logarithms only guess: every count that rounding could change is settled by

@@ -10,9 +10,9 @@ from specopt.solvers._kernels.kernel import helper, kernel, record
 Actions = record(
     "Actions", rates="f8[:, ::1]", per_draft="f8[:, ::1]", fixed="f8[::1]", per_count_bit="f8[::1]", low="i8", high="i8"
 )
-"""What an iteration yields and takes in state s, with resolution r: acceptance rates [s, r]; seconds that one more
-draft takes, the uplink included [s, r]; seconds without drafts, all but the bits that count what was accepted [s];
-seconds of one of those [s]; the shortest and the longest draft."""
+"""What an iteration yields and takes in state s, with resolution r: acceptance rates [s, r] and seconds of one more
+draft, uplink included [s, r]. Seconds without drafts and without the bits of the count of accepted tokens [s], and of
+one such bit [s]; the shortest and the longest draft."""
 
 
 @helper
@@ -49,8 +49,8 @@ def improve(actions, price, slack, lengths, indices, values):
 
     An action stays where none is better by more than `slack`. `lengths` and `indices` are read and written, `values`
     is filled with the largest value of each state, whether the action stays or not. Ties go to the lower resolution
-    index, then to the shorter draft. price >= 0: once a draft yields no more tokens than its seconds cost, no longer
-    one is better, as further tokens are less and less likely and the bits of the count never fewer.
+    index, then to the shorter draft. With price >= 0, once a draft yields no more tokens than its seconds cost, no
+    longer one is better: further tokens are less likely and the bits of the count never fewer.
     """
     changed = 0
     for s in range(len(lengths)):

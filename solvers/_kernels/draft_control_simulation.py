@@ -12,16 +12,16 @@ from specopt.solvers._kernels.kernel import helper, kernel, record
 from specopt.solvers._kernels.random import GOLDEN, mixed, uniform
 
 Policy = record("Policy", lengths="i8[::1]", indices="i8[::1]", adaptive="b1", start="i8")
-"""Draft length and resolution index per state; or, adaptive, the first length, from which each next one follows: one
-more when all drafts were accepted, else what was accepted, at least one, within the actions' range."""
+"""Draft length and resolution index per state; or, adaptive, the first length. The next one is one more if all drafts
+were accepted, else the number accepted, at least one, within the actions' range."""
 
 Learning = record(
     "Learning", lengths="i8[::1]", indices="i8[::1]", per_time="b1", discount="f8", step_power="f8", explore_from="f8",
     explore_to="f8", forget="f8",
 )  # fmt: skip
-"""The actions to choose from; whether the reward is N - rho T, with rho the tokens over the seconds of greedy steps, of
-which every step forgets the share `forget`, else it is N / T (Eq. 13); the discount; the power of visits that divides
-a step; the chance to explore, linear over the steps of a call."""
+"""The actions to choose from; whether the reward is N - rho T, else it is N / T (Eq. 13). rho is the tokens over the
+seconds of greedy steps, of which every step forgets the share `forget`. Then the discount; the power of visits that
+divides a step; the chance to explore, linear over the steps of a call."""
 
 Learned = record(
     "Learned", values="f8[:, :, ::1]", seen="i8[:, :, ::1]", tokens_and_seconds="f8[::1]"

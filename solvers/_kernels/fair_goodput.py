@@ -1,9 +1,9 @@
 """Fair goodput (paper 5): demand for draft tokens at a price, and what a price proves.
 
-Letters: a acceptance rate, L = log a (-inf for a = 0), w weight, g fairness, s mean draft tokens in [lo, hi],
-x = f(s) goodput, f the piecewise-linear interpolation of mu(n) = (1 - a^(n+1)) / (1 - a) at the integers.
-At a price `lam` per token a client wants the s that maximises w U(f(s)) - lam s: either an integer, or where
-w a^n x^-g = lam on the segment from mu(n-1) to mu(n).
+Letters: a acceptance rate, L = log a (-inf for a = 0), w weight, g fairness, s mean draft tokens in [lo, hi], x = f(s)
+goodput. f interpolates mu(n) = (1 - a^(n+1)) / (1 - a) linearly between the integers. At a price `lam` per token a
+client wants the s that maximises w U(f(s)) - lam s: either an integer, or where w a^n x^-g = lam on the segment from
+mu(n-1) to mu(n).
 """
 
 import math
@@ -22,7 +22,7 @@ Rounds = record(
     "Rounds", finish="f8[::1]", gain="f8[::1]", prefix="f8[::1]", limits="f8[::1]", overhead="f8", per_token="f8",
     weight="f8", g="f8", C="i8",
 )  # fmt: skip
-"""Tokens by falling gain, and when each is drafted; the value of the first t of them, prefix[0] of none; the times,
+"""Tokens by falling gain, and when each is drafted; the value of the first t of them, prefix[0] of none. The times,
 rising, at which drafting may end; seconds of verification and of each of its tokens; the sum of weights, the fairness,
 the most tokens."""
 

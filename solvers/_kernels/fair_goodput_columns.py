@@ -1,12 +1,12 @@
 """The columns of the tables in which a scheduler of fair goodput keeps what it knows, a row per client.
 
-``facts`` (float): WEIGHT, ESTIMATE (alpha-hat), GOODPUT (X), PRIOR (the estimate it began with), PROMISE (least rate);
-per second DRAFT_SECONDS (of a token), NETWORK_SECONDS and PRESSURE (logarithm of what a promise adds to the weight);
-then, for `robust` only, MEAN, SLOPE and ANCHOR (running means of mu, of its derivative and of the derivative times the
-estimate), REALISED and EXPECTED (tokens in all, and what the estimates had foretold of them), BY_PLACE (belief that
-acceptance depends on the place in a round), PLACES columns each of accepted drafts, tested drafts and rate (from HITS,
-TRIALS and RATES on; the last place is that of all beyond, too), and K columns each, from MEMORIES on, of accepted
-drafts, tested drafts and belief, one for every memory, the last endless.
+``facts`` (float): WEIGHT, ESTIMATE (alpha-hat), GOODPUT (X), PRIOR (the first estimate), PROMISE (least rate). Per
+second: DRAFT_SECONDS (of a token), NETWORK_SECONDS and PRESSURE (logarithm of what a promise adds to the weight). For
+`robust` only: MEAN, SLOPE and ANCHOR (running means of mu, of its derivative and of the derivative times the estimate);
+REALISED and EXPECTED (tokens in all, and their forecast). BY_PLACE is the belief that acceptance depends on the place
+in a round. From HITS, TRIALS and RATES on, PLACES columns each of accepted drafts, tested drafts and rate; the last
+place also holds all beyond. From MEMORIES on, K columns each of accepted drafts, tested drafts and belief, one for
+every memory, the last endless.
 
 ``counts`` (int): CAP, IDLE (rounds since the last evidence), ROUNDS (that goodput is averaged over, up to the horizon),
 SEEN (rounds with evidence), SILENT (rounds in a row that were reported without this client).

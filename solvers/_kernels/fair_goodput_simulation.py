@@ -59,9 +59,9 @@ Scheduling = record("Scheduling", policy="i8", options="f8[::1]", discounts="f8[
 """The policy, its options, the factor per round of every memory of `robust`, and the draft tokens of a round."""
 
 World = record("World", rates="f8[:, :, ::1]", transition="f8[:, ::1]", initial="f8[::1]", every_draft="b1")
-"""Acceptance rates [p, r, i] of client i in regime r during round p, a path that is repeated; how every client by
-itself changes its regime, cumulative rows, and its first one; whether the verifier learns the fate of every draft, as
-in Eq. 3, or up to the first rejection only."""
+"""Acceptance rates [p, r, i] of client i in regime r during round p, a path that is repeated. Cumulative rows of every
+client's own changes of regime, and its first regime. Whether the verifier learns the fate of every draft, as in Eq. 3,
+or up to the first rejection only."""
 
 
 @helper
@@ -133,10 +133,9 @@ def sink(gain, heap, size, k):
 def greedy(weights, alphas, rates, firsts, caps, left, drafts):
     """Give out what is left of the budget by Eq. 5: always the draft with the largest marginal.
 
-    Draft j of a client is worth w times the chance that all up to it are accepted, alpha^j where ``rates`` has no
-    places; its first one w times the client's entry in ``firsts``, at least that.
-    ``drafts`` holds what clients have already and is modified in place. Drafts that gain nothing are not given. Return
-    what is left then.
+    Draft j of a client is worth w times the chance that all up to it are accepted, alpha^j if ``rates`` has no places.
+    Its first one is worth at least w times the client's entry in ``firsts``. ``drafts`` holds what clients have already
+    and is modified in place. Drafts that gain nothing are not given. Return what is left then.
     """
     n = len(drafts)
     worth = np.empty(n)
@@ -201,12 +200,12 @@ def allocate(policy, options, facts, counts, budget, drafts):
     """Write the draft tokens of the next round into ``drafts``: Eq. 5. Clients that are ABSENT there get none.
 
     Whoever drafts nothing can teach nothing. So `robust` values first drafts at the estimate plus OPTIMISM standard
-    errors, and more the longer a client is idle: a bad start is not for ever. And it gives a client without evidence
-    for PROBE_AFTER rounds one draft ahead of the others, the longest idle first; after an eighth of that if it has
-    never been seen, after two eighths if once, and so on.
+    errors, and more the longer a client is idle: a bad start is not for ever. A client without evidence for PROBE_AFTER
+    rounds gets one draft ahead of the others, the longest idle first. It takes an eighth of that if the client has
+    never been seen, two eighths if once, and so on.
 
-    Then promises are kept: who was promised a rate gets the drafts that do not exceed it, and one more while it is
-    behind, so that it alternates between the two numbers of drafts around its rate.
+    Then promises are kept. A client with a promised rate gets the drafts that do not exceed it, and one more while it
+    is behind, so that it alternates between two numbers of drafts around its rate.
     """
     n = len(drafts)
     left = budget
@@ -262,8 +261,8 @@ def learn(row, discounts, hits, tested, seen, prior_tested, reluctance):
 
     A memory is believed by how well it has foretold: its belief is multiplied by the likelihood p^hits (1 - p)^misses
     that it gave to the evidence before seeing it. Then a share 1 / (seen + 1) of all belief is spread as at the start,
-    so that another memory can take over when the client changes: every memory RELUCTANCE times as much as the next
-    longer one.
+    so that another memory can take over when the client changes. The start gives every memory RELUCTANCE times as much
+    as the next longer one.
     """
     K = len(discounts)
     prior = row[PRIOR] * prior_tested
@@ -300,9 +299,9 @@ def rate_at(row, j, before):
 def learn_places(row, before, accepted, missed, seen):
     """Update what is known of acceptance by place, and its rates, the estimate being up to date; it was ``before``.
 
-    Where rounds are easy or hard, those that get far are the easy ones: the chance to go on from a place, given that
-    all before was accepted, rises with the place, and no one number tells what drafts are worth. Counted place by place
-    it is consistent whatever the rounds are. It is believed as memories are: by how well it has foretold what came.
+    Where rounds are easy or hard, those that get far are the easy ones. The chance to go on from a place, given that
+    all before was accepted, rises with the place; no single number gives the worth of drafts. Counted place by place it
+    is consistent whatever the rounds are. It is believed as memories are: by how well it has foretold what came.
     """
     alike, by_place = 1.0 - row[BY_PLACE], row[BY_PLACE]
     rate = before

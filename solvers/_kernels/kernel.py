@@ -50,9 +50,9 @@ def inlined(function: Callable[..., Any]) -> Any:
 def kernel(*signatures: Any, nogil: bool = True) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator for a function that Python calls with arguments of these signatures alone.
 
-    A signature is Numba's, as a text or a value, with its return type; in a text ``const f8[::1]`` is a contiguous
-    array that may be read-only, as problems hold theirs, and records and rows are called by their names.
-    With `nogil` other threads of Python run on meanwhile, which costs a call of a microsecond a tenth of it.
+    A signature is Numba's, as a text or a value, with its return type. In a text ``const f8[::1]`` is a contiguous
+    array that may be read-only, as problems hold theirs; records and rows are called by their names. With `nogil` other
+    threads of Python run on meanwhile, which costs a call of a microsecond a tenth of it.
     """
     signatures = tuple(_read(signature) for signature in signatures)
 

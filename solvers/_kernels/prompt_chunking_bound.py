@@ -79,16 +79,16 @@ def lower_bound(most, prompt, low, high):
     A plan whose k-th chunk runs from token s to t cannot be done before
         max(uploaded(k, s, t) + latency + wait, queue(k, s)) + wait + P stage[t - s] + latency + download of s..N,
     where uploaded is the larger of "first token computed, then k messages and t tokens up without a break" and "k
-    chunks with t tokens computed, then this chunk up", and queue is "the first token there, then k - 1 chunks with s
-    tokens on the first stage", a sum of stage[x] >= offset + slope x for some line with slope <= seconds down per
-    token. For a fixed t all of this falls (or stays) as s grows, and it grows with t and k: by induction no plan that
-    ends by T is further along after k chunks than the one that always takes the largest chunk that meets T. If that
-    one gets stuck, or runs out of chunks, T is out of reach. (If the last token alone comes back, s..N is one token,
-    and the slope is 0; a chunk that is not the last is followed by one more on the last stage.)
+    chunks with t tokens computed, then this chunk up". queue is "the first token there, then k - 1 chunks with s tokens
+    on the first stage", a sum of stage[x] >= offset + slope x for some line with slope <= seconds down per token. For a
+    fixed t all of this falls (or stays) as s grows, and it grows with t and k. By induction no plan that ends by T is
+    further along after k chunks than the one that always takes the largest chunk that meets T. If that one gets stuck,
+    or runs out of chunks, T is out of reach. (If the last token alone comes back, s..N is one token, and the slope is
+    0; a chunk that is not the last is followed by one more on the last stage.)
 
-    The last chunk, from s <= that place to N, must also wait for the one before it: uploaded through s, then the
-    least chunk and the last one through the first stage, the last one through the others and down. That does not
-    fall with s, so all s are tried for which the other condition holds.
+    The last chunk, from s <= that place to N, must also wait for the one before it. It is uploaded through s; then the
+    least chunk and the last one pass the first stage, and the last one the others and the downlink. That does not fall
+    with s, so all s are tried for which the other condition holds.
 
     Halvings of T, each O(chunks log M) and as many steps as the last chunk has places.
     """

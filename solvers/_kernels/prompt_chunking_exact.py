@@ -4,16 +4,16 @@ A boundary is an index i = 0..M into `position`, the tokens before it. After the
 uplink and P stages are in a state (local, up, f_1, ..., f_P): `up` ends the last upload, f_q frees stage q. Every
 next state is a componentwise monotone function of the state, and `local` follows from the number of chunks and i.
 
-With a deadline T for the first token the downlink needs no state: the chunk that starts at token n must leave the
-last stage by T - head - latency - (N - n) A/beta_down, since the link is then busy with the tokens from n on at
-best. So the decision is a shortest path with resources:
+With a deadline T for the first token the downlink needs no state. The chunk that starts at token n must leave the last
+stage by T - head - latency - (N - n) A/beta_down: the link is then busy with the tokens from n on. So the decision is a
+shortest path with resources:
 
 * `earliest` gives per boundary the least value of each component, each minimised on its own;
 * `latest` gives per boundary the largest value of each component from which T can still be met, each maximised on
   its own over the chunks that can follow the earliest state. A start beyond them proves T infeasible at once;
-* `extend` runs over the boundaries with non-dominated labels, drops those beyond `latest`, and raises components
-  that cannot delay the smallest chunk that can follow up to the value at which they would: states that differ only
-  in idle time become one.
+* `extend` runs over the boundaries with non-dominated labels, drops those beyond `latest`, and raises components that
+  cannot delay the smallest chunk that can follow up to the value at which they would. States that differ only in idle
+  time then become one.
 
 States are rows of 1 + P numbers, `up` first.
 """

@@ -286,9 +286,9 @@ def search(chunks, most, effort, spent, value, bound, prompt, work, out):
 
     It begins with the best of two starts, polished, in `out`: its chunks, its value, and the stages spent on both. The
     other starts are chunks by deadlines at smaller shares of the largest size, `bound` being a lower bound, and chunks
-    that grow to the second or third one and shrink from there. All of them are polished. Then the best one is left by
-    one merge or one cut and polished again, as long as that helps and the bound is not close, and in the end so are a
-    few plans at random around it; effort: the most stages to play.
+    that grow to the second or third one and shrink from there. All of them are polished. Then the best one is changed
+    by one merge or one cut and polished again, as long as that helps and the bound is not close. In the end a few
+    random plans around it are polished, too. effort: the most stages to play.
     """
     current, left = work.current, work.left
     start, kicks = 2, 0

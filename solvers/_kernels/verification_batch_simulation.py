@@ -343,9 +343,9 @@ def _lead(tokens, tau, allowed):
     """Return how far ahead of its due time a response has to be kept: a window and what bad luck may cost.
 
     The last window may yield one token where E[tokens] were expected: one window. Before it, the lead over tau is a
-    random walk: an iteration adds tokens / tau and takes about half of what it may, so the chance to fall back by x
-    is exp(-2 x drift / variance), with a drift of allowed / 2 and a variance of about 1.3 (E[tokens] - 1) / tau^2.
-    LUCK makes it 1 %.
+    random walk: an iteration adds tokens / tau and takes about half of what it may. The chance to fall back by x is
+    exp(-2 x drift / variance), with drift allowed / 2 and variance about 1.3 (E[tokens] - 1) / tau^2. LUCK makes it
+    1 %.
     """
     return (tokens + LUCK * max(0.0, tokens - 1.0) / max(tau * allowed, 0.1)) / tau
 
@@ -529,7 +529,7 @@ def evict(room, cached, first):
 def run_ahead(room, batch_seconds, size, window, away, order, ahead):
     """Choose the responses that run ahead while their prefix is cached, so that the others' prefixes can stay.
 
-    Each that does needs room only for the share of the time in which it runs: for the seconds ``away`` and a batch
+    Each that does needs room only for the share of the time in which it runs. That is the seconds ``away`` and a batch
     and a half per iteration, instead of the ``window`` that an iteration may take. The slow ones (first in ``order``)
     save most, and cost least. A fifth of the room is left to chance.
     """

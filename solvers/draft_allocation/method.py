@@ -2,8 +2,8 @@
 
 Token n = 1, 2, ... of client i adds w_i a_i^n to the objective. A client's marginals never increase, so the C largest
 of all clients' marginals form a plan, and no plan within the budget can gather more: taking them is optimal. The
-smallest marginal taken (or 0 if tokens are left) is an optimal Lagrange multiplier of the budget, which proves it:
-sum_i max_S (w_i mu_i(S) - price S) + price C bounds every plan, and for this price the plan itself attains it.
+smallest marginal taken (or 0 if tokens are left) is an optimal Lagrange multiplier of the budget. This proves it: sum_i
+max_S (w_i mu_i(S) - price S) + price C bounds every plan, and this plan attains it.
 """
 
 from __future__ import annotations

@@ -9,10 +9,11 @@ Then E[N] - rho E[T] <= eps for every policy, so that
 
     E[N] / E[T] <= rho + eps / E[T] <= rho + max(eps, 0) / (sum over s of pi(s) min over actions of T(s, a)).
 
-The best rate as the price leaves eps = 0, to rounding. Rounded are pi, by state reduction without subtractions to
-some S units in the last place of every share however rarely the chain moves, and sums of terms of one sign; both are
-far below the 1e-9 within which a bound counts as equal. Relative values would prove no more, since pi cancels them,
-and where the chain hardly mixes they are as large as its mean sojourns, and their rounding would be in the bound.
+The best rate as the price leaves eps = 0, to rounding. Two things are rounded: pi, by state reduction without
+subtractions, to some S units in the last place of every share, however rarely the chain moves; and sums of terms of one
+sign. Both are far below the 1e-9 within which a bound counts as equal. Relative values would prove no more, since pi
+cancels them, and where the chain hardly mixes they are as large as its mean sojourns, and their rounding would be in
+the bound.
 """
 
 from __future__ import annotations

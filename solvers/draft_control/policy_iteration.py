@@ -50,7 +50,7 @@ def cycle_rate(reduced: Floats, tokens: Floats, seconds: Floats) -> float:
     Parameters
     ----------
     reduced
-        What the kernel `stationary` leaves of the chain: above the diagonal, the mean visits to the later state
+        What the kernel `stationary` leaves of the chain. Above the diagonal: the mean visits to the later state
         (column) that follow one to the earlier state (row), until a state before the later one is visited.
     tokens, seconds
         Of an iteration of each state, shape (S,).

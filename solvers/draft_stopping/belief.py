@@ -18,8 +18,8 @@ class Belief(DraftStoppingMethod):
     """Optimal stopping by the belief that no token was rejected so far, with each position's own acceptance.
 
     The class of the round need not be believed in: scores depend on it only through what becomes of the tokens. While
-    all are accepted, the scores say nothing of the class that their number does not say, so that the acceptance of the
-    rounds that get to a position, averaged over their classes, is all that counts.
+    all are accepted, the scores say no more about the class than their number does. Only the acceptance of the rounds
+    that get to a position, averaged over their classes, counts.
     """
 
     name: ClassVar[str] = "belief"

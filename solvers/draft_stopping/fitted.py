@@ -1,7 +1,7 @@
 """Draft stopping from a log: a predictor, the problem that follows, and its plans played on rounds held out.
 
-The log is cut by rounds into three parts: one trains the predictor, one says how its score is distributed and how often
-the token at each position is accepted, and one, which nothing was fitted to, is played.
+The log is cut by rounds into three parts. One trains the predictor. One gives the distribution of its score and how
+often the token at each position is accepted. The third, to which nothing was fitted, is played.
 """
 
 from __future__ import annotations

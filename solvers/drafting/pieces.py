@@ -1,7 +1,7 @@
 """What drafting on is worth, as a function of the belief that no token was rejected: convex, piecewise linear, exact.
 
-For one price of drafting, the belief pi (the probability that all tokens so far are accepted, given every score read)
-is all that counts: the token drafted next adds the belief after it to E[accepted], whatever came before. So a backward
+For one price of drafting, only the belief pi counts: the probability that all tokens so far are accepted, given every
+score read. The token drafted next adds the belief after it to E[accepted], whatever came before. So a backward
 recursion on (position, belief) is exact, also where acceptance differs from position to position. The value of going on
 is the maximum over plans of what each is worth with no rejection so far and with one; nothing is put on a grid. It is
 not positive at belief 0, hence one threshold per position is the whole policy, and each piece is a node of it. Where

@@ -1,7 +1,7 @@
 """Optima proven by the common rate c(x), which would give every client the same utility as the rates x.
 
-c is concave and c(t x) = t c(x). So with s the slope of log c at x, s . x = 1, no rates y have more than c(y) <=
-c(x) s . y: a bound that is tight at the optimum, in no unit, and never out of the utility's range, however steep it is.
+c is concave and c(t x) = t c(x). So with s the slope of log c at x, s . x = 1, all rates y have c(y) <= c(x) s . y.
+This bound is tight at the optimum, has no unit, and never leaves the utility's range, however steep it is.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The problem per round as a convex program, written to be read; CVXPY states it, Clarabel solves it.
 
 Maximise U(x) with x_i <= every line through two neighbouring points of mu_i, sum s_i <= C, s within its limits. Lines
-beyond some number of draft tokens are left out and added where a solution comes near: what is left out can only make
-the program more generous, so its price per token bounds all plans, whatever lines there are.
+beyond some number of draft tokens are left out and added where a solution comes near. Leaving lines out can only make
+the program more generous, so its price per token bounds all plans.
 """
 
 from __future__ import annotations
@@ -199,8 +199,8 @@ def repaired(region: Region, tokens: Floats, budget_tokens: float) -> Floats:
 def price_bound(problem: FairGoodputProblem, region: Region, price: float) -> float:
     """Return the sum over clients of max_s (w U(f(s)) - price s), plus price C: no plan has more, at any price >= 0.
 
-    The gains of a client fall. So its best s lies in the last line that gains more than the price where it begins:
-    at one of its ends, at a limit, or where the slope of the utility meets the price.
+    The gains of a client fall. So its best s lies in the last line that gains more than the price where it begins. It
+    is at one of its ends, at a limit, or where the slope of the utility meets the price.
     """
     g, w, a = problem.fairness, problem.weight, problem.acceptance_rates
     low, high = np.zeros(problem.clients), region.most.copy()  # lines from 0 on that gain more, and may

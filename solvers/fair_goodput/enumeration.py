@@ -121,12 +121,12 @@ def mixed(cp: Any, share: Any, spare: Floats) -> list[Any]:
 def beyond_least(problem: FairGoodputProblem, table: Ints, cp: Any) -> tuple[Floats, Floats]:
     """Return what allocations give beyond the least rates due, and a mixture that gives these.
 
-    Rows are in units of the most that an allocation gives beyond: as drafts gain less and less, the tolerance of a
-    solver is worth a part of the drafts beyond the least rate, whatever one of them gains. Shares of columns that
-    lack more than 1 / DROPPED would be dropped. Rows of lowered rates, and of rates that no allocation exceeds, are in
-    units of their largest entry. The server's own token and the first draft's are taken from the least rate, not added
-    to the others, whose digits they would hide at low acceptance. Where the least rates are missed by no more than the
-    judge allows, they are lowered to the most that some mixture gives of all of them.
+    Rows are in units of the most that an allocation gives beyond. Drafts gain less and less, so the tolerance of a
+    solver is worth a part of the drafts beyond the least rate, whatever one of them gains. Shares of columns that lack
+    more than 1 / DROPPED would be dropped. Rows of lowered rates, and of rates that no allocation exceeds, are in units
+    of their largest entry. The server's own token and the first draft's are taken from the least rate, not added to the
+    others, whose digits they would hide at low acceptance. Where the least rates are missed by no more than the judge
+    allows, they are lowered to the most that some mixture gives of all of them.
 
     Raises
     ------

@@ -2,7 +2,7 @@
 
 Maximise the common rate c(x) (`specopt.solvers.fair_goodput.common_rate`) of x = V theta over shares theta >= 0 with
 sum 1 and x >= r where a least rate r is due. Prices p, extra prices e >= 0 of the least rates and R = V - r 1' prove x
-optimal if no round is worth more than 1: V' p + R' e <= 1 where p is the slope of log c at x.
+optimal if no round is worth more than 1, V' p + R' e <= 1. Here p is the slope of log c at x.
 
 A steep utility (fairness g > 1) has a gentle dual: maximise sum a_i p_i^(1-1/g) over those prices, where a_i =
 w_i^(1/g) belongs to x_i = a_i p_i^(-1/g). Newton's method then follows the central path in some ten steps, whatever
@@ -158,9 +158,9 @@ def _checked(
 class _Path:
     """One run of the method: a point inside the region, and steps along the central path.
 
-    Pairs with product mu on the path: shares theta with what rounds are worth less than 1, z; the prices y = (p, e)
-    with s, what the rates are above those that p belongs to, and above the least ones. For g < 1 the prices are the
-    slope at V theta, which needs no s.
+    Pairs with product mu on the path: shares theta with z, what rounds are worth less than 1. Also the prices y = (p,
+    e) with s, the excess of the rates over those that p belongs to, and over the least ones. For g < 1 the prices are
+    the slope at V theta, which needs no s.
     """
 
     def __init__(self, V: Floats, log_weights: Floats, fairness: float, least: Floats) -> None:

@@ -165,9 +165,9 @@ def in_units(tokens: Floats, budget_tokens: int) -> tuple[Ints, Ints]:
 def systematic(whole: Ints, part: Ints) -> Schedule:
     """Return a schedule of integer allocations whose means are whole + part / UNIT, with at most 2 N changes.
 
-    The parts lie end to end on a circle of circumference UNIT. A client gets its extra token while a pointer that
-    turns once around the circle is on its arc; at every time as many arcs lie over the pointer as the parts sum to,
-    rounded up or down.
+    The parts lie end to end on a circle of circumference UNIT. A client gets its extra token while a pointer that turns
+    once around the circle is on its arc. At every time as many arcs lie over the pointer as the parts sum to, rounded
+    up or down.
     """
     able = np.flatnonzero(part)
     ends = np.cumsum(part[able].astype(np.uint64)) & np.uint64(UNIT - 1)  # uint64 wraps at a multiple of UNIT

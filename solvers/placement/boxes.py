@@ -1,6 +1,6 @@
 """Boxes of what a unit's clients see: over a box, loads and cycles of options have limits, and patterns a linear bound.
 
-In batches that are full (a unit is busy all the time) a box holds periods from `low` to `high`: a client takes part in
+In batches that are full (a unit is busy all the time) a box holds periods from `low` to `high`. A client takes part in
 one of n passes, and n lies between its values at the two ends. Else it holds sums of waits for the passes of others,
 and loads. Every pattern is feasible in the linear program of the box in which it runs, and worth no more there.
 """

@@ -1,8 +1,8 @@
 """The bound of fractional patterns: a linear program over patterns that are priced in ever smaller boxes.
 
-Every unit uses a pattern of the linear program of some box. The master program, over how often each is used, is solved
-by HiGHS; at its dual prices the best pattern of every side is found best box first, and these bound all plans
-(Lagrange): sum of the prices of clients, of draft units, and of the best pattern per unit.
+Every unit uses a pattern of the linear program of some box. HiGHS solves the master program over how often each is
+used. At its dual prices the best pattern of every side is found best box first. These bound all plans (Lagrange): the
+sum of the prices of clients, of draft units, and of the best pattern per unit.
 """
 
 from __future__ import annotations

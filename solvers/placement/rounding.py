@@ -22,7 +22,7 @@ def whole_units(relaxation: Relaxation, duals: Duals, boxes: int, seconds: float
     """Return patterns, one per unit, that nearly serve all clients.
 
     An integer program says how many units run in each of the `boxes` best boxes, and how many clients (a real number)
-    are served there by each option; the units of a box then share them evenly, rounded down.
+    each option serves there. The units of a box then share them evenly, rounded down.
     """
     prepared = relaxation.prepared
     frame = Frame.of(prepared)

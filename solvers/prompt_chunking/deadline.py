@@ -77,12 +77,12 @@ class Deadline(SearchingMethod):
     """Chunks by a deadline for the first token that is halved towards the bound, and a local search from there.
 
     With a deadline, the largest chunk that can still be through the cloud when the downlink must have it is the best
-    one, as long as chunks do not queue in the cloud: then this is optimal, and the lower bound, which is the same
-    rule without the queues, says so. Queues are played as they are; local search (boundaries move, chunks merge and
-    split) makes up for what the rule does not see. It starts from the best geometric chunks and from chunks that grow
-    at first, too, and goes on until a merge or a cut followed by moves does not help either; a few plans at random
-    around the best one come last. It stops before if `effort` is spent. Prompts with few places where a chunk may end
-    are enumerated, and their plans are optimal.
+    one, as long as chunks do not queue in the cloud. Then this is optimal, and the lower bound, the same rule without
+    the queues, proves it. Queues are played as they are; local search (boundaries move, chunks merge and split) makes
+    up for what the rule does not see. It starts from the best geometric chunks, and from chunks that grow at first. It
+    goes on until neither a merge nor a cut followed by moves helps; a few random plans around the best one come last.
+    It stops before if `effort` is spent. Prompts with few places where a chunk may end are enumerated, and their plans
+    are optimal.
 
     Parameters
     ----------

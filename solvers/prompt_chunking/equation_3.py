@@ -35,8 +35,8 @@ class Equation3(Family):
 def chunk_size(problem: PromptChunkingProblem) -> float | None:
     """Return the smallest X > 0 with X A / beta_up = (g(mu) + g(mu + X)) / P (Eq. 3), or None.
 
-    The excess of the left over the right side starts below zero, or at zero if g(mu) is, is linear between the knots
-    of g, and may cross zero several times where g is steep: the first crossing counts. With a single affine piece
+    The excess of the left over the right side starts below zero, or at zero if g(mu) is zero. It is linear between the
+    knots of g, and may cross zero several times where g is steep: the first crossing counts. With a single affine piece
     g0 + g1 m it is X = 2 (g0 + g1 mu) / (P A / beta_up - g1) if the denominator is positive, else there is none.
     """
     g, mu = problem.cloud_delay, problem.background_tokens

@@ -59,9 +59,9 @@ class ExactChunking(SearchingMethod):
 
     A deadline turns the download into a due time for each chunk that depends on where the chunk starts alone, which
     leaves the uplink and the stages as state. Earliest and latest states of every boundary, each component on its own,
-    rule most deadlines out; labels between them settle the rest: dominated ones go, and states that differ only in
-    time that no later chunk can use are one. A search starts from the plan of `deadline` and tries by turns to
-    halve the gap between plan and bound and to improve the plan at all.
+    rule most deadlines out. Labels between them settle the rest: dominated ones go, and states that differ only in time
+    that no later chunk can use are merged. A search starts from the plan of `deadline` and tries by turns to halve the
+    gap between plan and bound and to improve the plan at all.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Prompt chunking as a mixed-integer linear program, written to be read; Pyomo states it, any solver may solve it.
 
 A plan is a path over the places where a chunk may end. Each place has the times at which the chunk that ends there has
-left every resource; a chunk that is taken lets the times at its end follow those at its begin, as the event model of
+left every resource. A chunk that is taken lets the times at its end follow those at its begin, as the event model of
 `specopt.models.prompt_chunking` says. Nothing is assumed about good plans.
 """
 

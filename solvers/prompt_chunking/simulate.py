@@ -254,8 +254,8 @@ def simulate(
     Parameters
     ----------
     workload, policy
-        What is asked of the cloud, and how it is served: a scheme, the name of one, or a `specopt.Policy` that cuts
-        prompts in the place of Eq. 3 of "hat": it is given a `State`, and returns the tokens of the next chunk.
+        What is asked of the cloud, and how it is served: a scheme, its name, or a `specopt.Policy` that cuts prompts in
+        place of Eq. 3 of "hat". The policy is given a `State` and returns the tokens of the next chunk.
     seed
         Of the first run; the others follow.
     replications

@@ -1,12 +1,12 @@
 """Algorithm 1 of paper 1: a dynamic program over contiguous batches, and the best speculation length; two rivals on it.
 
-Tasks are sorted by input length. Y[i, n, 0] and Y[i, n, 1] are the times at which both stages have finished the
-first i tasks at step n, under the one partition of those tasks that gives the least total latency (Eq. 29-32, with
-the corrections of the misprints: ``max{Y[j-1,n,0] + T^d, Y[j-1,n,1]} + T^v``). Keeping one partition per prefix is
-what makes it a heuristic; batches run in ascending order of input length.
+Tasks are sorted by input length. Y[i, n, 0] and Y[i, n, 1] are the times at which both stages have finished the first i
+tasks at step n. The partition of those tasks is the one of least total latency (Eq. 29-32, with the corrections of the
+misprints: ``max{Y[j-1,n,0] + T^d, Y[j-1,n,1]} + T^v``). Keeping one partition per prefix is what makes it a heuristic;
+batches run in ascending order of input length.
 
-The completion times are kept as functions of n, convex and piecewise linear, instead of one number per step: the
-cost is O(K^2 P) per speculation length, P the number of linear pieces (a handful), whatever the number of steps N.
+The completion times are kept as functions of n, convex and piecewise linear, instead of one number per step. The cost
+is O(K^2 P) per speculation length, with P linear pieces (a handful), whatever the number of steps N.
 """
 
 from __future__ import annotations

@@ -117,11 +117,11 @@ def coarsened(tables: Tables, cells: int) -> Tables | None:
     """Return tables over fewer cells in which no plan costs more, weighted as may be; None if that is not possible.
 
     Take a plan whose block ends lie anywhere, and round them all up or down to ends of cells by one random threshold,
-    each in the mean to itself (so that sizes are rounded up or down, too, and some blocks may become empty). With
-    rates R that are linear on every cell, nowhere above those of the tables and not falling, the block of the tasks
-    i..x costs (X - I) R(X) when rounded, in the mean at most (x - i) R(x) and what the chord of X R(X) lies above it,
-    a quarter of the cell times the growth of R over it: rounded up and down together, i and R go, at worst, apart. The
-    fixed cost of a batch is lowered by that much. So some rounded plan costs no more than the plan.
+    each in the mean to itself. Sizes are then rounded up or down, too, and some blocks may become empty. Let rates R be
+    linear on every cell, nowhere above those of the tables and not falling. The block of the tasks i..x costs (X - I)
+    R(X) when rounded. In the mean that is at most (x - i) R(x) plus the excess of the chord of X R(X), a quarter of the
+    cell times the growth of R over it. Rounded up and down together, i and R go, at worst, apart. The fixed cost of a
+    batch is lowered by that much. So some rounded plan costs no more than the plan.
     """
     tasks = tables.cells
     if not tables.linear or tables.least == 0 or not 1 <= cells < tasks:

@@ -12,17 +12,17 @@ every step, finished ones would leave at once and padding would shrink.
 Take any plan and a range of steps with first step a and last step z. The tasks that take part in all of them are
 A = {k : n_k >= z}. Remove all others from the plan's batches: sizes and maxima shrink, batches vanish, stage times
 do not rise, memory is kept. The batches of A that are left are the same at every step of the range, because no task
-of A finishes before z. At each step the makespan (Eq. 20) is at least "all drafting, then the last verification" and
-at least "the first drafting, then all verification", hence at least any mixture of the two, which adds up over batches
-and over the steps of the range. So the range takes at least the least such cost over
+of A finishes before z. At each step the makespan (Eq. 20) is at least "all drafting, then the last verification" and at
+least "the first drafting, then all verification". Hence it is at least any mixture of the two, which adds up over
+batches and over the steps of the range. So the range takes at least the least such cost over
 
 * all partitions of A into batches, one of them first and one last (maybe the same), where
 * a batch of b tasks with longest input I must keep b kv (I + O_b) <= free, O_b the b-th smallest output length in A.
 
-Contiguity in sorted input length holds *there*: keep the sizes and roles, hand out the tasks in sorted order to the
-batches sorted by longest input; no longest input grows, so neither costs nor that relaxed memory do. (It does not
-hold for plans: outputs matter to those.) The least cost is a shortest path; the weight of the mixture is free in
-each range and chosen to raise it. Without overlap a step lasts the sum of its stage times, and no mixture is needed.
+Contiguity in sorted input length holds *there*: keep the sizes and roles, and hand out the tasks in sorted order to the
+batches sorted by longest input. No longest input grows, so neither costs nor that relaxed memory grow. (It does not
+hold for plans: outputs matter to those.) The least cost is a shortest path; the weight of the mixture is free in each
+range and chosen to raise it. Without overlap a step lasts the sum of its stage times, and no mixture is needed.
 
 Ranges end where tasks finish, so the cost does not depend on the number of steps; where there are too many, several
 are taken together.

@@ -2,28 +2,28 @@
 
 A plan is a set of batches that holds every task once. Let the steps be divided into ranges, and let D_r, V_r be a
 batch's summed draft and verify times over range r. With overlap, the makespan of a step is at least all drafting and
-the last verification, and at least the first drafting and all verification; the first and the last of the batches
-that are still active differ from step to step. So every plan satisfies, with x = 1 for its batches,
+the last verification, and at least the first drafting and all verification. The first and the last of the batches that
+are still active differ from step to step. So every plan satisfies, with x = 1 for its batches,
 
     T_r >= sum x (D_r + L_r v_r),    T_r >= sum x (V_r + F_r d_r),    sum x F_r >= |r|,    sum x L_r >= |r|,
     sum of x over the batches that hold task k = 1,
 
-where F_r and L_r count the steps of range r in which the batch is first and last, and d_r, v_r are its stage times
-at the first step of the range, which later steps do not go below. No step counts in both unless the batch holds all
-tasks that reach it. Without overlap the costs simply add up. The linear program that allows fractional x bounds
-sum T_r from below.
+where F_r and L_r count the steps of range r in which the batch is first and last. d_r and v_r are its stage times at
+the first step of the range; later steps do not go below them. No step counts in both unless the batch holds all tasks
+that reach it. Without overlap the costs simply add up. The linear program that allows fractional x bounds sum T_r from
+below.
 
-It has too many columns to write down, but any prices bound it: let pi_k be a price per task, phi_r and lambda_r per
-first and last step, w_r in [0, 1] the weight of the first row against the second. If no batch, whatever roles it
-plays, earns more than it costs, the prices' total is a bound. If some do, it is one after taking off every pi what the
-worst batch earns too much per task, or after scaling all pi by the least ratio of cost to earnings. Finding the worst
-is easy because a batch's cost depends on its size, its longest input and its longest output alone: given these, it
-holds the dearest of the tasks that exceed neither. So the bound never depends on the solver of the linear program,
-which only proposes prices.
+It has too many columns to write down, but any prices bound it. Let pi_k be a price per task, phi_r and lambda_r per
+first and last step, w_r in [0, 1] the weight of the first row against the second. If no batch, whatever roles it plays,
+earns more than it costs, the prices' total is a bound. If some do, it is one after taking off every pi what the worst
+batch earns too much per task, or after scaling all pi by the least ratio of cost to earnings. Finding the worst is easy
+because a batch's cost depends on its size, its longest input and its longest output alone: given these, it holds the
+dearest of the tasks that exceed neither. So the bound never depends on the solver of the linear program, which only
+proposes prices.
 
 Of many tasks, prices are interpolated between nodes (a few inputs by a few outputs), so the program has a row per node
-and not per task; and close lengths form classes: a batch costs what one with the least lengths of its classes would,
-and may hold any task of these classes. The first restricts the prices, the second lowers costs: both bound less, and
+and not per task. Close lengths form classes: a batch costs what one with the least lengths of its classes would, and
+may hold any task of these classes. The first restricts the prices, the second lowers costs: both bound less, and
 neither bounds wrongly.
 
 Prices settle fast because dearer tasks are kept dear: a task that exceeds another in neither length never needs a

@@ -1,10 +1,10 @@
 """Rebatched plans by dynamic programming over steps: every ordered partition, every speculation length of every batch.
 
-Without arrivals all tasks begin together and every unfinished one is served in every step, so what is left to do
-depends on the past only through the steps that each task has had at each speculation length (and, where regrouping
-costs, through the batches of the last step). A latency adds up over steps: the makespan as their lengths; the mean
-latency as their length for every task that goes on, and as its batch's completion for every task that ends. Nothing
-is assumed of the batches, so it is the oracle of the other methods.
+Without arrivals all tasks begin together and every unfinished one is served in every step. What is left to do depends
+on the past only through the steps that each task has had at each speculation length. Where regrouping costs, it also
+depends on the batches of the last step. A latency adds up over steps: the makespan as their lengths; the mean latency
+as their length for every task that goes on, and as its batch's completion for every task that ends. Nothing is assumed
+of the batches, so it is the oracle of the other methods.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Known output lengths: batches of tasks that are alike in both dimensions, input and output.
 
-A batch runs until its longest output is done and pads to its longest input, so tasks should agree in both; batches
-that finish early leave the pipeline to the others, so order and overlap change from step to step. Contiguity in one
-order is no longer optimal. For every mechanism and speculation length the method
+A batch runs until its longest output is done and pads to its longest input, so tasks should agree in both. Batches that
+finish early leave the pipeline to the others, so order and overlap change from step to step. Contiguity in one order is
+no longer optimal. For every mechanism and speculation length the method
 
 1. computes the bound of `rebatching`, which rules out many of them;
 2. sorts the tasks by input, by output and by mixtures of both, and finds the batches contiguous in each order whose

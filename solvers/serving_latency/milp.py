@@ -5,10 +5,10 @@ contiguous in sorted input length nor their order: tasks go to pipeline position
 the model, so it is for small problems: an oracle for the other methods, and a formulation to start others from. `milp`
 solves it with steps in ranges, which share their variables, and divides these where the critical batches change.
 
-The products in T(b, F) = c1 b F + c2 and the maxima of a batch (Eq. 8, 17) become linear by choosing each position's
-*shape* from a list: size, padded input length and longest output length of its batch. The stage times of every shape
-at every step are data, so any runtime and cost model enters exactly. A task may join a batch whose shape is at least
-as long as the task itself; stage times and memory grow with the shape, so no minimum pads more than it has to.
+The products in T(b, F) = c1 b F + c2 and the maxima of a batch (Eq. 8, 17) become linear: each position takes a *shape*
+from a list. A shape is the size, padded input length and longest output length of its batch. The stage times of every
+shape at every step are data, so any runtime and cost model enters exactly. A task may join a batch whose shape is at
+least as long as the task itself; stage times and memory grow with the shape, so no minimum pads more than it has to.
 """
 
 from __future__ import annotations

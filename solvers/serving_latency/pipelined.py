@@ -5,8 +5,8 @@ speculation length l and number of batches M the search
 
 1. discards (l, M) by bounds: each stage's own work (`bound`), then first and last batch singled out;
 2. raises a Lagrangian bound over pipeline positions, a shortest path over (prefix, occupied positions), see
-   `specopt.solvers._kernels.serving_latency.bounds`; every path is a plan, rated exactly. The first paths keep a few
-   of the first and last positions apart and pool those between, and where blocks are many run over cells of tasks
+   `specopt.solvers._kernels.serving_latency.bounds`; every path is a plan, rated exactly. The first paths keep a few of
+   the first and last positions apart and pool those between. Where blocks are many, they run over cells of tasks
    (`specopt.solvers.serving_latency.blocks`); the least bound of all is refined by more positions and finer cells;
 3. enumerates what is left: all ways to cut the tasks and to place blocks at the positions kept apart whose bounds stay
    below the incumbent (`specopt.solvers.serving_latency.positions`), then all orders of the blocks between

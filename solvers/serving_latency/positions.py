@@ -6,9 +6,9 @@ best at the root do so nowhere else: a beginning that drafts long before its fir
 weights on that one. So the depth-first search keeps the values of several weights and prunes by each. Where it does not
 end soon, new weights are those that bound best what the search is busy with.
 
-What takes long is shared by threads so that nothing hangs on which of them comes first, nor on how many there are: the
-states of a shortest path that do not depend on each other, and branches of the search, which are split and searched in
-rounds, by the incumbent and the weights that each round begins with.
+Threads share the long computations so that no result depends on their order or number. They share the independent
+states of a shortest path, and branches of the search. Branches are split and searched in rounds, by the incumbent and
+the weights that each round begins with.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A rebatched plan, formed step by step: what a scheduler at the engine would do, ahead of time.
 
 Wherever a task finishes or joins, the tasks at hand are batched anew, contiguous in the tokens that they have reached,
-in rising or in falling order: of every number of batches and every prefix of tasks the chain is kept that is verified
+in rising or in falling order. Of every number of batches and every prefix of tasks the chain is kept that is verified
 first. First steps, whose tasks differ more, also try the shortest paths at several weights between the stages, each in
 the order of Johnson's rule. Newcomers form batches of their own in their first step. Between two such events all
 batches draft equally many tokens: of the lengths allowed, whichever gives most tokens per second at that step. Lengths

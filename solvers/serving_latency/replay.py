@@ -3,7 +3,7 @@
 Each draft token is accepted with the task's probability alpha, independently, up to the first rejection, and the
 server adds a token of its own. A task leaves when it has its own output length O_k; what it gains beyond counts in its
 last step alone. Batches, their order and their speculation lengths are those of the plan's phase, the last one for
-steps beyond; everything else is as the judge has it: sizes and longest members of those that are served, Eq. 13-22.
+steps beyond. All else is as in the judge: sizes and longest members of those that are served, Eq. 13-22.
 """
 
 from __future__ import annotations

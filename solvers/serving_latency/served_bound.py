@@ -14,7 +14,7 @@ What a step takes
 Let runs m = 1..M be served in this order, d_m and v_m their stage times. Eq. 20 says that the step lasts max over
 points p of (d_1 + ... + d_p) + (v_p + ... + v_M): at least any mixture of these with weights mu_p >= 0, sum 1. A run
 with tasks k and speculation length l takes d_m >= l h + c D_k(l) summed over its tasks, with any one piece (c, h) of
-the runtime, and so v_m: padding and regrouping only add. Weights on pieces at a point, no more than mu_p in sum, make
+the runtime. So does v_m: padding and regrouping only add. Weights on pieces at a point, no more than mu_p in sum, make
 both sides linear in them. Steps of many runs have weights at the first and the last one only: those in between are
 charged least. Without overlap every run is charged both in full.
 
@@ -26,21 +26,22 @@ Reached to rounding
 The judge lets a task go that lacks 1e-12 of its tokens, max(Q_k, L) times that: where acceptance is next to 1, a step
 of 2 - 1e-13 tokens finishes one of 2. It lets one begin 1e-12 before it is ready, and memory be missed by 1e-9. So Q_k
 stands for what a task cannot do without, `SHORT` less, in every sum and in the question which tasks may end with the
-first step; a time at which one is ready is so much earlier; and a limit on memory is as large as the judge takes it.
+first step. The time at which one is ready is so much earlier, and a limit on memory is as large as the judge takes it.
 
 Prices
 ------
-Then (1) holds if for every M there are weights whose overhead is no less than M tau_M plus, over all tasks, what is
-positive of: earned, less charged at the cheapest place, speculation length and progress, less tau_M m_k. Prices, q,
-weights, tau are the variables; what is maximised is what the tasks of the problem earn. Tasks are priced in groups that
-are alike in tokens needed. In each, a price is a straight line between the shortest and the longest prompt, and between
-`KNOTS` points of progress, rising from each to the next: so are charges and m_k, which depend on I_k + g_k alone, and
-where the condition holds at the ends it holds in between. (A first step bends with the prompt: what lies below the
-line, q (b - a)^2 / 4 at most, is taken off.) A price changes L(l_max) tokens after the cost does, so that no step earns
-more than the price at its own progress allows. What the solver returns is scaled down until (1) holds as checked here.
+Then (1) holds if for every M there are weights whose overhead is at least M tau_M plus a sum over all tasks. Its terms
+are the positive parts of earned, less charged at the cheapest place, speculation length and progress, less tau_M m_k.
+Prices, q, weights, tau are the variables; what is maximised is what the tasks of the problem earn. Tasks are priced in
+groups that are alike in tokens needed. In each, a price is a straight line between the shortest and the longest prompt,
+and between `KNOTS` points of progress, rising from each to the next. So are charges and m_k, which depend on I_k + g_k
+alone; where the condition holds at the ends it holds in between. (A first step bends with the prompt: what lies below
+the line, q (b - a)^2 / 4 at most, is taken off.) A price changes L(l_max) tokens after the cost does, so that no step
+earns more than the price at its own progress allows. What the solver returns is scaled down until (1) holds as checked
+here.
 
 Without arrivals all first steps are one step, charged apart: at least the drafting, or the verification, or any
-mixture, of all prompts. With arrivals, what tasks earn fits one machine that may interrupt any of them: the j-th task
+mixture, of all prompts. With arrivals, what tasks earn fits one machine that may interrupt any of them. The j-th task
 to finish ends no earlier than there with the shortest rest first, which has ended most by every time.
 """
 

@@ -22,8 +22,8 @@ class Stages:
     steps
         Decoding steps of every task, in sorted order.
     task
-        Per task, shape (K, 8): input, output, steps; operations of the first and second draft pass of step 1, of the
-        first draft pass of step 2, of the verify passes of steps 1 and 2.
+        Per task, shape (K, 8): input, output, steps. Then operations of the first and second draft pass of step 1, of
+        the first draft pass of step 2, of the verify passes of steps 1 and 2.
     setting
         l, whether stages overlap; operations per further draft pass, per further step of a draft pass, per further
         step of the verify pass; memory.

@@ -2,7 +2,7 @@
 
 The shortest paths and columns of the other methods need one acceptance rate and one length for every task. Such a
 problem has stand-ins: problems of known lengths with one rate in which every task takes the decoding steps that it
-takes here, at some speculation length, and where lengths are predicted at the mean or some quantile of its samples.
+takes here, at some speculation length. Predicted lengths are at the mean or some quantile of their samples.
 
 1. `length-aware` plans the stand-ins, again for the speculation length that it chose; the problem itself judges. Of
    several quantiles the best is planned once more, at length.

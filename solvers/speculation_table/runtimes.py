@@ -61,10 +61,10 @@ class Runtimes:
         Parameters
         ----------
         data
-            ``{"draft": runtime, "verify": runtime}``, each as `pass_time` takes it; optionally ``drafter``
-            (``{"type": "model"}``), ``draft_model`` and ``verify_model`` (as in serving-latency) to count operations
-            with, ``context_tokens`` that a request has cached (all that were measured; 0 where nothing tells),
-            ``step_overhead_seconds`` (0), and ``zero_draft_cost``, a share or [least, largest].
+            ``{"draft": runtime, "verify": runtime}``, each as `pass_time` takes it. Optional: ``drafter``
+            (``{"type": "model"}``); ``draft_model`` and ``verify_model`` (as in serving-latency) to count operations
+            with; ``context_tokens`` that a request has cached (all measured ones, or 0); ``step_overhead_seconds`` (0);
+            ``zero_draft_cost``, a share or [least, largest].
         where
             Path of the data, for messages.
 

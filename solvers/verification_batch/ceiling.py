@@ -1,7 +1,7 @@
 """How many devices any policy could carry: an upper bound from what every response in time must take of the verifier.
 
-The bound is on the long run (a fluid limit), of policies that starve nobody: a response may be late, but those of every
-class take at most 1 + `late_share` times the seconds that they may, on average. (Who starves a device for ever has few
+The bound is on the long run (a fluid limit), of policies that starve nobody. A response may be late, but those of every
+class take on average at most 1 + `late_share` times the seconds that they may. (Who starves a device for ever has few
 late responses, and carries any number.) No policy is asked how it orders, and it may know all that is to come:
 
 * A device of class tau ends a response of L tokens at least every (1 + late) L / tau seconds and its thinking time:
@@ -9,9 +9,9 @@ late responses, and carries any number.) No policy is asked how it orders, and i
   that cycle.
 * A response takes one verification from scratch, then others until it is complete; the tokens done before each are a
   renewal process. Every later one keeps its prefix cached at least while the device drafts and sends, or computes it
-  again. At any price of a byte for a second the cheaper of the two is a bound, the cache's own bytes given back at that
-  price (weak duality); the least over a grid of prices is taken. A small cache binds late: who knew when a response
-  ends could serve it in one go, shortly before it is due.
+  again. At any price of a byte for a second the cheaper of the two is a bound, if the cache's own bytes are given back
+  at that price (weak duality). The bound is the least over a grid of prices. A small cache binds late: who knew when a
+  response ends could serve it in one go, shortly before it is due.
 * A batch costs its overhead once. Iterations in large batches share it, but each lasts as long as its batch: over a
   response, the seconds of its batches are at most what drafts and network leave of L / tau. With y_i seconds of work in
   the batch of iteration i, the overheads come to c sum w_i / y_i >= c (sum sqrt(w_i))^2 / sum y_i (Cauchy-Schwarz).

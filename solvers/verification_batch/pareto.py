@@ -28,8 +28,8 @@ class Pareto(VerificationBatchMethod):
     A label with more time, more memory and less value than another after the same requests goes. So does one that the
     prices of every threshold still to come hold below the best batch known. Labels may take the larger of the two rooms
     of `Prepared`, so that the best of them bounds what the judge admits. Where it refuses one of these, for its last
-    digits, all subsets of few requests are tried; among many a second pass finds the best batch in the smaller rooms,
-    and the bound stays, above it.
+    digits, all subsets of few requests are tried. Among many a second pass finds the best batch in the smaller rooms;
+    the bound stays above it.
     """
 
     name: ClassVar[str] = "pareto"

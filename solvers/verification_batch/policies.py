@@ -13,8 +13,8 @@
                           slow responses run ahead while theirs is cached, then wait without
 ========================  ====================================================================================
 
-What becomes of late requests, which the paper leaves open: under ``algorithm-1-drop`` and ``per-epoch`` they fill the
-room that a batch leaves before its tightest deadline (with `fill_with_late`), and are served in order of arrival when
+The paper leaves open what becomes of late requests. Under ``algorithm-1-drop`` and ``per-epoch`` they fill the room
+that a batch leaves before its tightest deadline (with `fill_with_late`). They are served in order of arrival when
 nothing else is pending: the batch is never empty while anything waits.
 """
 

@@ -1,7 +1,7 @@
 """Verification in the long run: many devices, one verifier, and a policy that chooses every batch.
 
-A device thinks, starts a response with a prompt of its own, and until the response is complete drafts a window, sends
-it, waits in the queue, has it verified in a batch, and receives what was accepted and the verifier's own token. What
+A device thinks, and starts a response with a prompt of its own. Until the response is complete it drafts a window,
+sends it, waits in the queue, has it verified in a batch, and receives the accepted tokens and the verifier's own. What
 the simulation assumes beyond the workload:
 
 * The first verification of a response is cold: it computes the prompt and the window. A later one reads the cached

@@ -24,8 +24,8 @@ PlacedEntry = rows(
     "PlacedEntry", new_tokens="i8", context_tokens="i8", first_trip="i8", trips="i8", uplink="f8", drafting="f8",
     ahead="f8", overlap="b1", first_chance="i8", chances="i8", draft_passes="i8", draft_tokens="i8", spread="f8",
 )  # fmt: skip
-"""Clients that are alike: tokens of a verify pass, trips, seconds of uplink and of drafting on the device, ahead as
-well; chances that so many drafts hold; passes on a draft unit with tokens of each; first arrivals are within spread."""
+"""Clients that are alike: tokens of a verify pass, trips, seconds of uplink and of drafting on the device, also ahead.
+Chances that so many drafts hold; passes on a draft unit with tokens of each; first arrivals are within spread."""
 
 PlacedPlan = record(
     "PlacedPlan", machines="PlacedMachine[::1]", entries="PlacedEntry[::1]", pieces="f8[:, ::1]", trips="f8[::1]",

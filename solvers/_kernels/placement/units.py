@@ -1,7 +1,7 @@
 """Units of `placement`: how a unit runs, what an option can reach in a box of periods, and the pricing of patterns.
 
 An option is a class with one way to draft. Where drafting takes a range of times, as in a draft unit of which only a
-range of sizes is known, an option has a least and a largest time, and what is bounded holds for all between.
+range of sizes is known, an option has a least and a largest time. The bounds hold for all times between.
 """
 
 import numpy as np
@@ -173,8 +173,8 @@ Column = rows("Column", place="i8", count="i8", worth="f8", bound="f8")
 """A fractional pattern: the place of its box, its entries, its worth; `bound`: less the prices of its clients."""
 
 Sizes = record("Sizes", base="f8", floor="f8", narrow="f8", threshold="f8", classes="i8")
-"""base, floor: least time from pass to pass without waits, least pass; narrow: ratio of ends below which a box is not
-split; threshold: bounds below it are not looked at; classes: rows for clients of every class, or 0."""
+"""base, floor: least time from pass to pass without waits, least pass. narrow: ratio of ends below which a box is not
+split. threshold: bounds below it are not looked at. classes: rows for clients of every class, or 0."""
 
 
 @helper

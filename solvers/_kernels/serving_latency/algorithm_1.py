@@ -137,8 +137,8 @@ def append(pool, x, end, first, stages, count, N):
 def algorithm_1_rows(row, stop, task, setting, runtimes, stages, boundary, prefix, begins, pool):
     """Run rows i = row..stop-1 of Algorithm 1 and return the first row not run: the pool may be full.
 
-    A boundary j is looked at closely only if sum_n T^v + max(sum_n Y[j-1,n,1], sum_n (Y[j-1,n,0] + T^d)), which costs
-    a few operations, is not above the total of the boundary one row before, extended by a task.
+    A boundary j is looked at closely only if sum_n T^v + max(sum_n Y[j-1,n,1], sum_n (Y[j-1,n,0] + T^d)) is not above
+    the total of the boundary one row before, extended by a task. That costs a few operations.
 
     Work space: the segments of a batch's stage times (at least 1 + (l + 1) (P - 1)). Modified in place: boundary S[i]
     (the start j of the last batch), prefix, begins, and the pool: its rows begins[i]..begins[i + 1] - 1 are Y[i,n,:].

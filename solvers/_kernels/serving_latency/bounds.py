@@ -3,9 +3,9 @@
 With the batches in pipeline order m = 1..M, the makespan of a step is a maximum over critical batches (Eq. 20):
 C_n = max_q Phi_q(n), Phi_q(n) = sum_{m <= q} T^d_{n,m} + sum_{m >= q} T^v_{n,m}. Steps are gathered into scenarios
 s (the prefill step, and ranges of decoding steps); d[s] and v[s] are stage times summed over a scenario's steps.
-Any weights pi[s, q] >= 0 with sum_q pi[s, q] = 1 give the lower bound sum_s sum_q pi[s, q] Phi_q[s], which is
-additive over batches: a batch in position p costs sum_s (sum_{q >= p} pi[s, q]) d[s] + (sum_{q <= p} pi[s, q]) v[s].
-Its least value over contiguous partitions *and* orders is a shortest path over (prefix, occupied positions).
+Any weights pi[s, q] >= 0 with sum_q pi[s, q] = 1 give the lower bound sum_s sum_q pi[s, q] Phi_q[s]. It is additive
+over batches. A batch in position p costs sum_s (sum_{q >= p} pi[s, q]) d[s] + (sum_{q <= p} pi[s, q]) v[s]. Its least
+value over contiguous partitions *and* orders is a shortest path over (prefix, occupied positions).
 
 A block is (e, b): the b tasks that end at sorted position e (1-based). What blocks cost is a table [., b, e]; for
 one-piece runtimes, where that is affine in b, the table is [., RATE or FIXED, e] instead and `linear` says so.

@@ -92,16 +92,16 @@ def fill_base(task, setting, runtimes, ends, roles, top, size, alone, base, gain
 def price_batches(start, stop, task, setting, runtimes, classes, prices, base, gain, links, worst, found):
     """Find, for each class start..stop-1 of longest inputs, the batch of least reduced cost; return how many matter.
 
-    Range r are the steps ends[r]+1..ends[r+1]. A batch costs what one would with the least lengths of its classes,
-    over its steps: weight[r] T^d + (1 - weight[r]) T^v (without overlap: T^d + T^v), less the prices of its tasks and,
-    wherever that gains, first_price[r] - (1 - weight[r]) T^d or last_price[r] - weight[r] T^v per step, the stage
-    times of the range's first step, over as many steps as its class of outputs may have; less both at steps that no
-    more tasks reach than it holds, where it may be alone. It holds the dearest tasks that exceed neither class. As
-    stage times are convex in the size, no task is worth adding whose price is below what the second adds, unless to be
-    alone. Work space: base (K + 1, R + 1), the cost over the ranges before r for every size (row 0: what the second
-    task adds), gain (2, K + 1, R), what the roles gain per step, rows as `EITHER`, and links (2, K + 1). Modified in
-    place: worst, the least reduced cost per task met and the least ratio of cost to the price of the tasks, up to 1;
-    rows of found, for reduced costs below -noticeable.
+    Range r are the steps ends[r]+1..ends[r+1]. A batch costs what one with the least lengths of its classes would, over
+    its steps: weight[r] T^d + (1 - weight[r]) T^v (without overlap: T^d + T^v), less the prices of its tasks. It also
+    earns first_price[r] - (1 - weight[r]) T^d or last_price[r] - weight[r] T^v per step if that is positive, with the
+    stage times of the range's first step. It earns them over as many steps as its class of outputs may have, and both
+    at steps that no more tasks reach than it holds, where it may be alone. It holds the dearest tasks that exceed
+    neither class. As stage times are convex in the size, no task is worth adding whose price is below what the second
+    adds, unless to be alone. Work space: base (K + 1, R + 1), the cost over the ranges before r for every size (row 0:
+    of the second task). Also gain (2, K + 1, R), what the roles gain per step, rows as `EITHER`, and links (2, K + 1).
+    Modified in place: worst, the least reduced cost per task met and the least ratio of cost to the price of the tasks,
+    up to 1; rows of found, for reduced costs below -noticeable.
     """
     ends, inputs, outputs, by_output = classes.ends, classes.inputs, classes.outputs, classes.by_output
     price, roles = prices.task, prices.roles

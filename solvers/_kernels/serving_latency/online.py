@@ -1,8 +1,8 @@
 """One step of serving as it goes: which tasks draft, how much, and in which batches, decided at the step itself.
 
-Output lengths are not known. A choice is rated as if the tasks at hand all stayed for a fixed number of tokens: what
-this step takes, prompts and all that the draft model has not seen included, and what the rest would take at the pace of
-the step after it, served alike; those that join by then wait for half a step. Tasks that draft nothing go first: their
+Output lengths are not known. A choice is rated as if all tasks at hand stayed for a fixed number of tokens. The rating
+adds the time of this step, with prompts and all that the draft model has not seen, and the time of the rest at the pace
+of the next step, served alike. Tasks that join by then wait for half a step. Tasks that draft nothing go first: their
 verification overlaps the others' drafting.
 """
 
@@ -37,8 +37,8 @@ Room = record(
     "Room", drafted="f8[:, ::1]", done="f8[:, ::1]", before="i8[:, ::1]", times="f8[:, :, ::1]", blocks="f8[:, ::1]",
     order="i8[::1]", group="i8[:, ::1]", count="i8[::1]", cuts="i8[:, ::1]", finish="f8[:, ::1]", gain="f8[:, ::1]",
 )  # fmt: skip
-"""Work space: tables of a chain, of its runs and its blocks, tasks by what they have reached, groups of tasks and their
-sizes, where their batches end and when each is verified, and what each task gains if it drafts nothing, or does."""
+"""Work space: tables of a chain, its runs and its blocks; tasks by what they have reached; groups of tasks and their
+sizes. Then where their batches end and when each is verified; the gain of each task without drafts and with them."""
 
 
 @inlined

@@ -1,10 +1,10 @@
 """Every order of the blocks of a cut, few or many, bounded by Johnson's order.
 
 In each scenario alone the two stages are a flow shop of two machines, where Johnson's order is best: first the blocks
-that draft faster than they verify, shortest draft first, then the others, longest verify first. Every order of the
+that draft faster than they verify, shortest draft first. The others follow, longest verify first. Every order of the
 blocks takes at least the sum of these makespans. The same holds of the blocks that a partial order leaves, from when
-both stages are free, and of blocks between others whose places are given: rank[m] is what comes first, Johnson's order
-holds among equal ranks.
+both stages are free, and of blocks between others with given places. rank[m] comes first; Johnson's order holds among
+equal ranks.
 """
 
 import numpy as np

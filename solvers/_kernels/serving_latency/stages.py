@@ -2,7 +2,7 @@
 
 Letters: K tasks sorted by input length, a task is its sorted position k; l draft tokens per step; b batch size. What
 all kernels take: ``task`` (K, 8), columns below, a task's lengths and operations; ``setting``, entries below, what
-holds for all of them; ``runtimes`` (2, P, 3): for both stages rows (c1, c2, largest work) of the upper envelope, c1
+holds for all of them. ``runtimes`` (2, P, 3) are rows (c1, c2, largest work) of the upper envelope of both stages, c1
 increasing. A batch of b tasks whose longest input is that of task k takes b times the operations of k.
 
 On every range of steps with the same pieces a stage time is affine in the step n, so its sum has a closed form: no

@@ -16,9 +16,9 @@ def first_verified(overlap, most, patience, times, G, drafted, done, before):
     """Cut blocks 0..G-1, in their order, into at most `most` runs so that the last one is verified first.
 
     Of every number m of runs and every end e the chain is kept that is verified first; it begins when the stages are
-    free, at drafted[0, 0] and done[0, 0]. times[e, j] are the stage times of the run of blocks j..e-1, infinite where
-    it does not fit; then no longer run does. The search ends once `patience` more runs were no better. Returns the best
-    number of runs, 0 if nothing fits; run m of m ends where before[m + 1, end of run m + 1] says.
+    free, at drafted[0, 0] and done[0, 0]. The array times[e, j] has the stage times of the run of blocks j..e-1,
+    infinite where it does not fit; then no longer run does. The search ends once `patience` more runs were no better.
+    Returns the best number of runs, 0 if nothing fits; run m of m ends where before[m + 1, end of run m + 1] says.
     """
     for m in range(most + 1):
         for e in range(G + 1):

@@ -60,7 +60,7 @@ def advice(
         none, waiting = grid.mean[grid.row(c), 0], grid.mean[tuning.row(c), tuning.option(c)]
         yield (
             f"every draft length may be slower than no speculation beyond {tuning.cap} requests at a time: limit the "
-            f"engine's batch to {tuning.cap}; request {tuning.cap + 1} then waits, and {c} requests get {waiting:,.4g} "
+            f"engine's batch to {tuning.cap}. Request {tuning.cap + 1} then waits, and {c} requests get {waiting:,.4g} "
             f"tokens per second against {none:,.4g} of no speculation"
         )
     elif goal.robust and not schedule.speculates:

@@ -1,13 +1,13 @@
 """Throughput at any load and draft length, from a sweep: a mean and a band for every point.
 
-Two things are regressed, both in logarithms: the seconds of a step (concurrency x acceptance length / throughput), as a
-law of pass times with effects of load, draft length and workload about it, and the rate of acceptance; where no
-acceptance length is known, its rate is a parameter of the law. Bands are those of the regression, widened or narrowed
-by how far held-out measurements fell from it (split-conformal, on standardised residuals). Held out is what is like the
-point in question: of a workload of which only some points are known, every other workload but for the same points; of
-an unmeasured draft length or load, each measured one in turn; else every point in turn. What was measured is predicted
-as measured. Between measured points all is taken to be smooth, with jumps over the load: a spike at a single unmeasured
-point lies outside any band.
+Two things are regressed, both in logarithms. One is the seconds of a step (concurrency x acceptance length /
+throughput), as a law of pass times with effects of load, draft length and workload. The other is the rate of
+acceptance; where no acceptance length is known, its rate is a parameter of the law. Bands are those of the regression,
+widened or narrowed by how far held-out measurements fell from it (split-conformal, on standardised residuals). Points
+like the one in question are held out. For a workload with only some known points, it is every other workload but for
+the same points. For an unmeasured draft length or load, it is each measured one in turn; else every point in turn. What
+was measured is predicted as measured. Between measured points all is taken to be smooth, with jumps over the load: a
+spike at a single unmeasured point lies outside any band.
 """
 
 from __future__ import annotations
