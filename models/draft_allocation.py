@@ -48,10 +48,10 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
         Per client: the most that it drafts in one round; None stands for no limit but the budget.
     """
 
-    kind: ClassVar[str] = "draft-allocation"
-    plan_type: ClassVar[type[Plan]] = DraftAllocationPlan
+    kind = "draft-allocation"
+    plan_type = DraftAllocationPlan
     sense: ClassVar[Literal["minimize", "maximize"]] = "maximize"
-    objective_label: ClassVar[str] = "weighted tokens per round"
+    objective_label = "weighted tokens per round"
 
     acceptance_rates: Annotated[Floats, Column(HalfOpenUnit, "client")]
     weights: Annotated[Floats, Column(NonNegative, "client")]

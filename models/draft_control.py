@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -120,10 +120,10 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         How a quantised distribution is sent: "lattice" (Eq. 6) or "support" (bits as each state says).
     """
 
-    kind: ClassVar[str] = "draft-control"
-    plan_type: ClassVar[type[Plan]] = DraftControlPlan
-    sense: ClassVar[Literal["minimize", "maximize"]] = "maximize"
-    objective_label: ClassVar[str] = "tokens per second"
+    kind = "draft-control"
+    plan_type = DraftControlPlan
+    sense = "maximize"
+    objective_label = "tokens per second"
 
     vocabulary_size: VocabularySize
     draft_seconds_per_token: NonNegative

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from msgspec import Meta
@@ -40,7 +40,7 @@ class AcceptanceRate(Rates):
         Shape () or (L,), in [0, 1].
     """
 
-    closed: ClassVar[bool] = True
+    closed = True
 
     @classmethod
     def parse(cls, data: object, where: str) -> Self:
@@ -63,11 +63,11 @@ class Transitions(IntegerTable):
         Shape (nodes, B): a node's number, or -1 to stop.
     """
 
-    size: ClassVar[str] = f"at most {MAX_NODES:,} rows"
-    most_rows: ClassVar[float] = MAX_NODES
-    entry: ClassVar[str] = "a node or -1"
-    least: ClassVar[int] = STOP
-    most: ClassVar[int] = MAX_NODES - 1
+    size = f"at most {MAX_NODES:,} rows"
+    most_rows = MAX_NODES
+    entry = "a node or -1"
+    least = STOP
+    most = MAX_NODES - 1
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
@@ -129,10 +129,10 @@ class DraftStoppingProblem(Problem):
         What the predictor says of accepted tokens, first rejections, and what comes after.
     """
 
-    kind: ClassVar[str] = "draft-stopping"
-    plan_type: ClassVar[type[Plan]] = DraftStoppingPlan
-    sense: ClassVar[Literal["minimize", "maximize"]] = "maximize"
-    objective_label: ClassVar[str] = "tokens per second"
+    kind = "draft-stopping"
+    plan_type = DraftStoppingPlan
+    sense = "maximize"
+    objective_label = "tokens per second"
 
     max_draft_tokens: DraftLimit
     draft_seconds_per_token: NonNegative

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -317,11 +317,11 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         Per second: a round lasts max_i(S_i draft_i + network_i) + overhead + verify sum S. Ignored per round.
     """
 
-    kind: ClassVar[str] = "fair-goodput"
-    plan_type: ClassVar[type[Plan]] = FairGoodputPlan
-    sense: ClassVar[Literal["minimize", "maximize"]] = "maximize"
-    objective_label: ClassVar[str] = "utility of the goodput"
-    worth_label: ClassVar[str] = "common rate that is worth the same to all"
+    kind = "fair-goodput"
+    plan_type = FairGoodputPlan
+    sense = "maximize"
+    objective_label = "utility of the goodput"
+    worth_label = "common rate that is worth the same to all"
 
     acceptance_rates: Annotated[Floats, Column(HalfOpenUnit, "client")]
     budget_tokens: TokenBudget

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
@@ -115,7 +115,7 @@ class NamedTrips(Named[Floats]):
 
 
 class _ClosedRates(Rates):
-    closed: ClassVar[bool] = True
+    closed = True
 
 
 class NamedRates(Named[Floats]):

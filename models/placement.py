@@ -248,10 +248,10 @@ class PlacementProblem(Problem):
         May a device draft ahead while the verifier works.
     """
 
-    kind: ClassVar[str] = "placement"
-    plan_type: ClassVar[type[PlacementPlan]] = PlacementPlan
+    kind = "placement"
+    plan_type = PlacementPlan
     sense: ClassVar[Literal["minimize", "maximize"]] = "maximize"
-    objective_label: ClassVar[str] = "objective"
+    objective_label = "objective"
 
     verifiers: Annotated[tuple[Verifier, ...], Meta(min_length=1)]
     drafters: tuple[Drafter, ...]

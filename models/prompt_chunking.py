@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
@@ -158,10 +158,10 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
         Chunks end at multiples of this only, the last one at the end of the prompt; None stands for any.
     """
 
-    kind: ClassVar[str] = "prompt-chunking"
-    plan_type: ClassVar[type[Plan]] = PromptChunkingPlan
-    sense: ClassVar[Literal["minimize", "maximize"]] = "minimize"
-    objective_label: ClassVar[str] = "seconds to the first token"
+    kind = "prompt-chunking"
+    plan_type = PromptChunkingPlan
+    sense = "minimize"
+    objective_label = "seconds to the first token"
 
     prompt_tokens: TokenCount
     bytes_per_token: NonNegative

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -65,7 +65,7 @@ class PromptWorkload(Workload):
         If a value is outside its domain, or a bandwidth's bounds are not two numbers in increasing order.
     """
 
-    kind: ClassVar[str] = "prompt-chunking-workload"
+    kind = "prompt-chunking-workload"
 
     requests_per_second: Positive
     prompt_mean_tokens: Positive

@@ -97,9 +97,9 @@ class ServingLatencyPlan(Plan):
 class ServingData(Problem[ServingLatencyPlan]):
     """The fields of a problem, and what follows from them without a plan's timing."""
 
-    plan_type: ClassVar[type[Plan]] = ServingLatencyPlan
+    plan_type = ServingLatencyPlan
     sense: ClassVar[Literal["minimize", "maximize"]] = "minimize"
-    objective_label: ClassVar[str] = "total serving latency (s)"
+    objective_label = "total serving latency (s)"
 
     input_tokens: Annotated[Ints, Column(TokenCount, "task")]
     output_tokens: Annotated[Ints, Column(TokenCount, "task")]

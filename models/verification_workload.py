@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 from msgspec import Meta
@@ -87,7 +87,7 @@ class VerificationWorkload(Workload):
         If a value is outside its domain, or the shares do not sum to 1.
     """
 
-    kind: ClassVar[str] = "verification-batch-workload"
+    kind = "verification-batch-workload"
 
     class_speeds: Annotated[Floats, Column(Positive, "class")]
     class_shares: Annotated[Floats, Column(NonNegative, "class")]

@@ -30,11 +30,11 @@ class Auto(Method):
     what is computed; with one the clock alone does, and `time_limit=math.inf` goes on until the plan is proven.
     """
 
-    name: ClassVar[str] = "auto"
-    source: ClassVar[str] = "own; a portfolio"
-    guarantee: ClassVar[str] = "the best plan and the best bound of its members"
-    complexity: ClassVar[str] = "that of its members"
-    supports_warm_start: ClassVar[bool] = True
+    name = "auto"
+    source = "own; a portfolio"
+    guarantee = "the best plan and the best bound of its members"
+    complexity = "that of its members"
+    supports_warm_start = True
     order: ClassVar[tuple[type[Method], ...]] = ()  # members as they run, without those that cannot take a problem
     instead: ClassVar[tuple[type[Method], ...]] = ()  # where none can, the first of these that can
 

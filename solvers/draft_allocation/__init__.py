@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -23,8 +22,8 @@ PLAIN_TOKENS = 50_000
 class AutoAllocation(Auto):
     """The water level, which is proven."""
 
-    solves: ClassVar[type[DraftAllocationProblem]] = DraftAllocationProblem
-    order: ClassVar[tuple[type[Method], ...]] = (WaterLevel, Greedy)
+    solves = DraftAllocationProblem
+    order = (WaterLevel, Greedy)
 
     def repaired(self, problem: DraftAllocationProblem, plan: DraftAllocationPlan) -> DraftAllocationPlan:
         """Return the drafts of the clients that there still are, as far as caps and budget go."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -28,8 +27,8 @@ SMALLEST = 2.2250738585072014e-308
 class DraftAllocationMethod(Method):
     """Base of the methods for `draft-allocation`."""
 
-    solves: ClassVar[type[DraftAllocationProblem]] = DraftAllocationProblem
-    size_unit: ClassVar[str] = "clients"
+    solves = DraftAllocationProblem
+    size_unit = "clients"
 
     def size_of(self, problem: DraftAllocationProblem) -> float:
         """Return the number of clients."""

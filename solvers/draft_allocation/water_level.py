@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -23,11 +22,11 @@ class WaterLevel(DraftAllocationMethod):
     The plan is the plan of `greedy`, ties included; see `specopt.solvers.draft_allocation.fast` for a bare call.
     """
 
-    name: ClassVar[str] = "water-level"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "own; paper 5, Eq. 5, by the Lagrange multiplier of its budget"
-    guarantee: ClassVar[str] = "optimal"
-    complexity: ClassVar[str] = "O(N log N), whatever the budget"
+    name = "water-level"
+    exact = True
+    source = "own; paper 5, Eq. 5, by the Lagrange multiplier of its budget"
+    guarantee = "optimal"
+    complexity = "O(N log N), whatever the budget"
 
     def run(self, problem: DraftAllocationProblem, budget: Budget) -> Outcome:
         """Make one compiled call."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -27,8 +26,8 @@ PRICES = 6
 class AutoControl(Auto):
     """Policy iteration, which proves its policy."""
 
-    solves: ClassVar[type[DraftControlProblem]] = DraftControlProblem
-    order: ClassVar[tuple[type[Method], ...]] = (PolicyIteration,)
+    solves = DraftControlProblem
+    order = (PolicyIteration,)
 
     def plain_plans(self, problem: DraftControlProblem) -> Iterator[DraftControlPlan]:
         """Yield what is best at the price of a second that it gives, as if all states were visited alike."""

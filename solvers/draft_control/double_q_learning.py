@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -50,10 +50,10 @@ class DoubleQLearning(DraftControlMethod):
         Chance of a random action, linear over the steps.
     """
 
-    name: ClassVar[str] = "double-q-learning"
-    source: ClassVar[str] = "paper 3, Sec. IV-C, with tables instead of a network (van Hasselt 2010)"
-    guarantee: ClassVar[str] = "none; with the reward N - rho T it tends to the optimum as steps grow"
-    complexity: ClassVar[str] = "O(A) per step, and O(S^3) for its bound"
+    name = "double-q-learning"
+    source = "paper 3, Sec. IV-C, with tables instead of a network (van Hasselt 2010)"
+    guarantee = "none; with the reward N - rho T it tends to the optimum as steps grow"
+    complexity = "O(A) per step, and O(S^3) for its bound"
 
     reward: Literal["rate", "myopic"] = "rate"
     steps: StepCount = 500_000

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -43,8 +43,8 @@ Rate = Callable[[Floats, Floats], float]
 class DraftControlMethod(Method):
     """Base of the methods for `draft-control`."""
 
-    solves: ClassVar[type[DraftControlProblem]] = DraftControlProblem
-    size_unit: ClassVar[str] = "pairs of state and action"
+    solves = DraftControlProblem
+    size_unit = "pairs of state and action"
 
     def size_of(self, problem: DraftControlProblem) -> float:
         """Return the number of actions of all states."""

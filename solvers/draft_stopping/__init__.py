@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from specopt.models.draft_stopping import DraftStoppingProblem
 from specopt.solvers.auto import Auto
@@ -20,8 +19,8 @@ from specopt.solvers.method import Method
 class AutoStopping(Auto):
     """The belief's rule; where its gap stays open, the tree of all histories."""
 
-    solves: ClassVar[type[DraftStoppingProblem]] = DraftStoppingProblem
-    order: ClassVar[tuple[type[Method], ...]] = (Belief, HistoryTree)
+    solves = DraftStoppingProblem
+    order = (Belief, HistoryTree)
 
 
 METHODS: tuple[type[Method], ...] = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.solvers.auto import Auto
@@ -23,9 +22,9 @@ from specopt.solvers.method import Method
 class AutoGoodput(Auto):
     """The dual of rates per round; per second the best single round, or a mixture of rounds."""
 
-    solves: ClassVar[type[FairGoodputProblem]] = FairGoodputProblem
-    order: ClassVar[tuple[type[Method], ...]] = (Dual, ThresholdGreedy, ColumnGeneration)
-    instead: ClassVar[tuple[type[Method], ...]] = (BestConstant, TokensPerRound, Fixed)
+    solves = FairGoodputProblem
+    order = (Dual, ThresholdGreedy, ColumnGeneration)
+    instead = (BestConstant, TokensPerRound, Fixed)
 
     def repaired(self, problem: FairGoodputProblem, plan: FairGoodputPlan) -> FairGoodputPlan | None:
         """Return the schedule with what it realises here, if the clients are as many."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -13,18 +12,18 @@ from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.method import NO_LEAST_RATES, FairGoodputMethod, drafts_at_most, offer_first_plan
 from specopt.solvers.fair_goodput.rounds import Rounds, mixture
-from specopt.solvers.method import Condition, Outcome
+from specopt.solvers.method import Outcome
 
 
 @dataclass(frozen=True)
 class BestConstant(FairGoodputMethod):
     """The best allocation that stays the same in every round."""
 
-    name: ClassVar[str] = "best-constant"
-    source: ClassVar[str] = "own; greedy on the utility's gains, per second under every end of drafting"
-    guarantee: ClassVar[str] = "best among the plans that never change"
-    complexity: ClassVar[str] = "O(N log C) per level of gain, 60 levels; O((N C)^2) at worst per second"
-    takes: ClassVar[tuple[Condition, ...]] = (NO_LEAST_RATES, drafts_at_most(1_000_000))
+    name = "best-constant"
+    source = "own; greedy on the utility's gains, per second under every end of drafting"
+    guarantee = "best among the plans that never change"
+    complexity = "O(N log C) per level of gain, 60 levels; O((N C)^2) at worst per second"
+    takes = (NO_LEAST_RATES, drafts_at_most(1_000_000))
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Find the allocation by greedy: the gains of a client's tokens fall."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.method import PER_ROUND, FairGoodputMethod, admitted, offer_first_plan
 from specopt.solvers.fair_goodput.region import Region, plan_of, region_of
 from specopt.solvers.formulation import Formulation, Value
-from specopt.solvers.method import Condition, Outcome
+from specopt.solvers.method import Outcome
 
 FIRST_LINES = 8
 """Lines per client at first, or four times an even share if that is more."""
@@ -51,14 +51,14 @@ class Convex(FairGoodputMethod):
 
     accuracy: Positive = 1e-11
 
-    name: ClassVar[str] = "convex"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "own; problem (1) of paper 5 over the region (2), CVXPY and Clarabel"
-    guarantee: ClassVar[str] = "optimal, to 1e-6"
-    complexity: ClassVar[str] = "an interior-point method over N cones and about 4 (N + C) lines"
-    takes: ClassVar[tuple[Condition, ...]] = (PER_ROUND,)
-    max_size: ClassVar[int] = 20_000
-    tolerance: ClassVar[float] = 1e-6
+    name = "convex"
+    exact = True
+    source = "own; problem (1) of paper 5 over the region (2), CVXPY and Clarabel"
+    guarantee = "optimal, to 1e-6"
+    complexity = "an interior-point method over N cones and about 4 (N + C) lines"
+    takes = (PER_ROUND,)
+    max_size = 20_000
+    tolerance = 1e-6
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Solve, and add lines, until no client comes near the last of its lines."""

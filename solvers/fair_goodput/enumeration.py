@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -41,14 +41,14 @@ EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e
 class Enumeration(FairGoodputMethod):
     """All integer allocations, mixed by a convex program."""
 
-    name: ClassVar[str] = "enumeration"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "the definition of region (2), paper 5: the hull of mu over all allocations"
-    guarantee: ClassVar[str] = "optimal, to 1e-6"
-    complexity: ClassVar[str] = "(C + N)! / (C! N!) columns: 2,002 for N = 5, C = 9"
-    max_size: ClassVar[int] = 3_000
-    size_unit: ClassVar[str] = "allocations"
-    tolerance: ClassVar[float] = 1e-6
+    name = "enumeration"
+    exact = True
+    source = "the definition of region (2), paper 5: the hull of mu over all allocations"
+    guarantee = "optimal, to 1e-6"
+    complexity = "(C + N)! / (C! N!) columns: 2,002 for N = 5, C = 9"
+    max_size = 3_000
+    size_unit = "allocations"
+    tolerance = 1e-6
 
     def size_of(self, problem: FairGoodputProblem) -> float:
         """Return the number of integer allocations."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from specopt.models.placement import PlacementProblem
 from specopt.solvers.auto import Auto
@@ -21,8 +20,8 @@ from specopt.solvers.placement.refined import Refined
 class AutoPlacement(Auto):
     """The refined method, which has a bound and starts from the simple plans."""
 
-    solves: ClassVar[type[PlacementProblem]] = PlacementProblem
-    order: ClassVar[tuple[type[Method], ...]] = (Refined,)
+    solves = PlacementProblem
+    order = (Refined,)
 
 
 METHODS: tuple[type[Method], ...] = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -23,8 +22,8 @@ from specopt.solvers.placement.prepare import Prepared
 class PlacementMethod(Method):
     """Base of the methods for `placement`."""
 
-    solves: ClassVar[type[PlacementProblem]] = PlacementProblem
-    size_unit: ClassVar[str] = "patterns of units"
+    solves = PlacementProblem
+    size_unit = "patterns of units"
 
 
 def sign(problem: PlacementProblem) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -28,9 +27,9 @@ from specopt.solvers.prompt_chunking.whole import Whole
 class AutoChunking(Auto):
     """Chunks by a deadline and a local search, then the search that brackets the least deadline."""
 
-    solves: ClassVar[type[PromptChunkingProblem]] = PromptChunkingProblem
-    order: ClassVar[tuple[type[Method], ...]] = (Deadline, ExactChunking)
-    instead: ClassVar[tuple[type[Method], ...]] = (Equation3, Whole)
+    solves = PromptChunkingProblem
+    order = (Deadline, ExactChunking)
+    instead = (Equation3, Whole)
 
     def repaired(self, problem: PromptChunkingProblem, plan: PromptChunkingPlan) -> PromptChunkingPlan:
         """Return the chunks up to the end of the prompt, the last as long as is left."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 from msgspec import Meta
@@ -95,10 +95,10 @@ class Deadline(SearchingMethod):
     effort: PositiveInt = 1200
     enumerate_places: Annotated[int, Meta(ge=0, le=20)] = 12
 
-    name: ClassVar[str] = "deadline"
-    source: ClassVar[str] = "own; paper 4, Sec. 3.3"
-    guarantee: ClassVar[str] = "none; a certified gap, mostly below 1 %; optimal where all plans are tried"
-    complexity: ClassVar[str] = "O(N + effort)"
+    name = "deadline"
+    source = "own; paper 4, Sec. 3.3"
+    guarantee = "none; a certified gap, mostly below 1 %; optimal where all plans are tried"
+    complexity = "O(N + effort)"
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Try all plans, or search."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from specopt.models.fields import Ints, PositiveInt
 from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
-from specopt.solvers.method import Condition, Outcome, at_most
+from specopt.solvers.method import Outcome, at_most
 from specopt.solvers.prompt_chunking.deadline import LATE_KERNELS, search
 from specopt.solvers.prompt_chunking.method import (
     PromptChunkingMethod,
@@ -69,14 +69,14 @@ class ExactChunking(SearchingMethod):
         Labels to hold at once, about 32 + 8 (1 + P) bytes each; beyond them the best plan and its gap are the result.
     """
 
-    name: ClassVar[str] = "exact"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "own; paper 4, Sec. 3.3, dominance between states of the pipeline, bounds from both ends"
-    guarantee: ClassVar[str] = "optimal, unless it needs more than max_labels labels: then a certified gap"
-    complexity: ClassVar[str] = "O(B^2 P) per deadline over B boundaries where the bounds suffice; exponential at worst"
-    supports_warm_start: ClassVar[bool] = True
-    max_size: ClassVar[int | None] = 50_000
-    takes: ClassVar[tuple[Condition, ...]] = (
+    name = "exact"
+    exact = True
+    source = "own; paper 4, Sec. 3.3, dominance between states of the pipeline, bounds from both ends"
+    guarantee = "optimal, unless it needs more than max_labels labels: then a certified gap"
+    complexity = "O(B^2 P) per deadline over B boundaries where the bounds suffice; exponential at worst"
+    supports_warm_start = True
+    max_size = 50_000
+    takes = (
         at_most(
             MAX_ENTRIES,
             "places where a chunk may end times GPUs",

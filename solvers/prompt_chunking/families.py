@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -51,7 +50,7 @@ def best_equal_chunks(problem: PromptChunkingProblem, prepared: Prepared, budget
 class Family(PromptChunkingMethod):
     """Base of the methods whose chunks follow a rule."""
 
-    guarantee: ClassVar[str] = "none; a certified gap"
+    guarantee = "none; a certified gap"
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Bound, and cut the prompt."""

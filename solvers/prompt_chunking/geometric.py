@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -31,9 +30,9 @@ class Geometric(Family):
 
     max_length: PositiveInt = 32
 
-    name: ClassVar[str] = "geometric"
-    source: ClassVar[str] = "own; paper 4, Sec. 3.3, with chunks that shrink"
-    complexity: ClassVar[str] = "O(P max_length^2)"
+    name = "geometric"
+    source = "own; paper 4, Sec. 3.3, with chunks that shrink"
+    complexity = "O(P max_length^2)"
 
     def cut(self, problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Outcome:
         """Search the ratio for each length."""

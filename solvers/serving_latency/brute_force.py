@@ -8,7 +8,7 @@ lengths too.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -27,12 +27,12 @@ from specopt.solvers.threads import in_threads
 class BruteForce(ServingLatencyMethod):
     """All set partitions, all pipeline orders, all speculation lengths."""
 
-    name: ClassVar[str] = "brute-force"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "enumeration of problem (24), paper 1"
-    guarantee: ClassVar[str] = "optimal"
-    complexity: ClassVar[str] = "O(l_max a(K) N), a(K) ordered set partitions: 47,293 for K = 7, 545,835 for K = 8"
-    max_size: ClassVar[int] = 8
+    name = "brute-force"
+    exact = True
+    source = "enumeration of problem (24), paper 1"
+    guarantee = "optimal"
+    complexity = "O(l_max a(K) N), a(K) ordered set partitions: 47,293 for K = 7, 545,835 for K = 8"
+    max_size = 8
 
     def bytes_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
         """Return the bytes of the stage times of all subsets at all steps."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -60,8 +59,8 @@ def largest_feasible(prepared: Prepared, size: int) -> list[list[int]]:
 class EqualSizes(ServingLatencyMethod):
     """Base of the batching baselines."""
 
-    complexity: ClassVar[str] = "O(l_max M N) per size tried, M batches"
-    guarantee: ClassVar[str] = "none"
+    complexity = "O(l_max M N) per size tried, M batches"
+    guarantee = "none"
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Return the best of the candidates over mechanisms and speculation lengths."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from specopt.models.fields import Floats, Ints, NonNegativeInt, PositiveInt
 from specopt.models.result import Termination
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.method import Condition, Outcome
+from specopt.solvers.method import Outcome
 from specopt.solvers.serving_latency.bound import entries, inference_bound
 from specopt.solvers.serving_latency.method import KNOWN, ServingLatencyMethod, offer_first_plan, prepare_all
 from specopt.solvers.serving_latency.prepare import Prepared
@@ -69,12 +69,12 @@ class LengthAware(ServingLatencyMethod):
     moves: PositiveInt = 2_100_000
     rounds: NonNegativeInt = 1500
 
-    name: ClassVar[str] = "length-aware"
-    source: ClassVar[str] = "own; problem (24) of paper 1 with each task's own output length"
-    guarantee: ClassVar[str] = "a lower bound; the gap is certified, not closed"
-    complexity: ClassVar[str] = "O(l_max K^2) shortest paths, then O(K + M^2) per move, M batches"
-    takes: ClassVar[tuple[Condition, ...]] = (KNOWN,)
-    supports_warm_start: ClassVar[bool] = True
+    name = "length-aware"
+    source = "own; problem (24) of paper 1 with each task's own output length"
+    guarantee = "a lower bound; the gap is certified, not closed"
+    complexity = "O(l_max K^2) shortest paths, then O(K + M^2) per move, M batches"
+    takes = (KNOWN,)
+    supports_warm_start = True
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Search all mechanisms and speculation lengths together."""

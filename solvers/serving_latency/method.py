@@ -52,8 +52,8 @@ KNOWN = only("output_lengths", "known", "{} output lengths")
 class ServingLatencyMethod(Method):
     """Base of the methods for `serving-latency`."""
 
-    solves: ClassVar[type[ServingLatencyProblem]] = ServingLatencyProblem
-    size_unit: ClassVar[str] = "tasks"
+    solves = ServingLatencyProblem
+    size_unit = "tasks"
     serves: ClassVar[tuple[Condition, ...]] = (STATIC, ONE_RATE, MAKESPAN, GIVEN)
 
     @classmethod

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -76,11 +75,11 @@ class StandIn(ServingLatencyMethod):
 
     moves: NonNegativeInt = 2000
 
-    name: ClassVar[str] = "stand-in"
-    source: ClassVar[str] = "own; `length-aware` on problems that resemble this one, then descent on the sample average"
-    guarantee: ClassVar[str] = "a lower bound, of rebatched plans; the gap is certified, not closed"
-    complexity: ClassVar[str] = "that of length-aware, then O(S M^2) per move, M batches, S samples"
-    serves: ClassVar[tuple[Condition, ...]] = (STATIC, DIFFERENT)
+    name = "stand-in"
+    source = "own; `length-aware` on problems that resemble this one, then descent on the sample average"
+    guarantee = "a lower bound, of rebatched plans; the gap is certified, not closed"
+    complexity = "that of length-aware, then O(S M^2) per move, M batches, S samples"
+    serves = (STATIC, DIFFERENT)
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Plan the stand-ins, improve the best plan."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import combinations
-from typing import ClassVar
 
 import numpy as np
 
@@ -32,11 +31,11 @@ class Pareto(VerificationBatchMethod):
     and the bound stays, above it.
     """
 
-    name: ClassVar[str] = "pareto"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "own; paper 2, Eq. 13-15 at one epoch, a dynamic program over all thresholds at once"
-    guarantee: ClassVar[str] = "optimal, unless it needs more than 2,000,000 labels: then a certified gap"
-    complexity: ClassVar[str] = "O(n x labels log labels), exponential at worst"
+    name = "pareto"
+    exact = True
+    source = "own; paper 2, Eq. 13-15 at one epoch, a dynamic program over all thresholds at once"
+    guarantee = "optimal, unless it needs more than 2,000,000 labels: then a certified gap"
+    complexity = "O(n x labels log labels), exponential at worst"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Start from the sweep, bound the thresholds, pass over the labels."""

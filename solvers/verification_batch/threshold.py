@@ -58,14 +58,12 @@ class Threshold(VerificationBatchMethod):
     remain. A solution that the judge refuses does not count: labels then search that threshold to the end.
     """
 
-    name: ClassVar[str] = "threshold"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = (
-        "own; paper 2, Eq. 13-15 at one epoch, Lagrangian bounds, labels, reduced-cost fixing, HiGHS"
-    )
-    guarantee: ClassVar[str] = "optimal"
-    complexity: ClassVar[str] = "O(n^2) for the bounds; integer programs of what is left, exponential at worst"
-    supports_warm_start: ClassVar[bool] = True
+    name = "threshold"
+    exact = True
+    source = "own; paper 2, Eq. 13-15 at one epoch, Lagrangian bounds, labels, reduced-cost fixing, HiGHS"
+    guarantee = "optimal"
+    complexity = "O(n^2) for the bounds; integer programs of what is left, exponential at worst"
+    supports_warm_start = True
     polished: ClassVar[int] = 6
     core: ClassVar[int] = 15
     few_labels: ClassVar[int] = 1_000_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class Roofline(Form):
         Whether the flatter piece is a constant: max(c, a x + e).
     """
 
-    name: ClassVar[str] = "roofline"
+    name = "roofline"
     flat: bool = False
 
     @property
