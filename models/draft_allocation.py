@@ -74,7 +74,7 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
     def caps(self) -> Ints:
         """The most that each client can draft: its own limit or the budget, whichever is less."""
         if self.max_draft_tokens is None:
-            return np.full(self.clients, self.budget_tokens, dtype=np.int64)
+            return np.full(self.clients, self.budget_tokens, np.int64)
         return np.minimum(self.max_draft_tokens, self.budget_tokens)
 
     # ------------------------------------------------------------------ the judge

@@ -13,11 +13,10 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 from msgspec import Meta
-from numpy.typing import NDArray
 
 from specopt.models.drafting import Scores, check_sum
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, NonNegative, Positive, check
+from specopt.models.fields import Checked, Floats, NonNegative, Positive, Unit
 from specopt.models.integer_table import IntegerTable
 from specopt.models.problem import Evaluation, Plan, Problem
 from specopt.models.rates import Rates
@@ -26,7 +25,7 @@ MAX_NODES = 1_000_000
 MAX_BINS = 1000
 STOP = -1
 
-Probability = Annotated[float, Meta(ge=0, le=1)]
+Probability = Unit
 DraftLimit = Annotated[int, Meta(ge=1, le=1000)]
 
 
@@ -77,7 +76,7 @@ class Transitions(IntegerTable):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RoundClass:
+class RoundClass(Checked):
     """A hidden class of rounds.
 
     Parameters
@@ -90,9 +89,6 @@ class RoundClass:
 
     probability: Probability
     acceptance_rate: AcceptanceRate
-
-    def __post_init__(self) -> None:
-        check(self)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -164,7 +160,7 @@ class DraftStoppingProblem(Problem):
         return np.array([one.probability for one in self.rounds])
 
     @property
-    def acceptance_rates(self) -> NDArray[np.float64]:
+    def acceptance_rates(self) -> Floats:
         """Acceptance by class and position, shape (classes, L)."""
         return np.array([np.broadcast_to(one.acceptance_rate.values, self.max_draft_tokens) for one in self.rounds])
 
@@ -181,7 +177,7 @@ class DraftStoppingProblem(Problem):
         rates, scores = self.acceptance_rates, self.scores
         next_node = plan.next.rows
         drafted = accepted = 0.0
-        nodes = np.array([plan.start] if plan.start != STOP else [], dtype=np.int64)
+        nodes = np.array([plan.start] if plan.start != STOP else [], np.int64)
         alive = self.probabilities[None, :].repeat(len(nodes), axis=0)  # (nodes, classes)
         rejected = np.zeros(len(nodes))
         for position in range(self.max_draft_tokens):
@@ -219,7 +215,7 @@ class DraftStoppingProblem(Problem):
         if wrong.any():
             node, score = np.argwhere(wrong)[0].tolist()
             return [f"next[{node}][{score}]: expected -1 or a node in {node + 1}..{count - 1}, got {rows[node, score]}"]
-        longest = np.zeros(count + 1, dtype=np.int64)  # tokens that a path from a node drafts; the last entry: stop
+        longest = np.zeros(count + 1, np.int64)  # tokens that a path from a node drafts; the last entry: stop
         for node in range(count - 1, -1, -1):
             longest[node] = 1 + longest[rows[node]].max()
         if plan.start != STOP and longest[plan.start] > self.max_draft_tokens:

@@ -99,7 +99,7 @@ class NamedTrips(Named[Floats]):
         found: list[float] | float = read(list[Amount] | Amount, given, where)
         if found == []:
             raise InvalidInput(f"{where}: expected at least one value, got none")
-        array = np.array(found, dtype=np.float64)
+        array = np.array(found, np.float64)
         refuse_denormal(np.atleast_1d(array), where)
         array.flags.writeable = False
         return array

@@ -17,6 +17,7 @@ from msgspec import Meta
 
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import (
+    Checked,
     HalfOpenUnit,
     NonNegative,
     NonNegativeInt,
@@ -93,7 +94,7 @@ class Verifier:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Drafter:
+class Drafter(Checked):
     """A small model, or heads, and where it may run beside clients' devices.
 
     Parameters
@@ -116,9 +117,6 @@ class Drafter:
     kv_bytes_per_token: NonNegative
     beside: NamedPasses | None = None
     server: NamedPasses | None = None
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @property
     def parallel(self) -> bool:

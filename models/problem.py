@@ -16,7 +16,7 @@ import numpy as np
 
 from specopt.models.code import text_of
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import check, describe, dump, parse, refuse_denormal
+from specopt.models.fields import Checked, check, describe, dump, parse, refuse_denormal
 from specopt.models.schema import described, schema
 
 FORMAT = "specopt/1"
@@ -62,11 +62,8 @@ class Evaluation:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Plan:
+class Plan(Checked):
     """A decision for one problem; the subclasses declare its fields."""
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @classmethod
     def from_dict(cls, data: object) -> Self:

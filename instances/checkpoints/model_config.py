@@ -7,7 +7,6 @@ Everything else (encoders, state-space layers, unknown types and quantisations) 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +27,7 @@ from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import describe
 from specopt.models.files import unique_keys
-from specopt.models.reading import read_bytes
+from specopt.models.reading import StrPath, read_bytes
 
 MAX_BYTES = 4 * 2**20
 """Largest file that is read as a config: weights given by mistake are not loaded first."""
@@ -117,7 +116,7 @@ def bytes_per_value(dtype: str) -> int:
     return DTYPES[dtype]
 
 
-def read_model_config(path: str | os.PathLike[str], *, dtype: str | None = None) -> ModelConfig:
+def read_model_config(path: StrPath, *, dtype: str | None = None) -> ModelConfig:
     """Read a `config.json`, or the one in a folder.
 
     Parameters

@@ -48,7 +48,7 @@ class BruteForceAllocation(DraftAllocationMethod):
                 best, best_drafts = value, drafts
             if seen % ALLOCATIONS_PER_CHECK == 0:
                 budget.check()
-        plan = DraftAllocationPlan(draft_tokens=np.array(best_drafts, dtype=np.int64))
+        plan = DraftAllocationPlan(draft_tokens=np.array(best_drafts, np.int64))
         return Outcome(plan=plan, bound=budget.offer(plan), stats={"allocations": seen})
 
 

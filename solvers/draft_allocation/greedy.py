@@ -62,6 +62,6 @@ class Greedy(DraftAllocationMethod):
         try:
             take_largest(problem, drafts, problem.budget_tokens, budget.check)
         except (OutOfTime, Stopped, KeyboardInterrupt):
-            budget.offer(DraftAllocationPlan(draft_tokens=np.array(drafts, dtype=np.int64)))
+            budget.offer(DraftAllocationPlan(draft_tokens=np.array(drafts, np.int64)))
             raise
-        return certify(problem, np.array(drafts, dtype=np.int64), budget)
+        return certify(problem, np.array(drafts, np.int64), budget)

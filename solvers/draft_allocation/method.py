@@ -37,7 +37,7 @@ class DraftAllocationMethod(Method):
 
 def offer_first_plan(problem: DraftAllocationProblem, budget: Budget) -> None:
     """Offer the plan without drafts, which is always feasible, and a bound that needs no search."""
-    budget.offer(DraftAllocationPlan(draft_tokens=np.zeros(problem.clients, dtype=np.int64)))
+    budget.offer(DraftAllocationPlan(draft_tokens=np.zeros(problem.clients, np.int64)))
     budget.improve_bound(lagrangian_bound(problem, 0.0))
     budget.check()
 

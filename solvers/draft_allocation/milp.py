@@ -81,7 +81,7 @@ def formulate(problem: DraftAllocationProblem) -> Any:
 
 def read(problem: DraftAllocationProblem, program: Any, value: Value) -> DraftAllocationPlan:
     """Return the plan of a program's solution."""
-    drafts = np.zeros(problem.clients, dtype=np.int64)
+    drafts = np.zeros(problem.clients, np.int64)
     for client, length in program.lengths:
         if value(program.drafts[client, length]) > 0.5:
             drafts[client] = length

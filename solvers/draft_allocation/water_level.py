@@ -32,6 +32,6 @@ class WaterLevel(DraftAllocationMethod):
         """Make one compiled call."""
         offer_first_plan(problem, budget)
         kernels = budget.load("draft_allocation")
-        drafts = np.empty(problem.clients, dtype=np.int64)
+        drafts = np.empty(problem.clients, np.int64)
         kernels.allocate(problem.weights, problem.acceptance_rates, problem.budget_tokens, problem.caps, drafts)
         return certify(problem, drafts, budget)

@@ -17,7 +17,6 @@ from specopt.solvers.draft_control.linear_program import LinearProgram
 from specopt.solvers.draft_control.myopic import Myopic
 from specopt.solvers.draft_control.policy_iteration import PolicyIteration
 from specopt.solvers.draft_control.prepare import prepare
-from specopt.solvers.method import Method
 
 PRICES = 6
 
@@ -40,7 +39,7 @@ class AutoControl(Auto):
         yield prepared.plan(lengths[choice[:, 0]], indices[choice[:, 0]])
 
 
-METHODS: tuple[type[Method], ...] = (
+METHODS = (
     AutoControl,
     PolicyIteration,
     Decoupled,

@@ -39,5 +39,5 @@ class BestStatic(DraftControlMethod):
             r = int(np.argmax(rates))
             if rates[r] > best:
                 best, length, index = float(rates[r]), drafts, r
-        everywhere = np.ones(prepared.states, dtype=np.int64)
+        everywhere = np.ones(prepared.states, np.int64)
         return certify(kernels, prepared, length * everywhere, index * everywhere, budget)

@@ -75,7 +75,7 @@ def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
 
 def first_actions(prepared: Prepared) -> tuple[Ints, Ints]:
     """Return lengths and resolution indices of the shortest drafts."""
-    return np.full(prepared.states, prepared.shortest), np.zeros(prepared.states, dtype=np.int64)
+    return np.full(prepared.states, prepared.shortest), np.zeros(prepared.states, np.int64)
 
 
 def weigh(kernels: Any, prepared: Prepared, lengths: Ints, indices: Ints) -> tuple[Floats, Floats]:

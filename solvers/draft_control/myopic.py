@@ -27,6 +27,6 @@ class Myopic(DraftControlMethod):
 
     def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
         """Maximise state by state."""
-        lengths, indices = np.empty(prepared.states, dtype=np.int64), np.empty(prepared.states, dtype=np.int64)
+        lengths, indices = np.empty(prepared.states, np.int64), np.empty(prepared.states, np.int64)
         kernels.most_at_once(prepared.for_kernels, lengths, indices)
         return certify(kernels, prepared, lengths, indices, budget)

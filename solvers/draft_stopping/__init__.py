@@ -12,7 +12,6 @@ from specopt.solvers.draft_stopping.first_rejection import FirstRejection
 from specopt.solvers.draft_stopping.fixed_window import FixedWindow
 from specopt.solvers.draft_stopping.history_tree import HistoryTree
 from specopt.solvers.draft_stopping.optimal_stopping import OptimalStopping
-from specopt.solvers.method import Method
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,7 @@ class AutoStopping(Auto):
     order = (Belief, HistoryTree)
 
 
-METHODS: tuple[type[Method], ...] = (
+METHODS = (
     AutoStopping,
     Belief,
     HistoryTree,

@@ -15,7 +15,6 @@ from specopt.solvers.fair_goodput.fixed import Fixed
 from specopt.solvers.fair_goodput.random import Random
 from specopt.solvers.fair_goodput.threshold_greedy import ThresholdGreedy
 from specopt.solvers.fair_goodput.tokens_per_round import TokensPerRound
-from specopt.solvers.method import Method
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class AutoGoodput(Auto):
         return replace(plan, goodput=goodput, mean_draft_tokens=tokens)
 
 
-METHODS: tuple[type[Method], ...] = (
+METHODS = (
     AutoGoodput,
     Dual,
     ThresholdGreedy,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from specopt.models.acceptance import expected_tokens
-from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
+from specopt.models.fair_goodput import FairGoodputProblem
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.method import NO_LEAST_RATES, FairGoodputMethod, drafts_at_most, offer_first_plan
@@ -32,7 +32,7 @@ class BestConstant(FairGoodputMethod):
             allocation = Rounds(problem).best_utility(budget)
         else:
             allocation = best_allocation(problem, budget)
-        plan: FairGoodputPlan = mixture(problem, np.ones(1), allocation[None])
+        plan = mixture(problem, np.ones(1), allocation[None])
         budget.offer(plan)
         return Outcome(plan=plan)
 
@@ -69,7 +69,7 @@ def best_allocation(problem: FairGoodputProblem, budget: Budget) -> Ints:
     taken, more = above(largest), above(least) - above(largest)
     spare = problem.budget_tokens - int(taken.sum())
     before = np.cumsum(more) - more
-    return np.asarray(taken + np.clip(spare - before, 0, more), dtype=np.int64)
+    return np.asarray(taken + np.clip(spare - before, 0, more), np.int64)
 
 
 def token_gain(problem: FairGoodputProblem, token: Ints) -> Floats:
@@ -78,8 +78,8 @@ def token_gain(problem: FairGoodputProblem, token: Ints) -> Floats:
     before = expected_tokens(rates, token - 1)
     ratio = rates**token / before
     if g == 1.0:
-        return np.asarray(problem.weight * np.log1p(ratio), dtype=np.float64)
+        return np.asarray(problem.weight * np.log1p(ratio), np.float64)
     if g == 0.0:
-        return np.asarray(problem.weight * rates**token, dtype=np.float64)
+        return np.asarray(problem.weight * rates**token, np.float64)
     grown = np.expm1((1.0 - g) * np.log1p(ratio)) / (1.0 - g)
-    return np.asarray(problem.weight * before ** (1.0 - g) * grown, dtype=np.float64)
+    return np.asarray(problem.weight * before ** (1.0 - g) * grown, np.float64)

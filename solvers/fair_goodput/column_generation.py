@@ -74,7 +74,7 @@ class Search:
     def run(self) -> Outcome:
         """Return the best mixture with its proof."""
         problem, budget = self.problem, self.budget
-        none = np.zeros(problem.clients, dtype=np.int64)
+        none = np.zeros(problem.clients, np.int64)
         equal = np.minimum(problem.budget_tokens // problem.clients, problem.most_tokens)
         if problem.min_goodput is None:
             budget.offer(mixture(problem, np.ones(1), equal[None]))

@@ -101,7 +101,7 @@ def solve_program(
     unit = float(problem.weight.sum())
     if problem.fairness > 1.0 - NEAR_1:  # the slope of the utility where its logarithm was maximised
         unit = float((problem.weight * np.maximum(x.value, LEAST_RATE) ** (1.0 - problem.fairness)).sum())
-    return np.asarray(s.value, dtype=np.float64), unit * max(0.0, float(within_budget.dual_value)), status
+    return np.asarray(s.value, np.float64), unit * max(0.0, float(within_budget.dual_value)), status
 
 
 def constrained(cp: Any, problem: FairGoodputProblem, region: Region, lines: Ints) -> tuple[Any, Any, list[Any]]:
@@ -193,7 +193,7 @@ def repaired(region: Region, tokens: Floats, budget_tokens: float) -> Floats:
     elif total < budget_tokens:
         below = region.most - inside
         inside = inside + below * min(1.0, (budget_tokens - total) / max(float(below.sum()), 1e-300))
-    return np.asarray(np.clip(inside, region.least, region.most), dtype=np.float64)
+    return np.asarray(np.clip(inside, region.least, region.most), np.float64)
 
 
 def price_bound(problem: FairGoodputProblem, region: Region, price: float) -> float:
@@ -223,7 +223,7 @@ def _value(problem: FairGoodputProblem, price: float, tokens: Floats) -> Floats:
     a, g = problem.acceptance_rates, problem.fairness
     x = expected_tokens(a, whole) + (tokens - whole) * a ** (whole + 1.0)
     gain = np.log(x) if g == 1.0 else x ** (1.0 - g) / (1.0 - g)
-    return np.asarray(problem.weight * gain - price * tokens, dtype=np.float64)
+    return np.asarray(problem.weight * gain - price * tokens, np.float64)
 
 
 def formulate(problem: FairGoodputProblem) -> Any:

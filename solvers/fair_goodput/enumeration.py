@@ -57,7 +57,7 @@ class Enumeration(FairGoodputMethod):
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Mix all columns; the best column at the mixture's prices gives the bound."""
         offer_first_plan(problem, budget)
-        table = np.array(list(allocations(problem)), dtype=np.int64)
+        table = np.array(list(allocations(problem)), np.int64)
         budget.check()
         columns = np.array([rates_of(problem, allocation) for allocation in table]).T
         unit = columns.max(axis=1)  # the tolerances of the solvers are absolute
@@ -102,7 +102,7 @@ def fairest_rates(
     status = maximise(cp, x, log_weights, fairness, limits, budget)
     if x.value is None or status not in SOLVED:
         return None, status
-    return np.asarray(columns @ np.maximum(0.0, share.value), dtype=np.float64), status
+    return np.asarray(columns @ np.maximum(0.0, share.value), np.float64), status
 
 
 def solve_exactly(cp: Any, program: Any) -> None:
@@ -142,7 +142,7 @@ def beyond_least(problem: FairGoodputProblem, table: Ints, cp: Any) -> tuple[Flo
 
     def beyond(part: float) -> Floats:
         lowered = part * least - LAST_DIGITS * least
-        return np.asarray((others - (lowered[:, None] * seconds - 1.0 - first)) / seconds, dtype=np.float64)
+        return np.asarray((others - (lowered[:, None] * seconds - 1.0 - first)) / seconds, np.float64)
 
     spare = beyond(1.0)
     size = np.maximum(np.abs(spare).max(axis=1), 1e-12 * least)

@@ -62,7 +62,7 @@ def fair_per_round(problem: FairGoodputProblem, budget: Budget) -> tuple[FairGoo
     plan = plan_of(counted, best.tokens)
     bound, shortest = (
         best.bound(counted, plan.goodput),
-        problem.round_seconds(np.zeros(problem.clients, dtype=np.int64)),
+        problem.round_seconds(np.zeros(problem.clients, np.int64)),
     )
     if problem.fairness == 1.0:
         bound -= float(problem.weight.sum()) * math.log(shortest)

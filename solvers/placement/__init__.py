@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from specopt.models.placement import PlacementProblem
 from specopt.solvers.auto import Auto
-from specopt.solvers.method import Method
 from specopt.solvers.placement.all_beside import AllBeside
 from specopt.solvers.placement.all_device import AllDevice
 from specopt.solvers.placement.brute_force import BruteForcePlacement
@@ -24,7 +23,7 @@ class AutoPlacement(Auto):
     order = (Refined,)
 
 
-METHODS: tuple[type[Method], ...] = (
+METHODS = (
     AutoPlacement,
     Refined,
     MilpPlacement,

@@ -91,6 +91,6 @@ def rate_alone(prepared: Prepared, side: int, option: int) -> float:
     from specopt.solvers._kernels.placement.units import GOODPUT, value
 
     of = prepared.sides[side]
-    one = np.array([option]), np.ones(1, dtype=np.int64)
+    one = np.array([option]), np.ones(1, np.int64)
     worth = value(of.unit, of.options, prepared.trips, GOODPUT, *one, math.inf)
     return float(worth / of.options[option]["weight"])

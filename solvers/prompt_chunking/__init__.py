@@ -9,7 +9,6 @@ import numpy as np
 
 from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
 from specopt.solvers.auto import Auto
-from specopt.solvers.method import Method
 from specopt.solvers.prompt_chunking.best_equal import BestEqual
 from specopt.solvers.prompt_chunking.brute_force import BruteForceChunking
 from specopt.solvers.prompt_chunking.deadline import Deadline
@@ -43,7 +42,7 @@ class AutoChunking(Auto):
             yield plan_of(equal_chunks(problem, -(-problem.prompt_tokens // count)))
 
 
-METHODS: tuple[type[Method], ...] = (
+METHODS = (
     AutoChunking,
     Deadline,
     ExactChunking,

@@ -41,7 +41,7 @@ def search(prepared: Prepared, effort: int, budget: Budget) -> Ints:
     families = budget.load("prompt_chunking_families")
     kernels = budget.load("prompt_chunking_search")
     work = work_space(prepared, most)
-    out, current = np.empty(prepared.cells + 2, dtype=np.int64), work.current
+    out, current = np.empty(prepared.cells + 2, np.int64), work.current
     value, chunks, spent = math.inf, 0, 0
     for start in range(2):
         work.left[0] = effort - spent
@@ -106,7 +106,7 @@ class Deadline(SearchingMethod):
         prepared = prepare_and_bound(problem, budget, *(() if enumerates else LATE_KERNELS))
         if enumerates:
             families = budget.load("prompt_chunking_families")
-            bounds = np.empty(prepared.cells + 2, dtype=np.int64)
+            bounds = np.empty(prepared.cells + 2, np.int64)
             count = call(budget, families.enumerate_plans, prepared.most, prepared.prompt, bounds)
             found = prepared.chunks(bounds[: count + 1])
             budget.improve_bound(budget.offer(plan_of(found)))

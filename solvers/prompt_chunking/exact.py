@@ -47,7 +47,7 @@ STAGES_PLAYED = 2_000_000
 
 FIRST_LABELS = 1 << 14
 
-NONE: Ints = np.empty(0, dtype=np.int64)
+NONE = np.empty(0, np.int64)
 
 MAX_ENTRIES = 10_000_000
 """Of the tables of earliest and latest states: 160 megabytes for both."""
@@ -117,7 +117,7 @@ class Search:
         self.capped = False
         rows, columns = self.prepared.cells + 1, problem.pipeline_length + 1
         self.floor = np.empty((rows, columns))
-        self.tables = self.kernels.Tables(self.floor, np.empty((rows, columns)), *np.zeros((2, rows), dtype=np.int64))
+        self.tables = self.kernels.Tables(self.floor, np.empty((rows, columns)), *np.zeros((2, rows), np.int64))
         self.rows_at_once = max(1, WORK // (rows * columns))
 
     @property
@@ -224,12 +224,12 @@ class Search:
         self.budget.hold("labels times pipeline_length", size * bytes_per_label)
         labels = kernels.Labels(
             np.zeros((size, prepared.prompt.stages + 1)),
-            np.zeros(size, dtype=kernels.Link),
-            np.full(len(position), -1, dtype=np.int64),
+            np.zeros(size, kernels.Link),
+            np.full(len(position), -1, np.int64),
         )
         labels.links[0] = (-1, -1, 0, 0)
         labels.heads[0] = 0
-        where = np.zeros(1, dtype=kernels.Where)
+        where = np.zeros(1, kernels.Where)
         where[["label", "free", "goal"]] = -1
         where["used"] = 1
         while True:
@@ -262,6 +262,6 @@ class Search:
 
 
 def _grown(array: Any, size: int) -> Any:
-    larger = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
+    larger = np.zeros((size, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger

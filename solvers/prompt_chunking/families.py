@@ -26,13 +26,13 @@ def equal_chunks(problem: PromptChunkingProblem, tokens: int) -> Ints:
         size = max(size, -(-N // problem.max_chunks))
     size = -(-size // grid) * grid
     full = (N - 1) // size
-    return np.array([size] * full + [N - full * size], dtype=np.int64)
+    return np.array([size] * full + [N - full * size], np.int64)
 
 
 def best_equal_chunks(problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Ints:
     """Return the best chunks of one size; of those that tie, the larger ones. O(P N log N)."""
     kernels = budget.load("prompt_chunking_families")
-    grid, found = problem.grid_tokens or 1, np.zeros(1, dtype=np.int64)
+    grid, found = problem.grid_tokens or 1, np.zeros(1, np.int64)
     least, work = -(-prepared.cells // prepared.most), max(1, STAGES_PER_CHECK // problem.pipeline_length)
     size, best, best_seconds = prepared.cells, None, np.inf
     while size >= least:

@@ -54,7 +54,7 @@ def places(problem: PromptChunkingProblem) -> int:
 
 def plan_of(chunks: Sequence[int] | Ints) -> PromptChunkingPlan:
     """Return the plan of some chunks."""
-    return PromptChunkingPlan(chunks=np.asarray(chunks, dtype=np.int64))
+    return PromptChunkingPlan(chunks=np.asarray(chunks, np.int64))
 
 
 def path_bound(problem: PromptChunkingProblem) -> float:

@@ -72,7 +72,7 @@ class Requests:
         return cls(
             arrival_seconds=np.cumsum(random.exponential(1.0 / workload.requests_per_second, count)),
             prompt_tokens=workload.lengths(count, random),
-            output_tokens=np.full(count, workload.output_tokens, dtype=np.int64),
+            output_tokens=np.full(count, workload.output_tokens, np.int64),
             uplink_bytes_per_second=random.uniform(up[0], up[1], count),
             downlink_bytes_per_second=random.uniform(down[0], down[1], count),
             draft_seconds=random.choice(workload.draft_seconds, count),
@@ -556,7 +556,7 @@ def _flat(scheme: Scheme, prompt_tokens: Ints, plans: Sequence[Sequence[int] | I
         return np.arange(count), prompt_tokens.astype(np.int64)
     if plans is None or len(plans) != count:
         raise InvalidInput(f"plans: expected {count}, one per request, got {0 if plans is None else len(plans)}")
-    columns = [np.asarray(plan, dtype=np.int64) for plan in plans]
+    columns = [np.asarray(plan, np.int64) for plan in plans]
     for index, (column, prompt) in enumerate(zip(columns, prompt_tokens.tolist(), strict=True)):
         if column.ndim != 1 or not len(column) or column.min() < 1 or column.sum() != prompt:
             raise InvalidInput(f"plans[{index}]: expected chunks >= 1 that sum to {prompt}, got {describe(column)}")

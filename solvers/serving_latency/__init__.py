@@ -58,7 +58,7 @@ class AutoServing(Auto):
         return prepared.plan([batch for batch in batches if batch], length)
 
 
-METHODS: tuple[type[Method], ...] = (
+METHODS = (
     AutoServing,
     Exact,
     LengthAware,

@@ -57,7 +57,7 @@ class BruteForce(ServingLatencyMethod):
             steps = int(at.steps.max())
             draft, verify = np.zeros((2, subsets, steps))
             spaces = [_space(tasks, steps) for _ in range(budget.workers)]
-            allowed = np.zeros(subsets, dtype=np.bool_)
+            allowed = np.zeros(subsets, np.bool_)
             kernels.subset_stages(*at.arrays, draft, verify, allowed)
             pace = budget.pace()
             tables = at.setting, draft, verify, allowed
@@ -86,6 +86,6 @@ class BruteForce(ServingLatencyMethod):
 
 def _space(tasks: int, steps: int) -> tuple[Floats, Floats, Ints, Ints, Ints]:
     """Return the work space of a search: when stages are free, rests, batches, and the order that it leaves."""
-    rest, batch, order = np.zeros((3, tasks + 1), dtype=np.int64)
+    rest, batch, order = np.zeros((3, tasks + 1), np.int64)
     drafted, done = np.zeros((2, tasks + 1, steps))
     return drafted, done, rest, batch, order[:tasks]

@@ -28,7 +28,7 @@ def inference_seconds(prepared: Prepared, batches: list[list[int]], length: int,
     """Return T_inf of batches of sorted positions, in pipeline order (Eq. 20-22)."""
     if prepared.problem.output_lengths == "known":
         budget.check(_SECONDS_PER_PAIR * len(batches) ** 2)  # of a call that cannot be interrupted
-    slot = np.empty(prepared.tasks, dtype=np.int64)
+    slot = np.empty(prepared.tasks, np.int64)
     for m, batch in enumerate(batches):
         slot[batch] = m
     return rate(stages(prepared, length), slot, len(batches), budget.load("serving_latency.plans"))

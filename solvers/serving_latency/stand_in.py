@@ -111,7 +111,7 @@ class StandIn(ServingLatencyMethod):
             stages(prepare(_stand_in(problem, length, outputs), mechanism), length) for outputs in problem.scenarios
         ]
         prepared, count = kept[0].prepared, len(plan.batches)
-        of_task = np.empty(problem.tasks, dtype=np.int64)
+        of_task = np.empty(problem.tasks, np.int64)
         for number, batch in enumerate(plan.batches):
             of_task[list(batch)] = number
         slot = of_task[prepared.order]

@@ -59,7 +59,7 @@ class AutoBatch(Auto):
                 yield plan_of(batch)
 
 
-METHODS: tuple[type[Method], ...] = (
+METHODS = (
     AutoBatch,
     Threshold,
     Sweep,

@@ -46,7 +46,7 @@ class VerificationBatchMethod(Method):
 
 def plan_of(batch: Iterable[int]) -> VerificationBatchPlan:
     """Return the plan of a batch, its requests in the order of their indices."""
-    return VerificationBatchPlan(batch=np.array(sorted(batch), dtype=np.int64))
+    return VerificationBatchPlan(batch=np.array(sorted(batch), np.int64))
 
 
 def offer_first_plan(prepared: Prepared, budget: Budget) -> None:

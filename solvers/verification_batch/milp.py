@@ -113,7 +113,7 @@ def cover(prepared: Prepared, chosen: Sequence[int]) -> list[int]:
     They are those chosen, and whoever takes as much as any of them, of everything, and is due as early.
     """
     problem, items = prepared.problem, prepared.items
-    heavy = np.ones(len(items), dtype=np.bool_)
+    heavy = np.ones(len(items), np.bool_)
     for column in (
         problem.new_tokens,
         problem.cached_tokens,

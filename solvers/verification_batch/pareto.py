@@ -123,14 +123,14 @@ class Labels:
         for k, start in enumerate(self.starts):  # a batch of the threshold holds one of its own items at least
             rest[: start + 1, k] += forced[k]
         items = kernels.Items(values, seconds, memory if binding else np.zeros_like(memory), rooms, memory_room)
-        thresholds = np.empty(len(a), dtype=kernels.Threshold)
+        thresholds = np.empty(len(a), kernels.Threshold)
         thresholds["end"], thresholds["D"] = self.ends, limits
         thresholds["per_second"], thresholds["per_byte"] = self.prices
-        labels, count, base = np.zeros(1, dtype=kernels.BatchLabel), 1, 1
+        labels, count, base = np.zeros(1, kernels.BatchLabel), 1, 1
         history: list[tuple[int, Ints]] = []  # first node and parents of each item's new nodes
         for item in range(last):
             budget.check()
-            out, parents = np.empty(2 * count, dtype=kernels.BatchLabel), np.empty(count, dtype=np.int64)
+            out, parents = np.empty(2 * count, kernels.BatchLabel), np.empty(count, np.int64)
             count, nodes, best, found = kernels.extend(
                 item, count, base, labels, items, thresholds, rest, self.enough, out, parents
             )

@@ -161,7 +161,7 @@ def polish(prepared: Prepared, end: int, per_second: float, per_byte: float, bud
     """Offer a good batch of the items below `end`: prices, the best subset of the requests next to them, exchanges."""
     kernels = budget.load("verification_batch_sweep")
     items = kernels.Items(*prepared.columns_within(SURE))
-    taken = np.zeros(len(items.value), dtype=np.bool_)
+    taken = np.zeros(len(items.value), np.bool_)
     room = float(items.room[end - 1])
     value = prepared.call(
         budget, kernels.polish, end, Threshold.core, items, room, per_second, per_byte, taken, partial=True
@@ -197,7 +197,7 @@ def knapsack(
 
     count = len(values)
     if count == 0:
-        return np.empty(0, dtype=np.int64), None
+        return np.empty(0, np.int64), None
     model = Highs()
     for name, value in OPTIONS.items():
         assert model.setOptionValue(name, value) == highspy.HighsStatus.kOk, name
@@ -216,7 +216,7 @@ def knapsack(
     lp.row_upper_ = np.array([UNITS * float(room > 0), UNITS * float(space > 0)])
     lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     lp.a_matrix_.start_ = np.arange(0, 2 * count + 1, 2, dtype=np.int32)
-    lp.a_matrix_.index_ = np.tile(np.array([0, 1], dtype=np.int32), count)
+    lp.a_matrix_.index_ = np.tile(np.array([0, 1], np.int32), count)
     lp.a_matrix_.value_ = UNITS * np.column_stack([seconds / (room or 1.0), memory / (space or 1.0)]).ravel()
     model.passModel(lp)
     model.run()
