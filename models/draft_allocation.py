@@ -9,14 +9,14 @@ client's token is worth.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from specopt.models.acceptance import expected_tokens
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Column, Floats, HalfOpenUnit, Ints, NonNegative, TokenBudget
-from specopt.models.problem import Evaluation, Plan, Problem
+from specopt.models.problem import Evaluation, Plan, Problem, Sense
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,7 +50,7 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
 
     kind = "draft-allocation"
     plan_type = DraftAllocationPlan
-    sense: ClassVar[Literal["minimize", "maximize"]] = "maximize"
+    sense: ClassVar[Sense] = "maximize"
     objective_label = "weighted tokens per round"
 
     acceptance_rates: Annotated[Floats, Column(HalfOpenUnit, "client")]

@@ -372,10 +372,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     def _slowest_round(self) -> float:
         """Return at least the length of every round that the budget allows."""
-        assert self.draft_seconds_per_token is not None and self.network_seconds is not None
-        assert self.verify_overhead_seconds is not None and self.verify_seconds_per_token is not None
-        drafting = float((self.most_tokens * self.draft_seconds_per_token + self.network_seconds).max())
-        return drafting + self.verify_overhead_seconds + self.verify_seconds_per_token * self.budget_tokens
+        return self._round_seconds(self.most_tokens, self.budget_tokens)
 
     @property
     def clients(self) -> int:
@@ -433,10 +430,13 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     def round_seconds(self, draft_tokens: Ints) -> float:
         """Return how long a round with some allocation lasts."""
+        return self._round_seconds(draft_tokens, int(draft_tokens.sum()))
+
+    def _round_seconds(self, draft_tokens: Ints, verified: int) -> float:
         assert self.draft_seconds_per_token is not None and self.network_seconds is not None
         assert self.verify_overhead_seconds is not None and self.verify_seconds_per_token is not None
         slowest = float((draft_tokens * self.draft_seconds_per_token + self.network_seconds).max())
-        return slowest + self.verify_overhead_seconds + self.verify_seconds_per_token * int(draft_tokens.sum())
+        return slowest + self.verify_overhead_seconds + self.verify_seconds_per_token * verified
 
     # ------------------------------------------------------------------ the judge
 

@@ -29,7 +29,7 @@ from specopt.models.named import NamedPasses, NamedRates, NamedSeconds, NamedTri
 from specopt.models.pass_time.pieces import PassPieces
 from specopt.models.placement_plan import PlacementPlan, Served, UnitGroup
 from specopt.models.placement_unit import Cycles, Entry, cycles
-from specopt.models.problem import ROUNDING, Evaluation, Problem, exceeds
+from specopt.models.problem import ROUNDING, Evaluation, Problem, Sense, exceeds
 
 Objective = Literal["goodput", "fair", "capacity", "cost", "energy"]
 
@@ -248,7 +248,7 @@ class PlacementProblem(Problem):
 
     kind = "placement"
     plan_type = PlacementPlan
-    sense: ClassVar[Literal["minimize", "maximize"]] = "maximize"
+    sense: ClassVar[Sense] = "maximize"
     objective_label = "objective"
 
     verifiers: Annotated[tuple[Verifier, ...], Meta(min_length=1)]
@@ -317,7 +317,7 @@ class PlacementProblem(Problem):
         return (float(self.objective in ("cost", "energy")), weight)
 
     @classmethod
-    def sense_of(cls, scale: Sequence[float] = ()) -> Literal["minimize", "maximize"]:
+    def sense_of(cls, scale: Sequence[float] = ()) -> Sense:
         """Return whether less is better."""
         return "minimize" if scale and scale[0] else "maximize"
 
@@ -331,7 +331,7 @@ class PlacementProblem(Problem):
         """Return a bound that rounding does not take across the truth, on the scale of rates where these count."""
         if scale and scale[1]:
             return bound + ROUNDING * (scale[1] + abs(bound))
-        return bound * (1.0 + ROUNDING if (cls.sense_of(scale) == "maximize") == (bound > 0.0) else 1.0 - ROUNDING)
+        return super().widened(bound, scale)
 
     # ------------------------------------------------------------------ names
 

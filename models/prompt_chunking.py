@@ -20,6 +20,8 @@ from specopt.models.fields import Column, Ints, NonNegative, Positive, PositiveI
 from specopt.models.pass_time import CloudDelay
 from specopt.models.problem import Evaluation, Plan, Problem
 
+Download = Literal["all", "last"]
+
 MAX_STAGES_IN_TURN = 32
 """Stages up to which the judge looks at every one."""
 
@@ -176,7 +178,7 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
     link_latency_seconds: NonNegative = 0.0
     head_seconds: NonNegative = 0.0
     wait: Literal["serial", "overlap", "none"] = "serial"
-    download: Literal["all", "last"] = "all"
+    download: Download = "all"
     max_chunks: PositiveInt | None = None
     grid_tokens: PositiveInt | None = None
 

@@ -25,7 +25,7 @@ from specopt.models.fields import (
     describe,
 )
 from specopt.models.pass_time import Runtime
-from specopt.models.problem import Plan, Problem
+from specopt.models.problem import Plan, Problem, Sense
 from specopt.models.rates import Rates
 from specopt.models.serving_stages import draft_seconds, pass_flops, verify_seconds
 from specopt.models.token_samples import TokenSamples
@@ -95,7 +95,7 @@ class ServingData(Problem[ServingLatencyPlan]):
     """The fields of a problem, and what follows from them without a plan's timing."""
 
     plan_type = ServingLatencyPlan
-    sense: ClassVar[Literal["minimize", "maximize"]] = "minimize"
+    sense: ClassVar[Sense] = "minimize"
     objective_label = "total serving latency (s)"
 
     input_tokens: Annotated[Ints, Column(TokenCount, "task")]

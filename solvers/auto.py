@@ -84,8 +84,7 @@ class Auto(Method):
 
     def run(self, problem: Problem, budget: Budget) -> Outcome:
         """Run the members in turn."""
-        if budget.warm_start is not None:
-            budget.offer(budget.warm_start)
+        budget.offer_warm_start()
         if "numba" not in sys.modules and SOON < budget.remaining < math.inf:
             self._offer_plain(problem, budget)  # importing it may outlast the time by itself
         termination, stats, ran = Termination.CONVERGED, dict[str, Any](), list[str]()

@@ -89,8 +89,7 @@ class ExactChunking(SearchingMethod):
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Bracket the optimum until plan and bound meet."""
-        if budget.warm_start is not None:
-            budget.offer(budget.warm_start)
+        budget.offer_warm_start()
         search = Search(problem, budget, self.max_labels)
         search.start()
         done = search.bracket()

@@ -19,7 +19,7 @@ from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.serving_latency.contiguous import additive_batches, backtrack
-from specopt.solvers.serving_latency.method import CONSERVATIVE, ServingLatencyMethod, offer_first_plan, prepare_all
+from specopt.solvers.serving_latency.method import CONSERVATIVE, ServingLatencyMethod, begun
 from specopt.solvers.serving_latency.pipelined import PipelinedSearch, late_kernels
 from specopt.solvers.serving_latency.prepare import Prepared
 
@@ -38,11 +38,7 @@ class Exact(ServingLatencyMethod):
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Solve the mechanisms without overlap first: their optimum prunes the search of the pipelined one."""
-        able = prepare_all(problem)
-        if budget.warm_start is not None:  # first: another plan is judged only if that leaves time
-            budget.offer(budget.warm_start)
-        for prepared in able:
-            offer_first_plan(prepared, budget)
+        able = begun(problem, budget)
         for prepared in able:
             if prepared.mechanism == "pipelined":
                 budget.compile_ahead(*late_kernels(prepared))

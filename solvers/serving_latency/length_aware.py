@@ -31,7 +31,7 @@ from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyPro
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.serving_latency.bound import entries, inference_bound
-from specopt.solvers.serving_latency.method import KNOWN, ServingLatencyMethod, offer_first_plan, prepare_all
+from specopt.solvers.serving_latency.method import KNOWN, ServingLatencyMethod, begun
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import Stages, rate, stages
 from specopt.solvers.simulation import random_key
@@ -78,11 +78,7 @@ class LengthAware(ServingLatencyMethod):
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Search all mechanisms and speculation lengths together."""
-        able = prepare_all(problem)
-        if budget.warm_start is not None:  # first: another plan is judged only if that leaves time
-            budget.offer(budget.warm_start)
-        for prepared in able:
-            offer_first_plan(prepared, budget)
+        able = begun(problem, budget)
         budget.check()
         search = _Search(self, able, budget)
         try:

@@ -94,6 +94,15 @@ def prepare_all(problem: ServingLatencyProblem) -> list[Prepared]:
     return able
 
 
+def begun(problem: ServingLatencyProblem, budget: Budget) -> list[Prepared]:
+    """Return `prepare_all`; offer plans to start from, an earlier one first: others are judged if time is left."""
+    able = prepare_all(problem)
+    budget.offer_warm_start()
+    for prepared in able:
+        offer_first_plan(prepared, budget)
+    return able
+
+
 def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
     """Offer batches as large as memory allows: the fallback plan, which exists if every task fits alone."""
     batches = quick_batches(prepared)

@@ -72,8 +72,7 @@ class Threshold(VerificationBatchMethod):
         """Bound, fix, and solve the thresholds, the most promising first."""
         few = prepared.problem.requests <= FEW_REQUESTS
         budget.compile_ahead(*LATE_KERNELS[: 1 if few else None])
-        if budget.warm_start is not None:
-            budget.offer(budget.warm_start)
+        budget.offer_warm_start()
         if not few:  # above a good batch only do bounds need to be tight
             some = prepared.ends[SAMPLE - 1 :: SAMPLE]
             self._polish(prepared, some, prepared.bounds(budget, self._enough(budget), some), 1, budget)
