@@ -277,8 +277,9 @@ def _notes(config: ModelConfig) -> Sequence[str]:
         caches = "every cache grows" if not config.growing_kv_bytes else f"{config.window_kv_bytes:,} bytes more grow"
         notes.append(f"sliding_window: {caches} per token up to {window:,} tokens only")
     if config.state_bytes_per_sequence:
+        what = ", ".join(dict.fromkeys(mixer.what for mixer in config.mixers if mixer.state_values))
         notes.append(
-            f"{_stateful(config)}: {config.state_bytes_per_sequence:,} bytes of state per sequence beside the cache,"
+            f"{what}: {config.state_bytes_per_sequence:,} bytes of state per sequence beside the cache,"
             f" at {config.storage.kv_value_bytes} per value"
         )
     if config.storage.method is not None:
@@ -289,10 +290,6 @@ def _notes(config: ModelConfig) -> Sequence[str]:
         for head in config.heads
     ]
     return notes
-
-
-def _stateful(config: ModelConfig) -> str:
-    return ", ".join(dict.fromkeys(mixer.what for mixer in config.mixers if mixer.state_values))
 
 
 def _unlike(config: ModelConfig) -> str:
