@@ -70,7 +70,7 @@ def expected_tokens(acceptance_rates: Any, draft_tokens: Any) -> Floats:
     >>> expected_tokens([0.0, 0.5, 0.75], [3, 0, 2]).tolist()
     [1.0, 1.0, 2.3125]
     """
-    rates = np.asarray(acceptance_rates, dtype=np.float64)
+    rates = np.asarray(acceptance_rates, np.float64)
     logarithms = np.log(np.maximum(rates, sys.float_info.min))  # of a rate of 0 it gives the 1 that it should
     return -np.expm1((np.asarray(draft_tokens) + 1.0) * logarithms) / (1.0 - rates)
 

@@ -55,7 +55,7 @@ class AcceptanceLengths:
             raise InvalidInput(f"lengths: expected increasing draft lengths, got {describe(list(self.lengths))}")
         most = np.array(self.lengths) + 1.0
         for name in ("tokens", "lower", "upper"):
-            values = np.array(getattr(self, name), dtype=np.float64)
+            values = np.array(getattr(self, name), np.float64)
             if values.shape != most.shape or not ((values >= 1.0) & (values <= most)).all():
                 raise InvalidInput(f"{name}: expected 1 to 1 + K tokens for each K, got {describe(values.tolist())}")
             values.flags.writeable = False
@@ -130,7 +130,7 @@ class AcceptanceLengths:
         elif which == "rates":
             shrunk = np.cumsum(gains[-1] * ratio ** np.arange(1, int(beyond[-1]) + 1))
             tokens[asked > lengths[-1]] += shrunk
-        return np.asarray(tokens, dtype=np.float64)
+        return np.asarray(tokens, np.float64)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the means as JSON-like data, which the reader takes back."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput
@@ -30,8 +30,8 @@ class AcceptanceProcess:
         Shape (R, R): chances of a client's next regime, by its present one. Every client switches by itself.
     """
 
-    rates: NDArray[np.float64]
-    transition: NDArray[np.float64]
+    rates: Floats
+    transition: Floats
 
     def __post_init__(self) -> None:
         rates, transition = _array("rates", self.rates, 3), _array("transition", self.transition, 2)
@@ -109,7 +109,7 @@ class AcceptanceProcess:
         shares: Floats = np.mean([stationary_distribution(self.transition, one) for one in classes], axis=0)
         return shares
 
-    def modes(self, path_points: int = 500) -> tuple[NDArray[np.float64], Floats]:
+    def modes(self, path_points: int = 500) -> tuple[Floats, Floats]:
         """Return the rates of all clients in every joint mode, shape (M, N), and the share of rounds of each.
 
         Parameters
@@ -132,9 +132,9 @@ class AcceptanceProcess:
         return np.ascontiguousarray(rates), shares
 
 
-def _array(name: str, values: object, dimensions: int) -> NDArray[np.float64]:
+def _array(name: str, values: object, dimensions: int) -> Floats:
     try:
-        array = np.array(values, dtype=np.float64)
+        array = np.array(values, np.float64)
     except (TypeError, ValueError):
         array = np.empty(0)
     if array.ndim != dimensions or array.size == 0 or not np.isfinite(array).all():

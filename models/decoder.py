@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import PositiveInt, check
+from specopt.models.fields import Checked, PositiveInt, check
 
 
 @dataclass(frozen=True, kw_only=True)
-class PaperDecoder:
+class PaperDecoder(Checked):
     """A decoder in the cost model of paper 1 (Table I gives such shapes).
 
     Parameters
@@ -43,9 +43,6 @@ class PaperDecoder:
     hidden: PositiveInt
     ffn: PositiveInt
     name: str | None = None
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @staticmethod
     def is_marked(data: Mapping[str, Any]) -> bool:

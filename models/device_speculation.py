@@ -15,13 +15,11 @@ from typing import Annotated
 from msgspec import Meta
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Column, Floats, NonNegative, Positive, check, describe
-
-Unit = Annotated[float, Meta(ge=0, le=1)]
+from specopt.models.fields import Checked, Column, Floats, NonNegative, Positive, Unit, check, describe
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoundCost:
+class RoundCost(Checked):
     """Seconds of a round of speculative decoding of one device.
 
     Parameters
@@ -43,9 +41,6 @@ class RoundCost:
     cloud_seconds: NonNegative
     cloud_seconds_per_token: NonNegative = 0.0
     fixed_seconds: NonNegative = 0.0
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def verify_seconds(self, sent_tokens: float) -> float:
         """Return the time from the end of the draft to the verifier's answer."""
@@ -180,7 +175,7 @@ class ParallelDrafting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DraftingChoice:
+class DraftingChoice(Checked):
     """A number of steps and of candidates.
 
     Parameters
@@ -194,6 +189,3 @@ class DraftingChoice:
     steps: Annotated[int, Meta(ge=0)]
     candidates: Annotated[int, Meta(ge=0)]
     tbt_seconds: Positive
-
-    def __post_init__(self) -> None:
-        check(self)

@@ -8,14 +8,14 @@ at most C drafted tokens in a round. The weights are the gradient of a utility, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from specopt.models.acceptance import expected_tokens
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Column, Floats, HalfOpenUnit, Ints, NonNegative, TokenBudget
-from specopt.models.problem import Evaluation, Plan, Problem
+from specopt.models.problem import Evaluation, Plan, Problem, Sense
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -47,10 +47,10 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
         Per client: the most that it drafts in one round; None stands for no limit but the budget.
     """
 
-    kind: ClassVar[str] = "draft-allocation"
-    plan_type: ClassVar[type[Plan]] = DraftAllocationPlan
-    sense: ClassVar[Literal["minimize", "maximize"]] = "maximize"
-    objective_label: ClassVar[str] = "weighted tokens per round"
+    kind = "draft-allocation"
+    plan_type = DraftAllocationPlan
+    sense: ClassVar[Sense] = "maximize"
+    objective_label = "weighted tokens per round"
 
     acceptance_rates: Annotated[Floats, Column(HalfOpenUnit, "client")]
     weights: Annotated[Floats, Column(NonNegative, "client")]
@@ -73,7 +73,7 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
     def caps(self) -> Ints:
         """The most that each client can draft: its own limit or the budget, whichever is less."""
         if self.max_draft_tokens is None:
-            return np.full(self.clients, self.budget_tokens, dtype=np.int64)
+            return np.full(self.clients, self.budget_tokens, np.int64)
         return np.minimum(self.max_draft_tokens, self.budget_tokens)
 
     # ------------------------------------------------------------------ the judge

@@ -12,13 +12,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from specopt.models.codes.lattice import distribution_bits
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import MAX_TOKENS, Column, Floats, Ints, NonNegative, Positive, check, describe
+from specopt.models.fields import (
+    MAX_TOKENS,
+    Checked,
+    Column,
+    Floats,
+    Ints,
+    NonNegative,
+    Positive,
+    Unit,
+    describe,
+)
 from specopt.models.markov_chain import TransitionMatrix, recurrent_classes, stationary_distribution
 from specopt.models.problem import Evaluation, Plan, Problem
 
@@ -31,11 +41,11 @@ MAX_RESOLUTION = 100_000
 VocabularySize = Annotated[int, Meta(ge=2, le=MAX_TOKENS)]
 DraftLength = Annotated[int, Meta(ge=0, le=MAX_DRAFT_LENGTH)]
 Resolution = Annotated[int, Meta(ge=1, le=MAX_RESOLUTION)]
-Probability = Annotated[float, Meta(ge=0, le=1)]
+Probability = Unit
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ChannelState:
+class ChannelState(Checked):
     """What the device knows at the start of an iteration: its links, and how likely its drafts are accepted.
 
     Parameters
@@ -55,12 +65,9 @@ class ChannelState:
     downlink_bits_per_second: Positive | None = None
     distribution_bits: Annotated[Floats, Column(NonNegative, "resolution")] | None = None
 
-    def __post_init__(self) -> None:
-        check(self)
-
 
 @dataclass(frozen=True, kw_only=True)
-class DraftChoice:
+class DraftChoice(Checked):
     """What the device does in one state.
 
     Parameters
@@ -73,9 +80,6 @@ class DraftChoice:
 
     draft_length: DraftLength
     resolution: Resolution
-
-    def __post_init__(self) -> None:
-        check(self)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -120,10 +124,10 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         How a quantised distribution is sent: "lattice" (Eq. 6) or "support" (bits as each state says).
     """
 
-    kind: ClassVar[str] = "draft-control"
-    plan_type: ClassVar[type[Plan]] = DraftControlPlan
-    sense: ClassVar[Literal["minimize", "maximize"]] = "maximize"
-    objective_label: ClassVar[str] = "tokens per second"
+    kind = "draft-control"
+    plan_type = DraftControlPlan
+    sense = "maximize"
+    objective_label = "tokens per second"
 
     vocabulary_size: VocabularySize
     draft_seconds_per_token: NonNegative

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from msgspec import Meta
-from numpy.typing import NDArray
 
 from specopt.models.drafting import Scores, check_sum
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, NonNegative, Positive, check
+from specopt.models.fields import Checked, Floats, NonNegative, Positive, Unit
 from specopt.models.integer_table import IntegerTable
 from specopt.models.problem import Evaluation, Plan, Problem
 from specopt.models.rates import Rates
@@ -26,7 +25,7 @@ MAX_NODES = 1_000_000
 MAX_BINS = 1000
 STOP = -1
 
-Probability = Annotated[float, Meta(ge=0, le=1)]
+Probability = Unit
 DraftLimit = Annotated[int, Meta(ge=1, le=1000)]
 
 
@@ -40,7 +39,7 @@ class AcceptanceRate(Rates):
         Shape () or (L,), in [0, 1].
     """
 
-    closed: ClassVar[bool] = True
+    closed = True
 
     @classmethod
     def parse(cls, data: object, where: str) -> Self:
@@ -63,11 +62,11 @@ class Transitions(IntegerTable):
         Shape (nodes, B): a node's number, or -1 to stop.
     """
 
-    size: ClassVar[str] = f"at most {MAX_NODES:,} rows"
-    most_rows: ClassVar[float] = MAX_NODES
-    entry: ClassVar[str] = "a node or -1"
-    least: ClassVar[int] = STOP
-    most: ClassVar[int] = MAX_NODES - 1
+    size = f"at most {MAX_NODES:,} rows"
+    most_rows = MAX_NODES
+    entry = "a node or -1"
+    least = STOP
+    most = MAX_NODES - 1
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
@@ -77,7 +76,7 @@ class Transitions(IntegerTable):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RoundClass:
+class RoundClass(Checked):
     """A hidden class of rounds.
 
     Parameters
@@ -90,9 +89,6 @@ class RoundClass:
 
     probability: Probability
     acceptance_rate: AcceptanceRate
-
-    def __post_init__(self) -> None:
-        check(self)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -129,10 +125,10 @@ class DraftStoppingProblem(Problem):
         What the predictor says of accepted tokens, first rejections, and what comes after.
     """
 
-    kind: ClassVar[str] = "draft-stopping"
-    plan_type: ClassVar[type[Plan]] = DraftStoppingPlan
-    sense: ClassVar[Literal["minimize", "maximize"]] = "maximize"
-    objective_label: ClassVar[str] = "tokens per second"
+    kind = "draft-stopping"
+    plan_type = DraftStoppingPlan
+    sense = "maximize"
+    objective_label = "tokens per second"
 
     max_draft_tokens: DraftLimit
     draft_seconds_per_token: NonNegative
@@ -164,7 +160,7 @@ class DraftStoppingProblem(Problem):
         return np.array([one.probability for one in self.rounds])
 
     @property
-    def acceptance_rates(self) -> NDArray[np.float64]:
+    def acceptance_rates(self) -> Floats:
         """Acceptance by class and position, shape (classes, L)."""
         return np.array([np.broadcast_to(one.acceptance_rate.values, self.max_draft_tokens) for one in self.rounds])
 
@@ -181,7 +177,7 @@ class DraftStoppingProblem(Problem):
         rates, scores = self.acceptance_rates, self.scores
         next_node = plan.next.rows
         drafted = accepted = 0.0
-        nodes = np.array([plan.start] if plan.start != STOP else [], dtype=np.int64)
+        nodes = np.array([plan.start] if plan.start != STOP else [], np.int64)
         alive = self.probabilities[None, :].repeat(len(nodes), axis=0)  # (nodes, classes)
         rejected = np.zeros(len(nodes))
         for position in range(self.max_draft_tokens):
@@ -219,7 +215,7 @@ class DraftStoppingProblem(Problem):
         if wrong.any():
             node, score = np.argwhere(wrong)[0].tolist()
             return [f"next[{node}][{score}]: expected -1 or a node in {node + 1}..{count - 1}, got {rows[node, score]}"]
-        longest = np.zeros(count + 1, dtype=np.int64)  # tokens that a path from a node drafts; the last entry: stop
+        longest = np.zeros(count + 1, np.int64)  # tokens that a path from a node drafts; the last entry: stop
         for node in range(count - 1, -1, -1):
             longest[node] = 1 + longest[rows[node]].max()
         if plan.start != STOP and longest[plan.start] > self.max_draft_tokens:

@@ -14,15 +14,11 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 import numpy as np
-from msgspec import Meta
-from numpy.typing import NDArray
 
 from specopt.models.acceptance import expected_tokens_per_step
 from specopt.models.arguments import random_generator
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Column, Floats, Ints, check, describe
-
-Unit = Annotated[float, Meta(ge=0, le=1)]
+from specopt.models.fields import Checked, Column, Floats, Ints, Truths, Unit, check, describe
 
 ACCEPTED, FIRST_REJECTION, AFTER = 1, 0, -1
 """What a drafted token turned out to be, as a `DraftLog` counts it."""
@@ -32,7 +28,7 @@ ACCEPTED, FIRST_REJECTION, AFTER = 1, 0, -1
 
 
 @dataclass(frozen=True, kw_only=True)
-class BinaryPredictor:
+class BinaryPredictor(Checked):
     """A rejection predictor that says only "accepted" or "rejected".
 
     Parameters
@@ -48,9 +44,6 @@ class BinaryPredictor:
     false_accept: Unit
     false_reject: Unit
     goes_on_after: Unit | None = None
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @property
     def after(self) -> float:
@@ -198,14 +191,14 @@ class DraftLog:
         Round of each token, for splits that keep rounds together; None: every token is a round of its own.
     """
 
-    features: NDArray[np.float64]
+    features: Floats
     outcomes: Ints
     names: tuple[str, ...] = ()
     rounds: Ints | None = field(default=None)
 
     def __post_init__(self) -> None:
         try:
-            features = np.array(self.features, dtype=np.float64)
+            features = np.array(self.features, np.float64)
         except (TypeError, ValueError):
             raise InvalidInput(f"features: expected a table of numbers, got {describe(self.features)}") from None
         if features.ndim != 2 or 0 in features.shape:
@@ -234,9 +227,9 @@ class DraftLog:
         return len(self.outcomes)
 
     @property
-    def judged(self) -> NDArray[np.bool_]:
+    def judged(self) -> Truths:
         """Which tokens a predictor is trained on: accepted ones and first rejections."""
-        judged: NDArray[np.bool_] = self.outcomes != AFTER
+        judged: Truths = self.outcomes != AFTER
         return judged
 
     @property
@@ -259,7 +252,7 @@ class DraftLog:
             raise InvalidInput(f"rounds: expected enough rounds for two parts, got {len(names)}")
         return self._rows(mine), self._rows(~mine)
 
-    def _rows(self, rows: NDArray[np.bool_]) -> DraftLog:
+    def _rows(self, rows: Truths) -> DraftLog:
         assert self.rounds is not None
         return DraftLog(
             features=self.features[rows], outcomes=self.outcomes[rows], names=self.names, rounds=self.rounds[rows]

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -37,6 +37,7 @@ from specopt.models.fields import (
     NonNegative,
     Positive,
     TokenBudget,
+    Truths,
     read,
 )
 from specopt.models.problem import ROUNDING, Evaluation, Plan, Problem
@@ -87,13 +88,13 @@ class Schedule(Custom):
     starts: Ints
     clients: Ints
     tokens: Ints
-    full: NDArray[np.bool_]
+    full: Truths
 
     def __post_init__(self) -> None:
         for name, dtype in (
             ("share", np.float64), ("starts", np.int64), ("clients", np.int64), ("tokens", np.int64), ("full", np.bool_)
         ):  # fmt: skip
-            array = np.array(getattr(self, name), dtype=dtype)  # always a copy: the caller's array stays theirs
+            array = np.array(getattr(self, name), dtype)  # always a copy: the caller's array stays theirs
             array.flags.writeable = False
             object.__setattr__(self, name, array)
         self._check()
@@ -130,12 +131,12 @@ class Schedule(Custom):
         if not np.count_nonzero(keys[1:] <= keys[:-1]):
             return
         order = np.argsort(keys, kind="stable")
-        twice = np.zeros(len(order), dtype=np.bool_)
+        twice = np.zeros(len(order), np.bool_)
         twice[order[1:]] = keys[order[1:]] == keys[order[:-1]]
         self._refuse(twice, "changes", "every client at most once", self.clients, self.entries)
 
     def _refuse(
-        self, wrong: NDArray[np.bool_], field: str, expected: str, values: NDArray[Any], entries: Ints | None = None
+        self, wrong: Truths, field: str, expected: str, values: NDArray[Any], entries: Ints | None = None
     ) -> None:
         if np.count_nonzero(wrong):
             index = int(np.argmax(wrong))
@@ -164,7 +165,7 @@ class Schedule(Custom):
     def before(self) -> Ints:
         """The tokens that each item replaces; 0 in the first entry."""
         order = np.argsort(self.clients, kind="stable")
-        earlier = np.zeros(len(order), dtype=np.int64)
+        earlier = np.zeros(len(order), np.int64)
         same = self.clients[order[1:]] == self.clients[order[:-1]]
         earlier[order[1:]] = np.where(same, self.tokens[order[:-1]], 0)
         return earlier
@@ -176,7 +177,7 @@ class Schedule(Custom):
 
     def allocations(self) -> Iterator[tuple[float, Ints]]:
         """Yield share and allocation of every entry, the allocation as an array of its own."""
-        current = np.zeros(self.size, dtype=np.int64)
+        current = np.zeros(self.size, np.int64)
         for entry, share in enumerate(self.share.tolist()):
             part = slice(self.starts[entry], self.starts[entry + 1])
             current[self.clients[part]] = self.tokens[part]
@@ -185,14 +186,14 @@ class Schedule(Custom):
     @classmethod
     def of(cls, shares: Sequence[float] | Floats, allocations: Sequence[Any] | Ints) -> Self:
         """Return the schedule of some allocations, each written in full."""
-        table = np.asarray(allocations, dtype=np.int64)
+        table = np.asarray(allocations, np.int64)
         count, size = table.shape
         return cls(
-            share=np.asarray(shares, dtype=np.float64),
+            share=np.asarray(shares, np.float64),
             starts=np.arange(count + 1) * size,
             clients=np.tile(np.arange(size), count),
             tokens=table.ravel(),
-            full=np.ones(count, dtype=np.bool_),
+            full=np.ones(count, np.bool_),
         )
 
     @classmethod
@@ -214,11 +215,11 @@ class Schedule(Custom):
                 tokens.append([count for _, count in changed])
         try:
             return cls(
-                share=np.array([entry.share for entry in entries], dtype=np.float64),
+                share=np.array([entry.share for entry in entries], np.float64),
                 starts=np.cumsum([0, *map(len, clients)]),
-                clients=np.fromiter(chain.from_iterable(clients), dtype=np.int64),
-                tokens=np.fromiter(chain.from_iterable(tokens), dtype=np.int64),
-                full=np.array([isinstance(entry.draft_tokens, list) for entry in entries], dtype=np.bool_),
+                clients=np.fromiter(chain.from_iterable(clients), np.int64),
+                tokens=np.fromiter(chain.from_iterable(tokens), np.int64),
+                full=np.array([isinstance(entry.draft_tokens, list) for entry in entries], np.bool_),
             )
         except InvalidInput as error:
             raise InvalidInput(where + str(error).removeprefix("schedule")) from None
@@ -317,11 +318,11 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         Per second: a round lasts max_i(S_i draft_i + network_i) + overhead + verify sum S. Ignored per round.
     """
 
-    kind: ClassVar[str] = "fair-goodput"
-    plan_type: ClassVar[type[Plan]] = FairGoodputPlan
-    sense: ClassVar[Literal["minimize", "maximize"]] = "maximize"
-    objective_label: ClassVar[str] = "utility of the goodput"
-    worth_label: ClassVar[str] = "common rate that is worth the same to all"
+    kind = "fair-goodput"
+    plan_type = FairGoodputPlan
+    sense = "maximize"
+    objective_label = "utility of the goodput"
+    worth_label = "common rate that is worth the same to all"
 
     acceptance_rates: Annotated[Floats, Column(HalfOpenUnit, "client")]
     budget_tokens: TokenBudget
@@ -344,7 +345,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
                 if getattr(self, name) is None:
                     raise InvalidInput(f"{name}: required field is missing (per 'second' needs it)")
             with np.errstate(over="ignore"):
-                quickest = self.round_seconds(np.zeros(self.clients, dtype=np.int64))
+                quickest = self.round_seconds(np.zeros(self.clients, np.int64))
             if quickest <= 0:
                 raise InvalidInput("verify_overhead_seconds: expected more than 0 where no client's network takes time")
         self._check_range()
@@ -354,7 +355,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         quickest = slowest = 1.0
         with np.errstate(all="ignore"):
             if self.per == "second":
-                quickest = self.round_seconds(np.zeros(self.clients, dtype=np.int64))
+                quickest = self.round_seconds(np.zeros(self.clients, np.int64))
                 slowest = self._slowest_round()
             least, most = 1.0 / slowest, float((1.0 / (1.0 - self.acceptance_rates)).max()) / quickest
             weight = float(self.weight.sum())
@@ -371,10 +372,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     def _slowest_round(self) -> float:
         """Return at least the length of every round that the budget allows."""
-        assert self.draft_seconds_per_token is not None and self.network_seconds is not None
-        assert self.verify_overhead_seconds is not None and self.verify_seconds_per_token is not None
-        drafting = float((self.most_tokens * self.draft_seconds_per_token + self.network_seconds).max())
-        return drafting + self.verify_overhead_seconds + self.verify_seconds_per_token * self.budget_tokens
+        return self._round_seconds(self.most_tokens, self.budget_tokens)
 
     @property
     def clients(self) -> int:
@@ -392,7 +390,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
     def most_tokens(self) -> Ints:
         """Draft tokens that each client can get in a round: its cap, at most the budget."""
         if self.max_draft_tokens is None:
-            return np.full(self.clients, self.budget_tokens, dtype=np.int64)
+            return np.full(self.clients, self.budget_tokens, np.int64)
         return np.minimum(self.max_draft_tokens, self.budget_tokens)
 
     @property
@@ -432,10 +430,13 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     def round_seconds(self, draft_tokens: Ints) -> float:
         """Return how long a round with some allocation lasts."""
+        return self._round_seconds(draft_tokens, int(draft_tokens.sum()))
+
+    def _round_seconds(self, draft_tokens: Ints, verified: int) -> float:
         assert self.draft_seconds_per_token is not None and self.network_seconds is not None
         assert self.verify_overhead_seconds is not None and self.verify_seconds_per_token is not None
         slowest = float((draft_tokens * self.draft_seconds_per_token + self.network_seconds).max())
-        return slowest + self.verify_overhead_seconds + self.verify_seconds_per_token * int(draft_tokens.sum())
+        return slowest + self.verify_overhead_seconds + self.verify_seconds_per_token * verified
 
     # ------------------------------------------------------------------ the judge
 
@@ -502,7 +503,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         """Return the draft tokens of each entry, to the last one: exactly."""
         if float(schedule.tokens.max()) * len(schedule.steps) <= MAX_INTEGER:
             return np.cumsum(np.bincount(schedule.entries, schedule.steps, len(schedule))).astype(np.int64)
-        spent = np.zeros(len(schedule), dtype=object)
+        spent = np.zeros(len(schedule), object)
         np.add.at(spent, schedule.entries, schedule.steps.astype(object))
         return np.cumsum(spent)
 
@@ -522,7 +523,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         goodput = np.bincount(schedule.clients, (now - until_now) * left, self.clients)
         tokens = np.bincount(schedule.clients, schedule.steps * left, self.clients)
         mean = np.maximum(0.0, tokens / (left[0] if left[0] > 0 else 1.0))
-        found = np.asarray(goodput, dtype=np.float64), np.asarray(mean, dtype=np.float64)
+        found = np.asarray(goodput, np.float64), np.asarray(mean, np.float64)
         for array in found:
             array.flags.writeable = False
         _realised[schedule] = weakref.ref(self), found
@@ -540,7 +541,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         ]
 
     @staticmethod
-    def _first(wrong: NDArray[np.bool_], sentence: Any) -> list[str]:
+    def _first(wrong: Truths, sentence: Any) -> list[str]:
         """Return a sentence on the first of many violations of one kind, and how many there are."""
         count = int(np.count_nonzero(wrong))
         if not count:

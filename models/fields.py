@@ -89,6 +89,7 @@ Positive = Annotated[float, Meta(gt=0)]
 NonNegative = Annotated[float, Meta(ge=0)]
 OpenUnit = Annotated[float, Meta(gt=0, lt=1)]
 HalfOpenUnit = Annotated[float, Meta(ge=0, lt=1)]
+Unit = Annotated[float, Meta(ge=0, le=1)]
 TokenBudget = Annotated[int, Meta(ge=0, le=MAX_BUDGET)]
 
 # of data that is read as it is: the bounds exclude infinity, and NaN with it
@@ -98,6 +99,7 @@ Count = Annotated[int, Meta(ge=0, le=2**53)]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Truths = NDArray[np.bool_]
 
 
 def parse(cls: type[T], data: object, where: str = "") -> T:
@@ -146,6 +148,13 @@ def dump(obj: Any) -> dict[str, Any]:
 def json_name(name: str) -> str:
     """Return what files call a field: keywords of Python have an underscore behind them in code."""
     return name.rstrip("_")
+
+
+class Checked:
+    """Base of dataclasses whose declared fields are checked, and nothing besides."""
+
+    def __post_init__(self) -> None:
+        check(self)
 
 
 def check(obj: Any) -> None:
@@ -418,7 +427,7 @@ def _array(name: str, column: Column, value: Any) -> NDArray[Any]:
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):
-        array = np.empty((0, 0), dtype=object)  # no column
+        array = np.empty((0, 0), object)  # no column
     allowed = "iu" if kind is int else "iuf"
     if isinstance(value, (list, tuple)) and any(isinstance(item, bool) for item in value):
         allowed = ""  # numpy takes them for numbers

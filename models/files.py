@@ -21,7 +21,7 @@ from specopt.models.arguments import number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe, is_unicode, read
 from specopt.models.problem import Problem, problem_type, strip_header
-from specopt.models.reading import read_bytes
+from specopt.models.reading import StrPath, read_bytes
 from specopt.models.result import Conflict, Result, Status, Termination
 from specopt.models.workload import WORKLOADS, Workload
 
@@ -34,14 +34,14 @@ T = TypeVar("T", bound=Problem[Any] | Result[Any] | Workload)
 
 
 @overload
-def load(path: str | os.PathLike[str]) -> Problem | Result: ...
+def load(path: StrPath) -> Problem | Result: ...
 
 
 @overload
-def load(path: str | os.PathLike[str], expected: type[T]) -> T: ...
+def load(path: StrPath, expected: type[T]) -> T: ...
 
 
-def load(path: str | os.PathLike[str], expected: Any = None) -> Any:
+def load(path: StrPath, expected: Any = None) -> Any:
     """Read a problem or a result from a JSON file.
 
     Parameters
@@ -77,7 +77,7 @@ def _words(wanted: object) -> str:
     return {"Problem": "a problem", "Result": "a result"}.get(str(wanted), str(wanted).replace("specopt.models.", ""))
 
 
-def save(obj: Problem | Result | Workload, path: str | os.PathLike[str]) -> None:
+def save(obj: Problem | Result | Workload, path: StrPath) -> None:
     """Write a problem, a result or a workload to a JSON file; an existing file is replaced as a whole or not at all.
 
     Raises
@@ -136,7 +136,7 @@ def result_from_dict(data: Mapping[str, Any]) -> Result:
     return Result(kind=str(kind), plan=None if found.plan is None else plan_type.from_dict(found.plan), **fields)
 
 
-def read_json(path: str | os.PathLike[str]) -> object:
+def read_json(path: StrPath) -> object:
     """Return the content of a JSON file.
 
     Raises
@@ -214,12 +214,12 @@ DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 """A number in a table."""
 
 
-def write_text(path: str | os.PathLike[str], text: str) -> None:
+def write_text(path: StrPath, text: str) -> None:
     """Write a text file in UTF-8, all or nothing; see `write_bytes`."""
     write_bytes(path, text.encode())
 
 
-def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
+def write_bytes(path: StrPath, content: bytes) -> None:
     """Write a file through a temporary one beside it, so that nothing half-written remains.
 
     A symbolic link stays and what it points to is replaced. What is no regular file, such as a device or a pipe, is
@@ -250,7 +250,7 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
         raise InvalidInput(f"{path}: cannot be written ({getattr(error, 'strerror', None) or error})") from None
 
 
-def is_replaced(path: str | os.PathLike[str]) -> bool:
+def is_replaced(path: StrPath) -> bool:
     """Return whether a file that is written appears as a whole: it is a regular one, or new.
 
     Raises
@@ -266,7 +266,7 @@ def is_replaced(path: str | os.PathLike[str]) -> bool:
         raise InvalidInput(f"{path}: cannot be written ({getattr(error, 'strerror', None) or error})") from None
 
 
-def is_stdout(path: str | os.PathLike[str]) -> bool:
+def is_stdout(path: StrPath) -> bool:
     """Return whether a path leads to where standard output goes: /dev/stdout, or the file behind it."""
     try:
         found = os.stat(path)  # before links are followed: it refuses a circle of them

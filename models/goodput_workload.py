@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from specopt.models.acceptance_process import AcceptanceProcess
 from specopt.models.arguments import integer, only_fields
@@ -37,7 +37,7 @@ class GoodputWorkload(Workload):
         If a value is outside its domain.
     """
 
-    kind: ClassVar[str] = "fair-goodput-workload"
+    kind = "fair-goodput-workload"
 
     process: AcceptanceProcess | Sequence[float] | Floats
     budget_tokens: int

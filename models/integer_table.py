@@ -50,7 +50,7 @@ class IntegerTable(Custom):
             for place, value in enumerate(row):
                 if type(value) is not int or not cls.least <= value <= cls.most:
                     raise InvalidInput(f"{where}[{index}][{place}]: expected {cls.entry}, got {describe(value)}")
-        rows = np.array(given, dtype=np.int64).reshape(len(given), -1 if given else 0)
+        rows = np.array(given, np.int64).reshape(len(given), -1 if given else 0)
         rows.flags.writeable = False
         return cls(rows)
 

@@ -37,7 +37,7 @@ class TransitionMatrix(Custom):
     rows: Floats
 
     def __post_init__(self) -> None:
-        rows = np.array(self.rows, dtype=np.float64)  # always a copy: the caller's array stays theirs
+        rows = np.array(self.rows, np.float64)  # always a copy: the caller's array stays theirs
         if rows.ndim != 2 or rows.shape[0] != rows.shape[1] or not len(rows):
             raise InvalidInput(f"rows: expected a square matrix with at least one row, got shape {rows.shape}")
         wrong = ~((rows >= 0) & (rows <= 1 + ROW_TOLERANCE))
@@ -97,7 +97,7 @@ def _numbers(row: Any, size: int, where: str) -> Floats:
         if not is_number(value):
             raise InvalidInput(f"{where}[{column}]: expected a probability, got {describe(value)}")
     try:
-        return np.array(row, dtype=np.float64)
+        return np.array(row, np.float64)
     except OverflowError:  # an integer beyond all floating-point numbers
         raise InvalidInput(f"{where}: expected probabilities, got {describe(row)}") from None
 

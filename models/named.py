@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
@@ -90,7 +90,13 @@ class NamedSeconds(Named[float]):
         return {"type": "number", "minimum": 0}
 
 
-class NamedTrips(Named[Floats]):
+class _NamedFloats(Named[Floats]):
+    @classmethod
+    def _written(cls, value: Floats) -> Any:
+        return value.tolist()
+
+
+class NamedTrips(_NamedFloats):
     """Round trips by machine: seconds, or equally likely values in a list."""
 
     @classmethod
@@ -99,14 +105,7 @@ class NamedTrips(Named[Floats]):
         found: list[float] | float = read(list[Amount] | Amount, given, where)
         if found == []:
             raise InvalidInput(f"{where}: expected at least one value, got none")
-        array = np.array(found, dtype=np.float64)
-        refuse_denormal(array, where)
-        array.flags.writeable = False
-        return array
-
-    @classmethod
-    def _written(cls, value: Floats) -> Any:
-        return value.tolist()
+        return _frozen(np.array(found, np.float64), where)
 
     @classmethod
     def _schema(cls) -> dict[str, Any]:
@@ -115,24 +114,23 @@ class NamedTrips(Named[Floats]):
 
 
 class _ClosedRates(Rates):
-    closed: ClassVar[bool] = True
+    closed = True
 
 
-class NamedRates(Named[Floats]):
+class NamedRates(_NamedFloats):
     """Acceptance by drafter: a probability for every position, or one for each."""
 
     @classmethod
     def _read(cls, data: object, where: str) -> Floats:
         found = _ClosedRates.parse(data, where)
-        array = found.values if isinstance(found, Rates) else np.array(found)
-        refuse_denormal(array, where)
-        array.flags.writeable = False
-        return array
-
-    @classmethod
-    def _written(cls, value: Floats) -> Any:
-        return value.tolist()
+        return _frozen(found.values if isinstance(found, Rates) else np.array(found), where)
 
     @classmethod
     def _schema(cls) -> dict[str, Any]:
         return _ClosedRates.schema()
+
+
+def _frozen(array: Floats, where: str) -> Floats:
+    refuse_denormal(array, where)
+    array.flags.writeable = False
+    return array

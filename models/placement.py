@@ -17,6 +17,7 @@ from msgspec import Meta
 
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import (
+    Checked,
     HalfOpenUnit,
     NonNegative,
     NonNegativeInt,
@@ -28,7 +29,7 @@ from specopt.models.named import NamedPasses, NamedRates, NamedSeconds, NamedTri
 from specopt.models.pass_time.pieces import PassPieces
 from specopt.models.placement_plan import PlacementPlan, Served, UnitGroup
 from specopt.models.placement_unit import Cycles, Entry, cycles
-from specopt.models.problem import ROUNDING, Evaluation, Problem, exceeds
+from specopt.models.problem import ROUNDING, Evaluation, Problem, Sense, exceeds
 
 Objective = Literal["goodput", "fair", "capacity", "cost", "energy"]
 
@@ -93,7 +94,7 @@ class Verifier:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Drafter:
+class Drafter(Checked):
     """A small model, or heads, and where it may run beside clients' devices.
 
     Parameters
@@ -116,9 +117,6 @@ class Drafter:
     kv_bytes_per_token: NonNegative
     beside: NamedPasses | None = None
     server: NamedPasses | None = None
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @property
     def parallel(self) -> bool:
@@ -248,10 +246,10 @@ class PlacementProblem(Problem):
         May a device draft ahead while the verifier works.
     """
 
-    kind: ClassVar[str] = "placement"
-    plan_type: ClassVar[type[PlacementPlan]] = PlacementPlan
-    sense: ClassVar[Literal["minimize", "maximize"]] = "maximize"
-    objective_label: ClassVar[str] = "objective"
+    kind = "placement"
+    plan_type = PlacementPlan
+    sense: ClassVar[Sense] = "maximize"
+    objective_label = "objective"
 
     verifiers: Annotated[tuple[Verifier, ...], Meta(min_length=1)]
     drafters: tuple[Drafter, ...]
@@ -319,7 +317,7 @@ class PlacementProblem(Problem):
         return (float(self.objective in ("cost", "energy")), weight)
 
     @classmethod
-    def sense_of(cls, scale: Sequence[float] = ()) -> Literal["minimize", "maximize"]:
+    def sense_of(cls, scale: Sequence[float] = ()) -> Sense:
         """Return whether less is better."""
         return "minimize" if scale and scale[0] else "maximize"
 
@@ -333,7 +331,7 @@ class PlacementProblem(Problem):
         """Return a bound that rounding does not take across the truth, on the scale of rates where these count."""
         if scale and scale[1]:
             return bound + ROUNDING * (scale[1] + abs(bound))
-        return bound * (1.0 + ROUNDING if (cls.sense_of(scale) == "maximize") == (bound > 0.0) else 1.0 - ROUNDING)
+        return super().widened(bound, scale)
 
     # ------------------------------------------------------------------ names
 

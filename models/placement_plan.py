@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import PositiveInt, check
+from specopt.models.fields import Checked, PositiveInt, check
 from specopt.models.problem import Plan
 
 Place = Literal["none", "beside", "device", "pool"]
@@ -16,7 +16,7 @@ PLACES: tuple[Place, ...] = ("none", "beside", "device", "pool")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beside:
+class Beside(Checked):
     """What drafts on the verifier's own units.
 
     Parameters
@@ -27,9 +27,6 @@ class Beside:
 
     drafter: str
     draft_tokens: PositiveInt
-
-    def __post_init__(self) -> None:
-        check(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +104,7 @@ class UnitGroup:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DraftGroup:
+class DraftGroup(Checked):
     """Units of a draft pool that run one drafter.
 
     Parameters
@@ -124,9 +121,6 @@ class DraftGroup:
     drafter: str
     units: PositiveInt
     per_unit: PositiveInt
-
-    def __post_init__(self) -> None:
-        check(self)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

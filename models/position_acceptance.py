@@ -142,7 +142,7 @@ class PositionAcceptance:
         InvalidInput
             If counts are negative, rise with the position, or contradict the tokens.
         """
-        k = np.asarray(accepted, dtype=np.float64)
+        k = np.asarray(accepted, np.float64)
         if not drafts > 0.0:
             raise InvalidInput(f"{name}: expected drafts, got none")
         most = drafts * len(k)
@@ -233,7 +233,7 @@ class PositionAcceptance:
         mean = self.expected_tokens(most)
         tighter = np.append(known[: most + 1], known[-1] + tokens[len(known) :] - tokens[min(most, len(known) - 1)])
         ends = (tokens, mean) if which == "lower" else (mean, tokens)
-        return np.asarray(np.clip(tighter, *ends), dtype=np.float64)
+        return np.asarray(np.clip(tighter, *ends), np.float64)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the rates as JSON-like data, which the reader takes back."""
@@ -256,7 +256,7 @@ class PositionAcceptance:
 
 def _counts(reached: ArrayLike, accepted: ArrayLike, level: float) -> tuple[Floats, Floats]:
     """Return counts up to the last position that was reached."""
-    n, k = np.asarray(reached, dtype=np.float64), np.asarray(accepted, dtype=np.float64)
+    n, k = np.asarray(reached, np.float64), np.asarray(accepted, np.float64)
     if n.ndim != 1 or n.shape != k.shape or not len(n):
         raise InvalidInput("counts: expected one number of drafts and one of accepted tokens per position")
     if not 0.0 < level < 1.0:
@@ -283,12 +283,12 @@ def _conditional(cumulative: Floats) -> Floats:
     known = previous > 0.0
     if not known.all():  # a position that is never reached says nothing: the rates end there
         cumulative, previous = cumulative[: int(known.argmin())], previous[: int(known.argmin())]
-    return np.asarray(np.minimum(1.0, cumulative / previous), dtype=np.float64)
+    return np.asarray(np.minimum(1.0, cumulative / previous), np.float64)
 
 
 def _rates(name: str, values: ArrayLike) -> Floats:
     try:
-        array = np.array(values, dtype=np.float64)
+        array = np.array(values, np.float64)
     except (TypeError, ValueError):
         array = np.empty(0)
     if array.ndim != 1 or not array.size or not np.isfinite(array).all() or (array < 0.0).any() or (array > 1.0).any():

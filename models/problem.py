@@ -16,8 +16,10 @@ import numpy as np
 
 from specopt.models.code import text_of
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import check, describe, dump, parse, refuse_denormal
+from specopt.models.fields import Checked, check, describe, dump, parse, refuse_denormal
 from specopt.models.schema import described, schema
+
+Sense = Literal["minimize", "maximize"]
 
 FORMAT = "specopt/1"
 
@@ -62,11 +64,8 @@ class Evaluation:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Plan:
+class Plan(Checked):
     """A decision for one problem; the subclasses declare its fields."""
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @classmethod
     def from_dict(cls, data: object) -> Self:
@@ -107,8 +106,29 @@ class Shown:
         return None if Shown.html is None else Shown.html(self)
 
 
+class Filed:
+    """Base of what a file holds under its kind: declared dataclasses with a JSON form."""
+
+    kind: ClassVar[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON-like data, fields at their defaults left out."""
+        return {"format": FORMAT, "kind": self.kind, **dump(self)}
+
+    @classmethod
+    def from_dict(cls, data: object) -> Self:
+        """Build it from JSON-like data.
+
+        Raises
+        ------
+        InvalidInput
+            If a field is unknown, missing, of the wrong type or outside its domain.
+        """
+        return parse(cls, strip_header(data, cls.kind))
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Problem(Shown, ABC, Generic[P]):
+class Problem(Filed, Shown, ABC, Generic[P]):
     """A question that `solve` answers; the subclasses declare its fields and its judge.
 
     Parameters
@@ -117,9 +137,8 @@ class Problem(Shown, ABC, Generic[P]):
         Free text; not part of the problem's identity.
     """
 
-    kind: ClassVar[str]
     plan_type: ClassVar[type[Plan]]
-    sense: ClassVar[Literal["minimize", "maximize"]]
+    sense: ClassVar[Sense]
     objective_label: ClassVar[str]
     worth_label: ClassVar[str] = "objective"  # what `worth` returns, and gaps are shares of
 
@@ -167,7 +186,7 @@ class Problem(Shown, ABC, Generic[P]):
         return ()
 
     @classmethod
-    def sense_of(cls, scale: Sequence[float] = ()) -> Literal["minimize", "maximize"]:
+    def sense_of(cls, scale: Sequence[float] = ()) -> Sense:
         """Return the sense of problems of a scale: where it differs from problem to problem, the scale says it."""
         return cls.sense
 
@@ -218,21 +237,6 @@ class Problem(Shown, ABC, Generic[P]):
             own = [cls for cls in type(self).__mro__ if cls not in problem_type(self.kind).__mro__]
             text += text_of(own).encode()
         return hashlib.sha256(text).hexdigest()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the problem as JSON-like data, fields at their defaults left out."""
-        return {"format": FORMAT, "kind": self.kind, **dump(self)}
-
-    @classmethod
-    def from_dict(cls, data: object) -> Self:
-        """Build a problem from JSON-like data.
-
-        Raises
-        ------
-        InvalidInput
-            If a field is unknown, missing, of the wrong type or outside its domain.
-        """
-        return parse(cls, strip_header(data, cls.kind))
 
     @classmethod
     def is_variant(cls) -> bool:

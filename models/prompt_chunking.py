@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Column, Ints, NonNegative, Positive, PositiveInt, TokenCount
 from specopt.models.pass_time import CloudDelay
 from specopt.models.problem import Evaluation, Plan, Problem
+
+Download = Literal["all", "last"]
 
 MAX_STAGES_IN_TURN = 32
 """Stages up to which the judge looks at every one."""
@@ -157,10 +159,10 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
         Chunks end at multiples of this only, the last one at the end of the prompt; None stands for any.
     """
 
-    kind: ClassVar[str] = "prompt-chunking"
-    plan_type: ClassVar[type[Plan]] = PromptChunkingPlan
-    sense: ClassVar[Literal["minimize", "maximize"]] = "minimize"
-    objective_label: ClassVar[str] = "seconds to the first token"
+    kind = "prompt-chunking"
+    plan_type = PromptChunkingPlan
+    sense = "minimize"
+    objective_label = "seconds to the first token"
 
     prompt_tokens: TokenCount
     bytes_per_token: NonNegative
@@ -175,7 +177,7 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
     link_latency_seconds: NonNegative = 0.0
     head_seconds: NonNegative = 0.0
     wait: Literal["serial", "overlap", "none"] = "serial"
-    download: Literal["all", "last"] = "all"
+    download: Download = "all"
     max_chunks: PositiveInt | None = None
     grid_tokens: PositiveInt | None = None
 

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from msgspec import Meta
 
 from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Column, Floats, Ints, NonNegative, Positive, PositiveInt, TokenCount, check
+from specopt.models.fields import (
+    Checked,
+    Column,
+    Floats,
+    Ints,
+    NonNegative,
+    Positive,
+    PositiveInt,
+    TokenCount,
+    Unit,
+    check,
+)
 from specopt.models.pass_time import CloudDelay
 from specopt.models.workload import Workload
-
-Unit = Annotated[float, Meta(ge=0, le=1)]
 
 Chunking = Literal["whole", "equation-3", "server", "planned"]
 """Who cuts prompts: nobody; the device by Eq. 3; the server, after one message; a method that is given."""
@@ -65,7 +74,7 @@ class PromptWorkload(Workload):
         If a value is outside its domain, or a bandwidth's bounds are not two numbers in increasing order.
     """
 
-    kind: ClassVar[str] = "prompt-chunking-workload"
+    kind = "prompt-chunking-workload"
 
     requests_per_second: Positive
     prompt_mean_tokens: Positive
@@ -169,7 +178,7 @@ class Rounds:
         for _ in range(100):
             rate = 0.5 * (low + high)
             powers = rate ** (gains - 1.0)
-            law = np.asarray(powers / powers.sum(), dtype=np.float64)
+            law = np.asarray(powers / powers.sum(), np.float64)
             low, high = (rate, high) if float(law @ gains) < mean_gained else (low, rate)
         count = len(gains)
         return cls(drafted=np.zeros(count, int), sent=np.full(count, sent), gained=gains, probabilities=law)
@@ -215,7 +224,7 @@ class Rounds:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Scheme:
+class Scheme(Checked):
     """How a framework serves requests.
 
     Parameters
@@ -248,9 +257,6 @@ class Scheme:
     parallel_drafting: bool = False
     parallel_steps: Annotated[int, Meta(ge=0, le=10_000)] | None = None
     parallel_cost: Annotated[float, Meta(ge=1)] = 1.0
-
-    def __post_init__(self) -> None:
-        check(self)
 
 
 def _threshold(rate: float, stop: float, most_drafted: int, candidates: float) -> Rounds:

@@ -10,11 +10,13 @@ from typing import BinaryIO
 
 from specopt.models.errors import InvalidInput
 
+StrPath = str | os.PathLike[str]
+
 MAX_BYTES = 256 * 2**20
 """Most bytes read of a file that is held as a whole: a problem of a million tasks has about a fifth of them."""
 
 
-def read_bytes(path: str | os.PathLike[str], most: int = MAX_BYTES) -> bytes:
+def read_bytes(path: StrPath, most: int = MAX_BYTES) -> bytes:
     """Return the content of a file, or what comes through a pipe until it is closed.
 
     Raises
@@ -28,7 +30,7 @@ def read_bytes(path: str | os.PathLike[str], most: int = MAX_BYTES) -> bytes:
     return content
 
 
-def read_text(path: str | os.PathLike[str]) -> str:
+def read_text(path: StrPath) -> str:
     """Return the content of a file in UTF-8, without a mark of byte order.
 
     Raises
@@ -43,7 +45,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 
 @contextmanager
-def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def opened(path: StrPath) -> Iterator[BinaryIO]:
     """Open a file to read it; what the system refuses until it is closed is an `InvalidInput`.
 
     Raises
@@ -63,7 +65,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise InvalidInput(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
 
 
-def too_large(path: str | os.PathLike[str], most: int) -> InvalidInput:
+def too_large(path: StrPath, most: int) -> InvalidInput:
     """Return the refusal of a file beyond the limit of bytes."""
     return InvalidInput(
         f"{path}: is too large: at most {most // 2**20} MiB are read; leave out what is not needed, or split it"

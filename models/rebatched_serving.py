@@ -23,9 +23,8 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from specopt.models.fields import Floats, Ints
+from specopt.models.fields import Floats, Ints, Truths
 from specopt.models.problem import exceeds
 from specopt.models.serving_data import ServingData, ServingLatencyPlan
 from specopt.models.static_serving import stage_ends, too_much
@@ -103,7 +102,7 @@ def phase_defects(problem: ServingData, plan: ServingLatencyPlan) -> list[str]:
         if min(lengths) < least or (max(lengths) > 0 and not drafting):
             word = f"at least {least}" if drafting else "0 (autoregressive)"
             found.append(f"{where}.speculation_length: expected {word}, got {phase.speculation_length}")
-        listed = np.fromiter(itertools.chain.from_iterable(phase.batches), dtype=np.int64)
+        listed = np.fromiter(itertools.chain.from_iterable(phase.batches), np.int64)
         if not np.array_equal(np.sort(listed), np.arange(problem.tasks)):
             found.append(f"{where}.batches: expected each of the tasks 0 to {problem.tasks - 1} once")
     return found
@@ -147,14 +146,14 @@ class _Run:
         self.lengths = sorted(lengths)
         self.tokens = np.stack([problem.tokens_per_step(length) for length in self.lengths])
         self.counts = np.zeros_like(self.tokens)  # steps served, by speculation length and task
-        self.served = np.zeros(problem.tasks, dtype=np.bool_)
+        self.served = np.zeros(problem.tasks, np.bool_)
         self.unseen = problem.input_tokens - 1.0  # tokens that the draft model lacks, besides the last
-        self.unfinished = np.ones(problem.tasks, dtype=np.bool_)
+        self.unfinished = np.ones(problem.tasks, np.bool_)
         self.finish = np.zeros(problem.tasks)
         self.clock, self.step, self.phase = float(ready.min()), 1, -1
         self.stretches: list[Stretch] = []
         self.breaches: dict[tuple[int, int, str], str] = {}
-        self.batch_of = np.zeros(problem.tasks, dtype=np.int64)
+        self.batch_of = np.zeros(problem.tasks, np.int64)
 
     def block(self) -> None:
         """Serve the steps up to the next event."""
@@ -243,11 +242,11 @@ class _Run:
             entered = True
         if entered:
             phase = phases[self.phase]
-            order = np.fromiter(itertools.chain.from_iterable(phase.batches), dtype=np.int64)
+            order = np.fromiter(itertools.chain.from_iterable(phase.batches), np.int64)
             sizes = [len(batch) for batch in phase.batches]
             self.batch_before, self.batch_of = self.batch_of, np.empty_like(self.batch_of)
             self.batch_of[order] = np.repeat(np.arange(len(sizes)), sizes)
-            self.length_of = np.array(phase.lengths(self.plan.speculation_length), dtype=np.int64)[self.batch_of]
+            self.length_of = np.array(phase.lengths(self.plan.speculation_length), np.int64)[self.batch_of]
             self.slot_of = np.searchsorted(self.lengths, self.length_of)
         return entered and self.phase > 0
 
@@ -280,7 +279,7 @@ class _Run:
         return gained[:, : some + 1], target
 
     def _stage_seconds(
-        self, sizes: Ints, reached: Floats, lengths: Ints, first: NDArray[np.bool_], unseen: Floats
+        self, sizes: Ints, reached: Floats, lengths: Ints, first: Truths, unseen: Floats
     ) -> tuple[Floats, Floats]:
         """Return T^d and T^v of every run (row) at every step (column)."""
         draft, verify = np.zeros_like(reached), np.zeros_like(reached)
@@ -290,9 +289,7 @@ class _Run:
             draft[rows], verify[rows] = self.problem.stage_seconds(*shape, unseen[rows])
         return draft * (sizes > 0), verify * (sizes > 0)
 
-    def _add_regrouping(
-        self, runs: list[Ints], first: NDArray[np.bool_], lengths: Ints, draft: Floats, verify: Floats
-    ) -> None:
+    def _add_regrouping(self, runs: list[Ints], first: Truths, lengths: Ints, draft: Floats, verify: Floats) -> None:
         """Add what moving sequences to other batches takes in the first step."""
         for row in np.flatnonzero(~first):
             moved = len(runs[row]) - int(np.bincount(self.batch_before[runs[row]]).max())

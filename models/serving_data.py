@@ -12,6 +12,7 @@ from specopt.models.acceptance import expected_tokens, expected_tokens_per_step
 from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import (
+    Checked,
     Column,
     Floats,
     Ints,
@@ -21,11 +22,10 @@ from specopt.models.fields import (
     Positive,
     PositiveInt,
     TokenCount,
-    check,
     describe,
 )
 from specopt.models.pass_time import Runtime
-from specopt.models.problem import Plan, Problem
+from specopt.models.problem import Plan, Problem, Sense
 from specopt.models.rates import Rates
 from specopt.models.serving_stages import draft_seconds, pass_flops, verify_seconds
 from specopt.models.token_samples import TokenSamples
@@ -42,7 +42,7 @@ SHORTEST_SECONDS, LONGEST_SECONDS = 1e-100, 1e100
 
 
 @dataclass(frozen=True, kw_only=True)
-class Phase:
+class Phase(Checked):
     """Batches that hold from a decoding step on, until the next phase begins.
 
     Parameters
@@ -58,9 +58,6 @@ class Phase:
     first_step: PositiveInt
     batches: tuple[tuple[int, ...], ...]
     speculation_length: NonNegativeInt | tuple[NonNegativeInt, ...] | None = None
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def lengths(self, default: int) -> tuple[int, ...]:
         """Return the speculation length of each batch; the plan's is the default."""
@@ -97,9 +94,9 @@ class ServingLatencyPlan(Plan):
 class ServingData(Problem[ServingLatencyPlan]):
     """The fields of a problem, and what follows from them without a plan's timing."""
 
-    plan_type: ClassVar[type[Plan]] = ServingLatencyPlan
-    sense: ClassVar[Literal["minimize", "maximize"]] = "minimize"
-    objective_label: ClassVar[str] = "total serving latency (s)"
+    plan_type = ServingLatencyPlan
+    sense: ClassVar[Sense] = "minimize"
+    objective_label = "total serving latency (s)"
 
     input_tokens: Annotated[Ints, Column(TokenCount, "task")]
     output_tokens: Annotated[Ints, Column(TokenCount, "task")]
@@ -166,7 +163,7 @@ class ServingData(Problem[ServingLatencyPlan]):
     def _check_range(self) -> None:
         """Refuse runtimes and links whose seconds leave the range of floating-point numbers in any plan of use."""
         with np.errstate(all="ignore"):
-            bits = np.asarray(self.bits_per_token("pipelined") * self.input_tokens, dtype=np.float64)
+            bits = np.asarray(self.bits_per_token("pipelined") * self.input_tokens, np.float64)
             alone = upload_seconds(bits, np.ones(self.tasks), self.bandwidth_hz, self.snr)  # over the whole band
         if not (alone.min() >= SHORTEST_SECONDS and alone.sum() <= LONGEST_SECONDS):  # not a number is refused, too
             task = int(np.argmin(alone)) if alone.min() < SHORTEST_SECONDS else int(np.argmax(alone))
@@ -249,7 +246,7 @@ class ServingData(Problem[ServingLatencyPlan]):
         """Output length that each task counts with: its own if known, else O_max."""
         if self.output_lengths == "known":
             return self.output_tokens
-        return np.full(self.tasks, self.longest_output, dtype=np.int64)
+        return np.full(self.tasks, self.longest_output, np.int64)
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
@@ -287,7 +284,7 @@ class ServingData(Problem[ServingLatencyPlan]):
 
     def readiness_at(self, mechanism: Mechanism, shares: Floats) -> tuple[Floats, Floats]:
         """Return the same for a mechanism and bandwidth shares."""
-        bits = np.asarray(self.bits_per_token(mechanism) * self.input_tokens, dtype=np.float64)
+        bits = np.asarray(self.bits_per_token(mechanism) * self.input_tokens, np.float64)
         upload = upload_seconds(bits, shares, self.bandwidth_hz, self.snr)  # Eq. 15
         if self.arrival_seconds is None:
             return np.zeros(self.tasks), np.full(self.tasks, upload.max())

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -74,7 +73,7 @@ class ServingLatencyProblem(ServingData):
         "makespan": until the last task has finished; "mean_latency": from arrival to finish, on average.
     """
 
-    kind: ClassVar[str] = "serving-latency"
+    kind = "serving-latency"
 
     def evaluate(self, plan: ServingLatencyPlan) -> Evaluation:
         """Return the latency of a plan in seconds: T_inf + T_com (Eq. 23), or as `objective` and `batching` say."""

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from specopt.models.fields import Floats, Ints
+from specopt.models.fields import Floats, Ints, Truths
 
-Truths = NDArray[np.bool_]
+Truths = Truths
 
 DRAFT, VERIFY = range(2)
 INPUT, OUTPUT, TARGET, TOKENS, OTHERS, COUNT, UNSEEN = range(7)
@@ -151,12 +150,12 @@ def serve(
         Most bytes of cache of each batch, by model; written to.
     """
     clock, step, last, overlap, regroup, rounding = setting
-    size_of, new_of = np.zeros(len(lengths), dtype=np.int64), np.zeros(len(lengths), dtype=np.int64)
-    tally, start = np.zeros(len(task), dtype=np.int64), np.zeros(len(lengths) + 1, dtype=np.int64)
+    size_of, new_of = np.zeros(len(lengths), np.int64), np.zeros(len(lengths), np.int64)
+    tally, start = np.zeros(len(task), np.int64), np.zeros(len(lengths) + 1, np.int64)
     for k in waiting:
         start[batch_of[k] + 1] += 1
     start = np.cumsum(start)
-    members, live = np.empty(len(waiting), dtype=np.int64), np.empty(len(lengths), dtype=np.int64)
+    members, live = np.empty(len(waiting), np.int64), np.empty(len(lengths), np.int64)
     alive = joined = 0
     while step <= last and alive + len(waiting) - joined > 0:
         if alive == 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from specopt.models.fields import MAX_TOKENS
 from specopt.models.integer_table import IntegerTable
@@ -19,11 +19,11 @@ class TokenSamples(IntegerTable):
         Shape (S, K), each from 1 to 10,000,000.
     """
 
-    size: ClassVar[str] = "at least one row"
-    fewest_rows: ClassVar[int] = 1
-    entry: ClassVar[str] = f"an integer >= 1 and <= {MAX_TOKENS}"
-    least: ClassVar[int] = 1
-    most: ClassVar[int] = MAX_TOKENS
+    size = "at least one row"
+    fewest_rows = 1
+    entry = f"an integer >= 1 and <= {MAX_TOKENS}"
+    least = 1
+    most = MAX_TOKENS
 
     @classmethod
     def schema(cls) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated
 
 import numpy as np
 
@@ -58,10 +58,10 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
         delta of Eq. 17: used by Algorithm 1, never for feasibility.
     """
 
-    kind: ClassVar[str] = "verification-batch"
-    plan_type: ClassVar[type[Plan]] = VerificationBatchPlan
-    sense: ClassVar[Literal["minimize", "maximize"]] = "maximize"
-    objective_label: ClassVar[str] = "expected tokens of the batch"
+    kind = "verification-batch"
+    plan_type = VerificationBatchPlan
+    sense = "maximize"
+    objective_label = "expected tokens of the batch"
 
     now_seconds: float
     memory_bytes: NonNegative

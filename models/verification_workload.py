@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
-from msgspec import Meta
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Column, Floats, NonNegative, Positive, TokenCount, check
+from specopt.models.fields import Checked, Column, Floats, NonNegative, Positive, TokenCount, Unit, check
 from specopt.models.pass_time import VerificationTime
 from specopt.models.workload import Workload
 
-Unit = Annotated[float, Meta(ge=0, le=1)]
-
 
 @dataclass(frozen=True, kw_only=True)
-class DraftPredictor:
+class DraftPredictor(Checked):
     """Bits that tell a device when to stop drafting (Sec. 4.1): right or wrong with fixed chances.
 
     Parameters
@@ -33,9 +30,6 @@ class DraftPredictor:
     false_accept: Unit
     false_reject: Unit
     false_accept_after: Unit
-
-    def __post_init__(self) -> None:
-        check(self)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,7 +81,7 @@ class VerificationWorkload(Workload):
         If a value is outside its domain, or the shares do not sum to 1.
     """
 
-    kind: ClassVar[str] = "verification-batch-workload"
+    kind = "verification-batch-workload"
 
     class_speeds: Annotated[Floats, Column(Positive, "class")]
     class_shares: Annotated[Floats, Column(NonNegative, "class")]

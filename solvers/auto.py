@@ -30,11 +30,11 @@ class Auto(Method):
     what is computed. With one the clock alone decides; `time_limit=math.inf` goes on until the plan is proven.
     """
 
-    name: ClassVar[str] = "auto"
-    source: ClassVar[str] = "own; a portfolio"
-    guarantee: ClassVar[str] = "the best plan and the best bound of its members"
-    complexity: ClassVar[str] = "that of its members"
-    supports_warm_start: ClassVar[bool] = True
+    name = "auto"
+    source = "own; a portfolio"
+    guarantee = "the best plan and the best bound of its members"
+    complexity = "that of its members"
+    supports_warm_start = True
     order: ClassVar[tuple[type[Method], ...]] = ()  # members as they run, without those that cannot take a problem
     instead: ClassVar[tuple[type[Method], ...]] = ()  # where none can, the first of these that can
 
@@ -84,8 +84,7 @@ class Auto(Method):
 
     def run(self, problem: Problem, budget: Budget) -> Outcome:
         """Run the members in turn."""
-        if budget.warm_start is not None:
-            budget.offer(budget.warm_start)
+        budget.offer_warm_start()
         if "numba" not in sys.modules and SOON < budget.remaining < math.inf:
             self._offer_plain(problem, budget)  # importing it may outlast the time by itself
         termination, stats, ran = Termination.CONVERGED, dict[str, Any](), list[str]()

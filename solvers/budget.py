@@ -153,6 +153,11 @@ class Budget(Compiler):
         self._judged = plan, evaluation
         return evaluation
 
+    def offer_warm_start(self) -> None:
+        """Offer the plan to start from, if there is one."""
+        if self.warm_start is not None:
+            self.offer(self.warm_start)
+
     def improve_bound(self, bound: float) -> None:
         """Record a valid bound on the objective of every plan; the best one counts."""
         if self.bound is None or self._better(self.bound, bound):

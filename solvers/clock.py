@@ -83,7 +83,7 @@ class Clock:
         """
         self.check()
         spare = SPARE * self.remaining if partial and self.time_limit < math.inf else 0.0
-        stop = np.zeros(1, dtype=np.uint8)
+        stop = np.zeros(1, np.uint8)
         found: list[T] = []
         failed: list[BaseException] = []
 

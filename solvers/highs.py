@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import highspy
 
@@ -28,7 +27,7 @@ class Highs(highspy.Highs):
 
 _lock = threading.Lock()
 _inside = 0
-_found: Any = highspy.Highs
+_found = highspy.Highs
 
 
 @contextmanager

@@ -51,7 +51,7 @@ class Estimate:
     @classmethod
     def of(cls, samples: Sequence[float] | Floats | Ints) -> Self:
         """Return the mean of independent samples."""
-        values = np.asarray(samples, dtype=np.float64)
+        values = np.asarray(samples, np.float64)
         return cls(float(values.mean()), _error(values), values)
 
     @classmethod

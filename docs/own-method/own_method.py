@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -19,10 +18,10 @@ from specopt.solvers.verification_batch.prepare import Prepared
 class ShortestFirst(VerificationBatchMethod):
     """Requests with the least new tokens first, each that still fits."""
 
-    name: ClassVar[str] = "shortest-first"
-    source: ClassVar[str] = "own"
-    guarantee: ClassVar[str] = "none; a certified gap"
-    complexity: ClassVar[str] = "O(n log n)"
+    name = "shortest-first"
+    source = "own"
+    guarantee = "none; a certified gap"
+    complexity = "O(n log n)"
 
     def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
         """Take requests by their new tokens."""

@@ -30,7 +30,7 @@ ByLength = dict[int, Floats]
 
 def histograms_in(data: object, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield every object that holds a histogram, with its path, however deep it lies."""
-    stack: list[tuple[str, object]] = [(where, data)]
+    stack = [(where, data)]
     while stack:
         path, value = stack.pop()
         if isinstance(value, Mapping):
@@ -154,7 +154,7 @@ def _column(name: str, values: object) -> Floats:
         raise InvalidInput(f"{name}: expected a list of counts, got {describe(values)}")
     for i, value in enumerate(values):
         integer(f"{name}[{i}]", value, 0, 2**53)
-    return np.array(values, dtype=np.float64)
+    return np.array(values, np.float64)
 
 
 def _padded(values: Floats, size: int) -> Floats:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, describe
 from specopt.models.files import refuse_constant, unique_keys
 from specopt.models.position_acceptance import LEVEL, PositionAcceptance
-from specopt.models.reading import read_text
+from specopt.models.reading import StrPath, read_text
 
 KNOWN = (
     "a Prometheus scrape, an acceptance_histogram, the JSON of vllm bench serve, golden acceptance lengths, "
@@ -33,8 +32,8 @@ _PLAIN = {"acceptance_rates", "acceptance_rate", "lower", "upper", "tokens_lower
 
 
 def read_acceptance(
-    path: str | os.PathLike[str],
-    before: str | os.PathLike[str] | None = None,
+    path: StrPath,
+    before: StrPath | None = None,
     *,
     model: str | None = None,
     mode: str | None = None,
@@ -75,8 +74,8 @@ def read_acceptance(
 
 
 def _read(
-    path: str | os.PathLike[str],
-    before: str | os.PathLike[str] | None,
+    path: StrPath,
+    before: StrPath | None,
     model: str | None,
     mode: str | None,
     level: float,
@@ -112,7 +111,7 @@ def _read(
     raise InvalidInput(f"{path}: expected {KNOWN}; got {describe(data)}")
 
 
-def _json(text: str, path: str | os.PathLike[str]) -> object:
+def _json(text: str, path: StrPath) -> object:
     if not text.strip():
         raise InvalidInput(f"{path}: expected {KNOWN}; got an empty file")
     try:
@@ -151,7 +150,7 @@ def _plain(data: Mapping[str, Any], where: str) -> PositionAcceptance:
             raise InvalidInput(f"{where}.{field}: expected numbers in [0, 1], got {describe(data.get(field))}")
     extends = boolean(f"{where}.extends", data.get("extends", single))
     try:
-        rates, lower, upper = (np.array(columns[name], dtype=np.float64) for name in ("rates", "lower", "upper"))
+        rates, lower, upper = (np.array(columns[name], np.float64) for name in ("rates", "lower", "upper"))
         return PositionAcceptance(
             rates=rates,
             lower=lower,

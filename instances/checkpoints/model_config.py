@@ -7,7 +7,6 @@ Everything else (encoders, state-space layers, unknown types and quantisations) 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +27,7 @@ from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import describe
 from specopt.models.files import unique_keys
-from specopt.models.reading import read_bytes
+from specopt.models.reading import StrPath, read_bytes
 
 MAX_BYTES = 4 * 2**20
 """Largest file that is read as a config: weights given by mistake are not loaded first."""
@@ -117,7 +116,7 @@ def bytes_per_value(dtype: str) -> int:
     return DTYPES[dtype]
 
 
-def read_model_config(path: str | os.PathLike[str], *, dtype: str | None = None) -> ModelConfig:
+def read_model_config(path: StrPath, *, dtype: str | None = None) -> ModelConfig:
     """Read a `config.json`, or the one in a folder.
 
     Parameters
@@ -278,8 +277,9 @@ def _notes(config: ModelConfig) -> Sequence[str]:
         caches = "every cache grows" if not config.growing_kv_bytes else f"{config.window_kv_bytes:,} bytes more grow"
         notes.append(f"sliding_window: {caches} per token up to {window:,} tokens only")
     if config.state_bytes_per_sequence:
+        what = ", ".join(dict.fromkeys(mixer.what for mixer in config.mixers if mixer.state_values))
         notes.append(
-            f"{_stateful(config)}: {config.state_bytes_per_sequence:,} bytes of state per sequence beside the cache,"
+            f"{what}: {config.state_bytes_per_sequence:,} bytes of state per sequence beside the cache,"
             f" at {config.storage.kv_value_bytes} per value"
         )
     if config.storage.method is not None:
@@ -290,10 +290,6 @@ def _notes(config: ModelConfig) -> Sequence[str]:
         for head in config.heads
     ]
     return notes
-
-
-def _stateful(config: ModelConfig) -> str:
-    return ", ".join(dict.fromkeys(mixer.what for mixer in config.mixers if mixer.state_values))
 
 
 def _unlike(config: ModelConfig) -> str:

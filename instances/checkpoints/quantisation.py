@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -229,7 +229,7 @@ def _modelopt_scheme(given: _Given) -> Scheme:
     return Scheme(bits=4, rows=1, columns=columns, scale_bits=8, matrix_bits=32 + static)
 
 
-METHODS: Mapping[str, Callable[[_Given], _Found]] = MappingProxyType(
+METHODS = MappingProxyType(
     {
         "fp8": _fp8,
         "fbgemm_fp8": lambda _: _everywhere(Scheme(bits=8, rows=1, scale_bits=32)),

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Self
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import NonNegative, Positive, check
+from specopt.models.fields import Checked, NonNegative, Positive
 
 
 @dataclass(frozen=True, kw_only=True)
-class Link:
+class Link(Checked):
     """A link, alike in both directions.
 
     Parameters
@@ -23,9 +23,6 @@ class Link:
 
     bits_per_second: Positive
     round_trip_seconds: NonNegative | None = None
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @classmethod
     def parse(cls, text: str, where: str) -> Self:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,7 +18,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe, dump
 from specopt.models.files import read_json
 from specopt.models.pass_time import PassTime, pass_time
-from specopt.models.reading import read_bytes
+from specopt.models.reading import StrPath, read_bytes
 
 COLUMNS = {"x": ("new_tokens",), "y": ("seconds_median",), "batch": "batch", "cached": "cached_tokens"}
 """Of the tables that `specopt measure` writes."""
@@ -44,7 +43,7 @@ class Passes:
     data: Mapping[str, Any] | None = field(default=None)
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], models: Mapping[str, ModelConfig]) -> Self:
+    def read(cls, path: StrPath, models: Mapping[str, ModelConfig]) -> Self:
         """Read runtimes (JSON) or a table of passes (CSV).
 
         Raises

@@ -103,7 +103,7 @@ def _fit(work: Floats, seconds: Floats) -> Floats:
     for count in range(1, MAX_PIECES + 1):
         rows, error = best, least
         for start in (seconds, work[:, 2]):
-            of = np.empty(len(seconds), dtype=np.int64)
+            of = np.empty(len(seconds), np.int64)
             for piece, part in enumerate(np.array_split(np.argsort(start, kind="stable"), count)):
                 of[part] = piece
             for _ in range(30):

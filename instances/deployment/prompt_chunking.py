@@ -26,7 +26,7 @@ def prompt_chunking(known: Deployment, seed: int = 0) -> Proposal:
     base, verify, path = family.generate(seed=seed), known.verify, known.passes.path
     delay, source = _delay(known)
     size = float(verify.exact.hidden * verify.exact.bytes_per_value)
-    given: dict[str, tuple[Any, str]] = {
+    given = {
         "bytes_per_token": (size, f"hidden state of {verify.name}"),
         "cloud_delay": (delay, source),
         "pipeline_length": (1, f"{path}: passes of the whole model"),

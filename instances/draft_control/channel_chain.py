@@ -17,12 +17,11 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
 from specopt.models.arguments import integer, number
 from specopt.models.draft_control import ChannelState, DraftControlProblem, Probability, Resolution
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Column, Floats, Ints, NonNegativeInt, Positive, check, describe
+from specopt.models.fields import Column, Floats, Ints, NonNegativeInt, Positive, Truths, check, describe
 from specopt.models.markov_chain import TransitionMatrix
 
 MAX_BINS = 1000
@@ -104,7 +103,7 @@ class ChannelChain:
     cells: Ints
     uplink_bits_per_second: Floats
     counts: Ints
-    transition_counts: NDArray[np.int64]
+    transition_counts: Ints
     transition: Floats
     acceptance_rates: Floats
     standard_errors: Floats
@@ -175,7 +174,7 @@ class ChannelChain:
     def _rates(self, resolutions: list[int], acceptance: Acceptance | None) -> Floats:
         if acceptance is not None:
             rates = [[acceptance(rate, value) for value in resolutions] for rate in self.acceptance_rates.tolist()]
-            return np.array(rates, dtype=np.float64)
+            return np.array(rates, np.float64)
         if self.by_resolution is None:
             if len(resolutions) > 1:
                 raise InvalidInput(
@@ -270,12 +269,12 @@ def chain_from_trace(
     states = states.reshape(-1)
     size = len(cells)
     counts = np.bincount(states, minlength=size)
-    followed = np.zeros((size, size), dtype=np.int64)
+    followed = np.zeros((size, size), np.int64)
     np.add.at(followed, (states, np.roll(states, -1)), 1)  # the first row follows the last
     transition = followed + smoothing * counts / len(trace)
     transition /= transition.sum(axis=1, keepdims=True)
     rejected = trace.accepted < trace.drafted
-    accepted, tested = _tested(trace, states, size, rejected, np.ones(len(trace), dtype=np.bool_))
+    accepted, tested = _tested(trace, states, size, rejected, np.ones(len(trace), np.bool_))
     if not tested.any():
         raise InvalidInput("drafted: expected drafts in at least one iteration, got none")
     pooled = float(accepted.sum() / tested.sum())
@@ -306,9 +305,7 @@ def chain_from_trace(
     )
 
 
-def _tested(
-    trace: ChannelTrace, states: Ints, size: int, rejected: NDArray[np.bool_], where: NDArray[np.bool_]
-) -> tuple[Ints, Ints]:
+def _tested(trace: ChannelTrace, states: Ints, size: int, rejected: Truths, where: Truths) -> tuple[Ints, Ints]:
     """Return accepted and tested drafts by state, of some of the iterations."""
     accepted = np.bincount(states[where], trace.accepted[where], size).astype(np.int64)
     return accepted, accepted + np.bincount(states[where & rejected], minlength=size)
@@ -326,7 +323,7 @@ def _edges(name: str, bins: int | Sequence[float], values: Floats) -> Floats:
         below: Floats = edges[edges < distinct[-1]]
         return below
     try:
-        given: Floats = np.array(bins, dtype=np.float64)
+        given: Floats = np.array(bins, np.float64)
     except (TypeError, ValueError):
         given = np.array([np.nan])
     good = given.ndim == 1 and len(given) < MAX_BINS and np.isfinite(given).all() and (np.diff(given) > 0).all()

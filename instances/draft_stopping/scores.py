@@ -17,7 +17,7 @@ def law(weights: Floats) -> Floats:
     """Return weights as probabilities of six digits that sum to 1."""
     probabilities = np.round(weights / weights.sum(), DIGITS)
     probabilities[np.argmax(probabilities)] += 1.0 - probabilities.sum()
-    return np.asarray(np.round(probabilities, DIGITS), dtype=np.float64)
+    return np.asarray(np.round(probabilities, DIGITS), np.float64)
 
 
 def normal_scores(signal: float, bins: int, after: float) -> Scores:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,6 +11,7 @@ from specopt.instances.reading.lines import Lines, open_lines
 from specopt.models.drafting import ACCEPTED, AFTER, FIRST_REJECTION, DraftLog
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import printable
+from specopt.models.reading import StrPath
 
 MAX_TOKENS_READ = 10_000_000
 MAX_FEATURE = 1e100
@@ -19,7 +19,7 @@ MAX_FEATURE = 1e100
 ROUND, OUTCOME = "round", "outcome"
 
 
-def read_draft_log(path: str | os.PathLike[str], features: Sequence[str] = ()) -> DraftLog:
+def read_draft_log(path: StrPath, features: Sequence[str] = ()) -> DraftLog:
     """Read a log of drafted tokens.
 
     Parameters
@@ -60,7 +60,7 @@ def read_draft_log(path: str | os.PathLike[str], features: Sequence[str] = ()) -
                 raise lines.refuse(line, f"at most {MAX_TOKENS_READ:,} tokens", "more")
     if not table:
         raise InvalidInput(f"{where}: expected at least one drafted token, got none")
-    found = np.array(table, dtype=np.float64)
+    found = np.array(table, np.float64)
     _, rounds = np.unique(found[:, 0], return_inverse=True)
     order = np.argsort(rounds, kind="stable")
     log = DraftLog(

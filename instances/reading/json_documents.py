@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 
 from specopt.models.errors import InvalidInput
 from specopt.models.files import unique_keys
-from specopt.models.reading import read_text
+from specopt.models.reading import StrPath, read_text
 
 
-def json_documents(path: str | os.PathLike[str]) -> list[object]:
+def json_documents(path: StrPath) -> list[object]:
     """Return the documents of a file. NaN and infinities pass: benchmarks write them, readers of fields refuse them.
 
     Raises

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe, printable
-from specopt.models.reading import opened, too_large
+from specopt.models.reading import StrPath, opened, too_large
 
 LONGEST_LINE = 1_000_000
 """Characters; a guard against files that have no lines at all."""
@@ -23,7 +22,7 @@ MAX_CHARACTERS = 2**30
 
 
 @contextmanager
-def open_lines(path: str | os.PathLike[str]) -> Iterator[TextIO]:
+def open_lines(path: StrPath) -> Iterator[TextIO]:
     """Open a file for `Lines`: bytes that are no UTF-8 become lone surrogates, so that their line is known."""
     with opened(path) as stream:
         yield io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import yaml
@@ -10,9 +9,10 @@ import yaml
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 from specopt.models.files import unique_keys
+from specopt.models.reading import StrPath
 
 
-def yaml_document(text: str, path: str | os.PathLike[str]) -> object:
+def yaml_document(text: str, path: StrPath) -> object:
     """Return the content of a YAML file; integer keys become text.
 
     Raises

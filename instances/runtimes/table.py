@@ -14,6 +14,7 @@ from specopt.instances.reading.lines import Lines, open_lines
 from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, describe
+from specopt.models.reading import StrPath
 
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 """Units of times, in seconds."""
@@ -136,7 +137,7 @@ class RuntimeTable:
         return found | {name: float(values[row]) for name, values in given.items() if name is not None}
 
 
-def read_runtime_table(path: str | os.PathLike[str], columns: TableColumns) -> RuntimeTable:
+def read_runtime_table(path: StrPath, columns: TableColumns) -> RuntimeTable:
     """Read measured times from a CSV file with a header.
 
     Byte-order marks, CRLF, blank lines and a missing last newline are fine. Only the columns named are looked at.
@@ -242,7 +243,7 @@ class _Reader:
         if unknown is not None:
             raise self._refuse(f"repeat: expected one of {', '.join(parts)[:300]}, got {describe(unknown)}")
         inputs, seconds = np.array(self.inputs), np.array(self.times)
-        lines = np.array(self.numbers, dtype=np.int64)
+        lines = np.array(self.numbers, np.int64)
         if columns.sum_over is not None:
             inputs, seconds, lines = self._summed(inputs, seconds, lines, parts)
         many, at = len(columns.x), len(columns.x)

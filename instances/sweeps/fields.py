@@ -32,7 +32,8 @@ class Fields:
         if not isinstance(data, Mapping):
             raise rows.refuse(place.rstrip("., ") or "the top level", "an object", data)
         self.rows, self.place = rows, place
-        self.values = {str(key).replace("-", "_"): value for key, value in data.items() if not _is_missing(value)}
+        known = {key: value for key, value in data.items() if value not in (None, "") and value == value}
+        self.values = {str(key).replace("-", "_"): value for key, value in known.items()}
 
     def number(self, *names: str) -> float | None:
         """Return the first of these fields that is there, as a number; texts may spell it."""
@@ -84,7 +85,3 @@ class Fields:
     def refuse(self, name: str, expected: str, got: object) -> InvalidInput:
         """Return the exception that names a field, what was expected there and what came."""
         return self.rows.refuse(f"{self.place}{name}", expected, got)
-
-
-def _is_missing(value: object) -> bool:
-    return value is None or value == "" or value != value

@@ -21,7 +21,7 @@ from specopt.instances.sweeps.table import REQUIRED, read_csv
 from specopt.instances.sweeps.vllm import is_summary, is_vllm, read_summary, vllm_run
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe, printable
-from specopt.models.reading import opened
+from specopt.models.reading import StrPath, opened
 from specopt.models.sweep import Sweep
 
 KNOWN = (
@@ -33,7 +33,7 @@ _HEAD = 4096
 
 
 def read_sweeps(
-    sources: Iterable[str | os.PathLike[str]],
+    sources: Iterable[StrPath],
     *,
     workload: str | None = None,
     model: str | None = None,

@@ -9,7 +9,7 @@ from functools import lru_cache
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 
-UNITS: dict[str, float] = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 """Units of numeric times, and how many of each make a second."""
 
 DATE = "date"

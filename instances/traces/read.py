@@ -13,10 +13,11 @@ from specopt.instances.traces.rows import Rows
 from specopt.instances.traces.trace import Trace
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
+from specopt.models.reading import StrPath
 
 
 def read_trace(
-    path: str | os.PathLike[str],
+    path: StrPath,
     format: str | None = None,
     *,
     columns: Mapping[str, str] | None = None,
@@ -49,7 +50,7 @@ def read_trace(
     """
     if format is not None and format not in FORMATS:
         raise InvalidInput(f"format: expected one of {', '.join(FORMATS)}, got {describe(format)}")
-    chosen: Format | None = None if format is None else FORMATS[format]
+    chosen = None if format is None else FORMATS[format]
     if columns or time_unit is not None:
         if format not in (None, PLAIN_CSV.name):
             raise InvalidInput(f"columns, time_unit: expected the format {PLAIN_CSV.name}, got {format}")

@@ -34,7 +34,7 @@ class Format(Protocol):
         """Read the rows of a file until no more are wanted."""
 
 
-FORMATS: dict[str, Format] = {one.name: one for one in (AZURE, BURSTGPT, MOONCAKE, VIDUR, PLAIN_CSV)}
+FORMATS = {one.name: one for one in (AZURE, BURSTGPT, MOONCAKE, VIDUR, PLAIN_CSV)}
 
 
 def recognise(lines: Lines) -> Format:

@@ -72,13 +72,13 @@ class Rows:
         if not len(self._seconds) or (self._count is not None and len(self._seconds) < self._count):
             had = f" ({self._read} read; dropped: {reasons})" if reasons else ""
             raise InvalidInput(f"{where}: {past_the_end(self._start, self._count, self._usable)}{had}")
-        seconds = np.frombuffer(self._seconds, dtype=np.float64)
+        seconds = np.frombuffer(self._seconds, np.float64)
         backwards = int((np.diff(seconds) < 0).sum())
         order = np.argsort(seconds, kind="stable") if backwards else np.arange(len(seconds))
         return Trace(
             arrival_seconds=seconds[order] - seconds.min(),
-            input_tokens=np.frombuffer(self._inputs, dtype=np.int64)[order],
-            output_tokens=np.frombuffer(self._outputs, dtype=np.int64)[order],
+            input_tokens=np.frombuffer(self._inputs, np.int64)[order],
+            output_tokens=np.frombuffer(self._outputs, np.int64)[order],
             names=tuple(self._names[row] for row in order) if self._names else None,
             source=source,
             format=format,

@@ -18,7 +18,7 @@ from specopt.models.fields import MAX_TOKENS, Ints
 from specopt.models.pass_time import VerificationTime
 from specopt.models.verification_batch import VerificationBatchProblem
 
-COEFFICIENTS: dict[str, VerificationTime] = {
+COEFFICIENTS = {
     "table-12": TABLE_12,
     "section-4.4": VerificationTime(  # paper 2, Sec. 4.4, which prints no constant: that of Table 12
         seconds_per_new_token=143.39e-6,

@@ -94,7 +94,7 @@ def nearest_counts(distributions: Any, resolution: int) -> Ints:
         raise InvalidInput(f"resolution: expected at most {LARGEST_RESOLUTION}, got {resolution}")
     laws, sums = checked_distributions("distributions", distributions)
     rows = laws.reshape(-1, laws.shape[-1])
-    counts = np.empty(rows.shape, dtype=np.int64)
+    counts = np.empty(rows.shape, np.int64)
     for row, total, out in zip(rows, sums.reshape(-1), counts, strict=True):
         out[:] = _largest_remainder(row * (resolution / total), resolution)
     return counts.reshape(laws.shape)
@@ -154,7 +154,7 @@ def checked_distributions(name: str, values: Any) -> tuple[Floats, Floats]:
     try:
         laws = np.asarray(values)
     except (TypeError, ValueError):
-        laws = np.empty(0, dtype=object)
+        laws = np.empty(0, object)
     if laws.dtype.kind not in "iuf" or laws.ndim < 1 or laws.shape[-1] < 1:
         raise InvalidInput(f"{name}: expected probabilities along the last axis of an array, got {describe(values)}")
     laws = laws.astype(np.float64, copy=False)

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.fields import Floats, Ints, NonNegative, check
+from specopt.models.fields import Checked, Floats, Ints, NonNegative
 
 
 def features(new_tokens: Ints | Floats, cached_tokens: Ints | Floats) -> tuple[Floats, Floats, Floats]:
     """Return L_new, (L_cached + L_new) L_new and L_cached of each request, which its time is linear in (Eq. 18)."""
-    new, cached = np.asarray(new_tokens, dtype=np.float64), np.asarray(cached_tokens, dtype=np.float64)
+    new, cached = np.asarray(new_tokens, np.float64), np.asarray(cached_tokens, np.float64)
     return new, (cached + new) * new, cached
 
 
 @dataclass(frozen=True, kw_only=True)
-class VerificationTime:
+class VerificationTime(Checked):
     """T(B) = c + sum of w_i, w_i = a L_new + b_compute (L_cached + L_new) L_new + b_read L_cached.
 
     Parameters
@@ -35,9 +35,6 @@ class VerificationTime:
     seconds_per_interaction: NonNegative
     seconds_per_cached_token: NonNegative
     overhead_seconds: NonNegative
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def weights(self, new_tokens: Ints | Floats, cached_tokens: Ints | Floats) -> Floats:
         """Return w_i, the seconds that each request adds to its batch."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from specopt.models.decoder import Decoder
-from specopt.models.fields import Floats
+from specopt.models.fields import Floats, Truths
 from specopt.models.pass_time.additive import features
-from specopt.models.pass_time.pass_time import PassTime, Truths, Which, interval
+from specopt.models.pass_time.pass_time import PassTime, Which, interval
 
 BATCH = "batch"
 """Beside the features of a form, what a fit may say the measured range of."""
@@ -142,7 +142,7 @@ class FittedPasses(PassTime):
         found = find(batch, new_tokens, cached_tokens)
 
         def times(of: Which) -> Floats:
-            return np.asarray((found @ self.coefficients[of].T).max(axis=-1), dtype=np.float64)
+            return np.asarray((found @ self.coefficients[of].T).max(axis=-1), np.float64)
 
         if which == "lower":
             return np.minimum(times("lower"), (1.0 + self.misfit[0]) * times("fitted"))
@@ -154,7 +154,7 @@ class FittedPasses(PassTime):
         """Return whether batch, context and features are within their ranges, a rounding error aside."""
         found = self.work.features(batch, new_tokens, cached_tokens)
         sizes = dict(zip(self.work.ranged, np.moveaxis(found, -1, 0), strict=False)) | {BATCH: np.asarray(batch)}
-        inside = np.ones(found.shape[:-1], dtype=np.bool_)
+        inside = np.ones(found.shape[:-1], np.bool_)
         for name, (least, most) in self.ranges.items():
             inside &= (sizes[name] >= least * (1.0 - 1e-9)) & (sizes[name] <= most * (1.0 + 1e-9))
         if self.contexts:

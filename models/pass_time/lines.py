@@ -13,11 +13,11 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta
 
-from specopt.models.fields import Floats, Ints, NonNegative, check
+from specopt.models.fields import Checked, Floats, Ints, NonNegative
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearRuntime:
+class LinearRuntime(Checked):
     """T(b, F) = seconds_per_flop F b + overhead_seconds (paper 1, Eq. 17).
 
     Parameters
@@ -30,9 +30,6 @@ class LinearRuntime:
 
     seconds_per_flop: NonNegative
     overhead_seconds: NonNegative
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @staticmethod
     def is_marked(data: Mapping[str, Any]) -> bool:
@@ -50,7 +47,7 @@ class LinearRuntime:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PiecewiseRuntime:
+class PiecewiseRuntime(Checked):
     """The maximum of several linear runtimes, per forward pass.
 
     Parameters
@@ -60,9 +57,6 @@ class PiecewiseRuntime:
     """
 
     pieces: Annotated[tuple[LinearRuntime, ...], Meta(min_length=1)]
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @staticmethod
     def is_marked(data: Mapping[str, Any]) -> bool:

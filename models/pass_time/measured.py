@@ -10,15 +10,15 @@ from typing import Annotated, Self
 import numpy as np
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Column, Floats, NonNegative, NonNegativeInt, Positive, PositiveInt, check
+from specopt.models.fields import Checked, Column, Floats, NonNegative, NonNegativeInt, Positive, PositiveInt, Truths
 from specopt.models.pass_time.monotone import isotonic, majorant, minorant
-from specopt.models.pass_time.pass_time import PassTime, Truths, Which, interval
+from specopt.models.pass_time.pass_time import PassTime, Which, interval
 
 AXES = ("batch", "new_tokens", "cached_tokens")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PassTable:
+class PassTable(Checked):
     """Measured passes in long format: columns of one length, a row per measured point; equal points are repeats.
 
     Parameters
@@ -38,9 +38,6 @@ class PassTable:
     seconds: Annotated[np.ndarray, Column(Positive, "points")]
     cached_tokens: Annotated[np.ndarray, Column(NonNegativeInt, "points")] | None = None
     spread: Annotated[np.ndarray, Column(NonNegative, "points")] | None = None
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @property
     def points(self) -> Floats:
@@ -154,7 +151,7 @@ class MeasuredPasses(PassTime):
             *(_place(axis, x) for axis, x in zip(self.axes, (batch, new_tokens, cached_tokens), strict=True)),
             strict=True,
         )
-        found: Floats = np.zeros(np.broadcast_shapes(*(share.shape for share in shares)))
+        found = np.zeros(np.broadcast_shapes(*(share.shape for share in shares)))
         for corner in product((0, 1), repeat=len(AXES)):
             weight, at = np.ones(()), []
             for cell, share, one, axis in zip(cells, shares, corner, self.axes, strict=True):
@@ -182,9 +179,9 @@ class MeasuredPasses(PassTime):
 
 def _place(axis: Floats, x: Floats) -> tuple[np.ndarray, Floats]:
     """Return the cell that x is in, and how far it is through it: beyond 1 behind the last point, never below 0."""
-    x = np.asarray(x, dtype=np.float64)
+    x = np.asarray(x, np.float64)
     if len(axis) == 1:
-        return np.zeros(x.shape, dtype=np.int64), np.zeros(x.shape)
+        return np.zeros(x.shape, np.int64), np.zeros(x.shape)
     cell = np.clip(np.searchsorted(axis, x, side="right") - 1, 0, len(axis) - 2)
     return cell, np.maximum((x - axis[cell]) / (axis[cell + 1] - axis[cell]), 0.0)
 

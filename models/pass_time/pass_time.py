@@ -5,13 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from specopt.models.fields import Floats
+from specopt.models.fields import Floats, Truths
 
 Which = Literal["fitted", "lower", "upper"]
-Truths = NDArray[np.bool_]
 
 
 class PassTime(ABC):

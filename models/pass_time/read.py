@@ -98,7 +98,7 @@ def _sizes(data: Mapping[str, Any], where: str) -> Floats | None:
     good = isinstance(given, list) and given and all(type(one) is int and 1 <= one <= MAX_TOKENS for one in given)
     if not good or any(one >= other for one, other in pairwise(given)):
         raise InvalidInput(f"{where}.captured_batches: expected increasing integers >= 1, got {describe(given)}")
-    return np.array(given, dtype=np.float64)
+    return np.array(given, np.float64)
 
 
 def _fitted(data: Mapping[str, Any], where: str, decoder: Decoder | None, all_logits: bool) -> PassTime:

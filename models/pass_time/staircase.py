@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.fields import Floats
-from specopt.models.pass_time.pass_time import PassTime, Truths, Which
+from specopt.models.fields import Floats, Truths
+from specopt.models.pass_time.pass_time import PassTime, Which
 
 
 @dataclass(frozen=True, eq=False)

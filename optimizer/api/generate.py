@@ -17,10 +17,10 @@ from specopt.models.fields import describe
 from specopt.models.problem import Problem
 from specopt.models.workload import Workload
 
-FAMILIES: dict[str, Family] = {family.name: family for kind in KINDS for family in kind.families}
+FAMILIES = {family.name: family for kind in KINDS for family in kind.families}
 """Those of specopt itself."""
 
-WORKLOADS: dict[str, Family] = {
+WORKLOADS = {
     family.name: family
     for kind in KINDS
     if kind.simulator is not None and issubclass(kind.simulator.world, Workload)

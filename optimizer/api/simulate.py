@@ -16,7 +16,7 @@ from specopt.models.problem import Plan, departure
 from specopt.models.result import Result
 from specopt.solvers.simulation import Simulation
 
-SIMULATORS: dict[str, Simulator] = {kind.name: kind.simulator for kind in KINDS if kind.simulator is not None}
+SIMULATORS = {kind.name: kind.simulator for kind in KINDS if kind.simulator is not None}
 
 
 def simulate(

@@ -69,7 +69,7 @@ def _parser(hint: Any) -> Callable[[str], Any] | None:
     return next(filter(None, found), None)
 
 
-_PARSERS: dict[Any, Callable[[str], Any]] = {int: count, float: number}
+_PARSERS = {int: count, float: number}
 
 
 def filled(call: Callable[..., T], options: Any, **others: Any) -> T:

@@ -242,7 +242,7 @@ def _weights(path: Path) -> dict[int, float]:
 
 
 def _point(point: Point) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    found = {
         "concurrency": point.condition.concurrency,
         "draft_length": "none" if point.draft_length is None else point.draft_length,
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
@@ -21,6 +20,7 @@ from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import describe, printable
 from specopt.models.problem import Problem
+from specopt.models.reading import StrPath
 from specopt.solvers.method import Method
 
 MAX_WAITING = 1000
@@ -47,7 +47,7 @@ def compare(
     seeds: Sequence[int] = (0,),
     jobs: int | None = None,
     executor: Executor | str = "local",
-    folder: str | os.PathLike[str] | None = None,
+    folder: StrPath | None = None,
     shard: tuple[int, int] | None = None,
     grace_seconds: float = GRACE_SECONDS,
     callback: Callable[[CompareProgress], bool | None] | None = None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,13 +13,14 @@ from specopt.comparison.summary import TEST_SETS, Tables, shown, tables_of
 from specopt.comparison.table import Comparison, newest
 from specopt.models.errors import InvalidInput
 from specopt.models.files import csv_text
+from specopt.models.reading import StrPath
 
 _TEX = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"} | {
     c: f"\\{c}" for c in "&%$#_{}"
 }
 
 
-def merged(folders: Sequence[str | os.PathLike[str]]) -> Comparison:
+def merged(folders: Sequence[StrPath]) -> Comparison:
     """Return the newest record of every cell in some folders.
 
     Raises
@@ -39,7 +39,7 @@ def merged(folders: Sequence[str | os.PathLike[str]]) -> Comparison:
     return Comparison(newest(records))
 
 
-def opened(folder: str | os.PathLike[str]) -> Store:
+def opened(folder: StrPath) -> Store:
     """Return a folder of results, and say what in it is damaged.
 
     Raises

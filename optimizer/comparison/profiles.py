@@ -33,7 +33,7 @@ def gap_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
 
 def shortfall_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
     """Return the shortfalls of every cell by method, sorted, 0 to 1; infinite where there is no plan or bound."""
-    return _sorted(comparison, kind, _shortfall)
+    return _sorted(comparison, kind, lambda table, record: _reached(record, table.shortfall(record)))
 
 
 def _sorted(comparison: Comparison, kind: str, of: Callable[[Comparison, Record], float]) -> dict[str, Floats]:
@@ -119,10 +119,6 @@ def _steps(values: Floats, end: float) -> list[tuple[float, float]]:
     places, last = np.unique(finite, return_index=True)
     reached = np.append(last[1:], len(finite)) / len(values)
     return [(float(places[0]), 0.0), *zip(places.tolist(), reached.tolist(), strict=True), (end, float(reached[-1]))]
-
-
-def _shortfall(comparison: Comparison, record: Record) -> float:
-    return _reached(record, comparison.shortfall(record))
 
 
 def _gap(comparison: Comparison, record: Record) -> float:

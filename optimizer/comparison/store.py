@@ -27,7 +27,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import printable
 from specopt.models.files import load, to_json, write_text
 from specopt.models.problem import Problem
-from specopt.models.reading import read_bytes
+from specopt.models.reading import StrPath, read_bytes
 
 logger = logging.getLogger("specopt")
 
@@ -48,7 +48,7 @@ class Store:
         If the folder cannot be made or read.
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(self, folder: StrPath) -> None:
         self.folder = Path(folder)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)

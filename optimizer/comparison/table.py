@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +17,7 @@ from specopt.kinds import kind_of
 from specopt.models.files import csv_text, write_bytes, write_text
 from specopt.models.judge import proof_of
 from specopt.models.problem import Shown
+from specopt.models.reading import StrPath
 from specopt.models.result import Status
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class Comparison(Shown):
                 row[column] = row[column] if numbers or row[column] is None else str(row[column])
         return pyarrow.Table.from_pylist(rows, schema=pyarrow.schema(columns))
 
-    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+    def to_parquet(self, path: StrPath) -> None:
         """Write the table as Parquet, all or nothing.
 
         Raises
@@ -200,7 +200,7 @@ class Comparison(Shown):
         parquet.write_table(self.to_arrow(), out)
         write_bytes(path, out.getvalue())
 
-    def to_csv(self, path: str | os.PathLike[str]) -> None:
+    def to_csv(self, path: StrPath) -> None:
         """Write the table as CSV, all or nothing.
 
         Raises

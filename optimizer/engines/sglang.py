@@ -17,7 +17,7 @@ def config(schedule: Schedule, version: str | None = None) -> Config | None:
     """Return the server arguments; one length for all batch sizes needs no adaptive ones."""
     if not schedule.speculates:
         return None
-    fixed: Config = {
+    fixed = {
         "speculative_num_steps": schedule.longest,
         "speculative_eagle_topk": 1,
         "speculative_num_draft_tokens": schedule.longest + 1,

@@ -18,7 +18,7 @@ from specopt.kinds.kind import Kind
 from specopt.models.errors import InvalidInput
 from specopt.models.problem import FINDERS, Problem
 
-KINDS: tuple[Kind, ...] = (
+KINDS = (
     serving_latency.KIND,
     prompt_chunking.KIND,
     draft_allocation.KIND,

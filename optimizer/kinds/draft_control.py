@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from specopt.instances.draft_control import FAMILIES
-from specopt.kinds.kind import Kind, Row, Simulator, Uncertainty, faster, more
-from specopt.models.draft_control import ChannelState, DraftControlPlan, DraftControlProblem
+from specopt.kinds.kind import Kind, Row, Simulator, Uncertainty, faster, more, of_each
+from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
 from specopt.solvers.draft_control import METHODS
 from specopt.solvers.draft_control.linear_program import FORMULATION
 from specopt.solvers.draft_control.policies import POLICIES
@@ -28,21 +28,8 @@ def _vary(
     return dataclasses.replace(problem, states=states), plan
 
 
-def _each(field: str, add: float) -> Callable[[tuple[ChannelState, ...]], tuple[ChannelState, ...]]:
-    """Return what adds to a field of every state that has it."""
-
-    def change(states: tuple[ChannelState, ...]) -> tuple[ChannelState, ...]:
-        values = [getattr(state, field) for state in states]
-        return tuple(
-            state if value is None else dataclasses.replace(state, **{field: value + add})
-            for state, value in zip(states, values, strict=True)
-        )
-
-    return change
-
-
 PERTURBATIONS = (
-    more("states", "+1 Mbit/s uplink in every state", _each("uplink_bits_per_second", 1e6)),
+    more("states", "+1 Mbit/s uplink in every state", of_each("uplink_bits_per_second", lambda rate: rate + 1e6)),
     more("draft_lengths", "+1 longest draft", lambda lengths: (lengths[0], lengths[1] + 1)),
     faster("draft_seconds_per_token", "drafting"),
     faster("verify_seconds", "verification"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -57,6 +57,17 @@ def more(field: str, unit: str, change: Callable[[Any], Any]) -> Perturbation:
         return None if changed is None or np.all(changed == value) else changed
 
     return Perturbation(field, unit, apply)
+
+
+def of_each(field: str, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return what changes a field of every object of a tuple that has it."""
+
+    def changed(one: Any) -> Any:
+        value = getattr(one, field)
+        new = None if value is None else change(value)
+        return one if new == value else replace(one, **{field: new})
+
+    return lambda many: tuple(map(changed, many))
 
 
 def faster(field: str, what: str) -> Perturbation:

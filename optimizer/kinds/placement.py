@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from specopt.instances.deployment.placement import placement
 from specopt.instances.placement import FAMILIES
-from specopt.kinds.kind import Kind, Row, Simulator, more
+from specopt.kinds.kind import Kind, Row, Simulator, more, of_each
 from specopt.models.placement import PlacementProblem
 from specopt.models.placement_plan import PlacementPlan
 from specopt.solvers.placement import METHODS
@@ -28,24 +27,11 @@ def _rows(plan: PlacementPlan) -> Iterator[Row]:
             }  # fmt: skip
 
 
-def _each(field: str, change: Any) -> Any:
-    """Return how a list of objects changes, each by what one of its fields becomes."""
-    import dataclasses
-
-    def changed(many: Any) -> Any:
-        values = [change(getattr(one, field)) for one in many]
-        same = all(value == getattr(one, field) for one, value in zip(many, values, strict=True))
-        pairs = zip(many, values, strict=True)
-        return many if same else tuple(dataclasses.replace(one, **{field: value}) for one, value in pairs)
-
-    return changed
-
-
 PERTURBATIONS = (
     more("max_draft_tokens", "+1 longest draft", lambda tokens: tokens + 1),
-    more("verifiers", "+1 unit of every verifier", _each("units", lambda units: units + 1)),
-    more("verifiers", "+1 GB memory of every unit", _each("memory_bytes", lambda size: size + 1e9)),
-    more("classes", "least rates 1 % lower", _each("min_tokens_per_second", lambda rate: 0.99 * rate)),
+    more("verifiers", "+1 unit of every verifier", of_each("units", lambda units: units + 1)),
+    more("verifiers", "+1 GB memory of every unit", of_each("memory_bytes", lambda size: size + 1e9)),
+    more("classes", "least rates 1 % lower", of_each("min_tokens_per_second", lambda rate: 0.99 * rate)),
 )
 
 

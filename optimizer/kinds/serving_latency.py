@@ -110,10 +110,6 @@ def _vary(
     ), plan
 
 
-def _longest_output(problem: ServingLatencyProblem) -> int:
-    return max(problem.max_output_tokens or 1, int(problem.output_tokens.max()))
-
-
 def _worst(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, acceptance: Interval, scale: float
 ) -> tuple[list[float], bool]:
@@ -164,7 +160,11 @@ KIND = Kind(
     strategies="specopt.testing.strategies.serving_latency",
     perturbations=PERTURBATIONS,
     uncertainty=Uncertainty(
-        vary=_vary, shape=lambda problem: (), zero=False, longest_output=_longest_output, worst=_worst
+        vary=_vary,
+        shape=lambda problem: (),
+        zero=False,
+        longest_output=lambda problem: max(problem.max_output_tokens or 1, int(problem.output_tokens.max())),
+        worst=_worst,
     ),
     simulator=Simulator(world=ServingLatencyProblem, module="specopt.solvers.serving_latency.simulate"),
     from_trace=FROM_TRACE,

@@ -323,7 +323,7 @@ class GoodputScheduler(Online):
         place = self._clients.index(client)
         rounds = {}
         for each, one in self._rounds.items():
-            gone = np.array([key == client for key in one.clients], dtype=np.bool_)
+            gone = np.array([key == client for key in one.clients], np.bool_)
             rounds[each] = _Round(one.clients, np.where(gone, _LEFT, one.drafts), one.reported)
         self._begin_anew(
             np.delete(self._facts, place, axis=0), np.delete(self._counts, place, axis=0), self._budget,
@@ -363,7 +363,7 @@ class GoodputScheduler(Online):
         InvalidInput
             If there is no such client.
         """
-        drafts = np.zeros(len(self._clients), dtype=np.int64)
+        drafts = np.zeros(len(self._clients), np.int64)
         if clients is not None:
             ready = {key_of("clients", key) for key in clients}
             for key in ready - set(self._clients):
@@ -499,7 +499,7 @@ class GoodputScheduler(Online):
             rounds[number] = _Round(roster, left, True)
         if roster != self._clients:
             places = [roster.index(key) if key in roster else -1 for key in self._clients]
-            rows = np.array(places, dtype=np.int64)
+            rows = np.array(places, np.int64)
             known = np.append(known, col.ABSENT)[rows]  # who was not in the round takes the entry at the end
             taken, hits, evidence = (np.append(values, 0)[rows] for values in (taken, hits, evidence))
         facts, counts, there = self._facts.copy(), self._counts.copy(), known >= 0
@@ -560,8 +560,8 @@ class GoodputScheduler(Online):
         for name, rows, size in (("facts", found.facts, width), ("counts", found.counts, col.COUNTS)):
             base.expect(len(rows) == len(clients), name, "one row per client", rows)
             base.expect(all(len(row) == size for row in rows), name, f"rows of {size} numbers", rows)
-        facts = np.array(found.facts, dtype=np.float64).reshape(-1, width)
-        counts = np.array(found.counts, dtype=np.int64).reshape(-1, col.COUNTS)
+        facts = np.array(found.facts, np.float64).reshape(-1, width)
+        counts = np.array(found.counts, np.int64).reshape(-1, col.COUNTS)
         least, most = np.zeros(width), np.full(width, math.inf)
         least[[col.WEIGHT, col.GOODPUT]] = 5e-324
         most[[col.ESTIMATE, col.PRIOR]], most[col.PRESSURE] = 1.0, _MAX_PRESSURE
@@ -583,7 +583,7 @@ class GoodputScheduler(Online):
             base.expect(late and one.number not in scheduler._rounds, f"{where}.number", "another round", one.number)
             scheduler._rounds[one.number] = _Round(
                 tuple(base.distinct(f"{where}.clients", one.clients)),
-                np.array(one.drafts, dtype=np.int64),
+                np.array(one.drafts, np.int64),
                 one.reported,
             )
         scheduler._clients, scheduler._facts, scheduler._counts = clients, facts, counts
@@ -618,7 +618,7 @@ def _column(name: str, values: Any, accepted: Any, roster: tuple[Key, ...], kind
     try:
         array = np.asarray(values)
     except (TypeError, ValueError):
-        array = np.empty(0, dtype=object)
+        array = np.empty(0, object)
     if array.shape != (len(roster),):
         raise InvalidInput(
             f"{name}: expected {len(roster)} entries, one per client of the round, got {describe(values)}"
@@ -626,7 +626,7 @@ def _column(name: str, values: Any, accepted: Any, roster: tuple[Key, ...], kind
     if len(array) and array.dtype.kind not in kinds:
         word = "integers" if kinds == "iu" else "numbers"
         raise InvalidInput(f"{name}: expected {word}, got {describe(values)}")
-    return np.ascontiguousarray(array, dtype=np.int64 if kinds == "iu" else np.float64)
+    return np.ascontiguousarray(array, np.int64 if kinds == "iu" else np.float64)
 
 
 def _defect(client: Key, drafts: int, accepted: int, tested: int) -> str:

@@ -110,7 +110,7 @@ class Prefixes:
         for row, values in enumerate(state.columns):
             good = len(values) == len(self._keys) and (row in (_DUE, _AWAY) or min(values, default=0.0) >= 0.0)
             expect(good, f"prefixes.columns[{row}]", f"{len(self._keys)} numbers in their domain", values)
-        self._columns = np.array(state.columns, dtype=np.float64)
+        self._columns = np.array(state.columns, np.float64)
         self._columns[_DUE] += shift_seconds
         self._batches, self._batch_seconds = state.batches, state.batch_seconds
 

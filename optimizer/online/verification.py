@@ -117,7 +117,7 @@ class _State(SavedTotals):
     latest_seconds: Number
     running_until: Number | Unbounded
     work: _Four
-    tight_seconds: Annotated[float, Meta(ge=0, le=sys.float_info.max)]
+    tight_seconds: Amount
     calibration: _Calibration
     next_serial: Count
 
@@ -355,11 +355,11 @@ class VerificationScheduler(Online):
         columns = np.ascontiguousarray(np.column_stack([rows.columns[:, : rows.count][:, waits], values]))
         count = columns.shape[1]
         rule = self._rule._replace(tight=self._rule.tight.copy())
-        pending = kernels.Pending(*columns[: _AHEAD + 1], np.full(count, _WAITS, dtype=np.int8))
+        pending = kernels.Pending(*columns[: _AHEAD + 1], np.full(count, _WAITS, np.int8))
         kernels.meet(now, rule, pending, columns[_SPEED], columns[_ALLOWED])
         if self._running:
             now = max(now, self._latest + float(rule.costs @ self._work))
-        places = np.empty(count, dtype=np.int64)
+        places = np.empty(count, np.int64)
         return float(kernels.done_at(now, rule, pending, kernels.Sorting(np.empty(count), places), places.copy()))
 
     def _add(self, key: Key, values: _Row, tenant: Key | None) -> None:
@@ -680,11 +680,11 @@ class _Rows:
 
     def _allocate(self, most: int) -> None:
         """Make room for `most` rows, which takes over those that there are."""
-        columns, serials, status = np.empty((9, most)), np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int8)
+        columns, serials, status = np.empty((9, most)), np.empty(most, np.int64), np.empty(most, np.int8)
         if self.count:
             for new, old in ((columns, self.columns), (serials, self.serials), (status, self.status)):
                 new[..., : self.count] = old[..., : self.count]
-        batch, room = np.empty(most, dtype=np.int64), _kernels().Sorting(np.empty(most), np.empty(most, dtype=np.int64))
+        batch, room = np.empty(most, np.int64), _kernels().Sorting(np.empty(most), np.empty(most, np.int64))
         self.columns: Floats = columns
         self.serials: Ints = serials
         self.status: NDArray[np.int8] = status
@@ -693,7 +693,7 @@ class _Rows:
 
     def places(self, keys: Sequence[Key]) -> Ints:
         """Return the rows of requests."""
-        serials = np.array([self.serial_of[key] for key in keys], dtype=np.int64)
+        serials = np.array([self.serial_of[key] for key in keys], np.int64)
         return np.searchsorted(self.serials[: self.count], serials)
 
     def keys_of(self, *statuses: int) -> tuple[Key, ...]:

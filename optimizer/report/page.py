@@ -116,7 +116,7 @@ GLOBALS = "window.vegaEmbed = vegaEmbed; window.vega = vega; window.vegaLite = v
 def _bundle() -> str:
     import vl_convert
 
-    bundle: str = vl_convert.javascript_bundle(GLOBALS)
+    bundle = vl_convert.javascript_bundle(GLOBALS)
     return bundle.replace("</script", "<\\/script")
 
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from specopt.models.fields import Floats
+from specopt.models.fields import Floats, Truths
 from specopt.reproductions.ledger import Assumption
 
 BINS = 4
@@ -28,7 +27,7 @@ def sample(box: Sequence[Assumption], count: int, seed: int = 0) -> tuple[Floats
     return places[list(first.values())], [dict(zip((one.name for one in box), values, strict=True)) for values in first]
 
 
-def first_order(box: Sequence[Assumption], places: Floats, holds: NDArray[np.bool_]) -> Floats:
+def first_order(box: Sequence[Assumption], places: Floats, holds: Truths) -> Floats:
     """Return the first-order Sobol index of every assumption for whether a statement holds, by binning.
 
     The share of the variance that knowing one assumption alone explains: the variance between bins less what chance
@@ -77,7 +76,7 @@ class Split:
         )
 
 
-def split(one: Assumption, places: Floats, holds: NDArray[np.bool_]) -> Split:
+def split(one: Assumption, places: Floats, holds: Truths) -> Split:
     """Return the cut of an assumption that leaves the least variance on its two sides."""
     if one.choices:
         masks = [(f"= {value}", np.array([one.at(p) == value for p in places.tolist()])) for value in one.choices]
@@ -86,7 +85,7 @@ def split(one: Assumption, places: Floats, holds: NDArray[np.bool_]) -> Split:
         masks = [(f"below {one.at(float(cut)):.3g}", places < cut) for cut in cuts]
     inner = [(where, mask) for where, mask in masks if 0 < mask.sum() < len(mask)]
 
-    def left(mask: NDArray[np.bool_]) -> float:
+    def left(mask: Truths) -> float:
         return float(sum(part.var() * len(part) for part in (holds[mask], holds[~mask])))
 
     where, mask = min(inner, key=lambda pair: left(pair[1]))

@@ -164,7 +164,7 @@ def _finding(
     said: Statement, ours: float, values: Sequence[float], box: Sequence[Assumption], places: Floats
 ) -> Finding:
     finding = Finding(said=said, ours=float(ours), values=np.array(values))
-    holds = np.array([said.agrees(one) for one in values], dtype=bool)
+    holds = np.array([said.agrees(one) for one in values], bool)
     if holds.all() or not holds.any():  # all of none hold, too
         return finding
     indices = first_order(box, places, holds)

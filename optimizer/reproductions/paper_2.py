@@ -26,7 +26,7 @@ from specopt.reproductions.laboratory import lines, real
 from specopt.reproductions.ledger import paper
 from specopt.reproductions.paper_2_audits import SECTION_4_4, audits
 from specopt.solvers.verification_batch.policies import PolicyName
-from specopt.solvers.verification_batch.simulate import LongRun, capacity, run_once
+from specopt.solvers.verification_batch.simulate import capacity, run_once
 
 DEVICES = tuple(range(50, 651, 50))
 SATURATED = 800
@@ -250,9 +250,7 @@ def figure_8(point: Point, seeds: Sequence[int]) -> Found:
         workload, "algorithm-1-drop", seeds=seeds[:1], seconds=SECONDS, resolution=0.02
     ).devices  # fmt: skip
     devices = max(1, round(point["load"] * carried))
-    runs: list[LongRun] = [
-        run_once(workload, "algorithm-1-drop", devices=devices, seed=seed, seconds=SECONDS) for seed in seeds
-    ]
+    runs = [run_once(workload, "algorithm-1-drop", devices=devices, seed=seed, seconds=SECONDS) for seed in seeds]
     late = max(1, sum(int(run.iteration_violations.sum()) for run in runs))
     spikes = sum(int(run.compute_dominant.sum()) for run in runs)
     return Found({"figure-8.spikes": spikes / late})

@@ -126,7 +126,7 @@ def least_seconds(new_tokens: Sequence[int], cached_tokens: Sequence[int]) -> fl
     Operations count every new token, half of the square among new tokens, and all of their pairs with cached ones;
     bytes count the caches once, and all weights but the input embeddings.
     """
-    new, cached = np.array(new_tokens, dtype=np.float64), np.array(cached_tokens, dtype=np.float64)
+    new, cached = np.array(new_tokens, np.float64), np.array(cached_tokens, np.float64)
     pairs = float((new * cached + 0.5 * new**2).sum())
     flops = QWEN3_32B.flops_per_token * float(new.sum()) + QWEN3_32B.flops_per_token_pair * pairs
     embeddings = QWEN3_32B.hidden * QWEN3_32B.vocabulary * QWEN3_32B.bytes_per_value

@@ -83,7 +83,7 @@ def _run(
     scheduler = GoodputScheduler(clients, budget, policy) if isinstance(policy, Gradient) else None
     places, ahead = luck.integers(sizes), np.arange(budget)
     tokens, expected, estimates = np.full((3, rounds, clients), np.nan)
-    allocations = np.empty((rounds, clients), dtype=np.int64)
+    allocations = np.empty((rounds, clients), np.int64)
     for number in range(rounds):
         drafts = policy[number] if scheduler is None else scheduler.allocate()  # type: ignore[index]
         positions = (places[:, None] + ahead) % sizes[:, None]

@@ -79,7 +79,7 @@ def _mu(rates: Floats, drafts: Ints) -> Floats:
 
 def _best(problem: FairGoodputProblem, goodput: Floats) -> Floats:
     """Return v of Lemma 2: mu of the allocation that Eq. 5 takes at a goodput."""
-    drafts = np.empty(problem.clients, dtype=np.int64)
+    drafts = np.empty(problem.clients, np.int64)
     fast.allocate(1.0 / goodput, problem.acceptance_rates, problem.budget_tokens, None, drafts)
     return _mu(problem.acceptance_rates, drafts)
 

@@ -118,7 +118,7 @@ class Case:
     @contextmanager
     def refused(self, error: type[Exception], start: str) -> Iterator[None]:
         """Expect an exception with a message that begins so."""
-        found: Exception | None = None
+        found = None
         try:
             yield
         except error as raised:

@@ -38,9 +38,9 @@ PALETTE = {
 SERIES = 8
 """Colours of lines, and with the dashes four times as many looks."""
 
-DASHES: tuple[tuple[int, ...], ...] = ((1, 0), (6, 3), (6, 3, 2, 3), (2, 2))
+DASHES = ((1, 0), (6, 3), (6, 3, 2, 3), (2, 2))
 
-BASE: Spec = {
+BASE = {
     "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
     "config": {
         "background": "transparent",

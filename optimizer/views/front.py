@@ -65,13 +65,12 @@ def front_picture(found: Front) -> Picture:
 def _beside(found: Front) -> dict[str, list[float | None]]:
     """Return the numbers among the terms by name and point, but for those that are 0 or the objective throughout."""
     names = dict.fromkeys(name for result in found.results for name in result.terms)
-    columns = {name: [_number(result.terms.get(name)) for result in found.results] for name in names}
+    columns = {
+        name: [value if isinstance(value := result.terms.get(name), int | float) else None for result in found.results]
+        for name in names
+    }
     objective = [result.objective for result in found.results]
     return {name: of for name, of in columns.items() if any(of) and of != objective}
-
-
-def _number(value: object) -> float | None:
-    return value if isinstance(value, int | float) else None
 
 
 def _point(value: object) -> str:

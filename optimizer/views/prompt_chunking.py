@@ -47,7 +47,7 @@ def timeline_bars(times: list[ChunkTimes]) -> list[list[Bar]]:
     """Return the bars of each chunk: device (if it takes time), upload, each GPU, download."""
     bars = []
     for chunk in times:
-        own: list[Bar] = [("device", *chunk.local)] if chunk.local[1] > chunk.local[0] else []
+        own = [("device", *chunk.local)] if chunk.local[1] > chunk.local[0] else []
         own.append(("upload", *chunk.upload))
         own += [(f"GPU {index + 1}", *span) for index, span in enumerate(chunk.stages)]
         own.append(("download", *chunk.download))

@@ -140,7 +140,7 @@ def greedy(weights, alphas, rates, firsts, caps, left, drafts):
     n = len(drafts)
     worth = np.empty(n)
     gain = np.empty(n)
-    heap = np.empty(n, dtype=np.int64)  # of clients: moving one number is a quarter faster than the queue of events
+    heap = np.empty(n, np.int64)  # of clients: moving one number is a quarter faster than the queue of events
     size = 0
     for i in range(n):
         if drafts[i] >= caps[i]:
@@ -211,8 +211,8 @@ def allocate(policy, options, facts, counts, budget, drafts):
     left = budget
     weights = np.empty(n)
     firsts = np.empty(n)
-    caps = np.empty(n, dtype=np.int64)
-    due = np.zeros(n, dtype=np.int64)
+    caps = np.empty(n, np.int64)
+    due = np.zeros(n, np.int64)
     urgency = np.empty(n)
     promises = False
     alphas = facts[:, ESTIMATE]
@@ -426,11 +426,11 @@ def simulate(scheduling, world, facts, counts, key, first, checkpoints, record, 
     """
     policy, budget, rates, initial = scheduling.policy, scheduling.budget, world.rates, world.initial
     n = len(facts)
-    drafts = np.empty(n, dtype=np.int64)
-    accepted = np.empty(n, dtype=np.int64)
+    drafts = np.empty(n, np.int64)
+    accepted = np.empty(n, np.int64)
     hits = np.empty(n)
     tested = np.empty(n)
-    regimes = np.empty(n, dtype=np.int64)
+    regimes = np.empty(n, np.int64)
     sums = np.empty((2, n))
     for r in range(len(expected)):
         run = mixed(key + np.uint64(first + r + 1) * GOLDEN)
@@ -511,7 +511,7 @@ def fair_rates_over_modes(rates, shares, weights, counts, fairness, budget, roun
     x[:] = 1.0
     direction = np.empty(n)
     gradient = np.empty(n)
-    drafts = np.empty(n, dtype=np.int64)
+    drafts = np.empty(n, np.int64)
     caps = counts[:, CAP].copy()
     gap = np.inf
     for _ in range(rounds):

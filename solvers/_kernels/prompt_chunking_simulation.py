@@ -143,35 +143,35 @@ def play(key, first_counted, last_counted, requests, cloud, edge, serving, reach
     tokens, seconds, stages, background = cloud.tokens, cloud.seconds, cloud.stages, cloud.background
     rounds = serving.rounds
     running = _delay(tokens, seconds, background) / stages  # w
-    streams = np.empty(n, dtype=np.uint64)
+    streams = np.empty(n, np.uint64)
     local = np.zeros(n)
     up = np.zeros(n)
     down = np.zeros(n)
-    every = np.zeros(n, dtype=np.int64)
-    sent = np.zeros(n, dtype=np.int64)  # tokens of the prompt on their way or in the cloud
-    served = np.zeros(n, dtype=np.int64)
-    messages = np.zeros(n, dtype=np.int64)
-    done = np.zeros(n, dtype=np.int64)
-    ready = np.zeros(n, dtype=np.int64)  # steps of the next draft that parallel drafting has made
-    outcome = np.zeros(n, dtype=np.int64)
+    every = np.zeros(n, np.int64)
+    sent = np.zeros(n, np.int64)  # tokens of the prompt on their way or in the cloud
+    served = np.zeros(n, np.int64)
+    messages = np.zeros(n, np.int64)
+    done = np.zeros(n, np.int64)
+    ready = np.zeros(n, np.int64)  # steps of the next draft that parallel drafting has made
+    outcome = np.zeros(n, np.int64)
     here = np.zeros(n)  # arrival in the cloud
     # chunks in the cloud, a queue per request: a ring in one array would need their number, so chunks are linked
-    head = np.full(n, -1, dtype=np.int64)
-    tail = np.full(n, -1, dtype=np.int64)
+    head = np.full(n, -1, np.int64)
+    tail = np.full(n, -1, np.int64)
     room = 1024
-    chunk_tokens = np.empty(room, dtype=np.int64)
+    chunk_tokens = np.empty(room, np.int64)
     chunk_arrival = np.empty(room)
-    chunk_next = np.empty(room, dtype=np.int64)
+    chunk_next = np.empty(room, np.int64)
     free = -1
     used = 0
     heap_times = np.empty(n)
-    heap_requests = np.empty(n, dtype=np.int64)
+    heap_requests = np.empty(n, np.int64)
     heap_size = 0
-    waiting = np.empty(n, dtype=np.int64)  # requests with chunks in the cloud
+    waiting = np.empty(n, np.int64)  # requests with chunks in the cloud
     n_waiting = 0
-    deciding = np.empty(n, dtype=np.int64)  # requests with a round in the cloud
+    deciding = np.empty(n, np.int64)  # requests with a round in the cloud
     n_deciding = 0
-    taken = np.empty(n, dtype=np.int64)
+    taken = np.empty(n, np.int64)
     finish = np.zeros(stages)
     mu = 0.0
     mu_sum = 0.0
@@ -217,9 +217,9 @@ def play(key, first_counted, last_counted, requests, cloud, edge, serving, reach
                     free = chunk_next[c]
                 else:
                     if used == room:
-                        chunk_tokens = np.concatenate((chunk_tokens, np.empty(room, dtype=np.int64)))
+                        chunk_tokens = np.concatenate((chunk_tokens, np.empty(room, np.int64)))
                         chunk_arrival = np.concatenate((chunk_arrival, np.empty(room)))
-                        chunk_next = np.concatenate((chunk_next, np.empty(room, dtype=np.int64)))
+                        chunk_next = np.concatenate((chunk_next, np.empty(room, np.int64)))
                         room *= 2
                     c = used
                     used += 1

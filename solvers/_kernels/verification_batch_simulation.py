@@ -510,7 +510,7 @@ def evict(room, cached, first):
     total = cached.sum()
     if total <= room:
         return
-    keys, places = np.empty(len(cached)), np.empty(len(cached), dtype=np.int64)
+    keys, places = np.empty(len(cached)), np.empty(len(cached), np.int64)
     left = 0
     for j in range(len(cached)):
         if cached[j] > 0.0:
@@ -551,8 +551,8 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
     """
     total = served[0]
     n = len(devices.class_of)
-    streams = np.empty(n, dtype=np.uint64)
-    number = np.zeros(n, dtype=np.int64)
+    streams = np.empty(n, np.uint64)
+    number = np.zeros(n, np.int64)
     prompt = np.zeros(n)
     target = np.zeros(n)
     done = np.zeros(n)
@@ -560,9 +560,9 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
     arrival = np.zeros(n)
     deadline = np.zeros(n)
     due = np.zeros(n)
-    drafted = np.zeros(n, dtype=np.int64)
-    sent = np.zeros(n, dtype=np.int64)
-    accepted = np.zeros(n, dtype=np.int64)
+    drafted = np.zeros(n, np.int64)
+    sent = np.zeros(n, np.int64)
+    accepted = np.zeros(n, np.int64)
     cached = np.zeros(n)
     last_used = np.full(n, -1.0)
     room = verifier.cache_bytes / verifier.bytes_per_token if rule.due_last else math.inf
@@ -575,11 +575,11 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
     work = np.ones(4)
     slow_first = np.argsort(devices.speed[devices.class_of], kind="mergesort")
     batch_seconds = 0.0
-    counted = np.zeros(n, dtype=np.bool_)
+    counted = np.zeros(n, np.bool_)
     heap_times = np.empty(n)
-    heap_devices = np.empty(n, dtype=np.int64)
+    heap_devices = np.empty(n, np.int64)
     heap_size = 0
-    pending = np.empty(n, dtype=np.int64)
+    pending = np.empty(n, np.int64)
     n_pending = 0
     value = np.empty(n)
     new = np.empty(n)
@@ -589,10 +589,10 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
     pending_due = np.empty(n)
     pending_latest = np.empty(n)
     pending_ahead = np.empty(n)
-    waits = np.full(n, WAITS, dtype=np.int8)
-    sorting = Sorting(np.empty(n), np.empty(n, dtype=np.int64))
-    batch = np.empty(n, dtype=np.int64)
-    taken = np.zeros(n, dtype=np.bool_)
+    waits = np.full(n, WAITS, np.int8)
+    sorting = Sorting(np.empty(n), np.empty(n, np.int64))
+    batch = np.empty(n, np.int64)
+    taken = np.zeros(n, np.bool_)
     recent = np.zeros(window.spike_batches)
     noise = np.full(1, mixed(key))
     open_responses = 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -14,7 +13,6 @@ from specopt.solvers.draft_allocation.brute_force import BruteForceAllocation
 from specopt.solvers.draft_allocation.greedy import Greedy, take_largest
 from specopt.solvers.draft_allocation.milp import MilpAllocation
 from specopt.solvers.draft_allocation.water_level import WaterLevel
-from specopt.solvers.method import Method
 
 PLAIN_TOKENS = 50_000
 
@@ -23,12 +21,12 @@ PLAIN_TOKENS = 50_000
 class AutoAllocation(Auto):
     """The water level, which is proven."""
 
-    solves: ClassVar[type[DraftAllocationProblem]] = DraftAllocationProblem
-    order: ClassVar[tuple[type[Method], ...]] = (WaterLevel, Greedy)
+    solves = DraftAllocationProblem
+    order = (WaterLevel, Greedy)
 
     def repaired(self, problem: DraftAllocationProblem, plan: DraftAllocationPlan) -> DraftAllocationPlan:
         """Return the drafts of the clients that there still are, as far as caps and budget go."""
-        drafts = np.zeros(problem.clients, dtype=np.int64)
+        drafts = np.zeros(problem.clients, np.int64)
         kept = plan.draft_tokens[: problem.clients]
         drafts[: len(kept)] = np.minimum(kept, problem.caps[: len(kept)])
         before = np.cumsum(drafts) - drafts
@@ -38,10 +36,10 @@ class AutoAllocation(Auto):
         """Yield what the largest marginals give, up to `PLAIN_TOKENS` of them."""
         drafts = [0] * problem.clients
         take_largest(problem, drafts, min(problem.budget_tokens, PLAIN_TOKENS), lambda: None)
-        yield DraftAllocationPlan(draft_tokens=np.array(drafts, dtype=np.int64))
+        yield DraftAllocationPlan(draft_tokens=np.array(drafts, np.int64))
 
 
-METHODS: tuple[type[Method], ...] = (
+METHODS = (
     AutoAllocation,
     WaterLevel,
     Greedy,

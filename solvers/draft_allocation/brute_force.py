@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import ClassVar
 
 import numpy as np
 
@@ -22,13 +21,13 @@ ALLOCATIONS_PER_CHECK = 4096
 class BruteForceAllocation(DraftAllocationMethod):
     """All allocations, one by one."""
 
-    name: ClassVar[str] = "brute-force"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "enumeration of Eq. 5, paper 5"
-    guarantee: ClassVar[str] = "optimal"
-    complexity: ClassVar[str] = "O(number of allocations), without caps (N + C)! / (N! C!)"
-    max_size: ClassVar[int] = 200_000
-    size_unit: ClassVar[str] = "allocations"
+    name = "brute-force"
+    exact = True
+    source = "enumeration of Eq. 5, paper 5"
+    guarantee = "optimal"
+    complexity = "O(number of allocations), without caps (N + C)! / (N! C!)"
+    max_size = 200_000
+    size_unit = "allocations"
 
     def size_of(self, problem: DraftAllocationProblem) -> float:
         """Return the number of allocations."""
@@ -49,7 +48,7 @@ class BruteForceAllocation(DraftAllocationMethod):
                 best, best_drafts = value, drafts
             if seen % ALLOCATIONS_PER_CHECK == 0:
                 budget.check()
-        plan = DraftAllocationPlan(draft_tokens=np.array(best_drafts, dtype=np.int64))
+        plan = DraftAllocationPlan(draft_tokens=np.array(best_drafts, np.int64))
         return Outcome(plan=plan, bound=budget.offer(plan), stats={"allocations": seen})
 
 

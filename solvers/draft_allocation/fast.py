@@ -22,7 +22,7 @@ import numpy as np
 
 from specopt.models.fields import Floats, Ints
 
-_NO_CAPS = np.empty(0, dtype=np.int64)
+_NO_CAPS = np.empty(0, np.int64)
 
 
 def allocate(weights: Floats, acceptance_rates: Floats, budget: int, caps: Ints | None, out: Ints) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -50,11 +49,11 @@ class Greedy(DraftAllocationMethod):
     that is still to come, of any client, adds more.
     """
 
-    name: ClassVar[str] = "greedy"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "paper 5, Eq. 5"
-    guarantee: ClassVar[str] = "optimal"
-    complexity: ClassVar[str] = "O(N + C log N)"
+    name = "greedy"
+    exact = True
+    source = "paper 5, Eq. 5"
+    guarantee = "optimal"
+    complexity = "O(N + C log N)"
 
     def run(self, problem: DraftAllocationProblem, budget: Budget) -> Outcome:
         """Take tokens until the budget is spent or none adds anything."""
@@ -63,6 +62,6 @@ class Greedy(DraftAllocationMethod):
         try:
             take_largest(problem, drafts, problem.budget_tokens, budget.check)
         except (OutOfTime, Stopped, KeyboardInterrupt):
-            budget.offer(DraftAllocationPlan(draft_tokens=np.array(drafts, dtype=np.int64)))
+            budget.offer(DraftAllocationPlan(draft_tokens=np.array(drafts, np.int64)))
             raise
-        return certify(problem, np.array(drafts, dtype=np.int64), budget)
+        return certify(problem, np.array(drafts, np.int64), budget)

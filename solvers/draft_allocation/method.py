@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -28,8 +27,8 @@ SMALLEST = 2.2250738585072014e-308
 class DraftAllocationMethod(Method):
     """Base of the methods for `draft-allocation`."""
 
-    solves: ClassVar[type[DraftAllocationProblem]] = DraftAllocationProblem
-    size_unit: ClassVar[str] = "clients"
+    solves = DraftAllocationProblem
+    size_unit = "clients"
 
     def size_of(self, problem: DraftAllocationProblem) -> float:
         """Return the number of clients."""
@@ -38,7 +37,7 @@ class DraftAllocationMethod(Method):
 
 def offer_first_plan(problem: DraftAllocationProblem, budget: Budget) -> None:
     """Offer the plan without drafts, which is always feasible, and a bound that needs no search."""
-    budget.offer(DraftAllocationPlan(draft_tokens=np.zeros(problem.clients, dtype=np.int64)))
+    budget.offer(DraftAllocationPlan(draft_tokens=np.zeros(problem.clients, np.int64)))
     budget.improve_bound(lagrangian_bound(problem, 0.0))
     budget.check()
 

@@ -7,7 +7,7 @@ mu_i, so it checks the methods that use its concavity.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -27,11 +27,11 @@ UNITS = 1e4
 class MilpAllocation(ByProgram, DraftAllocationMethod):
     """One binary per client and draft length, one constraint for the budget."""
 
-    name: ClassVar[str] = "milp"
-    source: ClassVar[str] = "own; Eq. 5 of paper 5 as a choice of one length per client, Pyomo and HiGHS"
-    complexity: ClassVar[str] = "exponential at worst; sum over clients of min(C, cap) + 1 binaries"
-    max_size: ClassVar[int] = 5_000
-    size_unit: ClassVar[str] = "pairs of client and draft length"
+    name = "milp"
+    source = "own; Eq. 5 of paper 5 as a choice of one length per client, Pyomo and HiGHS"
+    complexity = "exponential at worst; sum over clients of min(C, cap) + 1 binaries"
+    max_size = 5_000
+    size_unit = "pairs of client and draft length"
 
     def size_of(self, problem: DraftAllocationProblem) -> float:
         """Return the number of binaries."""
@@ -81,7 +81,7 @@ def formulate(problem: DraftAllocationProblem) -> Any:
 
 def read(problem: DraftAllocationProblem, program: Any, value: Value) -> DraftAllocationPlan:
     """Return the plan of a program's solution."""
-    drafts = np.zeros(problem.clients, dtype=np.int64)
+    drafts = np.zeros(problem.clients, np.int64)
     for client, length in program.lengths:
         if value(program.drafts[client, length]) > 0.5:
             drafts[client] = length

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -23,16 +22,16 @@ class WaterLevel(DraftAllocationMethod):
     The plan is the plan of `greedy`, ties included; see `specopt.solvers.draft_allocation.fast` for a bare call.
     """
 
-    name: ClassVar[str] = "water-level"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "own; paper 5, Eq. 5, by the Lagrange multiplier of its budget"
-    guarantee: ClassVar[str] = "optimal"
-    complexity: ClassVar[str] = "O(N log N), whatever the budget"
+    name = "water-level"
+    exact = True
+    source = "own; paper 5, Eq. 5, by the Lagrange multiplier of its budget"
+    guarantee = "optimal"
+    complexity = "O(N log N), whatever the budget"
 
     def run(self, problem: DraftAllocationProblem, budget: Budget) -> Outcome:
         """Make one compiled call."""
         offer_first_plan(problem, budget)
         kernels = budget.load("draft_allocation")
-        drafts = np.empty(problem.clients, dtype=np.int64)
+        drafts = np.empty(problem.clients, np.int64)
         kernels.allocate(problem.weights, problem.acceptance_rates, problem.budget_tokens, problem.caps, drafts)
         return certify(problem, drafts, budget)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -18,7 +17,6 @@ from specopt.solvers.draft_control.linear_program import LinearProgram
 from specopt.solvers.draft_control.myopic import Myopic
 from specopt.solvers.draft_control.policy_iteration import PolicyIteration
 from specopt.solvers.draft_control.prepare import prepare
-from specopt.solvers.method import Method
 
 PRICES = 6
 
@@ -27,8 +25,8 @@ PRICES = 6
 class AutoControl(Auto):
     """Policy iteration, which proves its policy."""
 
-    solves: ClassVar[type[DraftControlProblem]] = DraftControlProblem
-    order: ClassVar[tuple[type[Method], ...]] = (PolicyIteration,)
+    solves = DraftControlProblem
+    order = (PolicyIteration,)
 
     def plain_plans(self, problem: DraftControlProblem) -> Iterator[DraftControlPlan]:
         """Yield what is best at the price of a second that it gives, as if all states were visited alike."""
@@ -41,7 +39,7 @@ class AutoControl(Auto):
         yield prepared.plan(lengths[choice[:, 0]], indices[choice[:, 0]])
 
 
-METHODS: tuple[type[Method], ...] = (
+METHODS = (
     AutoControl,
     PolicyIteration,
     Decoupled,

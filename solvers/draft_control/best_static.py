@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +17,10 @@ from specopt.solvers.method import Outcome
 class BestStatic(DraftControlMethod):
     """The best action that is the same in every state: the static scheme of paper 3, tuned to the chain."""
 
-    name: ClassVar[str] = "best-static"
-    source: ClassVar[str] = "paper 3, Sec. V (static Q-S), by enumeration"
-    guarantee: ClassVar[str] = "best among the policies that do not look at the state"
-    complexity: ClassVar[str] = "O(S A), and O(S^3) for the stationary distribution and its bound"
+    name = "best-static"
+    source = "paper 3, Sec. V (static Q-S), by enumeration"
+    guarantee = "best among the policies that do not look at the state"
+    complexity = "O(S A), and O(S^3) for the stationary distribution and its bound"
 
     def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
         """Enumerate the actions under the stationary distribution."""
@@ -39,5 +39,5 @@ class BestStatic(DraftControlMethod):
             r = int(np.argmax(rates))
             if rates[r] > best:
                 best, length, index = float(rates[r]), drafts, r
-        everywhere = np.ones(prepared.states, dtype=np.int64)
+        everywhere = np.ones(prepared.states, np.int64)
         return certify(kernels, prepared, length * everywhere, index * everywhere, budget)

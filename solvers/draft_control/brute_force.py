@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -22,13 +22,13 @@ class BruteForceControl(DraftControlMethod):
     Nothing is assumed, so it is the oracle of the other methods.
     """
 
-    name: ClassVar[str] = "brute-force"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "enumeration of Eq. 12, paper 3"
-    guarantee: ClassVar[str] = "optimal"
-    complexity: ClassVar[str] = "O(A^S) in time and memory"
-    max_size: ClassVar[int] = 1_000_000
-    size_unit: ClassVar[str] = "policies"
+    name = "brute-force"
+    exact = True
+    source = "enumeration of Eq. 12, paper 3"
+    guarantee = "optimal"
+    complexity = "O(A^S) in time and memory"
+    max_size = 1_000_000
+    size_unit = "policies"
 
     def size_of(self, problem: DraftControlProblem) -> float:
         """Return the number of policies over the recurrent states."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_control.method import DraftControlMethod, best_price, certify, in_the_mean, shares_of
@@ -19,11 +19,11 @@ class Decoupled(DraftControlMethod):
     at which some policy still makes it 0 is the best rate (Dinkelbach 1967).
     """
 
-    name: ClassVar[str] = "decoupled"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "own; Eq. 12 of paper 3, one price for all states"
-    guarantee: ClassVar[str] = "optimal"
-    complexity: ClassVar[str] = "O(S^3) once and O(S A) per round, usually 3 to 6 rounds"
+    name = "decoupled"
+    exact = True
+    source = "own; Eq. 12 of paper 3, one price for all states"
+    guarantee = "optimal"
+    complexity = "O(S^3) once and O(S A) per round, usually 3 to 6 rounds"
 
     def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
         """Raise the price until no state has a better action."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from msgspec import Meta
 
-from specopt.models.fields import HalfOpenUnit
+from specopt.models.fields import HalfOpenUnit, Unit
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_control.method import DraftControlMethod, certify
 from specopt.solvers.draft_control.prepare import Prepared
@@ -20,7 +20,7 @@ _FORGET = 1e-5
 
 StepCount = Annotated[int, Meta(ge=1, le=10_000_000_000)]
 StepPower = Annotated[float, Meta(gt=0.5, le=1)]
-Share = Annotated[float, Meta(ge=0, le=1)]
+Share = Unit
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ class DoubleQLearning(DraftControlMethod):
         Chance of a random action, linear over the steps.
     """
 
-    name: ClassVar[str] = "double-q-learning"
-    source: ClassVar[str] = "paper 3, Sec. IV-C, with tables instead of a network (van Hasselt 2010)"
-    guarantee: ClassVar[str] = "none; with the reward N - rho T it tends to the optimum as steps grow"
-    complexity: ClassVar[str] = "O(A) per step, and O(S^3) for its bound"
+    name = "double-q-learning"
+    source = "paper 3, Sec. IV-C, with tables instead of a network (van Hasselt 2010)"
+    guarantee = "none; with the reward N - rho T it tends to the optimum as steps grow"
+    complexity = "O(A) per step, and O(S^3) for its bound"
 
     reward: Literal["rate", "myopic"] = "rate"
     steps: StepCount = 500_000
@@ -69,7 +69,7 @@ class DoubleQLearning(DraftControlMethod):
         shape = 2, prepared.states, prepared.actions
         learned = simulation.Learned(
             values=np.zeros(shape),
-            seen=np.zeros(shape, dtype=np.int64),
+            seen=np.zeros(shape, np.int64),
             tokens_and_seconds=np.array([1.0, float(prepared.fixed.mean() + prepared.per_draft.min())]),
         )
         cumulative = np.cumsum(prepared.transition, axis=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -32,10 +32,10 @@ class LinearProgram(ByProgram, DraftControlMethod):
     the stationary distribution: y is then constant.
     """
 
-    name: ClassVar[str] = "linear-program"
-    source: ClassVar[str] = "own; Eq. 12 of paper 3 as a linear fractional program (Charnes and Cooper 1962), HiGHS"
-    complexity: ClassVar[str] = "a linear program of S A + S columns, 2 S + 1 rows"
-    max_size: ClassVar[int] = 100_000
+    name = "linear-program"
+    source = "own; Eq. 12 of paper 3 as a linear fractional program (Charnes and Cooper 1962), HiGHS"
+    complexity = "a linear program of S A + S columns, 2 S + 1 rows"
+    max_size = 100_000
 
     def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
         """State the program, solve it, and read policy and price."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -44,8 +44,8 @@ Rate = Callable[[Floats, Floats], float]
 class DraftControlMethod(Method):
     """Base of the methods for `draft-control`."""
 
-    solves: ClassVar[type[DraftControlProblem]] = DraftControlProblem
-    size_unit: ClassVar[str] = "pairs of state and action"
+    solves = DraftControlProblem
+    size_unit = "pairs of state and action"
 
     def size_of(self, problem: DraftControlProblem) -> float:
         """Return the number of actions of all states."""
@@ -76,7 +76,7 @@ def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
 
 def first_actions(prepared: Prepared) -> tuple[Ints, Ints]:
     """Return lengths and resolution indices of the shortest drafts."""
-    return np.full(prepared.states, prepared.shortest), np.zeros(prepared.states, dtype=np.int64)
+    return np.full(prepared.states, prepared.shortest), np.zeros(prepared.states, np.int64)
 
 
 def weigh(kernels: Any, prepared: Prepared, lengths: Ints, indices: Ints) -> tuple[Floats, Floats]:

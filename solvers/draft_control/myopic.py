@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -20,13 +20,13 @@ class Myopic(DraftControlMethod):
     Not optimal where states differ: an iteration on a slow link should be cut short for the sake of the fast ones.
     """
 
-    name: ClassVar[str] = "myopic"
-    source: ClassVar[str] = "paper 3, Eq. 13"
-    guarantee: ClassVar[str] = "none; optimal for one state"
-    complexity: ClassVar[str] = "O(S A), and O(S^3) for its bound"
+    name = "myopic"
+    source = "paper 3, Eq. 13"
+    guarantee = "none; optimal for one state"
+    complexity = "O(S A), and O(S^3) for its bound"
 
     def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
         """Maximise state by state."""
-        lengths, indices = np.empty(prepared.states, dtype=np.int64), np.empty(prepared.states, dtype=np.int64)
+        lengths, indices = np.empty(prepared.states, np.int64), np.empty(prepared.states, np.int64)
         kernels.most_at_once(prepared.for_kernels, lengths, indices)
         return certify(kernels, prepared, lengths, indices, budget)

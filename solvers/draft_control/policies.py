@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from specopt.models.draft_control import DraftControlPlan, DraftControlProblem, DraftLength, Resolution
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import check, describe
+from specopt.models.fields import Checked, describe
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdaptiveHeuristic:
+class AdaptiveHeuristic(Checked):
     """One draft more when all were accepted, else as many as were accepted, at least one (paper 3, Sec. V-A).
 
     The length stays within the problem's range. The device looks at nothing but its last iteration.
@@ -27,9 +27,6 @@ class AdaptiveHeuristic:
     name: ClassVar[str] = "adaptive-heuristic"
     first_length: DraftLength = 4
     resolution: Resolution | None = None
-
-    def __post_init__(self) -> None:
-        check(self)
 
 
 @dataclass(frozen=True)

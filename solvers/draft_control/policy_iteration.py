@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -22,11 +22,11 @@ class PolicyIteration(DraftControlMethod):
     states too. Relative values do not depend on the action: N - rate T decides in the improvement.
     """
 
-    name: ClassVar[str] = "policy-iteration"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "own; Eq. 12 of paper 3 as a semi-Markov decision process (Howard 1960, Jewell 1963)"
-    guarantee: ClassVar[str] = "optimal"
-    complexity: ClassVar[str] = "O(S^3) once and O(S^2 + S A) per iteration, usually 3 to 6 iterations"
+    name = "policy-iteration"
+    exact = True
+    source = "own; Eq. 12 of paper 3 as a semi-Markov decision process (Howard 1960, Jewell 1963)"
+    guarantee = "optimal"
+    complexity = "O(S^3) once and O(S^2 + S A) per iteration, usually 3 to 6 iterations"
 
     def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
         """Iterate until no state has a better action."""

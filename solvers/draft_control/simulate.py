@@ -183,8 +183,8 @@ def _play(
     callback: Tell | None = None,
 ) -> tuple[Ints, Floats, Ints]:
     """Return tokens and drafts, seconds, and visits of all replications; `draws` are those of one."""
-    counts = np.empty((replications, 2), dtype=np.int64)
-    visits, seconds = np.empty((replications, len(world[1])), dtype=np.int64), np.empty(replications)
+    counts = np.empty((replications, 2), np.int64)
+    visits, seconds = np.empty((replications, len(world[1])), np.int64), np.empty(replications)
     at_once = max(1, _DRAWS_PER_CALL // draws)
     for first in range(0, replications, at_once):
         end = min(first + at_once, replications)
@@ -199,7 +199,7 @@ def _steering(problem: DraftControlProblem, policy: Policy) -> dict[str, Any]:
     """Return lengths and resolution indices per state, whether the length adapts, and its start."""
     states = len(problem.states)
     values = problem.resolutions.tolist()
-    lengths, indices = np.zeros(states, dtype=np.int64), np.zeros(states, dtype=np.int64)
+    lengths, indices = np.zeros(states, np.int64), np.zeros(states, np.int64)
     adaptive, start = isinstance(policy, AdaptiveHeuristic), 0
     if isinstance(policy, AdaptiveHeuristic):
         low, high = problem.draft_lengths

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from specopt.models.draft_stopping import DraftStoppingProblem
 from specopt.solvers.auto import Auto
@@ -13,18 +12,17 @@ from specopt.solvers.draft_stopping.first_rejection import FirstRejection
 from specopt.solvers.draft_stopping.fixed_window import FixedWindow
 from specopt.solvers.draft_stopping.history_tree import HistoryTree
 from specopt.solvers.draft_stopping.optimal_stopping import OptimalStopping
-from specopt.solvers.method import Method
 
 
 @dataclass(frozen=True)
 class AutoStopping(Auto):
     """The belief's rule; where its gap stays open, the tree of all histories."""
 
-    solves: ClassVar[type[DraftStoppingProblem]] = DraftStoppingProblem
-    order: ClassVar[tuple[type[Method], ...]] = (Belief, HistoryTree)
+    solves = DraftStoppingProblem
+    order = (Belief, HistoryTree)
 
 
-METHODS: tuple[type[Method], ...] = (
+METHODS = (
     AutoStopping,
     Belief,
     HistoryTree,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from specopt.models.problem import TOLERANCE
 from specopt.solvers.budget import Budget
@@ -22,11 +21,11 @@ class Belief(DraftStoppingMethod):
     that get to a position, averaged over their classes, counts.
     """
 
-    name: ClassVar[str] = "belief"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "own"
-    guarantee: ClassVar[str] = "optimal; with many scores and tokens within the gap that it reports"
-    complexity: ClassVar[str] = "O(L B P log P) a price, for P pieces of the value"
+    name = "belief"
+    exact = True
+    source = "own"
+    guarantee = "optimal; with many scores and tokens within the gap that it reports"
+    complexity = "O(L B P log P) a price, for P pieces of the value"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Solve backwards at rising prices."""

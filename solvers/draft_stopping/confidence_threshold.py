@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -21,10 +20,10 @@ class ConfidenceThreshold(DraftStoppingMethod):
     A score's confidence is its likelihood ratio, acceptance against first rejection: what it says of the token alone.
     """
 
-    name: ClassVar[str] = "confidence-threshold"
-    source: ClassVar[str] = "paper 4, Eq. 5"
-    guarantee: ClassVar[str] = "best among thresholds and windows: never slower than the best fixed window"
-    complexity: ClassVar[str] = "O(B (B + C L))"
+    name = "confidence-threshold"
+    source = "paper 4, Eq. 5"
+    guarantee = "best among thresholds and windows: never slower than the best fixed window"
+    complexity = "O(B (B + C L))"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Try every threshold with every window."""

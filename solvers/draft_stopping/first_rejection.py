@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_stopping.method import DraftStoppingMethod
@@ -20,10 +19,10 @@ class FirstRejection(DraftStoppingMethod):
     judges in rounds of L tokens: what a predictor is trained on.
     """
 
-    name: ClassVar[str] = "first-rejection"
-    source: ClassVar[str] = "paper 2, Eq. 25-26"
-    guarantee: ClassVar[str] = "none: may be slower than a fixed window"
-    complexity: ClassVar[str] = "O(C L + B)"
+    name = "first-rejection"
+    source = "paper 2, Eq. 25-26"
+    guarantee = "none: may be slower than a fixed window"
+    complexity = "O(C L + B)"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Flag the scores that rejections have more often."""

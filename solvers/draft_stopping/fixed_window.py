@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_stopping.method import DraftStoppingMethod, best_window
@@ -15,10 +14,10 @@ from specopt.solvers.method import Outcome
 class FixedWindow(DraftStoppingMethod):
     """The best fixed window: no score is read."""
 
-    name: ClassVar[str] = "fixed-window"
-    source: ClassVar[str] = "the usual rule; paper 2, Eq. 5"
-    guarantee: ClassVar[str] = "best among fixed windows"
-    complexity: ClassVar[str] = "O(C L)"
+    name = "fixed-window"
+    source = "the usual rule; paper 2, Eq. 5"
+    guarantee = "best among fixed windows"
+    complexity = "O(C L)"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Take the window that is offered first."""

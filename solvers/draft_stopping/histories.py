@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from specopt.models.draft_stopping import STOP, DraftStoppingPlan
+from specopt.models.fields import Floats
 from specopt.solvers.draft_stopping.prepare import Automaton, Flags, Prepared
 from specopt.solvers.drafting.pieces import CLOSE
 
@@ -45,7 +45,7 @@ def best_policy(prepared: Prepared, check: Callable[[], None]) -> tuple[DraftSto
     return automaton_of(prepared, goes), price + max(0.0, 1.0 + value - price)
 
 
-def forwards(prepared: Prepared, check: Callable[[], None]) -> tuple[list[NDArray[np.float64]], ...]:
+def forwards(prepared: Prepared, check: Callable[[], None]) -> tuple[list[Floats], ...]:
     """Return, per number of tokens drafted and history, what another token gains, and its mass."""
     scores = prepared.scores
     alive, rejected = prepared.prior[None, :], np.zeros(1)
@@ -63,8 +63,8 @@ def forwards(prepared: Prepared, check: Callable[[], None]) -> tuple[list[NDArra
 
 def _backwards(
     prepared: Prepared,
-    gains: list[NDArray[np.float64]],
-    masses: list[NDArray[np.float64]],
+    gains: list[Floats],
+    masses: list[Floats],
     price: float,
     check: Callable[[], None],
 ) -> tuple[float, np.float64, np.float64, list[Flags]]:
@@ -88,5 +88,5 @@ def automaton_of(prepared: Prepared, goes: list[Flags]) -> DraftStoppingPlan:
     for on in goes:
         rows, which = np.unique(nodes.reshape(-1, prepared.scores.bins)[on], axis=0, return_inverse=True)
         nodes = np.full(len(on), STOP)
-        nodes[on] = np.array([automaton.node(tuple(row)) for row in rows.tolist()], dtype=np.int64)[which.ravel()]
+        nodes[on] = np.array([automaton.node(tuple(row)) for row in rows.tolist()], np.int64)[which.ravel()]
     return automaton.plan(int(nodes[0]))

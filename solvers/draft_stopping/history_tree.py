@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from specopt.models.draft_stopping import DraftStoppingProblem
 from specopt.solvers.budget import Budget
@@ -17,14 +16,14 @@ from specopt.solvers.method import Outcome
 class HistoryTree(DraftStoppingMethod):
     """Dinkelbach's method over the best decision after every history of scores."""
 
-    name: ClassVar[str] = "history-tree"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "own"
-    guarantee: ClassVar[str] = "optimal"
-    complexity: ClassVar[str] = "O(C B^L)"
-    max_size: ClassVar[int | None] = 1_000_000
-    size_unit: ClassVar[str] = "histories of scores"
-    size_hint: ClassVar[str] = "fewer score bins, or a smaller max_draft_tokens"
+    name = "history-tree"
+    exact = True
+    source = "own"
+    guarantee = "optimal"
+    complexity = "O(C B^L)"
+    max_size = 1_000_000
+    size_unit = "histories of scores"
+    size_hint = "fewer score bins, or a smaller max_draft_tokens"
 
     def size_of(self, problem: DraftStoppingProblem) -> float:
         """Return how many histories there are."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from specopt.solvers.method import Method, Outcome
 class DraftStoppingMethod(Method):
     """Base of the methods for `draft-stopping`."""
 
-    solves: ClassVar[type[DraftStoppingProblem]] = DraftStoppingProblem
+    solves = DraftStoppingProblem
 
     def run(self, problem: DraftStoppingProblem, budget: Budget) -> Outcome:
         """Offer the best fixed window, and the bound of a device that sees rejections; search."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -21,10 +20,10 @@ class OptimalStopping(DraftStoppingMethod):
     Where rounds are easy or hard, those that get far are easy: it stops too early in them.
     """
 
-    name: ClassVar[str] = "optimal-stopping"
-    source: ClassVar[str] = "own"
-    guarantee: ClassVar[str] = "optimal for one class with one rate; otherwise none: may be slower than a fixed window"
-    complexity: ClassVar[str] = "as belief"
+    name = "optimal-stopping"
+    source = "own"
+    guarantee = "optimal for one class with one rate; otherwise none: may be slower than a fixed window"
+    complexity = "as belief"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Solve backwards at rising prices, with one rate."""

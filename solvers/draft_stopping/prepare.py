@@ -10,14 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from specopt.models.draft_stopping import STOP, DraftStoppingPlan, DraftStoppingProblem, Transitions
 from specopt.models.drafting import Scores
-from specopt.models.fields import Floats, Ints
+from specopt.models.fields import Floats, Ints, Truths
 from specopt.solvers.drafting.pieces import CLOSE, MAX_PRICES
 
-Flags = NDArray[np.bool_]
+Flags = Truths
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +38,7 @@ class Prepared:
     """
 
     prior: Floats
-    rates: NDArray[np.float64]
+    rates: Floats
     scores: Scores
     cost: float
     seconds: float
@@ -52,7 +51,7 @@ class Prepared:
     @property
     def none_flagged(self) -> Flags:
         """No score."""
-        return np.zeros(self.scores.bins, dtype=np.bool_)
+        return np.zeros(self.scores.bins, np.bool_)
 
     @property
     def averaged(self) -> Floats:

@@ -22,8 +22,8 @@ def replay(plan: DraftStoppingPlan, scores: Ints, outcomes: Ints, sizes: Ints) -
         Tokens of each round: a plan that would draft more ends there.
     """
     starts = np.cumsum(sizes) - sizes
-    node, alive = np.full(len(sizes), plan.start), np.ones(len(sizes), dtype=np.bool_)
-    accepted, drafted = np.zeros((2, len(sizes)), dtype=np.int64)
+    node, alive = np.full(len(sizes), plan.start), np.ones(len(sizes), np.bool_)
+    accepted, drafted = np.zeros((2, len(sizes)), np.int64)
     for position in range(int(sizes.max())):
         on = np.flatnonzero((node != STOP) & (position < sizes))
         token = starts[on] + position

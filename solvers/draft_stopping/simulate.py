@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from specopt.models.arguments import integer
 from specopt.models.draft_stopping import STOP, DraftStoppingPlan, DraftStoppingProblem
@@ -68,7 +67,7 @@ def simulate(
     model = problem.evaluate(plan).objective
     replications = integer("replications", replications, 2, MAX_REPLICATIONS)
     seed = integer("seed", seed, 0)
-    accepted, drafted = np.empty(replications, dtype=np.int64), np.empty(replications, dtype=np.int64)
+    accepted, drafted = np.empty(replications, np.int64), np.empty(replications, np.int64)
     for call, first in enumerate(range(0, replications, ROUNDS_PER_CALL)):
         part = slice(first, min(first + ROUNDS_PER_CALL, replications))
         rng = np.random.default_rng([seed, call])
@@ -106,10 +105,10 @@ def _play(
     ]  # as many whatever the count
     rates = problem.acceptance_rates[drawn]
     node = np.full(count, plan.start)
-    alive = np.ones(count, dtype=np.bool_)
-    accepted, drafted = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    alive = np.ones(count, np.bool_)
+    accepted, drafted = np.zeros(count, np.int64), np.zeros(count, np.int64)
     for position in range(problem.max_draft_tokens):
-        luck: NDArray[np.float64] = rng.random((2, ROUNDS_PER_CALL))[:, :count]  # the same for every plan and count
+        luck: Floats = rng.random((2, ROUNDS_PER_CALL))[:, :count]  # the same for every plan and count
         on = node != STOP
         if not on.any():
             break
@@ -117,7 +116,7 @@ def _play(
         drafted += on
         accepted += on & survives
         which = np.where(survives, 2, np.where(alive, 1, 0))
-        score = np.zeros(count, dtype=np.int64)
+        score = np.zeros(count, np.int64)
         for outcome, law in enumerate(laws):
             mine = which == outcome
             score[mine] = np.minimum(np.searchsorted(law, luck[1, mine], side="right"), scores.bins - 1)

@@ -61,7 +61,7 @@ class Pieces:
 
     def at(self, beliefs: Floats) -> Ints:
         """Return the piece of each belief."""
-        return np.asarray(np.searchsorted(self.starts, beliefs, side="right") - 1, dtype=np.int64)
+        return np.asarray(np.searchsorted(self.starts, beliefs, side="right") - 1, np.int64)
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def _without_worthless(value: Pieces, cost: float, worthless: float, most: int) 
             continue
         lost += max(0.0, float(loss[small].max()))
         value.starts[i[small] + 1] = crossing[small]
-        keep = np.ones(len(value.starts), dtype=np.bool_)
+        keep = np.ones(len(value.starts), np.bool_)
         keep[i[small]] = False
         value = value[keep]
     return value, lost

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from specopt.models.arguments import integer, one_of
 from specopt.models.drafting import ACCEPTED, AFTER, FIRST_REJECTION, DraftLog, Scores
@@ -47,7 +46,7 @@ class RejectionPredictor:
         InvalidInput
             If the table has another number of columns than the log had.
         """
-        table = np.asarray(features, dtype=np.float64)
+        table = np.asarray(features, np.float64)
         if table.ndim != 2 or table.shape[1] != len(self.features):
             expected = f"a table with {len(self.features)} columns ({', '.join(self.features)})"
             raise InvalidInput(f"features: expected {expected}, got shape {table.shape}")
@@ -256,7 +255,7 @@ class ScoreBins:
 
     def of(self, probability: Any) -> Ints:
         """Return the bin of each probability."""
-        found: NDArray[np.int64] = np.searchsorted(self.edges, np.asarray(probability), side="right").astype(np.int64)
+        found: Ints = np.searchsorted(self.edges, np.asarray(probability), side="right").astype(np.int64)
         return found
 
 
@@ -288,7 +287,7 @@ def score_bins(predictor: RejectionPredictor, log: DraftLog, *, bins: int = 8) -
 
     def shares(outcome: int) -> Floats:
         counts = np.bincount(which[log.outcomes == outcome], minlength=len(edges) + 1) + 0.5
-        return np.asarray(counts / counts.sum(), dtype=np.float64)
+        return np.asarray(counts / counts.sum(), np.float64)
 
     after = AFTER if (log.outcomes == AFTER).any() else FIRST_REJECTION
     return ScoreBins(
@@ -298,7 +297,7 @@ def score_bins(predictor: RejectionPredictor, log: DraftLog, *, bins: int = 8) -
 
 
 def _checked(probability: Any, accepted: Any) -> tuple[Floats, Floats]:
-    p, y = np.asarray(probability, dtype=np.float64), np.asarray(accepted, dtype=np.float64)
+    p, y = np.asarray(probability, np.float64), np.asarray(accepted, np.float64)
     if p.ndim != 1 or len(p) == 0 or not ((p >= 0.0) & (p <= 1.0)).all():
         raise InvalidInput(f"probability: expected a list of numbers >= 0 and <= 1, got {describe(probability)}")
     if y.shape != p.shape or not np.isin(y, (0.0, 1.0)).all():

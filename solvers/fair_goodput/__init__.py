@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.solvers.auto import Auto
@@ -16,16 +15,15 @@ from specopt.solvers.fair_goodput.fixed import Fixed
 from specopt.solvers.fair_goodput.random import Random
 from specopt.solvers.fair_goodput.threshold_greedy import ThresholdGreedy
 from specopt.solvers.fair_goodput.tokens_per_round import TokensPerRound
-from specopt.solvers.method import Method
 
 
 @dataclass(frozen=True)
 class AutoGoodput(Auto):
     """The dual of rates per round; per second the best single round, or a mixture of rounds."""
 
-    solves: ClassVar[type[FairGoodputProblem]] = FairGoodputProblem
-    order: ClassVar[tuple[type[Method], ...]] = (Dual, ThresholdGreedy, ColumnGeneration)
-    instead: ClassVar[tuple[type[Method], ...]] = (BestConstant, TokensPerRound, Fixed)
+    solves = FairGoodputProblem
+    order = (Dual, ThresholdGreedy, ColumnGeneration)
+    instead = (BestConstant, TokensPerRound, Fixed)
 
     def repaired(self, problem: FairGoodputProblem, plan: FairGoodputPlan) -> FairGoodputPlan | None:
         """Return the schedule with what it realises here, if the clients are as many."""
@@ -35,7 +33,7 @@ class AutoGoodput(Auto):
         return replace(plan, goodput=goodput, mean_draft_tokens=tokens)
 
 
-METHODS: tuple[type[Method], ...] = (
+METHODS = (
     AutoGoodput,
     Dual,
     ThresholdGreedy,

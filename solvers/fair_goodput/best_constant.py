@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from specopt.models.acceptance import expected_tokens
-from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
+from specopt.models.fair_goodput import FairGoodputProblem
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.method import NO_LEAST_RATES, FairGoodputMethod, drafts_at_most, offer_first_plan
 from specopt.solvers.fair_goodput.rounds import Rounds, mixture
-from specopt.solvers.method import Condition, Outcome
+from specopt.solvers.method import Outcome
 
 
 @dataclass(frozen=True)
 class BestConstant(FairGoodputMethod):
     """The best allocation that stays the same in every round."""
 
-    name: ClassVar[str] = "best-constant"
-    source: ClassVar[str] = "own; greedy on the utility's gains, per second under every end of drafting"
-    guarantee: ClassVar[str] = "best among the plans that never change"
-    complexity: ClassVar[str] = "O(N log C) per level of gain, 60 levels; O((N C)^2) at worst per second"
-    takes: ClassVar[tuple[Condition, ...]] = (NO_LEAST_RATES, drafts_at_most(1_000_000))
+    name = "best-constant"
+    source = "own; greedy on the utility's gains, per second under every end of drafting"
+    guarantee = "best among the plans that never change"
+    complexity = "O(N log C) per level of gain, 60 levels; O((N C)^2) at worst per second"
+    takes = (NO_LEAST_RATES, drafts_at_most(1_000_000))
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Find the allocation by greedy: the gains of a client's tokens fall."""
@@ -33,7 +32,7 @@ class BestConstant(FairGoodputMethod):
             allocation = Rounds(problem).best_utility(budget)
         else:
             allocation = best_allocation(problem, budget)
-        plan: FairGoodputPlan = mixture(problem, np.ones(1), allocation[None])
+        plan = mixture(problem, np.ones(1), allocation[None])
         budget.offer(plan)
         return Outcome(plan=plan)
 
@@ -70,7 +69,7 @@ def best_allocation(problem: FairGoodputProblem, budget: Budget) -> Ints:
     taken, more = above(largest), above(least) - above(largest)
     spare = problem.budget_tokens - int(taken.sum())
     before = np.cumsum(more) - more
-    return np.asarray(taken + np.clip(spare - before, 0, more), dtype=np.int64)
+    return np.asarray(taken + np.clip(spare - before, 0, more), np.int64)
 
 
 def token_gain(problem: FairGoodputProblem, token: Ints) -> Floats:
@@ -79,8 +78,8 @@ def token_gain(problem: FairGoodputProblem, token: Ints) -> Floats:
     before = expected_tokens(rates, token - 1)
     ratio = rates**token / before
     if g == 1.0:
-        return np.asarray(problem.weight * np.log1p(ratio), dtype=np.float64)
+        return np.asarray(problem.weight * np.log1p(ratio), np.float64)
     if g == 0.0:
-        return np.asarray(problem.weight * rates**token, dtype=np.float64)
+        return np.asarray(problem.weight * rates**token, np.float64)
     grown = np.expm1((1.0 - g) * np.log1p(ratio)) / (1.0 - g)
-    return np.asarray(problem.weight * before ** (1.0 - g) * grown, dtype=np.float64)
+    return np.asarray(problem.weight * before ** (1.0 - g) * grown, np.float64)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from specopt.solvers.fair_goodput.method import PER_SECOND, FairGoodputMethod, a
 from specopt.solvers.fair_goodput.region import LAST_DIGITS
 from specopt.solvers.fair_goodput.rounds import Rounds, mixture, rates_of
 from specopt.solvers.fair_goodput.tokens_per_round import fair_per_round
-from specopt.solvers.method import Condition, Outcome
+from specopt.solvers.method import Outcome
 
 PROVEN = 2e-10
 """Gap, of the common rate, at which the search ends; optimal is what lies within 1e-9."""
@@ -42,13 +41,13 @@ _SECONDS_PER_CUBE = 3e-9  # of a mixture, by the cube of the clients, roughly
 class ColumnGeneration(FairGoodputMethod):
     """The fair optimum per second, from mixtures of best-priced rounds."""
 
-    name: ClassVar[str] = "column-generation"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "own; paper 5 with the duration of rounds, simplicial decomposition with an exact oracle"
-    guarantee: ClassVar[str] = "optimal, with the best round at the mixture's prices as proof"
-    complexity: ClassVar[str] = "some 2 N rounds of O((N C)^2) at worst each, and O(N^3) per mixture"
-    takes: ClassVar[tuple[Condition, ...]] = (PER_SECOND, drafts_at_most(300_000))
-    max_size: ClassVar[int] = 256
+    name = "column-generation"
+    exact = True
+    source = "own; paper 5 with the duration of rounds, simplicial decomposition with an exact oracle"
+    guarantee = "optimal, with the best round at the mixture's prices as proof"
+    complexity = "some 2 N rounds of O((N C)^2) at worst each, and O(N^3) per mixture"
+    takes = (PER_SECOND, drafts_at_most(300_000))
+    max_size = 256
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Mix, price, add the best round, until none is worth more than the mixture."""
@@ -75,7 +74,7 @@ class Search:
     def run(self) -> Outcome:
         """Return the best mixture with its proof."""
         problem, budget = self.problem, self.budget
-        none = np.zeros(problem.clients, dtype=np.int64)
+        none = np.zeros(problem.clients, np.int64)
         equal = np.minimum(problem.budget_tokens // problem.clients, problem.most_tokens)
         if problem.min_goodput is None:
             budget.offer(mixture(problem, np.ones(1), equal[None]))

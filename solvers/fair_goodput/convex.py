@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.method import PER_ROUND, FairGoodputMethod, admitted, offer_first_plan
 from specopt.solvers.fair_goodput.region import Region, plan_of, region_of
 from specopt.solvers.formulation import Formulation, Value
-from specopt.solvers.method import Condition, Outcome
+from specopt.solvers.method import Outcome
 
 FIRST_LINES = 8
 """Lines per client at first, or four times an even share if that is more."""
@@ -51,14 +51,14 @@ class Convex(FairGoodputMethod):
 
     accuracy: Positive = 1e-11
 
-    name: ClassVar[str] = "convex"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "own; problem (1) of paper 5 over the region (2), CVXPY and Clarabel"
-    guarantee: ClassVar[str] = "optimal, to 1e-6"
-    complexity: ClassVar[str] = "an interior-point method over N cones and about 4 (N + C) lines"
-    takes: ClassVar[tuple[Condition, ...]] = (PER_ROUND,)
-    max_size: ClassVar[int] = 20_000
-    tolerance: ClassVar[float] = 1e-6
+    name = "convex"
+    exact = True
+    source = "own; problem (1) of paper 5 over the region (2), CVXPY and Clarabel"
+    guarantee = "optimal, to 1e-6"
+    complexity = "an interior-point method over N cones and about 4 (N + C) lines"
+    takes = (PER_ROUND,)
+    max_size = 20_000
+    tolerance = 1e-6
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Solve, and add lines, until no client comes near the last of its lines."""
@@ -101,7 +101,7 @@ def solve_program(
     unit = float(problem.weight.sum())
     if problem.fairness > 1.0 - NEAR_1:  # the slope of the utility where its logarithm was maximised
         unit = float((problem.weight * np.maximum(x.value, LEAST_RATE) ** (1.0 - problem.fairness)).sum())
-    return np.asarray(s.value, dtype=np.float64), unit * max(0.0, float(within_budget.dual_value)), status
+    return np.asarray(s.value, np.float64), unit * max(0.0, float(within_budget.dual_value)), status
 
 
 def constrained(cp: Any, problem: FairGoodputProblem, region: Region, lines: Ints) -> tuple[Any, Any, list[Any]]:
@@ -193,7 +193,7 @@ def repaired(region: Region, tokens: Floats, budget_tokens: float) -> Floats:
     elif total < budget_tokens:
         below = region.most - inside
         inside = inside + below * min(1.0, (budget_tokens - total) / max(float(below.sum()), 1e-300))
-    return np.asarray(np.clip(inside, region.least, region.most), dtype=np.float64)
+    return np.asarray(np.clip(inside, region.least, region.most), np.float64)
 
 
 def price_bound(problem: FairGoodputProblem, region: Region, price: float) -> float:
@@ -223,7 +223,7 @@ def _value(problem: FairGoodputProblem, price: float, tokens: Floats) -> Floats:
     a, g = problem.acceptance_rates, problem.fairness
     x = expected_tokens(a, whole) + (tokens - whole) * a ** (whole + 1.0)
     gain = np.log(x) if g == 1.0 else x ** (1.0 - g) / (1.0 - g)
-    return np.asarray(problem.weight * gain - price * tokens, dtype=np.float64)
+    return np.asarray(problem.weight * gain - price * tokens, np.float64)
 
 
 def formulate(problem: FairGoodputProblem) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.common_rate import raised
 from specopt.solvers.fair_goodput.method import PER_ROUND, FairGoodputMethod, admitted, offer_first_plan
 from specopt.solvers.fair_goodput.region import Region, plan_of, region_of
-from specopt.solvers.method import Condition, Outcome
+from specopt.solvers.method import Outcome
 
 SMALLEST_PRICE = 1e-290
 """Tokens worth less, where the largest weight is about 1, have no effect in floating-point numbers."""
@@ -35,12 +35,12 @@ SAMPLE = 400
 class Dual(FairGoodputMethod):
     """The fair optimum per round, by a search over the price of a draft token."""
 
-    name: ClassVar[str] = "dual"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "own; problem (1) of paper 5 over the region (2) in closed form"
-    guarantee: ClassVar[str] = "optimal, with the duality gap as proof"
-    complexity: ClassVar[str] = "O(N log C) per price, 10 to 60 prices; O(N log N) for the schedule"
-    takes: ClassVar[tuple[Condition, ...]] = (PER_ROUND,)
+    name = "dual"
+    exact = True
+    source = "own; problem (1) of paper 5 over the region (2) in closed form"
+    guarantee = "optimal, with the duality gap as proof"
+    complexity = "O(N log C) per price, 10 to 60 prices; O(N log N) for the schedule"
+    takes = (PER_ROUND,)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Search the price, then share out the budget and mix integer allocations."""

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -41,14 +41,14 @@ EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e
 class Enumeration(FairGoodputMethod):
     """All integer allocations, mixed by a convex program."""
 
-    name: ClassVar[str] = "enumeration"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "the definition of region (2), paper 5: the hull of mu over all allocations"
-    guarantee: ClassVar[str] = "optimal, to 1e-6"
-    complexity: ClassVar[str] = "(C + N)! / (C! N!) columns: 2,002 for N = 5, C = 9"
-    max_size: ClassVar[int] = 3_000
-    size_unit: ClassVar[str] = "allocations"
-    tolerance: ClassVar[float] = 1e-6
+    name = "enumeration"
+    exact = True
+    source = "the definition of region (2), paper 5: the hull of mu over all allocations"
+    guarantee = "optimal, to 1e-6"
+    complexity = "(C + N)! / (C! N!) columns: 2,002 for N = 5, C = 9"
+    max_size = 3_000
+    size_unit = "allocations"
+    tolerance = 1e-6
 
     def size_of(self, problem: FairGoodputProblem) -> float:
         """Return the number of integer allocations."""
@@ -57,7 +57,7 @@ class Enumeration(FairGoodputMethod):
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Mix all columns; the best column at the mixture's prices gives the bound."""
         offer_first_plan(problem, budget)
-        table = np.array(list(allocations(problem)), dtype=np.int64)
+        table = np.array(list(allocations(problem)), np.int64)
         budget.check()
         columns = np.array([rates_of(problem, allocation) for allocation in table]).T
         unit = columns.max(axis=1)  # the tolerances of the solvers are absolute
@@ -102,7 +102,7 @@ def fairest_rates(
     status = maximise(cp, x, log_weights, fairness, limits, budget)
     if x.value is None or status not in SOLVED:
         return None, status
-    return np.asarray(columns @ np.maximum(0.0, share.value), dtype=np.float64), status
+    return np.asarray(columns @ np.maximum(0.0, share.value), np.float64), status
 
 
 def solve_exactly(cp: Any, program: Any) -> None:
@@ -142,7 +142,7 @@ def beyond_least(problem: FairGoodputProblem, table: Ints, cp: Any) -> tuple[Flo
 
     def beyond(part: float) -> Floats:
         lowered = part * least - LAST_DIGITS * least
-        return np.asarray((others - (lowered[:, None] * seconds - 1.0 - first)) / seconds, dtype=np.float64)
+        return np.asarray((others - (lowered[:, None] * seconds - 1.0 - first)) / seconds, np.float64)
 
     spare = beyond(1.0)
     size = np.maximum(np.abs(spare).max(axis=1), 1e-12 * least)

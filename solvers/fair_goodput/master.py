@@ -105,7 +105,7 @@ def keep_least(rates: Floats, shares: Floats, least: Floats) -> Floats:
     if found.x is None:
         return shares
     kept: Floats = np.maximum(0.0, found.x[:-1])
-    return np.asarray(kept / kept.sum(), dtype=np.float64)
+    return np.asarray(kept / kept.sum(), np.float64)
 
 
 def beyond(rates: Floats, least: Floats) -> tuple[Floats, Floats]:
@@ -188,7 +188,7 @@ class _Path:
 
     def rates_at(self, p: Floats) -> Floats:
         """Return the rates that prices belong to."""
-        return np.asarray(self.a * p ** (-1.0 / self.fairness), dtype=np.float64)
+        return np.asarray(self.a * p ** (-1.0 / self.fairness), np.float64)
 
     def slope(self, x: Floats) -> Floats:
         """Return the prices that rates belong to."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.models.result import Termination
@@ -33,8 +32,8 @@ def drafts_at_most(limit: int) -> Condition:
 class FairGoodputMethod(Method):
     """Base of the methods for `fair-goodput`."""
 
-    solves: ClassVar[type[FairGoodputProblem]] = FairGoodputProblem
-    size_unit: ClassVar[str] = "clients"
+    solves = FairGoodputProblem
+    size_unit = "clients"
 
     def size_of(self, problem: FairGoodputProblem) -> float:
         """Return the number of clients."""

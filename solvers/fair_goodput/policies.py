@@ -32,14 +32,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
-from msgspec import Meta
-from numpy.typing import NDArray
 
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import (
+    Checked,
     Floats,
     Ints,
     NonNegative,
@@ -47,6 +46,7 @@ from specopt.models.fields import (
     OpenUnit,
     Positive,
     PositiveInt,
+    Unit,
     check,
     describe,
 )
@@ -79,7 +79,6 @@ from specopt.solvers._kernels.fair_goodput_columns import (
     WEIGHT,
 )
 
-Unit = Annotated[float, Meta(ge=0, le=1)]
 PolicyName = Literal["robust", "gradient", "fixed", "random"]
 
 
@@ -122,7 +121,7 @@ class Robust:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gradient:
+class Gradient(Checked):
     """Paper 5, Algorithm 1: exponential smoothing (Eq. 3-4), then Eq. 5.
 
     Where Eq. 3 is 0/0, for a client without drafts, its estimate stays as it is.
@@ -145,9 +144,6 @@ class Gradient:
     initial_estimate: Unit = 0.5
     initial_goodput: Positive = 1.0
 
-    def __post_init__(self) -> None:
-        check(self)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Fixed:
@@ -166,7 +162,7 @@ class Random:
 Policy = Robust | Gradient | Fixed | Random
 OnlinePolicy = Robust | Gradient
 
-_NAMED: dict[str, type[Any]] = {"robust": Robust, "gradient": Gradient, "fixed": Fixed, "random": Random}
+_NAMED = {"robust": Robust, "gradient": Gradient, "fixed": Fixed, "random": Random}
 POLICIES = tuple(_NAMED)
 
 
@@ -213,7 +209,7 @@ def discounts_of(policy: Policy) -> Floats:
 
 def first_facts(
     policy: Policy, weights: Sequence[float] | Floats, estimates: Sequence[float] | Floats | None
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the table of facts of clients of whom nothing but these is known; None: the policy's initial estimate."""
     memories = len(discounts_of(policy))
     facts = np.zeros((len(weights), MEMORIES + 3 * memories))
@@ -233,8 +229,8 @@ def first_facts(
     return facts
 
 
-def first_counts(caps: Sequence[int] | Ints) -> NDArray[np.int64]:
+def first_counts(caps: Sequence[int] | Ints) -> Ints:
     """Return the table of counts of clients of whom nothing but the cap is known."""
-    counts = np.zeros((len(caps), COUNTS), dtype=np.int64)
+    counts = np.zeros((len(caps), COUNTS), np.int64)
     counts[:, CAP] = caps
     return counts

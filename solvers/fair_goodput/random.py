@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from specopt.models.fields import Ints, PositiveInt
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.method import NO_LEAST_RATES, FairGoodputMethod
 from specopt.solvers.fair_goodput.rounds import declared, in_time, mixture
-from specopt.solvers.method import Condition, Outcome
+from specopt.solvers.method import Outcome
 
 
 @dataclass(frozen=True)
@@ -27,13 +26,11 @@ class Random(FairGoodputMethod):
 
     rounds: PositiveInt = 50
 
-    name: ClassVar[str] = "random"
-    source: ClassVar[str] = (
-        "paper 5, Sec. IV-B; the distribution is not specified there: every token to a random client"
-    )
-    guarantee: ClassVar[str] = "none"
-    complexity: ClassVar[str] = "O(rounds N)"
-    takes: ClassVar[tuple[Condition, ...]] = (NO_LEAST_RATES,)
+    name = "random"
+    source = "paper 5, Sec. IV-B; the distribution is not specified there: every token to a random client"
+    guarantee = "none"
+    complexity = "O(rounds N)"
+    takes = (NO_LEAST_RATES,)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Draw allocations; tokens beyond a client's cap are lost."""

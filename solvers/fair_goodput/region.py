@@ -116,13 +116,13 @@ def tokens_for(acceptance_rates: Floats, goodput: Floats, most: Floats) -> Float
     slope = acceptance_rates**high
     over = acceptance_rates * _gain(acceptance_rates, high - 1.0) - (gain - acceptance_rates)
     back = np.divide(over, slope, out=np.zeros_like(over), where=(over > 0) & (slope > 0))
-    return np.asarray(np.where(gain <= 0.0, 0.0, high - np.clip(back, 0.0, 1.0)), dtype=np.float64)
+    return np.asarray(np.where(gain <= 0.0, 0.0, high - np.clip(back, 0.0, 1.0)), np.float64)
 
 
 def _gain(acceptance_rates: Floats, tokens: Floats) -> Floats:
     """Return what draft tokens yield beside the server's own token."""
     gain = acceptance_rates * expected_tokens(acceptance_rates, np.maximum(0.0, tokens - 1.0))
-    return np.asarray(np.where(tokens > 0.0, gain, 0.0), dtype=np.float64)
+    return np.asarray(np.where(tokens > 0.0, gain, 0.0), np.float64)
 
 
 def goodput_of(acceptance_rates: Floats, tokens: Floats) -> Floats:
@@ -172,7 +172,7 @@ def systematic(whole: Ints, part: Ints) -> Schedule:
     able = np.flatnonzero(part)
     ends = np.cumsum(part[able].astype(np.uint64)) & np.uint64(UNIT - 1)  # uint64 wraps at a multiple of UNIT
     ends = ends.astype(np.int64)
-    begins = np.concatenate((np.zeros(1, dtype=np.int64), ends[:-1]))[: len(ends)]
+    begins = np.concatenate((np.zeros(1, np.int64), ends[:-1]))[: len(ends)]
     first = whole.copy()
     first[able[(begins == 0) | ((ends > 0) & (ends < begins))]] += 1
     places, clients = np.concatenate((begins, ends)), np.concatenate((able, able))
@@ -180,12 +180,12 @@ def systematic(whole: Ints, part: Ints) -> Schedule:
     order = order[places[order] > 0]
     tokens = whole[clients] + (np.arange(len(places)) < len(able))
     places, clients, tokens = places[order], clients[order], tokens[order]
-    new = np.flatnonzero(places != np.concatenate((np.zeros(1, dtype=np.int64), places))[:-1])
-    bounds = np.concatenate((np.zeros(1, dtype=np.int64), places[new], np.full(1, UNIT)))
+    new = np.flatnonzero(places != np.concatenate((np.zeros(1, np.int64), places))[:-1])
+    bounds = np.concatenate((np.zeros(1, np.int64), places[new], np.full(1, UNIT)))
     size = len(whole)
     return Schedule(
         share=np.diff(bounds) / UNIT,
-        starts=np.concatenate((np.zeros(1, dtype=np.int64), size + new, np.full(1, size + len(places)))),
+        starts=np.concatenate((np.zeros(1, np.int64), size + new, np.full(1, size + len(places)))),
         clients=np.concatenate((np.arange(size), clients)),
         tokens=np.concatenate((first, tokens)),
         full=np.arange(len(new) + 1) == 0,

@@ -61,7 +61,7 @@ class Rounds:
 
     @cached_property
     def _chances(self) -> Floats:
-        return np.asarray(self.problem.acceptance_rates[self.clients] ** self.tokens, dtype=np.float64)
+        return np.asarray(self.problem.acceptance_rates[self.clients] ** self.tokens, np.float64)
 
     def best_sum(self, prices: Floats, budget: Budget) -> tuple[float, Ints]:
         """Return the largest sum of prices x rates per second over all allocations, and an allocation that has it."""
@@ -76,7 +76,7 @@ class Rounds:
         g, weight = self.problem.fairness, self.problem.weight / self.problem.weight.sum()
         rates = self.problem.acceptance_rates[self.clients]
         most = expected_tokens(self.problem.acceptance_rates, useful_drafts(self.problem))
-        shortest = self.problem.round_seconds(np.zeros(self.problem.clients, dtype=np.int64))
+        shortest = self.problem.round_seconds(np.zeros(self.problem.clients, np.int64))
         longest = self.problem.round_seconds(useful_drafts(self.problem))
         unit = math.sqrt(float(most.max())) if g > 1.0 else 1.0
         before = expected_tokens(rates, self.tokens - 1) / unit

@@ -102,9 +102,9 @@ class GoodputSimulation(Simulation):
     benchmark: Benchmark
     problem: FairGoodputProblem = field(repr=False)
     checkpoints: Ints = field(repr=False)
-    expected: NDArray[np.float64] = field(repr=False)
-    realised: NDArray[np.float64] = field(repr=False)
-    allocations: NDArray[np.int64] = field(repr=False)
+    expected: Floats = field(repr=False)
+    realised: Floats = field(repr=False)
+    allocations: Ints = field(repr=False)
 
     @property
     def ratio(self) -> None:
@@ -120,12 +120,12 @@ class GoodputSimulation(Simulation):
             "model": "the fair optimum of whoever knows all acceptance rates",
         }
 
-    def mean_rates(self, start: int = 0, stop: int | None = None, *, realised: bool = False) -> NDArray[np.float64]:
+    def mean_rates(self, start: int = 0, stop: int | None = None, *, realised: bool = False) -> Floats:
         """Return the mean rates over rounds start + 1 to stop, shape (replications, N); both 0 or checkpoints."""
         sums = self.realised if realised else self.expected
         stop = int(self.checkpoints[-1]) if stop is None else stop
         first = 0.0 if start == 0 else sums[:, self._place(start)]
-        rates: NDArray[np.float64] = (sums[:, self._place(stop)] - first) / (stop - start)
+        rates: Floats = (sums[:, self._place(stop)] - first) / (stop - start)
         return rates
 
     def gap(self, start: int = 0, stop: int | None = None) -> float:
@@ -142,7 +142,7 @@ class GoodputSimulation(Simulation):
         curve: Floats = self._utility(sums / self.checkpoints[:, None]).mean(axis=0)
         return curve
 
-    def _utility(self, rates: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _utility(self, rates: Floats) -> Floats:
         return _utility(self.problem, rates)
 
     def _place(self, rounds: int) -> int:
@@ -231,7 +231,7 @@ def simulate(
     facts = first_facts(rule, problem.weight, _first_estimates(initial_estimates, problem.clients))
     kernels = Budget(problem).load("fair_goodput_simulation")
     expected, realised = (np.empty((runs, len(points), problem.clients)) for _ in range(2))
-    allocations = np.empty((runs if record else 0, last, problem.clients), dtype=np.int64)
+    allocations = np.empty((runs if record else 0, last, problem.clients), np.int64)
     given = *_played(kernels, workload, rule, every_draft), facts, first_counts(problem.most_tokens), key
     filled = allocations, expected, realised
     playing = _play(kernels, given, points, filled)
@@ -363,12 +363,10 @@ def _play_own(
         yield run + 1
 
 
-def _utility(problem: FairGoodputProblem, rates: NDArray[np.float64]) -> NDArray[np.float64]:
+def _utility(problem: FairGoodputProblem, rates: Floats) -> Floats:
     """Return the utility of rates of all clients, which are the last axis."""
     g = problem.fairness
-    total: NDArray[np.float64] = (problem.weight * (np.log(rates) if g == 1.0 else rates ** (1.0 - g) / (1.0 - g))).sum(
-        axis=-1
-    )
+    total: Floats = (problem.weight * (np.log(rates) if g == 1.0 else rates ** (1.0 - g) / (1.0 - g))).sum(axis=-1)
     return total
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -18,19 +17,19 @@ from specopt.solvers.fair_goodput.method import (
     offer_first_plan,
 )
 from specopt.solvers.fair_goodput.rounds import Rounds, mixture
-from specopt.solvers.method import Condition, Outcome
+from specopt.solvers.method import Outcome
 
 
 @dataclass(frozen=True)
 class ThresholdGreedy(FairGoodputMethod):
     """The best round for the weighted sum: greedy within every possible end of drafting."""
 
-    name: ClassVar[str] = "threshold-greedy"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "own; Eq. 5 of paper 5 under every cap on the duration of a round"
-    guarantee: ClassVar[str] = "optimal"
-    complexity: ClassVar[str] = "O((N C)^2) at worst; most ends of drafting are ruled out at once"
-    takes: ClassVar[tuple[Condition, ...]] = (PER_SECOND, NO_LEAST_RATES, WEIGHTED_SUM, drafts_at_most(1_000_000))
+    name = "threshold-greedy"
+    exact = True
+    source = "own; Eq. 5 of paper 5 under every cap on the duration of a round"
+    guarantee = "optimal"
+    complexity = "O((N C)^2) at worst; most ends of drafting are ruled out at once"
+    takes = (PER_SECOND, NO_LEAST_RATES, WEIGHTED_SUM, drafts_at_most(1_000_000))
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Find the best single round; mixing rounds cannot raise a weighted sum."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -32,11 +31,11 @@ def _out_of_range(method: Method, problem: FairGoodputProblem) -> str | None:
 class TokensPerRound(FairGoodputMethod):
     """The optimum per round of paper 5, judged per second."""
 
-    name: ClassVar[str] = "tokens-per-round"
-    source: ClassVar[str] = "paper 5, problem (1): goodput counted per round"
-    guarantee: ClassVar[str] = "none per second; a bound from rounds as short as any"
-    complexity: ClassVar[str] = "that of `dual`"
-    takes: ClassVar[tuple[Condition, ...]] = (
+    name = "tokens-per-round"
+    source = "paper 5, problem (1): goodput counted per round"
+    guarantee = "none per second; a bound from rounds as short as any"
+    complexity = "that of `dual`"
+    takes = (
         PER_SECOND, NO_LEAST_RATES, Condition("a utility of rates per round within it", _out_of_range)
     )  # fmt: skip
 
@@ -63,7 +62,7 @@ def fair_per_round(problem: FairGoodputProblem, budget: Budget) -> tuple[FairGoo
     plan = plan_of(counted, best.tokens)
     bound, shortest = (
         best.bound(counted, plan.goodput),
-        problem.round_seconds(np.zeros(problem.clients, dtype=np.int64)),
+        problem.round_seconds(np.zeros(problem.clients, np.int64)),
     )
     if problem.fairness == 1.0:
         bound -= float(problem.weight.sum()) * math.log(shortest)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from specopt.models.placement import PlacementProblem
 from specopt.solvers.auto import Auto
-from specopt.solvers.method import Method
 from specopt.solvers.placement.all_beside import AllBeside
 from specopt.solvers.placement.all_device import AllDevice
 from specopt.solvers.placement.brute_force import BruteForcePlacement
@@ -21,11 +19,11 @@ from specopt.solvers.placement.refined import Refined
 class AutoPlacement(Auto):
     """The refined method, which has a bound and starts from the simple plans."""
 
-    solves: ClassVar[type[PlacementProblem]] = PlacementProblem
-    order: ClassVar[tuple[type[Method], ...]] = (Refined,)
+    solves = PlacementProblem
+    order = (Refined,)
 
 
-METHODS: tuple[type[Method], ...] = (
+METHODS = (
     AutoPlacement,
     Refined,
     MilpPlacement,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from specopt.models.placement_plan import Place
 from specopt.solvers.placement.one_place import OnePlace
 
 
@@ -13,5 +11,5 @@ from specopt.solvers.placement.one_place import OnePlace
 class AllBeside(OnePlace):
     """All drafts come from beside the verifier."""
 
-    name: ClassVar[str] = "all-beside"
-    place: ClassVar[Place] = "beside"
+    name = "all-beside"
+    place = "beside"

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from specopt.models.placement_plan import Place
 from specopt.solvers.placement.one_place import OnePlace
 
 
@@ -13,5 +11,5 @@ from specopt.solvers.placement.one_place import OnePlace
 class AllDevice(OnePlace):
     """All drafts come from the devices."""
 
-    name: ClassVar[str] = "all-device"
-    place: ClassVar[Place] = "device"
+    name = "all-device"
+    place = "device"

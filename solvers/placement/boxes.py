@@ -61,14 +61,14 @@ def covers(prepared: Prepared) -> Iterator[Cover]:
         low, high = _pass_ends(side, fits)
         if (side.options["least"] > 0.0).all():
             high = min(high, float((side.options["tokens"] / side.options["least"]).max()) * (1.0 + 1e-9))
-        boxes: list[Ends] = [(True, *ends, 0.0, 0.0) for ends in _steps(low, max(high, low * (1.0 + 1e-9)))]
+        boxes = [(True, *ends, 0.0, 0.0) for ends in _steps(low, max(high, low * (1.0 + 1e-9)))]
         base = low
         if side.drafter >= 0:  # only one client alone leaves batches that are not full
             boxes.append((False, 0.0, 1e300, 0.0, 1.0))
         else:
             base, light = _light(prepared, side, low)
             boxes += light
-        yield Cover(index, np.array(boxes, dtype=Box), base, low)
+        yield Cover(index, np.array(boxes, Box), base, low)
 
 
 def _steps(low: float, high: float) -> list[tuple[float, float]]:
@@ -118,7 +118,7 @@ def width(prepared: Prepared, classes: int) -> int:
 
 def room(cover: Cover, spare: int) -> np.ndarray[Any, Any]:
     """Return the boxes with room for halves behind them."""
-    found = np.zeros(len(cover.boxes) + spare, dtype=cover.boxes.dtype)
+    found = np.zeros(len(cover.boxes) + spare, cover.boxes.dtype)
     found[: len(cover.boxes)] = cover.boxes
     found["low"][len(cover.boxes) :] = -1.0
     return found

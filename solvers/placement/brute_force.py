@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 from specopt.models.placement import PlacementProblem
 from specopt.solvers.budget import Budget
@@ -21,15 +20,13 @@ State = tuple[tuple[int, ...], tuple[tuple[int, int, bool, bool], ...]]
 class BruteForcePlacement(PlacementMethod):
     """All patterns, unit after unit."""
 
-    name: ClassVar[str] = "brute-force"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = (
-        "enumeration of the plans of the contract, all draft units of up to as many as there are clients"
-    )
-    guarantee: ClassVar[str] = "optimal"
-    complexity: ClassVar[str] = "O(patterns x ways to share the clients x units)"
-    max_size: ClassVar[int] = 20_000
-    size_hint: ClassVar[str] = "fewer clients, drafters or tokens"
+    name = "brute-force"
+    exact = True
+    source = "enumeration of the plans of the contract, all draft units of up to as many as there are clients"
+    guarantee = "optimal"
+    complexity = "O(patterns x ways to share the clients x units)"
+    max_size = 20_000
+    size_hint = "fewer clients, drafters or tokens"
 
     def size_of(self, problem: PlacementProblem) -> float:
         """Return the number of patterns."""

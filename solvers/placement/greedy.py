@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from specopt.models.placement import PlacementProblem
 from specopt.solvers.budget import Budget
@@ -21,11 +20,11 @@ STEPS = 300
 class GreedyPlacement(PlacementMethod):
     """One client at a time (beyond `STEPS` clients, as many as make so many steps), drafting units aside."""
 
-    name: ClassVar[str] = "greedy"
-    may_fail: ClassVar[bool] = True
-    source: ClassVar[str] = "own"
-    guarantee: ClassVar[str] = "none"
-    complexity: ClassVar[str] = "O(clients x units x options) evaluations of a unit"
+    name = "greedy"
+    may_fail = True
+    source = "own"
+    guarantee = "none"
+    complexity = "O(clients x units x options) evaluations of a unit"
 
     def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
         """Place clients class by class, by weight."""

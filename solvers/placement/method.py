@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -23,8 +22,8 @@ from specopt.solvers.placement.prepare import Prepared
 class PlacementMethod(Method):
     """Base of the methods for `placement`."""
 
-    solves: ClassVar[type[PlacementProblem]] = PlacementProblem
-    size_unit: ClassVar[str] = "patterns of units"
+    solves = PlacementProblem
+    size_unit = "patterns of units"
 
 
 def sign(problem: PlacementProblem) -> float:
@@ -92,6 +91,6 @@ def rate_alone(prepared: Prepared, side: int, option: int) -> float:
     from specopt.solvers._kernels.placement.units import GOODPUT, value
 
     of = prepared.sides[side]
-    one = np.array([option]), np.ones(1, dtype=np.int64)
+    one = np.array([option]), np.ones(1, np.int64)
     worth = value(of.unit, of.options, prepared.trips, GOODPUT, *one, math.inf)
     return float(worth / of.options[option]["weight"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from specopt.models.errors import Unsupported
 from specopt.models.placement import PlacementProblem
@@ -27,11 +27,11 @@ UNITS = 100.0
 class MilpPlacement(ByProgram, PlacementMethod):
     """One whole number per pattern of a unit: how often it is used."""
 
-    name: ClassVar[str] = "milp"
-    source: ClassVar[str] = "own; a cutting-stock program over patterns, Pyomo and HiGHS"
-    complexity: ClassVar[str] = "exponential at worst; a variable per pattern"
-    max_size: ClassVar[int] = MAX_PATTERNS
-    size_hint: ClassVar[str] = "fewer clients, drafters or tokens"
+    name = "milp"
+    source = "own; a cutting-stock program over patterns, Pyomo and HiGHS"
+    complexity = "exponential at worst; a variable per pattern"
+    max_size = MAX_PATTERNS
+    size_hint = "fewer clients, drafters or tokens"
 
     def size_of(self, problem: PlacementProblem) -> float:
         """Return the number of patterns."""

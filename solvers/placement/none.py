@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from specopt.models.placement_plan import Place
 from specopt.solvers.placement.one_place import OnePlace
 
 
@@ -13,5 +11,5 @@ from specopt.solvers.placement.one_place import OnePlace
 class NoDrafts(OnePlace):
     """Nobody drafts."""
 
-    name: ClassVar[str] = "none"
-    place: ClassVar[Place] = "none"
+    name = "none"
+    place = "none"

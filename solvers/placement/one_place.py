@@ -23,10 +23,10 @@ class OnePlace(PlacementMethod):
     """Base of the methods that draft in one place."""
 
     place: ClassVar[Place]
-    may_fail: ClassVar[bool] = True
-    source: ClassVar[str] = "own; what deployments without a planner do"
-    guarantee: ClassVar[str] = "none; no plan where some class has no such place, or units are too few"
-    complexity: ClassVar[str] = "O(options x log clients) evaluations of a unit"
+    may_fail = True
+    source = "own; what deployments without a planner do"
+    guarantee = "none; no plan where some class has no such place, or units are too few"
+    complexity = "O(options x log clients) evaluations of a unit"
 
     def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
         """Fill units with one class after the other."""

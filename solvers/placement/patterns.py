@@ -63,7 +63,7 @@ def valued(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:
     for side, of_side in by_side.items():
         of, listed = prepared.sides[side], list(of_side)
         sizes = np.array([len(one) for one in listed])
-        chosen, counts = np.zeros((2, len(listed), int(sizes.max())), dtype=np.int64)
+        chosen, counts = np.zeros((2, len(listed), int(sizes.max())), np.int64)
         for row, entries in enumerate(listed):
             for at, (option, count) in enumerate(entries):
                 chosen[row, at], counts[row, at] = option, count

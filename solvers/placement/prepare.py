@@ -168,7 +168,7 @@ class _Builder:
             idle=verifier.watts[0], busy=verifier.watts[1], price=verifier.price_per_second,
         )  # fmt: skip
         found = list(self._beside(d, length) if drafter else self._elsewhere(verifier))
-        options = np.array([row for _, row in found], dtype=Option)
+        options = np.array([row for _, row in found], Option)
         return Side(v, d, length, unit, options, tuple(way for way, _ in found))
 
     def _beside(self, d: int, length: int) -> Iterator[tuple[Way, tuple[Any, ...]]]:

@@ -82,8 +82,8 @@ class Program:
         model.sense_ = highspy.ObjSense.kMaximize
         model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         model.a_matrix_.start_ = np.cumsum([0, *map(len, self.columns)])
-        model.a_matrix_.index_ = np.array([row for held in self.columns for row in held], dtype=np.int32)
-        model.a_matrix_.value_ = np.array([value for held in self.columns for value in held.values()], dtype=np.float64)
+        model.a_matrix_.index_ = np.array([row for held in self.columns for row in held], np.int32)
+        model.a_matrix_.value_ = np.array([value for held in self.columns for value in held.values()], np.float64)
         if any(self.whole):
             model.integrality_ = [kinds[whole] for whole in self.whole]
         solver = Highs()

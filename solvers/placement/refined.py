@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
-from typing import ClassVar
 
 from specopt.models.placement import PlacementProblem
 from specopt.models.placement_plan import PLACES
@@ -61,10 +60,10 @@ class Refined(PlacementMethod):
     are whole units and whole clients near the fractional ones.
     """
 
-    name: ClassVar[str] = "refined"
-    source: ClassVar[str] = "own; Dantzig-Wolfe decomposition by patterns, Lagrangian bounds"
-    guarantee: ClassVar[str] = "a bound; optimal where patterns are few, else within the gap of fractional patterns"
-    complexity: ClassVar[str] = "patterns in all, or sides x boxes x options per pricing"
+    name = "refined"
+    source = "own; Dantzig-Wolfe decomposition by patterns, Lagrangian bounds"
+    guarantee = "a bound; optimal where patterns are few, else within the gap of fractional patterns"
+    complexity = "patterns in all, or sides x boxes x options per pricing"
 
     def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
         """List patterns, or price them."""

@@ -140,14 +140,14 @@ class Relaxation:
 
         prepared, problem = self.prepared, self.prepared.problem
         best = np.where(np.array(self.least) > 0, -np.inf, 0.0)
-        clients = np.array(prepared.clients, dtype=np.float64)
+        clients = np.array(prepared.clients, np.float64)
         found: list[Column] = []
         for cover in self.covers:
             side = prepared.sides[cover.side]
             prices = self._prices(side, of_classes, of_drafts)
             threshold = of_units[side.verifier] + 1e-12 * abs(of_units[side.verifier])
             sizes = kernels.Sizes(cover.base, cover.floor, self.narrow, threshold, self.classes)
-            columns = np.zeros(PER_SIDE, dtype=kernels.Column)
+            columns = np.zeros(PER_SIDE, kernels.Column)
             chosen, amounts = np.zeros((PER_SIDE, self.width), np.int64), np.zeros((PER_SIDE, self.width))
             boxes = room(cover, SPARE)
             top, count = kernels.search(
@@ -179,7 +179,7 @@ class Relaxation:
 
         of_classes, of_units, of_drafts = duals
         prepared = self.prepared
-        clients = np.array(prepared.clients, dtype=np.float64)
+        clients = np.array(prepared.clients, np.float64)
         found: list[Pattern] = []
         for cover in self.covers:
             side = prepared.sides[cover.side]
@@ -217,7 +217,7 @@ class Relaxation:
         first = len(program.costs)
         for column in self.columns:
             side = prepared.sides[column.side]
-            sums: dict[int, float] = {frame.verifiers[side.verifier]: 1.0}
+            sums = {frame.verifiers[side.verifier]: 1.0}
             for option, amount in column.amounts:
                 way = side.ways[option]
                 rows = [frame.classes[way.cls], *([frame.drafts[way.draft]] if way.draft >= 0 else [])]

@@ -91,8 +91,8 @@ def _groups(relaxation: Relaxation, duals: Duals, boxes: int) -> list[Group]:
             np.empty((len(side.options), relaxation.width)),
             np.empty(relaxation.width),
         )
-        record = np.array([box], dtype=kernels.Box)[0]
-        clients = np.array(prepared.clients, dtype=np.float64)
+        record = np.array([box], kernels.Box)[0]
+        clients = np.array(prepared.clients, np.float64)
         size, own = kernels.program(
             side.unit, side.options, prepared.trips, prepared.objective, sizes, clients, record, worths, table, rhs
         )
@@ -103,7 +103,7 @@ def _groups(relaxation: Relaxation, duals: Duals, boxes: int) -> list[Group]:
         for c in range(len(prepared.clients)):
             mine = np.flatnonzero((side.options["cls"] == c) & np.isfinite(worths))
             kept.update(mine[np.argsort(-gains[mine])[:OPTIONS]].tolist())
-        chosen = np.array(sorted(kept), dtype=np.int64)
+        chosen = np.array(sorted(kept), np.int64)
         found.append((index, chosen, worths[chosen], table[chosen, :size], rhs[:size].copy(), own))
     return found
 

@@ -12,7 +12,6 @@ from itertools import cycle
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput
@@ -51,7 +50,7 @@ class PlacementSimulation(Simulation):
     rounds: int
     cycles: Floats = field(repr=False)
     judged_cycles: Floats = field(repr=False)
-    rates: NDArray[np.float64] = field(repr=False)
+    rates: Floats = field(repr=False)
 
 
 def simulate(
@@ -99,7 +98,7 @@ def simulate(
     clients = np.bincount(placed.entry, minlength=len(judged))
     units = sum(group.units for group in plan.groups)
     span = rounds * float(judged.max())
-    done, tokens = (np.zeros((replications, len(judged)), dtype=np.int64) for _ in range(2))
+    done, tokens = (np.zeros((replications, len(judged)), np.int64) for _ in range(2))
     busy = np.zeros((replications, len(placed.machines)))
     for run in range(replications):
         key = random_key(seed) + np.uint64(run)
@@ -155,9 +154,9 @@ class _Arrays:
                         clients.append((first + offset, len(machines), unit))
                 machines.append(machine)
         self.placed = PlacedPlan(
-            np.array(machines + drafts, dtype=PlacedMachine), np.array(entries, dtype=PlacedEntry),
-            np.array(self.pieces), np.array(self.trips), np.array(self.chances, dtype=np.float64),
-            *np.array(clients, dtype=np.int64).T.copy(),
+            np.array(machines + drafts, PlacedMachine), np.array(entries, PlacedEntry),
+            np.array(self.pieces), np.array(self.trips), np.array(self.chances, np.float64),
+            *np.array(clients, np.int64).T.copy(),
         )  # fmt: skip
 
     def _rows(self, passes: PassPieces) -> tuple[int, int]:

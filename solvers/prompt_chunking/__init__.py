@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
 from specopt.solvers.auto import Auto
-from specopt.solvers.method import Method
 from specopt.solvers.prompt_chunking.best_equal import BestEqual
 from specopt.solvers.prompt_chunking.brute_force import BruteForceChunking
 from specopt.solvers.prompt_chunking.deadline import Deadline
@@ -28,9 +26,9 @@ from specopt.solvers.prompt_chunking.whole import Whole
 class AutoChunking(Auto):
     """Chunks by a deadline and a local search, then the search that brackets the least deadline."""
 
-    solves: ClassVar[type[PromptChunkingProblem]] = PromptChunkingProblem
-    order: ClassVar[tuple[type[Method], ...]] = (Deadline, ExactChunking)
-    instead: ClassVar[tuple[type[Method], ...]] = (Equation3, Whole)
+    solves = PromptChunkingProblem
+    order = (Deadline, ExactChunking)
+    instead = (Equation3, Whole)
 
     def repaired(self, problem: PromptChunkingProblem, plan: PromptChunkingPlan) -> PromptChunkingPlan:
         """Return the chunks up to the end of the prompt, the last as long as is left."""
@@ -44,7 +42,7 @@ class AutoChunking(Auto):
             yield plan_of(equal_chunks(problem, -(-problem.prompt_tokens // count)))
 
 
-METHODS: tuple[type[Method], ...] = (
+METHODS = (
     AutoChunking,
     Deadline,
     ExactChunking,

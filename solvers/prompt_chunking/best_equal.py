@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.solvers.budget import Budget
@@ -17,10 +16,10 @@ from specopt.solvers.prompt_chunking.prepare import Prepared
 class BestEqual(Family):
     """Chunks of the best single size, the last takes the rest."""
 
-    name: ClassVar[str] = "best-equal"
-    source: ClassVar[str] = "enumeration of all sizes; what Eq. 3 of paper 4 approximates"
-    guarantee: ClassVar[str] = "the best equal chunks; a certified gap"
-    complexity: ClassVar[str] = "O(P N log N)"
+    name = "best-equal"
+    source = "enumeration of all sizes; what Eq. 3 of paper 4 approximates"
+    guarantee = "the best equal chunks; a certified gap"
+    complexity = "O(P N log N)"
 
     def cut(self, problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Outcome:
         """Try every size."""

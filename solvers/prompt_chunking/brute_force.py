@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.solvers.budget import Budget
@@ -18,12 +17,12 @@ CHUNKS_PER_CHECK = 4096
 class BruteForceChunking(PromptChunkingMethod):
     """All compositions of the prompt, one by one."""
 
-    name: ClassVar[str] = "brute-force"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "enumeration of the event model, paper 4"
-    guarantee: ClassVar[str] = "optimal"
-    complexity: ClassVar[str] = "O(2^M P), M the places where a chunk may end"
-    max_size: ClassVar[int] = 16
+    name = "brute-force"
+    exact = True
+    source = "enumeration of the event model, paper 4"
+    guarantee = "optimal"
+    complexity = "O(2^M P), M the places where a chunk may end"
+    max_size = 16
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Enumerate, extending every beginning by every next chunk."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 from msgspec import Meta
@@ -41,7 +41,7 @@ def search(prepared: Prepared, effort: int, budget: Budget) -> Ints:
     families = budget.load("prompt_chunking_families")
     kernels = budget.load("prompt_chunking_search")
     work = work_space(prepared, most)
-    out, current = np.empty(prepared.cells + 2, dtype=np.int64), work.current
+    out, current = np.empty(prepared.cells + 2, np.int64), work.current
     value, chunks, spent = math.inf, 0, 0
     for start in range(2):
         work.left[0] = effort - spent
@@ -95,10 +95,10 @@ class Deadline(SearchingMethod):
     effort: PositiveInt = 1200
     enumerate_places: Annotated[int, Meta(ge=0, le=20)] = 12
 
-    name: ClassVar[str] = "deadline"
-    source: ClassVar[str] = "own; paper 4, Sec. 3.3"
-    guarantee: ClassVar[str] = "none; a certified gap, mostly below 1 %; optimal where all plans are tried"
-    complexity: ClassVar[str] = "O(N + effort)"
+    name = "deadline"
+    source = "own; paper 4, Sec. 3.3"
+    guarantee = "none; a certified gap, mostly below 1 %; optimal where all plans are tried"
+    complexity = "O(N + effort)"
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Try all plans, or search."""
@@ -106,7 +106,7 @@ class Deadline(SearchingMethod):
         prepared = prepare_and_bound(problem, budget, *(() if enumerates else LATE_KERNELS))
         if enumerates:
             families = budget.load("prompt_chunking_families")
-            bounds = np.empty(prepared.cells + 2, dtype=np.int64)
+            bounds = np.empty(prepared.cells + 2, np.int64)
             count = call(budget, families.enumerate_plans, prepared.most, prepared.prompt, bounds)
             found = prepared.chunks(bounds[: count + 1])
             budget.improve_bound(budget.offer(plan_of(found)))

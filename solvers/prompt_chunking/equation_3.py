@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.solvers.budget import Budget
@@ -18,9 +17,9 @@ from specopt.solvers.prompt_chunking.prepare import Prepared
 class Equation3(Family):
     """The paper's equal chunks: the root of Eq. 3, rounded up; the best equal chunks where it has none."""
 
-    name: ClassVar[str] = "equation-3"
-    source: ClassVar[str] = "paper 4, Eq. 3"
-    complexity: ClassVar[str] = "O(knots + chunks); O(P N log N) without a root"
+    name = "equation-3"
+    source = "paper 4, Eq. 3"
+    complexity = "O(knots + chunks); O(P N log N) without a root"
 
     def cut(self, problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Outcome:
         """Solve the equation, and cut the prompt."""

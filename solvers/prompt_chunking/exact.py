@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from specopt.models.fields import Ints, PositiveInt
 from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
-from specopt.solvers.method import Condition, Outcome, at_most
+from specopt.solvers.method import Outcome, at_most
 from specopt.solvers.prompt_chunking.deadline import LATE_KERNELS, search
 from specopt.solvers.prompt_chunking.method import (
     PromptChunkingMethod,
@@ -47,7 +47,7 @@ STAGES_PLAYED = 2_000_000
 
 FIRST_LABELS = 1 << 14
 
-NONE: Ints = np.empty(0, dtype=np.int64)
+NONE = np.empty(0, np.int64)
 
 MAX_ENTRIES = 10_000_000
 """Of the tables of earliest and latest states: 160 megabytes for both."""
@@ -69,14 +69,14 @@ class ExactChunking(SearchingMethod):
         Labels to hold at once, about 32 + 8 (1 + P) bytes each; beyond them the best plan and its gap are the result.
     """
 
-    name: ClassVar[str] = "exact"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "own; paper 4, Sec. 3.3, dominance between states of the pipeline, bounds from both ends"
-    guarantee: ClassVar[str] = "optimal, unless it needs more than max_labels labels: then a certified gap"
-    complexity: ClassVar[str] = "O(B^2 P) per deadline over B boundaries where the bounds suffice; exponential at worst"
-    supports_warm_start: ClassVar[bool] = True
-    max_size: ClassVar[int | None] = 50_000
-    takes: ClassVar[tuple[Condition, ...]] = (
+    name = "exact"
+    exact = True
+    source = "own; paper 4, Sec. 3.3, dominance between states of the pipeline, bounds from both ends"
+    guarantee = "optimal, unless it needs more than max_labels labels: then a certified gap"
+    complexity = "O(B^2 P) per deadline over B boundaries where the bounds suffice; exponential at worst"
+    supports_warm_start = True
+    max_size = 50_000
+    takes = (
         at_most(
             MAX_ENTRIES,
             "places where a chunk may end times GPUs",
@@ -89,8 +89,7 @@ class ExactChunking(SearchingMethod):
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Bracket the optimum until plan and bound meet."""
-        if budget.warm_start is not None:
-            budget.offer(budget.warm_start)
+        budget.offer_warm_start()
         search = Search(problem, budget, self.max_labels)
         search.start()
         done = search.bracket()
@@ -117,7 +116,7 @@ class Search:
         self.capped = False
         rows, columns = self.prepared.cells + 1, problem.pipeline_length + 1
         self.floor = np.empty((rows, columns))
-        self.tables = self.kernels.Tables(self.floor, np.empty((rows, columns)), *np.zeros((2, rows), dtype=np.int64))
+        self.tables = self.kernels.Tables(self.floor, np.empty((rows, columns)), *np.zeros((2, rows), np.int64))
         self.rows_at_once = max(1, WORK // (rows * columns))
 
     @property
@@ -224,12 +223,12 @@ class Search:
         self.budget.hold("labels times pipeline_length", size * bytes_per_label)
         labels = kernels.Labels(
             np.zeros((size, prepared.prompt.stages + 1)),
-            np.zeros(size, dtype=kernels.Link),
-            np.full(len(position), -1, dtype=np.int64),
+            np.zeros(size, kernels.Link),
+            np.full(len(position), -1, np.int64),
         )
         labels.links[0] = (-1, -1, 0, 0)
         labels.heads[0] = 0
-        where = np.zeros(1, dtype=kernels.Where)
+        where = np.zeros(1, kernels.Where)
         where[["label", "free", "goal"]] = -1
         where["used"] = 1
         while True:
@@ -262,6 +261,6 @@ class Search:
 
 
 def _grown(array: Any, size: int) -> Any:
-    larger = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
+    larger = np.zeros((size, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger

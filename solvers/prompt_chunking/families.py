@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -27,13 +26,13 @@ def equal_chunks(problem: PromptChunkingProblem, tokens: int) -> Ints:
         size = max(size, -(-N // problem.max_chunks))
     size = -(-size // grid) * grid
     full = (N - 1) // size
-    return np.array([size] * full + [N - full * size], dtype=np.int64)
+    return np.array([size] * full + [N - full * size], np.int64)
 
 
 def best_equal_chunks(problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Ints:
     """Return the best chunks of one size; of those that tie, the larger ones. O(P N log N)."""
     kernels = budget.load("prompt_chunking_families")
-    grid, found = problem.grid_tokens or 1, np.zeros(1, dtype=np.int64)
+    grid, found = problem.grid_tokens or 1, np.zeros(1, np.int64)
     least, work = -(-prepared.cells // prepared.most), max(1, STAGES_PER_CHECK // problem.pipeline_length)
     size, best, best_seconds = prepared.cells, None, np.inf
     while size >= least:
@@ -51,7 +50,7 @@ def best_equal_chunks(problem: PromptChunkingProblem, prepared: Prepared, budget
 class Family(PromptChunkingMethod):
     """Base of the methods whose chunks follow a rule."""
 
-    guarantee: ClassVar[str] = "none; a certified gap"
+    guarantee = "none; a certified gap"
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Bound, and cut the prompt."""

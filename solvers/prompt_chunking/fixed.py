@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from specopt.models.fields import PositiveInt
 from specopt.models.prompt_chunking import PromptChunkingProblem
@@ -26,9 +25,9 @@ class Fixed(Family):
 
     chunk_tokens: PositiveInt = 128
 
-    name: ClassVar[str] = "fixed"
-    source: ClassVar[str] = "chunked prefill with a constant size; U-Sarathi's sizes in paper 4 are 128 and 256"
-    complexity: ClassVar[str] = "O(N)"
+    name = "fixed"
+    source = "chunked prefill with a constant size; U-Sarathi's sizes in paper 4 are 128 and 256"
+    complexity = "O(N)"
 
     def cut(self, problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Outcome:
         """Cut the prompt."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -31,15 +30,15 @@ class Geometric(Family):
 
     max_length: PositiveInt = 32
 
-    name: ClassVar[str] = "geometric"
-    source: ClassVar[str] = "own; paper 4, Sec. 3.3, with chunks that shrink"
-    complexity: ClassVar[str] = "O(P max_length^2)"
+    name = "geometric"
+    source = "own; paper 4, Sec. 3.3, with chunks that shrink"
+    complexity = "O(P max_length^2)"
 
     def cut(self, problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Outcome:
         """Search the ratio for each length."""
         kernels = budget.load("prompt_chunking_families")
         most = min(self.max_length, prepared.most)
-        bounds = np.empty(most + 1, dtype=np.int64)
+        bounds = np.empty(most + 1, np.int64)
         work = work_space(prepared, min(most, prepared.cells))
         count = call(budget, kernels.best_geometric, most, prepared.prompt, work, bounds, partial=True)
         return certify(prepared.chunks(bounds[: count + 1]), budget)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,9 +23,9 @@ T = TypeVar("T")
 class PromptChunkingMethod(Method):
     """Base of the methods for `prompt-chunking`."""
 
-    solves: ClassVar[type[PromptChunkingProblem]] = PromptChunkingProblem
-    size_unit: ClassVar[str] = "places where a chunk may end"
-    size_hint: ClassVar[str] = "a larger grid_tokens makes them fewer"
+    solves = PromptChunkingProblem
+    size_unit = "places where a chunk may end"
+    size_hint = "a larger grid_tokens makes them fewer"
 
     def size_of(self, problem: PromptChunkingProblem) -> float:
         """Return the number of places where a chunk may end."""
@@ -54,7 +54,7 @@ def places(problem: PromptChunkingProblem) -> int:
 
 def plan_of(chunks: Sequence[int] | Ints) -> PromptChunkingPlan:
     """Return the plan of some chunks."""
-    return PromptChunkingPlan(chunks=np.asarray(chunks, dtype=np.int64))
+    return PromptChunkingPlan(chunks=np.asarray(chunks, np.int64))
 
 
 def path_bound(problem: PromptChunkingProblem) -> float:

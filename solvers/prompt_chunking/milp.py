@@ -8,7 +8,7 @@ left every resource. A chunk that is taken lets the times at its end follow thos
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -27,10 +27,10 @@ UNITS = 100.0
 class MilpChunking(ByProgram, PromptChunkingMethod):
     """A path over the places where a chunk may end, with the times at each."""
 
-    name: ClassVar[str] = "milp"
-    source: ClassVar[str] = "own; paper 4, Sec. 3.3, as a path with times, Pyomo and HiGHS"
-    complexity: ClassVar[str] = "exponential; M^2 / 2 binaries and M^2 P rows over M places where a chunk may end"
-    max_size: ClassVar[int | None] = 24
+    name = "milp"
+    source = "own; paper 4, Sec. 3.3, as a path with times, Pyomo and HiGHS"
+    complexity = "exponential; M^2 / 2 binaries and M^2 P rows over M places where a chunk may end"
+    max_size = 24
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """State the program, solve it, and read its path."""

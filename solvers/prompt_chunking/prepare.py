@@ -73,7 +73,7 @@ def prepare(problem: PromptChunkingProblem) -> Prepared:
         head=problem.head_seconds,
         stages=P,
         last=problem.download == "last",
-        stop=np.zeros(1, dtype=np.uint8),
+        stop=np.zeros(1, np.uint8),
     )
     return Prepared(position, stage, prompt, problem.most_chunks)
 
@@ -86,7 +86,7 @@ def work_space(prepared: Prepared, most: int) -> Any:
         states=np.empty((most + 2, prepared.prompt.stages + 2)),
         state=np.empty(prepared.prompt.stages + 1),
         weights=np.empty(most),
-        current=np.empty(prepared.cells + 2, dtype=np.int64),
-        trial=np.empty(prepared.cells + 2, dtype=np.int64),
-        left=np.zeros(1, dtype=np.int64),
+        current=np.empty(prepared.cells + 2, np.int64),
+        trial=np.empty(prepared.cells + 2, np.int64),
+        left=np.zeros(1, np.int64),
     )

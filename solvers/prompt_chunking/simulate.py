@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from specopt.models.arguments import integer, number, one_of, random_generator
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, describe
-from specopt.models.prompt_chunking import PromptChunkingProblem
+from specopt.models.prompt_chunking import Download, PromptChunkingProblem
 from specopt.models.prompt_workload import PromptWorkload, Scheme
 from specopt.solvers.policy import Policy as OwnPolicy
 from specopt.solvers.policy import plain, refused
@@ -42,7 +42,9 @@ Planner = Callable[[PromptChunkingProblem], Sequence[int] | Ints]
 MAX_REQUESTS = 1_000_000
 MAX_RUNS = 100_000
 _MODES = {"planned": 0, "equation-3": 1, "whole": 0, "server": 2}
-_WAITS: dict[Literal["none", "serial", "overlap"], int] = {"none": 0, "serial": 1, "overlap": 2}
+Phase = Literal["prefill", "decode"]
+Wait = Literal["none", "serial", "overlap"]
+_WAITS: dict[Wait, int] = {"none": 0, "serial": 1, "overlap": 2}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,7 +74,7 @@ class Requests:
         return cls(
             arrival_seconds=np.cumsum(random.exponential(1.0 / workload.requests_per_second, count)),
             prompt_tokens=workload.lengths(count, random),
-            output_tokens=np.full(count, workload.output_tokens, dtype=np.int64),
+            output_tokens=np.full(count, workload.output_tokens, np.int64),
             uplink_bytes_per_second=random.uniform(up[0], up[1], count),
             downlink_bytes_per_second=random.uniform(down[0], down[1], count),
             draft_seconds=random.choice(workload.draft_seconds, count),
@@ -155,7 +157,7 @@ class ChunkingRun:
         """TBT, the mean over requests."""
         return float(self.tbt_seconds.mean())
 
-    def compliance(self, phase: Literal["prefill", "decode"], limit_seconds: float | Floats) -> Floats:
+    def compliance(self, phase: Phase, limit_seconds: float | Floats) -> Floats:
         """Return the share of requests within a limit: seconds per 128 prompt tokens, or per 10 tokens of decoding.
 
         A prompt of N tokens has ceil(N / 128) times the limit.
@@ -164,7 +166,7 @@ class ChunkingRun:
         found: Floats = np.searchsorted(delays, np.asarray(limit_seconds) * (1.0 + 1e-12), side="right") / len(delays)
         return found
 
-    def sla_seconds(self, phase: Literal["prefill", "decode"], share: float) -> float:
+    def sla_seconds(self, phase: Phase, share: float) -> float:
         """Return the limit that a share of the requests keeps."""
         return float(np.quantile(self._sla_seconds(phase), share, method="inverted_cdf"))
 
@@ -225,11 +227,11 @@ class PromptSimulation(Simulation):
         """Its standard deviation within a run."""
         return statistics.fmean(run.stage_seconds_std for run in self.runs)
 
-    def compliance(self, phase: Literal["prefill", "decode"], limit_seconds: float | Floats) -> Floats:
+    def compliance(self, phase: Phase, limit_seconds: float | Floats) -> Floats:
         """Return the share of requests within a limit; see `ChunkingRun.compliance`."""
         return np.mean([run.compliance(phase, limit_seconds) for run in self.runs], axis=0)  # type: ignore[no-any-return]
 
-    def sla_seconds(self, phase: Literal["prefill", "decode"], share: float) -> float:
+    def sla_seconds(self, phase: Phase, share: float) -> float:
         """Return the limit that a share of the requests keeps; see `ChunkingRun.sla_seconds`."""
         return statistics.fmean(run.sla_seconds(phase, share) for run in self.runs)
 
@@ -246,8 +248,8 @@ def simulate(
     planner: Planner | None = None,
     planner_background_tokens: float | None = None,
     smoothing: float = 0.8,
-    wait: Literal["none", "serial", "overlap"] = "none",
-    download: Literal["all", "last"] = "all",
+    wait: Wait = "none",
+    download: Download = "all",
 ) -> PromptSimulation:
     """Simulate requests until those that count are complete, several times.
 
@@ -316,8 +318,8 @@ def run_once(
     planner: Planner | None = None,
     planner_background_tokens: float | None = None,
     smoothing: float = 0.8,
-    wait: Literal["none", "serial", "overlap"] = "none",
-    download: Literal["all", "last"] = "all",
+    wait: Wait = "none",
+    download: Download = "all",
     log_batches: int = 0,
     policy: OwnPolicy | None = None,
 ) -> ChunkingRun:
@@ -381,8 +383,8 @@ def play(
     counted: tuple[int, int] | None = None,
     seed: int = 0,
     smoothing: float = 0.8,
-    wait: Literal["none", "serial", "overlap"] = "none",
-    download: Literal["all", "last"] = "all",
+    wait: Wait = "none",
+    download: Download = "all",
     log_batches: int = 0,
     policy: OwnPolicy | None = None,
 ) -> ChunkingRun:
@@ -556,7 +558,7 @@ def _flat(scheme: Scheme, prompt_tokens: Ints, plans: Sequence[Sequence[int] | I
         return np.arange(count), prompt_tokens.astype(np.int64)
     if plans is None or len(plans) != count:
         raise InvalidInput(f"plans: expected {count}, one per request, got {0 if plans is None else len(plans)}")
-    columns = [np.asarray(plan, dtype=np.int64) for plan in plans]
+    columns = [np.asarray(plan, np.int64) for plan in plans]
     for index, (column, prompt) in enumerate(zip(columns, prompt_tokens.tolist(), strict=True)):
         if column.ndim != 1 or not len(column) or column.min() < 1 or column.sum() != prompt:
             raise InvalidInput(f"plans[{index}]: expected chunks >= 1 that sum to {prompt}, got {describe(column)}")

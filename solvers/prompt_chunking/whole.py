@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.solvers.budget import Budget
@@ -17,9 +16,9 @@ from specopt.solvers.prompt_chunking.prepare import Prepared
 class Whole(Family):
     """One chunk."""
 
-    name: ClassVar[str] = "whole"
-    source: ClassVar[str] = "U-shaped inference, a baseline of paper 4"
-    complexity: ClassVar[str] = "O(1), the bound O(N)"
+    name = "whole"
+    source = "U-shaped inference, a baseline of paper 4"
+    complexity = "O(1), the bound O(N)"
 
     def cut(self, problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Outcome:
         """Take everything at once."""

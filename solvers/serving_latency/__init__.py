@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -37,9 +36,9 @@ class AutoServing(Auto):
     Other rates, lengths and objectives are planned by stand-ins, rebatched plans by every step or by the scheduler.
     """
 
-    solves: ClassVar[type[ServingLatencyProblem]] = ServingLatencyProblem
-    order: ClassVar[tuple[type[Method], ...]] = (Exact, LengthAware, BruteForce, EveryStep, Rebatching)
-    instead: ClassVar[tuple[type[Method], ...]] = (StandIn, Algorithm1, HeuristicBatching)
+    solves = ServingLatencyProblem
+    order = (Exact, LengthAware, BruteForce, EveryStep, Rebatching)
+    instead = (StandIn, Algorithm1, HeuristicBatching)
 
     def order_for(self, problem: ServingLatencyProblem) -> tuple[type[Method], ...]:
         """Return the members; of very few tasks every plan is rated first."""
@@ -59,7 +58,7 @@ class AutoServing(Auto):
         return prepared.plan([batch for batch in batches if batch], length)
 
 
-METHODS: tuple[type[Method], ...] = (
+METHODS = (
     AutoServing,
     Exact,
     LengthAware,

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from specopt.models.fields import Floats
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.method import Condition, Outcome
+from specopt.solvers.method import Outcome
 from specopt.solvers.serving_latency.contiguous import algorithm_1_batches
 from specopt.solvers.serving_latency.method import (
     PIPELINED,
@@ -38,11 +37,11 @@ TIE = 1e-12
 class Algorithm1(ServingLatencyMethod):
     """The paper's dynamic program for every speculation length, with optimal bandwidth shares."""
 
-    name: ClassVar[str] = "algorithm-1"
-    source: ClassVar[str] = "paper 1, Algorithm 1, Eq. 27-33"
-    guarantee: ClassVar[str] = "none; measured 1-3 % above the optimum at the paper's setting"
-    complexity: ClassVar[str] = "O(l_max K^2), whatever the number of decoding steps"
-    takes: ClassVar[tuple[Condition, ...]] = (PIPELINED,)
+    name = "algorithm-1"
+    source = "paper 1, Algorithm 1, Eq. 27-33"
+    guarantee = "none; measured 1-3 % above the optimum at the paper's setting"
+    complexity = "O(l_max K^2), whatever the number of decoding steps"
+    takes = (PIPELINED,)
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Run the dynamic program for every l and keep the best; on known lengths it plans with O_max."""

@@ -62,7 +62,7 @@ class Tables:
     @property
     def last(self) -> Ints:
         """Last end at which a block of b fits, for b = 0.. to the largest: wide ones fit early only."""
-        found = np.full(int(self.width.max()) + 1, self.cells, dtype=np.int64)
+        found = np.full(int(self.width.max()) + 1, self.cells, np.int64)
         for end, size in enumerate(self.width):
             found[1 : size + 1] = end
         return found
@@ -144,7 +144,7 @@ def coarsened(tables: Tables, cells: int) -> Tables | None:
         coarse.append(found)
     if np.minimum(*coarse)[:, 1].sum(axis=0).min() < 0.0:  # a pool may leave out empty blocks
         return None
-    width = np.zeros(cells + 1, dtype=np.int64)
+    width = np.zeros(cells + 1, np.int64)
     most = np.ceil(tables.width / cell).astype(np.int64)
     for rounded in (np.floor, np.ceil):
         np.maximum.at(width, np.minimum(rounded(place / cell), cells).astype(np.int64), most)

@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 
 from specopt.models.errors import OutOfMemory, OutOfTime
-from specopt.models.fields import Floats, Ints
+from specopt.models.fields import Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.contiguous import additive_batches
 from specopt.solvers.serving_latency.pipelined import PipelinedSearch
@@ -97,10 +97,10 @@ def entries(at: Stages) -> float:
 def room_for(tasks: int, budget: Budget) -> Any:
     """Return the work space in which the kernels of `rebatching` form batches."""
     return budget.load("serving_latency.rebatching").Workspace(
-        places=np.zeros((2, tasks), dtype=np.int64),
+        places=np.zeros((2, tasks), np.int64),
         lines=np.zeros((3, tasks)),
         f=np.zeros((tasks + 1, 4)),
-        choice=np.zeros((tasks + 1, 4), dtype=np.int64),
+        choice=np.zeros((tasks + 1, 4), np.int64),
         batches=np.zeros((tasks, budget.load("serving_latency.plans").BATCH_COLUMNS)),
     )
 
@@ -108,7 +108,7 @@ def room_for(tasks: int, budget: Budget) -> Any:
 def _sum_ranges(at: Stages, ends: Ints, budget: Budget) -> float:
     kernels = budget.load("serving_latency.rebatching")
     tasks = at.prepared.tasks
-    seconds: Floats = np.zeros(len(ends) - 1)
+    seconds = np.zeros(len(ends) - 1)
     by_output = np.argsort(at.prepared.outputs, kind="stable")
     room = room_for(tasks, budget)
     search = np.zeros(kernels.SEARCH_ENTRIES)

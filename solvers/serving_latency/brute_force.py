@@ -8,7 +8,7 @@ lengths too.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -27,12 +27,12 @@ from specopt.solvers.threads import in_threads
 class BruteForce(ServingLatencyMethod):
     """All set partitions, all pipeline orders, all speculation lengths."""
 
-    name: ClassVar[str] = "brute-force"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "enumeration of problem (24), paper 1"
-    guarantee: ClassVar[str] = "optimal"
-    complexity: ClassVar[str] = "O(l_max a(K) N), a(K) ordered set partitions: 47,293 for K = 7, 545,835 for K = 8"
-    max_size: ClassVar[int] = 8
+    name = "brute-force"
+    exact = True
+    source = "enumeration of problem (24), paper 1"
+    guarantee = "optimal"
+    complexity = "O(l_max a(K) N), a(K) ordered set partitions: 47,293 for K = 7, 545,835 for K = 8"
+    max_size = 8
 
     def bytes_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
         """Return the bytes of the stage times of all subsets at all steps."""
@@ -57,7 +57,7 @@ class BruteForce(ServingLatencyMethod):
             steps = int(at.steps.max())
             draft, verify = np.zeros((2, subsets, steps))
             spaces = [_space(tasks, steps) for _ in range(budget.workers)]
-            allowed = np.zeros(subsets, dtype=np.bool_)
+            allowed = np.zeros(subsets, np.bool_)
             kernels.subset_stages(*at.arrays, draft, verify, allowed)
             pace = budget.pace()
             tables = at.setting, draft, verify, allowed
@@ -86,6 +86,6 @@ class BruteForce(ServingLatencyMethod):
 
 def _space(tasks: int, steps: int) -> tuple[Floats, Floats, Ints, Ints, Ints]:
     """Return the work space of a search: when stages are free, rests, batches, and the order that it leaves."""
-    rest, batch, order = np.zeros((3, tasks + 1), dtype=np.int64)
+    rest, batch, order = np.zeros((3, tasks + 1), np.int64)
     drafted, done = np.zeros((2, tasks + 1, steps))
     return drafted, done, rest, batch, order[:tasks]

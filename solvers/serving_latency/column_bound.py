@@ -157,14 +157,14 @@ class ColumnBound:
         rows: list[Ints] = []
         roles = np.array([prices.weight, prices.first, prices.last])
         base, gain = np.zeros((tasks + 1, len(self._ends))), np.zeros((2, tasks + 1, len(self._ends) - 1))
-        links = np.zeros((2, tasks + 1), dtype=np.int64)
+        links = np.zeros((2, tasks + 1), np.int64)
         count = self._inputs.shape[1]
         classes = self._kernels.Classes(self._ends, self._inputs, self._outputs, self._by_output)
         priced = self._kernels.Prices(dear, prices.task, roles, 1e-9 * self._scale)
         at_once = max(1, _TASKS_PER_CALL // tasks)
         for start in range(0, count, at_once):
             self.budget.check()
-            found = np.zeros((at_once, 3), dtype=np.int64)
+            found = np.zeros((at_once, 3), np.int64)
             noticed = self._kernels.price_batches(
                 start, min(count, start + at_once), *self.at.arrays, classes, priced, base, gain, links, worst, found
             )
@@ -185,7 +185,7 @@ class ColumnBound:
 
     def _found(self, dear: Ints, places: Ints) -> tuple[list[Ints], Ints, Ints]:
         """Return the batches found, the dearest tasks that exceed neither class, and what each counts as."""
-        place = np.empty(len(dear), dtype=np.int64)
+        place = np.empty(len(dear), np.int64)
         place[self._by_output] = np.arange(len(dear))
         batches = []
         for c, q, size in places:
@@ -211,7 +211,7 @@ class ColumnBound:
     # ------------------------------------------------------------------ the program
 
     def _write_rows(self) -> None:
-        infinite, nothing = highspy.kHighsInf, (0, np.zeros(0, dtype=np.int32), np.zeros(0))
+        infinite, nothing = highspy.kHighsInf, (0, np.zeros(0, np.int32), np.zeros(0))
         model = self._model
         for r in range(self._ranges):
             model.addVar(0.0, infinite)
@@ -220,7 +220,7 @@ class ColumnBound:
             model.addRow(float(held), infinite, *nothing)
         for _ in range(2):
             for r in range(self._ranges):
-                model.addRow(0.0, infinite, 1, np.array([r], dtype=np.int32), np.ones(1))
+                model.addRow(0.0, infinite, 1, np.array([r], np.int32), np.ones(1))
         for _ in range(2 * self._ranges):
             model.addRow(1.0, infinite, *nothing)
 
@@ -232,7 +232,7 @@ class ColumnBound:
             for j in range(k - 1, -1, -1):
                 if closest < outputs[j] <= outputs[k]:
                     closest = float(outputs[j])
-                    pair = np.array([j, k], dtype=np.int32)
+                    pair = np.array([j, k], np.int32)
                     self._model.addCol(0.0, 0.0, highspy.kHighsInf, 2, pair, np.array([1.0, -1.0]))
 
     def _write_plan(self, batches: list[Ints]) -> None:
@@ -297,7 +297,7 @@ class ColumnBound:
 def _classes(at: Stages, by_output: Ints) -> tuple[Ints, Ints]:
     """Return the classes of inputs and outputs as `price_batches` takes them."""
     prepared = at.prepared
-    place = np.empty(prepared.tasks, dtype=np.int64)
+    place = np.empty(prepared.tasks, np.int64)
     place[by_output] = np.arange(prepared.tasks)
     most = _CLASSES if entries(at) <= _MANY_BATCHES else _CLASSES_OF_MANY
     return (

@@ -23,10 +23,10 @@ def algorithm_1_batches(prepared: Prepared, length: int, budget: Budget) -> tupl
     kernels = budget.load("serving_latency.algorithm_1")
     at = stages(prepared, length, conservative=True)
     tasks = prepared.tasks
-    boundary = np.zeros(tasks + 1, dtype=np.int64)
+    boundary = np.zeros(tasks + 1, np.int64)
     prefix = np.zeros((tasks + 1, 4))
     prefix[1:, kernels.BEST] = np.inf
-    begins = np.ones(tasks + 2, dtype=np.int64)
+    begins = np.ones(tasks + 2, np.int64)
     begins[0] = 0
     pool = np.zeros((32 * (tasks + 16), 5))
     pool[0, kernels.FROM] = 2  # prefix 0: both stages are free at time 0
@@ -54,7 +54,7 @@ def additive_batches(
     at = stages(prepared, length, conservative=True)
     best = np.full(prepared.tasks + 1, np.inf)
     best[0] = 0.0
-    boundary = np.zeros(prepared.tasks + 1, dtype=np.int64)
+    boundary = np.zeros(prepared.tasks + 1, np.int64)
     row = 1
     while row <= prepared.tasks:
         budget.check()

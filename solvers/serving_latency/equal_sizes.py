@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -29,7 +28,7 @@ def inference_seconds(prepared: Prepared, batches: list[list[int]], length: int,
     """Return T_inf of batches of sorted positions, in pipeline order (Eq. 20-22)."""
     if prepared.problem.output_lengths == "known":
         budget.check(_SECONDS_PER_PAIR * len(batches) ** 2)  # of a call that cannot be interrupted
-    slot = np.empty(prepared.tasks, dtype=np.int64)
+    slot = np.empty(prepared.tasks, np.int64)
     for m, batch in enumerate(batches):
         slot[batch] = m
     return rate(stages(prepared, length), slot, len(batches), budget.load("serving_latency.plans"))
@@ -60,8 +59,8 @@ def largest_feasible(prepared: Prepared, size: int) -> list[list[int]]:
 class EqualSizes(ServingLatencyMethod):
     """Base of the batching baselines."""
 
-    complexity: ClassVar[str] = "O(l_max M N) per size tried, M batches"
-    guarantee: ClassVar[str] = "none"
+    complexity = "O(l_max M N) per size tried, M batches"
+    guarantee = "none"
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Return the best of the candidates over mechanisms and speculation lengths."""

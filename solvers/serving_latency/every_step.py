@@ -14,7 +14,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from specopt.models.rebatched_serving import ROUNDING
 from specopt.models.serving_data import Phase, ServingLatencyPlan
 from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.method import Condition, Outcome, at_most
+from specopt.solvers.method import Outcome, at_most
 from specopt.solvers.serving_latency.method import (
     ALWAYS_DRAFTING,
     GIVEN,
@@ -44,16 +43,14 @@ Choice = tuple[Partition, tuple[int, ...]]  # batches in order, and the speculat
 class EveryStep(ServingLatencyMethod):
     """All ordered partitions and all speculation lengths of every step, by what they leave to be done."""
 
-    name: ClassVar[str] = "every-step"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "own; dynamic programming over the tokens that tasks have gained"
-    guarantee: ClassVar[str] = "optimal"
-    complexity: ClassVar[str] = "O(l_max^K a(K)) per state, a(K) ordered partitions: 13 for K = 3, 75 for K = 4"
-    max_size: ClassVar[int] = 4
-    serves: ClassVar[tuple[Condition, ...]] = (REBATCHED, TOGETHER, GIVEN, ALWAYS_DRAFTING)
-    takes: ClassVar[tuple[Condition, ...]] = (
-        at_most(3000, "states", lambda method, problem: _states(problem), "fewer outputs or speculation lengths"),
-    )
+    name = "every-step"
+    exact = True
+    source = "own; dynamic programming over the tokens that tasks have gained"
+    guarantee = "optimal"
+    complexity = "O(l_max^K a(K)) per state, a(K) ordered partitions: 13 for K = 3, 75 for K = 4"
+    max_size = 4
+    serves = (REBATCHED, TOGETHER, GIVEN, ALWAYS_DRAFTING)
+    takes = (at_most(3000, "states", lambda method, problem: _states(problem), "fewer outputs or speculation lengths"),)
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Solve each mechanism alone."""

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 from specopt.models.result import Termination
 from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.method import Condition, Outcome
+from specopt.solvers.method import Outcome
 from specopt.solvers.serving_latency.contiguous import additive_batches, backtrack
-from specopt.solvers.serving_latency.method import CONSERVATIVE, ServingLatencyMethod, offer_first_plan, prepare_all
+from specopt.solvers.serving_latency.method import CONSERVATIVE, ServingLatencyMethod, begun
 from specopt.solvers.serving_latency.pipelined import PipelinedSearch, late_kernels
 from specopt.solvers.serving_latency.prepare import Prepared
 
@@ -29,21 +28,17 @@ from specopt.solvers.serving_latency.prepare import Prepared
 class Exact(ServingLatencyMethod):
     """Proof by Lagrangian bounds over pipeline positions and enumeration of what they leave."""
 
-    name: ClassVar[str] = "exact"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "own; problem (24) of paper 1, contiguity, Eq. 20 as a maximum over critical batches"
-    guarantee: ClassVar[str] = "optimal; a certified gap where tasks are many"
-    complexity: ClassVar[str] = "O(l_max K^2) without overlap; pipelined O(K B 2^M M) per bound, then enumeration"
-    takes: ClassVar[tuple[Condition, ...]] = (CONSERVATIVE,)
-    supports_warm_start: ClassVar[bool] = True
+    name = "exact"
+    exact = True
+    source = "own; problem (24) of paper 1, contiguity, Eq. 20 as a maximum over critical batches"
+    guarantee = "optimal; a certified gap where tasks are many"
+    complexity = "O(l_max K^2) without overlap; pipelined O(K B 2^M M) per bound, then enumeration"
+    takes = (CONSERVATIVE,)
+    supports_warm_start = True
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Solve the mechanisms without overlap first: their optimum prunes the search of the pipelined one."""
-        able = prepare_all(problem)
-        if budget.warm_start is not None:  # first: another plan is judged only if that leaves time
-            budget.offer(budget.warm_start)
-        for prepared in able:
-            offer_first_plan(prepared, budget)
+        able = begun(problem, budget)
         for prepared in able:
             if prepared.mechanism == "pipelined":
                 budget.compile_ahead(*late_kernels(prepared))

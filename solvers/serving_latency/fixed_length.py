@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from specopt.models.fields import PositiveInt
 from specopt.models.serving_latency import ServingLatencyPlan
@@ -24,10 +23,10 @@ class FixedLength(Algorithm1):
 
     length: PositiveInt = 7
 
-    name: ClassVar[str] = "fixed-length"
-    source: ClassVar[str] = "paper 1, Sec. IV-A, benchmark 3"
-    guarantee: ClassVar[str] = "none"
-    complexity: ClassVar[str] = "O(K^2)"
+    name = "fixed-length"
+    source = "paper 1, Sec. IV-A, benchmark 3"
+    guarantee = "none"
+    complexity = "O(K^2)"
 
     def plan(self, prepared: Prepared, budget: Budget) -> ServingLatencyPlan:
         """Run Algorithm 1 for one speculation length."""

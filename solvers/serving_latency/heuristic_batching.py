@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -31,8 +30,8 @@ class HeuristicBatching(EqualSizes):
 
     first_size: PositiveInt = 2
 
-    name: ClassVar[str] = "heuristic-batching"
-    source: ClassVar[str] = "paper 1, Sec. IV-A, benchmark 4, and Sec. IV-B, benchmark 3"
+    name = "heuristic-batching"
+    source = "paper 1, Sec. IV-A, benchmark 4, and Sec. IV-B, benchmark 3"
 
     def candidate(self, prepared: Prepared, length: int, budget: Budget) -> list[list[int]]:
         """Return batches of the last size before the latency rises."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,9 +29,9 @@ from specopt.models.fields import Floats, Ints, NonNegativeInt, PositiveInt
 from specopt.models.result import Termination
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.method import Condition, Outcome
+from specopt.solvers.method import Outcome
 from specopt.solvers.serving_latency.bound import entries, inference_bound
-from specopt.solvers.serving_latency.method import KNOWN, ServingLatencyMethod, offer_first_plan, prepare_all
+from specopt.solvers.serving_latency.method import KNOWN, ServingLatencyMethod, begun
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import Stages, rate, stages
 from specopt.solvers.simulation import random_key
@@ -69,20 +69,16 @@ class LengthAware(ServingLatencyMethod):
     moves: PositiveInt = 2_100_000
     rounds: NonNegativeInt = 1500
 
-    name: ClassVar[str] = "length-aware"
-    source: ClassVar[str] = "own; problem (24) of paper 1 with each task's own output length"
-    guarantee: ClassVar[str] = "a lower bound; the gap is certified, not closed"
-    complexity: ClassVar[str] = "O(l_max K^2) shortest paths, then O(K + M^2) per move, M batches"
-    takes: ClassVar[tuple[Condition, ...]] = (KNOWN,)
-    supports_warm_start: ClassVar[bool] = True
+    name = "length-aware"
+    source = "own; problem (24) of paper 1 with each task's own output length"
+    guarantee = "a lower bound; the gap is certified, not closed"
+    complexity = "O(l_max K^2) shortest paths, then O(K + M^2) per move, M batches"
+    takes = (KNOWN,)
+    supports_warm_start = True
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Search all mechanisms and speculation lengths together."""
-        able = prepare_all(problem)
-        if budget.warm_start is not None:  # first: another plan is judged only if that leaves time
-            budget.offer(budget.warm_start)
-        for prepared in able:
-            offer_first_plan(prepared, budget)
+        able = begun(problem, budget)
         budget.check()
         search = _Search(self, able, budget)
         try:
@@ -99,8 +95,8 @@ class _Candidate:
 
     at: Stages
     seconds: float = np.inf  # T_inf of the best plan so far
-    slot: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # its batch of every sorted position
-    order: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # batches in the pipeline, unused behind
+    slot: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # its batch of every sorted position
+    order: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # batches in the pipeline, unused behind
     batches: int = 0
     bound: float = 0.0  # on T_inf
     columns: ColumnBound | None = None  # what raises the bound, once begun
@@ -216,7 +212,7 @@ class _Search:
         """
         from specopt.solvers.serving_latency.column_bound import RANGES, ColumnBound
 
-        latest: ColumnBound | None = None
+        latest = None
         leader = min(self.candidates, key=lambda candidate: candidate.objective)
         while self.rounds_done < self.rounds and not self._gap_reached():
             lowest = min(self.candidates, key=lambda candidate: candidate.objective_bound)
@@ -255,7 +251,7 @@ class _Search:
         """Return the batches contiguous in an order whose weighted stage times are least."""
         tasks = len(order)
         best = np.zeros(tasks + 1)
-        start = np.zeros(tasks + 1, dtype=np.int64)
+        start = np.zeros(tasks + 1, np.int64)
         row = 1
         while row <= tasks:
             self.budget.check()
@@ -279,7 +275,7 @@ class _Search:
         if candidate.at.overlap and count > 1:
             orders += [orders[0][::-1], *(np.argsort(key, kind="stable") for key in (inputs, steps, -steps, sizes))]
         for order in orders:
-            slot = np.empty(candidate.at.prepared.tasks, dtype=np.int64)
+            slot = np.empty(candidate.at.prepared.tasks, np.int64)
             for position, m in enumerate(order):
                 slot[batches[m]] = position
             self._take(candidate, slot, count)
@@ -298,7 +294,7 @@ class _Search:
         for candidate in self.candidates:
             prepared = candidate.at.prepared
             if prepared.mechanism == problem.mechanism_of(plan) and candidate.at.length == plan.speculation_length:
-                of_task = np.empty(prepared.tasks, dtype=np.int64)
+                of_task = np.empty(prepared.tasks, np.int64)
                 for m, batch in enumerate(plan.batches):
                     of_task[list(batch)] = m
                 self._take(candidate, of_task[prepared.order], len(plan.batches))
@@ -308,12 +304,12 @@ class _Search:
     def _improve(self, candidate: _Candidate, tries: int, heat: float) -> None:
         """Anneal from the candidate's best plan."""
         at, prepared = candidate.at, candidate.at.prepared
-        ranks = np.empty(prepared.tasks, dtype=np.int64)
+        ranks = np.empty(prepared.tasks, np.int64)
         ranks[np.argsort(prepared.outputs, kind="stable")] = np.arange(prepared.tasks)
         plan = np.stack([candidate.slot, candidate.order] * 2)
         batches, lines = np.zeros((prepared.tasks + 2, self.annealing.BATCH_COLUMNS)), np.zeros((2, prepared.tasks))
-        lists = np.zeros((6, prepared.tasks), dtype=np.int64)
-        counts = np.array([candidate.batches, candidate.batches], dtype=np.int64)
+        lists = np.zeros((6, prepared.tasks), np.int64)
+        counts = np.array([candidate.batches, candidate.batches], np.int64)
         seconds: Floats = np.array([candidate.seconds, candidate.seconds])
         walk = self.annealing.Walk(batches, lines, lists, plan, counts, seconds)
         done = 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 from dataclasses import dataclass
-from typing import ClassVar
 
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.equal_sizes import EqualSizes, slices_of
@@ -15,8 +14,8 @@ from specopt.solvers.serving_latency.prepare import Prepared
 class MaxBatching(EqualSizes):
     """Batches of the largest size that fits with the longest input and output."""
 
-    name: ClassVar[str] = "max-batching"
-    source: ClassVar[str] = "paper 1, Sec. IV-B, benchmark 2"
+    name = "max-batching"
+    source = "paper 1, Sec. IV-B, benchmark 2"
 
     def candidate(self, prepared: Prepared, length: int, budget: Budget) -> list[list[int]]:
         """Batch by the largest size that fits any tasks."""

@@ -52,8 +52,8 @@ KNOWN = only("output_lengths", "known", "{} output lengths")
 class ServingLatencyMethod(Method):
     """Base of the methods for `serving-latency`."""
 
-    solves: ClassVar[type[ServingLatencyProblem]] = ServingLatencyProblem
-    size_unit: ClassVar[str] = "tasks"
+    solves = ServingLatencyProblem
+    size_unit = "tasks"
     serves: ClassVar[tuple[Condition, ...]] = (STATIC, ONE_RATE, MAKESPAN, GIVEN)
 
     @classmethod
@@ -91,6 +91,15 @@ def prepare_all(problem: ServingLatencyProblem) -> list[Prepared]:
     able = [prepared for prepared, misfit in zip(options, misfits, strict=True) if misfit is None]
     if not able:
         raise Infeasible(misfits[0], conflicts(options))
+    return able
+
+
+def begun(problem: ServingLatencyProblem, budget: Budget) -> list[Prepared]:
+    """Return `prepare_all`; offer plans to start from, an earlier one first: others are judged if time is left."""
+    able = prepare_all(problem)
+    budget.offer_warm_start()
+    for prepared in able:
+        offer_first_plan(prepared, budget)
     return able
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -58,12 +58,12 @@ class Milp(ByProgram, ServingLatencyMethod):
 
     length: PositiveInt | None = None
 
-    name: ClassVar[str] = "milp"
-    source: ClassVar[str] = "own; problem (24) of paper 1 with Eq. 8-10 and 17-22 linearised, Pyomo and HiGHS"
-    guarantee: ClassVar[str] = "optimal, to 1e-6; for a given length a certified gap"
-    complexity: ClassVar[str] = "exponential; K^3 / 2 binaries (known outputs: up to K^4 / 4) and 3 K N rows per l"
-    max_size: ClassVar[int] = 6
-    takes: ClassVar[tuple[Condition, ...]] = (
+    name = "milp"
+    source = "own; problem (24) of paper 1 with Eq. 8-10 and 17-22 linearised, Pyomo and HiGHS"
+    guarantee = "optimal, to 1e-6; for a given length a certified gap"
+    complexity = "exponential; K^3 / 2 binaries (known outputs: up to K^4 / 4) and 3 K N rows per l"
+    max_size = 6
+    takes = (
         Condition(
             "at most 4 tasks without its option length",
             lambda method, problem: f"{problem.tasks} tasks" if method.length is None and problem.tasks > 4 else None,

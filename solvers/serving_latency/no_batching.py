@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.equal_sizes import EqualSizes, slices_of
@@ -14,8 +13,8 @@ from specopt.solvers.serving_latency.prepare import Prepared
 class NoBatching(EqualSizes):
     """One task at a time through the pipeline, shortest input first."""
 
-    name: ClassVar[str] = "no-batching"
-    source: ClassVar[str] = "paper 1, Sec. IV-A, benchmark 2"
+    name = "no-batching"
+    source = "paper 1, Sec. IV-A, benchmark 2"
 
     def fewest_batches(self, prepared: Prepared) -> float:
         """Return the number of tasks."""

@@ -329,7 +329,7 @@ class PipelinedSearch:
         """Run the local search from blocks in pipeline order while it helps; return the T_inf reached."""
         tasks = self.prepared.tasks
         at = stages(self.prepared, length)
-        blocks = np.zeros((6, tasks), dtype=np.int64)
+        blocks = np.zeros((6, tasks), np.int64)
         blocks[:2, : len(ends)] = ends, sizes
         count = np.array([len(ends)])
         seconds = np.array([self._rate(length, ends, sizes)])
@@ -353,7 +353,7 @@ class PipelinedSearch:
         """Search around the incumbent while that improves it."""
         while self.plan is not None:
             before = self.best
-            rank = np.empty(self.prepared.tasks, dtype=np.int64)
+            rank = np.empty(self.prepared.tasks, np.int64)
             rank[self.prepared.order] = np.arange(self.prepared.tasks)
             ends = np.array([rank[list(batch)].max() + 1 for batch in self.plan.batches])
             sizes = np.array([len(batch) for batch in self.plan.batches])
@@ -492,7 +492,7 @@ class PipelinedSearch:
         Returns how many it took.
         """
         blocks = np.stack([path.ends, path.sizes, path.positions])
-        leaves = np.zeros((_LEAVES, len(path.ends)), dtype=np.int64)
+        leaves = np.zeros((_LEAVES, len(path.ends)), np.int64)
         at, orders = stages(self.prepared, part.length).arrays, self._orders(part.length, len(path.ends))
         state = orders.state
         self.budget.spend(self._seconds(orders, 1, 0))

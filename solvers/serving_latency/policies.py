@@ -118,7 +118,7 @@ def play(
     name = policy.name if isinstance(policy, Policy) else one_of("policy", policy, POLICIES)
     if problem.batching != "rebatched" or problem.output_lengths == "predicted" or problem.regroup_seconds > 0.0:
         raise Unsupported("policies serve rebatched tasks of given output lengths, whose regrouping costs nothing")
-    mechanism: Mechanism = "autoregressive" if name == "autoregressive" else problem.mechanisms[0]
+    mechanism = "autoregressive" if name == "autoregressive" else problem.mechanisms[0]
     if mechanism not in problem.mechanisms or (name == "algorithm-1" and mechanism != "pipelined"):
         raise Unsupported(f"policy {name}: expected a problem that allows its mechanism, got {problem.mechanism!r}")
     prepared = prepare(problem, mechanism)
@@ -170,7 +170,7 @@ def _serve(
     tokens = np.stack([problem.tokens_per_step(length) for length in range(prepared.lengths[-1] + 1)])
     counts = np.zeros_like(tokens)  # steps by speculation length and task
     finish = np.zeros(len(ready))
-    unfinished = np.ones(len(ready), dtype=np.bool_)
+    unfinished = np.ones(len(ready), np.bool_)
     phases: list[Phase] = []
     clock, step = float(ready.min()), 0
     listed: list[tuple[list[int], int]] = []
@@ -297,7 +297,7 @@ def _own(prepared: Prepared, policy: Policy) -> Rule:
 def _repeat_static(prepared: Prepared, ready: Floats) -> Floats:
     """Return when each task has finished if all that have arrived are served to the end before others begin."""
     problem = prepared.problem
-    finish, waiting = np.zeros(len(ready)), np.ones(len(ready), dtype=np.bool_)
+    finish, waiting = np.zeros(len(ready)), np.ones(len(ready), np.bool_)
     clock = float(ready.min())
     while waiting.any():
         chosen = np.flatnonzero(waiting & (ready <= clock * (1 + ROUNDING)))

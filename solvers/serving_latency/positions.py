@@ -36,7 +36,7 @@ _ROUNDS = 8  # evaluations for new weights
 _LARGE = 10_000_000  # entries of shortest paths from which on threads share them
 _BRANCHES = 4  # of an enumeration that are searched side by side, however many workers there are
 LEAVES = 256  # per kernel call
-_NOTHING = np.zeros((3, 0), dtype=np.int64)
+_NOTHING = np.zeros((3, 0), np.int64)
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ class PathBound:
         self.places = self.kernels.Places(at.front, at.pool, at.more)
         self.table: Floats = np.zeros((at.specials + 1, *tables.d.shape[1:]))
         self.value: Floats = np.empty((at.states, tables.cells + 1))
-        self._path = np.zeros((3, tables.cells + at.specials + at.pool), dtype=np.int64)
-        self._blocks = np.zeros(1, dtype=np.int64)
+        self._path = np.zeros((3, tables.cells + at.specials + at.pool), np.int64)
+        self._blocks = np.zeros(1, np.int64)
         every = np.arange(at.states)[::-1].copy()
         self._states = [[every]]  # those together do not depend on each other
         if budget.workers > 1 and tables.entries * at.steps > _LARGE:
@@ -149,7 +149,7 @@ class Enumeration:
         self._tables: Floats = np.zeros((most, *bound.table.shape))
         self._values: Floats = np.zeros((most, *bound.value.shape))
         self._kept = 0
-        self._closed = np.zeros(most, dtype=np.int64)
+        self._closed = np.zeros(most, np.int64)
         tasks, at = bound.tables.cells, bound.at
         branch = bound.kernels.Paths(
             np.zeros((tasks + 1, 4), int), np.zeros((tasks + 1, most)), self._closed.copy(), np.zeros(4, int),
@@ -191,9 +191,7 @@ class Enumeration:
         def search(branch: Any) -> Any:
             enumerate_paths(each, bound.costs, bound.places, tables, values, upper, branch)
             found = int(branch.state[3])
-            return (
-                close(branch.leaves[:found], branch.blocks[:found]) if late else (np.zeros(found, dtype=bool), 0, 0.0)
-            )
+            return close(branch.leaves[:found], branch.blocks[:found]) if late else (np.zeros(found, bool), 0, 0.0)
 
         paths = []
         ended = in_threads(bound.budget.workers, search, self._branches)

@@ -110,7 +110,7 @@ class Prepared:
         """Return the decoding steps of each of several output lengths (Eq. 8)."""
         tokens = self.tokens_per_step(length)
         different, place = np.unique(outputs, return_inverse=True)
-        return np.array([decoding_steps(int(o), tokens) for o in different], dtype=np.int64)[place]
+        return np.array([decoding_steps(int(o), tokens) for o in different], np.int64)[place]
 
     @cached_property
     def runtimes(self) -> Floats:
@@ -238,7 +238,7 @@ def prepare(problem: ServingLatencyProblem, mechanism: Mechanism | None = None) 
         models=np.array([
             [model.flops_per_token, model.flops_per_token_pair, model.flops_per_logit] if model else [0.0] * 3
             for model, _ in models
-        ], dtype=np.float64),
+        ], np.float64),
         draft_pieces=envelope(problem.draft_runtime if draft else None),
         verify_pieces=envelope(problem.verify_runtime),
         memory=np.array([

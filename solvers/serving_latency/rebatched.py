@@ -68,7 +68,7 @@ class Former:
         middle = reached[order] + ahead, gain[order] - ahead, 1 << 30  # of the steps
         task, setting = columns(self.prepared, length, tokens, *middle, gained=0.0)
         step = 1 if first else 2
-        best, slots = np.inf, np.zeros((2, count), dtype=np.int64)
+        best, slots = np.inf, np.zeros((2, count), np.int64)
         if self.prepared.overlap:
             ends = np.unique(np.linspace(0, count, min(count, MAX_ENDS) + 1).astype(np.int64))
             for rising in (True, False):
@@ -105,8 +105,8 @@ class PhaseBuilder:
         tasks = len(self.inputs)
         _, ready = self.problem.readiness_at(self.prepared.mechanism, self.shares)
         gained = np.zeros(tasks)
-        served = np.zeros(tasks, dtype=np.bool_)
-        unfinished = np.ones(tasks, dtype=np.bool_)
+        served = np.zeros(tasks, np.bool_)
+        unfinished = np.ones(tasks, np.bool_)
         clock, step, total = float(ready.min()), 1, 0.0
         phases: list[Phase] = []
         while unfinished.any():

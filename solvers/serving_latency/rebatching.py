@@ -7,7 +7,6 @@ See `specopt.solvers.serving_latency.rebatched` for the scheduler. Bandwidth: th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from specopt.models.fields import Floats
 from specopt.models.serving_data import Phase, ServingLatencyPlan
 from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.method import Condition, Outcome
+from specopt.solvers.method import Outcome
 from specopt.solvers.serving_latency.method import (
     REBATCHED,
     ServingLatencyMethod,
@@ -32,11 +31,11 @@ from specopt.solvers.serving_latency.served_bound import served_bound
 class Rebatching(ServingLatencyMethod):
     """Batches formed anew wherever a task finishes or joins; the best of all speculation lengths."""
 
-    name: ClassVar[str] = "rebatching"
-    source: ClassVar[str] = "own; shortest paths and Johnson's rule at every event"
-    guarantee: ClassVar[str] = "a lower bound; the gap is certified, not closed"
-    complexity: ClassVar[str] = "O(l_max E K B), E events, B tasks in the largest batch"
-    serves: ClassVar[tuple[Condition, ...]] = (REBATCHED,)
+    name = "rebatching"
+    source = "own; shortest paths and Johnson's rule at every event"
+    guarantee = "a lower bound; the gap is certified, not closed"
+    complexity = "O(l_max E K B), E events, B tasks in the largest batch"
+    serves = (REBATCHED,)
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Play the scheduler under every mechanism."""

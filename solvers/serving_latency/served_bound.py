@@ -179,7 +179,7 @@ class Prices:
         self.prepared = prepared
         lengths = prepared.served_lengths
         self.tokens = np.stack([problem.tokens_per_step(length)[prepared.order] for length in lengths], axis=1)
-        asked = np.array([outputs[prepared.order] for outputs in problem.scenarios], dtype=np.float64)
+        asked = np.array([outputs[prepared.order] for outputs in problem.scenarios], np.float64)
         self.outputs = asked - SHORT * np.maximum(asked, self.tokens.max(axis=1))
         self.apart = problem.arrival_seconds is not None  # first steps are many steps
         kv_draft, free_draft, kv_verify, free_verify = prepared.memory
@@ -228,7 +228,7 @@ class Prices:
                 for group in groups
                 for part in np.array_split(group[np.argsort(key[group], kind="stable")], min(most, len(group)))
             ]
-        found = np.empty(self.prepared.tasks, dtype=np.int64)
+        found = np.empty(self.prepared.tasks, np.int64)
         for number, group in enumerate(groups):
             found[group] = number
         return found

@@ -171,8 +171,8 @@ def _simulate_static(
     known = dataclasses.replace(problem, output_lengths="known").evaluate(plan)
     prepared = prepare(problem, mechanism)
     communication = model.terms["communication_seconds"]
-    inference, batch_steps = np.empty(replications), np.zeros(len(plan.batches), dtype=np.int64)
-    steps = np.empty(replications, dtype=np.int64)
+    inference, batch_steps = np.empty(replications), np.zeros(len(plan.batches), np.int64)
+    steps = np.empty(replications, np.int64)
     chunk, play_part = _player(prepared, plan, drop, random_key(seed))
     for first in range(0, replications, chunk):
         part = slice(first, first + chunk)
@@ -210,7 +210,7 @@ def _player(prepared: Prepared, plan: ServingLatencyPlan, drop: bool, key: Any) 
     problem = prepared.problem
     kernels = Budget(problem).load("serving_latency.simulation")
     tasks = np.concatenate(plan.batches)
-    members = np.array([tasks, problem.input_tokens[tasks], problem.output_tokens[tasks]], dtype=np.int64)
+    members = np.array([tasks, problem.input_tokens[tasks], problem.output_tokens[tasks]], np.int64)
     replayed = kernels.Plan(
         overlap=prepared.overlap,
         drop=drop,
@@ -221,6 +221,6 @@ def _player(prepared: Prepared, plan: ServingLatencyPlan, drop: bool, key: Any) 
         powers=(problem.common_rate if plan.speculation_length else 0.0) ** np.arange(1.0, plan.speculation_length + 1),
     )
     longest = int(members[kernels.OUTPUT].max())
-    space = np.zeros((2, longest + 2), dtype=np.int64), np.zeros((2, longest + 1))
+    space = np.zeros((2, longest + 2), np.int64), np.zeros((2, longest + 1))
     chunk = max(1, int(_DRAWS_PER_CALL // (members[kernels.OUTPUT].sum() + 1)))
     return chunk, lambda first, *found: kernels.replay(first, key, replayed, *space, *found)

@@ -91,7 +91,7 @@ def columns(
 
 def workspace(kernels: Any, tasks: int) -> tuple[Floats, Ints, Floats]:
     """Return what the kernels that rate plans need to work in: batches, their order, lines."""
-    return np.zeros((tasks + 1, kernels.BATCH_COLUMNS)), np.zeros(tasks, dtype=np.int64), np.zeros((2, tasks))
+    return np.zeros((tasks + 1, kernels.BATCH_COLUMNS)), np.zeros(tasks, np.int64), np.zeros((2, tasks))
 
 
 def rate(at: Stages, slot: Ints, batches: int, kernels: Any) -> float:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -76,11 +75,11 @@ class StandIn(ServingLatencyMethod):
 
     moves: NonNegativeInt = 2000
 
-    name: ClassVar[str] = "stand-in"
-    source: ClassVar[str] = "own; `length-aware` on problems that resemble this one, then descent on the sample average"
-    guarantee: ClassVar[str] = "a lower bound, of rebatched plans; the gap is certified, not closed"
-    complexity: ClassVar[str] = "that of length-aware, then O(S M^2) per move, M batches, S samples"
-    serves: ClassVar[tuple[Condition, ...]] = (STATIC, DIFFERENT)
+    name = "stand-in"
+    source = "own; `length-aware` on problems that resemble this one, then descent on the sample average"
+    guarantee = "a lower bound, of rebatched plans; the gap is certified, not closed"
+    complexity = "that of length-aware, then O(S M^2) per move, M batches, S samples"
+    serves = (STATIC, DIFFERENT)
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Plan the stand-ins, improve the best plan."""
@@ -112,7 +111,7 @@ class StandIn(ServingLatencyMethod):
             stages(prepare(_stand_in(problem, length, outputs), mechanism), length) for outputs in problem.scenarios
         ]
         prepared, count = kept[0].prepared, len(plan.batches)
-        of_task = np.empty(problem.tasks, dtype=np.int64)
+        of_task = np.empty(problem.tasks, np.int64)
         for number, batch in enumerate(plan.batches):
             of_task[list(batch)] = number
         slot = of_task[prepared.order]

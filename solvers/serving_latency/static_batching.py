@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from specopt.models.fields import PositiveInt
 from specopt.solvers.budget import Budget
@@ -23,8 +22,8 @@ class StaticBatching(EqualSizes):
 
     size: PositiveInt = 8
 
-    name: ClassVar[str] = "static-batching"
-    source: ClassVar[str] = "paper 1, Sec. IV-B, benchmark 1"
+    name = "static-batching"
+    source = "paper 1, Sec. IV-B, benchmark 1"
 
     def candidate(self, prepared: Prepared, length: int, budget: Budget) -> list[list[int]]:
         """Batch by the fixed size."""

@@ -68,7 +68,7 @@ class StepChoice:
 
     def __init__(self, deployment: ServingLatencyProblem, mechanism: Mechanism) -> None:
         prepared = prepare(deployment, mechanism)
-        self._lengths = np.array(prepared.served_lengths, dtype=np.int64)
+        self._lengths = np.array(prepared.served_lengths, np.int64)
         self._kernels = Budget(deployment).load("serving_latency.online")
         self._server = self._kernels.Server(prepared.models, prepared.memory, prepared.runtimes, prepared.overlap)
         self._make_room(16)
@@ -78,7 +78,7 @@ class StepChoice:
         if len(tasks) > self._room.order.size:
             self._make_room(2 * len(tasks))
         reached, unseen, rate, _, first = map(np.array, zip(*tasks, strict=True))
-        (members, ends, guesses), finish = np.zeros((3, len(tasks)), dtype=np.int64), np.zeros(len(tasks))
+        (members, ends, guesses), finish = np.zeros((3, len(tasks)), np.int64), np.zeros(len(tasks))
         seconds, count = self._kernels.choose(
             self._server, self._kernels.Active(reached, unseen, first, rate), self._lengths,
             learned.stay_tokens, learned.joined / (learned.seconds or 1.0), self._room, members, ends, guesses, finish,

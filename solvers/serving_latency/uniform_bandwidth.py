@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -17,10 +16,10 @@ from specopt.solvers.serving_latency.prepare import Prepared
 class UniformBandwidth(Algorithm1):
     """Algorithm 1's batches and speculation length, the band divided evenly."""
 
-    name: ClassVar[str] = "uniform-bandwidth"
-    source: ClassVar[str] = "paper 1, Sec. IV-C"
-    guarantee: ClassVar[str] = "none"
-    complexity: ClassVar[str] = "O(l_max K^2)"
+    name = "uniform-bandwidth"
+    source = "paper 1, Sec. IV-C"
+    guarantee = "none"
+    complexity = "O(l_max K^2)"
 
     def plan(self, prepared: Prepared, budget: Budget) -> ServingLatencyPlan:
         """Take Algorithm 1's batches and speculation length with shares 1/K."""

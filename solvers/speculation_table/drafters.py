@@ -9,9 +9,8 @@ import numpy as np
 
 from specopt.models.arguments import number
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, describe
+from specopt.models.fields import Floats, Truths, describe
 from specopt.models.pass_time import PassTime, Which
-from specopt.models.pass_time.pass_time import Truths
 
 WITH_PASSES = ("model", "head", "parallel")
 LOOKUPS = ("ngram", "suffix")
@@ -51,7 +50,7 @@ class Drafter:
 
     def seconds(self, batch: Floats, drafts: Floats, cached_tokens: Floats, which: Which = "fitted") -> Floats:
         """Return the time of `drafts` >= 1 tokens for each request of a batch; the arrays are broadcast."""
-        found: Floats = np.zeros(())
+        found = np.zeros(())
         if self.passes is not None:
             found = self.passes.seconds(batch, *self.work(drafts, cached_tokens), which)
             found = found if self.kind == "parallel" else drafts * found
@@ -60,7 +59,7 @@ class Drafter:
     def covers(self, batch: Floats, drafts: Floats, cached_tokens: Floats) -> Truths:
         """Return which drafts need no pass beyond what was measured."""
         if self.passes is None:
-            return np.ones((), dtype=np.bool_)
+            return np.ones((), np.bool_)
         return self.passes.covers(batch, *self.work(drafts, cached_tokens))
 
     def work(self, drafts: Floats, cached_tokens: Floats) -> tuple[Floats, Floats]:

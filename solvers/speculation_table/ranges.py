@@ -41,9 +41,9 @@ def fewest_ranges(value: Floats, loss: float) -> list[Range]:
     sizes, choices = value.shape
     lost = 1.0 - value / value.max(axis=1, keepdims=True)
     lost[lost > loss + 1e-12] = np.inf
-    count = np.zeros(choices, dtype=np.int64)
+    count = np.zeros(choices, np.int64)
     total = lost[0].copy()
-    came_from = np.zeros((sizes, choices), dtype=np.int64)
+    came_from = np.zeros((sizes, choices), np.int64)
     came_from[0] = -1
     for size in range(1, sizes):
         best = int(np.lexsort((total, count, np.isinf(total)))[0])

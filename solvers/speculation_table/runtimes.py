@@ -11,9 +11,8 @@ import numpy as np
 from specopt.models.arguments import integer, number, only_fields
 from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import MAX_TOKENS, Floats, describe, parse
+from specopt.models.fields import MAX_TOKENS, Floats, Truths, describe, parse
 from specopt.models.pass_time import PassTime, Which, pass_time
-from specopt.models.pass_time.pass_time import Truths
 from specopt.solvers.speculation_table.drafters import Drafter, drafter
 from specopt.solvers.speculation_table.prices import IDLE
 

@@ -86,7 +86,7 @@ class Schedule:
             return 1.0
         if self.speedups is None:
             return None
-        taken = np.array([self.at(batch) if drafts is None else drafts for batch in self.batches], dtype=np.int64)
+        taken = np.array([self.at(batch) if drafts is None else drafts for batch in self.batches], np.int64)
         if taken.max() >= self.speedups.shape[1]:
             return None
         values = self.speedups[np.arange(len(taken)), taken]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -34,8 +33,8 @@ PARTS = 8
 class AutoBatch(Auto):
     """Thresholds, each bounded and settled; among many requests behind a sweep, whose plan is there at once."""
 
-    solves: ClassVar[type[VerificationBatchProblem]] = VerificationBatchProblem
-    order: ClassVar[tuple[type[Method], ...]] = (Sweep, Threshold)
+    solves = VerificationBatchProblem
+    order = (Sweep, Threshold)
 
     def order_for(self, problem: VerificationBatchProblem) -> tuple[type[Method], ...]:
         """Return the members, without the sweep among few requests, and among so many that it takes long itself."""
@@ -60,7 +59,7 @@ class AutoBatch(Auto):
                 yield plan_of(batch)
 
 
-METHODS: tuple[type[Method], ...] = (
+METHODS = (
     AutoBatch,
     Threshold,
     Sweep,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
@@ -27,10 +27,10 @@ class Algorithm1(VerificationBatchMethod):
 
     cost: Literal["marginal", "alone"] = "marginal"
 
-    name: ClassVar[str] = "algorithm-1"
-    source: ClassVar[str] = "paper 2, Algorithm 1; ties by index"
-    guarantee: ClassVar[str] = "none: its batch can be empty while others are feasible; a certified gap"
-    complexity: ClassVar[str] = "O(n log n), with bound O(n^2)"
+    name = "algorithm-1"
+    source = "paper 2, Algorithm 1; ties by index"
+    guarantee = "none: its batch can be empty while others are feasible; a certified gap"
+    complexity = "O(n log n), with bound O(n^2)"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Build the batch of the algorithm, and nothing better."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from specopt.solvers.verification_batch.algorithm_1 import Algorithm1
 from specopt.solvers.verification_batch.prepare import Prepared
@@ -17,9 +16,9 @@ class Algorithm1Drop(Algorithm1):
     optimum stays unbounded.
     """
 
-    name: ClassVar[str] = "algorithm-1-drop"
-    source: ClassVar[str] = "paper 2, Algorithm 1, hopeless requests dropped first (own); ties by index"
-    guarantee: ClassVar[str] = "none; a certified gap"
+    name = "algorithm-1-drop"
+    source = "paper 2, Algorithm 1, hopeless requests dropped first (own); ties by index"
+    guarantee = "none; a certified gap"
 
     def queue(self, prepared: Prepared) -> list[int]:
         """Return the requests that some batch can hold."""

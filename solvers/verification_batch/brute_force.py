@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
@@ -16,12 +15,12 @@ from specopt.solvers.verification_batch.prepare import Prepared
 class BruteForceBatch(VerificationBatchMethod):
     """All subsets, one by one; where last digits matter, the judge decides. The oracle of the others."""
 
-    name: ClassVar[str] = "brute-force"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "enumeration of paper 2, Eq. 13-15 at one epoch"
-    guarantee: ClassVar[str] = "optimal"
-    complexity: ClassVar[str] = "O(2^n n)"
-    max_size: ClassVar[int] = MAX_REQUESTS
+    name = "brute-force"
+    exact = True
+    source = "enumeration of paper 2, Eq. 13-15 at one epoch"
+    guarantee = "optimal"
+    complexity = "O(2^n n)"
+    max_size = MAX_REQUESTS
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Enumerate."""

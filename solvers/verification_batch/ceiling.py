@@ -121,7 +121,7 @@ def _window(workload: VerificationWorkload) -> Floats:
                 rows.append((chance * share * (1.0 - go_on), i + 1, i, accepted + 1))
         states = following
     rows += [(chance, workload.window, workload.window, accepted + 1) for (_, accepted), chance in states.items()]
-    return np.array([row for row in rows if row[0] > 0.0], dtype=np.float64)
+    return np.array([row for row in rows if row[0] > 0.0], np.float64)
 
 
 def _longer(median: float, sigma: float, most: int) -> Floats:
@@ -138,5 +138,5 @@ def _bins(longer: Floats) -> tuple[Floats, Floats]:
     """Return lengths and the chance of each: the shortest of bins of about equal chance."""
     places = np.unique(np.searchsorted(-longer, -np.linspace(1.0, 0.0, _PROMPT_BINS, endpoint=False), side="right") - 1)
     ends = np.append(longer[places[1:]], 0.0)
-    lengths: Floats = np.asarray(places + 1.0, dtype=np.float64)
+    lengths: Floats = np.asarray(places + 1.0, np.float64)
     return lengths, longer[places] - ends

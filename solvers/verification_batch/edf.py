@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -22,9 +21,9 @@ class EarliestDeadlineFirst(FirstComeFirstServed):
         Go on behind a request that does not fit.
     """
 
-    name: ClassVar[str] = "edf"
-    source: ClassVar[str] = "a standard of real-time scheduling"
-    complexity: ClassVar[str] = "O(n log n), with bound O(n^2)"
+    name = "edf"
+    source = "a standard of real-time scheduling"
+    complexity = "O(n log n), with bound O(n^2)"
 
     def order(self, problem: VerificationBatchProblem) -> Iterable[int]:
         """Return the requests by deadline, ties by index."""

@@ -24,7 +24,7 @@ from specopt.models.fields import Floats, Ints
 from specopt.solvers.room import room
 from specopt.solvers.verification_batch.prepare import digits_of, seconds_room
 
-_NEVER = np.zeros(1, dtype=np.uint8)
+_NEVER = np.zeros(1, np.uint8)
 """Tells the kernel to go on to its end."""
 
 

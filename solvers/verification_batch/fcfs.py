@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
 
 from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.solvers.budget import Budget
@@ -25,10 +24,10 @@ class FirstComeFirstServed(VerificationBatchMethod):
 
     skip: bool = False
 
-    name: ClassVar[str] = "fcfs"
-    source: ClassVar[str] = "the batching of SLED, a baseline of paper 2"
-    guarantee: ClassVar[str] = "none; a certified gap"
-    complexity: ClassVar[str] = "O(n), with bound O(n^2)"
+    name = "fcfs"
+    source = "the batching of SLED, a baseline of paper 2"
+    guarantee = "none; a certified gap"
+    complexity = "O(n), with bound O(n^2)"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Take requests in their order."""

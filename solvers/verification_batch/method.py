@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -26,8 +26,8 @@ class VerificationBatchMethod(Method):
     is hopeless: no feasible batch holds it. All methods leave these out, and the stats list them.
     """
 
-    solves: ClassVar[type[VerificationBatchProblem]] = VerificationBatchProblem
-    size_unit: ClassVar[str] = "requests"
+    solves = VerificationBatchProblem
+    size_unit = "requests"
 
     def size_of(self, problem: VerificationBatchProblem) -> float:
         """Return the number of requests."""
@@ -46,7 +46,7 @@ class VerificationBatchMethod(Method):
 
 def plan_of(batch: Iterable[int]) -> VerificationBatchPlan:
     """Return the plan of a batch, its requests in the order of their indices."""
-    return VerificationBatchPlan(batch=np.array(sorted(batch), dtype=np.int64))
+    return VerificationBatchPlan(batch=np.array(sorted(batch), np.int64))
 
 
 def offer_first_plan(prepared: Prepared, budget: Budget) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -32,10 +32,10 @@ class MilpBatch(ByProgram, VerificationBatchMethod):
     adds the row that not all of its requests go together, and HiGHS starts again.
     """
 
-    name: ClassVar[str] = "milp"
-    source: ClassVar[str] = "own; paper 2, Eq. 13-15 at one epoch, Pyomo and HiGHS"
-    complexity: ClassVar[str] = "exponential at worst; n binaries, n + 2 rows"
-    max_size: ClassVar[int] = 300
+    name = "milp"
+    source = "own; paper 2, Eq. 13-15 at one epoch, Pyomo and HiGHS"
+    complexity = "exponential at worst; n binaries, n + 2 rows"
+    max_size = 300
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """State the program, solve it, and round its solution."""
@@ -113,7 +113,7 @@ def cover(prepared: Prepared, chosen: Sequence[int]) -> list[int]:
     They are those chosen, and whoever takes as much as any of them, of everything, and is due as early.
     """
     problem, items = prepared.problem, prepared.items
-    heavy = np.ones(len(items), dtype=np.bool_)
+    heavy = np.ones(len(items), np.bool_)
     for column in (
         problem.new_tokens,
         problem.cached_tokens,

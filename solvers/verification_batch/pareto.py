@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import combinations
-from typing import ClassVar
 
 import numpy as np
 
@@ -32,11 +31,11 @@ class Pareto(VerificationBatchMethod):
     the bound stays above it.
     """
 
-    name: ClassVar[str] = "pareto"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = "own; paper 2, Eq. 13-15 at one epoch, a dynamic program over all thresholds at once"
-    guarantee: ClassVar[str] = "optimal, unless it needs more than 2,000,000 labels: then a certified gap"
-    complexity: ClassVar[str] = "O(n x labels log labels), exponential at worst"
+    name = "pareto"
+    exact = True
+    source = "own; paper 2, Eq. 13-15 at one epoch, a dynamic program over all thresholds at once"
+    guarantee = "optimal, unless it needs more than 2,000,000 labels: then a certified gap"
+    complexity = "O(n x labels log labels), exponential at worst"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Start from the sweep, bound the thresholds, pass over the labels."""
@@ -124,14 +123,14 @@ class Labels:
         for k, start in enumerate(self.starts):  # a batch of the threshold holds one of its own items at least
             rest[: start + 1, k] += forced[k]
         items = kernels.Items(values, seconds, memory if binding else np.zeros_like(memory), rooms, memory_room)
-        thresholds = np.empty(len(a), dtype=kernels.Threshold)
+        thresholds = np.empty(len(a), kernels.Threshold)
         thresholds["end"], thresholds["D"] = self.ends, limits
         thresholds["per_second"], thresholds["per_byte"] = self.prices
-        labels, count, base = np.zeros(1, dtype=kernels.BatchLabel), 1, 1
+        labels, count, base = np.zeros(1, kernels.BatchLabel), 1, 1
         history: list[tuple[int, Ints]] = []  # first node and parents of each item's new nodes
         for item in range(last):
             budget.check()
-            out, parents = np.empty(2 * count, dtype=kernels.BatchLabel), np.empty(count, dtype=np.int64)
+            out, parents = np.empty(2 * count, kernels.BatchLabel), np.empty(count, np.int64)
             count, nodes, best, found = kernels.extend(
                 item, count, base, labels, items, thresholds, rest, self.enough, out, parents
             )

@@ -98,7 +98,7 @@ class Policy:
             cap = math.inf if self.name in ("fcfs", "slack") else 0.15
         return Rule(
             policy=POLICIES.index(self.name),
-            costs=np.array([getattr(estimator, name) for name in COEFFICIENTS], dtype=np.float64),
+            costs=np.array([getattr(estimator, name) for name in COEFFICIENTS], np.float64),
             bytes_per_token=kv_bytes_per_token,
             guard=guard_seconds,
             memory=math.inf if memory_bytes is None else whole_room(memory_bytes),

@@ -111,10 +111,7 @@ class Prepared:
     def ends(self) -> Ints:
         """For each distinct room, the end of the prefix of items that have no less."""
         rooms = self.columns[3]
-        found: Ints = np.flatnonzero(np.append(rooms[1:] != rooms[:-1], True)) + 1 if len(rooms) else (
-            np.empty(0, dtype=np.int64)
-        )  # fmt: skip
-        return found
+        return np.flatnonzero(np.append(rooms[1:] != rooms[:-1], True)[: len(rooms)]) + 1
 
     def admits(self, batch: Sequence[int]) -> bool:
         """Return whether the judge finds a batch feasible; it is asked where the last digits matter."""
@@ -161,5 +158,5 @@ class Prepared:
     def call(self, budget: Budget, kernel: Callable[..., T], *arguments: Any, partial: bool = False) -> T:
         """Return what a kernel gives; where there are many requests, without overrunning the time limit."""
         if len(self.items) < LARGE:
-            return kernel(*arguments, np.zeros(1, dtype=np.uint8))
+            return kernel(*arguments, np.zeros(1, np.uint8))
         return budget.call(kernel, *arguments, partial=partial)

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from specopt.models.arguments import boolean, integer, number, one_of, positive, sequence
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, Ints, Positive, check, describe
+from specopt.models.fields import Checked, Floats, Ints, Positive, describe
 from specopt.models.pass_time import VerificationTime
 from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.models.verification_workload import VerificationWorkload
@@ -64,7 +64,7 @@ OWN_RULE = Policy(name="fcfs")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Belief:
+class Belief(Checked):
     """What a policy takes for the time of a batch, and how wrong that becomes.
 
     Parameters
@@ -80,9 +80,6 @@ class Belief:
     estimator: VerificationTime | None = None
     calibrated: bool = True
     slowdown: Positive = 1.0
-
-    def __post_init__(self) -> None:
-        check(self)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -23,10 +22,10 @@ class Sweep(VerificationBatchMethod):
     join. From the best thresholds, exchanges follow: they never lose. See `fast` for a bare call.
     """
 
-    name: ClassVar[str] = "sweep"
-    source: ClassVar[str] = "own; paper 2, Eq. 13-15 at one epoch, by the tightest admitted deadline"
-    guarantee: ClassVar[str] = "at least half of the optimum where memory is slack; a certified gap"
-    complexity: ClassVar[str] = "O(n^2), with bound"
+    name = "sweep"
+    source = "own; paper 2, Eq. 13-15 at one epoch, by the tightest admitted deadline"
+    guarantee = "at least half of the optimum where memory is slack; a certified gap"
+    complexity = "O(n^2), with bound"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Make one compiled call, then bound."""
@@ -36,6 +35,6 @@ class Sweep(VerificationBatchMethod):
 def sweep(prepared: Prepared, budget: Budget) -> list[int]:
     """Return the batch of the sweep."""
     kernels = budget.load("verification_batch_sweep")
-    out = np.empty(len(prepared.items), dtype=np.int64)
+    out = np.empty(len(prepared.items), np.int64)
     count = prepared.call(budget, kernels.sweep, *prepared.columns_within(SURE), out, partial=True)
     return [int(i) for i in prepared.items[out[:count]]]

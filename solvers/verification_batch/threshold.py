@@ -58,14 +58,12 @@ class Threshold(VerificationBatchMethod):
     remain. A solution that the judge refuses does not count: labels then search that threshold to the end.
     """
 
-    name: ClassVar[str] = "threshold"
-    exact: ClassVar[bool] = True
-    source: ClassVar[str] = (
-        "own; paper 2, Eq. 13-15 at one epoch, Lagrangian bounds, labels, reduced-cost fixing, HiGHS"
-    )
-    guarantee: ClassVar[str] = "optimal"
-    complexity: ClassVar[str] = "O(n^2) for the bounds; integer programs of what is left, exponential at worst"
-    supports_warm_start: ClassVar[bool] = True
+    name = "threshold"
+    exact = True
+    source = "own; paper 2, Eq. 13-15 at one epoch, Lagrangian bounds, labels, reduced-cost fixing, HiGHS"
+    guarantee = "optimal"
+    complexity = "O(n^2) for the bounds; integer programs of what is left, exponential at worst"
+    supports_warm_start = True
     polished: ClassVar[int] = 6
     core: ClassVar[int] = 15
     few_labels: ClassVar[int] = 1_000_000
@@ -74,8 +72,7 @@ class Threshold(VerificationBatchMethod):
         """Bound, fix, and solve the thresholds, the most promising first."""
         few = prepared.problem.requests <= FEW_REQUESTS
         budget.compile_ahead(*LATE_KERNELS[: 1 if few else None])
-        if budget.warm_start is not None:
-            budget.offer(budget.warm_start)
+        budget.offer_warm_start()
         if not few:  # above a good batch only do bounds need to be tight
             some = prepared.ends[SAMPLE - 1 :: SAMPLE]
             self._polish(prepared, some, prepared.bounds(budget, self._enough(budget), some), 1, budget)
@@ -163,7 +160,7 @@ def polish(prepared: Prepared, end: int, per_second: float, per_byte: float, bud
     """Offer a good batch of the items below `end`: prices, the best subset of the requests next to them, exchanges."""
     kernels = budget.load("verification_batch_sweep")
     items = kernels.Items(*prepared.columns_within(SURE))
-    taken = np.zeros(len(items.value), dtype=np.bool_)
+    taken = np.zeros(len(items.value), np.bool_)
     room = float(items.room[end - 1])
     value = prepared.call(
         budget, kernels.polish, end, Threshold.core, items, room, per_second, per_byte, taken, partial=True
@@ -199,7 +196,7 @@ def knapsack(
 
     count = len(values)
     if count == 0:
-        return np.empty(0, dtype=np.int64), None
+        return np.empty(0, np.int64), None
     model = Highs()
     for name, value in OPTIONS.items():
         assert model.setOptionValue(name, value) == highspy.HighsStatus.kOk, name
@@ -218,7 +215,7 @@ def knapsack(
     lp.row_upper_ = np.array([UNITS * float(room > 0), UNITS * float(space > 0)])
     lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     lp.a_matrix_.start_ = np.arange(0, 2 * count + 1, 2, dtype=np.int32)
-    lp.a_matrix_.index_ = np.tile(np.array([0, 1], dtype=np.int32), count)
+    lp.a_matrix_.index_ = np.tile(np.array([0, 1], np.int32), count)
     lp.a_matrix_.value_ = UNITS * np.column_stack([seconds / (room or 1.0), memory / (space or 1.0)]).ravel()
     model.passModel(lp)
     model.run()

@@ -7,7 +7,7 @@ from specopt.instances.runtimes.forms.form import Form
 from specopt.instances.runtimes.forms.linear import Linear
 from specopt.instances.runtimes.forms.roofline import Roofline
 
-FORMS: dict[str, Form] = {form.name: form for form in (Linear(), Roofline(), Additive())}
+FORMS = {form.name: form for form in (Linear(), Roofline(), Additive())}
 """By name, from the simplest on."""
 
 __all__ = ["FORMS", "Additive", "Form", "Linear", "Roofline"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class Roofline(Form):
         Whether the flatter piece is a constant: max(c, a x + e).
     """
 
-    name: ClassVar[str] = "roofline"
+    name = "roofline"
     flat: bool = False
 
     @property
@@ -45,7 +45,8 @@ class Roofline(Form):
         """Return the optimal coefficients; see `Form.fit`."""
         x = inputs[:, 0]
         levels, where = np.unique(x, return_inverse=True)
-        splits = _spread(len(levels) - 1, MAX_SPLITS)
+        many = len(levels) - 1  # places to split at, of which some are tried, evenly spaced
+        splits = np.unique(np.linspace(0, many - 1, min(many, MAX_SPLITS)).round().astype(np.int64))
         errors = self._screen(levels / levels[-1], where, seconds, weights, splits)
         candidates = splits[np.argsort(errors, kind="stable")[:POLISHED]]
         found = [self._at(k, levels, where, x, seconds, weights) for k in candidates]
@@ -104,8 +105,3 @@ class Roofline(Form):
         roots = np.sqrt(np.maximum(values, 0.0))[:, :, None] * vectors.transpose(0, 2, 1)  # roots^T roots = gram
         used = [0, 1, 2] if self.flat else [0, 1, 2, 3]
         return np.array([nonnegative_least_squares(root[:, used], root[:, 4])[1] for root in roots])
-
-
-def _spread(many: int, most: int) -> Ints:
-    """Return 0, 1, ... many - 1, or at most `most` of them, evenly spaced."""
-    return np.unique(np.linspace(0, many - 1, min(many, most)).round().astype(np.int64))

@@ -38,7 +38,7 @@ def problems(
     code = draw(st.sampled_from(("lattice", "support")))
 
     def state() -> dict[str, Any]:
-        data: dict[str, Any] = {
+        data = {
             "uplink_bits_per_second": draw(uplinks),
             "acceptance_rates": draw(lists_of(acceptance, count)),
         }

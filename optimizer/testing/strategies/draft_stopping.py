@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hypothesis import strategies as st
 
 from specopt.models.draft_stopping import DraftStoppingPlan, DraftStoppingProblem
@@ -25,7 +23,7 @@ def problems(draw: st.DrawFn, most_tokens: int = 4, most_bins: int = 3) -> Draft
     tokens, bins, classes = draw(st.integers(1, most_tokens)), draw(st.integers(1, most_bins)), draw(st.integers(1, 3))
     by_position = lists_of(RATES, tokens)
     shares = draw(laws(classes))
-    data: dict[str, Any] = {
+    data = {
         "format": "specopt/1", "kind": DraftStoppingProblem.kind, "max_draft_tokens": tokens,
         "draft_seconds_per_token": draw(st.one_of(st.just(0.0), st.floats(1e-4, 1.0))),
         "round_seconds": draw(st.floats(0.01, 1.0)),

@@ -30,7 +30,7 @@ def problems(
     def column(item: st.SearchStrategy[Any]) -> list[Any]:
         return draw(lists_of(item, size))
 
-    data: dict[str, Any] = {
+    data = {
         "format": "specopt/1",
         "kind": FairGoodputProblem.kind,
         "acceptance_rates": column(rates),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hypothesis import strategies as st
 
 from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
@@ -32,7 +30,7 @@ def problems(
 
     restricted: caps and grids, too; plain: the defaults for everything optional.
     """
-    data: dict[str, Any] = {
+    data = {
         "format": "specopt/1",
         "kind": PromptChunkingProblem.kind,
         "prompt_tokens": draw(st.integers(*tokens)),

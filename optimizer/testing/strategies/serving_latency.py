@@ -153,10 +153,10 @@ def served_problems(draw: st.DrawFn, /, *, batching: Sequence[str] = ("static", 
     """A problem with what deployments add: rates per task, samples, arrivals, regrouping, both objectives."""
     problem = draw(problems(**kwargs))
     K = problem.tasks
-    chosen: Any = draw(st.sampled_from(batching))
+    chosen = draw(st.sampled_from(batching))
     most = problem.longest_output
     rows = lists_of(st.integers(1, most), K)
-    changes: dict[str, Any] = {
+    changes = {
         "batching": chosen,
         "objective": draw(st.sampled_from(["makespan", "mean_latency"])),
         "regroup_seconds": draw(st.sampled_from([0.0, 1e-4, 0.5])),
@@ -182,7 +182,7 @@ def rebatched_plans(draw: st.DrawFn, problem: ServingLatencyProblem) -> ServingL
     phases = []
     for first in firsts:
         batches = draw(static_plans(problem)).batches
-        phase: dict[str, Any] = {"first_step": first, "batches": batches}
+        phase = {"first_step": first, "batches": batches}
         if plan.speculation_length:
             length = st.integers(problem.min_speculation_length, problem.max_speculation_length or 1)
             each = lists_of(length, len(batches)).map(tuple)

@@ -87,19 +87,19 @@ def verified(plan, streams, j, now, sent, half):
 def play(key, plan, begin, end, rounds, tokens, busy):
     """Play a plan up to a moment; count rounds and tokens of entries and busy seconds of machines in a window."""
     clients, machines = len(plan.entry), len(plan.machines)
-    moments, numbers = np.empty(clients + machines), np.empty(clients + machines, dtype=np.int64)
+    moments, numbers = np.empty(clients + machines), np.empty(clients + machines, np.int64)
     size = 0
-    streams = np.empty(clients, dtype=np.uint64)
+    streams = np.empty(clients, np.uint64)
     at = plan.verifier.copy()  # the machine that a client is at, or on the way to
     sent, half = np.zeros(clients), np.zeros(clients)
-    left = np.zeros(clients, dtype=np.int64)  # passes on a draft unit
+    left = np.zeros(clients, np.int64)  # passes on a draft unit
     link = np.full(clients, -1)
     waiting, taken = np.full(machines, -1), np.full(machines, -1)  # chains of clients
-    running = np.zeros(machines, dtype=np.bool_)
+    running = np.zeros(machines, np.bool_)
     for j in range(clients):
         streams[j] = mixed(key + np.uint64(j + 1) * GOLDEN)
         size = push(moments, numbers, size, plan.entries[plan.entry[j]].spread * draw(streams, j), machines + j)
-    touched, marked, count = np.empty(machines, dtype=np.int64), np.zeros(machines, dtype=np.bool_), 0
+    touched, marked, count = np.empty(machines, np.int64), np.zeros(machines, np.bool_), 0
     while size > 0 and moments[0] <= end:
         now, number = moments[0], numbers[0]
         size = pop(moments, numbers, size)

@@ -193,7 +193,7 @@ def choose(server, active, lengths, stay, joining, room, members, ends, guesses,
     A = len(active.reached)
     room.order[:A] = np.argsort(active.reached, kind="mergesort")
     room.gain[0, :A] = 1.0
-    has = np.zeros(3, dtype=np.bool_)  # tasks that the draft model has seen, newcomers, those that it is behind with
+    has = np.zeros(3, np.bool_)  # tasks that the draft model has seen, newcomers, those that it is behind with
     for k in range(A):
         has[1 if active.first[k] else 2 if active.unseen[k] > SEEN else 0] = True
     best, best_drafting, best_length = INFINITY, 0, 0

@@ -117,7 +117,7 @@ def enumerate_orders(nodes_allowed, front, specials, path, task, setting, runtim
 def close_paths(nodes_allowed, front, specials, paths, blocks, task, setting, runtimes, upper, orders, closed):
     """Mark the paths none of whose orders stays below `upper`, as a few nodes show; return how many nodes that took."""
     nodes = 0
-    leaves = np.zeros((1, len(orders.left)), dtype=np.int64)
+    leaves = np.zeros((1, len(orders.left)), np.int64)
     for f in range(len(blocks)):
         path = paths[f, :, : blocks[f]].copy()
         orders.left[:] = True

@@ -247,7 +247,7 @@ def form_chain(n, rising, most, task, setting, runtimes, ends, slot):
     K, G = len(task), len(ends) - 1
     linear = runtimes.shape[1] == 1
     dh, vh = setting[LENGTH] * runtimes[DRAFT, 0, HEIGHT], runtimes[VERIFY, 0, HEIGHT]
-    alone, tops, longest = np.empty((G, 2)), np.empty(G, dtype=np.int64), np.full(G, -INFINITY)
+    alone, tops, longest = np.empty((G, 2)), np.empty(G, np.int64), np.full(G, -INFINITY)
     for g in range(G):  # blocks between two ends: their longest task, what it takes alone, their longest output
         tops[g] = ends[g + 1] - 1 if rising else K - 1 - ends[g]
         alone[g, DRAFT], alone[g, VERIFY] = range_stages(task, setting, runtimes, 1.0, tops[g], n, 1)
@@ -269,7 +269,7 @@ def form_chain(n, rising, most, task, setting, runtimes, ends, slot):
                 d, v = range_stages(task, setting, runtimes, b, tops[g], n, 1)
             times[e, j, DRAFT], times[e, j, VERIFY] = d, v
     drafted, done = np.zeros((most + 1, G + 1)), np.zeros((most + 1, G + 1))
-    before = np.empty((most + 1, G + 1), dtype=np.int64)
+    before = np.empty((most + 1, G + 1), np.int64)
     count = first_verified(True, most, 2, times, G, drafted, done, before)
     e = G
     for m in range(count, 0, -1):

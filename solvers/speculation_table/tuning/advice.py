@@ -92,7 +92,7 @@ def _flip(answers: Answers, every: Sequence[Ranges], worth: Sequence[float], idl
     if flat > 0 and idle.any() and not idle_measured:
         weights = answers.goal.shares(answers.concurrencies)
         share = np.average(idle, weights=weights)
-        usual = prices.idle.at(np.array(answers.concurrencies, dtype=float))[1]
+        usual = prices.idle.at(np.array(answers.concurrencies, float))[1]
         gain = np.log(worth[-1] / worth[other]) - np.average(idle * np.log1p(-usual), weights=weights)
         most = 1.0 - np.exp(-gain / share) if share else 1.0
         text += f"; and while steps without drafts, not measured here, cost less than {max(0.0, most):.1%}"

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats
+from specopt.models.fields import Floats, Ints, Truths
 from specopt.models.sweep import TPOT, Condition, Measurement, Point
 from specopt.solvers.speculation_table.tuning.grid import Case, Grid, length_of
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
@@ -39,7 +38,7 @@ class Latency:
     """
 
     share: Floats
-    late: NDArray[np.bool_]
+    late: Truths
     notes: tuple[str, ...]
 
 
@@ -77,7 +76,7 @@ def latency(
     runs: dict[Point, list[Measurement]] = defaultdict(list)
     for one in predictor.sweep.measurements:
         runs[one.point].append(one)
-    share, late = np.ones_like(grid.mean), np.zeros(grid.mean.shape, dtype=bool)
+    share, late = np.ones_like(grid.mean), np.zeros(grid.mean.shape, bool)
     sizes, queueing, bounds = np.array(grid.sizes), [], []
     weights = np.array([case[2] for case in cases])
     for column in columns:
@@ -134,7 +133,7 @@ def _seconds(runs: Sequence[Measurement], statistic: str) -> tuple[float, float,
 def carried(
     grid: Grid,
     times: Latency,
-    columns: NDArray[np.int64],
+    columns: Ints,
     name: int | str,
     target: float,
     kept: tuple[Floats, Floats, Floats],

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from specopt.models.fields import Floats
+from specopt.models.fields import Floats, Truths
 from specopt.models.sweep import Condition, Point
 from specopt.solvers.speculation_table.prices import Price
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
@@ -46,8 +45,8 @@ class Grid:
     high: Floats
     least: Floats
     most: Floats
-    measured: NDArray[np.bool_]
-    slower: NDArray[np.bool_]
+    measured: Truths
+    slower: Truths
 
     def row(self, size: int) -> int:
         """Return the row of a batch size."""
@@ -65,7 +64,7 @@ def grid_of(
     """Return the throughput of no speculation and of draft lengths; speeds of cases add harmonically."""
     shape = len(sizes), lengths[-1] + 2
     inverse, below, above, apart = np.zeros((4, *shape))
-    measured, slower = np.ones(shape, dtype=bool), np.zeros(shape, dtype=bool)
+    measured, slower = np.ones(shape, bool), np.zeros(shape, bool)
     idle = 0 in predictor.sweep.draft_lengths
     options = [None, *(length for length in lengths if length or idle)]
     taken = [0 if option is None else option + 1 for option in options]

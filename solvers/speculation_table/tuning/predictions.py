@@ -19,12 +19,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from specopt.models.acceptance import expected_tokens
 from specopt.models.arguments import number
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats
+from specopt.models.fields import Floats, Truths
 from specopt.models.sweep import Measurement, Point, Sweep
 from specopt.solvers.speculation_table.tuning.regression import Law, Records, Regression, Term
 
@@ -44,17 +43,17 @@ _FEATURES = np.dtype([("workload", "i8"), ("load", "f8"), ("context", "f8"), ("d
 
 
 def _both(a: Records, b: Records) -> Floats:
-    return np.asarray(a["drafts"] & b["drafts"], dtype=np.float64)
+    return np.asarray(a["drafts"] & b["drafts"], np.float64)
 
 
 def _same(a: Records, b: Records) -> Floats:
-    return np.asarray(a["workload"] == b["workload"], dtype=np.float64)
+    return np.asarray(a["workload"] == b["workload"], np.float64)
 
 
 def _alike(a: Records, b: Records) -> Floats:
     """Return 1 for the same load and draft length, whatever the workload: where a staircase has its steps."""
     same = (a["load"] == b["load"]) & (a["context"] == b["context"])
-    return np.asarray(same & (a["drafts"] == b["drafts"]) & (a["length"] == b["length"]), dtype=np.float64)
+    return np.asarray(same & (a["drafts"] == b["drafts"]) & (a["length"] == b["length"]), np.float64)
 
 
 def _near(a: Records, b: Records, name: str, width: float) -> Floats:
@@ -183,7 +182,7 @@ class Predictions:
     low: Floats
     high: Floats
     deviation: Floats
-    measured: NDArray[np.bool_]
+    measured: Truths
 
 
 @dataclass(frozen=True)
@@ -307,7 +306,7 @@ class Predictor:
             )
             for point in points
         ]
-        return np.array(rows, dtype=_FEATURES)
+        return np.array(rows, _FEATURES)
 
     # ------------------------------------------------------------------ predictions
 
