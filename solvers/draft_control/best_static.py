@@ -25,7 +25,7 @@ class BestStatic(DraftControlMethod):
     def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
         """Enumerate the actions under the stationary distribution."""
         shares = shares_of(kernels, prepared)
-        per_draft, fixed, bit = shares @ prepared.per_draft, shares @ prepared.fixed, shares @ prepared.per_count_bit
+        per_draft, bit = shares @ prepared.per_draft, shares @ prepared.per_count_bit
         powers = np.ones_like(prepared.rates)
         tokens = np.ones(len(prepared.resolutions))
         best, length, index = -np.inf, prepared.shortest, 0
@@ -35,6 +35,7 @@ class BestStatic(DraftControlMethod):
                 tokens += shares @ powers
             if drafts < prepared.shortest:
                 continue
+            fixed = shares @ (prepared.verify[drafts] + prepared.fixed)
             rates = tokens / (fixed + drafts * per_draft + drafts.bit_length() * bit)
             r = int(np.argmax(rates))
             if rates[r] > best:
