@@ -21,6 +21,8 @@ class Rates(Custom):
     ----------
     closed
         Whether 0 and 1 belong to them.
+    below
+        What all others are below.
 
     Parameters
     ----------
@@ -29,6 +31,7 @@ class Rates(Custom):
     """
 
     closed: ClassVar[bool] = False
+    below: ClassVar[float] = 1.0
 
     values: Floats
 
@@ -57,44 +60,27 @@ class Rates(Custom):
     def schema(cls) -> dict[str, Any]:
         """Return the JSON Schema of both forms."""
         ends = ("minimum", "maximum") if cls.closed else ("exclusiveMinimum", "exclusiveMaximum")
-        number = {"type": "number", ends[0]: 0, ends[1]: 1}
+        number = {"type": "number", ends[0]: 0} | ({ends[1]: 1} if cls.below == 1.0 else {})
         return {"anyOf": [number, {"type": "array", "items": number, "minItems": 1}]}
 
     @classmethod
     def _rate(cls, value: object, where: str) -> float:
-        if is_number(value) and (0.0 < value < 1.0 or (cls.closed and value in (0, 1))):
+        if is_number(value) and (0.0 < value < cls.below or (cls.closed and value in (0, 1))):
             return float(value)
-        word = ">= 0 and <= 1" if cls.closed else "> 0 and < 1"
-        raise InvalidInput(f"{where}: expected a number {word}, got {describe(value)}")
+        word, end = (">= 0", " and <= 1") if cls.closed else ("> 0", " and < 1")
+        raise InvalidInput(f"{where}: expected a number {word}{end * (cls.below == 1.0)}, got {describe(value)}")
 
 
 @dataclass(frozen=True, eq=False)
 class SecondsByLength(Rates):
-    """Seconds by the number of drafts, the first without any; where they do not count, the field is a number.
-
-    Attributes
-    ----------
-    closed
-        Whether 0 belongs to them.
-    """
+    """Seconds by the number of drafts, the first without any; where they do not count, the field is a number."""
 
     closed: ClassVar[bool] = True
+    below: ClassVar[float] = math.inf
 
     def __rmul__(self, factor: float) -> Self:
         """Return the seconds times a factor."""
         return type(self)(factor * self.values)
-
-    @classmethod
-    def schema(cls) -> dict[str, Any]:
-        """Return the JSON Schema of both forms."""
-        number = {"type": "number", "minimum" if cls.closed else "exclusiveMinimum": 0}
-        return {"anyOf": [number, {"type": "array", "items": number, "minItems": 1}]}
-
-    @classmethod
-    def _rate(cls, value: object, where: str) -> float:
-        if is_number(value) and 0.0 <= value < math.inf and (cls.closed or value):
-            return float(value)
-        raise InvalidInput(f"{where}: expected a number {'>=' if cls.closed else '>'} 0, got {describe(value)}")
 
 
 def by_length(seconds: float | SecondsByLength, longest: int, where: str) -> Floats:

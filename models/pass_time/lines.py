@@ -1,4 +1,4 @@
-"""Runtime of a forward pass against its work: T(b, F) = c1 F b + c2 (paper 1, Eq. 17), or the maximum of such pieces.
+"""Runtime of a forward pass: T(b, F) = c1 F b + c2 (paper 1, Eq. 17), the maximum of such pieces, or measured passes.
 
 One piece is the paper's fit. The maximum of several is the roofline form that measurements follow more
 closely: flat while memory traffic dominates, rising once arithmetic does.
@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta
 
+from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, NonNegative, check
+from specopt.models.pass_time.measured import MeasuredPasses, PassTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +40,7 @@ class LinearRuntime:
     @staticmethod
     def is_marked(data: Mapping[str, Any]) -> bool:
         """Return whether JSON-like data means this form."""
-        return "pieces" not in data
+        return "pieces" not in data and "passes" not in data
 
     @property
     def pieces(self) -> tuple[LinearRuntime, ...]:
@@ -74,4 +77,38 @@ class PiecewiseRuntime:
         return np.asarray(np.max([piece.seconds(batch_size, flops) for piece in self.pieces], axis=0))
 
 
-Runtime = LinearRuntime | PiecewiseRuntime
+@dataclass(frozen=True, kw_only=True)
+class TabledRuntime:
+    """Measured passes, linear between the points of their grid: what they take, whatever their operations.
+
+    Parameters
+    ----------
+    passes
+        A row for every point of a complete grid; more work takes no less time.
+    """
+
+    passes: PassTable
+
+    def __post_init__(self) -> None:
+        check(self)
+        if self.grid.moved > ROUNDING:
+            raise InvalidInput(
+                "passes.seconds: expected times that do not fall as batches, new or cached tokens grow, got times "
+                f"that do, by {self.grid.moved:.2g} of them to the nearest that do not"
+            )
+
+    @staticmethod
+    def is_marked(data: Mapping[str, Any]) -> bool:
+        """Return whether JSON-like data means this form."""
+        return "passes" in data
+
+    @cached_property
+    def grid(self) -> MeasuredPasses:
+        """The interpolation."""
+        return MeasuredPasses.from_table(self.passes, "passes")
+
+
+ROUNDING = 1e-12
+"""Relative difference of times that is none."""
+
+Runtime = LinearRuntime | PiecewiseRuntime | TabledRuntime

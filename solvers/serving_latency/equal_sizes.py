@@ -16,9 +16,9 @@ import numpy as np
 
 from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.method import Outcome
+from specopt.solvers.method import Condition, Outcome
 from specopt.solvers.serving_latency.algorithm_1 import TIE
-from specopt.solvers.serving_latency.method import ServingLatencyMethod, best_of_mechanisms, certify
+from specopt.solvers.serving_latency.method import ALIKE, ServingLatencyMethod, best_of_mechanisms, certify
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import rate, stages
 
@@ -62,6 +62,7 @@ class EqualSizes(ServingLatencyMethod):
 
     complexity: ClassVar[str] = "O(l_max M N) per size tried, M batches"
     guarantee: ClassVar[str] = "none"
+    forms: ClassVar[tuple[Condition, ...]] = (ALIKE,)
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Return the best of the candidates over mechanisms and speculation lengths."""

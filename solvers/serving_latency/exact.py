@@ -35,6 +35,7 @@ class Exact(ServingLatencyMethod):
     guarantee: ClassVar[str] = "optimal; a certified gap where tasks are many"
     complexity: ClassVar[str] = "O(l_max K^2) without overlap; pipelined O(K B 2^M M) per bound, then enumeration"
     takes: ClassVar[tuple[Condition, ...]] = (CONSERVATIVE,)
+    forms: ClassVar[tuple[Condition, ...]] = ()
     supports_warm_start: ClassVar[bool] = True
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:

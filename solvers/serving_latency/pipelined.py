@@ -121,7 +121,7 @@ class PipelinedSearch:
         self.open: list[Part] = []
         self.left: list[Part] = []  # parts that stay open at the end
         # cells round what fits up, and that costs more than they save where few tasks fit
-        self.coarse = prepared.runtimes.shape[1] == 1 and self._entries >= _WIDE * prepared.tasks
+        self.coarse = prepared.linear and self._entries >= _WIDE * prepared.tasks
         self.tables: dict[tuple[int, int], Tables] = {}
         self.stream = np.array([random_key(budget.seed)])
         self.stats: dict[str, Any] = {"parts": 0, "lagrangian_rounds": 0, "nodes": 0}
@@ -550,7 +550,7 @@ def _is_small(tasks: int) -> bool:
 def has_few_plans(prepared: Prepared) -> bool:
     """Return whether contiguous plans are so few that all of them are rated."""
     alone = math.factorial(min(prepared.tasks, 8)) * len(prepared.lengths)
-    return prepared.runtimes.shape[1] == 1 and alone <= _PLANS
+    return prepared.linear and alone <= _PLANS
 
 
 def _orders(tasks: int, batches: int) -> float:
