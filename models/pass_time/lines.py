@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta
 
-from specopt.models.errors import InvalidInput
+from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import Floats, Ints, NonNegative, check
 from specopt.models.pass_time.measured import MeasuredPasses, PassTable
 
@@ -106,6 +106,15 @@ class TabledRuntime:
     def grid(self) -> MeasuredPasses:
         """The interpolation."""
         return MeasuredPasses.from_table(self.passes, "passes")
+
+    @property
+    def pieces(self) -> tuple[LinearRuntime, ...]:
+        """None: what works with operations alone is refused."""
+        raise Unsupported("draft_runtime, verify_runtime: expected lines or pieces here, got measured passes")
+
+    def seconds(self, batch_size: float | Ints, flops: Floats) -> Floats:
+        """Refuse to count by operations."""
+        return self.pieces[0].seconds(batch_size, flops)
 
 
 ROUNDING = 1e-12

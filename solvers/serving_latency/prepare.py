@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from specopt.models.acceptance import decoding_steps, expected_tokens_per_step, slowest_rounds
-from specopt.models.errors import Unsupported
 from specopt.models.fields import Floats, Ints
-from specopt.models.pass_time import Runtime, TabledRuntime
+from specopt.models.pass_time import Runtime
 from specopt.models.rates import Rates
 from specopt.models.serving_data import Mechanism, Phase, ServingLatencyPlan
 from specopt.models.serving_latency import ServingLatencyProblem
@@ -278,8 +277,6 @@ def envelope(runtime: Runtime | None) -> Floats:
     """Return the upper envelope of a runtime over work >= 0: rows (c1, c2, largest work), c1 increasing."""
     if runtime is None:
         return np.array([[0.0, 0.0, math.inf]])
-    if isinstance(runtime, TabledRuntime):
-        raise Unsupported("draft_runtime, verify_runtime: expected lines or pieces here, got measured passes")
     lines = sorted({(piece.seconds_per_flop, piece.overhead_seconds) for piece in runtime.pieces})
     rows: list[tuple[float, float]] = []
     for slope, height in lines:

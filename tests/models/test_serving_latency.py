@@ -14,7 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import serving_latency as naive
 
-from specopt import InvalidInput, LinearRuntime, ServingLatencyPlan, ServingLatencyProblem
+from specopt import (
+    InvalidInput,
+    LinearRuntime,
+    ServingLatencyPlan,
+    ServingLatencyProblem,
+    Unsupported,
+    simulate,
+    solve,
+)
 from specopt.models.acceptance import slowest_rounds
 from specopt.models.serving_schedule import steps_per_batch
 from specopt.testing.strategies.serving_latency import problems, problems_with_plans
@@ -348,6 +356,20 @@ def test_what_cannot_be_measured_is_refused(changes: dict[str, Any], message: st
     """Tests that a table with a hole or that falls is refused, and what static batches alone can have elsewhere."""
     with pytest.raises(InvalidInput, match=f"^{re.escape(message)}"):
         ServingLatencyProblem.from_dict(tiny().to_dict() | changes)
+
+
+def test_what_works_with_operations_refuses_a_table() -> None:
+    """Tests that a method for lines and the simulation say what they cannot take, and who can is named."""
+    at = ServingLatencyProblem.from_dict(
+        tiny().to_dict() | {"draft_runtime": {"passes": GRID | {"seconds": [1.0] * 4}}}
+    )
+    with pytest.raises(Unsupported, match="it has measured passes as draft_runtime, the method takes lines or pieces"):
+        solve(at, "milp")
+    with pytest.raises(Unsupported, match="draft_runtime, verify_runtime: expected lines or pieces here"):
+        simulate(at, solve(at))
+    slowest = tiny(rounds="slowest", output_lengths="known")
+    with pytest.raises(Unsupported, match=r'it has the rounds "slowest" of known output lengths.*brute-force'):
+        solve(slowest, "no-batching")
 
 
 def test_the_slowest_of_a_batch() -> None:
