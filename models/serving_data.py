@@ -24,10 +24,10 @@ from specopt.models.fields import (
     check,
     describe,
 )
-from specopt.models.pass_time import Runtime, TabledRuntime
+from specopt.models.pass_time import Runtime, TabledRuntime, pass_seconds
 from specopt.models.problem import Plan, Problem
 from specopt.models.rates import Rates
-from specopt.models.serving_stages import draft_seconds, pass_seconds, verify_seconds
+from specopt.models.serving_stages import draft_seconds, verify_seconds
 from specopt.models.token_samples import TokenSamples
 from specopt.models.uplink import upload_seconds
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from specopt.models.decoder import Decoder
 from specopt.models.fields import Floats
-from specopt.models.pass_time import Runtime, TabledRuntime
+from specopt.models.pass_time import Runtime, pass_seconds
 
 
 def draft_seconds(
@@ -35,15 +35,3 @@ def verify_seconds(verify: Decoder, runtime: Runtime, size: Any, reached: Floats
     """Return T^v (Eq. 14 and 18): one pass over the guesses and the last token; where `prefill`, over the prompt."""
     new = np.where(prefill, reached + length, 1.0 + length)
     return pass_seconds(verify, runtime, size, new, reached + length, 1 + length)
-
-
-def pass_seconds(model: Decoder, runtime: Runtime, size: Any, new: Any, total: Floats, logits: int) -> Floats:
-    """Return the seconds of a forward pass of `new` tokens per task (Eq. 17), or as it was measured."""
-    if isinstance(runtime, TabledRuntime):
-        return runtime.grid.seconds(size, new, total - new)
-    return runtime.seconds(size, pass_flops(model, new, total, logits))
-
-
-def pass_flops(model: Decoder, new: Floats, total: Floats, logits: int) -> Floats:
-    """Return the operations of a forward pass per task (Eq. 11-12, or the exact counts)."""
-    return model.flops_per_token * new + model.flops_per_token_pair * new * total + model.flops_per_logit * logits

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta
 
+from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import Floats, Ints, NonNegative, check
 from specopt.models.pass_time.measured import MeasuredPasses, PassTable
@@ -121,3 +122,15 @@ ROUNDING = 1e-12
 """Relative difference of times that is none."""
 
 Runtime = LinearRuntime | PiecewiseRuntime | TabledRuntime
+
+
+def pass_seconds(model: Decoder, runtime: Runtime, size: Any, new: Any, total: Floats, logits: int) -> Floats:
+    """Return the seconds of a forward pass of `new` tokens per task (Eq. 17), or as it was measured."""
+    if isinstance(runtime, TabledRuntime):
+        return runtime.grid.seconds(size, new, total - new)
+    return runtime.seconds(size, pass_flops(model, new, total, logits))
+
+
+def pass_flops(model: Decoder, new: Floats, total: Floats, logits: int) -> Floats:
+    """Return the operations of a forward pass per task (Eq. 11-12, or the exact counts)."""
+    return model.flops_per_token * new + model.flops_per_token_pair * new * total + model.flops_per_logit * logits

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from specopt.models.fields import Floats, Ints
-from specopt.models.pass_time import TabledRuntime
+from specopt.models.pass_time import pass_seconds
 from specopt.solvers.serving_latency.prepare import Prepared
 
 
@@ -96,34 +96,21 @@ def columns(
 
 
 def tabled(prepared: Prepared, length: int, steps: int) -> Floats:
-    """Return the stage times of b tasks up to task k in row b K + k, by step: those of the steps that they take."""
-    tasks, problem = prepared.tasks, prepared.problem
+    """Return the stage times of b tasks up to task k in row b K + k, by step: those of the steps that they may take."""
+    problem: Any = prepared.problem
+    tasks, n = prepared.tasks, np.arange(steps)
     found = np.zeros((2, tasks + 1, tasks, max(steps, 3)))  # kernels read three columns of any runtime
-    n = np.arange(steps)
     reached = prepared.inputs[:, None] + n * prepared.tokens_per_step(length)
-    prompt = (n == 0) & (reached > 0.0)
-    for b in range(1, min(tasks, prepared.widest) + 1):
-        last = steps
-        if problem.rounds == "slowest" and problem.output_lengths == "conservative":
-            last = prepared.batch_steps(np.full(b, problem.longest_output), length)
-        for i in range(1, length + 1):
-            first = prompt & (i == 1)
-            seconds = _passes(
-                problem.draft, problem.draft_runtime, b, np.where(first, reached, 1.0), reached + i - 1, 1
-            )
+    for b in range(1, prepared.widest + 1):
+        last = prepared.batch_steps(np.full(b, problem.longest_output), length)
+        for i in range(length):
+            new = np.where((n == 0) & (i == 0), reached, 1.0)
+            seconds = pass_seconds(problem.draft, problem.draft_runtime, b, new, reached + i, 1)
             found[0, b, :, :last] += seconds[:, :last]
-        new = np.where(prompt, reached + length, 1.0 + length)
-        seconds = _passes(problem.verify, problem.verify_runtime, b, new, reached + length, 1 + length)
+        new = np.where(n == 0, reached + length, 1.0 + length)
+        seconds = pass_seconds(problem.verify, problem.verify_runtime, b, new, reached + length, 1 + length)
         found[1, b, :, :last] = seconds[:, :last]
     return found.reshape(2, -1, found.shape[-1])
-
-
-def _passes(model: Any, runtime: Any, b: int, new: Floats, total: Floats, logits: int) -> Floats:
-    """Return the seconds of passes of b tasks."""
-    if isinstance(runtime, TabledRuntime):
-        return runtime.grid.seconds(np.array(b), new, total - new)
-    work = (model.flops_per_token + model.flops_per_token_pair * total) * new + model.flops_per_logit * logits
-    return np.asarray(runtime.seconds(b, work))
 
 
 def workspace(kernels: Any, tasks: int) -> tuple[Floats, Ints, Floats]:
