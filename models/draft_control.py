@@ -145,7 +145,6 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         for index, value in enumerate(values):
             if value in values[:index]:
                 raise InvalidInput(f"resolutions[{index}]: expected distinct resolutions, got {value} twice")
-        by_length(self.verify_seconds, longest, "verify_seconds")
         for index, state in enumerate(self.states):
             self._check_state(state, f"states[{index}]")
         if len(self.transition) != len(self.states):

@@ -23,7 +23,6 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome
 from specopt.solvers.serving_latency.contiguous import algorithm_1_batches
 from specopt.solvers.serving_latency.method import (
-    ALIKE,
     PIPELINED,
     ServingLatencyMethod,
     certify,
@@ -44,7 +43,6 @@ class Algorithm1(ServingLatencyMethod):
     guarantee: ClassVar[str] = "none; measured 1-3 % above the optimum at the paper's setting"
     complexity: ClassVar[str] = "O(l_max K^2), whatever the number of decoding steps"
     takes: ClassVar[tuple[Condition, ...]] = (PIPELINED,)
-    forms: ClassVar[tuple[Condition, ...]] = (ALIKE,)
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Run the dynamic program for every l and keep the best; on known lengths it plans with O_max."""

@@ -11,7 +11,7 @@ import numpy as np
 from specopt.models.fields import Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.prepare import Prepared
-from specopt.solvers.serving_latency.stages import Stages, stages
+from specopt.solvers.serving_latency.stages import stages
 
 # of a kernel call, some hundredths of a second: they move how often the clock is read
 _LABELS_PER_CALL = 400_000
@@ -20,10 +20,8 @@ _PATHS_PER_CALL = 4_000_000
 
 def algorithm_1_batches(prepared: Prepared, length: int, budget: Budget) -> tuple[list[list[int]] | None, float]:
     """Return the batches (sorted positions, ascending) and T_inf of Algorithm 1 for one speculation length."""
-    at = stages(prepared, length, conservative=True)
-    if prepared.tabled:
-        return _tabled_batches(at, budget)
     kernels = budget.load("serving_latency.algorithm_1")
+    at = stages(prepared, length, conservative=True)
     tasks = prepared.tasks
     boundary = np.zeros(tasks + 1, dtype=np.int64)
     prefix = np.zeros((tasks + 1, 4))
@@ -43,25 +41,6 @@ def algorithm_1_batches(prepared: Prepared, length: int, budget: Budget) -> tupl
         row = reached
     best = float(prefix[tasks, kernels.BEST])
     return (None, np.inf) if np.isinf(best) else (backtrack(boundary), best)
-
-
-def _tabled_batches(at: Stages, budget: Budget) -> tuple[list[list[int]] | None, float]:
-    """Return the same from tabled stage times, step by step as it is printed."""
-    prepared, tasks = at.prepared, at.prepared.tasks
-    draft, verify = at.runtimes.reshape(2, tasks + 1, tasks, -1)
-    drafted, done = np.zeros((2, tasks + 1, draft.shape[-1]))
-    best, boundary = np.append(0.0, np.full(tasks, np.inf)), np.zeros(tasks + 1, dtype=np.int64)
-    for i in range(1, tasks + 1):
-        budget.check()
-        for j in range(i, 0, -1):
-            b = i - j + 1
-            if not prepared.fits(b, at.task[i - 1, 0], at.task[i - 1, 1]):
-                break
-            ends = drafted[j - 1] + draft[b, i - 1]
-            finished = np.maximum(ends, done[j - 1]) + verify[b, i - 1]
-            if (total := float(finished.sum())) < best[i] and best[j - 1] < np.inf:
-                best[i], boundary[i], drafted[i], done[i] = total, j, ends, finished
-    return (None, np.inf) if np.isinf(best[-1]) else (backtrack(boundary), float(best[-1]))
 
 
 def additive_batches(

@@ -134,6 +134,7 @@ def test_rounds_by_length() -> None:
     assert solve(listed).objective == pytest.approx(best.objective, rel=1e-12)
     dear = DraftStoppingProblem.from_dict(problem.to_dict() | {"round_seconds": [0.03] + 4 * [0.15]})
     none = solve(dear)
+    assert none.objective == solve(dear, "no-drafts").objective
     assert isinstance(best.plan, DraftStoppingPlan) and isinstance(none.plan, DraftStoppingPlan)
     assert best.plan.start == 0 and none.plan.start == STOP
     assert none.objective == pytest.approx(1 / 0.03)

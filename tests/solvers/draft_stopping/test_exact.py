@@ -17,7 +17,7 @@ from specopt.models.drafting import BinaryPredictor, first_flag_round
 from specopt.testing.strategies.draft_stopping import RATES
 from specopt.testing.strategies.draft_stopping import problems as draft_stoppings
 
-RULES = ("fixed-window", "first-rejection", "confidence-threshold", "optimal-stopping")
+RULES = ("no-drafts", "fixed-window", "first-rejection", "confidence-threshold", "optimal-stopping")
 
 
 def by_linear_program(problem: DraftStoppingProblem) -> float:
