@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -75,7 +78,7 @@ def expected_tokens(acceptance_rates: Any, draft_tokens: Any) -> Floats:
     return -np.expm1((np.asarray(draft_tokens) + 1.0) * logarithms) / (1.0 - rates)
 
 
-def decoding_steps(output_tokens: int, tokens_per_step: float) -> int:
+def decoding_steps(output_tokens: float, tokens_per_step: float) -> int:
     """Return the decoding steps that a response takes: the quotient rounded up (Eq. 8).
 
     A quotient within 1e-12 (relative) of an integer counts as that integer, so that the rounding of a
@@ -91,3 +94,41 @@ def decoding_steps(output_tokens: int, tokens_per_step: float) -> int:
     if abs(quotient - nearest) <= 1e-12 * max(1.0, quotient):
         return nearest
     return math.ceil(quotient)
+
+
+NEVER = 1e-18
+"""Probability below which a response does not last any longer."""
+
+
+@lru_cache(maxsize=1024)
+def round_tails(output_tokens: int, acceptance_rate: float, speculation_length: int) -> Floats:
+    """Return the probabilities that a response takes more than 0, 1, ... rounds, drafts accepted independently."""
+    accepted = acceptance_rate ** np.arange(speculation_length + 1.0)
+    gains = np.append(0.0, -np.diff(accepted, append=0.0))  # of 0, 1, ..., l + 1 tokens
+    left, tails = np.ones(1), [1.0]
+    while tails[-1] > NEVER and len(tails) <= output_tokens:
+        left = np.convolve(left, gains)[:output_tokens]  # by the tokens that there are
+        tails.append(float(left.sum()))
+    return np.minimum(tails, 1.0)
+
+
+def slowest_rounds(responses: Iterable[tuple[int, float]], speculation_length: int) -> int:
+    """Return the expected rounds of the slowest of several responses, rounded up as `decoding_steps` does.
+
+    Parameters
+    ----------
+    responses
+        Output tokens and acceptance rate of each; they do not depend on each other.
+    speculation_length
+        Number l >= 0 of draft tokens.
+
+    Examples
+    --------
+    >>> slowest_rounds([(9, 0.8)], 4), slowest_rounds([(9, 0.8)] * 8, 4)
+    (4, 5)
+    """
+    laws = [(round_tails(*one, speculation_length), count) for one, count in Counter(responses).items()]
+    done = np.ones(max(len(tails) for tails, _ in laws))
+    for tails, count in laws:
+        done[: len(tails)] *= (1.0 - tails) ** count
+    return decoding_steps(float((1.0 - done).sum()), 1.0)

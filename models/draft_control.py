@@ -31,6 +31,7 @@ from specopt.models.fields import (
 )
 from specopt.models.markov_chain import TransitionMatrix, recurrent_classes, stationary_distribution
 from specopt.models.problem import Evaluation, Plan, Problem
+from specopt.models.rates import SecondsByLength, by_length
 
 MAX_DRAFT_LENGTH = 10_000
 """Longest draft that a problem may allow: a guard against, say, bytes given as tokens."""
@@ -110,7 +111,8 @@ class DraftControlProblem(Problem[DraftControlPlan]):
     vocabulary_size
         V, the tokens that a distribution is over.
     draft_seconds_per_token, verify_seconds
-        T_SLM to draft a token, T_LLM to verify a draft of any length.
+        T_SLM to draft a token, T_LLM to verify: one number for drafts of any length, or one for each length from 0,
+        where nothing is drafted, to the largest.
     draft_lengths
         Smallest and largest draft length allowed, both included.
     resolutions
@@ -131,7 +133,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
 
     vocabulary_size: VocabularySize
     draft_seconds_per_token: NonNegative
-    verify_seconds: NonNegative
+    verify_seconds: NonNegative | SecondsByLength
     draft_lengths: tuple[DraftLength, DraftLength]
     resolutions: Annotated[Ints, Column(Resolution, "resolution")]
     states: Annotated[tuple[ChannelState, ...], Meta(min_length=1)]
@@ -179,14 +181,15 @@ class DraftControlProblem(Problem[DraftControlPlan]):
             raise InvalidInput(
                 f'{where}.distribution_bits: expected {count} entries with the distribution code "support", got none'
             )
-        if not self.verify_seconds and not self.draft_lengths[0] and state.downlink_bits_per_second is None:
+        verify, shortest = self.verify_by_length, self.draft_lengths[0]
+        if not verify[0] and not shortest and state.downlink_bits_per_second is None:
             raise InvalidInput(
                 "verify_seconds: expected a number > 0, because an iteration without drafts would take no time "
-                f"in {where}, got {self.verify_seconds}"
+                f"in {where}, got {verify[0]}"
             )
         bits = max(self.distribution_bits(state))
-        slowest = self._seconds(state, self.draft_lengths[1], bits)
-        quickest = self._seconds(state, self.draft_lengths[0], 0.0)
+        slowest = self._seconds(state, self.draft_lengths[1], bits, float(verify.max()))
+        quickest = self._seconds(state, shortest, 0.0, float(verify[shortest]))
         if not (math.isfinite(slowest) and math.isfinite(1.0 / quickest if quickest else math.inf)):
             raise InvalidInput(
                 f"{where}.uplink_bits_per_second: expected iterations whose seconds are floating-point numbers > 0, "
@@ -204,6 +207,11 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         shares = stationary_distribution(self.transition.scaled, self.recurrent_states)
         shares.flags.writeable = False
         return shares
+
+    @cached_property
+    def verify_by_length(self) -> Floats:
+        """T_LLM of 0 drafts to the most."""
+        return by_length(self.verify_seconds, self.draft_lengths[1], "verify_seconds")
 
     def distribution_bits(self, state: ChannelState) -> list[float]:
         """Return the bits of a quantised distribution at each resolution: of Eq. 6, or as the state says."""
@@ -230,15 +238,18 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         """
         now = self.states[state]
         bits = self.distribution_bits(now)[self.resolutions.tolist().index(choice.resolution)]
-        return self._seconds(now, choice.draft_length, bits)
+        verify = self.verify_seconds
+        if isinstance(verify, SecondsByLength):
+            verify = float(verify.values[choice.draft_length])
+        return self._seconds(now, choice.draft_length, bits, verify)
 
-    def _seconds(self, state: ChannelState, L: int, bits: float) -> float:
+    def _seconds(self, state: ChannelState, L: int, bits: float, verify: float) -> float:
         token_bits = (self.vocabulary_size - 1).bit_length()  # ceil(log2 V)
         uplink = L * (token_bits + bits) / state.uplink_bits_per_second  # Eq. 7
         downlink = 0.0
         if state.downlink_bits_per_second is not None:
             downlink = (L.bit_length() + token_bits) / state.downlink_bits_per_second  # Eq. 8
-        return L * self.draft_seconds_per_token + uplink + self.verify_seconds + downlink  # Eq. 9
+        return L * self.draft_seconds_per_token + uplink + verify + downlink  # Eq. 9
 
     def iteration_tokens(self, state: int, choice: DraftChoice) -> float:
         """Return the tokens that an iteration is expected to yield, the server's own included (Eq. 14).
@@ -279,7 +290,13 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         if len(plan.policy) != len(self.states):
             return [f"policy: expected {len(self.states)} entries, one for each of the states, got {len(plan.policy)}"]
         allowed = self.resolutions.tolist()
+        listed, longest = isinstance(self.verify_seconds, SecondsByLength), self.draft_lengths[1]
         for state, choice in enumerate(plan.policy):
+            if listed and choice.draft_length > longest:
+                return [
+                    f"policy[{state}].draft_length: expected at most {longest}, as far as verify_seconds is given, "
+                    f"got {choice.draft_length}"
+                ]
             if choice.resolution not in allowed:
                 return [
                     f"policy[{state}].resolution: expected one of {', '.join(map(str, allowed))}, "

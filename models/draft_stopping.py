@@ -19,11 +19,13 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Checked, Floats, NonNegative, Positive, Unit
 from specopt.models.integer_table import IntegerTable
 from specopt.models.problem import Evaluation, Plan, Problem
-from specopt.models.rates import Rates
+from specopt.models.rates import Rates, SecondsByLength, by_length
 
 MAX_NODES = 1_000_000
 MAX_BINS = 1000
 STOP = -1
+MOST_APART = 1_000_000
+"""How many times the least of a list the largest may be: what a token adds to a round keeps its digits."""
 
 Probability = Unit
 DraftLimit = Annotated[int, Meta(ge=1, le=1000)]
@@ -50,6 +52,13 @@ class AcceptanceRate(Rates):
     def dump(self) -> Any:
         """Return the number or the list."""
         return self.values.tolist()
+
+
+@dataclass(frozen=True, eq=False)
+class RoundSeconds(SecondsByLength):
+    """What a round costs by the number of tokens drafted in it; JSON: a number or a list."""
+
+    closed = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +127,8 @@ class DraftStoppingProblem(Problem):
     draft_seconds_per_token
         Drafting time of a token, reading its score included.
     round_seconds
-        What a round costs beside drafting: network, queue, verification.
+        What a round costs beside drafting: network, queue, verification. One number, or one for each number of
+        tokens that are drafted, from 0 to the most.
     rounds
         The classes of rounds; their probabilities sum to 1.
     scores
@@ -132,7 +142,7 @@ class DraftStoppingProblem(Problem):
 
     max_draft_tokens: DraftLimit
     draft_seconds_per_token: NonNegative
-    round_seconds: Positive
+    round_seconds: Positive | RoundSeconds
     rounds: Annotated[tuple[RoundClass, ...], Meta(min_length=1)]
     scores: Scores
 
@@ -149,10 +159,21 @@ class DraftStoppingProblem(Problem):
                     f"{self.max_draft_tokens} of them, got {size}"
                 )
         with np.errstate(over="ignore"):
-            slowest = self.round_seconds + self.draft_seconds_per_token * self.max_draft_tokens
-            fastest = (1.0 + self.max_draft_tokens) / np.float64(self.round_seconds)
+            seconds = self.round_by_length
+            slowest = seconds.max() + self.draft_seconds_per_token * self.max_draft_tokens
+            fastest = (1.0 + self.max_draft_tokens) / seconds.min()
         if not (math.isfinite(slowest) and np.isfinite(fastest)):
-            raise InvalidInput(f"round_seconds: expected finite rates and times, got {self.round_seconds:g} seconds")
+            raise InvalidInput(f"round_seconds: expected finite rates and times, got {seconds.min():g} seconds")
+        if seconds.max() > MOST_APART * seconds.min():
+            raise InvalidInput(
+                f"round_seconds: expected numbers of at most {MOST_APART:,} times the least, "
+                f"got {seconds.min():g} and {seconds.max():g}"
+            )
+
+    @property
+    def round_by_length(self) -> Floats:
+        """What a round costs beside drafting, by the number of tokens drafted, shape (L + 1,)."""
+        return by_length(self.round_seconds, self.max_draft_tokens, "round_seconds")
 
     @property
     def probabilities(self) -> Floats:
@@ -167,7 +188,7 @@ class DraftStoppingProblem(Problem):
     # ------------------------------------------------------------------ the judge
 
     def evaluate(self, plan: DraftStoppingPlan) -> Evaluation:
-        """Return (1 + E[accepted]) / (round_seconds + draft_seconds_per_token E[drafted]), exactly.
+        """Return (1 + E[accepted]) / (E[round_seconds] + draft_seconds_per_token E[drafted]), exactly.
 
         The mass of rounds moves through (node, class, still accepted), position after position.
         """
@@ -176,6 +197,8 @@ class DraftStoppingProblem(Problem):
             raise InvalidInput(defects[0])
         rates, scores = self.acceptance_rates, self.scores
         next_node = plan.next.rows
+        ended = np.zeros(self.max_draft_tokens + 1)  # how likely a round ends with so many drafted tokens
+        ended[0] = plan.start == STOP
         drafted = accepted = 0.0
         nodes = np.array([plan.start] if plan.start != STOP else [], np.int64)
         alive = self.probabilities[None, :].repeat(len(nodes), axis=0)  # (nodes, classes)
@@ -188,6 +211,12 @@ class DraftStoppingProblem(Problem):
             fails = (alive * (1.0 - rates[:, position])).sum(axis=1)
             accepted += float(survives.sum())
             goes = next_node[nodes]  # (nodes, scores)
+            node, score = np.nonzero(goes == STOP)
+            ended[position + 1] = (
+                survives.sum(axis=1)[node] @ scores.accepted[score]
+                + fails[node] @ scores.first_rejection[score]
+                + rejected[node] @ scores.after[score]
+            )
             node, score = np.nonzero(goes != STOP)
             nodes, to = np.unique(goes[node, score], return_inverse=True)
             moves, move = np.unique(node * len(nodes) + to, return_inverse=True)  # from a node to a node, by any score
@@ -200,7 +229,10 @@ class DraftStoppingProblem(Problem):
             np.add.at(moved_alive, to, survives[node] * on[:, None])
             np.add.at(moved_rejected, to, fails[node] * on_rejected + rejected[node] * on_after)
             alive, rejected = moved_alive, moved_rejected
-        seconds = self.round_seconds + self.draft_seconds_per_token * drafted
+        beside = self.round_seconds
+        if isinstance(beside, RoundSeconds):
+            beside = float(ended @ beside.values / ended.sum())
+        seconds = beside + self.draft_seconds_per_token * drafted
         terms = {"own_tokens_per_second": 1.0 / seconds, "accepted_draft_tokens_per_second": accepted / seconds}
         return Evaluation((1.0 + accepted) / seconds, terms)
 

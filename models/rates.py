@@ -1,7 +1,8 @@
-"""Rates of acceptance, one for each: a field that is a number where all have the same, else a list."""
+"""Rates of acceptance, and seconds by draft length: a field that is a number where all are the same, else a list."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -20,6 +21,8 @@ class Rates(Custom):
     ----------
     closed
         Whether 0 and 1 belong to them.
+    below
+        What all others are below.
 
     Parameters
     ----------
@@ -28,6 +31,7 @@ class Rates(Custom):
     """
 
     closed: ClassVar[bool] = False
+    below: ClassVar[float] = 1.0
 
     values: Floats
 
@@ -38,7 +42,7 @@ class Rates(Custom):
         if not isinstance(given, (list, tuple)):
             return cls._rate(given, where)
         if not given:
-            raise InvalidInput(f"{where}: expected at least one probability, got none")
+            raise InvalidInput(f"{where}: expected at least one number, got none")
         values = np.array([cls._rate(item, f"{where}[{index}]") for index, item in enumerate(given)])
         values.flags.writeable = False
         return cls(values)
@@ -56,12 +60,40 @@ class Rates(Custom):
     def schema(cls) -> dict[str, Any]:
         """Return the JSON Schema of both forms."""
         ends = ("minimum", "maximum") if cls.closed else ("exclusiveMinimum", "exclusiveMaximum")
-        number = {"type": "number", ends[0]: 0, ends[1]: 1}
+        number = {"type": "number", ends[0]: 0} | ({ends[1]: 1} if cls.below == 1.0 else {})
         return {"anyOf": [number, {"type": "array", "items": number, "minItems": 1}]}
 
     @classmethod
     def _rate(cls, value: object, where: str) -> float:
-        if is_number(value) and (0.0 < value < 1.0 or (cls.closed and value in (0, 1))):
+        if is_number(value) and (0.0 < value < cls.below or (cls.closed and value in (0, 1))):
             return float(value)
-        word = ">= 0 and <= 1" if cls.closed else "> 0 and < 1"
-        raise InvalidInput(f"{where}: expected a number {word}, got {describe(value)}")
+        word, end = (">= 0", " and <= 1") if cls.closed else ("> 0", " and < 1")
+        raise InvalidInput(f"{where}: expected a number {word}{end * (cls.below == 1.0)}, got {describe(value)}")
+
+
+@dataclass(frozen=True, eq=False)
+class SecondsByLength(Rates):
+    """Seconds by the number of drafts, the first without any; where they do not count, the field is a number."""
+
+    closed: ClassVar[bool] = True
+    below: ClassVar[float] = math.inf
+
+    def __rmul__(self, factor: float) -> Self:
+        """Return the seconds times a factor."""
+        return type(self)(factor * self.values)
+
+
+def by_length(seconds: float | SecondsByLength, longest: int, where: str) -> Floats:
+    """Return the seconds of 0 to `longest` drafts; `where` names the field, for messages.
+
+    Raises
+    ------
+    InvalidInput
+        If the list has another length.
+    """
+    values = seconds.values if isinstance(seconds, Rates) else np.array(seconds)
+    if values.ndim and len(values) != longest + 1:
+        raise InvalidInput(
+            f"{where}: expected one number, or {longest + 1} for drafts of 0 to {longest} tokens, got {len(values)}"
+        )
+    return np.broadcast_to(values, longest + 1)

@@ -32,7 +32,7 @@ UNITS = {
     "seconds": "s", "second": "s", "hz": "Hz", "bytes": "byte", "bits": "bit", "tokens": "token", "token": "token",
     "flop": "FLOP", "interaction": "token^2", "length": "token", "lengths": "token", "chunks": "token",
     "goodput": "token per round or s", "samples": "token",
-    "watts": "W",
+    "watts": "W", "spread": "s",
 }  # fmt: skip
 """Units by the word of a field's name that says them."""
 

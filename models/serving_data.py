@@ -24,10 +24,10 @@ from specopt.models.fields import (
     TokenCount,
     describe,
 )
-from specopt.models.pass_time import Runtime
+from specopt.models.pass_time import Runtime, TabledRuntime, pass_seconds
 from specopt.models.problem import Plan, Problem, Sense
 from specopt.models.rates import Rates
-from specopt.models.serving_stages import draft_seconds, pass_flops, verify_seconds
+from specopt.models.serving_stages import draft_seconds, verify_seconds
 from specopt.models.token_samples import TokenSamples
 from specopt.models.uplink import upload_seconds
 
@@ -36,6 +36,9 @@ MECHANISMS: tuple[Mechanism, ...] = ("pipelined", "sequential", "autoregressive"
 
 DRAFTING_FIELDS = ("draft", "draft_runtime", "draft_memory_bytes", "acceptance_rate", "max_speculation_length")
 """What every mechanism but the autoregressive one needs."""
+
+MOST_COUNTED = 10_000
+"""Output tokens up to which the law of the rounds of a response is computed."""
 
 SHORTEST_SECONDS, LONGEST_SECONDS = 1e-100, 1e100
 """Seconds that a problem may ask for: floating-point numbers hold their sums, products with counts, and quotients."""
@@ -120,6 +123,7 @@ class ServingData(Problem[ServingLatencyPlan]):
     min_speculation_length: Annotated[int, Meta(ge=0, le=1)] = 1
     objective: Literal["makespan", "mean_latency"] = "makespan"
     output_samples: TokenSamples | None = None
+    rounds: Literal["mean", "slowest"] = "mean"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -150,6 +154,7 @@ class ServingData(Problem[ServingLatencyPlan]):
                 raise InvalidInput(f"{name}: expected {self.tasks} entries, as in input_tokens, got {len(values)}")
         if self.min_speculation_length == 0 and self.batching == "static":
             raise InvalidInput("min_speculation_length: expected 1 (batching 'static'), got 0")
+        self._check_forms()
         if self.arrival_seconds is None:
             return
         if self.batching == "static":
@@ -158,6 +163,22 @@ class ServingData(Problem[ServingLatencyPlan]):
             raise InvalidInput(
                 f"arrival_seconds[{int(np.argmax(self.arrival_seconds))}]: expected at most {LONGEST_SECONDS:g}, "
                 f"got {self.arrival_seconds.max():g}"
+            )
+
+    def _check_forms(self) -> None:
+        """Refuse what is there for static batches alone: measured passes, and the rounds of the slowest task."""
+        if self.batching != "static" and self.tables:
+            raise InvalidInput(f"{self.tables[0]}.passes: expected lines or pieces (batching 'rebatched'), got a table")
+        if self.rounds == "mean":
+            return
+        if self.batching != "static" or self.output_lengths == "predicted":
+            raise InvalidInput(
+                "rounds: expected 'mean' unless batching is 'static' and output_lengths 'conservative' or 'known', "
+                "got 'slowest'"
+            )
+        if self.longest_output > MOST_COUNTED:
+            raise InvalidInput(
+                f"rounds: expected 'mean' beyond {MOST_COUNTED:,} output tokens, got 'slowest' at {self.longest_output}"
             )
 
     def _check_range(self) -> None:
@@ -177,13 +198,19 @@ class ServingData(Problem[ServingLatencyPlan]):
         for name, model, runtime in models:
             if model is None or runtime is None:
                 continue
-            flops = pass_flops(model, np.array([longest]), np.array([longest]), int(longest))
+            tokens = np.array([longest])
             with np.errstate(all="ignore"):
-                slowest = float((passes * (runtime.seconds(self.tasks, flops) + self.regroup_seconds * self.tasks))[0])
+                one = pass_seconds(model, runtime, self.tasks, tokens, tokens, int(longest))
+                slowest = float((passes * (one + self.regroup_seconds * self.tasks))[0])
             if not slowest <= LONGEST_SECONDS:
                 raise InvalidInput(
                     f"{name}_runtime: expected at most {LONGEST_SECONDS:g} seconds in all, got {slowest:g}"
                 )
+
+    @property
+    def tables(self) -> list[str]:
+        """Which runtimes are measured passes."""
+        return [name for name in ("draft_runtime", "verify_runtime") if isinstance(getattr(self, name), TabledRuntime)]
 
     @property
     def tasks(self) -> int:

@@ -46,7 +46,7 @@ class ServingLatencyProblem(ServingData):
     draft, verify
         Shapes of the draft and the verify model. `draft` may be None for autoregressive decoding.
     draft_runtime, verify_runtime
-        Runtime of one forward pass of each model.
+        Runtime of one forward pass of each model: a line, pieces, or for static batches measured passes.
     draft_memory_bytes, verify_memory_bytes
         Memory for weights and KV cache of one batch; None for the verify model means ample.
     acceptance_rate
@@ -69,6 +69,9 @@ class ServingLatencyProblem(ServingData):
         When each task arrives; None: all at once, and nothing starts before every input is up. Rebatched only.
     regroup_seconds
         What every sequence that changes its batch costs, on each stage that moves it.
+    rounds
+        "mean": a batch takes the decoding steps of Eq. 8; "slowest": the expected largest of its tasks' numbers of
+        rounds, which do not depend on each other, rounded up. Static batches of given lengths only.
     objective
         "makespan": until the last task has finished; "mean_latency": from arrival to finish, on average.
     """

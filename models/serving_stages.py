@@ -12,7 +12,7 @@ import numpy as np
 
 from specopt.models.decoder import Decoder
 from specopt.models.fields import Floats
-from specopt.models.pass_time import Runtime
+from specopt.models.pass_time import Runtime, pass_seconds
 
 
 def draft_seconds(
@@ -27,16 +27,11 @@ def draft_seconds(
         first = np.asarray(prefill) & (i == 1)
         new = np.where(first, reached, unseen if i == 1 else 1.0)
         total = np.where(first, reached, reached + (i - 1))
-        seconds += runtime.seconds(size, pass_flops(draft, new, total, 1))
+        seconds += pass_seconds(draft, runtime, size, new, total, 1)
     return seconds
 
 
 def verify_seconds(verify: Decoder, runtime: Runtime, size: Any, reached: Floats, length: int, prefill: Any) -> Floats:
     """Return T^v (Eq. 14 and 18): one pass over the guesses and the last token; where `prefill`, over the prompt."""
     new = np.where(prefill, reached + length, 1.0 + length)
-    return runtime.seconds(size, pass_flops(verify, new, reached + length, 1 + length))
-
-
-def pass_flops(model: Decoder, new: Floats, total: Floats, logits: int) -> Floats:
-    """Return the operations of a forward pass per task (Eq. 11-12, or the exact counts)."""
-    return model.flops_per_token * new + model.flops_per_token_pair * new * total + model.flops_per_logit * logits
+    return pass_seconds(verify, runtime, size, new, reached + length, 1 + length)

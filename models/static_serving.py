@@ -1,14 +1,15 @@
 """Static batches of serving latency, timed step by step for the judge (paper 1, Eq. 8, 13-22).
 
 A batch stays together until its slowest member has finished. Tasks of different acceptance rates gain different L_k
-tokens per step: the batch takes max_k ceil(Q_k / L_k) steps, and has reached max_k (I_k + (n - 1) L_k) before step n.
+tokens per step: the batch takes max_k ceil(Q_k / L_k) steps, or as many as its slowest task in the mean, and has
+reached max_k (I_k + (n - 1) L_k) before step n.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from specopt.models.acceptance import decoding_steps
+from specopt.models.acceptance import decoding_steps, slowest_rounds
 from specopt.models.fields import Floats, Ints
 from specopt.models.problem import exceeds
 from specopt.models.serving_data import Mechanism, ServingData, ServingLatencyPlan
@@ -52,7 +53,17 @@ class StaticBatch:
 def static_batches(problem: ServingData, plan: ServingLatencyPlan, outputs: Ints) -> list[StaticBatch]:
     """Return the batches of a plan; `outputs` are the lengths Q_k that tasks count with."""
     tokens = problem.tokens_per_step(plan.speculation_length)
-    return [StaticBatch(batch, problem.input_tokens, outputs, tokens) for batch in plan.batches]
+    found = [StaticBatch(batch, problem.input_tokens, outputs, tokens) for batch in plan.batches]
+    if problem.rounds == "slowest":
+        for batch, members in zip(found, plan.batches, strict=True):
+            batch.steps = _slowest(problem, plan, outputs[:, list(members)], problem.rates[list(members)])
+    return found
+
+
+def _slowest(problem: ServingData, plan: ServingLatencyPlan, outputs: Ints, rates: Floats) -> Ints:
+    """Return the steps of tasks that run together, by scenario."""
+    length = plan.speculation_length
+    return np.array([slowest_rounds(zip(row, rates.tolist(), strict=True), length) for row in outputs.tolist()])
 
 
 def play_static(problem: ServingData, plan: ServingLatencyPlan, outputs: Ints) -> tuple[Floats, Floats]:
@@ -107,6 +118,9 @@ def stage_ends(
 
 def _own_steps(problem: ServingData, plan: ServingLatencyPlan, outputs: Ints) -> Ints:
     """Return the step in which each task has its own output (Eq. 8), by scenario."""
+    if problem.rounds == "slowest":
+        each = (_slowest(problem, plan, outputs[:, [k]], problem.rates[[k]]) for k in range(problem.tasks))
+        return np.stack(list(each), axis=1)
     tokens = problem.tokens_per_step(plan.speculation_length).tolist()
     return np.array([[decoding_steps(*pair) for pair in zip(row, tokens, strict=True)] for row in outputs.tolist()])
 

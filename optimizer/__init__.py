@@ -44,7 +44,14 @@ from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem, Sch
 from specopt.models.files import load, save
 from specopt.models.judge import Report, verify
 from specopt.models.markov_chain import TransitionMatrix
-from specopt.models.pass_time import CloudDelay, LinearRuntime, PiecewiseRuntime, VerificationTime
+from specopt.models.pass_time import (
+    CloudDelay,
+    LinearRuntime,
+    PassTable,
+    PiecewiseRuntime,
+    TabledRuntime,
+    VerificationTime,
+)
 from specopt.models.placement import ClientClass, Drafter, DraftPool, PlacementProblem, Verifier
 from specopt.models.placement_plan import PlacementPlan
 from specopt.models.problem import Plan, Problem
@@ -112,6 +119,7 @@ __all__ = [
     "MissingDependency",
     "PairedTest",
     "PaperDecoder",
+    "PassTable",
     "PiecewiseRuntime",
     "PlacementPlan",
     "PlacementProblem",
@@ -134,6 +142,7 @@ __all__ = [
     "Simulation",
     "SpecoptError",
     "Status",
+    "TabledRuntime",
     "Termination",
     "TransitionMatrix",
     "Transitions",

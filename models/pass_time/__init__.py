@@ -20,11 +20,12 @@ from __future__ import annotations
 
 from specopt.models.pass_time.additive import COEFFICIENTS, VerificationTime, features
 from specopt.models.pass_time.knots import CloudDelay
-from specopt.models.pass_time.lines import LinearRuntime, PiecewiseRuntime, Runtime
+from specopt.models.pass_time.lines import LinearRuntime, PiecewiseRuntime, Runtime, TabledRuntime, pass_seconds
+from specopt.models.pass_time.measured import PassTable
 from specopt.models.pass_time.pass_time import PassTime, Which
 from specopt.models.pass_time.read import pass_time
 
 __all__ = [
-    "COEFFICIENTS", "CloudDelay", "LinearRuntime", "PassTime", "PiecewiseRuntime", "Runtime", "VerificationTime",
-    "Which", "features", "pass_time",
+    "COEFFICIENTS", "CloudDelay", "LinearRuntime", "PassTable", "PassTime", "PiecewiseRuntime", "Runtime",
+    "TabledRuntime", "VerificationTime", "Which", "features", "pass_seconds", "pass_time",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Runtime of a forward pass against its work: T(b, F) = c1 F b + c2 (paper 1, Eq. 17), or the maximum of such pieces.
+"""Runtime of a forward pass: T(b, F) = c1 F b + c2 (paper 1, Eq. 17), the maximum of such pieces, or measured passes.
 
 One piece is the paper's fit. The maximum of several is the roofline form that measurements follow more
 closely: flat while memory traffic dominates, rising once arithmetic does.
@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta
 
-from specopt.models.fields import Checked, Floats, Ints, NonNegative
+from specopt.models.decoder import Decoder
+from specopt.models.errors import InvalidInput, Unsupported
+from specopt.models.fields import Checked, Floats, Ints, NonNegative, check
+from specopt.models.pass_time.measured import MeasuredPasses, PassTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +38,7 @@ class LinearRuntime(Checked):
     @staticmethod
     def is_marked(data: Mapping[str, Any]) -> bool:
         """Return whether JSON-like data means this form."""
-        return "pieces" not in data
+        return "pieces" not in data and "passes" not in data
 
     @property
     def pieces(self) -> tuple[LinearRuntime, ...]:
@@ -68,4 +72,59 @@ class PiecewiseRuntime(Checked):
         return np.asarray(np.max([piece.seconds(batch_size, flops) for piece in self.pieces], axis=0))
 
 
-Runtime = LinearRuntime | PiecewiseRuntime
+@dataclass(frozen=True, kw_only=True)
+class TabledRuntime:
+    """Measured passes, linear between the points of their grid: what they take, whatever their operations.
+
+    Parameters
+    ----------
+    passes
+        A row for every point of a complete grid; more work takes no less time.
+    """
+
+    passes: PassTable
+
+    def __post_init__(self) -> None:
+        check(self)
+        if self.grid.moved > ROUNDING:
+            raise InvalidInput(
+                "passes.seconds: expected times that do not fall as batches, new or cached tokens grow, got times "
+                f"that do, by {self.grid.moved:.2g} of them to the nearest that do not"
+            )
+
+    @staticmethod
+    def is_marked(data: Mapping[str, Any]) -> bool:
+        """Return whether JSON-like data means this form."""
+        return "passes" in data
+
+    @cached_property
+    def grid(self) -> MeasuredPasses:
+        """The interpolation."""
+        return MeasuredPasses.from_table(self.passes, "passes")
+
+    @property
+    def pieces(self) -> tuple[LinearRuntime, ...]:
+        """None: what works with operations alone is refused."""
+        raise Unsupported("draft_runtime, verify_runtime: expected lines or pieces here, got measured passes")
+
+    def seconds(self, batch_size: float | Ints, flops: Floats) -> Floats:
+        """Refuse to count by operations."""
+        return self.pieces[0].seconds(batch_size, flops)
+
+
+ROUNDING = 1e-12
+"""Relative difference of times that is none."""
+
+Runtime = LinearRuntime | PiecewiseRuntime | TabledRuntime
+
+
+def pass_seconds(model: Decoder, runtime: Runtime, size: Any, new: Any, total: Floats, logits: int) -> Floats:
+    """Return the seconds of a forward pass of `new` tokens per task (Eq. 17), or as it was measured."""
+    if isinstance(runtime, TabledRuntime):
+        return runtime.grid.seconds(size, new, total - new)
+    return runtime.seconds(size, pass_flops(model, new, total, logits))
+
+
+def pass_flops(model: Decoder, new: Floats, total: Floats, logits: int) -> Floats:
+    """Return the operations of a forward pass per task (Eq. 11-12, or the exact counts)."""
+    return model.flops_per_token * new + model.flops_per_token_pair * new * total + model.flops_per_logit * logits

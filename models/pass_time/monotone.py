@@ -15,6 +15,8 @@ def isotonic(values: Floats) -> Floats:
 
     Method: Dykstra's alternating projections, each an isotonic regression along one axis (Dykstra and Robertson, 1982).
     """
+    if (majorant(values) == values).all():
+        return values
     from scipy.optimize import isotonic_regression
 
     found, corrections = values.astype(np.float64), [np.zeros(values.shape) for _ in range(values.ndim)]

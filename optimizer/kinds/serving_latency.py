@@ -16,7 +16,7 @@ from specopt.instances.traces.serving_latency import FROM_TRACE
 from specopt.kinds.kind import FASTER, Interval, Kind, Perturbation, Row, Simulator, Uncertainty, more
 from specopt.models.acceptance import expected_tokens_per_step, rate_that_yields
 from specopt.models.errors import InvalidInput
-from specopt.models.pass_time import LinearRuntime, PiecewiseRuntime, Runtime
+from specopt.models.pass_time import LinearRuntime, PiecewiseRuntime, Runtime, TabledRuntime
 from specopt.models.rates import Rates
 from specopt.models.serving_latency import DRAFTING_FIELDS, ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.token_samples import TokenSamples
@@ -65,6 +65,8 @@ def _drafting(one: Perturbation) -> Perturbation:
 
 def _faster(runtime: Runtime) -> Runtime:
     """Take one per cent off every pass of a runtime."""
+    if isinstance(runtime, TabledRuntime):
+        return TabledRuntime(passes=replace(runtime.passes, seconds=FASTER * runtime.passes.seconds))
     pieces = tuple(
         LinearRuntime(
             seconds_per_flop=FASTER * piece.seconds_per_flop, overhead_seconds=FASTER * piece.overhead_seconds
@@ -124,7 +126,8 @@ def _worst(
     variant, _ = _vary(problem, plan, None, scale)
     if problem.mechanism_of(plan) == "autoregressive":
         return [low], True
-    if plan.phases or problem.output_lengths == "predicted" or isinstance(problem.acceptance_rate, Rates):
+    unclear = problem.output_lengths == "predicted" or problem.rounds == "slowest"
+    if plan.phases or unclear or isinstance(problem.acceptance_rate, Rates):
         return [low, high], False
     outputs = {int(variant.planned_output_tokens[list(batch)].max()) for batch in plan.batches}
     length = plan.speculation_length

@@ -8,11 +8,13 @@ import numpy as np
 from specopt.solvers._kernels.kernel import helper, kernel, record
 
 Actions = record(
-    "Actions", rates="f8[:, ::1]", per_draft="f8[:, ::1]", fixed="f8[::1]", per_count_bit="f8[::1]", low="i8", high="i8"
-)
-"""What an iteration yields and takes in state s, with resolution r: acceptance rates [s, r] and seconds of one more
-draft, uplink included [s, r]. Seconds without drafts and without the bits of the count of accepted tokens [s], and of
-one such bit [s]; the shortest and the longest draft."""
+    "Actions", rates="f8[:, ::1]", per_draft="f8[:, ::1]", verify="f8[::1]", fixed="f8[::1]", per_count_bit="f8[::1]",
+    low="i8", high="i8", falls="i8",
+)  # fmt: skip
+"""What an iteration yields and takes in state s, with resolution r: acceptance rates [s, r]; seconds that one more
+draft takes, the uplink included [s, r]; seconds to verify by the number of drafts; seconds of the token sent down [s];
+seconds of a bit that counts what was accepted [s]; the shortest and the longest draft; the longest whose verification
+is quicker than that of one draft less, or 0."""
 
 
 @helper
@@ -28,7 +30,7 @@ def bit_length(n):
 @helper
 def seconds_of(actions, s, r, n):
     """Return the seconds of an iteration of state s with n drafts at resolution r."""
-    return actions.fixed[s] + n * actions.per_draft[s, r] + bit_length(n) * actions.per_count_bit[s]
+    return actions.verify[n] + actions.fixed[s] + n * actions.per_draft[s, r] + bit_length(n) * actions.per_count_bit[s]
 
 
 @kernel("void(Actions, i8[::1], i8[::1], f8[::1], f8[::1])")
@@ -49,8 +51,9 @@ def improve(actions, price, slack, lengths, indices, values):
 
     An action stays where none is better by more than `slack`. `lengths` and `indices` are read and written, `values`
     is filled with the largest value of each state, whether the action stays or not. Ties go to the lower resolution
-    index, then to the shorter draft. With price >= 0, once a draft yields no more tokens than its seconds cost, no
-    longer one is better: further tokens are less likely and the bits of the count never fewer.
+    index, then to the shorter draft. price >= 0: once a draft yields no more tokens than its seconds cost, no longer
+    one is better, as further tokens are less and less likely, the bits of the count never fewer, and verification is
+    never quicker from `falls` on.
     """
     changed = 0
     for s in range(len(lengths)):
@@ -64,7 +67,7 @@ def improve(actions, price, slack, lengths, indices, values):
                     power *= rate
                     count += power
                     worth = worth and power > cost
-                if n > actions.low and n > mine and not worth:
+                if n > max(actions.low, actions.falls, mine) and not worth:
                     break
                 if n < actions.low:
                     continue

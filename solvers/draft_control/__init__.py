@@ -9,7 +9,7 @@ import numpy as np
 
 from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
 from specopt.solvers.auto import Auto
-from specopt.solvers.draft_control.best_static import BestStatic
+from specopt.solvers.draft_control.best_static import BestStatic, NoDrafts
 from specopt.solvers.draft_control.brute_force import BruteForceControl
 from specopt.solvers.draft_control.decoupled import Decoupled
 from specopt.solvers.draft_control.double_q_learning import DoubleQLearning
@@ -46,6 +46,7 @@ METHODS = (
     LinearProgram,
     Myopic,
     BestStatic,
+    NoDrafts,
     DoubleQLearning,
     BruteForceControl,
 )

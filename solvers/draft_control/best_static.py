@@ -1,4 +1,4 @@
-"""The best action that is the same in every state: the static scheme of paper 3, tuned to the chain."""
+"""Policies that are the same in every state: the static scheme of paper 3, tuned to the chain, and no drafts."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import DraftControlMethod, certify, shares_of
+from specopt.solvers.draft_control.method import DraftControlMethod, certify, first_actions, shares_of
 from specopt.solvers.draft_control.prepare import Prepared
-from specopt.solvers.method import Outcome
+from specopt.solvers.method import Condition, Outcome
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class BestStatic(DraftControlMethod):
     def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
         """Enumerate the actions under the stationary distribution."""
         shares = shares_of(kernels, prepared)
-        per_draft, fixed, bit = shares @ prepared.per_draft, shares @ prepared.fixed, shares @ prepared.per_count_bit
+        per_draft, bit = shares @ prepared.per_draft, shares @ prepared.per_count_bit
         powers = np.ones_like(prepared.rates)
         tokens = np.ones(len(prepared.resolutions))
         best, length, index = -np.inf, prepared.shortest, 0
@@ -35,9 +35,30 @@ class BestStatic(DraftControlMethod):
                 tokens += shares @ powers
             if drafts < prepared.shortest:
                 continue
+            fixed = shares @ (prepared.verify[drafts] + prepared.fixed)
             rates = tokens / (fixed + drafts * per_draft + drafts.bit_length() * bit)
             r = int(np.argmax(rates))
             if rates[r] > best:
                 best, length, index = float(rates[r]), drafts, r
         everywhere = np.ones(prepared.states, np.int64)
         return certify(kernels, prepared, length * everywhere, index * everywhere, budget)
+
+
+@dataclass(frozen=True)
+class NoDrafts(DraftControlMethod):
+    """No drafts in any state: what every other policy has to beat."""
+
+    name = "no-drafts"
+    source = "the large model alone"
+    guarantee = "none"
+    complexity = "O(S), and O(S^3) for its bound"
+    takes = (
+        Condition(
+            "drafts of 0 tokens",
+            lambda method, problem: f"drafts from {low} on" if (low := problem.draft_lengths[0]) else None,
+        ),
+    )
+
+    def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
+        """Draft nothing: the first actions."""
+        return certify(kernels, prepared, *first_actions(prepared), budget)

@@ -70,7 +70,9 @@ class DoubleQLearning(DraftControlMethod):
         learned = simulation.Learned(
             values=np.zeros(shape),
             seen=np.zeros(shape, np.int64),
-            tokens_and_seconds=np.array([1.0, float(prepared.fixed.mean() + prepared.per_draft.min())]),
+            tokens_and_seconds=np.array(
+                [1.0, float((prepared.verify[0] + prepared.fixed).mean() + prepared.per_draft.min())]
+            ),
         )
         cumulative = np.cumsum(prepared.transition, axis=1)
         seeds = np.random.SeedSequence(budget.seed)

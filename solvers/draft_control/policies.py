@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from specopt.models.draft_control import DraftControlPlan, DraftControlProblem, DraftLength, Resolution
 from specopt.models.errors import InvalidInput
@@ -24,7 +23,7 @@ class AdaptiveHeuristic(Checked):
         One of the problem's resolutions, or None for the first of them.
     """
 
-    name: ClassVar[str] = "adaptive-heuristic"
+    name = "adaptive-heuristic"
     first_length: DraftLength = 4
     resolution: Resolution | None = None
 
@@ -33,7 +32,7 @@ class AdaptiveHeuristic(Checked):
 class ServerAlone:
     """The server generates one token per iteration, whatever draft lengths are allowed: the line "LLM" of Figure 4."""
 
-    name: ClassVar[str] = "llm-alone"
+    name = "llm-alone"
 
 
 Policy = DraftControlPlan | AdaptiveHeuristic | ServerAlone

@@ -15,7 +15,7 @@ from specopt.models.fields import Floats, Ints
 @dataclass(frozen=True, eq=False)
 class Prepared:
     """One problem in arrays; an iteration of state s with L drafts at resolution index r takes
-    fixed[s] + L per_draft[s, r] + ceil(log2(L + 1)) per_count_bit[s] seconds.
+    verify[L] + fixed[s] + L per_draft[s, r] + ceil(log2(L + 1)) per_count_bit[s] seconds.
 
     Parameters
     ----------
@@ -23,8 +23,10 @@ class Prepared:
         Acceptance rates, shape (S, R).
     per_draft
         Seconds of one more draft: drafting and sending it, shape (S, R).
+    verify
+        Seconds of verification by the number of drafts, shape (longest + 1,).
     fixed
-        Seconds of verification and of the token sent down, shape (S,).
+        Seconds of the token sent down, shape (S,).
     per_count_bit
         Seconds of one downlink bit, shape (S,).
     shortest, longest
@@ -39,6 +41,7 @@ class Prepared:
 
     rates: Floats
     per_draft: Floats
+    verify: Floats
     fixed: Floats
     per_count_bit: Floats
     shortest: int
@@ -63,20 +66,28 @@ class Prepared:
         return np.ascontiguousarray(self.transition[np.ix_(self.recurrent, self.recurrent)])
 
     @cached_property
+    def falls(self) -> int:
+        """The longest draft whose verification is quicker than that of one draft less, 0 without such a draft."""
+        return int(np.flatnonzero(np.diff(self.verify, prepend=self.verify[0]) < 0.0).max(initial=0))
+
+    @cached_property
     def for_kernels(self) -> Any:
         """The record that every kernel takes first."""
         from specopt.solvers._kernels.draft_control import Actions
 
         return Actions(
-            rates=self.rates, per_draft=self.per_draft, fixed=self.fixed, per_count_bit=self.per_count_bit,
-            low=self.shortest, high=self.longest,
+            rates=self.rates, per_draft=self.per_draft, verify=self.verify, fixed=self.fixed,
+            per_count_bit=self.per_count_bit, low=self.shortest, high=self.longest, falls=self.falls,
         )  # fmt: skip
 
     @property
     def quickest(self) -> Floats:
         """Seconds of the quickest iteration of each state, shape (S,)."""
-        least: Floats = self.per_draft.min(axis=1) * self.shortest + self.shortest.bit_length() * self.per_count_bit
-        return self.fixed + least
+        least = np.full(self.states, np.inf)
+        for length in range(self.shortest, max(self.shortest, self.falls) + 1):  # all beyond are slower
+            drafting = self.per_draft.min(axis=1) * length + length.bit_length() * self.per_count_bit
+            least = np.minimum(least, self.verify[length] + self.fixed + drafting)
+        return least
 
     @property
     def choices(self) -> tuple[Ints, Ints]:
@@ -91,7 +102,10 @@ class Prepared:
         tokens = np.cumsum(powers, axis=2)[:, :, self.shortest :]
         bits = np.array([int(length).bit_length() for length in lengths])
         seconds = (
-            self.fixed[:, None, None] + lengths * self.per_draft[:, :, None] + bits * self.per_count_bit[:, None, None]
+            self.verify[lengths]
+            + self.fixed[:, None, None]
+            + lengths * self.per_draft[:, :, None]
+            + bits * self.per_count_bit[:, None, None]
         )
         shape = (self.states, self.actions)
         return (np.ascontiguousarray(tokens.reshape(shape)), seconds.reshape(shape), *self.choices)
@@ -119,7 +133,8 @@ def prepare(problem: DraftControlProblem) -> Prepared:
     return Prepared(
         rates=np.array([state.acceptance_rates for state in problem.states]),
         per_draft=problem.draft_seconds_per_token + (token_bits + bits) / uplink[:, None],
-        fixed=problem.verify_seconds + token_bits / downlink,
+        verify=np.array(problem.verify_by_length),
+        fixed=token_bits / downlink,
         per_count_bit=1.0 / downlink,
         shortest=problem.draft_lengths[0],
         longest=problem.draft_lengths[1],

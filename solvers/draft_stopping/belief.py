@@ -32,7 +32,7 @@ class Belief(DraftStoppingMethod):
         price = 1.0
         for worthless in REFINEMENTS:
             plan, price, most = best_stopping(
-                prepared.averaged, prepared.scores, prepared.cost, budget.check, price=price, worthless=worthless
+                prepared.averaged, prepared.scores, prepared.times, budget.check, price=price, worthless=worthless
             )
             if plan is None:
                 break

@@ -12,11 +12,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from specopt.models.arguments import integer
-from specopt.models.draft_stopping import AcceptanceRate, DraftStoppingPlan, DraftStoppingProblem, RoundClass
+from specopt.models.draft_stopping import (
+    AcceptanceRate,
+    DraftStoppingPlan,
+    DraftStoppingProblem,
+    RoundClass,
+    RoundSeconds,
+)
 from specopt.models.drafting import ACCEPTED, FIRST_REJECTION, DraftLog
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints
-from specopt.solvers.draft_stopping.replay import replay
+from specopt.solvers.draft_stopping.replay import replay, seconds_of
 from specopt.solvers.drafting.predictors import Kind, RejectionPredictor, ScoreBins, fit_predictor, roc, score_bins
 from specopt.solvers.simulation import Estimate
 
@@ -56,8 +62,7 @@ class FittedStopping:
         """Return tokens and seconds of each held-out round under a plan; nothing is drawn."""
         sizes = np.full(len(self._outcomes), self.problem.max_draft_tokens)
         accepted, drafted = replay(plan, self._scores.ravel(), self._outcomes.ravel(), sizes)
-        seconds = self.problem.round_seconds + self.problem.draft_seconds_per_token * drafted
-        return 1 + accepted, np.asarray(seconds)
+        return 1 + accepted, seconds_of(self.problem, drafted)
 
     def speed(self, plan: DraftStoppingPlan) -> Estimate:
         """Return the token speed of a plan on the held-out rounds."""
@@ -80,7 +85,7 @@ def fit_stopping(
     log: DraftLog,
     *,
     draft_seconds_per_token: float,
-    round_seconds: float,
+    round_seconds: float | RoundSeconds,
     max_draft_tokens: int | None = None,
     predictor: Kind = "logistic",
     bins: int = 8,
@@ -93,7 +98,7 @@ def fit_stopping(
     log
         Drafted tokens, those of a round in order.
     draft_seconds_per_token, round_seconds
-        What a drafted token and the rest of a round cost.
+        What a drafted token and the rest of a round cost, the latter one number or one for each draft length from 0.
     max_draft_tokens
         Longest draft L; None: what most rounds of the log drafted at least. Rounds that drafted less are dropped.
     predictor

@@ -41,10 +41,10 @@ def formulate(problem: DraftStoppingProblem) -> Any:
         sense=pyo.maximize,
     )
     # Rounds and their drafts take the second that there is.
-    token = prepared.cost * prepared.seconds
+    token = prepared.times * prepared.seconds
     program.second = pyo.Constraint(
         expr=prepared.seconds * program.rounds
-        + sum(token * float(masses[t][h]) * program.drafts[t, h] for t, h in program.histories)
+        + sum(float(token[t] * masses[t][h]) * program.drafts[t, h] for t, h in program.histories)
         == 1.0
     )
     # Who drafts after a history has drafted after the one before.

@@ -13,7 +13,7 @@ import numpy as np
 
 from specopt.models.draft_stopping import STOP, DraftStoppingPlan
 from specopt.models.fields import Floats
-from specopt.solvers.draft_stopping.prepare import Automaton, Flags, Prepared
+from specopt.solvers.draft_stopping.prepare import Automaton, Flags, Prepared, shortest_round
 from specopt.solvers.drafting.pieces import CLOSE
 
 
@@ -37,12 +37,14 @@ def best_policy(prepared: Prepared, check: Callable[[], None]) -> tuple[DraftSto
     gains, masses = forwards(prepared, check)
     price = float(prepared.ratio(*prepared.windows(prepared.none_flagged)).max())
     while True:
-        value, accepted, drafted, goes = _backwards(prepared, gains, masses, price, check)
-        found = float(prepared.ratio(accepted, drafted))
+        value, accepted, times, goes = _backwards(prepared, gains, masses, price, check)
+        found = float(prepared.ratio(accepted, times))
         if not found > price * (1.0 + CLOSE):
             break
         price = found
-    return automaton_of(prepared, goes), price + max(0.0, 1.0 + value - price)
+    return automaton_of(prepared, goes), price + max(0.0, 1.0 + value - price) / min(
+        1.0, shortest_round(prepared.times)
+    )
 
 
 def forwards(prepared: Prepared, check: Callable[[], None]) -> tuple[list[Floats], ...]:
@@ -68,14 +70,15 @@ def _backwards(
     price: float,
     check: Callable[[], None],
 ) -> tuple[float, np.float64, np.float64, list[Flags]]:
-    """Return the best value at a price, its E[accepted] and E[drafted], and where it drafts."""
+    """Return the best value at a price, its E[accepted] and E[time], and where it drafts."""
     goes: list[Flags] = []
     later = [np.zeros(len(gains[-1])) for _ in range(3)]
-    for gain, mass in zip(reversed(gains), reversed(masses), strict=True):
+    for gain, mass, token in zip(gains[::-1], masses[::-1], prepared.times[::-1], strict=True):
         check()
-        worth = gain - price * prepared.cost * mass + later[0]
+        time = token * mass
+        worth = gain - price * time + later[0]
         goes.append(worth > 0.0)
-        best = [np.where(goes[-1], one, 0.0) for one in (worth, gain + later[1], mass + later[2])]
+        best = [np.where(goes[-1], one, 0.0) for one in (worth, gain + later[1], time + later[2])]
         if len(gain) > 1:
             later = [one.reshape(-1, prepared.scores.bins).sum(axis=1) for one in best]
     return float(best[0][0]), best[1][0], best[2][0], goes

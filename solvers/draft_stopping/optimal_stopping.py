@@ -28,5 +28,5 @@ class OptimalStopping(DraftStoppingMethod):
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Solve backwards at rising prices, with one rate."""
         rates = np.full(prepared.most, prepared.mean_rate)
-        plan, _, _ = best_stopping(rates, prepared.scores, prepared.cost, budget.check)
+        plan, _, _ = best_stopping(rates, prepared.scores, prepared.times, budget.check)
         return Outcome(plan=budget.incumbent, bound=budget.bound) if plan is None else rule(plan, budget)

@@ -1,8 +1,9 @@
 """What the methods of draft stopping share: arrays, rounds of a rule without memory, automata, and a bound.
 
-Time is counted in rounds: a round that drafts D tokens takes 1 + cost D of them. The best ratio of means is found by
-Dinkelbach's method: at a price, maximise E[accepted] - price cost E[drafted]; the ratio of the maximiser is the next
-price, and prices rise to the optimum.
+Time is counted in rounds without drafts: one that drafts D tokens takes 1 + times[0] + ... + times[D - 1] of them. A
+token's time is less than 0 where a round with it is shorter. The best ratio of means is found by Dinkelbach's method:
+at a price, maximise E[accepted] - price E[time]; the ratio of the maximiser is the next price, and prices rise to the
+optimum.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ class Prepared:
         Acceptance by class and position, shape (C, L).
     scores
         Distribution of the scores.
-    cost
-        Drafting time of a token in rounds.
+    times
+        What the token at each position adds to a round, in rounds without drafts, shape (L,).
     seconds
-        Seconds of a round beside drafting.
+        Seconds of a round without drafts.
     """
 
     prior: Floats
     rates: Floats
     scores: Scores
-    cost: float
+    times: Floats
     seconds: float
 
     @property
@@ -67,50 +68,55 @@ class Prepared:
         return float(alive.sum() / (1.0 + alive[:-1].sum()))
 
     def windows(self, flagged: Flags) -> tuple[Floats, Floats]:
-        """Return E[accepted] and E[drafted] of a rule that stops at a flagged score, per window 0, 1, ..., L."""
+        """Return E[accepted] and E[time] of a rule that stops at a flagged score, per window 0, 1, ..., L."""
         on, on_rejected, on_after = (
             float(law[~flagged].sum()) for law in (self.scores.accepted, self.scores.first_rejection, self.scores.after)
         )
         alive, rejected = self.prior, 0.0
-        accepted, drafted = np.zeros(self.most + 1), np.zeros(self.most + 1)
+        accepted, times = np.zeros(self.most + 1), np.zeros(self.most + 1)
         for t in range(self.most):
             survives = alive * self.rates[:, t]
-            drafted[t + 1] = float(alive.sum()) + rejected
+            times[t + 1] = self.times[t] * (float(alive.sum()) + rejected)
             accepted[t + 1] = float(survives.sum())
             rejected = float((alive - survives).sum()) * on_rejected + rejected * on_after
             alive = survives * on
-        return np.cumsum(accepted), np.cumsum(drafted)
+        return np.cumsum(accepted), np.cumsum(times)
 
-    def ratio(self, accepted: Floats | np.float64, drafted: Floats | np.float64) -> Floats:
+    def ratio(self, accepted: Floats | np.float64, times: Floats | np.float64) -> Floats:
         """Return tokens per round of time, shape of the arguments."""
-        return np.asarray((1.0 + accepted) / (1.0 + self.cost * drafted))
+        return np.asarray((1.0 + accepted) / (1.0 + times))
 
     def knowing_bound(self) -> float:
         """Return what a device gets that sees class and rejections, in tokens per second: no policy gets more."""
         price, value = 1.0, 0.0
+        rates = np.vstack([self.rates, np.zeros(self.most)])  # the last: a round with a rejection
         for _ in range(MAX_PRICES):
-            stay, accepted, drafted = (np.zeros(len(self.prior)) for _ in range(3))
-            for t in range(self.most - 1, -1, -1):
-                rate = self.rates[:, t]
-                worth = rate * (1.0 + stay) - price * self.cost
+            stay, accepted, times = (np.zeros(len(rates)) for _ in range(3))
+            for rate, time in zip(rates.T[::-1], self.times[::-1], strict=True):
+                worth = rate * (1.0 + stay) + (1.0 - rate) * stay[-1] - price * time
                 goes = worth > 0.0
                 accepted = np.where(goes, rate * (1.0 + accepted), 0.0)
-                drafted = np.where(goes, 1.0 + rate * drafted, 0.0)
+                times = np.where(goes, time + rate * times + (1.0 - rate) * times[-1], 0.0)
                 stay = np.where(goes, worth, 0.0)
-            value = max(0.0, 1.0 + float(self.prior @ stay) - price)
-            found = float(self.ratio(self.prior @ accepted, self.prior @ drafted))
+            value = max(0.0, 1.0 + float(self.prior @ stay[:-1]) - price)
+            found = float(self.ratio(self.prior @ accepted[:-1], self.prior @ times[:-1]))
             if not found > price * (1.0 + CLOSE):
                 break
             price = found
-        return (price + value) / self.seconds
+        return (price + value / min(1.0, shortest_round(self.times))) / self.seconds
+
+
+def shortest_round(times: Floats) -> float:
+    """Return the least time of a round with drafts, in rounds without."""
+    return float((1.0 + np.cumsum(times)).min())
 
 
 def prepare(problem: DraftStoppingProblem) -> Prepared:
     """Return the arrays of a problem."""
-    prior = problem.probabilities
+    prior, seconds = problem.probabilities, problem.round_by_length
     return Prepared(
         prior[prior > 0.0] / prior.sum(), problem.acceptance_rates[prior > 0.0], problem.scores,
-        problem.draft_seconds_per_token / problem.round_seconds, problem.round_seconds,
+        (problem.draft_seconds_per_token + np.diff(seconds)) / seconds[0], float(seconds[0]),
     )  # fmt: skip
 
 

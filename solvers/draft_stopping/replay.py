@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from specopt.models.draft_stopping import STOP, DraftStoppingPlan
+from specopt.models.draft_stopping import STOP, DraftStoppingPlan, DraftStoppingProblem
 from specopt.models.drafting import ACCEPTED
-from specopt.models.fields import Ints
+from specopt.models.fields import Floats, Ints
+
+
+def seconds_of(problem: DraftStoppingProblem, drafted: Ints) -> Floats:
+    """Return the seconds of rounds by the tokens drafted in them."""
+    return np.asarray(problem.round_by_length[drafted] + problem.draft_seconds_per_token * drafted)
 
 
 def replay(plan: DraftStoppingPlan, scores: Ints, outcomes: Ints, sizes: Ints) -> tuple[Ints, Ints]:

@@ -10,7 +10,8 @@ import numpy as np
 from specopt.models.arguments import integer
 from specopt.models.draft_stopping import STOP, DraftStoppingPlan, DraftStoppingProblem
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, Ints, describe
+from specopt.models.fields import Ints, describe
+from specopt.solvers.draft_stopping.replay import seconds_of
 from specopt.solvers.simulation import MAX_REPLICATIONS, Estimate, Simulation, Tell
 
 ROUNDS_PER_CALL = 10_000
@@ -73,14 +74,14 @@ def simulate(
         rng = np.random.default_rng([seed, call])
         accepted[part], drafted[part] = _play(problem, plan, part.stop - part.start, rng)
         if callback is not None:
-            seconds = _seconds(problem, drafted[: part.stop])
+            seconds = seconds_of(problem, drafted[: part.stop])
             callback(part.stop, float((1 + accepted[: part.stop]).sum() / seconds.sum()))
     return StoppingSimulation(
         policy="plan",
         replications=replications,
         seed=seed,
         estimates={
-            "tokens_per_second": Estimate.ratio(1 + accepted, _seconds(problem, drafted)),
+            "tokens_per_second": Estimate.ratio(1 + accepted, seconds_of(problem, drafted)),
             "accepted_tokens": Estimate.of(accepted),
             "drafted_tokens": Estimate.of(drafted),
         },
@@ -88,10 +89,6 @@ def simulate(
         seconds=time.perf_counter() - started,
         problem_sha256=problem.sha256,
     )
-
-
-def _seconds(problem: DraftStoppingProblem, drafted: Ints) -> Floats:
-    return np.asarray(problem.round_seconds + problem.draft_seconds_per_token * drafted)
 
 
 def _play(
@@ -108,7 +105,7 @@ def _play(
     alive = np.ones(count, np.bool_)
     accepted, drafted = np.zeros(count, np.int64), np.zeros(count, np.int64)
     for position in range(problem.max_draft_tokens):
-        luck: Floats = rng.random((2, ROUNDS_PER_CALL))[:, :count]  # the same for every plan and count
+        luck = rng.random((2, ROUNDS_PER_CALL))[:, :count]  # the same for every plan and count
         on = node != STOP
         if not on.any():
             break

@@ -9,7 +9,7 @@ import numpy as np
 from specopt.models.draft_stopping import MAX_NODES, STOP, DraftStoppingPlan
 from specopt.models.drafting import Scores
 from specopt.models.fields import Floats
-from specopt.solvers.draft_stopping.prepare import Automaton
+from specopt.solvers.draft_stopping.prepare import Automaton, shortest_round
 from specopt.solvers.drafting.pieces import WORTHLESS, Pieces, beliefs_after, best_ratio
 
 REFINEMENTS = (1e-4, 1e-6, 1e-8, 1e-10, 1e-12)
@@ -20,24 +20,24 @@ and the plan gets larger."""
 def best_stopping(
     rates: Floats,
     scores: Scores,
-    cost: float,
+    times: Floats,
     check: Callable[[], None],
     *,
     price: float = 1.0,
     worthless: float = WORTHLESS,
 ) -> tuple[DraftStoppingPlan | None, float, float]:
-    """Return the policy with the best ratio (1 + E[accepted]) / (1 + cost E[drafted]), its ratio, and a bound on all.
+    """Return the policy with the best ratio (1 + E[accepted]) / (1 + E[time]), its ratio, and a bound on all.
 
     A policy of more nodes than a plan may have is None.
 
-    `rates` are by position, shape (L,), `cost` is the drafting time of a token in rounds; `check` is called now and
-    then and raises when there is no time left. `price` is a ratio that some policy has; that of drafting nothing is 1.
+    `rates` and `times` are by position, shape (L,), times in rounds without drafts; `check` is called now and then and
+    raises when there is no time left. `price` is a ratio that some policy has; that of drafting nothing is 1.
     Where there are many policies, one must be worth `worthless` tokens of a round to be looked at.
     """
-    best = best_ratio(rates, scores, cost, price, worthless, check)
-    above = max(0.0, 1.0 - best.price + best.accepted - best.price * cost * best.drafted) + best.lost
-    # a plan that drafts takes a token's time at least; one that does not has ratio 1
-    return _automaton(rates, scores, best.values), best.price, max(1.0, best.price + above / (1.0 + cost))
+    best = best_ratio(rates, scores, times, price, worthless, check)
+    above = max(0.0, 1.0 - best.price + best.accepted - best.price * best.time) + best.lost
+    # a plan that does not draft has ratio 1
+    return _automaton(rates, scores, best.values), best.price, max(1.0, best.price + above / shortest_round(times))
 
 
 def _automaton(rates: Floats, scores: Scores, values: list[Pieces]) -> DraftStoppingPlan | None:

@@ -1,12 +1,13 @@
 """What drafting on is worth, as a function of the belief that no token was rejected: convex, piecewise linear, exact.
 
-For one price of drafting, only the belief pi counts: the probability that all tokens so far are accepted, given every
-score read. The token drafted next adds the belief after it to E[accepted], whatever came before. So a backward
+For one price of time, the belief pi (the probability that all tokens so far are accepted, given every score read)
+is all that counts: the token drafted next adds the belief after it to E[accepted], whatever came before. So a backward
 recursion on (position, belief) is exact, also where acceptance differs from position to position. The value of going on
-is the maximum over plans of what each is worth with no rejection so far and with one; nothing is put on a grid. It is
-not positive at belief 0, hence one threshold per position is the whole policy, and each piece is a node of it. Where
-pieces become many, plans that are worth next to nothing are dropped: what is left is the value of a real policy, and
-the sum of what was dropped is the gap.
+is the maximum over plans of what each is worth with no rejection so far and with one; nothing is put on a grid. Either
+it is not positive at belief 0, or a plan that reads no score makes rounds shorter there, as it does at every belief,
+and no round stops. Hence one threshold per position is the whole policy, and each piece is a node of it. Where pieces
+become many, plans that are worth next to nothing are dropped: what is left is the value of a real policy, and the sum
+of what was dropped is the gap.
 """
 
 from __future__ import annotations
@@ -46,15 +47,15 @@ class Pieces:
     """A convex piecewise linear function of the belief on [0, 1].
 
     Piece i holds from `starts[i]` on; `inside[i]` is a belief in it. Its plan accepts `accepted[i]` more tokens if none
-    is rejected so far (0 otherwise) and drafts `drafted[i]` more, or `drafted_after[i]` if one is. The first piece of
-    a value is to stop.
+    is rejected so far (0 otherwise) and takes the time `time[i]`, or `time_after[i]` if one is. The first piece of a
+    value is to stop.
     """
 
     starts: Floats
     inside: Floats
     accepted: Floats
-    drafted: Floats
-    drafted_after: Floats
+    time: Floats
+    time_after: Floats
 
     def __getitem__(self, which: object) -> Pieces:
         return Pieces(*(getattr(self, name)[which] for name in self.__dataclass_fields__))
@@ -72,17 +73,17 @@ class Best:
     ----------
     values
         At its price: the value before each token and after the last.
-    accepted, drafted
-        E[accepted] and E[drafted].
+    accepted, time
+        E[accepted] and E[time].
     price
-        The ratio (1 + E[accepted]) / (1 + cost E[drafted]), or that which it began with, if it was no worse.
+        The ratio (1 + E[accepted]) / (1 + E[time]), or that which it began with, if it was no worse.
     lost
         Tokens of a round by which some policy that was dropped may be better at this price.
     """
 
     values: list[Pieces]
     accepted: float
-    drafted: float
+    time: float
     price: float
     lost: float
 
@@ -90,7 +91,7 @@ class Best:
 def best_ratio(
     rates: Floats,
     scores: Scores,
-    cost: float,
+    times: Floats,
     price: float,
     worthless: float = WORTHLESS,
     check: Callable[[], None] = lambda: None,
@@ -99,45 +100,49 @@ def best_ratio(
 
     Parameters
     ----------
-    rates, scores, worthless, check
+    rates, scores, times, worthless, check
         As in `solve_pieces`.
-    cost
-        Drafting time of a token in rounds.
     price
         A ratio that some policy has; that of drafting nothing is 1.
     """
     for _ in range(MAX_PRICES):
-        values, lost = solve_pieces(rates, scores, price * cost, worthless, check)
-        accepted, drafted = float(values[0].accepted[-1]), float(values[0].drafted[-1])
-        found = (1.0 + accepted) / (1.0 + cost * drafted)
+        values, lost = solve_pieces(rates, scores, times, price, worthless, check)
+        accepted, time = float(values[0].accepted[-1]), float(values[0].time[-1])
+        found = (1.0 + accepted) / (1.0 + time)
         if not found > price * (1.0 + CLOSE):
             break
         price = found
-    return Best(values, accepted, drafted, price, lost)
+    return Best(values, accepted, time, price, lost)
 
 
 _STOP = Pieces(*(np.zeros(1) for _ in range(5)))
 
 
 def solve_pieces(
-    rates: Floats, scores: Scores, cost: float, worthless: float = WORTHLESS, check: Callable[[], None] = lambda: None
+    rates: Floats,
+    scores: Scores,
+    times: Floats,
+    price: float,
+    worthless: float = WORTHLESS,
+    check: Callable[[], None] = lambda: None,
 ) -> tuple[list[Pieces], float]:
     """Return the value before each token and after the last, and the loss.
 
-    `rates` are by position, shape (L,), `cost` is in accepted tokens that drafting one must be worth. Where pieces are
-    many a plan must be worth `worthless` tokens of a round to be kept. `check` raises when there is no time left.
+    `rates` are by position, and so are `times`, what each token adds to a round, in rounds without drafts, shape (L,);
+    `price` is in accepted tokens that such a round must be worth. Where pieces are many a plan must be worth
+    `worthless` tokens of a round to be kept. `check` raises when there is no time left.
     """
     values, lost = [_STOP], 0.0
-    for rate in reversed(rates.tolist()):
-        value = _or_stop(_go_on(rate, scores, values[-1], check), cost)
-        value, dropped = _without_worthless(value, cost, worthless, max(EXACT_PIECES, MAX_ENTRIES // scores.bins))
+    for rate, time in zip(rates.tolist()[::-1], times.tolist()[::-1], strict=True):
+        value = _or_stop(_go_on(rate, time, scores, values[-1], check), price)
+        value, dropped = _without_worthless(value, price, worthless, max(EXACT_PIECES, MAX_ENTRIES // scores.bins))
         values.append(value)
         lost += dropped
     return values[::-1], lost
 
 
-def _go_on(rate: float, scores: Scores, value: Pieces, check: Callable[[], None]) -> Pieces:
-    """Return the value of drafting one token and going on as `value` says, before its cost is known."""
+def _go_on(rate: float, time: float, scores: Scores, value: Pieces, check: Callable[[], None]) -> Pieces:
+    """Return the value of drafting one token and going on as `value` says, before the price is known."""
     u, v, w = rate * scores.accepted, (1.0 - rate) * scores.first_rejection, scores.after
     knots = value.starts[1:]
     # the belief after bin s reaches knot b at pi = b w / (u - b (u + v - w))
@@ -147,37 +152,39 @@ def _go_on(rate: float, scores: Scores, value: Pieces, check: Callable[[], None]
     starts = np.concatenate([[0.0], np.unique(top[inside] / bottom[inside])])
     middle = 0.5 * (starts + np.append(starts[1:], 1.0))
     accepted = np.zeros(len(starts))
-    drafted, drafted_after = np.ones(len(starts)), np.ones(len(starts))
+    spent, spent_after = np.full(len(starts), time), np.full(len(starts), time)
     for s in range(len(u)):
         check()
         i = value.at(beliefs_after(scores, s, rate, middle))
         accepted += u[s] * (1.0 + value.accepted[i])
-        drafted += u[s] * value.drafted[i] + v[s] * value.drafted_after[i]
-        drafted_after += w[s] * value.drafted_after[i]
-    return Pieces(starts, middle, accepted, drafted, drafted_after)
+        spent += u[s] * value.time[i] + v[s] * value.time_after[i]
+        spent_after += w[s] * value.time_after[i]
+    return Pieces(starts, middle, accepted, spent, spent_after)
 
 
-def _or_stop(going: Pieces, cost: float) -> Pieces:
+def _or_stop(going: Pieces, price: float) -> Pieces:
     """Return the value of doing the better: to stop, up to a belief, or to go on."""
     ends = np.append(going.starts[1:], 1.0)
-    at_zero = -cost * going.drafted_after
-    slope = going.accepted - cost * going.drafted - at_zero
+    at_zero = -price * going.time_after
+    slope = going.accepted - price * going.time - at_zero
     worth = np.flatnonzero(at_zero + slope * ends > 0.0)
     if not len(worth):
         return _STOP
     first = int(worth[0])
-    below = min(max(-at_zero[first] / slope[first], going.starts[first]), ends[first])
+    below = going.starts[first]
+    if at_zero[first] + slope[first] * below < 0.0:
+        below = min(max(-at_zero[first] / slope[first], below), ends[first])
     value = Pieces(*(np.concatenate([[0.0], getattr(going, name)[first:]]) for name in going.__dataclass_fields__))
     value.starts[1] = below
     return value
 
 
-def _without_worthless(value: Pieces, cost: float, worthless: float, most: int) -> tuple[Pieces, float]:
+def _without_worthless(value: Pieces, price: float, worthless: float, most: int) -> tuple[Pieces, float]:
     """Drop every other piece while pieces are many and lose little; return the most that this loses anywhere."""
     lost = 0.0
     while len(value.starts) > EXACT_PIECES:
-        at_zero = -cost * value.drafted_after
-        slope = value.accepted - cost * value.drafted - at_zero
+        at_zero = -price * value.time_after
+        slope = value.accepted - price * value.time - at_zero
         i = np.arange(1, len(value.starts) - 1, 2)  # the neighbours of each stay
         steeper = slope[i + 1] - slope[i - 1]
         crossing = np.divide(at_zero[i - 1] - at_zero[i + 1], steeper, out=value.starts[i].copy(), where=steeper > 0.0)

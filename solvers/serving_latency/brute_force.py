@@ -33,11 +33,12 @@ class BruteForce(ServingLatencyMethod):
     guarantee = "optimal"
     complexity = "O(l_max a(K) N), a(K) ordered set partitions: 47,293 for K = 7, 545,835 for K = 8"
     max_size = 8
+    forms = ()
 
     def bytes_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
         """Return the bytes of the stage times of all subsets at all steps."""
         steps = int(problem.planned_output_tokens.max())
-        if problem.mechanism != "any" and problem.mechanism != "autoregressive":
+        if problem.mechanism not in ("any", "autoregressive") and problem.rounds == "mean":
             steps = decoding_steps(steps, expected_tokens_per_step(problem.common_rate, 1))
         tasks = min(problem.tasks, self.max_size)
         return {"output_tokens": 16.0 * (2**tasks + tasks + 1) * steps}
@@ -59,6 +60,11 @@ class BruteForce(ServingLatencyMethod):
             spaces = [_space(tasks, steps) for _ in range(budget.workers)]
             allowed = np.zeros(subsets, np.bool_)
             kernels.subset_stages(*at.arrays, draft, verify, allowed)
+            if prepared.problem.rounds == "slowest":
+                for mask in range(1, subsets):
+                    members = [k for k in range(tasks) if mask >> k & 1]
+                    done = prepared.batch_steps(prepared.outputs[members], length)
+                    draft[mask, done:] = verify[mask, done:] = 0.0
             pace = budget.pace()
             tables = at.setting, draft, verify, allowed
             for start in range(1, subsets, budget.workers):

@@ -17,7 +17,7 @@ from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.serving_latency.algorithm_1 import TIE
-from specopt.solvers.serving_latency.method import ServingLatencyMethod, best_of_mechanisms, certify
+from specopt.solvers.serving_latency.method import ALIKE, ServingLatencyMethod, best_of_mechanisms, certify
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import rate, stages
 
@@ -61,6 +61,7 @@ class EqualSizes(ServingLatencyMethod):
 
     complexity = "O(l_max M N) per size tried, M batches"
     guarantee = "none"
+    forms = (ALIKE,)
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Return the best of the candidates over mechanisms and speculation lengths."""

@@ -34,6 +34,7 @@ class Exact(ServingLatencyMethod):
     guarantee = "optimal; a certified gap where tasks are many"
     complexity = "O(l_max K^2) without overlap; pipelined O(K B 2^M M) per bound, then enumeration"
     takes = (CONSERVATIVE,)
+    forms = ()
     supports_warm_start = True
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:

@@ -45,6 +45,19 @@ ALWAYS_DRAFTING = Condition(
         else None
     ),
 )
+LINES = Condition(
+    "lines or pieces as runtimes",
+    lambda method, problem: f"measured passes as {problem.tables[0]}" if problem.tables else None,
+)
+MEAN = only("rounds", "mean", 'the rounds "{}"')
+ALIKE = Condition(
+    'the rounds "slowest" of conservative output lengths',
+    lambda method, problem: (
+        'the rounds "slowest" of known output lengths'
+        if problem.rounds == "slowest" and problem.output_lengths != "conservative"
+        else None
+    ),
+)
 KNOWN = only("output_lengths", "known", "{} output lengths")
 
 
@@ -55,15 +68,23 @@ class ServingLatencyMethod(Method):
     solves = ServingLatencyProblem
     size_unit = "tasks"
     serves: ClassVar[tuple[Condition, ...]] = (STATIC, ONE_RATE, MAKESPAN, GIVEN)
+    forms: ClassVar[tuple[Condition, ...]] = (LINES, MEAN)
 
     @classmethod
     def conditions(cls) -> tuple[Condition, ...]:
         """Return what the method asks of the way tasks are served, then all else."""
-        return (*cls.serves, *super().conditions())
+        return (*cls.serves, *cls.forms, *super().conditions())
 
     def size_of(self, problem: ServingLatencyProblem) -> float:
         """Return the number of tasks."""
         return problem.tasks
+
+    def bytes_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
+        """Return the bytes of the stage times of batches of all sizes, where they are tabled."""
+        if problem.rounds == "mean" and not problem.tables:
+            return {}
+        steps = problem.longest_output * (problem.max_speculation_length or 1)
+        return {"input_tokens": 16.0 * problem.tasks**2 * steps}
 
     def seconds_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
         """Return what judging a plan takes: decoding steps at the longest drafts, by tasks or by batches."""

@@ -427,7 +427,9 @@ def state(problem: ServingLatencyProblem, length: int | None = None, mechanism: 
     Infeasible
         If a task fits no batch.
     """
-    reason = next((clash for one in Milp.serves if (clash := one.clash(None, problem)) is not None), None)
+    reason = next(
+        (clash for one in (*Milp.serves, *Milp.forms) if (clash := one.clash(None, problem)) is not None), None
+    )
     if reason is not None:
         raise Unsupported(f"formulation: the problem has {reason}")
     able = [one for one in prepare_all(problem) if mechanism in (None, one.mechanism)]

@@ -31,7 +31,7 @@ from specopt.models.fields import Floats, Ints
 from specopt.models.serving_latency import ServingLatencyPlan
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.blocks import RANGES, Tables, coarsened, range_starts, scenario_tables, widths
-from specopt.solvers.serving_latency.contiguous import additive_batches, algorithm_1_batches
+from specopt.solvers.serving_latency.contiguous import additive_batches, algorithm_1_batches, backtrack
 from specopt.solvers.serving_latency.positions import (
     ENTRIES_PER_NODE,
     Enumeration,
@@ -121,7 +121,7 @@ class PipelinedSearch:
         self.open: list[Part] = []
         self.left: list[Part] = []  # parts that stay open at the end
         # cells round what fits up, and that costs more than they save where few tasks fit
-        self.coarse = prepared.runtimes.shape[1] == 1 and self._entries >= _WIDE * prepared.tasks
+        self.coarse = prepared.linear and self._entries >= _WIDE * prepared.tasks
         self.tables: dict[tuple[int, int], Tables] = {}
         self.stream = np.array([random_key(budget.seed)])
         self.stats: dict[str, Any] = {"parts": 0, "lagrangian_rounds": 0, "nodes": 0}
@@ -206,7 +206,10 @@ class PipelinedSearch:
             self._bound_stages(part)
             if part.bound >= self.cut or self.small:
                 continue
-            batches, _ = algorithm_1_batches(prepared, part.length, budget)
+            if not prepared.tabled:
+                batches = algorithm_1_batches(prepared, part.length, budget)[0]
+            else:  # its completion times are not convex
+                batches = backtrack(additive_batches(prepared, part.length, 0.5, 0.5, budget)[0])
             if batches is not None:
                 ends = np.array([batch[-1] + 1 for batch in batches])
                 sizes = np.array([len(batch) for batch in batches])
@@ -550,7 +553,7 @@ def _is_small(tasks: int) -> bool:
 def has_few_plans(prepared: Prepared) -> bool:
     """Return whether contiguous plans are so few that all of them are rated."""
     alone = math.factorial(min(prepared.tasks, 8)) * len(prepared.lengths)
-    return prepared.runtimes.shape[1] == 1 and alone <= _PLANS
+    return prepared.linear and alone <= _PLANS
 
 
 def _orders(tasks: int, batches: int) -> float:

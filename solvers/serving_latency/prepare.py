@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.acceptance import decoding_steps, expected_tokens_per_step
+from specopt.models.acceptance import decoding_steps, expected_tokens_per_step, slowest_rounds
 from specopt.models.fields import Floats, Ints
 from specopt.models.pass_time import Runtime
 from specopt.models.rates import Rates
@@ -36,8 +36,6 @@ class Prepared:
         Input lengths and planned output lengths in that order, as floats, shape (K,).
     models
         Rows (flops_per_token, flops_per_token_pair, flops_per_logit), draft and verify; zeros if one takes no part.
-    draft_pieces, verify_pieces
-        Upper envelope of each runtime, shape (P, 3): rows (c1, c2, largest b F).
     memory
         (KV bytes per draft token, bytes free for them, the same two of the verify model); free as the judge has it.
     """
@@ -48,9 +46,27 @@ class Prepared:
     inputs: Floats
     outputs: Floats
     models: Floats
-    draft_pieces: Floats
-    verify_pieces: Floats
     memory: Floats
+
+    @cached_property
+    def draft_pieces(self) -> Floats:
+        """Upper envelope of the draft model's runtime, shape (P, 3): rows (c1, c2, largest b F)."""
+        return envelope(self.problem.draft_runtime if self.mechanism != "autoregressive" else None)
+
+    @cached_property
+    def verify_pieces(self) -> Floats:
+        """The same of the verify model's."""
+        return envelope(self.problem.verify_runtime)
+
+    @property
+    def tabled(self) -> bool:
+        """Whether stage times are tabled: no closed forms hold of measured passes and of the slowest task's rounds."""
+        return bool(self.problem.tables) or self.problem.rounds == "slowest"
+
+    @property
+    def linear(self) -> bool:
+        """Whether both runtimes are affine."""
+        return not self.tabled and self.runtimes.shape[1] == 1
 
     @property
     def overlap(self) -> bool:
@@ -73,7 +89,7 @@ class Prepared:
             return range(1)
         every = range(1, (problem.max_speculation_length or 0) + 1)
         differ = problem.output_lengths == "predicted" or isinstance(problem.acceptance_rate, Rates)
-        if problem.batching != "static" or differ:
+        if problem.batching != "static" or problem.rounds == "slowest" or differ:
             return every
         outputs = {problem.longest_output, *np.unique(problem.planned_output_tokens).tolist()}
 
@@ -103,8 +119,15 @@ class Prepared:
         return expected_tokens_per_step(self.problem.common_rate, length)
 
     def steps(self, length: int) -> int:
-        """Return N, the decoding steps of a batch that counts as O_max (conservative output lengths)."""
-        return decoding_steps(self.problem.longest_output, self.tokens_per_step(length))
+        """Return N, the most decoding steps of a batch that counts as O_max (conservative output lengths)."""
+        return self.batch_steps(np.full(self.tasks, self.problem.longest_output), length)
+
+    def batch_steps(self, outputs: Floats | Ints, length: int) -> int:
+        """Return the decoding steps of a batch of tasks of these output lengths (Eq. 8), or of the slowest of them."""
+        if self.problem.rounds == "slowest":
+            rate = self.problem.common_rate if length else 0.0
+            return slowest_rounds([(int(output), rate) for output in outputs.tolist()], length)
+        return decoding_steps(int(outputs.max()), self.tokens_per_step(length))
 
     def steps_of(self, outputs: Floats, length: int) -> Ints:
         """Return the decoding steps of each of several output lengths (Eq. 8)."""
@@ -239,8 +262,6 @@ def prepare(problem: ServingLatencyProblem, mechanism: Mechanism | None = None) 
             [model.flops_per_token, model.flops_per_token_pair, model.flops_per_logit] if model else [0.0] * 3
             for model, _ in models
         ], np.float64),
-        draft_pieces=envelope(problem.draft_runtime if draft else None),
-        verify_pieces=envelope(problem.verify_runtime),
         memory=np.array([
             entry
             for model, limit in models

@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.acceptance import decoding_steps
 from specopt.models.arguments import boolean, integer
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import describe
@@ -179,9 +178,8 @@ def _simulate_static(
         play_part(first, inference[part], steps[part], batch_steps)
         done = min(first + chunk, replications)
         tell(done, float(inference[:done].mean()) + communication)
-    tokens = prepared.tokens_per_step(plan.speculation_length)
     planned, own = (
-        tuple(decoding_steps(int(outputs[list(batch)].max()), tokens) for batch in plan.batches)
+        tuple(prepared.batch_steps(outputs[list(batch)], plan.speculation_length) for batch in plan.batches)
         for outputs in (problem.planned_output_tokens, problem.output_tokens)
     )
     latency = Estimate.of(inference + communication)

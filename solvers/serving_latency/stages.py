@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from specopt.models.fields import Floats, Ints
+from specopt.models.pass_time import pass_seconds
 from specopt.solvers.serving_latency.prepare import Prepared
 
 
@@ -28,7 +29,7 @@ class Stages:
         l, whether stages overlap; operations per further draft pass, per further step of a draft pass, per further
         step of the verify pass; memory.
     runtimes
-        Upper envelopes of both runtimes, shape (2, P, 3).
+        Upper envelopes of both runtimes, shape (2, P, 3), or where tabled the stage times, shape (2, (K + 1) K, N).
     """
 
     prepared: Prepared
@@ -63,10 +64,15 @@ def stages(prepared: Prepared, length: int, conservative: bool = False) -> Stage
         if conservative:
             outputs = np.full(prepared.tasks, float(prepared.problem.longest_output))
             steps = np.full(prepared.tasks, prepared.steps(length))
+        elif prepared.problem.rounds == "slowest":
+            steps = np.full(prepared.tasks, prepared.batch_steps(outputs, length))
         else:
             steps = prepared.steps_of(outputs, length)
-        arrays = columns(prepared, length, tokens, prepared.inputs, outputs, steps, gained=tokens)
-        prepared.kept[key] = Stages(prepared, length, steps, *arrays, prepared.runtimes)
+        task, setting = columns(prepared, length, tokens, prepared.inputs, outputs, steps, gained=tokens)
+        if prepared.tabled:
+            setting[-1] = 1.0
+        runtimes = tabled(prepared, length, int(steps.max())) if prepared.tabled else prepared.runtimes
+        prepared.kept[key] = Stages(prepared, length, steps, task, setting, runtimes)
     found: Stages = prepared.kept[key]
     return found
 
@@ -86,7 +92,25 @@ def columns(
     task[:, 6] = verify_token * seen + verify_pair * seen**2 + logits
     task[:, 7] = (1 + length) * (verify_token + verify_pair * (seen + gained)) + logits
     rates = [pair, pair * tokens, (1 + length) * verify_pair * tokens]
-    return task, np.array([length, float(prepared.overlap), *rates, *prepared.memory])
+    return task, np.array([length, float(prepared.overlap), *rates, *prepared.memory, 0.0])
+
+
+def tabled(prepared: Prepared, length: int, steps: int) -> Floats:
+    """Return the stage times of b tasks up to task k in row b K + k, by step: those of the steps that they may take."""
+    problem: Any = prepared.problem
+    tasks, n = prepared.tasks, np.arange(steps)
+    found = np.zeros((2, tasks + 1, tasks, max(steps, 3)))  # kernels read three columns of any runtime
+    reached = prepared.inputs[:, None] + n * prepared.tokens_per_step(length)
+    for b in range(1, prepared.widest + 1):
+        last = prepared.batch_steps(np.full(b, problem.longest_output), length)
+        for i in range(length):
+            new = np.where((n == 0) & (i == 0), reached, 1.0)
+            seconds = pass_seconds(problem.draft, problem.draft_runtime, b, new, reached + i, 1)
+            found[0, b, :, :last] += seconds[:, :last]
+        new = np.where(n == 0, reached + length, 1.0 + length)
+        seconds = pass_seconds(problem.verify, problem.verify_runtime, b, new, reached + length, 1 + length)
+        found[1, b, :, :last] = seconds[:, :last]
+    return found.reshape(2, -1, found.shape[-1])
 
 
 def workspace(kernels: Any, tasks: int) -> tuple[Floats, Ints, Floats]:

@@ -141,6 +141,19 @@ def test_violations() -> None:
             at.evaluate(wrong)
 
 
+def test_verification_by_length() -> None:
+    """Tests that each draft length has its own seconds, that none has more than are given, and that they are kept."""
+    at = problem(verify_seconds=[1.0, 2.0, 3.0, 5.0, 4.0])
+    same = problem(verify_seconds=4.0)
+    assert at.iteration_seconds(0, plan((4, 3)).policy[0]) == same.iteration_seconds(0, plan((4, 3)).policy[0])
+    assert at.iteration_seconds(0, plan((0, 3)).policy[0]) == 1.0
+    message = "policy[1].draft_length: expected at most 4, as far as verify_seconds is given, got 5"
+    assert at.violations(plan((0, 3), (5, 1))) == [message]
+    with pytest.raises(InvalidInput, match=f"^{re.escape(message)}$"):
+        at.evaluate(plan((0, 3), (5, 1)))
+    assert DraftControlProblem.from_dict(at.to_dict()).sha256 == at.sha256 != same.sha256
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -170,6 +183,17 @@ def test_violations() -> None:
             "verify_seconds: expected a number > 0, because an iteration without drafts would take no time "
             "in states[0], got 0.0",
         ),
+        (
+            {"draft_lengths": [0, 2], "verify_seconds": [0.0, 1.0, 1.0]},
+            "verify_seconds: expected a number > 0, because an iteration without drafts would take no time "
+            "in states[0], got 0.0",
+        ),
+        (
+            {"verify_seconds": [1.0] * 4},
+            "verify_seconds: expected one number, or 5 for drafts of 0 to 4 tokens, got 4",
+        ),
+        ({"verify_seconds": [1.0, -1.0]}, "verify_seconds[1]: expected a number >= 0, got -1.0"),
+        ({"verify_seconds": []}, "verify_seconds: expected at least one number, got none"),
         ({"anything": 1}, "anything: unknown field"),
         ({"transition": [[0.5, 0.6], [1.0, 0.0]]}, "transition[0]: expected probabilities that sum to 1 within 1e-09"),
     ],

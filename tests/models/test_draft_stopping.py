@@ -22,7 +22,8 @@ def naive(problem: DraftStoppingProblem, plan: DraftStoppingPlan) -> float:
     scores = [[Fraction(x) for x in law.tolist()]
               for law in (problem.scores.accepted, problem.scores.first_rejection, problem.scores.after)]  # fmt: skip
     rows, most, bins = plan.next.rows.tolist(), problem.max_draft_tokens, problem.scores.bins
-    accepted = drafted = Fraction(0)
+    accepted = drafted = beside = Fraction(0)
+    cost = problem.to_dict()["round_seconds"]
     for share, rates in zip(problem.probabilities.tolist(), problem.acceptance_rates.tolist(), strict=True):
         for right in range(most + 1):
             chance = Fraction(share)
@@ -39,7 +40,8 @@ def naive(problem: DraftStoppingProblem, plan: DraftStoppingPlan) -> float:
                         length, node = length + 1, rows[node][score]
                 accepted += weight * min(length, right)
                 drafted += weight * length
-    seconds = Fraction(problem.round_seconds) + Fraction(problem.draft_seconds_per_token) * drafted
+                beside += weight * Fraction(cost[length] if isinstance(cost, list) else cost)
+    seconds = beside + Fraction(problem.draft_seconds_per_token) * drafted
     return float((1 + accepted) / seconds)
 
 
@@ -108,6 +110,11 @@ def test_what_is_no_plan(start: int, rows: list[list[int]], said: str) -> None:
          "scores.accepted: expected at most 1000 entries, got 1001"),
         ({"max_draft_tokens": 1001}, "max_draft_tokens: expected int <= 1000, got 1001"),
         ({"round_seconds": 2.5e-308}, "round_seconds: expected finite rates and times, got 2.5e-308 seconds"),
+        ({"round_seconds": [0.1] * 8},
+         "round_seconds: expected one number, or 9 for drafts of 0 to 8 tokens, got 8"),
+        ({"round_seconds": [0.1, 0.0]}, "round_seconds[1]: expected a number > 0, got 0.0"),
+        ({"round_seconds": [1e-3] * 8 + [2e3]},
+         "round_seconds: expected numbers of at most 1,000,000 times the least, got 0.001 and 2000"),
     ],
 )  # fmt: skip
 def test_what_is_no_problem(change: dict[str, Any], said: str) -> None:
@@ -116,6 +123,21 @@ def test_what_is_no_problem(change: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInput) as refusal:
         DraftStoppingProblem.from_dict(data)
     assert str(refusal.value) == said
+
+
+def test_rounds_by_length() -> None:
+    """Tests that a list of one number is that number, and that the measured cost of a draft decides against it."""
+    problem = generate("draft-stopping/paper-2", max_draft=4)
+    assert isinstance(problem, DraftStoppingProblem)
+    listed = DraftStoppingProblem.from_dict(problem.to_dict() | {"round_seconds": 5 * [0.15]})
+    best = solve(problem)
+    assert solve(listed).objective == pytest.approx(best.objective, rel=1e-12)
+    dear = DraftStoppingProblem.from_dict(problem.to_dict() | {"round_seconds": [0.03] + 4 * [0.15]})
+    none = solve(dear)
+    assert none.objective == solve(dear, "no-drafts").objective
+    assert isinstance(best.plan, DraftStoppingPlan) and isinstance(none.plan, DraftStoppingPlan)
+    assert best.plan.start == 0 and none.plan.start == STOP
+    assert none.objective == pytest.approx(1 / 0.03)
 
 
 def test_acceptance_rates_may_be_arrays() -> None:

@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers.tabled_runtimes import MEASURED
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import serving_latency as naive
 
-from specopt import InvalidInput, LinearRuntime, ServingLatencyPlan, ServingLatencyProblem
+from specopt import (
+    InvalidInput,
+    LinearRuntime,
+    ServingLatencyPlan,
+    ServingLatencyProblem,
+    Unsupported,
+    simulate,
+    solve,
+)
+from specopt.models.acceptance import slowest_rounds
+from specopt.models.serving_schedule import steps_per_batch
 from specopt.testing.strategies.serving_latency import problems, problems_with_plans
 
 
 @settings(max_examples=100)
-@given(problems_with_plans(max_output=30))
+@given(problems_with_plans(max_output=30) | problems_with_plans(max_output=12, **MEASURED))
 def test_judge_agrees_with_naive(case: tuple[ServingLatencyProblem, ServingLatencyPlan]) -> None:
-    """Tests that objective and terms are those of the naive oracle, for every mechanism, cost and runtime."""
+    """Tests that objective and terms are those of the naive oracle, mechanisms, costs, runtimes and rounds alike."""
     problem, plan = case
     expected = naive.evaluate(problem.to_dict(), plan.to_dict())
     found = problem.evaluate(plan)
@@ -320,6 +332,54 @@ def test_what_floating_point_cannot_hold_is_refused(changes: dict[str, Any], mes
     with pytest.raises(InvalidInput) as refusal:
         tiny(**changes)
     assert str(refusal.value) == message
+
+
+GRID = {"batch": [1, 1, 2, 2], "new_tokens": [1, 3, 1, 3], "cached_tokens": [0] * 4}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"draft_runtime": {"passes": GRID | {"seconds": [1.0, 2.0, 3.0, 1.5]}}},
+         "draft_runtime.passes.seconds: expected times that do not fall as batches, new or cached tokens grow"),
+        ({"verify_runtime": {"passes": {name: column[:3] for name, column in (GRID | {"seconds": [1.0] * 4}).items()}}},
+         "verify_runtime.passes: expected a complete grid"),
+        ({"verify_runtime": {"passes": GRID | {"seconds": [1.0] * 4}}, "batching": "rebatched"},
+         "verify_runtime.passes: expected lines or pieces (batching 'rebatched'), got a table"),
+        ({"rounds": "slowest", "batching": "rebatched"}, "rounds: expected 'mean' unless batching is 'static'"),
+        ({"rounds": "slowest", "output_lengths": "predicted", "output_samples": [[1, 1]]},
+         "rounds: expected 'mean' unless batching is 'static'"),
+        ({"rounds": "slowest", "max_output_tokens": 10_001}, "rounds: expected 'mean' beyond 10,000 output tokens"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_measured_is_refused(changes: dict[str, Any], message: str) -> None:
+    """Tests that a table with a hole or that falls is refused, and what static batches alone can have elsewhere."""
+    with pytest.raises(InvalidInput, match=f"^{re.escape(message)}"):
+        ServingLatencyProblem.from_dict(tiny().to_dict() | changes)
+
+
+def test_what_works_with_operations_refuses_a_table() -> None:
+    """Tests that a method for lines and the simulation say what they cannot take, and who can is named."""
+    at = ServingLatencyProblem.from_dict(
+        tiny().to_dict() | {"draft_runtime": {"passes": GRID | {"seconds": [1.0] * 4}}}
+    )
+    with pytest.raises(Unsupported, match="it has measured passes as draft_runtime, the method takes lines or pieces"):
+        solve(at, "milp")
+    with pytest.raises(Unsupported, match="draft_runtime, verify_runtime: expected lines or pieces here"):
+        simulate(at, solve(at))
+    slowest = tiny(rounds="slowest", output_lengths="known")
+    with pytest.raises(Unsupported, match=r'it has the rounds "slowest" of known output lengths.*brute-force'):
+        solve(slowest, "no-batching")
+
+
+def test_the_slowest_of_a_batch() -> None:
+    """Tests that alone a task takes its own mean rounds, together as many as the slowest, each by its own rate."""
+    at = tiny(rounds="slowest", output_tokens=[9, 9], acceptance_rate=[0.1, 0.9], output_lengths="known")
+    alone, slow = slowest_rounds([(9, 0.9)], 1), slowest_rounds([(9, 0.1)], 1)
+    assert (alone, slow) == (6, 9)
+    share = [0.5, 0.5]
+    assert steps_per_batch(at, plan(speculation_length=1, batches=((0,), (1,)), bandwidth_share=share)) == [slow, alone]
+    assert steps_per_batch(at, plan(speculation_length=1, batches=((0, 1),), bandwidth_share=share)) == [slow]
 
 
 def test_what_floating_point_can_hold_is_taken() -> None:

@@ -46,7 +46,9 @@ def seconds(problem: dict[str, Any], state: int, action: Action) -> Fraction:
     down = Fraction(0)
     if "downlink_bits_per_second" in now:
         down = (bits_for(L + 1) + token) / Fraction(now["downlink_bits_per_second"])
-    return L * Fraction(problem["draft_seconds_per_token"]) + up + Fraction(problem["verify_seconds"]) + down
+    verify = problem["verify_seconds"]
+    verify = Fraction(verify[L] if isinstance(verify, list) else verify)
+    return L * Fraction(problem["draft_seconds_per_token"]) + up + verify + down
 
 
 def tokens(problem: dict[str, Any], state: int, action: Action) -> Fraction:

@@ -40,7 +40,8 @@ def iteration_seconds(problem: dict[str, Any], state: int, length: int, bits: fl
     """Eq. 7-9 with ceil(log2(L + 1)) bits for the count."""
     token_bits = math.ceil(math.log2(problem["vocabulary_size"]))
     here = problem["states"][state]
-    seconds = length * problem["draft_seconds_per_token"] + problem["verify_seconds"]
+    verify = problem["verify_seconds"]
+    seconds = length * problem["draft_seconds_per_token"] + (verify[length] if isinstance(verify, list) else verify)
     seconds += length * (token_bits + bits) / here["uplink_bits_per_second"]
     if "downlink_bits_per_second" in here:
         seconds += (math.ceil(math.log2(length + 1)) + token_bits) / here["downlink_bits_per_second"]

@@ -7,8 +7,9 @@ draft passes, with the symbols of the paper: l, L (Eq. 7), n, b, I_m, O_m.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from itertools import permutations
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import pairwise, permutations
 from typing import Any
 
 Json = dict[str, Any]
@@ -73,10 +74,27 @@ def exact_flops(model: Json, m: float, t: float, logits: int) -> float:
     return float(model["layers"] * per_layer + 2 * model["hidden"] * model["vocabulary"] * logits)
 
 
-def pass_seconds(runtime: Json, b: int, flops: float) -> float:
-    """Eq. 17, or the largest of several such lines."""
+def pass_seconds(runtime: Json, b: int, flops: float, m: float = 0, t: float = 0) -> float:
+    """Eq. 17, or the largest of several such lines; or measured passes of m new tokens over a total length t."""
+    if "passes" in runtime:
+        passes = runtime["passes"]
+        columns = [passes["batch"], passes["new_tokens"], passes["cached_tokens"]]
+        grid = dict(zip(zip(*columns, strict=True), passes["seconds"], strict=True))
+        return interpolated(grid, [sorted(set(column)) for column in columns], (b, m, t - m), ())
     pieces = runtime.get("pieces", [runtime])
     return max(float(p["seconds_per_flop"] * flops * b + p["overhead_seconds"]) for p in pieces)
+
+
+def interpolated(grid: dict[Any, float], axes: list[list[float]], at: Sequence[float], fixed: tuple[Any, ...]) -> float:
+    """One axis after the other: linear between points, the first value below them, the last slope beyond."""
+    if not axes:
+        return grid[fixed]
+    axis, rest = axes[0], axes[1:]
+    if len(axis) == 1 or at[0] <= axis[0]:
+        return interpolated(grid, rest, at[1:], (*fixed, axis[0]))
+    low, high = next(pair for pair in pairwise(axis) if at[0] <= pair[1] or pair[1] == axis[-1])
+    below, above = (interpolated(grid, rest, at[1:], (*fixed, one)) for one in (low, high))
+    return below + (above - below) * (at[0] - low) / (high - low)
 
 
 # ------------------------------------------------------------------ acceptance
@@ -87,13 +105,32 @@ def tokens_per_step(problem: Json, l: int) -> float:  # noqa: E741
     return 1.0 if l == 0 else math.fsum(problem["acceptance_rate"] ** i for i in range(l + 1))
 
 
-def steps(output: int, L: float) -> int:
+def steps(output: float, L: float) -> int:
     """Eq. 8: the quotient rounded up, one that is an integer but for rounding taken as that integer."""
     q = output / L
     for r in (math.floor(q), math.floor(q) + 1):
         if abs(q - r) <= 1e-12 * max(1.0, q):
             return r
     return math.ceil(q)
+
+
+def slowest_steps(Os: list[int], alpha: Fraction, l: int) -> int:  # noqa: E741
+    """The expected largest of independent numbers of rounds, rounded up, in rational arithmetic."""
+    gains = [alpha**j * (1 - alpha) for j in range(l)] + [alpha**l]  # of 1, ..., l + 1 tokens
+    made = {0: Fraction(1)}
+    expected = Fraction(0)
+    while min(made) < max(Os):
+        chance = Fraction(1)
+        for O in Os:  # noqa: E741
+            chance *= sum((mass for tokens, mass in made.items() if tokens >= O), Fraction(0))
+        expected += 1 - chance  # that the slowest is not done
+        later: dict[int, Fraction] = {}
+        for tokens, mass in made.items():
+            for more, gain in enumerate(gains, start=1):
+                capped = min(tokens + more, max(Os))
+                later[capped] = later.get(capped, Fraction(0)) + mass * gain
+        made = {tokens: mass for tokens, mass in later.items() if mass}
+    return steps(float(expected), 1.0)
 
 
 # ------------------------------------------------------------------ the judge
@@ -120,12 +157,17 @@ def mechanism_of(problem: Json, plan: Json) -> str:
 def stages(problem: Json, mechanism: str, b: int, padded: int, l: int, n: int) -> tuple[float, float]:  # noqa: E741
     """T^d and T^v of a batch at step n (Eq. 18, 19)."""
     L = tokens_per_step(problem, l)
-    verify = pass_seconds(problem["verify_runtime"], b, verify_flops(problem["verify"], padded, L, l, n))
+    before = padded + (n - 1) * L
+    new = padded + l if n == 1 else 1 + l
+    flops = verify_flops(problem["verify"], padded, L, l, n)
+    verify = pass_seconds(problem["verify_runtime"], b, flops, new, before + l)
     if mechanism == "autoregressive":
         return 0.0, verify
     draft = 0.0
     for i in range(1, l + 1):
-        draft += pass_seconds(problem["draft_runtime"], b, draft_flops(problem["draft"], padded, L, i, n))
+        new = padded if n == i == 1 else 1
+        flops = draft_flops(problem["draft"], padded, L, i, n)
+        draft += pass_seconds(problem["draft_runtime"], b, flops, new, before + i - 1)
     return draft, verify
 
 
@@ -140,14 +182,20 @@ def makespan(mechanism: str, times: list[tuple[float, float]]) -> float:
     return done
 
 
+def batch_steps(problem: Json, batch: list[int], l: int) -> int:  # noqa: E741
+    """n of Eq. 8, or of the slowest task."""
+    O = [outputs(problem)[k] for k in batch]  # noqa: E741
+    if problem.get("rounds") == "slowest":
+        return slowest_steps(O, Fraction(problem["acceptance_rate"] if l else 0), l)
+    return steps(max(O), tokens_per_step(problem, l))
+
+
 def inference_seconds(problem: Json, mechanism: str, batches: list[list[int]], l: int) -> float:  # noqa: E741
     """T_inf (Eq. 22): at every step the batches that are not finished yet."""
-    L = tokens_per_step(problem, l)
-    O = outputs(problem)  # noqa: E741
     shape = []
     for batch in batches:
         padded = max(problem["input_tokens"][k] for k in batch)
-        shape.append((len(batch), padded, steps(max(O[k] for k in batch), L)))
+        shape.append((len(batch), padded, batch_steps(problem, batch, l)))
     total = []
     for n in range(1, max(last for _, _, last in shape) + 1):
         times = [stages(problem, mechanism, b, padded, l, n) for b, padded, last in shape if last >= n]
@@ -288,7 +336,7 @@ def tabled_inference(
         key = tuple(batch)
         if key not in table:
             padded = max(problem["input_tokens"][k] for k in batch)
-            last = steps(max(outputs(problem)[k] for k in batch), tokens_per_step(problem, l))
+            last = batch_steps(problem, batch, l)
             table[key] = [stages(problem, mechanism, len(batch), padded, l, n) for n in range(1, last + 1)]
         columns.append(table[key])
     total = 0.0

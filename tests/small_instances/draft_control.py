@@ -33,6 +33,7 @@ def _instances() -> dict[str, Problem]:
         "sure and hopeless": small | {"states": sure, "transition": mixing},
         "free drafts": small | {"transition": mixing, "draft_seconds_per_token": 0.0},
         "free verification": small | {"transition": mixing, "verify_seconds": 0.0},
+        "verification by length": small | {"transition": mixing, "verify_seconds": [0.05, 0.085, 0.099, 0.099, 0.09]},
         "one action": small | {"transition": mixing, "draft_lengths": [2, 2]},
         "one state": one,
         "one state, free downlink": one | {"states": [{**slow, "downlink_bits_per_second": 1e18}]},

@@ -27,6 +27,8 @@ def _instances() -> dict[str, Problem]:
         "scores that tell": base | {"rounds": mixed, "scores": sure},
         "free drafts": base | {"rounds": mixed, "draft_seconds_per_token": 0.0},
         "dear drafts": base | {"rounds": mixed, "draft_seconds_per_token": 10.0},
+        "rounds by length": base | {"rounds": mixed, "round_seconds": [0.05, 0.085, 0.099, 0.099, 0.12]},
+        "longer rounds are shorter": base | {"rounds": mixed, "round_seconds": [0.3, 0.2, 0.25, 0.1, 0.1]},
         "hopeless": base | {"rounds": [{"probability": 1.0, "acceptance_rate": 0.0}]},
         "certain": base | {"rounds": [{"probability": 1.0, "acceptance_rate": 1.0}]},
         "a class that never occurs": base | {"rounds": [*mixed, {"probability": 0.0, "acceptance_rate": 1.0}]},

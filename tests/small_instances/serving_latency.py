@@ -24,6 +24,11 @@ def _instances() -> dict[str, Problem]:
         "verify_runtime": {"pieces": [{"seconds_per_flop": 0.0, "overhead_seconds": 2e-2},
                                       {"seconds_per_flop": 2e-14, "overhead_seconds": 1e-2}]},
     }  # fmt: skip
+    grid = [[1, 1, 0], [1, 1, 20], [1, 8, 0], [1, 8, 20], [4, 1, 0], [4, 1, 20], [4, 8, 0], [4, 8, 20]]
+    points = dict(zip(("batch", "new_tokens", "cached_tokens"), map(list, zip(*grid, strict=True)), strict=True))
+    draft, verify = [2e-3, 2e-3, 3e-3, 3e-3, 2e-3, 3e-3, 4e-3, 5e-3], [0.02, 0.02, 0.02, 0.03, 0.04, 0.04, 0.05, 0.07]
+    passes = {name: {"passes": points | {"seconds": seconds}}
+              for name, seconds in (("draft_runtime", draft), ("verify_runtime", verify))}  # fmt: skip
     one = generate(family, tasks=1, max_input=40, max_output=24, seed=2)
     two = generate(family, tasks=2, max_input=40, max_output=24, seed=3, pair="68M-7B")
     equal = base.to_dict() | {"input_tokens": [7] * 5, "output_tokens": [9] * 5, "snr": [100.0] * 5}
@@ -46,6 +51,11 @@ def _instances() -> dict[str, Problem]:
             base, verify_memory_bytes=float(base.verify.parameter_bytes + 3 * base.verify.kv_bytes_per_token * tokens)
         ),
         "piecewise": ServingLatencyProblem.from_dict(base.to_dict() | roofline),
+        "slowest rounds": replace(base, rounds="slowest"),
+        "measured passes": ServingLatencyProblem.from_dict(base.to_dict() | passes),
+        "known passes, slowest rounds": ServingLatencyProblem.from_dict(
+            base.to_dict() | passes | {"output_lengths": "known", "rounds": "slowest", "mechanism": "any"}
+        ),
         "known": replace(base, output_lengths="known"),
         "sequential": replace(base, mechanism="sequential"),
         "autoregressive": replace(base, mechanism="autoregressive"),

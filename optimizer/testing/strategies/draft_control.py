@@ -35,6 +35,7 @@ def problems(
     values = draw(st.lists(st.integers(1, 12), min_size=1, max_size=resolutions, unique=True))
     count = len(values)
     shortest = draw(st.integers(0, 2))
+    longest = draw(st.integers(shortest, max(shortest, longest)))
     code = draw(st.sampled_from(("lattice", "support")))
 
     def state() -> dict[str, Any]:
@@ -54,8 +55,8 @@ def problems(
             "kind": DraftControlProblem.kind,
             "vocabulary_size": draw(st.sampled_from((2, 3, 8, 17, 500))),
             "draft_seconds_per_token": draw(draft_seconds),
-            "verify_seconds": draw(verify_seconds),
-            "draft_lengths": [shortest, draw(st.integers(shortest, max(shortest, longest)))],
+            "verify_seconds": draw(verify_seconds | lists_of(verify_seconds, longest + 1)),
+            "draft_lengths": [shortest, longest],
             "resolutions": values,
             "states": [state() for _ in range(size)],
             "transition": draw(transitions(size)),

@@ -22,11 +22,11 @@ def problems(draw: st.DrawFn, most_tokens: int = 4, most_bins: int = 3) -> Draft
     """Problems with at most three classes of rounds."""
     tokens, bins, classes = draw(st.integers(1, most_tokens)), draw(st.integers(1, most_bins)), draw(st.integers(1, 3))
     by_position = lists_of(RATES, tokens)
-    shares = draw(laws(classes))
+    shares, costs = draw(laws(classes)), st.floats(0.01, 1.0)
     data = {
         "format": "specopt/1", "kind": DraftStoppingProblem.kind, "max_draft_tokens": tokens,
         "draft_seconds_per_token": draw(st.one_of(st.just(0.0), st.floats(1e-4, 1.0))),
-        "round_seconds": draw(st.floats(0.01, 1.0)),
+        "round_seconds": draw(costs | lists_of(costs, tokens + 1)),
         "rounds": [{"probability": share, "acceptance_rate": draw(st.one_of(RATES, by_position))} for share in shares],
         "scores": {name: draw(laws(bins)) for name in ("accepted", "first_rejection", "after")},
     }  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from specopt.models.decoder import ExactDecoder, PaperDecoder
-from specopt.models.pass_time import LinearRuntime, PiecewiseRuntime
+from specopt.models.pass_time import LinearRuntime, PiecewiseRuntime, Runtime
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.testing.strategies.columns import lists_of
 
@@ -75,7 +75,8 @@ def problems(
     max_length: int = 3,
     mechanisms: Sequence[str] = ALL_MECHANISMS,
     output_lengths: Sequence[str] = ("conservative", "known"),
-    runtime: st.SearchStrategy[LinearRuntime | PiecewiseRuntime] = runtimes,
+    runtime: st.SearchStrategy[Runtime] = runtimes,
+    rounds: Sequence[str] = ("mean",),
     feasible: bool = True,
 ) -> ServingLatencyProblem:
     """A problem of serving latency; every task fits alone if `feasible`, else the memory may be anything."""
@@ -88,6 +89,7 @@ def problems(
         longest = draw(st.integers(longest, max_output))
     mechanism: Any = draw(st.sampled_from(mechanisms))
     counted: Any = draw(st.sampled_from(output_lengths))
+    counts: Any = draw(st.sampled_from(rounds))
     largest = max(inputs) + longest
     if counted == "known":
         largest = max(i + o for i, o in zip(inputs, outputs, strict=True))
@@ -105,6 +107,7 @@ def problems(
         acceptance_rate=draw(st.integers(1, 99)) / 100,
         max_speculation_length=draw(st.integers(1, max_length)),
         output_lengths=counted,
+        rounds=counts,
         max_output_tokens=longest if draw(st.booleans()) or longest > max(outputs) else None,
         mechanism=mechanism,
         embedding_bits_per_token=draw(st.none() | magnitudes(0, 5)),

@@ -6,7 +6,8 @@ holds for all of them. ``runtimes`` (2, P, 3) are rows (c1, c2, largest work) of
 increasing. A batch of b tasks whose longest input is that of task k takes b times the operations of k.
 
 On every range of steps with the same pieces a stage time is affine in the step n, so its sum has a closed form: no
-cost depends on the number of steps.
+cost depends on the number of steps. Where the setting is TABLED, ``runtimes`` (2, (K + 1) K, N) has the stage times
+themselves instead: in row b K + k those of b tasks up to task k, by step; 0 where these have finished.
 """
 
 import numpy as np
@@ -17,8 +18,8 @@ from specopt.solvers._kernels.kernel import helper, inlined
 # pass of step 2, of the verify passes of steps 1 and 2
 INPUT, OUTPUT, STEPS, DRAFT_1, AGAIN_1, DRAFT_2, VERIFY_1, VERIFY_2 = range(8)
 # entries of a setting: l, whether stages of different batches overlap, operations per further draft pass, per further
-# step of a draft pass and of the verify pass, then kv and free bytes of both models
-LENGTH, OVERLAP, MORE_PASS, MORE_DRAFT, MORE_VERIFY, KV_DRAFT, FREE_DRAFT, KV_VERIFY, FREE_VERIFY = range(9)
+# step of a draft pass and of the verify pass, then kv and free bytes of both models, whether stage times are tabled
+LENGTH, OVERLAP, MORE_PASS, MORE_DRAFT, MORE_VERIFY, KV_DRAFT, FREE_DRAFT, KV_VERIFY, FREE_VERIFY, TABLED = range(10)
 DRAFT, VERIFY = range(2)  # rows of runtimes
 SLOPE, HEIGHT, UP_TO = range(3)  # columns of a piece
 INFINITY = np.inf
@@ -85,6 +86,9 @@ def stage_seconds(models, runtimes, b, reached, unseen, l, first):
 @inlined
 def first_stages(task, setting, runtimes, b, k):
     """Return T^d and T^v at step 1."""
+    if setting[TABLED] > 0.0:
+        row = int(b) * len(task) + k
+        return runtimes[DRAFT, row, 0], runtimes[VERIFY, row, 0]
     l = int(setting[LENGTH])
     verify = step_seconds(runtimes, VERIFY, b * task[k, VERIFY_1], 0.0, 1)
     if l == 0:
@@ -96,6 +100,8 @@ def first_stages(task, setting, runtimes, b, k):
 @inlined
 def decode_line(task, setting, runtimes, stage, b, k, n, count):
     """Return T^d or T^v at step n >= 2, its growth per step and how many steps (of `count`) these hold for."""
+    if setting[TABLED] > 0.0:
+        return runtimes[stage, int(b) * len(task) + k, n - 1], 0.0, 1
     if stage == VERIFY:
         work = b * (task[k, VERIFY_2] + (n - 2) * setting[MORE_VERIFY])
         return affine(runtimes, VERIFY, work, b * setting[MORE_VERIFY], 0.0, 1, count)

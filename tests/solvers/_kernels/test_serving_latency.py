@@ -35,7 +35,7 @@ def test_sum_of_lines(pieces: list[LinearRuntime], first: float, step: float, co
     works = [first * scale + k * step * scale for k in range(count)]
     expected = math.fsum(max(p.seconds_per_flop * work + p.overhead_seconds for p in pieces) for work in works)
     runtimes = np.stack([envelope(_Pieces(pieces))] * 2)  # type: ignore[arg-type]
-    task, setting = np.zeros((1, 8)), np.zeros(9)
+    task, setting = np.zeros((1, 8)), np.zeros(10)
     task[0, kernels.VERIFY_2], setting[kernels.MORE_VERIFY] = first * scale, step * scale
     found = kernels.sum_of_lines(task, setting, runtimes, kernels.VERIFY, 1.0, 0, 2, count)
     assert found == pytest.approx(expected, rel=1e-11)

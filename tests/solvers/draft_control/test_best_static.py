@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from oracles import draft_control as naive
 
-from specopt import DraftControlPlan, DraftControlProblem, generate, solve
+from specopt import DraftControlPlan, DraftControlProblem, Unsupported, generate, solve
 from specopt.testing.strategies.draft_control import problems as draft_controls
 
 
@@ -27,3 +27,18 @@ def test_adapting_pays_most_where_the_link_is_slow() -> None:
         best, myopic, static = (solve(problem, m).objective for m in ("policy-iteration", "myopic", "best-static"))
         assert best is not None and myopic is not None and static is not None
         assert best > 1.01 * myopic > 1.1 * static
+
+
+def test_no_drafts_is_the_rival_to_beat() -> None:
+    """Tests that with the seconds by length not drafting can win, and that it is refused where drafts are a must."""
+    data = generate("draft-control/alternating").to_dict()
+    states = [state | {"acceptance_rates": [0.5]} for state in data["states"]]
+    measured = {"states": states, "draft_lengths": [0, 8], "verify_seconds": [0.05, 0.085, *([0.099] * 7)]}
+    problem = DraftControlProblem.from_dict(data | measured)
+    none = solve(problem, "no-drafts")
+    assert none.objective == pytest.approx(20.0)
+    assert solve(problem).objective == none.objective and none.gap == 0.0
+    one = solve(DraftControlProblem.from_dict(data | measured | {"verify_seconds": 0.099}))
+    assert isinstance(one.plan, DraftControlPlan) and one.plan.policy[1].draft_length == 5
+    with pytest.raises(Unsupported, match="it has drafts from 1 on, the method takes drafts of 0 tokens"):
+        solve(DraftControlProblem.from_dict(data), "no-drafts")

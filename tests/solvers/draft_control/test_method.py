@@ -60,6 +60,14 @@ def test_cycle_rate_is_the_rate_of_the_policy(problem: DraftControlProblem, data
     assert rate == pytest.approx(float(naive.objective(exact, policy)), rel=1e-13)
 
 
+@given(draft_controls(longest=6))
+def test_the_quickest_iteration_is_the_least_of_all(problem: DraftControlProblem) -> None:
+    """Tests that the seconds that the certificate divides by are the least of all actions, whatever their length."""
+    prepared = prepare(problem)
+    least = prepared.all_actions()[1].min(axis=1)
+    assert prepared.quickest == pytest.approx(least, rel=1e-14)
+
+
 def test_all_actions_are_what_the_kernel_weighs() -> None:
     """Tests that the table of all actions has the tokens and seconds of each, in the order of its two columns."""
     problem = DraftControlProblem.from_dict(

@@ -54,9 +54,13 @@ def test_both_agree_on_long_drafts(
             "transition": [[1.0]],
         }
     )
-    full, quick = solve(problem, "brute-force"), solve(problem, "policy-iteration")
-    assert full.status is quick.status is Status.OPTIMAL
-    assert quick.objective == pytest.approx(full.objective, rel=1e-12)
+    data = problem.to_dict()
+    later = [verify * (1.0 if length < shortest + more // 2 else 0.1) for length in range(shortest + more + 1)]
+    for seconds in (verify, later):
+        problem = DraftControlProblem.from_dict(data | {"verify_seconds": seconds})
+        full, quick = solve(problem, "brute-force"), solve(problem, "policy-iteration")
+        assert full.status is quick.status is Status.OPTIMAL
+        assert quick.objective == pytest.approx(full.objective, rel=1e-12)
 
 
 def test_a_downlink_can_give_several_peaks() -> None:

@@ -17,7 +17,7 @@ from specopt.models.drafting import BinaryPredictor, first_flag_round
 from specopt.testing.strategies.draft_stopping import RATES
 from specopt.testing.strategies.draft_stopping import problems as draft_stoppings
 
-RULES = ("fixed-window", "first-rejection", "confidence-threshold", "optimal-stopping")
+RULES = ("no-drafts", "fixed-window", "first-rejection", "confidence-threshold", "optimal-stopping")
 
 
 def by_linear_program(problem: DraftStoppingProblem) -> float:
@@ -49,7 +49,10 @@ def by_linear_program(problem: DraftStoppingProblem) -> float:
     for one, parent in enumerate(parents):
         above[one, one] = 1.0
         above[one, parent if parent >= 0 else count] = -1.0
-    equal = np.append(problem.draft_seconds_per_token * np.array(masses), problem.round_seconds)
+    cost: Any = problem.to_dict()["round_seconds"]
+    costs = cost if isinstance(cost, list) else [cost] * (most + 1)
+    adds = np.repeat(np.diff(costs), [scores.bins**t for t in range(most)])
+    equal = np.append((problem.draft_seconds_per_token + adds) * np.array(masses), costs[0])
     exactly = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     found = linprog(
         -np.append(gains, 1.0), A_ub=above, b_ub=np.zeros(count), A_eq=equal[None, :], b_eq=[1.0], method="highs",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from helpers.tabled_runtimes import MEASURED
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import serving_latency as naive
@@ -40,8 +41,8 @@ def compare(problem: ServingLatencyProblem) -> None:
     assert naive.evaluate(problem.to_dict(), result.plan.to_dict())["objective"] == pytest.approx(best, rel=1e-12)
 
 
-@settings(max_examples=60)
-@given(problems(tasks=(1, 4)))
+@settings(max_examples=90)
+@given(problems(tasks=(1, 4)) | problems(tasks=(1, 4), **MEASURED))
 def test_equals_naive(problem: ServingLatencyProblem) -> None:
     """Tests that optimum and plan are the oracle's, for every mechanism, runtime, cost and kind of output lengths."""
     compare(problem)
@@ -63,8 +64,8 @@ def test_equals_naive_on_five_tasks(problem: ServingLatencyProblem) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
-@settings(max_examples=30)
-@given(problem=problems(tasks=(1, 6), max_output=12))
+@settings(max_examples=45)
+@given(problem=problems(tasks=(1, 6), max_output=12) | problems(tasks=(1, 6), max_output=12, **MEASURED))
 def test_bound_optimum_method(method: type[Method], problem: ServingLatencyProblem) -> None:
     """Tests that bound <= optimum <= every method, on what each method takes."""
     if method().refusal(problem) is not None:

@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from helpers.tabled_runtimes import MEASURED
 from hypothesis import given, settings
 
 from specopt import ServingLatencyProblem, Status, Termination, generate, solve
@@ -22,8 +23,8 @@ def optimum(problem: ServingLatencyProblem) -> float:
 EXACT = {"mechanisms": ["pipelined", "sequential", "autoregressive", "any"], "output_lengths": ["conservative"]}
 
 
-@settings(max_examples=100)
-@given(problems(tasks=(1, 6), max_output=20, **EXACT))  # type: ignore[arg-type]
+@settings(max_examples=150)
+@given(problems(tasks=(1, 6), max_output=20, **EXACT) | problems(tasks=(1, 6), max_output=20, **EXACT, **MEASURED))  # type: ignore[arg-type]
 def test_equals_brute_force(problem: ServingLatencyProblem) -> None:
     """Tests that the proven optimum is that of the enumeration, for every mechanism."""
     compare(problem)
