@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from specopt.models.acceptance import decoding_steps
+from specopt.models.acceptance import all_decoding_steps
 from specopt.models.fields import Floats, Ints
 from specopt.models.problem import exceeds
 from specopt.models.serving_data import Mechanism, ServingData, ServingLatencyPlan
@@ -32,16 +32,12 @@ class StaticBatch:
         chosen = list(members)
         self.size = len(chosen)
         inputs, outputs, tokens = inputs[chosen], outputs[:, chosen], tokens[chosen]
-        self.rates = np.unique(tokens) if tokens.min() < tokens.max() else tokens[:1]  # of equal ones the largest rule
-        groups = [tokens == rate for rate in self.rates]
-        self.inputs = np.array([float(inputs[group].max()) for group in groups])
-        self.steps = np.max(
-            [
-                [decoding_steps(most, float(rate)) for most in outputs[:, group].max(axis=1).tolist()]
-                for group, rate in zip(groups, self.rates, strict=True)
-            ],
-            axis=0,
-        )  # in every scenario
+        order = np.argsort(tokens, kind="stable") if tokens.min() < tokens.max() else np.arange(self.size)
+        starts = np.flatnonzero(np.diff(tokens[order], prepend=0.0))  # of equal rates the largest rule
+        self.rates = tokens[order[starts]]
+        self.inputs = np.maximum.reduceat(inputs[order], starts).astype(np.float64)
+        most = np.maximum.reduceat(outputs[:, order], starts, axis=1)
+        self.steps = all_decoding_steps(most, self.rates).max(axis=1)  # in every scenario
 
     def reached(self, n: Floats) -> Floats:
         """Return the most tokens that a member counts with before steps n."""
@@ -107,8 +103,7 @@ def stage_ends(
 
 def _own_steps(problem: ServingData, plan: ServingLatencyPlan, outputs: Ints) -> Ints:
     """Return the step in which each task has its own output (Eq. 8), by scenario."""
-    tokens = problem.tokens_per_step(plan.speculation_length).tolist()
-    return np.array([[decoding_steps(*pair) for pair in zip(row, tokens, strict=True)] for row in outputs.tolist()])
+    return all_decoding_steps(outputs, problem.tokens_per_step(plan.speculation_length))
 
 
 def static_memory(problem: ServingData, plan: ServingLatencyPlan) -> list[str]:
