@@ -93,7 +93,7 @@ def decoding_steps(output_tokens: int, tokens_per_step: float) -> int:
     return math.ceil(quotient)
 
 
-def all_decoding_steps(output_tokens: Ints, tokens_per_step: Floats | float) -> Ints:
+def all_decoding_steps(output_tokens: Ints | Floats, tokens_per_step: Floats | float) -> Ints:
     """Return the decoding steps of many responses, of each those of `decoding_steps`."""
     quotient = output_tokens / tokens_per_step
     nearest = np.rint(quotient)

@@ -29,6 +29,7 @@ class BruteForceControl(DraftControlMethod):
     complexity: ClassVar[str] = "O(A^S) in time and memory"
     max_size: ClassVar[int] = 1_000_000
     size_unit: ClassVar[str] = "policies"
+    bytes_per_part: ClassVar[float] = 40.0
 
     def size_of(self, problem: DraftControlProblem) -> float:
         """Return the number of policies over the recurrent states."""

@@ -48,6 +48,7 @@ class Enumeration(FairGoodputMethod):
     complexity: ClassVar[str] = "(C + N)! / (C! N!) columns: 2,002 for N = 5, C = 9"
     max_size: ClassVar[int] = 3_000
     size_unit: ClassVar[str] = "allocations"
+    bytes_per_part: ClassVar[float] = 4000.0
     tolerance: ClassVar[float] = 1e-6
 
     def size_of(self, problem: FairGoodputProblem) -> float:

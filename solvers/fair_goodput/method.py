@@ -35,6 +35,7 @@ class FairGoodputMethod(Method):
 
     solves: ClassVar[type[FairGoodputProblem]] = FairGoodputProblem
     size_unit: ClassVar[str] = "clients"
+    bytes_per_number: ClassVar[float] = 256.0
 
     def size_of(self, problem: FairGoodputProblem) -> float:
         """Return the number of clients."""
