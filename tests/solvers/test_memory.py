@@ -77,6 +77,31 @@ def test_what_is_free_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
         specopt.solve(long, "deadline")
 
 
+@pytest.mark.parametrize(("family", "fields", "method", "limit", "words"), [
+    ("serving-latency/paper-1", {"batching": "rebatched", "output_lengths": "known"}, "rebatching", 1e6,
+     "tasks times phases"),
+    ("verification-batch/memory-bound", {}, "pareto", 3e4, "requests times thresholds"),
+])  # fmt: skip
+def test_what_grows_on_the_way_is_asked_for(
+    family: str, fields: dict[str, Any], method: str, limit: float, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that tables whose size the numbers decide are not made where memory is short, and a plan comes back."""
+    base = specopt.generate(family, seed=1, **{"tasks" if "latency" in family else "requests": 200})
+    problem = base.from_dict(base.to_dict() | fields)
+    chosen = next(one for one in specopt.methods(problem) if one.name == method)
+    monkeypatch.setattr(chosen, "bytes_needed", lambda self, problem: {"all fields": 1.0})
+    result = specopt.solve(problem, method, memory_limit=limit)
+    assert words in result.stats["out_of_memory"] and result.plan is not None
+
+
+def test_programs_of_many_rows_are_refused() -> None:
+    """Tests that a program that is written out for every stage of a long pipeline is refused."""
+    small = specopt.generate("prompt-chunking/paper-4").to_dict()
+    long = specopt.PromptChunkingProblem.from_dict(small | {"pipeline_length": 100_000, "grid_tokens": 100})
+    with pytest.raises(Unsupported, match=r"milp cannot .*pairs of places times pipeline_length need"):
+        specopt.solve(long, "milp")
+
+
 def test_limits_of_the_process_count() -> None:
     """Tests that the memory that is free is a plausible number, and no more than a limit on the process leaves."""
     assert 10**6 < free_memory() < 10**15
