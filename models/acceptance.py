@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.fields import Floats
+from specopt.models.fields import Floats, Ints
 
 
 def expected_tokens_per_step(acceptance_rate: float, speculation_length: int) -> float:
@@ -94,6 +94,14 @@ def decoding_steps(output_tokens: float, tokens_per_step: float) -> int:
     if abs(quotient - nearest) <= 1e-12 * max(1.0, quotient):
         return nearest
     return math.ceil(quotient)
+
+
+def all_decoding_steps(output_tokens: Ints | Floats, tokens_per_step: Floats | float) -> Ints:
+    """Return the decoding steps of many responses, of each those of `decoding_steps`."""
+    quotient = output_tokens / tokens_per_step
+    nearest = np.rint(quotient)
+    found = np.where(np.abs(quotient - nearest) <= 1e-12 * np.maximum(1.0, quotient), nearest, np.ceil(quotient))
+    return found.astype(np.int64)
 
 
 NEVER = 1e-18

@@ -209,6 +209,15 @@ def refuse_denormal(value: object, where: str = "") -> None:
             refuse_denormal(getattr(value, field.name), where if own_form else _join(where, field.name))
 
 
+def count_numbers(value: object) -> int:
+    """Return how many numbers a declared object, array or tuple holds, wherever they are; a text counts as one."""
+    if isinstance(value, np.ndarray):
+        return value.size
+    if dataclasses.is_dataclass(value):
+        value = tuple(vars(value).values())
+    return sum(map(count_numbers, value)) if isinstance(value, tuple) else 1
+
+
 def read(hint: Any, data: object, where: str, hints: Mapping[str, Any] | None = None) -> Any:
     """Return JSON-like data as a value that msgspec can build, strictly.
 
@@ -429,7 +438,7 @@ def _array(name: str, column: Column, value: Any) -> NDArray[Any]:
     except (TypeError, ValueError):
         array = np.empty((0, 0), object)  # no column
     allowed = "iu" if kind is int else "iuf"
-    if isinstance(value, (list, tuple)) and any(isinstance(item, bool) for item in value):
+    if isinstance(value, (list, tuple)) and bool in map(type, value):
         allowed = ""  # numpy takes them for numbers
     if array.ndim == 1 and len(array) == 0:
         array = array.astype(np.int64 if kind is int else np.float64)

@@ -16,7 +16,7 @@ import numpy as np
 
 from specopt.models.code import text_of
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Checked, check, describe, dump, parse, refuse_denormal
+from specopt.models.fields import Checked, check, count_numbers, describe, dump, parse, refuse_denormal
 from specopt.models.schema import described, schema
 
 Sense = Literal["minimize", "maximize"]
@@ -222,6 +222,11 @@ class Problem(Filed, Shown, ABC, Generic[P]):
     def gap(self, objective: float, bound: float, size: float = 0.0) -> float:
         """Return the relative distance of a bound on this problem's objective; see `distance`."""
         return self.distance(objective, bound, self.scale, size)
+
+    @cached_property
+    def numbers(self) -> int:
+        """How many numbers the fields hold."""
+        return count_numbers(tuple(getattr(self, one.name) for one in fields(self)))
 
     @cached_property
     def sha256(self) -> str:

@@ -43,7 +43,9 @@ class Rates(Custom):
             return cls._rate(given, where)
         if not given:
             raise InvalidInput(f"{where}: expected at least one number, got none")
-        values = np.array([cls._rate(item, f"{where}[{index}]") for index, item in enumerate(given)])
+        values = np.array(given if set(map(type, given)) == {float} else 0.0)
+        if not ((values > 0.0) & (values < 1.0)).all():
+            values = np.array([cls._rate(item, f"{where}[{index}]") for index, item in enumerate(given)])
         values.flags.writeable = False
         return cls(values)
 

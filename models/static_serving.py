@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from specopt.models.acceptance import decoding_steps, slowest_rounds
+from specopt.models.acceptance import all_decoding_steps, slowest_rounds
 from specopt.models.fields import Floats, Ints
 from specopt.models.problem import exceeds
 from specopt.models.serving_data import Mechanism, ServingData, ServingLatencyPlan
@@ -33,16 +33,12 @@ class StaticBatch:
         chosen = list(members)
         self.size = len(chosen)
         inputs, outputs, tokens = inputs[chosen], outputs[:, chosen], tokens[chosen]
-        self.rates = np.unique(tokens) if tokens.min() < tokens.max() else tokens[:1]  # of equal ones the largest rule
-        groups = [tokens == rate for rate in self.rates]
-        self.inputs = np.array([float(inputs[group].max()) for group in groups])
-        self.steps = np.max(
-            [
-                [decoding_steps(most, float(rate)) for most in outputs[:, group].max(axis=1).tolist()]
-                for group, rate in zip(groups, self.rates, strict=True)
-            ],
-            axis=0,
-        )  # in every scenario
+        order = np.argsort(tokens, kind="stable") if tokens.min() < tokens.max() else np.arange(self.size)
+        starts = np.flatnonzero(np.diff(tokens[order], prepend=0.0))  # of equal rates the largest rule
+        self.rates = tokens[order[starts]]
+        self.inputs = np.maximum.reduceat(inputs[order], starts).astype(np.float64)
+        most = np.maximum.reduceat(outputs[:, order], starts, axis=1)
+        self.steps = all_decoding_steps(most, self.rates).max(axis=1)  # in every scenario
 
     def reached(self, n: Floats) -> Floats:
         """Return the most tokens that a member counts with before steps n."""
@@ -121,8 +117,7 @@ def _own_steps(problem: ServingData, plan: ServingLatencyPlan, outputs: Ints) ->
     if problem.rounds == "slowest":
         each = (_slowest(problem, plan, outputs[:, [k]], problem.rates[[k]]) for k in range(problem.tasks))
         return np.stack(list(each), axis=1)
-    tokens = problem.tokens_per_step(plan.speculation_length).tolist()
-    return np.array([[decoding_steps(*pair) for pair in zip(row, tokens, strict=True)] for row in outputs.tolist()])
+    return all_decoding_steps(outputs, problem.tokens_per_step(plan.speculation_length))
 
 
 def static_memory(problem: ServingData, plan: ServingLatencyPlan) -> list[str]:

@@ -64,6 +64,11 @@ class Auto(Method):
             return None
         return (self.order + self.instead)[-1]().refusal(problem, memory_limit)
 
+    def bytes_needed(self, problem: Any) -> dict[str, float]:
+        """Return what the first member holds."""
+        first = next(self._able(problem, math.inf), None)
+        return {} if first is None else first.bytes_needed(problem)
+
     def seconds_needed(self, problem: Any) -> dict[str, float]:
         """Return what the first member takes."""
         first = next(self._able(problem, math.inf), None)

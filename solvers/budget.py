@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from specopt.models.errors import OutOfMemory, OutOfTime, OutOfWork
+from specopt.models.memory import free_memory
 from specopt.models.problem import Evaluation, Plan, Problem
 from specopt.models.result import Progress
 from specopt.solvers.compiler import Compiler
@@ -17,7 +18,21 @@ MEMORY_LIMIT = 2 * 2**30
 LAST_SECONDS = 0.025
 """Beyond 1.05 times the limit: half of what a result may come late, for the last plan of a method."""
 
+LARGE = 2**26
+"""Bytes from which it is worth asking the system what is free."""
+
 Callback = Callable[[Progress], bool | None]
+
+
+def shortage(fields: str, size: float, limit: float) -> str | None:
+    """Return that arrays over some fields need more bytes than a limit, or than are free; None if they do not.
+
+    An infinite limit allows everything.
+    """
+    kind = "the limit is"
+    if LARGE < size <= limit < math.inf:
+        limit, kind = free_memory(), "what is free are"
+    return f"arrays over {fields} need {size:.4g} bytes of memory, {kind} {limit:.4g} bytes" if size > limit else None
 
 
 class Budget(Compiler):
@@ -107,10 +122,9 @@ class Budget(Compiler):
         OutOfMemory
             Before anything is allocated.
         """
-        if size > self.memory_limit:
-            raise OutOfMemory(
-                f"arrays over {fields} need {size:.4g} bytes of memory, the limit is {self.memory_limit:.4g} bytes"
-            )
+        lacking = shortage(fields, size, self.memory_limit)
+        if lacking is not None:
+            raise OutOfMemory(lacking)
 
     def offer(self, plan: Plan) -> float:
         """Judge a feasible plan, keep it if it is the best so far, report, and return its objective.

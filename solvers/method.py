@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from specopt.models.fields import check
 from specopt.models.problem import Plan, Problem
 from specopt.models.result import Conflict, Termination
-from specopt.solvers.budget import MEMORY_LIMIT, Budget
+from specopt.solvers.budget import MEMORY_LIMIT, Budget, shortage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +109,8 @@ class Method(ABC):
         What it asks of a problem besides its size.
     max_size, size_unit, size_hint
         Largest problem that it takes, or None; what `size_of` counts; what makes a problem smaller, if there is a way.
+    bytes_per_number, bytes_per_part
+        Memory for each number of the problem, and for each of what `size_of` counts.
     tolerance
         Relative distance to the bound within which its result counts as optimal.
     requires
@@ -127,6 +129,8 @@ class Method(ABC):
     max_size: ClassVar[int | None] = None
     size_unit: ClassVar[str] = "parts"
     size_hint: ClassVar[str] = ""
+    bytes_per_number: ClassVar[float] = 128.0
+    bytes_per_part: ClassVar[float] = 0.0
     tolerance: ClassVar[float] = 1e-9
     requires: ClassVar[tuple[str, ...]] = ()
 
@@ -145,8 +149,12 @@ class Method(ABC):
         return (at_most(cls.max_size, cls.size_unit, cls.size_of, cls.size_hint), *cls.takes)
 
     def bytes_needed(self, problem: Any) -> dict[str, float]:
-        """Return the bytes of the arrays that the method holds whatever happens, by the fields that set their size."""
-        return {}
+        """Return the bytes that the method holds whatever happens, by what sets them.
+
+        What depends on the numbers themselves it asks of `Budget.hold` on its way.
+        """
+        parts = {self.size_unit: self.bytes_per_part * self.size_of(problem)} if self.bytes_per_part else {}
+        return {"all fields": self.bytes_per_number * problem.numbers} | parts
 
     def seconds_needed(self, problem: Any) -> dict[str, float]:
         """Return about the seconds that the method takes at least and cannot interrupt, by what sets them."""
@@ -159,12 +167,7 @@ class Method(ABC):
             if clash is not None:
                 return f"it has {clash}, the method takes {condition.takes}"
         needs = self.bytes_needed(problem)
-        if sum(needs.values()) > memory_limit:
-            fields = max(needs, key=needs.__getitem__)
-            return (
-                f"arrays over {fields} need {needs[fields]:.4g} bytes of memory, the limit is {memory_limit:.4g} bytes"
-            )
-        return None
+        return shortage(max(needs, key=needs.__getitem__), sum(needs.values()), memory_limit)
 
     @abstractmethod
     def run(self, problem: Any, budget: Budget) -> Outcome:

@@ -5,10 +5,10 @@ Imported only where torch is installed.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,6 +18,7 @@ from specopt.measuring.forward_pass import ForwardPass, OutOfMemory
 from specopt.measuring.processor import processor
 from specopt.measuring.torch_decoder import TorchDecoder
 from specopt.models.errors import InvalidInput
+from specopt.models.memory import free_memory
 
 COLD_PASSES = 20
 """Further passes of a decoder that was just loaded: threads, libraries and clocks take their time to start."""
@@ -62,7 +63,8 @@ class TorchTimer:
         if self.kind == "cuda":
             torch.cuda.empty_cache()
             return int(torch.cuda.mem_get_info()[0])
-        return _free_memory()
+        free = free_memory()
+        return None if free == math.inf else int(free)
 
     def load(self, config: ModelConfig, dtype: str) -> None:
         """Put a decoder of this shape on the device; the one before goes.
@@ -158,19 +160,3 @@ def _memory() -> Iterator[None]:
         if "allocate" not in str(error):  # the CPU allocator has no exception of its own
             raise
         raise OutOfMemory(str(error)) from None
-
-
-def _free_memory() -> int | None:
-    """Return the bytes of main memory that are free to this process, a container's limit included."""
-    found = []
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        found += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
-    except (OSError, ValueError, IndexError):
-        pass
-    try:
-        limit = int(Path("/sys/fs/cgroup/memory.max").read_text())  # "max" where there is none
-        found.append(limit - int(Path("/sys/fs/cgroup/memory.current").read_text()))
-    except (OSError, ValueError):
-        pass
-    return min(found) if found else None

@@ -29,6 +29,7 @@ class BruteForceControl(DraftControlMethod):
     complexity = "O(A^S) in time and memory"
     max_size = 1_000_000
     size_unit = "policies"
+    bytes_per_part = 40.0
 
     def size_of(self, problem: DraftControlProblem) -> float:
         """Return the number of policies over the recurrent states."""

@@ -36,6 +36,8 @@ class LinearProgram(ByProgram, DraftControlMethod):
     source = "own; Eq. 12 of paper 3 as a linear fractional program (Charnes and Cooper 1962), HiGHS"
     complexity = "a linear program of S A + S columns, 2 S + 1 rows"
     max_size = 100_000
+    bytes_per_number = 1700.0
+    bytes_per_part = 2500.0
 
     def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
         """State the program, solve it, and read policy and price."""

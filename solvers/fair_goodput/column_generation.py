@@ -49,6 +49,10 @@ class ColumnGeneration(FairGoodputMethod):
     takes = (PER_SECOND, drafts_at_most(300_000))
     max_size = 256
 
+    def bytes_needed(self, problem: FairGoodputProblem) -> dict[str, float]:
+        """Return the bytes of the rounds of a mixture, too."""
+        return super().bytes_needed(problem) | {"clients": 2000.0 * problem.clients**2}
+
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Mix, price, add the best round, until none is worth more than the mixture."""
         return Search(problem, budget).run()

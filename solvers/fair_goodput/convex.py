@@ -25,6 +25,8 @@ from specopt.solvers.fair_goodput.region import Region, plan_of, region_of
 from specopt.solvers.formulation import Formulation, Value
 from specopt.solvers.method import Outcome
 
+BYTES_PER_LINE = 1300.0
+
 FIRST_LINES = 8
 """Lines per client at first, or four times an even share if that is more."""
 
@@ -60,16 +62,20 @@ class Convex(FairGoodputMethod):
     max_size = 20_000
     tolerance = 1e-6
 
+    def bytes_needed(self, problem: FairGoodputProblem) -> dict[str, float]:
+        """Return the bytes of the program, too."""
+        return super().bytes_needed(problem) | {"budget_tokens": BYTES_PER_LINE * float(_first_lines(problem).sum())}
+
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Solve, and add lines, until no client comes near the last of its lines."""
         region = region_of(problem)
         offer_first_plan(problem, budget, region)
         cp = budget.load_library("cvxpy")
-        even = problem.budget_tokens / problem.clients
-        lines = np.minimum(region.most, max(FIRST_LINES, math.ceil(4.0 * even))).astype(np.int64)
+        lines = _first_lines(problem)
         programs = 0
         while True:
             budget.check()
+            budget.hold("budget_tokens", BYTES_PER_LINE * float(lines.sum()))
             tokens, price, status = solve_program(cp, problem, region, lines, budget, self.accuracy)
             programs += 1
             stats = {"programs": programs, "lines": int(lines.sum()), "price": price, "solver_status": status}
@@ -84,6 +90,11 @@ class Convex(FairGoodputMethod):
         budget.offer(plan)
         bound = price_bound(problem, region, price)
         return admitted(problem, Outcome(plan=budget.incumbent, bound=bound, stats=stats))
+
+
+def _first_lines(problem: FairGoodputProblem) -> Ints:
+    even = problem.budget_tokens / problem.clients
+    return np.minimum(problem.most_tokens, max(FIRST_LINES, math.ceil(4.0 * even)))
 
 
 def solve_program(

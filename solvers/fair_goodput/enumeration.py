@@ -48,6 +48,7 @@ class Enumeration(FairGoodputMethod):
     complexity = "(C + N)! / (C! N!) columns: 2,002 for N = 5, C = 9"
     max_size = 3_000
     size_unit = "allocations"
+    bytes_per_part = 4000.0
     tolerance = 1e-6
 
     def size_of(self, problem: FairGoodputProblem) -> float:

@@ -34,6 +34,7 @@ class FairGoodputMethod(Method):
 
     solves = FairGoodputProblem
     size_unit = "clients"
+    bytes_per_number = 256.0
 
     def size_of(self, problem: FairGoodputProblem) -> float:
         """Return the number of clients."""

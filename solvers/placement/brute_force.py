@@ -46,6 +46,7 @@ class BruteForcePlacement(PlacementMethod):
                 after = dict(states)
                 for state, (value, units) in states.items():
                     budget.check()
+                    budget.hold("states of what is served", 1000.0 * len(after))
                     for one, use in mine:
                         to = _joined(state, use)
                         if problem.objective != "capacity" and any(

@@ -33,7 +33,8 @@ class PromptChunkingMethod(Method):
 
     def bytes_needed(self, problem: PromptChunkingProblem) -> dict[str, float]:
         """Return the bytes of the arrays by token, while they are made, and of one state of the pipeline."""
-        return {"prompt_tokens": 64.0 * problem.prompt_tokens, "pipeline_length": 8.0 * problem.pipeline_length}
+        needed = {"prompt_tokens": 64.0 * problem.prompt_tokens, "pipeline_length": 8.0 * problem.pipeline_length}
+        return super().bytes_needed(problem) | needed
 
 
 @dataclass(frozen=True)

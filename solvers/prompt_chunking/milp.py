@@ -16,8 +16,10 @@ from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingPro
 from specopt.solvers.budget import Budget
 from specopt.solvers.formulation import Formulation, Value
 from specopt.solvers.method import Outcome
-from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, offer_first_plan, plan_of
+from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, offer_first_plan, places, plan_of
 from specopt.solvers.pyomo_program import ByProgram, run_program
+
+BYTES_PER_ROW = 12_000.0
 
 UNITS = 100.0
 """The time of one chunk in the program's own unit: the tolerances of HiGHS are absolute."""
@@ -31,6 +33,11 @@ class MilpChunking(ByProgram, PromptChunkingMethod):
     source = "own; paper 4, Sec. 3.3, as a path with times, Pyomo and HiGHS"
     complexity = "exponential; M^2 / 2 binaries and M^2 P rows over M places where a chunk may end"
     max_size = 24
+
+    def bytes_needed(self, problem: PromptChunkingProblem) -> dict[str, float]:
+        """Return the bytes of the program, too."""
+        rows = 0.5 * places(problem) ** 2 * problem.pipeline_length
+        return super().bytes_needed(problem) | {"pairs of places times pipeline_length": BYTES_PER_ROW * rows}
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """State the program, solve it, and read its path."""

@@ -67,6 +67,8 @@ class ServingLatencyMethod(Method):
 
     solves = ServingLatencyProblem
     size_unit = "tasks"
+    bytes_per_number = 64.0
+    bytes_per_part = 1700.0
     serves: ClassVar[tuple[Condition, ...]] = (STATIC, ONE_RATE, MAKESPAN, GIVEN)
     forms: ClassVar[tuple[Condition, ...]] = (LINES, MEAN)
 
@@ -160,9 +162,11 @@ def best_of_mechanisms(problem: ServingLatencyProblem, budget: Budget, solve: Ca
     options = prepare_all(problem)
     for prepared in options:
         offer_first_plan(prepared, budget)
-    found = [solve(prepared) for prepared in options]
-    best = found[0]
-    if len(found) > 1:  # else it would be judged once more
-        best = min(found, key=lambda outcome: budget.evaluate(outcome.plan).objective)  # type: ignore[arg-type]
+    found, objectives = [], []
+    for prepared in options:
+        found.append(solve(prepared))
+        if len(options) > 1:  # at once: the budget still has the evaluation of the last plan
+            objectives.append(budget.evaluate(found[-1].plan).objective)  # type: ignore[arg-type]
+    best = found[int(np.argmin(objectives or [0.0]))]
     bounds = [outcome.bound for outcome in found if outcome.bound is not None]
     return replace(best, bound=min(bounds) if len(bounds) == len(found) else None)

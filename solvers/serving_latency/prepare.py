@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.acceptance import decoding_steps, expected_tokens_per_step, slowest_rounds
+from specopt.models.acceptance import all_decoding_steps, decoding_steps, expected_tokens_per_step, slowest_rounds
 from specopt.models.fields import Floats, Ints
 from specopt.models.pass_time import Runtime
 from specopt.models.rates import Rates
@@ -131,9 +131,7 @@ class Prepared:
 
     def steps_of(self, outputs: Floats, length: int) -> Ints:
         """Return the decoding steps of each of several output lengths (Eq. 8)."""
-        tokens = self.tokens_per_step(length)
-        different, place = np.unique(outputs, return_inverse=True)
-        return np.array([decoding_steps(int(o), tokens) for o in different], np.int64)[place]
+        return all_decoding_steps(outputs, self.tokens_per_step(length))
 
     @cached_property
     def runtimes(self) -> Floats:

@@ -98,6 +98,7 @@ class PhaseBuilder:
         self.problem = self.prepared.problem
         self.outputs = outputs.astype(np.float64)
         self.inputs = self.problem.input_tokens.astype(np.float64)
+        self.entries = 0  # of the phases of all plans
         self.tokens = cache(self.problem.tokens_per_step)  # lengths may be millions
 
     def plan(self, lengths: Sequence[int], budget: Budget) -> tuple[float, ServingLatencyPlan]:
@@ -128,6 +129,8 @@ class PhaseBuilder:
             rest = np.flatnonzero(~unfinished)
             lists = [batch.tolist() for batch in batches] + [[k] for k in np.flatnonzero(waiting).tolist()]
             lists[0] += rest.tolist()
+            self.entries += tasks
+            budget.hold("tasks times phases", 100.0 * self.entries)
             phases.append(Phase(first_step=step, batches=tuple(map(tuple, lists)), speculation_length=length))
             if waiting.any():
                 clock += self._step_seconds(batches, served, gained, length)

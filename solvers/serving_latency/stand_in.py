@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from specopt.models.acceptance import decoding_steps, rate_that_yields
+from specopt.models.acceptance import all_decoding_steps, rate_that_yields
 from specopt.models.errors import Infeasible, OutOfTime
 from specopt.models.fields import MAX_TOKENS, Ints, NonNegativeInt
 from specopt.models.rates import Rates
@@ -162,8 +162,7 @@ def _stand_in(problem: ServingLatencyProblem, length: int, outputs: Ints) -> Ser
     if isinstance(acceptance, Rates):
         tokens = problem.tokens_per_step(length)
         mean = float(tokens.mean())
-        steps = [decoding_steps(int(q), float(own)) for q, own in zip(outputs, tokens, strict=True)]
-        outputs = np.clip(np.floor(np.array(steps) * mean), 1, MAX_TOKENS).astype(np.int64)
+        outputs = np.clip(np.floor(all_decoding_steps(outputs, tokens) * mean), 1, MAX_TOKENS).astype(np.int64)
         acceptance = rate_that_yields(mean, length) if length else float(acceptance.values.mean())
     return replace(
         problem, output_lengths="known", output_tokens=outputs, output_samples=None, max_output_tokens=None,

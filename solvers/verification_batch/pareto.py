@@ -107,6 +107,7 @@ class Labels:
         kernels = budget.load("verification_batch_labels")
         values, seconds, memory, rooms, memory_room = self.prepared.columns_within(which)
         last = int(self.ends[-1])
+        budget.hold("requests times thresholds", 40.0 * len(values) * len(self.ends))
         binding = memory[:last].sum() > memory_room
         limits = rooms[self.ends - 1]
         a, b = self.prices

@@ -11,10 +11,14 @@ import json
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from typing import Any, ClassVar
 
 import pytest
+from helpers.restoring import restored
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -22,7 +26,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from specopt.instances.serving_latency.paper_1 import paper_1
 from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.errors import InvalidInput
-from specopt.online import GoodputScheduler, Refused, ServingScheduler, VerificationPool, VerificationScheduler
+from specopt.online import (
+    GoodputScheduler,
+    PromptMonitor,
+    Refused,
+    ServingScheduler,
+    VerificationPool,
+    VerificationScheduler,
+)
 from specopt.online.verification import Batch
 
 EXAMPLES = int(os.environ.get("SPECOPT_MACHINES", "12"))
@@ -37,6 +48,8 @@ POLICIES = ("slack", "fcfs", "edf", "algorithm-1-drop", "per-epoch")
 
 class Twins(RuleBasedStateMachine):
     """A scheduler, and once it was restored the copy beside it: every call is made of both, with one outcome."""
+
+    other_process: ClassVar[ProcessPoolExecutor]
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,9 +67,31 @@ class Twins(RuleBasedStateMachine):
         return None if isinstance(found[0], Exception) else found[0]
 
     def restore(self, again: Callable[[Any], Any]) -> None:
-        """Let a copy go on beside the first, from what JSON says of it."""
-        state = json.loads(json.dumps(self.twins[0].state(), allow_nan=False))
-        self.twins = [self.twins[0], again(state)]
+        """Let a copy go on beside the first, from what JSON says of one that another process restored."""
+        text = json.dumps(self.twins[0].state(), allow_nan=False)
+        there = self.other_process.submit(restored, again, text).result(600.0)
+        assert there == text
+        self.twins = [self.twins[0], again(json.loads(there))]
+
+    def at_once(self, work: Callable[[Any, str], None]) -> None:
+        """Let threads work at once, each with a key of its own that it takes away again; the first goes on alone."""
+        for one in self.twins:
+            failed: list[BaseException] = []
+
+            def run(key: str, one: Any = one, failed: list[BaseException] = failed) -> None:
+                try:
+                    for _ in range(3):
+                        work(one, key)
+                except BaseException as error:
+                    failed.append(error)
+
+            threads = [threading.Thread(target=run, args=(f"thread {number}",)) for number in range(3)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert not failed
+        del self.twins[1:]  # the order of the threads, and so the serials, may differ
 
     @invariant()
     def are_equal(self) -> None:
@@ -172,23 +207,16 @@ class Verifying(Twins):
     @rule()
     def threads(self) -> None:
         """Threads submit and cancel at once, in both; what each did to its own keys holds."""
-        for pool in self.twins:
 
-            def work(number: int, pool: VerificationPool = pool) -> None:
-                for turn in range(3):
-                    pool.submit(
-                        f"{number} {turn}", class_speed=4.0, expected_tokens=3.0, new_tokens=5, cached_tokens=0,
-                        tokens_done=0, response_start_seconds=self.now + 1e6, iteration_start_seconds=self.now + 1e6,
-                        arrival_seconds=self.now,
-                    )  # fmt: skip
-                    pool.cancel(f"{number} {turn}")
+        def work(pool: VerificationPool, key: str) -> None:
+            pool.submit(
+                key, class_speed=4.0, expected_tokens=3.0, new_tokens=5, cached_tokens=0, tokens_done=0,
+                response_start_seconds=self.now + 1e6, iteration_start_seconds=self.now + 1e6,
+                arrival_seconds=self.now,
+            )  # fmt: skip
+            pool.cancel(key)
 
-            all_of = [threading.Thread(target=work, args=(number,)) for number in range(3)]
-            for thread in all_of:
-                thread.start()
-            for thread in all_of:
-                thread.join()
-        del self.twins[1:]  # the order of the threads, and so the serials, may differ
+        self.at_once(work)
 
     def named(self, place: int) -> str:
         names = self.twins[0].verifiers
@@ -253,7 +281,17 @@ class Serving(Twins):
     @rule()
     def snapshot(self) -> None:
         """The server restarts between two steps."""
-        self.restore(lambda state: ServingScheduler.from_state(self.twins[0].deployment, state))
+        self.restore(partial(ServingScheduler.from_state, self.twins[0].deployment))
+
+    @rule()
+    def threads(self) -> None:
+        """Threads submit and cancel at once."""
+
+        def work(one: ServingScheduler, key: str) -> None:
+            one.submit(key, input_tokens=9)
+            one.cancel(key)
+
+        self.at_once(work)
 
     @invariant()
     def nothing_is_lost_or_twice(self) -> None:
@@ -324,13 +362,85 @@ class Goodput(Twins):
         """The server restarts."""
         self.restore(GoodputScheduler.from_state)
 
+    @rule()
+    def threads(self) -> None:
+        """Threads join and leave at once."""
+
+        def work(one: GoodputScheduler, key: str) -> None:
+            one.join(key, network_seconds=0.3)
+            one.leave(key)
+
+        self.at_once(work)
+
     @invariant()
     def clients_are_those(self) -> None:
         """The clients are those that came and have not gone."""
         assert self.twins[0].clients == tuple(self.clients)
 
 
-@pytest.mark.parametrize("machine", [Verifying, Serving, Goodput])
+class Prompts(Twins):
+    """Devices and batches that a monitor sees. `devices`: those that it knows, in the order in which they came."""
+
+    @initialize(smoothing=st.sampled_from([0.0, 0.8]), limit=st.sampled_from([None, 4.0]))
+    def begin(self, smoothing: float, limit: float | None) -> None:
+        """Begin without devices."""
+        self.twins = [PromptMonitor(smoothing=smoothing, outlier_limit=limit, draft_seconds=0.01)]
+        self.devices: list[int] = []
+
+    @rule(tokens=st.floats(-1.0, 9000.0), seconds=st.sampled_from([0.0, 0.02, 0.3, 50.0, -1.0]))
+    def observe_batch(self, tokens: float, seconds: float) -> None:
+        """A batch ends, as late as a clock that jumps says."""
+        self.both(lambda one: one.observe_batch(tokens, seconds))
+
+    @rule(key=keys, up=st.sampled_from([None, 0.0, 1e5, 1e7]), down=st.sampled_from([None, 1e6]))
+    def observe_device(self, key: int, up: float | None, down: float | None) -> None:
+        """A device reports; one without anything new is not known by that."""
+        self.both(lambda one: one.observe_device(key, uplink_bytes_per_second=up, downlink_bytes_per_second=down))
+        self.devices = list(self.twins[0].devices)
+        assert key in self.devices or up == 0.0 or up is down is None
+
+    @rule(key=keys)
+    def forget(self, key: int) -> None:
+        """A device goes, and the others stay."""
+        self.both(lambda one: one.forget(key))
+        self.devices = [one for one in self.devices if one != key]
+
+    @rule(key=keys)
+    def decide(self, key: int) -> None:
+        """A prompt comes: both state the same problem."""
+        self.both(lambda one: one.problem(key, 500, bytes_per_token=4e3, pipeline_length=2).to_dict())
+        self.both(lambda one: one.parallel_steps(key, 4, bytes_per_token=4e3))
+
+    @rule()
+    def snapshot(self) -> None:
+        """The server restarts."""
+        self.restore(PromptMonitor.from_state)
+
+    @rule()
+    def threads(self) -> None:
+        """Threads report devices and forget them at once."""
+
+        def work(one: PromptMonitor, key: str) -> None:
+            one.observe_device(key, uplink_bytes_per_second=1e6)
+            one.forget(key)
+
+        self.at_once(work)
+
+    @invariant()
+    def devices_are_those(self) -> None:
+        """The devices are those that reported and were not forgotten, each once."""
+        assert Counter(self.twins[0].devices) == Counter(self.devices)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def other_process() -> Iterator[None]:
+    """Have a process in which states are restored."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        Twins.other_process = pool
+        yield
+
+
+@pytest.mark.parametrize("machine", [Verifying, Serving, Goodput, Prompts])
 def test_machine(machine: type[Twins]) -> None:
     """Tests that in any order of calls nothing is lost, nothing comes twice, and a restored scheduler decides alike."""
     case = machine.TestCase

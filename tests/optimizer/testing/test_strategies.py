@@ -16,7 +16,9 @@ def test_plans_are_feasible_and_differ(kind: str) -> None:
     """Tests that every kind has problems, and for most of them several plans, all of which the judge accepts."""
     worth: dict[str, set[float]] = {}
 
-    @settings(max_examples=50, derandomize=True, suppress_health_check=list(HealthCheck))  # a share is of a fixed sample
+    @settings(
+        max_examples=50, derandomize=True, suppress_health_check=list(HealthCheck)
+    )  # shares are of a fixed sample
     @given(strategies.problems(kind), st.data())
     def draw(problem: Problem, data: st.DataObject) -> None:
         for _ in range(3):
