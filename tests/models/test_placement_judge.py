@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import placement as oracle
 
+from specopt import PlacementPlan, PlacementProblem
 from specopt.testing.strategies import placement as strategies
 
 
@@ -39,3 +40,28 @@ def test_judged_twice(data: Any) -> None:
         for row, other in zip(rows, others, strict=True):
             assert close(row.pop("tokens_per_second"), other.pop("tokens_per_second"))
             assert row == other
+
+
+def test_every_draft_group_holds_its_own_clients() -> None:
+    """Tests that of two draft groups each is held against the clients that refer to it, and to no other."""
+    passes = [{"overhead_seconds": 0.01, "seconds_per_sequence": 0.0, "seconds_per_token": 0.0,
+               "seconds_per_cached_token": 0.0}]  # fmt: skip
+    problem = PlacementProblem.from_dict({
+        "format": "specopt/1", "kind": "placement", "objective": "goodput", "max_draft_tokens": 1,
+        "verifiers": [{"name": "v", "units": 1, "memory_bytes": 99.0, "weights_bytes": 1.0, "kv_bytes_per_token": 1.0,
+                       "passes": passes}],
+        "drafters": [{"name": "d", "weights_bytes": 1.0, "kv_bytes_per_token": 1.0, "server": {"p": passes}}],
+        "draft_pools": [{"name": "p", "units": 2, "memory_bytes": 99.0, "round_trip_seconds": {"v": 0.0}}],
+        "classes": [{"name": "c", "clients": 3, "context_tokens": 4, "acceptance": {"d": 0.5},
+                     "min_tokens_per_second": 0.0}],
+    })  # fmt: skip
+    pool = {"class": "c", "place": "pool", "draft_tokens": 1}
+
+    def wrong(*counts: int) -> list[str]:
+        clients = [pool | {"per_unit": each, "draft_group": g} for g, each in enumerate(counts)]
+        drafts = [{"pool": "p", "drafter": "d", "units": 1, "per_unit": most} for most in (2, 1)]
+        groups = [{"verifier": "v", "units": 1, "clients": clients}]
+        return problem.violations(PlacementPlan.from_dict({"groups": groups, "draft_groups": drafts}))
+
+    assert wrong(2, 1) == []
+    assert wrong(1, 2) == ["draft_groups[1]: 2 clients refer to it, it holds 1"]

@@ -44,6 +44,7 @@ def test_points_are_met_and_lines_between_them() -> None:
     time = made(columns(smooth(*point) for point in POINTS))
     for batch, new, cached in [*POINTS, (3, 3, 50), (1, 7, 0), (4, 1.5, 99), (8, 16, 200)]:
         assert at(time, batch, new, cached) == pytest.approx(smooth(batch, new, cached), rel=1e-9)
+        assert at(time, batch, new, cached, "upper") >= smooth(batch, new, cached) * (1 - 1e-9)
     assert time.measured == "batches 1-4, new tokens 1-8, cached tokens 0-100"
     assert time.contexts == (0.0, 100.0)
     sizes = (np.array([1.0, 4.0, 5.0, 1.0, 1.0]), np.array([1.0, 8.0, 1.0, 9.0, 1.0]), np.array([0, 100, 0, 0, 101.0]))
