@@ -17,7 +17,6 @@ import hashlib
 import json
 import multiprocessing
 import os
-import random
 import re
 import resource
 import shutil
@@ -31,9 +30,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numba  # noqa: F401  (as it takes long)
+import highspy  # noqa: F401  (what takes long to import is there before processes are forked)
+import hypothesis.extra.numpy
+import numba
 import pytest
-import scipy.optimize  # noqa: F401
+import rich.console
+import scipy.optimize
+import scipy.stats
+import typer  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "build/mutants"
@@ -43,11 +47,14 @@ KNOWN = Path(__file__).with_name("survivors.csv")
 FOLDERS = {"models": 0.95, "solvers": 0.95, "optimizer": 0.85, "instances": 0.85}
 """The share of mutants that must be killed in every folder of the product."""
 
-TEST_SECONDS = 20.0
-"""A test that takes more of the processor is left out."""
+TEST_SECONDS, PLAIN_SECONDS = 20.0, 2.0
+"""A test that takes more of the processor is left out; where kernels are plain Python many do."""
 
 MUTANT_SECONDS = 20.0
 """The tests of a mutant take so long together where nothing is changed; further ones are left out."""
+
+MAX_FILES = 6
+"""So many files of tests are asked for each mutant."""
 
 MAX_BYTES = 8 << 30
 """More memory is refused to a mutant."""
@@ -131,9 +138,14 @@ class Changes(ast.NodeVisitor):
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         """Leave out messages."""
 
+    def visit_Assign(self, node: ast.Assign) -> None:
+        """Leave out how far to go, a constant with a name: no plan is right or wrong by it."""
+        if self.scope or not isinstance(node.value, ast.Constant):
+            self.generic_visit(node)
+
     def visit_keyword(self, node: ast.keyword) -> None:
-        """Leave out whether lengths are checked: they are the same."""
-        if node.arg != "strict":
+        """Leave out whether lengths are checked, which are the same, and whether a field is printed."""
+        if node.arg not in ("strict", "repr"):
             self.generic_visit(node)
 
     def visit_Compare(self, node: ast.Compare) -> None:
@@ -235,10 +247,12 @@ def changed(source: bytes, span: tuple[int, int], text: bytes) -> Iterator[str]:
 
 
 def drawn(files: list[str], count: int, seed: int) -> list[Mutant]:
-    """Return changes of lines that are drawn at random, at most one of a line."""
-    lines = [found for file in files for _, found in sorted(mutants(file).items())]
-    rng = random.Random(seed)
-    return [rng.choice(found) for found in rng.sample(lines, min(count, len(lines)))]
+    """Return changes of lines that are drawn at random, one of a line: the same ones while those lines stay."""
+    lines = []
+    for found in (found for file in files for found in mutants(file).values()):
+        lines.append((hashlib.sha256(f"{seed} {found[0].function} {found[0].was}".encode()).digest(), found))
+    lines.sort(key=lambda line: line[0])
+    return [found[key[0] % len(found)] for key, found in lines[:count]]
 
 
 def copy() -> None:
@@ -275,8 +289,8 @@ def plain() -> None:
 class Recorder:
     """Writes down which functions every test calls; forgets tests that fail or take long."""
 
-    def __init__(self, path: Path, found: dict[str, Any]) -> None:
-        self.path, self.found = path, found
+    def __init__(self, path: Path, found: dict[str, Any], most: float) -> None:
+        self.path, self.found, self.most = path, found, most
         self.code: set[Any] = set()
         self.bad: set[str] = set()
         self.file = ""
@@ -298,7 +312,7 @@ class Recorder:
             raise TimeoutError
 
         signal.signal(signal.SIGPROF, late)
-        signal.setitimer(signal.ITIMER_PROF, TEST_SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, self.most)
         self.code.clear()
         started = time.process_time()
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
@@ -359,6 +373,7 @@ def pytest_process(arguments: list[str], plugin: Any, kernels: bool, seconds: fl
             if kernels:
                 plain()
                 arguments.extend(["-W", "ignore::RuntimeWarning"])
+            arguments.extend(["-W", "ignore::pytest.PytestAssertRewriteWarning"])
             code = int(pytest.main(arguments, plugins=[plugin]))
         finally:
             os._exit(code)
@@ -374,16 +389,16 @@ def pytest_process(arguments: list[str], plugin: Any, kernels: bool, seconds: fl
     return process.exitcode if process.exitcode is not None else -1
 
 
-def recorded(folder: str, kernels: bool) -> Map:
-    """Return which tests of a folder call what, recorded where a file of tests is new or another."""
-    path = WORK / (f"{'plain' if kernels else 'compiled'}.json")
+def recorded(files: list[str], kernels: bool) -> Map:
+    """Return which tests of some files call what, recorded where a file is new or another."""
+    path = WORK / f"{'plain' if kernels else 'compiled'}.json"
     found = json.loads(path.read_text()) if path.exists() else {}
-    files = [str(file.relative_to(TREE)) for file in sorted((TREE / "tests" / folder).rglob("test_*.py"))]
     found = {file: entry for file, entry in found.items() if (TREE / file).exists() and entry["digest"] == digest(file)}
     while missing := [file for file in files if file not in found]:
         arguments = ["-q", "-m", "not slow", "-p", "no:cacheprovider", *missing]
         path.write_text(json.dumps(found))
-        ended = pytest_process(arguments, Recorder(path, found), kernels, 7200.0)
+        recorder = Recorder(path, found, PLAIN_SECONDS if kernels else TEST_SECONDS)
+        ended = pytest_process(arguments, recorder, kernels, 7200.0)
         found = json.loads(path.read_text())
         # A file without fast tests has nothing to record; one that ends the process is not used.
         left = [file for file in missing if file not in found]
@@ -394,6 +409,26 @@ def recorded(folder: str, kernels: bool) -> Map:
     path.write_text(json.dumps(found))
     tests = {test: entry for file in files for test, entry in found[file]["tests"].items()}
     return {test: (seconds, frozenset(names)) for test, (seconds, names) in tests.items()}
+
+
+def files_of(mutant: Mutant) -> list[str]:
+    """Return the files of tests that have to notice a change: of its file, of its module, of its folder or kind."""
+    file, _, function = mutant.function.partition(":")
+    stem = file.removesuffix("/__init__.py").removesuffix(".py").split("/")
+    module = ".".join(["specopt", *(stem[1:] if stem[0] == "optimizer" else stem)])
+    direct = re.compile(rf"\b({re.escape(module)}|{module.rpartition('.')[0]} import .*{stem[-1]})\b")
+    named = re.compile(rf"\b{re.escape(function.partition('.')[0])}\b")
+    folder, found = TREE / "tests" / stem[0], []
+    for path in sorted(folder.rglob("test_*.py")):
+        text, parents = path.read_text(), path.relative_to(folder).parts[:-1]
+        kind = all(any(part.startswith(one) for part in stem[1:]) for one in parents)
+        if "_kernels" in stem:
+            kind = stem[2].startswith(path.stem[5:] if parents == ("_kernels",) else (*parents, "-")[0])
+        points = 4 * (path.stem == f"test_{stem[-1]}") + 2 * bool(function and named.search(text)) + 1
+        score = kind * points + 4 * bool(direct.search(text))
+        if score:
+            found.append((-score, -len(parents), len(text), str(path.relative_to(TREE))))
+    return [name for *_, name in sorted(found)[:MAX_FILES]]
 
 
 def tests_of(mutant: Mutant, found: Map) -> list[str]:
@@ -429,7 +464,7 @@ def survives(mutant: Mutant, found: Map, kernels: bool) -> bool:
     finally:
         path.write_bytes(source)
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    if code in (4, 5):
+    if code == 5:
         raise SystemExit(f"{mutant.function}: {(WORK / 'output').read_text()[-2000:]}")
     return code == 0
 
@@ -452,19 +487,20 @@ def main() -> int:
     groups = {
         folder: [file for file in files if file.startswith(f"{folder}/")] for folder in FOLDERS
     } if not chosen.parts else {" ".join(chosen.parts): [file for file in files if any(part in file for part in chosen.parts)]}
-    maps: dict[tuple[str, bool], Map] = {}
     missed = False
     for name, group in groups.items():
         killed = reasons = 0
         print(f"{name}:")
         sample = drawn(group, chosen.count, chosen.seed)
+        maps = {}
+        for kernels in (False, True):
+            asked = {name for one in sample if ("/_kernels/" in one.function) == kernels for name in files_of(one)}
+            maps[kernels] = recorded(sorted(asked), kernels)
         for mutant in sample:
-            where = mutant.function.split("/")[0], "/_kernels/" in mutant.function
-            if where not in maps:
-                maps[where] = recorded(*where)
+            kernels = "/_kernels/" in mutant.function
             if tuple(mutant[:3]) in known:
                 reasons += 1
-            elif tuple(mutant[:3]) not in dead and survives(mutant, maps[where], where[1]):
+            elif tuple(mutant[:3]) not in dead and survives(mutant, maps[kernels], kernels):
                 csv.writer(sys.stdout).writerow(mutant[:3])
                 sys.stdout.flush()
             else:
