@@ -47,13 +47,13 @@ KNOWN = Path(__file__).with_name("survivors.csv")
 FOLDERS = {"models": 0.95, "solvers": 0.95, "optimizer": 0.85, "instances": 0.85}
 """The share of mutants that must be killed in every folder of the product."""
 
-TEST_SECONDS, PLAIN_SECONDS = 20.0, 2.0
+TEST_SECONDS, PLAIN_SECONDS = 5.0, 2.0
 """A test that takes more of the processor is left out; where kernels are plain Python many do."""
 
 MUTANT_SECONDS = 20.0
 """The tests of a mutant take so long together where nothing is changed; further ones are left out."""
 
-MAX_FILES = 6
+MAX_FILES = 5
 """So many files of tests are asked for each mutant."""
 
 MAX_BYTES = 8 << 30
@@ -424,7 +424,7 @@ def files_of(mutant: Mutant) -> list[str]:
         kind = all(any(part.startswith(one) for part in stem[1:]) for one in parents)
         if "_kernels" in stem:
             kind = stem[2].startswith(path.stem[5:] if parents == ("_kernels",) else (*parents, "-")[0])
-        points = 4 * (path.stem == f"test_{stem[-1]}") + 2 * bool(function and named.search(text)) + 1
+        points = 4 * (path.stem[5:] in stem) + 2 * bool(function and named.search(text)) + 1
         score = kind * points + 4 * bool(direct.search(text))
         if score:
             found.append((-score, -len(parents), len(text), str(path.relative_to(TREE))))
