@@ -3,17 +3,16 @@
 ``make mutants`` draws lines of every folder and changes one thing in each: a comparison, an operator, a number, a
 condition, a call. A recorded map says which tests call which function; those that call the changed one run, the most
 special first. A survivor that is not in ``survivors.csv`` with its reason is printed: write the test that kills it, or
-list it. Kernels run as plain Python. Arguments: parts of paths, to draw from the files that match, all together; what
-may be drawn, how often and with what seed is said by options.
+list it. Kernels run as plain Python. What tests may leave open is not drawn: messages, types, limits that have a name.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
-import bisect
+import contextlib
 import csv
 import hashlib
+import importlib
 import json
 import multiprocessing
 import os
@@ -25,25 +24,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import highspy  # noqa: F401  (what takes long to import is there before processes are forked)
-import hypothesis.extra.numpy
-import numba
 import pytest
-import rich.console
-import scipy.optimize
-import scipy.stats
-import typer  # noqa: F401
+from mutants.changes import ROOT, Mutant, drawn
 
-ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "build/mutants"
 TREE = WORK / "tree"
 PACKAGE = TREE / "build/static/specopt"
 KNOWN = Path(__file__).with_name("survivors.csv")
+KILLED = WORK / "killed.json"
 FOLDERS = {"models": 0.95, "solvers": 0.95, "optimizer": 0.85, "instances": 0.85}
 """The share of mutants that must be killed in every folder of the product."""
 
@@ -52,6 +43,8 @@ TEST_SECONDS, PLAIN_SECONDS = 5.0, 2.0
 
 MUTANT_SECONDS = 20.0
 """The tests of a mutant take so long together where nothing is changed; further ones are left out."""
+
+SLOW_IMPORTS = ("highspy", "hypothesis.extra.numpy", "numba", "rich.console", "scipy.optimize", "scipy.stats", "typer")
 
 MAX_FILES = 5
 """So many files of tests are asked for each mutant."""
@@ -64,195 +57,6 @@ BROKEN = 70
 
 Map = dict[str, tuple[float, frozenset[str]]]
 """A test -> its seconds, and the functions that it calls."""
-
-
-class Mutant(NamedTuple):
-    """A change: the function it is in, as FILE:NAME, its lines before and after, and the bytes that it replaces."""
-
-    function: str
-    was: str
-    now: str
-    span: tuple[int, int]
-    text: bytes
-
-
-SWAPS = {
-    **{a: b for pair in ("< <=", "> >=", "== !=", "+ -", "* /", "and or") for a, b in (pair.split(), pair.split()[::-1])},
-    **{"//": "/", "%": "*", "**": "*", "@": "*", "&": "|", "|": "&", "<<": ">>", ">>": "<<"},
-    **{"is not": "is", "is": "is not", "not in": "in", "in": "not in"},
-}
-NAMES = {"min": "max", "max": "min", "all": "any", "any": "all", "minimum": "maximum", "maximum": "minimum"}
-OPERATORS = re.compile(rb"is\s+not\b|not\s+in\b|\b(?:is|in|and|or)\b|//|\*\*|<<|>>|[<>=!]=|[-+*/%@&|<>]")
-
-
-class Changes(ast.NodeVisitor):
-    """Collects the changes of a file by line: what is in the place of which bytes."""
-
-    def __init__(self, source: bytes) -> None:
-        self.source = source
-        self.starts = [0]
-        for line in source.splitlines(keepends=True):
-            self.starts.append(self.starts[-1] + len(line))
-        self.scope: list[str] = []
-        self.found: dict[int, list[tuple[str, tuple[int, int], bytes]]] = defaultdict(list)
-        self.visit(ast.parse(source))
-
-    def _at(self, line: int, column: int) -> int:
-        return self.starts[line - 1] + column
-
-    def _ends(self, node: Any) -> tuple[int, int]:
-        return self._at(node.lineno, node.col_offset), self._at(node.end_lineno, node.end_col_offset)
-
-    def _put(self, start: int, end: int, text: bytes) -> None:
-        self.found[bisect.bisect(self.starts, start)].append((".".join(self.scope), (start, end), text))
-
-    def _between(self, left: ast.AST, right: ast.AST) -> None:
-        start, end = self._ends(left)[1], self._ends(right)[0]
-        operator = OPERATORS.search(self.source, start, end)
-        if operator:
-            swapped = SWAPS[" ".join(operator[0].decode().split())]
-            self._put(*operator.span(), swapped.encode())
-
-    def _inside(self, node: Any, *parts: ast.AST) -> None:
-        self.scope.append(node.name)
-        for part in (*parts, *node.body):
-            self.visit(part)
-        self.scope.pop()
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        """Go on with the body; what decorates a class tells how it is written, not what it does."""
-        self._inside(node)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        """Go on with defaults and body, without the types."""
-        self._inside(node, *node.args.defaults, *filter(None, node.args.kw_defaults))
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        """Leave out the type."""
-        if node.value:
-            self.visit(node.value)
-
-    def visit_Assert(self, node: ast.Assert) -> None:
-        """Leave out what holds anyway."""
-
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        """Leave out messages."""
-
-    def visit_Assign(self, node: ast.Assign) -> None:
-        """Leave out how far to go, a constant with a name: no plan is right or wrong by it."""
-        if self.scope or not isinstance(node.value, ast.Constant):
-            self.generic_visit(node)
-
-    def visit_keyword(self, node: ast.keyword) -> None:
-        """Leave out whether lengths are checked, which are the same, and whether a field is printed."""
-        if node.arg not in ("strict", "repr"):
-            self.generic_visit(node)
-
-    def visit_Compare(self, node: ast.Compare) -> None:
-        """Change every comparison."""
-        for left, right in zip([node.left, *node.comparators], node.comparators, strict=False):
-            self._between(left, right)
-        self.generic_visit(node)
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> None:
-        """Change the first `and` or `or`."""
-        self._between(*node.values[:2])
-        self.generic_visit(node)
-
-    def visit_BinOp(self, node: ast.BinOp) -> None:
-        """Change an operator."""
-        self._between(node.left, node.right)
-        self.generic_visit(node)
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> None:
-        """Change the operator of an assignment."""
-        self._between(node.target, node.value)
-        self.generic_visit(node)
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
-        """Leave out a sign, or a `not`."""
-        start = self._ends(node)[0]
-        self._put(start, start + (3 if isinstance(node.op, ast.Not) else 1), b"")
-        self.generic_visit(node)
-
-    def visit_Constant(self, node: ast.Constant) -> None:
-        """Take another number, or the other truth."""
-        value = node.value
-        if isinstance(value, bool):
-            self._put(*self._ends(node), str(not value).encode())
-        elif isinstance(value, int | float):
-            self._put(*self._ends(node), repr(value + 1 if isinstance(value, int) or not value else 2 * value).encode())
-
-    def visit_Name(self, node: ast.Name) -> None:
-        """Take the other end."""
-        if node.id in NAMES:
-            self._put(*self._ends(node), NAMES[node.id].encode())
-
-    def visit_Attribute(self, node: ast.Attribute) -> None:
-        """Take the other end."""
-        if node.attr in NAMES:
-            end = self._ends(node)[1]
-            self._put(end - len(node.attr), end, NAMES[node.attr].encode())
-        self.generic_visit(node)
-
-    def _condition(self, node: Any) -> None:
-        start, end = self._ends(node.test)
-        self._put(start, end, b"not (" + self.source[start:end] + b")")
-        self.generic_visit(node)
-
-    visit_While = visit_IfExp = _condition
-
-    def visit_If(self, node: ast.If) -> None:
-        """Turn a condition round, but not what is for type checkers alone."""
-        if not isinstance(node.test, ast.Name) or node.test.id != "TYPE_CHECKING":
-            self._condition(node)
-
-    def visit_comprehension(self, node: ast.comprehension) -> None:
-        """Turn what is chosen round."""
-        for test in node.ifs:
-            start, end = self._ends(test)
-            self._put(start, end, b"not (" + self.source[start:end] + b")")
-        self.generic_visit(node)
-
-    def visit_Expr(self, node: ast.Expr) -> None:
-        """Leave out a call whose result nobody reads."""
-        if isinstance(node.value, ast.Call):
-            self._put(*self._ends(node), b"None")
-        self.generic_visit(node)
-
-    def visit_Break(self, node: ast.Break) -> None:
-        """Go on instead."""
-        self._put(*self._ends(node), b"continue")
-
-    def visit_Continue(self, node: ast.Continue) -> None:
-        """Stop instead."""
-        self._put(*self._ends(node), b"break")
-
-
-def mutants(file: str) -> dict[int, list[Mutant]]:
-    """Return the changes of a file by line."""
-    source = (ROOT / file).read_bytes()
-    changes = Changes(source)
-    return {
-        line: [Mutant(f"{file}:{name}", *changed(source, span, text), span, text) for name, span, text in found]
-        for line, found in changes.found.items()
-    }
-
-
-def changed(source: bytes, span: tuple[int, int], text: bytes) -> Iterator[str]:
-    """Yield the lines that a change touches, before and after it, each as one line."""
-    start, end = source.rfind(b"\n", 0, span[0]) + 1, source.find(b"\n", span[1])
-    for middle in (source[span[0] : span[1]], text):
-        yield " ".join((source[start : span[0]] + middle + source[span[1] : end]).decode().split())
-
-
-def drawn(files: list[str], count: int, seed: int) -> list[Mutant]:
-    """Return changes of lines that are drawn at random, one of a line: the same ones while those lines stay."""
-    lines = []
-    for found in (found for file in files for found in mutants(file).values()):
-        lines.append((hashlib.sha256(f"{seed} {found[0].function} {found[0].was}".encode()).digest(), found))
-    lines.sort(key=lambda line: line[0])
-    return [found[key[0] % len(found)] for key, found in lines[:count]]
 
 
 def copy() -> None:
@@ -277,13 +81,11 @@ def copy() -> None:
 
 def plain() -> None:
     """Let kernels be the functions that they are written as."""
-    from specopt.solvers._kernels import kernel
-    from specopt.solvers.compiler import Compiler
-
-    for name in ("helper", "inlined"):
-        setattr(kernel, name, lambda function: function)
+    kernel: Any = importlib.import_module("specopt.solvers._kernels.kernel")
+    compiler: Any = importlib.import_module("specopt.solvers.compiler")
+    kernel.helper = kernel.inlined = lambda function: function
     kernel.kernel = lambda *signatures, **options: lambda function: function
-    Compiler.compile_ahead = lambda self, *names: None  # type: ignore[method-assign]
+    compiler.Compiler.compile_ahead = lambda self, *names: None
 
 
 class Recorder:
@@ -316,13 +118,13 @@ class Recorder:
         self.code.clear()
         started = time.process_time()
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-        threading.settrace(self)  # type: ignore[arg-type]
-        sys.settrace(self)  # type: ignore[arg-type]
+        threading.settrace(self)
+        sys.settrace(self)
         try:
             runtestprotocol(item, nextitem=nextitem)
         finally:
             sys.settrace(None)
-            threading.settrace(None)  # type: ignore[arg-type]
+            threading.settrace(None)
             signal.setitimer(signal.ITIMER_PROF, 0.0)
         file = item.nodeid.partition("::")[0]
         tests = self.found.setdefault(file, {"digest": digest(file), "tests": {}})["tests"]
@@ -381,10 +183,8 @@ def pytest_process(arguments: list[str], plugin: Any, kernels: bool, seconds: fl
     process = multiprocessing.get_context("fork").Process(target=run)
     process.start()
     process.join(seconds)
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid or 0, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.join()
     return process.exitcode if process.exitcode is not None else -1
 
@@ -432,14 +232,12 @@ def files_of(mutant: Mutant) -> list[str]:
 
 
 def tests_of(mutant: Mutant, found: Map) -> list[str]:
-    """Return the tests that call a function, the most special first; outside functions, those that call its file."""
-    file, _, name = mutant.function.partition(":")
+    """Return the tests that call a function, the most special first; where there is none, those that call its file."""
+    file = mutant.function.partition(":")[0]
     callers = [test for test, (_, names) in found.items() if mutant.function in names]
-    if not callers:
-        callers = [test for test, (_, names) in found.items() if any(each.startswith(f"{file}:{name}") for each in names)]
-    if not callers:
-        callers = [test for test, (_, names) in found.items() if any(each.startswith(f"{file}:") for each in names)]
-    seconds, chosen = 0.0, []
+    for start in (mutant.function, f"{file}:"):
+        callers = callers or [test for test, (_, of) in found.items() if any(name.startswith(start) for name in of)]
+    seconds, chosen = 0.0, list[str]()
     for test in sorted(callers, key=lambda test: (len(found[test][1]), found[test][0])):
         if not chosen or seconds + found[test][0] <= MUTANT_SECONDS:
             chosen.append(test)
@@ -469,63 +267,68 @@ def survives(mutant: Mutant, found: Map, kernels: bool) -> bool:
     return code == 0
 
 
+def measure(name: str, sample: list[Mutant], known: set[tuple[str, ...]], dead: set[tuple[str, ...]]) -> bool:
+    """Print which mutants survive, and say whether too many do; add the others to those that are dead."""
+    killed = reasons = 0
+    maps = {}
+    for kernels in (False, True):
+        asked = {file for one in sample if ("/_kernels/" in one.function) == kernels for file in files_of(one)}
+        maps[kernels] = recorded(sorted(asked), kernels)
+    print(f"{name}:")
+    for mutant in sample:
+        kernels = "/_kernels/" in mutant.function
+        if mutant[:3] in known:
+            reasons += 1
+        elif mutant[:3] not in dead and survives(mutant, maps[kernels], kernels):
+            csv.writer(sys.stdout).writerow(mutant[:3])
+            sys.stdout.flush()
+        else:
+            killed += 1
+            dead.add(mutant[:3])
+            KILLED.write_text(json.dumps(sorted(dead)))
+        print(f"{name}: {killed} killed, {reasons} known", end="\r", file=sys.stderr)
+    counted = len(sample) - reasons
+    print(f"{name}: {killed} of {counted} killed ({killed / max(counted, 1):.1%}), {reasons} with a reason", flush=True)
+    return killed < FOLDERS.get(name.split("/")[0], 0.85) * counted
+
+
 def main() -> int:
-    """Draw, run, compare with what is known; return 1 if a folder has less than its share."""
+    """Draw and run mutants; return 1 if a folder has less than its share."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", help="parts of paths; without any all folders are drawn from, one by one")
-    parser.add_argument("--count", type=int, default=60, help="how many lines are drawn")
+    parser.add_argument("parts", nargs="*", help="beginnings of paths, drawn from one by one; all four folders if none")
+    parser.add_argument("--count", type=int, default=60, help="how many lines are drawn of each")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--resume", action="store_true", help="take over what earlier runs have killed")
     chosen = parser.parse_args()
-    path = WORK / "killed.json"
-    dead = {tuple(one) for one in json.loads(path.read_text())} if chosen.resume and path.exists() else set()
     with KNOWN.open(newline="", encoding="utf-8") as file:
-        known = {tuple(row[:3]): row[3] for row in csv.reader(file)}
+        known = {tuple(row[:3]) for row in csv.reader(file)}
+    dead = {tuple(one) for one in json.loads(KILLED.read_text())} if chosen.resume and KILLED.exists() else set()
     copy()
     environment()
     files = sorted(str(path.relative_to(ROOT)) for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
-    groups = {
-        folder: [file for file in files if file.startswith(f"{folder}/")] for folder in FOLDERS
-    } if not chosen.parts else {" ".join(chosen.parts): [file for file in files if any(part in file for part in chosen.parts)]}
     missed = False
-    for name, group in groups.items():
-        killed = reasons = 0
-        print(f"{name}:")
-        sample = drawn(group, chosen.count, chosen.seed)
-        maps = {}
-        for kernels in (False, True):
-            asked = {name for one in sample if ("/_kernels/" in one.function) == kernels for name in files_of(one)}
-            maps[kernels] = recorded(sorted(asked), kernels)
-        for mutant in sample:
-            kernels = "/_kernels/" in mutant.function
-            if tuple(mutant[:3]) in known:
-                reasons += 1
-            elif tuple(mutant[:3]) not in dead and survives(mutant, maps[kernels], kernels):
-                csv.writer(sys.stdout).writerow(mutant[:3])
-                sys.stdout.flush()
-            else:
-                killed += 1
-                dead.add(tuple(mutant[:3]))
-                path.write_text(json.dumps(sorted(dead)))
-            print(f"{name}: {killed} killed, {reasons} known", end="\r", file=sys.stderr)
-        counted = len(sample) - reasons
-        missed |= killed < FOLDERS.get(name, 0.85) * counted
-        print(f"{name}: {killed} of {counted} killed ({killed / max(counted, 1):.1%}), {reasons} with a reason")
-        sys.stdout.flush()
+    for part in chosen.parts or [f"{folder}/" for folder in FOLDERS]:
+        sample = drawn([file for file in files if file.startswith(part)], chosen.count, chosen.seed)
+        missed |= measure(part, sample, known, dead)
     return missed
 
 
 def environment() -> None:
-    """Let all processes find the copy, with the same random examples for every mutant."""
+    """Let all processes find the copy, with the same random examples, and what takes long to import."""
     os.chdir(TREE)
-    os.environ |= {
-        "CI": "1",
-        "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": str(PACKAGE.parent),
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
+    os.environ |= {"CI": "1", "PYTHONPATH": str(PACKAGE.parent), "PYTHONDONTWRITEBYTECODE": "1"}
     sys.dont_write_bytecode = True
-    sys.path[0] = str(PACKAGE.parent)
+    sys.path.insert(0, str(PACKAGE.parent))
+    for name in (
+        "highspy",
+        "hypothesis.extra.numpy",
+        "numba",
+        "rich.console",
+        "scipy.optimize",
+        "scipy.stats",
+        "typer",
+    ):
+        importlib.import_module(name)
 
 
 if __name__ == "__main__":

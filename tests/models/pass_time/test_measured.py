@@ -43,7 +43,7 @@ def smooth(batch: float, new: float, cached: float) -> float:
 def test_points_are_met_and_lines_between_them() -> None:
     """Tests that monotone times are met at the points, and that what is linear is met between and beyond them."""
     time = made(columns(smooth(*point) for point in POINTS))
-    for batch, new, cached in [*POINTS, (3, 3, 50), (1, 7, 0), (4, 1.5, 99), (8, 16, 200)]:
+    for batch, new, cached in [*POINTS, (3, 3, 50), (1, 7, 0), (4, 1.5, 99), (8, 16, 200), (8, 1, 0)]:
         assert at(time, batch, new, cached) == pytest.approx(smooth(batch, new, cached), rel=1e-9)
         assert at(time, batch, new, cached, "upper") >= smooth(batch, new, cached) * (1 - 1e-9)
     assert time.measured == "batches 1-4, new tokens 1-8, cached tokens 0-100"
