@@ -27,8 +27,8 @@ numerics: .venv/ok ## the tests of what BLAS computes, with its kernels for othe
 bounds: .venv/ok ## the tests of the solvers with every index of a kernel checked (five minutes; see CONTRIBUTING)
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/bounds $(PY) -P -m pytest -n 2 -q -m "not slow" -k "not hundred" tests/solvers
 
-mutants: .venv/mutants ## mutation testing: changes that no test notices, against the known ones (half an hour; MUTANTS="judge 3" is less)
-	@$(PY) tests/mutants/run.py $(MUTANTS)
+mutants: .venv/ok ## mutation testing: changes anywhere in the product that no test notices (up to two hours; MUTANTS="models/ --count 20" is less)
+	@PYTHONPATH=tests OMP_NUM_THREADS=1 $(PY) -m mutants.run $(MUTANTS)
 
 browser-test: .venv/ok ## reports in headless Chromium, from the system's packages (apt-get install chromium)
 	@command -v chromium chromium-browser google-chrome >/dev/null || { echo "needs Chromium: apt-get install chromium" >&2; exit 1; }
@@ -60,7 +60,7 @@ engine: .venv/lab .venv-engine/ok ## measure the pair in a serving engine, tune 
 lock: ## requirements.lock anew: the newest versions that go together, for every Python that is supported
 	@python3 -m venv build/lock && build/lock/bin/python $(INSTALL) uv
 	@build/lock/bin/uv pip compile -q --universal --python-version 3.11 --upgrade --no-annotate --custom-compile-command 'make lock' \
-	$(addprefix --extra ,dev docs browser mutants) -o requirements.lock pyproject.toml
+	$(addprefix --extra ,dev docs browser) -o requirements.lock pyproject.toml
 
 minima newest: ## tests that reach every backend, with the least versions that are declared, or the newest of today
 	@rm -rf build/$@ && python3 -m venv build/$@
@@ -99,7 +99,7 @@ types: # the package as one folder of links: type checkers do not follow the edi
 	@$(PY) $(LOCKED) --no-build-isolation -e '.[dev]'
 	@touch $@
 
-.venv/docs .venv/browser .venv/mutants: .venv/ok
+.venv/docs .venv/browser: .venv/ok
 	@$(PY) $(LOCKED) --no-build-isolation -e '.[$(@F)]'
 	@touch $@
 

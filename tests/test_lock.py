@@ -37,7 +37,7 @@ def required(name: str, extras: frozenset[str]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-@pytest.mark.parametrize("extra", ["", "docs", "browser", "mutants", "dev"])
+@pytest.mark.parametrize("extra", ["", "docs", "browser", "dev"])
 def test_what_is_declared_is_pinned_within_its_range(extra: str, python: str) -> None:
     """Tests that the lock has one version of each requirement, within its range, for every Python."""
     versions = pinned(python_version=python, python_full_version=f"{python}.99")

@@ -77,6 +77,8 @@ def test_wrong_values_are_refused() -> None:
         dataclasses.replace(SETTING, drafted=np.array([0.5]))
     with pytest.raises(InvalidInput, match="candidates: expected a sum of at most 1"):
         dataclasses.replace(SETTING, candidates=np.array([0.7, 0.4]))
+    with pytest.raises(InvalidInput, match=r"reach: expected float <= 1\.0"):
+        dataclasses.replace(SETTING, reach=1.5)
     with pytest.raises(InvalidInput, match="steps"):
         SETTING.round_seconds(-1, 1)
     with pytest.raises(InvalidInput, match="k: expected an integer from 0 to 3"):

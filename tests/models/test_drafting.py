@@ -121,3 +121,16 @@ def test_split_keeps_rounds_together() -> None:
     assert not set(first.rounds) & set(second.rounds)
     assert log.acceptance_rate == pytest.approx(2 / 3)
     assert not log.features.flags.writeable
+
+
+def test_a_cut_adds_up_the_bins() -> None:
+    """Tests that scores cut at a bin accept from it on, as probabilities whatever rounding adds."""
+    scores = Scores(
+        accepted=np.array([0.1, 0.2, 0.7]),
+        first_rejection=np.array([0.5, 0.3, 0.2]),
+        after=np.array([0.6, 0.3, 0.1]),
+    )
+    cut = scores.cut(1)
+    assert (cut.false_accept, cut.false_reject, cut.after) == pytest.approx((0.5, 0.1, 0.4))
+    over = np.array([0.6, 0.3, 0.1 + 1e-12])
+    assert Scores(accepted=over, first_rejection=over, after=over).cut(0).false_accept == 1.0

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import placement as oracle
 
+from specopt import PlacementPlan, PlacementProblem
 from specopt.testing.strategies import placement as strategies
 
 
@@ -39,3 +40,35 @@ def test_judged_twice(data: Any) -> None:
         for row, other in zip(rows, others, strict=True):
             assert close(row.pop("tokens_per_second"), other.pop("tokens_per_second"))
             assert row == other
+
+
+def test_every_draft_group_has_its_own_clients() -> None:
+    """Tests that of two draft groups each is held against the clients that refer to it, and takes what theirs takes."""
+    passes = [{"overhead_seconds": 0.01, "seconds_per_sequence": 0.0, "seconds_per_token": 0.0,
+               "seconds_per_cached_token": 1e-4}]  # fmt: skip
+    client = {"acceptance": {"d": 0.5}, "min_tokens_per_second": 0.0}
+    problem = PlacementProblem.from_dict({
+        "format": "specopt/1", "kind": "placement", "objective": "goodput", "max_draft_tokens": 1,
+        "verifiers": [{"name": "v", "units": 1, "memory_bytes": 999.0, "weights_bytes": 1.0, "kv_bytes_per_token": 1.0,
+                       "passes": passes}],
+        "drafters": [{"name": "d", "weights_bytes": 1.0, "kv_bytes_per_token": 1.0, "server": {"p": passes}}],
+        "draft_pools": [{"name": "p", "units": 2, "memory_bytes": 999.0, "round_trip_seconds": {"v": 0.0}}],
+        "classes": [client | {"name": "short", "clients": 2, "context_tokens": 4},
+                    client | {"name": "long", "clients": 2, "context_tokens": 80}],
+    })  # fmt: skip
+
+    def plan(short: int, most: int) -> PlacementPlan:
+        clients = [{"class": name, "place": "pool", "draft_tokens": 1, "per_unit": count, "draft_group": g}
+                   for g, (name, count) in enumerate({"short": short, "long": 2}.items())]  # fmt: skip
+        drafts = [{"pool": "p", "drafter": "d", "units": 1, "per_unit": each} for each in (2, most)]
+        groups = [{"verifier": "v", "units": 1, "clients": clients}]
+        return PlacementPlan.from_dict({"groups": groups, "draft_groups": drafts})
+
+    assert problem.violations(plan(2, 2)) == []
+    assert problem.violations(plan(2, 1)) == ["draft_groups[1]: 2 clients refer to it, it holds 1"]
+    for short in (1, 2):
+        one = plan(short, 2)
+        data = problem.to_dict()
+        data["classes"][0]["clients"] = short
+        found = PlacementProblem.from_dict(data).evaluate(one).objective
+        assert close(found, oracle.evaluate(data, one.to_dict())["objective"])

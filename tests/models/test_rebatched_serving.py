@@ -142,6 +142,15 @@ def test_phases_by_hand() -> None:
     assert found.terms["inference_seconds"] == (21 + 21 + 11 + 21 + 21) / 2
 
 
+def test_stretches_by_hand() -> None:
+    """Tests that steps in which the same tasks are served are one stretch, the prefill one of its own."""
+    played = tiny(output_tokens=[6, 2]).played(plan(phase(1, [0, 1])))[0]
+    assert [(one.first_step, one.last_step, one.sizes) for one in played.stretches] == [
+        (1, 1, (2,)), (2, 2, (2,)), (3, 4, (1,))
+    ]  # fmt: skip
+    assert [(one.start, one.end) for one in played.stretches] == [(6.0, 17.0), (17.0, 28.0), (28.0, 50.0)]
+
+
 def test_arrivals_by_hand() -> None:
     """Tests that idle time passes, tasks join at the next step by a prefill of their own, shares are given back."""
     shares = {"bandwidth_share": [1.0, 1.0]}  # uploads take 3 and 0.5 s

@@ -352,8 +352,14 @@ def test_a_plan_of_another_type_is_named(small: ServingLatencyProblem, monkeypat
 
 def test_results_print(small: ServingLatencyProblem) -> None:
     """Tests that a result prints in a readable form."""
-    text = str(specopt.solve(small, "brute-force"))
-    assert text.startswith("serving-latency by brute-force: optimal (converged)\nobjective ")
+    result = dataclasses.replace(specopt.solve(small, "brute-force"), objective=1.5, bound=1.25, gap=0.2, seconds=2.0)
+    first = "serving-latency by brute-force: optimal (converged)"
+    assert str(result) == f"{first}\nobjective 1.5\nbound     1.25  (gap 20.000%)\nseconds   2"
+    assert str(dataclasses.replace(result, objective=None, bound=None)) == f"{first}\nseconds   2"
+    stats = {"preparing_seconds": 0.5}
+    late = dataclasses.replace(result, objective=None, bound=None, termination=Termination.TIME_LIMIT, stats=stats)
+    assert "0.5 s went into preparing kernels" in str(late)
+    assert "preparing" not in str(dataclasses.replace(late, seconds=2.5))
 
 
 def test_options_of_a_method_go_with_its_name(small: ServingLatencyProblem) -> None:

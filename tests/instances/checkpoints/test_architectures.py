@@ -85,7 +85,9 @@ def test_a_window_bounds_the_cache() -> None:
     assert (windows.growing_kv_bytes, plain.window_kv_bytes) == (0, 0)
     some = SMALL["qwen3"] | {"use_sliding_window": True, "max_window_layers": 3, "sliding_window": 16}
     assert parse_model_config(some).kv_bytes_per_token == 3 * 2 * 2 * 16 * 2
-    assert "16 tokens only" in parse_model_config(some).notes[-1]
+    assert "more grow per token up to 16 tokens only" in parse_model_config(some).notes[-1]
+    assert "every cache grows per token up to 16 tokens only" in windows.notes[-1]
+    assert parse_model_config(some | {"max_window_layers": 0}).growing_kv_bytes == 0
 
 
 def test_states_do_not_grow() -> None:

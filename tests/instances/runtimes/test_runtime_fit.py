@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from specopt import InvalidInput
 from specopt.instances.runtimes.fit import RuntimeFit, fit_runtime
 from specopt.instances.runtimes.table import TableColumns, read_runtime_table
-from specopt.instances.runtimes.validation import fit_metrics
+from specopt.instances.runtimes.validation import fit_metrics, widest
 from specopt.instances.runtimes.work import work_of
 from specopt.models.pass_time import Which, pass_time
 
@@ -103,6 +103,7 @@ def test_metrics_by_hand() -> None:
     assert (found.max_error_seconds, found.max_relative_error, found.samples) == (1.0, 0.5, 4)
     assert found.r2 == pytest.approx(1.0 - 2.0 / 28.75)
     assert fit_metrics(np.ones(3), np.ones(3)).r2 is None
+    assert widest([(0.1, 0.2), (0.05, 0.3)]) == (0.0, 0.3) and widest([(-0.2, -0.1), (-0.3, -0.2)]) == (-0.3, 0.0)
 
 
 def test_the_file_says_everything(tmp_path: Path) -> None:

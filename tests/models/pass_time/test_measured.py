@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specopt.models.errors import InvalidInput
+from specopt.models.fields import MAX_TOKENS
 from specopt.models.pass_time import PassTime, Which, pass_time
 from specopt.models.pass_time.monotone import isotonic, majorant, minorant
 
@@ -42,8 +43,9 @@ def smooth(batch: float, new: float, cached: float) -> float:
 def test_points_are_met_and_lines_between_them() -> None:
     """Tests that monotone times are met at the points, and that what is linear is met between and beyond them."""
     time = made(columns(smooth(*point) for point in POINTS))
-    for batch, new, cached in [*POINTS, (3, 3, 50), (1, 7, 0), (4, 1.5, 99), (8, 16, 200)]:
+    for batch, new, cached in [*POINTS, (3, 3, 50), (1, 7, 0), (4, 1.5, 99), (8, 16, 200), (8, 1, 0)]:
         assert at(time, batch, new, cached) == pytest.approx(smooth(batch, new, cached), rel=1e-9)
+        assert at(time, batch, new, cached, "upper") >= smooth(batch, new, cached) * (1 - 1e-9)
     assert time.measured == "batches 1-4, new tokens 1-8, cached tokens 0-100"
     assert time.contexts == (0.0, 100.0)
     sizes = (np.array([1.0, 4.0, 5.0, 1.0, 1.0]), np.array([1.0, 8.0, 1.0, 9.0, 1.0]), np.array([0, 100, 0, 0, 101.0]))
@@ -123,6 +125,7 @@ def test_the_staircase() -> None:
     assert time.covers(sizes, np.array(1.0), np.array(0.0)).tolist() == [True, True, True, False]
     jump = made(columns(seconds[:3], points[:3]), captured_batches=[1, 2, 4], beyond=5.0)
     assert [at(jump, batch, 1) for batch in (4, 6)] == pytest.approx([0.013, 5 * 0.015])
+    assert at(made(columns(seconds[:3], points[:3]), captured_batches=[1, 2, 4]), 6, 1) == pytest.approx(0.015)
     assert not jump.covers(np.array(5.0), np.array(1.0), np.array(0.0))
     line = {"seconds_per_token": 1e-3, "overhead_seconds": 0.0, "captured_batches": [8, 16], "beyond": 3.0}
     form = pass_time(line, "file", decoder=None, all_logits=True)
@@ -155,6 +158,6 @@ def test_bad_staircases_are_named() -> None:
     larger = columns([0.1, 0.2], [(8, 1, 0), (16, 1, 0)])
     with pytest.raises(InvalidInput, match=r"file.captured_batches: expected passes of captured sizes"):
         made(larger, captured_batches=[1, 2])
-    for sizes in ([1, 2, 2], [2, 1], [0, 1], [], [True, 2]):
+    for sizes in ([1, 2, 2], [2, 1], [0, 1], [1, MAX_TOKENS + 1], [], [True, 2], (1, 2), [1.0]):
         with pytest.raises(InvalidInput, match=r"file.captured_batches: expected increasing integers >= 1"):
             made(table, captured_batches=sizes)

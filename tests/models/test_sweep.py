@@ -1,0 +1,30 @@
+"""What a table of measured throughput holds."""
+
+from __future__ import annotations
+
+import pytest
+
+from specopt.models.sweep import Condition, Measurement, Point, Setup, Sweep
+
+
+def sweep(*also: dict[str, float]) -> Sweep:
+    """A sweep of measurements with some further columns, one draft token more in each."""
+    return Sweep(tuple(Measurement(Point(Condition(1), n), 10.0 + n, also=more) for n, more in enumerate(also)))
+
+
+@pytest.mark.parametrize(
+    ("also", "unit"),
+    [
+        (({"joules_per_request": 2.0, "output_tokens": 8.0}, {"joules_per_token": 1.0}), "tokens per joule"),
+        (({"joules_per_request": 2.0}, {"joules_per_request": 2.0, "watts": 5.0}), "requests per joule"),
+        (({}, {"joules_per_request": 2.0, "watts": 5.0}), "tokens per joule"),
+    ],
+)
+def test_the_unit_of_energy(also: tuple[dict[str, float], ...], unit: str) -> None:
+    """Tests that tokens are counted where all that give joules of a request tell its tokens."""
+    assert sweep(*also).energy == unit
+
+
+def test_what_drafts_by_default() -> None:
+    """Tests that without a name it is one chain of drafts of a fixed length."""
+    assert sweep({}).measurements[0].setup == Setup("", "fixed", 1)
