@@ -35,7 +35,7 @@ def _command(port: int, fault: str = "") -> str:
 
 
 def _drive(port: int, sweep: Path, fault: str, patience: float = 60.0, start_seconds: float = 120.0) -> Drive:
-    client = Client(endpoint=f"http://127.0.0.1:{port}/v1", max_tokens=12, seconds=0.5, patience=patience)
+    client = Client(endpoint=f"http://127.0.0.1:{port}/v1", max_tokens=(12,), seconds=0.5, patience=patience)
     return Drive(command=_command(port, fault), sweep=sweep, client=client, start_seconds=start_seconds)
 
 
