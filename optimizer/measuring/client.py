@@ -36,7 +36,7 @@ class Load:
     tokens_per_second: float
     first_token_seconds: float
     acceptance_length: float | None
-    deviation: float | None = None
+    deviation: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
