@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass
+from itertools import cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,14 +20,6 @@ if TYPE_CHECKING:
 
 MOST_PROMPTS = 512
 """Of a trace."""
-
-WORDS = re.findall(
-    r"\w+",
-    "time year people way day man thing life world school state family house group country problem hand part place "
-    "case week company system program work number night point home water room mother area money story fact month lot "
-    "right study book eye job word business issue side kind head service",
-)
-"""Of synthetic prompts: most tokenizers take each for one token."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +65,8 @@ def validate(given: Validate) -> int:
     from specopt.models.files import json_text, write_text
 
     for target in (given.output, given.acceptance_output, given.record):
-        for source in (given.acceptance, given.prompts, given.trace, *map(Path, given.source)):
-            check_target(target, source)
+        for source in given.source:
+            check_target(target, Path(source))
     prediction, client, code = _prediction(given), _client(given), FOUND
     asked = hashlib.sha256(repr((client.prompts, client.max_tokens)).encode()).hexdigest()[:12]
     settings = f"{given.model or 'any model'}, {given.load_generator}, {given.seconds:g} s, prompts {asked}"
@@ -113,7 +105,7 @@ def _load(given: Validate, prediction: Prediction, client: Client, record: Recor
     names, own, length = client.models(), given.load_generator == "own", given.draft_length
     other = None if own else External(given.load_generator, client, given.model or names[0])
     if length is None:
-        drafts = len(client.counters().accepted_at) or None
+        drafts = len(client.counted()[2:]) or None
     else:
         drafts = None if length == "none" else numbers_of("--draft-length", length)[0]
     drive(record, given.record, client, prediction, loads, drafts, other)
@@ -139,22 +131,19 @@ def _prediction(given: Validate) -> Prediction:
 
 def _client(given: Validate) -> Client:
     """Return a client with the user's prompts, or with synthetic ones of the trace's lengths."""
-    import numpy as np
-
     from specopt.instances.traces import read_trace
     from specopt.measuring.client import PROMPTS, Client
     from specopt.models.reading import read_text
 
-    prompts: tuple[str, ...] = PROMPTS
-    tokens: tuple[int, ...] = (given.tokens,)
+    prompts, tokens = PROMPTS, (given.tokens,)
     if given.trace is not None:
-        trace = read_trace(given.trace)
-        rng = np.random.default_rng(0)
-        prompts = tuple(" ".join(rng.choice(WORDS, max(1, size))) for size in trace.input_tokens[:MOST_PROMPTS])
-        tokens = tuple(max(1, int(size)) for size in trace.output_tokens[:MOST_PROMPTS])
-    if given.prompts is not None:
-        prompts = tuple(filter(None, read_text(given.prompts).splitlines()))
+        trace, words = read_trace(given.trace), " ".join(PROMPTS).split()
+        sizes = enumerate(trace.input_tokens[:MOST_PROMPTS].tolist())
+        prompts = tuple(" ".join(islice(cycle(words), at, at + max(1, size))) for at, size in sizes)
+        tokens = tuple(max(1, size) for size in trace.output_tokens[:MOST_PROMPTS].tolist())
     if given.prompts is None:
         say("prompts are synthetic: their acceptance is not that of your work; --prompts takes yours")
+    else:
+        prompts = tuple(filter(None, read_text(given.prompts).splitlines()))
     return Client(endpoint=given.endpoint, model=given.model, prompts=prompts, max_tokens=tokens,
                   seconds=given.seconds, patience=given.patience)  # fmt: skip

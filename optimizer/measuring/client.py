@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from specopt.instances.acceptance.prometheus import Counters, counters, is_scrape
+from specopt.instances.acceptance.prometheus import counters, is_scrape
 from specopt.models.arguments import integer, positive
 from specopt.models.errors import InvalidInput, SpecoptError
 
@@ -31,12 +31,13 @@ class ServerFailed(SpecoptError):
 
 @dataclass(frozen=True)
 class Load:
-    """What a server did: output, mean wait for a first token, tokens of a step with drafts, error of the log output."""
+    """What a server did: output, wait for a first token, tokens of a step with drafts, error of log output, counted."""
 
     tokens_per_second: float
     first_token_seconds: float
     acceptance_length: float | None
     deviation: float = 0.0
+    counted: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +75,7 @@ class Client:
     def run(self, concurrency: int) -> Load:
         """Load the server and return what it did; `ServerFailed` if it fails, or never serves all workers at a time."""
         model = self.model or next(iter(self.models()), "")
-        before, start = self.counters(), time.monotonic()
+        before, start = self.counted(), time.monotonic()
         done: list[list[tuple[float, float, float, int]]] = [[] for _ in range(concurrency)]
         failures: list[ServerFailed] = []
 
@@ -96,19 +97,22 @@ class Client:
             raise ServerFailed(f"at concurrency {concurrency}: requests waited for others; let a load last longer")
         sent, begin, end, tokens = np.array([one for several in done for one in several]).T
         times = np.linspace(first, last, PARTS + 1)
-        came = (tokens * np.clip((times[:, None] - sent) / (end - sent), 0.0, 1.0)).sum(axis=1)
-        speeds, after = np.diff(came) / np.diff(times), self.counters()
-        drafts, accepted = after.drafts - before.drafts, after.accepted_tokens - before.accepted_tokens
-        deviation = speeds.std(ddof=1) / speeds.mean() / PARTS**0.5
-        length = 1.0 + accepted / drafts if drafts > 0 else None
-        return Load(float(speeds.mean()), float((begin - sent).mean()), length, float(deviation))
+        speeds = np.diff((tokens * np.clip((times[:, None] - sent) / (end - sent), 0.0, 1.0)).sum(axis=1)) / np.diff(
+            times
+        )
+        speed, deviation = float(speeds.mean()), float(speeds.std(ddof=1)) / PARTS**0.5
+        length = 1.0 + sum(counted[2:]) / counted[0] if any(counted := self.counted(before)) else None
+        return Load(speed, float((begin - sent).mean()), length, deviation / speed, counted)
 
-    def counters(self) -> Counters:
-        """Return the drafts that were made and what was accepted of them; no positions where the server counts none."""
+    def counted(self, before: Sequence[float] = ()) -> tuple[float, ...]:
+        """Return drafts, their tokens and those accepted by position, since before; nothing from a server without."""
         with suppress(ServerFailed), self._answer("GET", "/metrics") as answer:
             if is_scrape(text := answer.read().decode(errors="replace")):
-                return counters(text, f"{self.endpoint}/metrics")
-        return Counters(0.0, 0.0, 0.0, ())
+                found = counters(text, f"{self.endpoint}/metrics")
+                return tuple(
+                    np.subtract((found.drafts, found.draft_tokens, *found.accepted_at), before or 0.0).tolist()
+                )
+        return ()
 
     def _request(self, model: str, number: int) -> tuple[float, float, float, int]:
         """Send a request; return when it was sent, began to come and had come, and its tokens."""

@@ -67,10 +67,11 @@ class External:
                 f"--max-concurrency {concurrency} --save-result --result-dir {folder} --result-filename {result.name}",
             }
             command = [self.program, *shlex.split(words[self.program]), *self.more]
+            before = client.counted()
             done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
             if done.returncode or not result.exists():
                 last = (done.stderr or done.stdout).strip().rpartition("\n")[2][:300]
                 raise ServerFailed(f"at concurrency {concurrency}: {self.program} ended with status {done.returncode}, "
                                    f"its last line: {last or 'none'}")  # fmt: skip
             found = read_sweeps([f"{result}@{name_of(length)}"]).measurements[0]
-        return Load(found.tokens_per_second or 0.0, 0.0, found.acceptance_length)
+        return Load(found.tokens_per_second or 0.0, 0.0, found.acceptance_length, 0.0, client.counted(before))

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from specopt.measuring.client import Load
 from specopt.models.acceptance_lengths import Acceptance
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
@@ -24,8 +25,11 @@ from specopt.solvers.speculation_table.tuning.predictions import Predictor, logi
 LOADS = (1, 2, 4, 8, 16, 32, 64)
 """In question where nothing says which."""
 
+HALF = 0.5
+"""Drafts of a step: engines that draft by a table are farther off the length that they are configured with."""
+
 ROUGH = 0.02
-"""How far a measured log may lie off a corrected one, noise aside."""
+"""How far a measured log may lie off a corrected one."""
 
 LEANS = np.array([1.0, 0.3, 0.1, 0.3, 0.1, 0.05])
 """How far log seconds of steps may be off, in standard deviations: all, and by each term of `_leans`."""
@@ -39,8 +43,8 @@ BANDS: tuple[tuple[str, Which], ...] = (("rates", "fitted"), ("lower", "upper"),
 SHORTEST = 1e-12
 """Seconds of a step at the least, where a limit of passes is no time at all."""
 
-SCALES = 0.5
-"""The same of factors on passes, and of the overhead as a share of a pass."""
+HOLD = ROUGH / 0.5
+"""How much factors on passes, and the overhead as a share of a pass, are held: they may be off by half."""
 
 COLUMNS = ("concurrency", "draft_length", "output_tokens_per_second", "mean_acceptance_length", "origin", "workload",
            "context_tokens")  # fmt: skip
@@ -49,34 +53,20 @@ Expected = tuple[float, float, float, float | None]
 """Predicted tokens per second, the ends of their band, and mean tokens of a step with drafts if known."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Seen:
-    """What a server did under a load.
-
-    Parameters
-    ----------
-    concurrency, configured
-        The load, and the draft length that the engine is configured with; None: it does not speculate.
-    draft_length, tokens_per_second, deviation
-        Drafts of a step, the output, and the standard error of its logarithm, 0 if unknown.
-    acceptance_length, drafts, draft_tokens, accepted_at
-        Mean tokens of a step if known, and the engine's counters: accepted tokens by position.
-    """
+    """What a server did with so many requests at a time, and the draft length that it is configured with (or None)."""
 
     concurrency: int
     configured: int | None
-    draft_length: int | None
-    tokens_per_second: float
-    deviation: float
-    acceptance_length: float | None
-    drafts: float
-    draft_tokens: float
-    accepted_at: tuple[float, ...]
+    load: Load
 
     @property
     def place(self) -> tuple[int, int | None]:
-        """Load and drafts of a step."""
-        return self.concurrency, self.draft_length
+        """Load and drafts of a step: as counted, where an engine drafts by a table."""
+        drafts, tokens, *_ = self.load.counted or (1.0, self.configured or 0.0)
+        length, mean = self.configured, tokens / max(drafts, 1.0)
+        return self.concurrency, round(mean) if length and abs(mean - length) > HALF else length
 
 
 class OfSweep:
@@ -101,25 +91,28 @@ class OfSweep:
 
     def corrected(self, seen: Sequence[Seen]) -> str:
         """Return the sweep as CSV: what was seen, and what that makes of the other rows."""
-        _, late, shifts = misses(self, seen)
-        rows = np.array([_leans(*one.place) for one in seen]) * _sure(seen)[:, None]
-        leans = np.linalg.solve(rows.T @ rows + np.diag(LEANS**-2.0), rows.T @ (late * _sure(seen)))
+        places, (_, late, shifts) = [one.place for one in seen], misses(self, seen)
+        rows = _leans(places)
+        leans = np.linalg.solve(rows.T @ rows + np.diag((ROUGH / LEANS) ** 2), rows.T @ late)
         shift = shifts.sum() / max(1, np.count_nonzero(shifts))
-        table: list[list[Any]] = [
-            [*one.place, one.tokens_per_second, one.acceptance_length or self.at(*one.place)[3], "measured"]
-            for one in seen
-        ]
+        speeds = [one.load.tokens_per_second for one in seen]
+        tokens = [one.load.acceptance_length or self.at(*one.place)[3] for one in seen]
         for run in self.sweep.measurements:
-            place, tokens = (run.point.condition.concurrency, run.point.draft_length), run.acceptance_length
-            if run.tokens_per_second and all(place != one.place for one in seen):
-                speed = run.tokens_per_second * np.exp(-leans @ _leans(*place))
-                if place[1] and tokens:
-                    drafts = np.array([float(place[1])])
-                    tokens = tokens_of(logit_rate(np.array([tokens]), drafts) + shift, drafts)[0][0]
-                    speed *= tokens / run.acceptance_length
-                table.append([*place, speed, tokens, "corrected"])
+            place = run.point.condition.concurrency, run.point.draft_length
+            if run.tokens_per_second and place not in places[: len(seen)]:
+                drafts = np.array([place[1] or 0.0])
+                before = np.array([run.acceptance_length or 1.0])
+                after = tokens_of(logit_rate(before, drafts) + shift, drafts)[0]
+                speed = run.tokens_per_second * np.exp(-_leans([place]) @ leans) * after / before
+                places.append(place)
+                speeds.append(float(speed[0]))
+                tokens.append(float(after[0]) if run.acceptance_length else None)
+        origins = ["measured"] * len(seen) + ["corrected"] * (len(places) - len(seen))
         setup = vars(self.sweep.setups[0])
-        lines = [[one[0], name_of(one[1]), one[2], one[3] or "", one[4], *self.case, *setup.values()] for one in table]
+        lines = [
+            [c, name_of(length), speed, mean if length and mean else "", origin, *self.case, *setup.values()]
+            for (c, length), speed, mean, origin in zip(places, speeds, tokens, origins, strict=True)
+        ]
         return csv_text([(*COLUMNS, *setup), *lines])
 
 
@@ -147,35 +140,24 @@ class OfPasses:
         """Return the runtimes as JSON, with factors on the passes, an overhead and the cost of 0 drafts."""
         from scipy.optimize import nnls
 
-        found, late = dict(self.data), misses(self, seen)[1]
-        idle = np.array([one.draft_length == 0 for one in seen])
-        parts = np.array([self._parts(*one.place) for one in seen])
-        parts[:, 0] = usual = parts[:, 1].mean()  # the overhead in usual passes
-        before = np.array([self.runtimes.step_overhead_seconds / usual, 1.0, 1.0])
-        sure = _sure(seen) * ~idle
-        rows = parts * (sure / (parts @ before * np.exp(late)))[:, None]
-        factors, _ = nnls(np.vstack([np.eye(3) / SCALES, rows]), np.append(before / SCALES, sure))
-        found["step_overhead_seconds"] = factors[0] * usual
-        for name, factor in (("verify", factors[1]), ("draft", factors[2]), ("drafter", factors[2])):
+        places, overhead = [one.place for one in seen], self.runtimes.step_overhead_seconds
+        steps = np.array([c * (self.at(c, k)[3] or 1.0) / self.at(c, k)[0] for c, k in places])
+        of_verify, widths = self.runtimes.verify.seconds, [(np.array(c), np.array(1.0 + (k or 0))) for c, k in places]
+        verify = np.array([np.mean(of_verify(*width, self.contexts)) for width in widths])
+        usual = verify.mean()  # the overhead counts in these
+        parts = np.stack([np.full_like(steps, usual), verify, steps - verify - overhead], axis=1)
+        timed, before = np.array([k != 0 for _, k in places]), np.array([overhead / usual, 1.0, 1.0])
+        rows = parts * (timed / steps * np.exp(-misses(self, seen)[1]))[:, None]
+        factors, _ = nnls(np.vstack([np.eye(3) * HOLD, rows]), np.append(before * HOLD, timed))
+        found = {**self.data, "step_overhead_seconds": factors[0] * usual}
+        for name, factor in zip(("verify", "draft", "drafter"), factors[[1, 2, 2]], strict=True):
             if name in found:
                 found[name] = _scaled(found[name], factor)
-        alone = {one.concurrency: off for one, off in zip(seen, late, strict=True) if one.draft_length is None}
-        usual_cost = 1.0 - np.mean(self.runtimes.zero_draft_cost)
-        lost = [
-            1.0 - usual_cost * np.exp(alone.get(one.concurrency, 0.0) - off)
-            for one, off in zip(seen, late, strict=True)
-            if one.draft_length == 0
-        ]
+        speeds = {place: one.load.tokens_per_second for place, one in zip(places, seen, strict=True)}
+        lost = [1.0 - speed / speeds[c, None] for (c, k), speed in speeds.items() if k == 0 and (c, None) in speeds]
         if lost:
             found["zero_draft_cost"] = np.clip([min(lost), max(lost)], 0.0, 0.99).tolist()
         return json_text(found, indent=1) + "\n"
-
-    def _parts(self, concurrency: int, length: int | None) -> list[float]:
-        """Return a place for the overhead, and the seconds of verifying and of drafting in a step."""
-        batch, drafts = np.array(float(concurrency)), np.array(float(length or 0))
-        verify = self.runtimes.verify.seconds(batch, 1.0 + drafts, self.contexts)
-        draft = self.runtimes.drafter.seconds(batch, drafts, self.contexts) if length else 0.0
-        return [0.0, float(np.mean(verify)), float(np.mean(draft))]
 
 
 Prediction = OfSweep | OfPasses
@@ -189,20 +171,16 @@ def misses(prediction: Prediction, seen: Sequence[Seen]) -> Floats:
     found = []
     for one in seen:
         speed, _, _, mean = prediction.at(*one.place)
-        tokens = np.array([mean or 1.0, one.acceptance_length or mean or 1.0])
-        shift = np.diff(logit_rate(tokens, np.full(2, one.draft_length or 1.0)))[0] if mean else 0.0
+        tokens = np.array([mean or 1.0, one.load.acceptance_length or mean or 1.0])
+        shift = np.diff(logit_rate(tokens, np.full(2, one.place[1] or 1.0)))[0] if mean else 0.0
         longer = np.log(tokens[1] / tokens[0])
-        found.append((longer, longer + np.log(speed / one.tokens_per_second), shift))
+        found.append((longer, longer + np.log(speed / one.load.tokens_per_second), shift))
     return np.array(found).T
 
 
-def _sure(seen: Sequence[Seen]) -> Floats:
-    return np.array([1.0 / np.hypot(ROUGH, one.deviation) for one in seen])
-
-
-def _leans(concurrency: int, length: int | None) -> Floats:
-    load, drafts = np.log(concurrency), np.log1p(length or 0)
-    return np.array([1.0, load, bool(length), drafts, load * drafts, load**2])
+def _leans(places: Sequence[tuple[int, int | None]]) -> Floats:
+    load, drafts = np.log([c for c, _ in places]), np.log1p([k or 0 for _, k in places])
+    return np.stack([load**0, load, drafts > 0.0, drafts, load * drafts, load**2], axis=1)
 
 
 def name_of(length: int | None) -> int | str:

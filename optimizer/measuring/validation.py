@@ -12,17 +12,13 @@ from typing import Any
 import numpy as np
 
 from specopt.console.streams import say
-from specopt.instances.acceptance.prometheus import Counters
-from specopt.measuring.client import PARTS, Client, Load, ServerFailed
+from specopt.measuring.client import PARTS, Client, ServerFailed
 from specopt.measuring.external import External
 from specopt.measuring.prediction import LEVEL, Prediction, Seen, misses, name_of
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import read
 from specopt.models.files import json_text, read_json, write_text
 from specopt.models.position_acceptance import PositionAcceptance
-
-HALF = 0.5
-"""Drafts of a step: engines that draft by a table are farther off the length that they are configured with."""
 
 
 @dataclass(frozen=True)
@@ -57,55 +53,38 @@ def drive(
     known = {(one.concurrency, one.configured) for one in record.loads}
     speeds = {load: prediction.at(load, length)[0] for load in loads if (load, length) not in known}  # refused now
     for load, speed in speeds.items():
-        before = client.counters()
         found = client.run(load) if other is None else other.run(load, length, speed)
-        record.loads.append(_seen(load, length, found, before, client.counters()))
+        if min(found.counted, default=0.0) < 0.0:
+            raise ServerFailed(f"at concurrency {load}: the counters went down, as if the server had started anew")
+        record.loads.append(Seen(load, length, found))
         write_text(path, json_text(dataclasses.asdict(record), indent=1) + "\n")
         say(f"concurrency {load}, draft length {name_of(length)}: {found.tokens_per_second:.4g} tokens/s")
 
 
-def _seen(concurrency: int, configured: int | None, load: Load, before: Counters, after: Counters) -> Seen:
-    drafts, tokens = after.drafts - before.drafts, after.draft_tokens - before.draft_tokens
-    if drafts < 0.0:
-        raise ServerFailed(f"at concurrency {concurrency}: the counters went down, as if the server had started anew")
-    length, mean = configured, tokens / max(drafts, 1.0)
-    if configured and after.accepted_at and abs(mean - configured) > HALF:
-        length = round(mean)
-    accepted = np.subtract(after.accepted_at, before.accepted_at or 0.0)
-    return Seen(
-        concurrency=concurrency,
-        configured=configured,
-        draft_length=length,
-        tokens_per_second=load.tokens_per_second,
-        deviation=load.deviation,
-        acceptance_length=load.acceptance_length if length else None,
-        drafts=drafts,
-        draft_tokens=tokens,
-        accepted_at=tuple(accepted.tolist()),
-    )
-
-
 def _acceptance(seen: Sequence[Seen]) -> dict[str, Any] | None:
     """Return acceptance by position of the longest drafts, from the engine's counters; None: it has none."""
-    longest = max((len(one.accepted_at) for one in seen if one.drafts), default=-1)
-    totals = [(one.drafts, one.draft_tokens, *one.accepted_at) for one in seen if len(one.accepted_at) == longest]
-    drafts, tokens, *accepted = np.sum(totals or [(0.0, 0.0)], axis=0)
-    return PositionAcceptance.from_totals(drafts, tokens, accepted, LEVEL).to_dict() if totals else None
+    counts = [one.load.counted for one in seen if any(one.load.counted)]
+    longest = max(map(len, counts), default=0)
+    if not longest:
+        return None
+    drafts, tokens, *accepted = np.sum([of for of in counts if len(of) == longest], axis=0)
+    return PositionAcceptance.from_totals(drafts, tokens, accepted, LEVEL).to_dict()
 
 
 def report(prediction: Prediction, seen: Sequence[Seen]) -> dict[str, Any]:
     """Return predicted against measured output with intervals, the order of options, and what is to be corrected."""
     rows: list[dict[str, Any]] = []
-    for one in sorted(seen, key=lambda one: (one.concurrency, one.draft_length is not None, one.draft_length)):
+    for one in seen:
         speed, low, high, _ = prediction.at(*one.place)
+        measured = one.load.tokens_per_second
         rows.append({
             "concurrency": one.concurrency,
-            "draft_length": name_of(one.draft_length),
+            "draft_length": name_of(one.place[1]),
             "predicted": speed,
             "band": [low, high],
-            "measured": one.tokens_per_second,
-            "interval": _limits(one.tokens_per_second, one.deviation, PARTS),
-            "error": speed / one.tokens_per_second - 1.0,
+            "measured": measured,
+            "interval": _limits(measured, one.load.deviation, PARTS),
+            "error": speed / measured - 1.0,
         })  # fmt: skip
     pairs = [(a, b) for a, b in combinations(rows, 2) if a["concurrency"] == b["concurrency"]]
     ends = [np.array([a["interval"], b["interval"]]) for a, b in pairs]
@@ -123,8 +102,8 @@ def report(prediction: Prediction, seen: Sequence[Seen]) -> dict[str, Any]:
 def _factors(prediction: Prediction, seen: Sequence[Seen]) -> list[dict[str, Any]]:
     """Return measured over predicted by input, with limits of the mean, and what that does to the output."""
     found = []
-    for length in sorted({one.draft_length for one in seen}, key=lambda length: -1 if length is None else length):
-        tokens, late, _ = misses(prediction, [one for one in seen if one.draft_length == length])
+    for length in dict.fromkeys(one.place[1] for one in seen):
+        tokens, late, _ = misses(prediction, [one for one in seen if one.place[1] == length])
         of_tokens, of_steps, of_idle = prediction.inputs
         steps = of_idle if length == 0 else of_steps
         for what, logs, sign, source in (("tokens", tokens, 1, of_tokens), ("seconds", late, -1, steps)):

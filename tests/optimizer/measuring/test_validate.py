@@ -17,12 +17,11 @@ from helpers.known_law_server import Law, serving
 
 from specopt.commands.cli import run
 from specopt.instances.acceptance import read_acceptance
-from specopt.instances.acceptance.prometheus import Counters
 from specopt.instances.sweeps import read_sweeps
 from specopt.measuring import client
 from specopt.measuring.client import Client, Load
 from specopt.measuring.prediction import OfPasses, OfSweep, Seen
-from specopt.measuring.validation import _seen, report
+from specopt.measuring.validation import report
 from specopt.models.files import read_json
 from specopt.models.position_acceptance import PositionAcceptance
 
@@ -46,11 +45,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _saw(law: Law, places: Sequence[tuple[int, int | None]]) -> list[Seen]:
     """Return loads at the law's pace."""
-    return [
-        Seen(concurrency=c, configured=k, draft_length=k, tokens_per_second=law.speed(c, k), deviation=0.005,
-             acceptance_length=law.tokens(k) if k else None, drafts=0.0, draft_tokens=0.0, accepted_at=())
-        for c, k in places
-    ]  # fmt: skip
+    return [Seen(c, k, Load(law.speed(c, k), 0.1, law.tokens(k) if k else None, 0.005)) for c, k in places]
 
 
 def _validate(*arguments: str) -> int:
@@ -102,8 +97,9 @@ def test_a_server_is_read_and_shown(capsys: pytest.CaptureFixture[str], tmp_path
     assert "concurrency 1, draft length 1: " in err
     assert "synthetic" not in err
     [one] = json.loads(Path("validate.json").read_text())["loads"]
-    assert one["configured"] == one["draft_length"] == 1
-    assert one["accepted_at"][0] <= one["drafts"] == one["draft_tokens"]
+    assert one["configured"] == 1
+    drafts, tokens, accepted = one["load"]["counted"]
+    assert accepted <= drafts == tokens
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "prompts.txt",
         "sweep.csv",
@@ -148,8 +144,8 @@ class _Played:
     def models(self) -> list[str]:
         return ["stand-in"]
 
-    def counters(self) -> Counters:
-        return Counters(0.0, 0.0, 0.0, ())
+    def counted(self, before: Sequence[float] = ()) -> tuple[float, ...]:
+        return ()
 
     def run(self, concurrency: int) -> Load:
         if not _Played.left:
@@ -331,22 +327,28 @@ def test_runtimes_are_validated_by_the_command(played: type[_Played], capsys: py
 
 
 @pytest.mark.parametrize(
-    ("drafts", "tokens", "length"),
-    [(100.0, 300.0, 3), (100.0, 260.0, 3), (100.0, 110.0, 1), (0.0, 0.0, 0)],
+    ("counted", "length"),
+    [
+        ((100.0, 300.0, 9.0, 0.0, 0.0), 3),
+        ((100.0, 260.0, 9.0, 0.0, 0.0), 3),
+        ((100.0, 110.0, 9.0, 0.0, 0.0), 1),
+        ((0.0, 0.0, 0.0, 0.0, 0.0), 0),
+        ((), 3),
+    ],
 )
-def test_the_draft_length_is_what_was_drafted(drafts: float, tokens: float, length: int) -> None:
+def test_the_draft_length_is_what_was_drafted(counted: tuple[float, ...], length: int) -> None:
     """Tests that an engine that drafts by a table counts with what it drafted, not with what it is configured with."""
-    before = Counters(50.0, 150.0, 10.0, (10.0, 0.0, 0.0))
-    after = Counters(50.0 + drafts, 150.0 + tokens, 10.0 + drafts, (10.0 + drafts, 0.0, 0.0))
-    one = _seen(4, 3, Load(100.0, 0.1, 2.0, 0.01), before, after)
-    assert (one.configured, one.draft_length, one.accepted_at) == (3, length, (drafts, 0.0, 0.0))
-    assert one.acceptance_length == (2.0 if length else None)
+    assert Seen(4, 3, Load(100.0, 0.1, 2.0, 0.01, counted)).place == (4, length)
 
 
-def test_counters_that_go_down_are_named() -> None:
+def test_counters_that_go_down_are_named(
+    played: type[_Played], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Tests that a server that was started anew during a load is not taken for one that drafts less than nothing."""
-    with pytest.raises(client.ServerFailed, match="at concurrency 4: the counters went down"):
-        _seen(4, 3, Load(1.0, 0.1, 2.0), Counters(50.0, 150.0, 0.0, (0.0,)), Counters(5.0, 15.0, 0.0, (0.0,)))
+    monkeypatch.setattr(played, "run", lambda self, concurrency: Load(9.0, 0.1, 2.0, 0.0, (-5.0, -5.0, -1.0)))
+    assert _validate("sweep.csv", "--draft-length", "1") == 2
+    assert "at concurrency 1: the counters went down" in capsys.readouterr().err
+    assert not Path("validate.json").exists()
 
 
 def test_the_client_stays_small() -> None:
