@@ -46,10 +46,9 @@ class Client:
 
     Parameters
     ----------
-    endpoint, model, prompts, max_tokens
-        Its address and the name that it serves (None: its first one); what is asked in turn, tokens of the answers.
-    seconds, patience
-        How long a load lasts; how long a server may send nothing before it counts as stuck.
+    endpoint, model, prompts, max_tokens, seconds, patience
+        Its address and the name that it serves (None: its first one); what is asked in turn, tokens of the answers; how
+        long a load lasts, and how long a server may send nothing before it counts as stuck.
     """
 
     endpoint: str
@@ -96,10 +95,8 @@ class Client:
         if first >= last:
             raise ServerFailed(f"at concurrency {concurrency}: requests waited for others; let a load last longer")
         sent, begin, end, tokens = np.array([one for several in done for one in several]).T
-        times = np.linspace(first, last, PARTS + 1)
-        speeds = np.diff((tokens * np.clip((times[:, None] - sent) / (end - sent), 0.0, 1.0)).sum(axis=1)) / np.diff(
-            times
-        )
+        shares = np.clip((np.linspace(first, last, PARTS + 1)[:, None] - sent) / (end - sent), 0.0, 1.0)
+        speeds = np.diff(shares @ tokens) * PARTS / (last - first)
         speed, deviation = float(speeds.mean()), float(speeds.std(ddof=1)) / PARTS**0.5
         length = 1.0 + sum(counted[2:]) / counted[0] if any(counted := self.counted(before)) else None
         return Load(speed, float((begin - sent).mean()), length, deviation / speed, counted)
@@ -109,9 +106,8 @@ class Client:
         with suppress(ServerFailed), self._answer("GET", "/metrics") as answer:
             if is_scrape(text := answer.read().decode(errors="replace")):
                 found = counters(text, f"{self.endpoint}/metrics")
-                return tuple(
-                    np.subtract((found.drafts, found.draft_tokens, *found.accepted_at), before or 0.0).tolist()
-                )
+                now = found.drafts, found.draft_tokens, *found.accepted_at
+                return tuple(np.subtract(now, before or 0.0).tolist())
         return ()
 
     def _request(self, model: str, number: int) -> tuple[float, float, float, int]:
