@@ -123,8 +123,8 @@ def _prediction(given: Validate) -> Prediction:
     if given.acceptance is None:
         sweep = read_sweeps(given.source, workload=given.workload, draft=given.draft)
         return OfSweep(sweep, given.source[0])
-    configs = {"draft": given.draft_config, "verify": given.verify_config}
-    models = {name: read_model_config(path) for name, path in configs.items() if path}
+    configs = ("draft", given.draft_config), ("verify", given.verify_config)
+    models = {name: read_model_config(path) for name, path in configs if path}
     data = Passes.read(given.source[0], models).runtimes(FORM)
     return OfPasses(data, given.source[0], read_acceptance(given.acceptance))
 

@@ -184,6 +184,7 @@ def _leans(places: Sequence[tuple[int, int | None]]) -> Floats:
 
 
 def name_of(length: int | None) -> int | str:
+    """Return a draft length as files spell it."""
     return "none" if length is None else length
 
 
