@@ -15,8 +15,8 @@ from specopt.console.streams import say
 
 if TYPE_CHECKING:
     from specopt.measuring.client import Client
-    from specopt.measuring.prediction import Prediction
-    from specopt.measuring.validation import Record
+    from specopt.measuring.record import Record
+    from specopt.solvers.speculation_table.held import Prediction
 
 MOST_PROMPTS = 512
 """Of a trace."""
@@ -61,8 +61,9 @@ def validate(given: Validate) -> int:
     measured output, the order of options and what is off. The output is the sweep or the runtimes, corrected, for tune
     and plan.
     """
-    from specopt.measuring.validation import Record, report
+    from specopt.measuring.record import Record
     from specopt.models.files import json_text, write_text
+    from specopt.solvers.speculation_table.held import report
 
     for target in (given.output, given.acceptance_output, given.record):
         for source in given.source:
@@ -99,7 +100,7 @@ def validate(given: Validate) -> int:
 def _load(given: Validate, prediction: Prediction, client: Client, record: Record) -> None:
     """Drive the loads that the record lacks."""
     from specopt.measuring.external import External
-    from specopt.measuring.validation import drive
+    from specopt.measuring.record import drive
 
     loads = prediction.loads if given.loads is None else numbers_of("--loads", given.loads)
     names, own, length = client.models(), given.load_generator == "own", given.draft_length
@@ -108,7 +109,7 @@ def _load(given: Validate, prediction: Prediction, client: Client, record: Recor
         drafts = len(client.counted()[2:]) or None
     else:
         drafts = None if length == "none" else numbers_of("--draft-length", length)[0]
-    drive(record, given.record, client, prediction, loads, drafts, other)
+    drive(record, given.record, client, {load: prediction.at(load, drafts)[0] for load in loads}, drafts, other)
 
 
 def _prediction(given: Validate) -> Prediction:
@@ -118,7 +119,7 @@ def _prediction(given: Validate) -> Prediction:
     from specopt.instances.deployment.passes import Passes
     from specopt.instances.runtimes.measured import FORM
     from specopt.instances.sweeps import read_sweeps
-    from specopt.measuring.prediction import OfPasses, OfSweep
+    from specopt.solvers.speculation_table.held import OfPasses, OfSweep
 
     if given.acceptance is None:
         sweep = read_sweeps(given.source, workload=given.workload, draft=given.draft)

@@ -20,24 +20,13 @@ import numpy as np
 from specopt.instances.acceptance.prometheus import counters, is_scrape
 from specopt.models.arguments import integer, positive
 from specopt.models.errors import InvalidInput, SpecoptError
+from specopt.models.load import PARTS, Load
 
-PARTS = 5  # of a load, whose spread says how sure its mean is
 PROMPTS = tuple(f"Tell a story in which the number {k} matters, with a beginning and an end." for k in range(1, 65))
 
 
 class ServerFailed(SpecoptError):
     """A server that answers wrongly, too late or not at all; the message is one line."""
-
-
-@dataclass(frozen=True)
-class Load:
-    """What a server did: output, wait for a first token, tokens of a step with drafts, error of log output, counted."""
-
-    tokens_per_second: float
-    first_token_seconds: float
-    acceptance_length: float | None
-    deviation: float = 0.0
-    counted: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,8 +22,8 @@ from typing import Protocol
 from specopt.console.streams import say
 from specopt.instances.sweeps import read_sweeps
 from specopt.measuring.client import Client, ServerFailed
-from specopt.measuring.prediction import name_of
 from specopt.models.errors import InvalidInput
+from specopt.models.load import name_of
 from specopt.models.sweep import Measurement, Point
 
 PLACE = "{k}"

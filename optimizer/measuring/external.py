@@ -12,9 +12,9 @@ from itertools import cycle, islice
 from pathlib import Path
 
 from specopt.instances.sweeps import read_sweeps
-from specopt.measuring.client import Client, Load, ServerFailed
-from specopt.measuring.prediction import name_of
+from specopt.measuring.client import Client, ServerFailed
 from specopt.models.errors import InvalidInput
+from specopt.models.load import Load, name_of
 
 PROGRAMS = "guidellm", "vllm"
 

@@ -19,11 +19,11 @@ from specopt.commands.cli import run
 from specopt.instances.acceptance import read_acceptance
 from specopt.instances.sweeps import read_sweeps
 from specopt.measuring import client
-from specopt.measuring.client import Client, Load
-from specopt.measuring.prediction import OfPasses, OfSweep, Seen
-from specopt.measuring.validation import report
+from specopt.measuring.client import Client
 from specopt.models.files import read_json
+from specopt.models.load import Load, Seen
 from specopt.models.position_acceptance import PositionAcceptance
+from specopt.solvers.speculation_table.held import OfPasses, OfSweep, report
 
 BELIEVED = Law(0.020, 0.0005, 0.003, 0.8)
 TRUE = Law(0.026, 0.0009, 0.005, 0.6, idle=0.2)
@@ -82,7 +82,7 @@ def test_one_correction_predicts_what_was_withheld(capsys: pytest.CaptureFixture
 
 
 def test_a_server_is_read_and_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Tests the page for people, prompts of the user's, lengths of a trace, and that the record is whole JSON."""
+    """Tests that people get a page, that prompts and lengths are the user's, and that the record is whole JSON."""
     Path("prompts.txt").write_text("one\n\ntwo\n")
     Path("trace.csv").write_text("arrival_seconds,input_tokens,output_tokens\n0,40,9\n1,10,12\n")
     with serving(TRUE, 1) as endpoint:

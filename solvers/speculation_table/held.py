@@ -7,26 +7,24 @@ of the logit of its acceptance; passes by a factor on those of each model, and a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from specopt.measuring.client import Load
 from specopt.models.acceptance_lengths import Acceptance
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
 from specopt.models.files import csv_text, json_text
+from specopt.models.load import PARTS, Seen, name_of
 from specopt.models.pass_time.pass_time import Which
+from specopt.models.position_acceptance import PositionAcceptance
 from specopt.models.sweep import Condition, Point, Sweep
 from specopt.solvers.speculation_table.runtimes import Runtimes
 from specopt.solvers.speculation_table.tuning.predictions import Predictor, logit_rate, tokens_of
 
 LOADS = (1, 2, 4, 8, 16, 32, 64)
 """In question where nothing says which."""
-
-HALF = 0.5
-"""Drafts of a step: engines that draft by a table are farther off the length that they are configured with."""
 
 ROUGH = 0.02
 """How far a measured log may lie off a corrected one."""
@@ -51,22 +49,6 @@ COLUMNS = ("concurrency", "draft_length", "output_tokens_per_second", "mean_acce
 
 Expected = tuple[float, float, float, float | None]
 """Predicted tokens per second, the ends of their band, and mean tokens of a step with drafts if known."""
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What a server did with so many requests at a time, and the draft length that it is configured with (or None)."""
-
-    concurrency: int
-    configured: int | None
-    load: Load
-
-    @property
-    def place(self) -> tuple[int, int | None]:
-        """Load and drafts of a step: as counted, where an engine drafts by a table."""
-        drafts, tokens, *_ = self.load.counted or (1.0, self.configured or 0.0)
-        length, mean = self.configured, tokens / max(drafts, 1.0)
-        return self.concurrency, round(mean) if length and abs(mean - length) > HALF else length
 
 
 class OfSweep:
@@ -183,11 +165,6 @@ def _leans(places: Sequence[tuple[int, int | None]]) -> Floats:
     return np.stack([load**0, load, drafts > 0.0, drafts, load * drafts, load**2], axis=1)
 
 
-def name_of(length: int | None) -> int | str:
-    """Return a draft length as files spell it."""
-    return "none" if length is None else length
-
-
 def _scaled(data: Any, factor: float, timed: bool = False) -> Any:
     """Return data with the seconds in it multiplied: what stands in fields named so, and spreads of them."""
     if isinstance(data, Mapping):
@@ -195,3 +172,70 @@ def _scaled(data: Any, factor: float, timed: bool = False) -> Any:
     if isinstance(data, list):
         return [_scaled(one, factor, timed) for one in data]
     return data * factor if timed else data
+
+
+def _acceptance(seen: Sequence[Seen]) -> dict[str, Any] | None:
+    """Return acceptance by position of the longest drafts, from the engine's counters; None: it has none."""
+    counts = [one.load.counted for one in seen if any(one.load.counted)]
+    longest = max(map(len, counts), default=0)
+    if not longest:
+        return None
+    drafts, tokens, *accepted = np.sum([of for of in counts if len(of) == longest], axis=0)
+    return PositionAcceptance.from_totals(drafts, tokens, accepted, LEVEL).to_dict()
+
+
+def report(prediction: Prediction, seen: Sequence[Seen]) -> dict[str, Any]:
+    """Return predicted against measured output with intervals, the order of options, and what is to be corrected."""
+    rows: list[dict[str, Any]] = []
+    for one in seen:
+        speed, low, high, _ = prediction.at(*one.place)
+        measured = one.load.tokens_per_second
+        rows.append({
+            "concurrency": one.concurrency,
+            "draft_length": name_of(one.place[1]),
+            "predicted": speed,
+            "band": [low, high],
+            "measured": measured,
+            "interval": _limits(measured, one.load.deviation, PARTS),
+            "error": speed / measured - 1.0,
+        })  # fmt: skip
+    pairs = [(a, b) for a, b in combinations(rows, 2) if a["concurrency"] == b["concurrency"]]
+    ends = [np.array([a["interval"], b["interval"]]) for a, b in pairs]
+    apart = [pair for pair, of in zip(pairs, ends, strict=True) if of[:, 0].max() > of[:, 1].min()]
+    right = sum((a["predicted"] < b["predicted"]) == (a["measured"] < b["measured"]) for a, b in apart)
+    return {
+        "loads": rows,
+        "median_error": float(np.median([abs(row["error"]) for row in rows])),
+        "order": {"pairs": len(pairs), "separated": len(apart), "right": right},
+        "factors": _factors(prediction, seen),
+        "acceptance": _acceptance(seen),
+    }
+
+
+def _factors(prediction: Prediction, seen: Sequence[Seen]) -> list[dict[str, Any]]:
+    """Return measured over predicted by input, with limits of the mean, and what that does to the output."""
+    found = []
+    for length in dict.fromkeys(one.place[1] for one in seen):
+        tokens, late, _ = misses(prediction, [one for one in seen if one.place[1] == length])
+        of_tokens, of_steps, of_idle = prediction.inputs
+        steps = of_idle if length == 0 else of_steps
+        for what, logs, sign, source in (("tokens", tokens, 1, of_tokens), ("seconds", late, -1, steps)):
+            if logs.any():
+                mean, deviation = float(logs.mean()), float(logs.std(ddof=min(1, len(logs) - 1))) / len(logs) ** 0.5
+                found.append({
+                    "of_a_step": what,
+                    "draft_length": name_of(length),
+                    "factor": np.exp(mean),
+                    "interval": _limits(np.exp(mean), deviation, len(logs)),
+                    "output": np.exp(sign * mean) - 1.0,
+                    "in": source,
+                })  # fmt: skip
+    return found
+
+
+def _limits(mean: float, deviation: float, parts: int) -> list[float]:
+    """Return the limits of a mean from the standard error of its logarithm."""
+    from scipy.stats import t
+
+    reach = float(np.exp(t.ppf(0.5 + 0.5 * LEVEL, max(1, parts - 1)) * deviation))
+    return [mean / reach, mean * reach]
