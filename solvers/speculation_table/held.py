@@ -216,18 +216,20 @@ def _factors(prediction: Prediction, seen: Sequence[Seen]) -> list[dict[str, Any
     """Return measured over predicted by input, with limits of the mean, and what that does to the output."""
     found = []
     for length in dict.fromkeys(one.place[1] for one in seen):
-        tokens, late, _ = misses(prediction, [one for one in seen if one.place[1] == length])
+        group = [one for one in seen if one.place[1] == length]
+        tokens, late, _ = misses(prediction, group)
+        noise = np.mean([one.load.deviation for one in group])
         of_tokens, of_steps, of_idle = prediction.inputs
-        steps = of_idle if length == 0 else of_steps
-        for what, logs, sign, source in (("tokens", tokens, 1, of_tokens), ("seconds", late, -1, steps)):
+        of_steps = of_idle if length == 0 else of_steps
+        for what, logs, sign, source in (("tokens", tokens, 1, of_tokens), ("seconds", late, -1, of_steps)):
             if logs.any():
-                mean, deviation = float(logs.mean()), float(logs.std(ddof=min(1, len(logs) - 1))) / len(logs) ** 0.5
+                mean, deviation = float(np.exp(logs.mean())), np.hypot(logs.std(), noise) / len(logs) ** 0.5
                 found.append({
                     "of_a_step": what,
                     "draft_length": name_of(length),
-                    "factor": np.exp(mean),
-                    "interval": _limits(np.exp(mean), deviation, len(logs)),
-                    "output": np.exp(sign * mean) - 1.0,
+                    "factor": mean,
+                    "interval": _limits(mean, deviation, len(logs)),
+                    "output": mean**sign - 1.0,
                     "in": source,
                 })  # fmt: skip
     return found

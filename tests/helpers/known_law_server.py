@@ -8,6 +8,7 @@ until the time at which their steps are over.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import threading
 from collections.abc import Iterator
@@ -55,10 +56,9 @@ class LawServer(Server):
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request and close, even where the server ends first."""
-        try:
+        with contextlib.suppress(asyncio.CancelledError, ConnectionError):
             await super().answer(reader, writer)
-        finally:
-            writer.close()
+        writer.close()
 
     def metrics(self) -> str:
         """Return the counters as vLLM writes them."""

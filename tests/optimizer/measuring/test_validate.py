@@ -225,13 +225,15 @@ PROGRAM = """#!{python}
 import json, sys
 words = sys.argv[1:]
 open("called.json", "w").write(json.dumps(words))
-if "--fail" in words:
-    sys.exit("no tokenizer of that name")
+if "--nothing" in words:
+    sys.exit()
 at = "--result-dir" if "vllm" in sys.argv[0] else "--output-path"
 path = words[words.index(at) + 1] + ("/result.json" if "vllm" in sys.argv[0] else "")
 asked = words[words.index("--dataset-path" if "vllm" in sys.argv[0] else "--data") + 1]
 open("asked.jsonl", "w").write(open(asked).read())
 open(path, "w").write(json.dumps({result}))
+if "--fail" in words:
+    sys.exit("no tokenizer of that name")
 """
 RESULTS = {
     "vllm": {"output_throughput": 50.0, "max_concurrency": 4, "model_id": "m", "failed": 0, "completed": 9,
@@ -266,11 +268,13 @@ def test_other_load_generators_are_called(
     lines = [json.loads(line) for line in Path("asked.jsonl").read_text().splitlines()]
     assert len(lines) == np.ceil(BELIEVED.speed(4, 3) * 5 / 32)
     assert lines[0]["output_tokens_count"] == 32
-    assert _validate(*asked, "--load-generator", f"{name} --fail") == 2
     Path("validate.json").unlink()
-    capsys.readouterr()
-    assert _validate(*asked, "--load-generator", f"{name} --fail") == 2
-    assert f"{name} ended with status 1, its last line: no tokenizer of that name" in capsys.readouterr().err
+    for word, said in (
+        ("--fail", "1, its last line: no tokenizer of that name"),
+        ("--nothing", "0, its last line: none"),
+    ):
+        assert _validate(*asked, "--load-generator", f"{name} {word}") == 2
+        assert f"at concurrency 4: {name} ended with status {said}" in capsys.readouterr().err
 
 
 # ---------------------------------------------------------------------------- corrections
