@@ -74,26 +74,23 @@ class OfSweep:
     def corrected(self, seen: Sequence[Seen]) -> str:
         """Return the sweep as CSV: what was seen, and what that makes of the other rows."""
         places, (_, late, shifts) = [one.place for one in seen], misses(self, seen)
-        rows = _leans(places)
+        rows, shift = _leans(places), shifts.sum() / max(1, np.count_nonzero(shifts))
         leans = np.linalg.solve(rows.T @ rows + np.diag((ROUGH / LEANS) ** 2), rows.T @ late)
-        shift = shifts.sum() / max(1, np.count_nonzero(shifts))
-        speeds = [one.load.tokens_per_second for one in seen]
-        tokens = [one.load.acceptance_length or self.at(*one.place)[3] for one in seen]
+        table: list[list[Any]] = [
+            [*one.place, one.load.tokens_per_second, one.load.acceptance_length or self.at(*one.place)[3], "measured"]
+            for one in seen
+        ]
         for run in self.sweep.measurements:
             place = run.point.condition.concurrency, run.point.draft_length
-            if run.tokens_per_second and place not in places[: len(seen)]:
-                drafts = np.array([place[1] or 0.0])
-                before = np.array([run.acceptance_length or 1.0])
+            if run.tokens_per_second and place not in places:
+                drafts, before = np.array([[place[1] or 0.0], [run.acceptance_length or 1.0]])
                 after = tokens_of(logit_rate(before, drafts) + shift, drafts)[0]
                 speed = run.tokens_per_second * np.exp(-_leans([place]) @ leans) * after / before
-                places.append(place)
-                speeds.append(float(speed[0]))
-                tokens.append(float(after[0]) if run.acceptance_length else None)
-        origins = ["measured"] * len(seen) + ["corrected"] * (len(places) - len(seen))
-        setup = vars(self.sweep.setups[0])
+                table.append([*place, float(speed[0]), float(after[0]), "corrected"])
+        setup, counts = vars(self.sweep.setups[0]), self.predictor.has_acceptance
         lines = [
-            [c, name_of(length), speed, mean if length and mean else "", origin, *self.case, *setup.values()]
-            for (c, length), speed, mean, origin in zip(places, speeds, tokens, origins, strict=True)
+            [c, name_of(length), speed, tokens if length and counts else "", origin, *self.case, *setup.values()]
+            for c, length, speed, tokens, origin in table
         ]
         return csv_text([(*COLUMNS, *setup), *lines])
 
