@@ -103,8 +103,9 @@ def _load(given: Validate, prediction: Prediction, client: Client, record: Recor
     from specopt.measuring.record import drive
 
     loads = prediction.loads if given.loads is None else numbers_of("--loads", given.loads)
-    names, own, length = client.models(), given.load_generator == "own", given.draft_length
-    other = None if own else External(given.load_generator, client, given.model or names[0])
+    length, other = given.draft_length, None
+    if given.load_generator != "own":
+        other = External(given.load_generator, client, given.model or client.models()[0])
     if length is None:
         drafts = len(client.counted()[2:]) or None
     else:

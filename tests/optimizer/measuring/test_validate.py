@@ -92,6 +92,7 @@ def test_a_server_is_read_and_shown(capsys: pytest.CaptureFixture[str], tmp_path
         out, err = capsys.readouterr()
         assert _validate(*asked) == 0
         assert "concurrency 1" not in capsys.readouterr().err  # nothing is left to measure
+    assert _validate(*asked, "--draft-length", "1") == 0  # nor does a whole record need a server
     assert "Acceptance by position: 0." in out
     assert "Order of options: 0 of 0 pairs that the intervals tell apart are as predicted: start the server" in out
     assert "concurrency 1, draft length 1: " in err
