@@ -217,7 +217,7 @@ def _drive(given: Tune, command: str, engine: Engine) -> None:
     if len(given.sweep) != 1:
         raise InvalidInput(f"--drive: expected one SWEEP, the CSV file that rows are added to, got {len(given.sweep)}")
     prompts = tuple(filter(None, read_text(given.prompts).splitlines())) if given.prompts else PROMPTS
-    client = Client(endpoint=given.endpoint, prompts=prompts, max_tokens=given.tokens, seconds=given.seconds)
+    client = Client(endpoint=given.endpoint, prompts=prompts, max_tokens=(given.tokens,), seconds=given.seconds)
     sweep = Path(given.sweep[0])
     goal = Goal(weights=None if given.weights is None else _weights(given.weights), single=engine.single)
     tuner = Tuner(

@@ -1,7 +1,7 @@
 """A closed-loop client of an OpenAI-compatible server: so many requests at a time, tokens per second, acceptance.
 
 Every worker sends its next request when its last one is answered. Tokens count as spread evenly over the time of their
-request; those count that fall into the time in which all workers are served.
+request; those count that fall into the time in which all workers are served. Its parts say how sure their mean is.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 from specopt.instances.acceptance.prometheus import counters, is_scrape
 from specopt.models.arguments import integer, positive
 from specopt.models.errors import InvalidInput, SpecoptError
+from specopt.models.load import PARTS, Load
 
 PROMPTS = tuple(f"Tell a story in which the number {k} matters, with a beginning and an end." for k in range(1, 65))
 
@@ -28,31 +29,21 @@ class ServerFailed(SpecoptError):
     """A server that answers wrongly, too late or not at all; the message is one line."""
 
 
-@dataclass(frozen=True)
-class Load:
-    """What a server did: output of all requests, mean wait for a first token, tokens of a step with drafts if known."""
-
-    tokens_per_second: float
-    first_token_seconds: float
-    acceptance_length: float | None
-
-
 @dataclass(frozen=True, kw_only=True)
 class Client:
     """What is asked of a server.
 
     Parameters
     ----------
-    endpoint, model, prompts, max_tokens
-        Its address and the name that it serves (None: its first one); what is asked in turn, tokens of every answer.
-    seconds, patience
-        How long a load lasts; how long a server may send nothing before it counts as stuck.
+    endpoint, model, prompts, max_tokens, seconds, patience
+        Its address and the name that it serves (None: its first one); what is asked in turn, tokens of the answers; how
+        long a load lasts, and how long a server may send nothing before it counts as stuck.
     """
 
     endpoint: str
     model: str | None = None
     prompts: Sequence[str] = PROMPTS
-    max_tokens: int = 256
+    max_tokens: Sequence[int] = (256,)
     seconds: float = 60.0
     patience: float = 300.0
 
@@ -61,7 +52,7 @@ class Client:
         if url.scheme not in ("http", "https") or not url.hostname:
             raise InvalidInput(f"endpoint: expected an address such as http://127.0.0.1:8000, got {self.endpoint!r}")
         integer("prompts", len(self.prompts), 1)
-        integer("tokens", self.max_tokens, 1)
+        integer("tokens", min(self.max_tokens, default=0), 1)
         positive("seconds", self.seconds)
 
     def models(self) -> list[str]:
@@ -72,15 +63,14 @@ class Client:
     def run(self, concurrency: int) -> Load:
         """Load the server and return what it did; `ServerFailed` if it fails, or never serves all workers at a time."""
         model = self.model or next(iter(self.models()), "")
-        before, start = self._accepted(), time.monotonic()
+        before, start = self.counted(), time.monotonic()
         done: list[list[tuple[float, float, float, int]]] = [[] for _ in range(concurrency)]
         failures: list[ServerFailed] = []
 
         def work(worker: int) -> None:
             while not failures and (not done[worker] or time.monotonic() < start + self.seconds):
-                prompt = self.prompts[(worker + concurrency * len(done[worker])) % len(self.prompts)]
                 try:
-                    done[worker].append(self._request(model, prompt))
+                    done[worker].append(self._request(model, worker + concurrency * len(done[worker])))
                 except ServerFailed as error:
                     failures.append(error)
 
@@ -94,17 +84,25 @@ class Client:
         if first >= last:
             raise ServerFailed(f"at concurrency {concurrency}: requests waited for others; let a load last longer")
         sent, begin, end, tokens = np.array([one for several in done for one in several]).T
-        inside = np.clip(np.minimum(end, last) - np.maximum(sent, first), 0.0, None)
-        drafts, accepted = np.subtract(self._accepted(), before)
-        return Load(
-            float((tokens * inside / (end - sent)).sum() / (last - first)),
-            float((begin - sent).mean()),
-            1.0 + float(accepted / drafts) if drafts > 0 else None,
-        )
+        shares = np.clip((np.linspace(first, last, PARTS + 1)[:, None] - sent) / (end - sent), 0.0, 1.0)
+        speeds = np.diff(shares @ tokens) * PARTS / (last - first)
+        speed, deviation = float(speeds.mean()), float(speeds.std(ddof=1)) / PARTS**0.5
+        length = 1.0 + sum(counted[2:]) / counted[0] if any(counted := self.counted(before)) else None
+        return Load(speed, float((begin - sent).mean()), length, deviation / speed, counted)
 
-    def _request(self, model: str, prompt: str) -> tuple[float, float, float, int]:
-        """Send one request; return when it was sent, began to come and had come, and its tokens."""
-        asked = {"model": model, "prompt": prompt, "max_tokens": self.max_tokens, "temperature": 0.0, "stream": True,
+    def counted(self, before: Sequence[float] = ()) -> tuple[float, ...]:
+        """Return drafts, their tokens and those accepted by position, since before; nothing from a server without."""
+        with suppress(ServerFailed), self._answer("GET", "/metrics") as answer:
+            if is_scrape(text := answer.read().decode(errors="replace")):
+                found = counters(text, f"{self.endpoint}/metrics")
+                now = found.drafts, found.draft_tokens, *found.accepted_at
+                return tuple(np.subtract(now, before or 0.0).tolist())
+        return ()
+
+    def _request(self, model: str, number: int) -> tuple[float, float, float, int]:
+        """Send a request; return when it was sent, began to come and had come, and its tokens."""
+        prompt, most = self.prompts[number % len(self.prompts)], self.max_tokens[number % len(self.max_tokens)]
+        asked = {"model": model, "prompt": prompt, "max_tokens": most, "temperature": 0.0, "stream": True,
                  "ignore_eos": True, "stream_options": {"include_usage": True}}  # fmt: skip
         sent, first, tokens = time.monotonic(), 0.0, 0
         with self._answer("POST", "/v1/completions", asked) as answer:
@@ -118,15 +116,6 @@ class Client:
             if not tokens or not first:
                 raise ValueError("expected a stream of tokens that ends with their usage")
         return sent, first, time.monotonic(), int(tokens)
-
-    def _accepted(self) -> tuple[float, float]:
-        """Return how many drafts were made and how many of their tokens accepted, as far as the server counts them."""
-        with suppress(ServerFailed), self._answer("GET", "/metrics") as answer:
-            text = answer.read().decode(errors="replace")
-            if is_scrape(text):
-                found = counters(text, f"{self.endpoint}/metrics")
-                return found.drafts, found.accepted_tokens
-        return 0.0, 0.0
 
     @contextmanager
     def _answer(self, verb: str, path: str, body: object = None) -> Iterator[http.client.HTTPResponse]:

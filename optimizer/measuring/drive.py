@@ -23,6 +23,7 @@ from specopt.console.streams import say
 from specopt.instances.sweeps import read_sweeps
 from specopt.measuring.client import Client, ServerFailed
 from specopt.models.errors import InvalidInput
+from specopt.models.load import name_of
 from specopt.models.sweep import Measurement, Point
 
 PLACE = "{k}"
@@ -88,7 +89,7 @@ class Drive:
         return measured
 
     def _measure(self, tuner: Asks, point: Point) -> None:
-        concurrency, name = point.condition.concurrency, _name(point.draft_length)
+        concurrency, name = point.condition.concurrency, name_of(point.draft_length)
         found = self.client.run(concurrency)
         accepted = "" if found.acceptance_length is None or not point.draft_length else f"{found.acceptance_length:.4f}"
         with self.sweep.open("a") as file:
@@ -103,7 +104,7 @@ class Drive:
         with contextlib.suppress(ServerFailed):
             self.client.models()
             raise InvalidInput(f"endpoint: expected no server before one is started, got one at {self.client.endpoint}")
-        words = shlex.split(self.command.replace(PLACE, _name(length)))
+        words = shlex.split(self.command.replace(PLACE, str(name_of(length))))
         with tempfile.TemporaryFile() as log:
             try:
                 server = subprocess.Popen(
@@ -118,7 +119,7 @@ class Drive:
                 log.seek(0)
                 said = log.read().decode(errors="replace").strip().splitlines()[-1:]
                 last = f"; its last line: {said[0][:300]}" if said else ""
-                raise ServerFailed(f"the server with draft length {_name(length)}: {error}{last}") from None
+                raise ServerFailed(f"the server with draft length {name_of(length)}: {error}{last}") from None
             finally:
                 _end(server)
 
@@ -132,10 +133,6 @@ class Drive:
                 raise ServerFailed(f"no answer at {self.client.endpoint} within {self.start_seconds:g} s of its start")
             time.sleep(_POLL)
         raise ServerFailed(f"ended with status {server.returncode} before it answered")
-
-
-def _name(length: int | None) -> str:
-    return "none" if length is None else str(length)
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:

@@ -16,9 +16,10 @@ from helpers import stand_in_server
 from helpers.stand_in_server import FASTEST, seconds_of_step, tokens_of_step
 
 from specopt.commands.cli import run
-from specopt.measuring.client import Client, Load, ServerFailed
+from specopt.measuring.client import Client, ServerFailed
 from specopt.measuring.drive import Drive
 from specopt.models.errors import InvalidInput
+from specopt.models.load import Load
 from specopt.solvers.speculation_table.tuning.tuner import Tuner
 
 
@@ -35,7 +36,7 @@ def _command(port: int, fault: str = "") -> str:
 
 
 def _drive(port: int, sweep: Path, fault: str, patience: float = 60.0, start_seconds: float = 120.0) -> Drive:
-    client = Client(endpoint=f"http://127.0.0.1:{port}/v1", max_tokens=12, seconds=0.5, patience=patience)
+    client = Client(endpoint=f"http://127.0.0.1:{port}/v1", max_tokens=(12,), seconds=0.5, patience=patience)
     return Drive(command=_command(port, fault), sweep=sweep, client=client, start_seconds=start_seconds)
 
 

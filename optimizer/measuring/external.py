@@ -1,0 +1,77 @@
+"""GuideLLM and `vllm bench serve`, where they are installed: called for one load, and the file read that they write."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+import shutil
+import subprocess
+import tempfile
+from itertools import cycle, islice
+from pathlib import Path
+
+from specopt.instances.sweeps import read_sweeps
+from specopt.measuring.client import Client, ServerFailed
+from specopt.models.errors import InvalidInput
+from specopt.models.load import Load, name_of
+
+PROGRAMS = "guidellm", "vllm"
+
+FEWEST = 4
+"""Requests of a load, by request at a time."""
+
+
+class External:
+    """A program that loads a server.
+
+    Parameters
+    ----------
+    command
+        guidellm or vllm, and options of its own that are added.
+    client, model
+        What is asked of the server.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such program.
+    """
+
+    def __init__(self, command: str, client: Client, model: str) -> None:
+        self.program, *self.more = shlex.split(command) or [""]
+        if self.program not in PROGRAMS:
+            raise InvalidInput(f"--load-generator: expected own, {' or '.join(PROGRAMS)}, got {self.program!r}")
+        if shutil.which(self.program) is None:
+            raise InvalidInput(
+                f"--load-generator: expected {self.program} on PATH, `pip install {self.program}` brings it, got none"
+            )
+        self.client, self.model = client, shlex.quote(model)
+
+    def run(self, concurrency: int, length: int | None, speed: float) -> Load:
+        """Load the server at an expected output; `ServerFailed` if the program fails."""
+        client, base = self.client, self.client.endpoint.rstrip("/").removesuffix("/v1")
+        tokens = round(sum(client.max_tokens) / len(client.max_tokens))
+        count = max(FEWEST * concurrency, math.ceil(speed * client.seconds / tokens))
+        with tempfile.TemporaryDirectory() as folder:
+            asked, result = Path(folder) / "prompts.jsonl", Path(folder) / "result.json"
+            pairs = islice(zip(cycle(client.prompts), cycle(client.max_tokens), strict=False), count)
+            lines = [json.dumps({"prompt": text, "output_tokens_count": most}) + "\n" for text, most in pairs]
+            asked.write_text("".join(lines))
+            words = {
+                "guidellm": f"benchmark --target {base} --model {self.model} --data {asked} --rate-type concurrent "
+                f"--rate {concurrency} --max-seconds {client.seconds:g} --output-path {result}",
+                "vllm": f"bench serve --backend openai --base-url {base} --endpoint /v1/completions "
+                f"--model {self.model} --dataset-name custom --dataset-path {asked} --custom-output-len {tokens} "
+                f"--skip-chat-template --disable-shuffle --ignore-eos --temperature 0 --num-prompts {count} "
+                f"--max-concurrency {concurrency} --save-result --result-dir {folder} --result-filename {result.name}",
+            }
+            command = [self.program, *shlex.split(words[self.program]), *self.more]
+            before = client.counted()
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+            if done.returncode or not result.exists():
+                last = (done.stderr or done.stdout).strip().rpartition("\n")[2][:300]
+                raise ServerFailed(f"at concurrency {concurrency}: {self.program} ended with status {done.returncode}, "
+                                   f"its last line: {last or 'none'}")  # fmt: skip
+            found = read_sweeps([f"{result}@{name_of(length)}"]).measurements[0]
+        return Load(found.tokens_per_second or 0.0, 0.0, found.acceptance_length, 0.0, client.counted(before))

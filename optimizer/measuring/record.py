@@ -1,0 +1,64 @@
+"""Loads that are driven and kept one by one."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from specopt.console.streams import say
+from specopt.measuring.client import Client, ServerFailed
+from specopt.measuring.external import External
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import read
+from specopt.models.files import json_text, read_json, write_text
+from specopt.models.load import Seen, name_of
+
+
+@dataclass(frozen=True)
+class Record:
+    """The loads that were seen; `settings` says what makes them comparable."""
+
+    settings: str
+    loads: list[Seen] = field(default_factory=list)
+
+    @classmethod
+    def open(cls, path: Path, settings: str) -> Record:
+        """Return the record in a file, or an empty one; `InvalidInput` if the file is none, or of other settings."""
+        found: Record = read(cls, read_json(path), str(path)) if path.exists() else cls(settings)
+        if found.settings != settings:
+            raise InvalidInput(
+                f"{path}: expected loads of {settings}; got {found.settings}; --record takes another file"
+            )
+        return found
+
+
+def drive(
+    record: Record, path: Path, client: Client, speeds: Mapping[int, float], length: int | None, other: External | None
+) -> None:
+    """Measure loads that a record lacks, by the client or by another program, and write the record after each.
+
+    Parameters
+    ----------
+    record, path, client, length, other
+        What is added to, and its file; who asks; the draft length that the server is configured with; who loads it
+        instead.
+    speeds
+        Expected output by load.
+
+    Raises
+    ------
+    ServerFailed
+        If the server fails under a load; the record keeps what was measured.
+    """
+    known = {one.concurrency for one in record.loads if one.configured == length}
+    for load, speed in speeds.items():
+        if load in known:
+            continue
+        found = client.run(load) if other is None else other.run(load, length, speed)
+        if min(found.counted, default=0.0) < 0.0:
+            raise ServerFailed(f"at concurrency {load}: the counters went down, as if the server had started anew")
+        record.loads.append(Seen(load, length, found))
+        write_text(path, json_text(dataclasses.asdict(record), indent=1) + "\n")
+        say(f"concurrency {load}, draft length {name_of(length)}: {found.tokens_per_second:.4g} tokens/s")

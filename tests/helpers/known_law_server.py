@@ -1,0 +1,130 @@
+"""A server in the tests' own process whose steps follow a law of load and draft length, over real HTTP.
+
+A step of c requests with K drafts takes `seconds(c, K)` and yields a token and the drafts that are accepted, each with
+the same probability if all before it were. Requests keep to the law's time whatever the machine does beside: they sleep
+until the time at which their steps are over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from helpers.stand_in_server import Server
+
+from specopt.models.acceptance import expected_tokens
+
+
+@dataclass(frozen=True)
+class Law:
+    """Seconds of a step: a pass, more per token that it verifies, more per draft; and the rate of acceptance."""
+
+    of_pass: float
+    of_token: float
+    of_draft: float
+    rate: float
+    idle: float = 0.0
+
+    def seconds(self, concurrency: int, length: int | None) -> float:
+        """Return the seconds of a step."""
+        drafts = length or 0
+        idle = self.idle if length == 0 else 0.0
+        return (self.of_pass + self.of_token * concurrency * (1 + drafts) + self.of_draft * drafts) / (1.0 - idle)
+
+    def tokens(self, length: int | None) -> float:
+        """Return the mean tokens of a step."""
+        return float(expected_tokens(self.rate, float(length or 0)))
+
+    def speed(self, concurrency: int, length: int | None) -> float:
+        """Return tokens per second."""
+        return concurrency * self.tokens(length) / self.seconds(concurrency, length)
+
+
+class LawServer(Server):
+    """Answers at the pace of a law; `length` None: it does not speculate, and counts nothing."""
+
+    def __init__(self, law: Law, length: int | None, fault: str = "") -> None:
+        super().__init__(length or 0, fault)
+        self.law, self.speculates, self.active, self.asked = law, length, 0, 0
+        self.accepted_at = [0] * (length or 0)
+        self.random = random.Random(0)
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request and close, even where the server ends first."""
+        with contextlib.suppress(asyncio.CancelledError, ConnectionError):
+            await super().answer(reader, writer)
+        writer.close()
+
+    def metrics(self) -> str:
+        """Return the counters as vLLM writes them."""
+        self.accepted = sum(self.accepted_at)
+        lines = super().metrics().splitlines()
+        for position, count in enumerate(self.accepted_at):
+            lines[3 + position] = lines[3 + position].rsplit(" ", 1)[0] + f" {count}"
+        return "\n".join(lines) + "\n"
+
+    async def stream(self, writer: asyncio.StreamWriter, asked: dict[str, object]) -> None:
+        """Write tokens step by step, then their usage."""
+        self.asked += 1
+        if self.fault == "later" and self.asked > 12:
+            self.plain(writer, '{"error": "out of memory"}', "500 Internal Server Error")
+            return
+        self.active += 1
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n")
+        now = asyncio.get_running_loop().time
+        over, made, wanted = now(), 0, int(str(asked["max_tokens"]))
+        while made < wanted:
+            over += self.law.seconds(self.active, self.speculates)
+            await asyncio.sleep(max(0.0, over - now()))
+            made += 1
+            if self.length:
+                self.drafts += 1
+                taken = 0
+                while taken < self.length and self.random.random() < self.law.rate:
+                    self.accepted_at[taken] += 1
+                    taken += 1
+                made += taken
+            self.event(writer, {"choices": [{"text": "word"}], "usage": None})
+        self.event(writer, {"choices": [], "usage": {"completion_tokens": made}})
+        self.chunk(writer, b"data: [DONE]\n\n")
+        writer.write(b"0\r\n\r\n")
+        self.active -= 1
+
+
+@contextmanager
+def serving(law: Law, length: int | None, fault: str = "") -> Iterator[str]:
+    """Serve in a thread, and yield the address."""
+    loop, ready = asyncio.new_event_loop(), threading.Event()
+    found: list[asyncio.Server] = []
+
+    def serve() -> None:
+        asyncio.set_event_loop(loop)
+        found.append(loop.run_until_complete(asyncio.start_server(LawServer(law, length, fault).answer, "127.0.0.1")))
+        ready.set()
+        loop.run_forever()
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    assert ready.wait(60)
+    try:
+        yield f"http://127.0.0.1:{found[0].sockets[0].getsockname()[1]}"
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.run_until_complete(_ended(found[0]))
+        loop.close()
+
+
+async def _ended(server: asyncio.Server) -> None:
+    """Close a server and what it still answers."""
+    server.close()
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.sleep(0.01)  # transports close in a later step

@@ -1,0 +1,362 @@
+"""Tests of `specopt validate`: predictions held against servers, and what they rest on, corrected."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import stat
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.known_law_server import Law, serving
+
+from specopt.commands.cli import run
+from specopt.instances.acceptance import read_acceptance
+from specopt.instances.sweeps import read_sweeps
+from specopt.measuring import client
+from specopt.measuring.client import Client
+from specopt.models.files import read_json
+from specopt.models.load import Load, Seen
+from specopt.models.position_acceptance import PositionAcceptance
+from specopt.solvers.speculation_table.held import OfPasses, OfSweep, report
+
+BELIEVED = Law(0.020, 0.0005, 0.003, 0.8)
+TRUE = Law(0.026, 0.0009, 0.005, 0.6, idle=0.2)
+LOADS, LENGTHS = (1, 2, 4, 8, 16), (None, 1, 2, 3)
+MOST = 0.08
+"""Median relative error that is left after one correction."""
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a folder with a sweep of what is believed."""
+    monkeypatch.chdir(tmp_path)
+    rows = [(c, "none" if k is None else k, BELIEVED.speed(c, k), BELIEVED.tokens(k) if k else "")
+            for c in LOADS for k in LENGTHS]  # fmt: skip
+    head = ("concurrency", "draft_length", "output_tokens_per_second", "mean_acceptance_length")
+    with Path("sweep.csv").open("w") as file:
+        csv.writer(file).writerows([head, *rows])
+
+
+def _saw(law: Law, places: Sequence[tuple[int, int | None]]) -> list[Seen]:
+    """Return loads at the law's pace."""
+    return [Seen(c, k, Load(law.speed(c, k), 0.1, law.tokens(k) if k else None, 0.005)) for c, k in places]
+
+
+def _validate(*arguments: str) -> int:
+    return run(["validate", *arguments])
+
+
+# ---------------------------------------------------------------------------- over HTTP
+
+
+@pytest.mark.slow
+def test_one_correction_predicts_what_was_withheld(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that loads and a draft length that were not measured are predicted after one correction, over real HTTP."""
+    more = ["--tokens", "24", "--seconds", "2"]
+    for length in (None, 3):
+        with serving(TRUE, length) as endpoint:
+            asked = ["sweep.csv", "--endpoint", endpoint, "--loads", "1,4,16", *more, "--json"]
+            assert _validate(*asked, "-o", "corrected.csv", "--acceptance-output", "rates.json") == 0
+        before = json.loads(capsys.readouterr().out)
+    assert before["median_error"] > 0.3
+    assert before["order"]["pairs"] == 3
+    assert {row["in"] for row in before["factors"]} == {"mean_acceptance_length", "output_tokens_per_second"}
+    found = read_acceptance("rates.json")
+    assert isinstance(found, PositionAcceptance)
+    assert len(found.rates) == 3
+    assert found.lower[0] < TRUE.rate < found.upper[0]
+    for length in (None, 2, 3):
+        with serving(TRUE, length) as endpoint:
+            asked = ["corrected.csv", "--endpoint", endpoint, "--loads", "2,8", *more, "--record", "withheld.json"]
+            assert _validate(*asked, "--json") == 0
+        after = json.loads(capsys.readouterr().out)
+    assert len(after["loads"]) == 6
+    assert after["median_error"] <= MOST
+    assert run(["tune", "corrected.csv", "--json"]) == 0
+
+
+def test_a_server_is_read_and_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Tests that people get a page, that prompts and lengths are the user's, and that the record is whole JSON."""
+    Path("prompts.txt").write_text("one\n\ntwo\n")
+    Path("trace.csv").write_text("arrival_seconds,input_tokens,output_tokens\n0,40,9\n1,10,12\n")
+    with serving(TRUE, 1) as endpoint:
+        asked = ["sweep.csv", "--endpoint", f"{endpoint}/v1", "--loads", "1", "--seconds", "0.5", "--prompts",
+                 "prompts.txt", "--trace", "trace.csv"]  # fmt: skip
+        assert _validate(*asked) == 0
+        out, err = capsys.readouterr()
+        assert _validate(*asked) == 0
+        assert "concurrency 1" not in capsys.readouterr().err  # nothing is left to measure
+    assert _validate(*asked, "--draft-length", "1") == 0  # nor does a whole record need a server
+    assert "Acceptance by position: 0." in out
+    assert "Order of options: 0 of 0 pairs that the intervals tell apart are as predicted: start the server" in out
+    assert "concurrency 1, draft length 1: " in err
+    assert "synthetic" not in err
+    [one] = json.loads(Path("validate.json").read_text())["loads"]
+    assert one["configured"] == 1
+    drafts, tokens, accepted = one["load"]["counted"]
+    assert accepted <= drafts == tokens
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "prompts.txt",
+        "sweep.csv",
+        "trace.csv",
+        "validate.json",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [("refuses", "500 Internal Server Error"), ("hangs", "no answer within 0.5 s"), ("later", "at concurrency 4: ")],
+)
+def test_a_server_that_fails_is_one_line(fault: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that errors and silence end the command with one line and code 2, and that earlier loads are kept."""
+    with serving(Law(0.01, 0.0, 0.0, 0.5), None, fault) as endpoint:
+        asked = ["sweep.csv", "--endpoint", endpoint, "--loads", "1,4", "--tokens", "8", "--seconds", "0.2"]
+        assert _validate(*asked, "--patience", "0.5") == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert [words in line for line in err.splitlines() if line.startswith("specopt: ")] == [True]
+    assert Path("validate.json").exists() == (fault == "later")
+
+
+def test_no_server_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that an address at which nothing answers is said."""
+    assert _validate("sweep.csv", "--endpoint", "http://127.0.0.1:1") == 2
+    assert "http://127.0.0.1:1/v1/models: ConnectionRefusedError" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------------------- without a server
+
+
+class _Played:
+    """What `Client` does, at the law's pace: `left` loads, then Ctrl-C."""
+
+    left = 100
+
+    def __init__(self, **given: Any) -> None:
+        self.given, self.max_tokens = given, given["max_tokens"]
+        self.prompts, self.seconds, self.endpoint = given["prompts"], given["seconds"], given["endpoint"]
+
+    def models(self) -> list[str]:
+        return ["stand-in"]
+
+    def counted(self, before: Sequence[float] = ()) -> tuple[float, ...]:
+        return ()
+
+    def run(self, concurrency: int) -> Load:
+        if not _Played.left:
+            raise KeyboardInterrupt
+        _Played.left -= 1
+        return Load(TRUE.speed(concurrency, 2), 0.1, TRUE.tokens(2), 0.01)
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> type[_Played]:
+    """Return the client that is taken in the place of the real one."""
+    monkeypatch.setattr(client, "Client", _Played)
+    monkeypatch.setattr(_Played, "left", 100)
+    return _Played
+
+
+def test_ctrl_c_keeps_what_was_measured(played: type[_Played], capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that what was measured is shown, written and gone on from; nothing is measured twice."""
+    played.left = 2
+    assert _validate("sweep.csv", "--draft-length", "2", "--json", "-o", "corrected.csv") == 130
+    out, err = capsys.readouterr()
+    assert [row["concurrency"] for row in json.loads(out)["loads"]] == [1, 2]
+    assert "validate.json keeps 2 loads" in err
+    assert read_sweeps(["corrected.csv"]).draft_lengths == (1, 2, 3)
+    played.left = 3
+    assert _validate("sweep.csv", "--draft-length", "2", "--json") == 0
+    assert len(json.loads(capsys.readouterr().out)["loads"]) == len(LOADS)
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        (None, "expected loads of any model, own, 7 s, prompts"),
+        ("{}", "settings: required field is missing"),
+        ("[1]", "validate.json"),
+        ('{"settings": "", "loads": [{"concurrency": "1"}]}', "loads[0].concurrency"),
+    ],
+)
+def test_other_records_are_refused(
+    record: str | None, words: str, played: type[_Played], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that a record of other settings, or a file that is none, is refused in one line."""
+    if record is None:
+        assert _validate("sweep.csv", "--draft-length", "2") == 0
+    else:
+        Path("validate.json").write_text(record)
+    capsys.readouterr()
+    assert _validate("sweep.csv", "--draft-length", "2", "--seconds", "7") == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["sweep.csv", "--load-generator", "curl"], "--load-generator: expected own, guidellm or vllm, got 'curl'"),
+        (["sweep.csv", "--load-generator", "guidellm"], "`pip install guidellm` brings it"),
+        (["sweep.csv", "--draft-length", "two"], "--draft-length: expected integers"),
+        (["sweep.csv", "-o", "sweep.csv"], "would overwrite what is read"),
+        (["several.csv"], "expected one drafter, mode, workload and context"),
+        (["absent.csv"], "absent.csv"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    arguments: list[str], words: str, played: type[_Played], capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Tests that wrong arguments are named before anything is measured."""
+    monkeypatch.setenv("PATH", "")
+    rows = ["concurrency,draft_length,output_tokens_per_second,drafter", "1,none,9,", "1,1,10,a", "1,1,11,b"]
+    Path("several.csv").write_text("\n".join(rows) + "\n")
+    assert _validate(*arguments) == 2
+    assert words in capsys.readouterr().err
+    assert not Path("validate.json").exists()
+
+
+PROGRAM = """#!{python}
+import json, sys
+words = sys.argv[1:]
+open("called.json", "w").write(json.dumps(words))
+if "--nothing" in words:
+    sys.exit()
+at = "--result-dir" if "vllm" in sys.argv[0] else "--output-path"
+path = words[words.index(at) + 1] + ("/result.json" if "vllm" in sys.argv[0] else "")
+asked = words[words.index("--dataset-path" if "vllm" in sys.argv[0] else "--data") + 1]
+open("asked.jsonl", "w").write(open(asked).read())
+open(path, "w").write(json.dumps({result}))
+if "--fail" in words:
+    sys.exit("no tokenizer of that name")
+"""
+RESULTS = {
+    "vllm": {"output_throughput": 50.0, "max_concurrency": 4, "model_id": "m", "failed": 0, "completed": 9,
+             "spec_decode_acceptance_length": 2.5},
+    "guidellm": {"benchmarks": [{"config": {"strategy": {"type_": "concurrent", "streams": 4}},
+                 "metrics": {"output_tokens_per_second": {"successful": {"mean": 50.0}},
+                             "request_totals": {"errored": 0}}}]},
+}  # fmt: skip
+"""What the programs write, as far as it is read."""
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_other_load_generators_are_called(
+    name: str, played: type[_Played], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Tests that a program on PATH gets prompts, load and address, its file is read, and its failure is one line."""
+    program = tmp_path / "bin" / name
+    program.parent.mkdir()
+    program.write_text(PROGRAM.format(python=sys.executable, result=RESULTS[name]))
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    asked = ["sweep.csv", "--loads", "4", "--draft-length", "3", "--tokens", "32", "--seconds", "5", "--json"]
+    assert _validate(*asked, "--load-generator", f"{name} --more 'than one'", "--endpoint", "http://host:1/v1") == 0
+    [row] = json.loads(capsys.readouterr().out)["loads"]
+    assert row["measured"] == 50.0
+    words = json.loads(Path("called.json").read_text())
+    assert words[-2:] == ["--more", "than one"]
+    assert words[words.index("--model") + 1] == "stand-in"
+    assert "http://host:1" in words
+    assert words[words.index("--rate" if name == "guidellm" else "--max-concurrency") + 1] == "4"
+    lines = [json.loads(line) for line in Path("asked.jsonl").read_text().splitlines()]
+    assert len(lines) == np.ceil(BELIEVED.speed(4, 3) * 5 / 32)
+    assert lines[0]["output_tokens_count"] == 32
+    Path("validate.json").unlink()
+    for word, said in (
+        ("--fail", "1, its last line: no tokenizer of that name"),
+        ("--nothing", "0, its last line: none"),
+    ):
+        assert _validate(*asked, "--load-generator", f"{name} {word}") == 2
+        assert f"at concurrency 4: {name} ended with status {said}" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------------------- corrections
+
+
+def test_runtimes_are_corrected() -> None:
+    """Tests that passes, overhead and the cost of 0 drafts are corrected as far as withheld loads tell, in any form."""
+    rates = PositionAcceptance.constant(TRUE.rate)
+    sizes = [(b, n) for b in (1, 4, 16) for n in (1, 2, 4)]
+    table = {"batch": [b for b, _ in sizes], "new_tokens": [n for _, n in sizes],
+             "seconds": [BELIEVED.of_pass + BELIEVED.of_token * b * n for b, n in sizes],
+             "spread": [0.001 for _ in sizes]}  # fmt: skip
+    line = {"seconds_per_token": BELIEVED.of_token, "overhead_seconds": BELIEVED.of_pass}
+    for verify in (line, {"table": table}):
+        data = {"draft": {"seconds_per_token": 0.0, "overhead_seconds": BELIEVED.of_draft}, "verify": verify}
+        believed = OfPasses(data, "runtimes", rates)
+        assert believed.loads == ((1, 2, 4, 8, 16, 32, 64) if verify is line else (1, 2, 4, 8, 16))
+        seen = _saw(TRUE, [(c, k) for c in (1, 4, 16) for k in (None, 0, 1, 3)])
+        corrected = OfPasses(json.loads(believed.corrected(seen)), "corrected", rates)
+        withheld = _saw(TRUE, [(c, k) for c in (2, 8) for k in (None, 0, 2)])
+        assert report(believed, withheld)["median_error"] > 0.2
+        assert report(corrected, withheld)["median_error"] <= MOST
+        assert corrected.runtimes.zero_draft_cost == pytest.approx((TRUE.idle, TRUE.idle), abs=0.03)
+        sources = {row["in"] for row in report(believed, seen)["factors"] if row["draft_length"] == 0}
+        assert sources == {"zero_draft_cost"}
+
+
+@pytest.mark.parametrize("true", [TRUE, Law(0.04, 0.0003, 0.002, 0.9), Law(0.015, 0.002, 0.006, 0.5)])
+def test_sweeps_are_corrected(true: Law) -> None:
+    """Tests that three loads with and without drafts correct the others, whether the server is faster or slower."""
+    seen = _saw(true, [(c, k) for c in (1, 4, 16) for k in (None, 3)])
+    believed = OfSweep(read_sweeps(["sweep.csv"]), "sweep.csv")
+    Path("corrected.csv").write_text(believed.corrected(seen))
+    corrected = OfSweep(read_sweeps(["corrected.csv"]), "corrected.csv")
+    withheld = _saw(true, [(c, k) for c in (2, 8) for k in (None, 1, 2, 3)])
+    assert report(believed, withheld)["median_error"] > 0.2
+    assert report(corrected, withheld)["median_error"] <= 0.04
+    again = report(corrected, seen)
+    assert again["median_error"] < 1e-9
+    assert again["order"] == {"pairs": 3, "separated": 3, "right": 3}
+
+
+def test_runtimes_are_validated_by_the_command(played: type[_Played], capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that --acceptance makes the source runtimes, and that the output is read as such again."""
+    Path("runtimes.json").write_text(json.dumps({name: {"seconds_per_token": 0.001, "overhead_seconds": 0.01}
+                                                 for name in ("draft", "verify")}))  # fmt: skip
+    Path("rates.json").write_text(json.dumps({"acceptance_rate": TRUE.rate}))
+    asked = ["--acceptance", "rates.json", "--draft-length", "2", "--loads", "1,8", "--json"]
+    assert _validate("runtimes.json", *asked, "-o", "corrected.json") == 0
+    before = json.loads(capsys.readouterr().out)["median_error"]
+    assert _validate("corrected.json", *asked) == 0
+    assert json.loads(capsys.readouterr().out)["median_error"] < before
+    assert set(read_json("corrected.json")) == {"draft", "verify", "step_overhead_seconds"}  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(
+    ("counted", "length"),
+    [
+        ((100.0, 300.0, 9.0, 0.0, 0.0), 3),
+        ((100.0, 260.0, 9.0, 0.0, 0.0), 3),
+        ((100.0, 110.0, 9.0, 0.0, 0.0), 1),
+        ((0.0, 0.0, 0.0, 0.0, 0.0), 0),
+        ((), 3),
+    ],
+)
+def test_the_draft_length_is_what_was_drafted(counted: tuple[float, ...], length: int) -> None:
+    """Tests that an engine that drafts by a table counts with what it drafted, not with what it is configured with."""
+    assert Seen(4, 3, Load(100.0, 0.1, 2.0, 0.01, counted)).place == (4, length)
+
+
+def test_counters_that_go_down_are_named(
+    played: type[_Played], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that a server that was started anew during a load is not taken for one that drafts less than nothing."""
+    monkeypatch.setattr(played, "run", lambda self, concurrency: Load(9.0, 0.1, 2.0, 0.0, (-5.0, -5.0, -1.0)))
+    assert _validate("sweep.csv", "--draft-length", "1") == 2
+    assert "at concurrency 1: the counters went down" in capsys.readouterr().err
+    assert not Path("validate.json").exists()
+
+
+def test_the_client_stays_small() -> None:
+    """Tests that the client is a page that one reads."""
+    assert len(Path(client.__file__).read_text().splitlines()) <= 150
+    assert Client(endpoint="http://x").max_tokens == (256,)
