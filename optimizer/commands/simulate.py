@@ -68,7 +68,7 @@ def simulate(given: Simulate) -> None:
     played: Any = policy
     if policy is None and workload is None:
         if result is None:
-            raise InvalidInput("RESULT: required beside FILE; or give a KIND with --policy and --workload")
+            raise InvalidInput("RESULT: required with FILE; or give a KIND with --policy and --workload")
         world, played = read_problem(Path(given.source)), read_result(result)
         what = f"plan by {played.by}"
         try:
@@ -76,7 +76,7 @@ def simulate(given: Simulate) -> None:
         except SpecoptError as error:
             raise InvalidInput(f"{result}: {error}") from None
     elif result is not None:
-        raise InvalidInput(f"RESULT: expected none beside --policy and --workload, got {result}")
+        raise InvalidInput(f"RESULT: expected none with --policy and --workload, got {result}")
     elif workload is None and Path(given.source).exists():
         world = load(Path(given.source))
         if isinstance(world, Result):

@@ -95,7 +95,7 @@ def tune(given: Tune) -> None:
     front = sweep.front()
     if given.per == "joule":
         if given.tpot is not None:
-            raise InvalidInput("--per: expected coin beside --tpot, got joule")
+            raise InvalidInput("--per: expected coin with --tpot, got joule")
         sweep = sweep.per_joule()
     goal = _goal(given, sweep, engine)
     first = Tuner.from_sweep(sweep.of(sweep.setups[0]), goal, given.regret, given.confidence, asking=given.ask)
