@@ -93,7 +93,7 @@ class ModelConfig(Part):
     def _shape(self) -> DenseShape:
         if self.dense is None:
             raise Unsupported(
-                f"{self.name}: no cost model of operations describes it, it is no dense decoder; count tokens instead"
+                f"{self.name}: no cost model of operations describes it: not a dense decoder; count tokens instead"
             )
         return self.dense
 

@@ -52,7 +52,7 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
     tpot, price, watts = fleet.seconds_per_token, fleet.price_per_second, fleet.watts
     if tpot is None and (price or watts):
         raise InvalidInput(
-            f"{'--price' if price else '--power'}: expected --tpot MS beside it, what machines must keep"
+            f"{'--price' if price else '--power'}: expected --tpot MS with it, the limit that machines must keep"
         )
     given, assumed = _clients(known, base)
     clients = given.get("classes.clients", (base.classes[0].clients, ""))[0]

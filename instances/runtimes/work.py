@@ -75,7 +75,7 @@ def work_of(
     x, batch, cached = table.x[:, 0], table.batch, table.cached
     if x_unit == "flops":
         if columns.cached is not None:
-            raise InvalidInput("cached: expected no such column beside operations, which count attention already")
+            raise InvalidInput("cached: expected no such column with operations, which already count attention")
         return Work(total=(x * batch)[:, None], features=None, slope="seconds_per_flop")
     counted = Tokens() if decoder is None else Operations(decoder, all_logits, attends=True)
     return Work(

@@ -93,7 +93,7 @@ def _sizes(data: Mapping[str, Any], where: str) -> Floats | None:
     given = data.get("captured_batches")
     if given is None:
         if "beyond" in data:
-            raise InvalidInput(f"{where}.captured_batches: required field is missing beside beyond")
+            raise InvalidInput(f"{where}.captured_batches: required field is missing, with beyond")
         return None
     good = isinstance(given, list) and given and all(type(one) is int and 1 <= one <= MAX_TOKENS for one in given)
     if not good or any(one >= other for one, other in pairwise(given)):
@@ -155,7 +155,7 @@ def _work(form: Coefficients, where: str, decoder: Decoder | None, all_logits: b
     if 0.0 < slope < LEAST_SECONDS_PER_TOKEN:
         raise InvalidInput(
             f"{where}.seconds_per_flop: {slope:.3g} is per operation, so the model is needed to count operations; "
-            "give draft_model and verify_model beside the runtimes (or --draft-model CONFIG --verify-model CONFIG) "
+            "give draft_model and verify_model with the runtimes (or --draft-model CONFIG --verify-model CONFIG) "
             "or runtimes with seconds_per_token"
         )
     if slope == 0.0:

@@ -89,7 +89,7 @@ def write_formulation(problem: Problem, path: Path, form: str, **options: Any) -
     if form not in FORMATS:
         raise InvalidInput(f"format: expected one of {', '.join(FORMATS)}, got {form!r}")
     if not _formulation_of(problem).is_linear:
-        raise Unsupported(f"formulation: that of {problem.kind} is no linear program")
+        raise Unsupported(f"formulation: the program of {problem.kind} is not linear")
     with TemporaryDirectory() as folder:
         target = Path(folder, f"program.{form}")
         formulation(problem, **options).write(str(target), format=form, io_options={"symbolic_solver_labels": True})

@@ -27,22 +27,20 @@ class Compare:
     """What `compare` takes."""
 
     sources: list[str] = argument("INSTANCES...", "Problem files, folders, families (KIND/FAMILY), kinds, or library.")
-    method: list[str] | None = option("M[:NAME=VALUE,...]", "A method, with options; default: all that can.")
+    method: list[str] | None = option("M[:NAME=VALUE,...]", "A method, with options; default: all possible.")
     time_limit: float = option("S", "Seconds for every cell.", default=10.0, envvar="SPECOPT_TIME_LIMIT")
     gap: float = option("G", "Relative gap at which to stop.", default=0.0, envvar="SPECOPT_GAP")
     seed: list[int] | None = option("N", "A seed; repeat for more.")
     instances: int = option("N", "Instances of each family.", default=5)
     param: list[str] | None = option("K=V[,V,...]", "A parameter of the families, swept over its values.")
     size: str | None = option("SIZE", "Of the library's instances: small, paper, large, adversarial or real.")
-    work: bool = flag("Limit work in place of seconds: `auto` alone; other methods run until they end.")
-    shard: str | None = option("I/N", "Every N-th cell alone, from the I-th on: N jobs share a folder.")
+    work: bool = flag("Limit the work of `auto` instead of seconds; other methods run until they end.")
+    shard: str | None = option("I/N", "Only every N-th cell, from the I-th on; N jobs share a folder.")
     jobs: int | None = option("N", "Worker processes.", envvar="SPECOPT_JOBS")
     executor: str = option("X", "local, dask://HOST:PORT, or ray.", default="local")
-    output: Path | None = option(
-        "FOLDER", "Keep results here; go on where they end. With --table: a file.", "-o", "--output"
-    )
+    output: Path | None = option("FOLDER", "Keep results here and resume them. With --table: a file.", "-o", "--output")
     table: bool = flag("Folders of earlier results as one leaderboard: FILE.md, .tex or .csv.")
-    pairs: bool = flag("With --table: paired tests of all methods in its place.")
+    pairs: bool = flag("With --table: paired tests of all methods instead.")
     again: bool = flag("Judge every plan in folders of earlier results anew; exit 1 if a number differs.")
     rerun: str | None = option("CELL", "Solve a cell of a folder again, by its key or how that begins; show both.")
     as_json: AsJson = False
@@ -52,7 +50,7 @@ class Compare:
 def compare(given: Compare) -> int:
     """Run methods on instances and summarise.
 
-    Gaps, proofs, times and wins; a killed run goes on where it was.
+    Reports gaps, proofs, times and wins; a killed run resumes where it stopped.
     """
     if given.table:
         _write_table(given)

@@ -146,7 +146,7 @@ def _check(given: Fit) -> None:
     if (
         given.logits == "all" and given.model is None and given.draft_model is None
     ):  # of a verify model all count anyhow
-        raise InvalidInput("--logits all: expected --model or --draft-model, too: nothing else counts positions")
+        raise InvalidInput("--logits all: expected also --model or --draft-model, to count positions")
 
 
 def _parts(given: Fit) -> dict[str, tuple[list[str], Path | None]]:
@@ -156,7 +156,7 @@ def _parts(given: Fit) -> dict[str, tuple[list[str], Path | None]]:
         raise InvalidInput("--draft, --verify: expected both or neither")
     if draft and verify:
         if given.model is not None:
-            raise InvalidInput("--model: expected --draft-model and --verify-model beside --draft and --verify")
+            raise InvalidInput("--model: expected --draft-model and --verify-model with --draft and --verify")
         return {"draft": (draft, given.draft_model), "verify": (verify, given.verify_model)}
     if given.draft_model is not None or given.verify_model is not None:
         raise InvalidInput("--draft-model, --verify-model: expected --draft and --verify, too; for one fit: --model")

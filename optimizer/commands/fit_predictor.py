@@ -20,11 +20,11 @@ class FitPredictor:
         "columns of features.",
     )
     draft_seconds: float = required("S", "Drafting time of a token.")
-    round_seconds: float = required("S", "What a round costs beside drafting.")
+    round_seconds: float = required("S", "Seconds of a round without drafting.")
     feature: list[str] | None = option("COL", "Take this column as a feature; default: all others.")
     predictor: str = option("P", "logistic, perceptron or trees.", default="logistic")
     max_draft: int | None = option("L", "Longest draft; default: the median of the log's rounds.")
-    bins: int = option("B", "Most bins of the score.", default=8)
+    bins: int = option("B", "Maximum number of bins of the score.", default=8)
     seed: Seed = 0
     as_json: AsJson = False
     output: Output = None
@@ -32,7 +32,7 @@ class FitPredictor:
 
 @from_fields
 def fit_predictor(given: FitPredictor) -> None:
-    """Fit a rejection predictor to logged drafts, and say when to stop drafting by it.
+    """Fit a rejection predictor to logged drafts, and find when to stop drafting by it.
 
     Writes a draft-stopping problem; the rules are compared on rounds that were held out.
     """

@@ -28,7 +28,7 @@ from specopt.models.files import write_text
 
 def front(
     file: File,
-    field: Annotated[str, typer.Option(help="What changes; dots lead into nested fields, and into all of a list.")],
+    field: Annotated[str, typer.Option(help="Field; dots lead into nested fields, and into all parts of a list.")],
     values: Annotated[str, typer.Option(metavar="V,V,...", help="Of the field, in this order.")],
     method: Method = None,
     option: MethodOptions = None,
@@ -40,7 +40,7 @@ def front(
 ) -> int:
     """Show the optimum along a field, certified at every point.
 
-    The output is a picture where its name ends in .png, .pdf or .svg, else what --json prints.
+    The output is a picture if its name ends in .png, .pdf or .svg, otherwise JSON.
     """
     from specopt import front as along
     from specopt.api.arguments import json_or_text, method_of

@@ -27,7 +27,7 @@ def list_(
     kind: Annotated[str | None, typer.Argument(metavar="[KIND]", help="A kind of problem; default: all.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the instances, and what is known of each."""
+    """List the instances with the best known results."""
     from specopt.kinds import kind_of
     from specopt.views.library import entry, print_instances
 
@@ -65,7 +65,7 @@ def submit(
     result: Annotated[Path, typer.Argument(metavar="RESULT", help="A result file: a plan, and perhaps a bound.")],
     output: Output = None,
 ) -> None:
-    """Judge a result; where it is better than what is known, -o takes the line of the library with it."""
+    """Judge a result; if it is better than the best known one, -o gets its line of the library."""
     import datetime
 
     check_target(output, result)

@@ -36,7 +36,7 @@ class Measure:
 def measure(given: Measure) -> int:
     """Time forward passes of decoders with random weights.
 
-    The table is what runtimes are fitted to.
+    Runtimes are fitted to the table.
     """
     from specopt.instances.checkpoints.model_config import read_model_config
     from specopt.measuring.measure import Settings

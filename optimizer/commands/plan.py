@@ -64,11 +64,11 @@ class Plan:
     )
     trace: Path | None = option("FILE", "Requests, as import reads them.")
     tasks: int | None = option("N", f"Rows of the trace to take; default: {TASKS}.")
-    link: str | None = option("MBITS[,RTT_MS]", "Between the machines that draft and verify.")
+    link: str | None = option("MBITS[,RTT_MS]", "Link between the machines that draft and verify.")
     device_runtimes: Path | None = option("FILE|TABLE", "Runtimes of the draft model on clients' devices.")
     clients: int | None = option("N", "Clients that decode at a time.")
-    tpot: float | None = option("MS", "The most milliseconds that a token may take.")
-    price: str | None = option("VERIFIER[,POOL]", "Of a machine for an hour; with POOL drafting servers are offered.")
+    tpot: float | None = option("MS", "Upper limit of the milliseconds per token.")
+    price: str | None = option("VERIFIER[,POOL]", "Price of a machine's hour; with POOL, drafting servers are offered.")
     power: str | None = option("IDLE,BUSY[,DEVICE]", "Watts of a machine, and of a device that drafts.")
     memory: float | None = option(
         "GB", "10^9 bytes of the machine that verifies; for serving-latency: of the one that drafts."
@@ -85,10 +85,10 @@ class Plan:
 
 @from_fields
 def plan(given: Plan) -> int:
-    """Make a judged plan from what you have, and say what is assumed.
+    """Make a judged plan from models, runtimes and a link, and list its assumptions.
 
-    The result of a KIND is written as solve writes it, that of an ENGINE as its configuration. What no option says is
-    taken from a published setting, and named as assumed.
+    For a KIND the result is written as solve does, for an ENGINE as its configuration. Values without an option come
+    from a published setting, listed as assumed.
     """
     from specopt.api.generate import from_deployment
     from specopt.engines import ENGINES

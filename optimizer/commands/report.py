@@ -26,7 +26,7 @@ def report(
 ) -> None:
     """Make one page to look at, send and print: charts, tables, and what is proven, in words.
 
-    The page asks for nothing from anywhere, and its text and pictures need no scripts.
+    The page is self-contained; its text and pictures need no scripts.
     """
     from specopt.models.files import write_text
     from specopt.report.page import can_draw, to_html

@@ -40,9 +40,9 @@ class Reproduce:
 
 @from_fields
 def reproduce(given: Reproduce) -> int:
-    """Compute what the papers state again: the printed values, ours, and under which assumptions they hold.
+    """Recompute the papers' statements: printed values, ours, and the assumptions under which they hold.
 
-    Without arguments, and with --list, what the last full run recorded. Theorems are checked, or refuted by example.
+    Without arguments, and with --list, it shows the last full run. Theorems are checked, or refuted by example.
     """
     from specopt.reproductions import views
     from specopt.views.terminal import console

@@ -29,7 +29,7 @@ def sensitivity(
 ) -> int:
     """Show what one more unit of each resource is worth.
 
-    A serving-latency problem is solved again with it.
+    The problem is solved again with each.
     """
     from specopt import sensitivity as differences
     from specopt.api.arguments import method_of

@@ -33,7 +33,7 @@ class Simulate:
     source: str = argument("FILE|KIND", "A problem file (JSON), or a kind with --policy.")
     result: Path | None = argument("[RESULT]", "A result file (JSON) of the problem in FILE.", default=None)
     policy: str | None = option("P[,P...]", f"Play this policy of KIND, or on FILE; compare several. {POLICIES}")
-    workload: str | None = option("FAMILY", f"What it meets. {WORKLOADS}")
+    workload: str | None = option("FAMILY", f"Workload of the policy. {WORKLOADS}")
     param: list[str] | None = option("NAME=VALUE", "A parameter of the workload family, or an option of the simulator.")
     replications: int | None = option(
         "R", "How often: [1000] for plans ([200] rebatched), [100] rounds, [5] long runs."
@@ -49,9 +49,9 @@ class Simulate:
 def simulate(given: Simulate) -> None:
     """Play a plan with random acceptances, or a policy on a workload.
 
-    FILE RESULT: the real latency of a serving-latency plan, or the tokens per second of a draft-control plan, beside
-    the model's number. KIND --policy P --workload FAMILY: what a policy reaches in the long run. FILE --policy P: on
-    the tasks of a problem.
+    FILE RESULT: the real latency of a serving-latency plan, or the tokens per second of a draft-control plan, next to
+    the model's number. KIND --policy P --workload FAMILY: the long-run performance of a policy. FILE --policy P: on the
+    tasks of a problem.
     """
     from specopt import simulate as play
     from specopt.api.simulate import simulator_of
@@ -68,7 +68,7 @@ def simulate(given: Simulate) -> None:
     played: Any = policy
     if policy is None and workload is None:
         if result is None:
-            raise InvalidInput("RESULT: required beside FILE; or give a KIND with --policy and --workload")
+            raise InvalidInput("RESULT: required with FILE; or give a KIND with --policy and --workload")
         world, played = read_problem(Path(given.source)), read_result(result)
         what = f"plan by {played.by}"
         try:
@@ -76,7 +76,7 @@ def simulate(given: Simulate) -> None:
         except SpecoptError as error:
             raise InvalidInput(f"{result}: {error}") from None
     elif result is not None:
-        raise InvalidInput(f"RESULT: expected none beside --policy and --workload, got {result}")
+        raise InvalidInput(f"RESULT: expected none with --policy and --workload, got {result}")
     elif workload is None and Path(given.source).exists():
         world = load(Path(given.source))
         if isinstance(world, Result):

@@ -37,10 +37,10 @@ class Tune:
     engine_version: EngineVersion = None
     max_batch: int | None = option("B", "Largest batch; default: the largest measured.")
     max_length: int | None = option("K", "Longest draft; default: the longest measured.")
-    tpot: str | None = option("MS[@mean|p50|p99]", "Time per output token: what carries most requests in it is chosen.")
-    ttft: float | None = option("MS", "Upper limit of the mean wait for the first token, beside --tpot.")
+    tpot: str | None = option("MS[@mean|p50|p99]", "Target per output token; chooses what carries most requests.")
+    ttft: float | None = option("MS", "Upper limit of the mean wait for the first token, with --tpot.")
     mix: str | None = option("NAME=SHARE,...", "Shares of the generated tokens by workload.")
-    price: float | None = option("COINS", "Of an hour of the engine: what a million tokens cost.")
+    price: float | None = option("COINS", "Price of an engine's hour; prints what a million tokens cost.")
     per: str | None = option("joule|coin", "Choose by tokens per joule, or per coin of --price.")
     memory: float | None = option("GB", "10^9 bytes, which bound the requests at a time; with the two configs.")
     draft_config: Path | None = option("CONFIG", "The drafter's Hugging Face config.json.")
@@ -48,8 +48,8 @@ class Tune:
     loss: float = option("SHARE", "Throughput that a batch may lose for fewer ranges.", default=0.01)
     robust: bool = flag("Best at the lower end of the speed-up; nothing that may be slower, or a limit of the batch.")
     weights: Path | None = option("FILE", "How often each concurrency occurs: JSON {concurrency: weight}.")
-    workload: str | None = option("NAME", "The one that is served; default: all, in equal shares.")
-    model: str | None = option("NAME", "The one to take from files with several.")
+    workload: str | None = option("NAME", "Workload that is served; default: all, in equal shares.")
+    model: str | None = option("NAME", "Model to take from files with several.")
     draft: str | None = option("NAME", "The drafter to take; default: all, to choose among.")
     context: int | None = option("TOKENS", "Context that is served; default: all.")
     ask: bool = flag("Say which points to measure next.")
@@ -73,8 +73,7 @@ class Tune:
 def tune(given: Tune) -> None:
     """Choose draft lengths per batch size from measured throughput.
 
-    The table that an engine takes, what it is worth with bands from held-out measurements, and whether to leave
-    speculation out.
+    Prints the table for an engine, its gain with bands from held-out measurements, and whether to disable speculation.
     """
     from specopt.engines import ENGINES
     from specopt.instances.sweeps import parse_source, read_sweeps
@@ -96,7 +95,7 @@ def tune(given: Tune) -> None:
     front = sweep.front()
     if given.per == "joule":
         if given.tpot is not None:
-            raise InvalidInput("--per: expected coin beside --tpot, got joule")
+            raise InvalidInput("--per: expected coin with --tpot, got joule")
         sweep = sweep.per_joule()
     goal = _goal(given, sweep, engine)
     first = Tuner.from_sweep(sweep.of(sweep.setups[0]), goal, given.regret, given.confidence, asking=given.ask)

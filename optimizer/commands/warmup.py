@@ -17,9 +17,9 @@ def warmup(
         list[str] | None, typer.Argument(metavar="[KIND...]", help="Kinds of problems; default: all of them.")
     ] = None,
 ) -> None:
-    """Compile the kernels of all methods now, so that no solve has to.
+    """Compile the kernels of all methods in advance.
 
-    Processes of their own compile, one per processor; they go on where this command is interrupted.
+    Separate processes compile, one per processor; they continue if this command is interrupted.
     """
     import time
 

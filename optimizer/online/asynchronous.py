@@ -85,7 +85,7 @@ class AsyncScheduler(Generic[Draft, Verdict]):
             raise InvalidInput("verify: expected a function, or of a pool one for each of its verifiers")
         self._verifiers = {name: (one, named[name]) for name, one in owned.items()}
         if any(one.pending or one.running for one in owned.values()):
-            raise InvalidInput("scheduler: expected one without requests, of which nobody awaits the verdicts")
+            raise InvalidInput("scheduler: expected one without requests, since nothing awaits their verdicts")
         if drop is None and any(one.cache_memory_bytes is not None for one, _ in self._verifiers.values()):
             raise InvalidInput("drop: expected a function, as the scheduler's cache of prefixes is bounded")
         self.scheduler = scheduler

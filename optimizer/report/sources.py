@@ -31,9 +31,9 @@ def page_of(sources: Sources, problem: Problem | None = None) -> Page:
     """
     maker = _maker(Path(sources[0]))
     if problem is not None and maker is not _result:
-        raise InvalidInput(f"--problem: expected a result, but {sources[0]} is none")
+        raise InvalidInput(f"--problem: expected a result, but {sources[0]} is not one")
     if maker in (_result, _reproduction) and len(sources) > 1:
-        raise InvalidInput(f"{sources[1]}: expected nothing beside {sources[0]}, of which there is a page of its own")
+        raise InvalidInput(f"{sources[1]}: expected no other source with {sources[0]}, which has its own page")
     return maker(sources, problem)
 
 

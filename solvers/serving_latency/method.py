@@ -82,11 +82,12 @@ class ServingLatencyMethod(Method):
         return problem.tasks
 
     def bytes_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
-        """Return the bytes of the stage times of batches of all sizes, where they are tabled."""
+        """Return the bytes of the fields and tasks, and of stage times of batches of all sizes where they are tabled."""
+        needed = super().bytes_needed(problem)
         if problem.rounds == "mean" and not problem.tables:
-            return {}
+            return needed
         steps = problem.longest_output * (problem.max_speculation_length or 1)
-        return {"input_tokens": 16.0 * problem.tasks**2 * steps}
+        return needed | {"input_tokens": 16.0 * problem.tasks**2 * steps}
 
     def seconds_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
         """Return what judging a plan takes: decoding steps at the longest drafts, by tasks or by batches."""

@@ -102,9 +102,9 @@ def drafter(data: object, passes: PassTime | None, where: str) -> Drafter:
         return replace(inner, seconds_per_step=step, bits_per_token=bits, bits_per_second=speed)
     if kind in LOOKUPS:
         if passes is not None:
-            raise InvalidInput(f"{where}.type: {kind} drafts without a model: expected no draft runtime beside it")
+            raise InvalidInput(f"{where}.type: {kind} drafts without a model: expected no draft runtime with it")
         step = number(f"{where}.seconds_per_step", data.get("seconds_per_step", 0.0), 0, below=1e18)
         return Drafter(kind, seconds_per_step=step)
     if passes is None:
-        raise InvalidInput(f"{where}.type: {kind} needs a draft runtime beside it, got none")
+        raise InvalidInput(f"{where}.type: {kind} needs a draft runtime, got none")
     return Drafter(kind, passes)

@@ -160,7 +160,7 @@ def test_drafters_classes_and_energy_in_json(capsys: pytest.CaptureFixture[str])
     assert found["ranges"] == [[1, 1, 2]]
     assert [row["draft_length"] for row in found["front"]] == [2]
     assert run(["tune", DRAFTERS, "--per", "joule", "--tpot", "20"]) == 2
-    assert "expected coin beside --tpot, got joule" in capsys.readouterr().err
+    assert "expected coin with --tpot, got joule" in capsys.readouterr().err
 
 
 def test_a_price_and_a_memory(sweep: str, capsys: pytest.CaptureFixture[str]) -> None:

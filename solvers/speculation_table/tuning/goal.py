@@ -86,7 +86,7 @@ class Goal:
         if self.ttft_seconds is not None:
             positive("ttft", self.ttft_seconds)
             if self.tpot_seconds is None:
-                raise InvalidInput("ttft: expected a target of the time per output token beside it")
+                raise InvalidInput("ttft: expected also a target of the time per output token")
         number("loss", self.loss, 0, below=1)
         for concurrency, weight in (self.weights or {}).items():
             number(f"weights[{concurrency}]", weight, 0)

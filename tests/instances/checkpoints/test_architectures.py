@@ -138,7 +138,7 @@ def test_cost_models_do_not_pretend(name: str) -> None:
     """Tests that a model that is no dense decoder has no cost model of `serving-latency`, and that a note says why."""
     found = parse_model_config(SMALL[name])
     assert found.dense is None and any(note.startswith("paper: null") for note in found.notes)
-    with pytest.raises(Unsupported, match="it is no dense decoder"):
+    with pytest.raises(Unsupported, match="not a dense decoder"):
         _ = found.exact
 
 

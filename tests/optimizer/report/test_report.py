@@ -237,7 +237,7 @@ def test_what_makes_no_report_is_refused(tmp_path: Path) -> None:
     for sources, given_, words in (
         (["p.json"], None, "expected a result, got a problem"),
         (["r.json"], other, "problem_sha256"),
-        (["r.json", "r.json"], None, "expected nothing beside"),
+        (["r.json", "r.json"], None, "expected no other source"),
         (["empty"], None, "expected a folder of compare or reproduce, got neither"),
         (["bad.json"], None, "expected what reproduce writes"),
         (["odd.json"], None, "true or false as holds"),
