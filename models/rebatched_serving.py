@@ -20,15 +20,13 @@ see `serving_phases`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from specopt.models.fields import Floats, Ints, Truths
 from specopt.models.problem import exceeds
-from specopt.models.serving_data import Phase, ServingData, ServingLatencyPlan
+from specopt.models.serving_data import ServingData, ServingLatencyPlan
 from specopt.models.static_serving import stage_ends, too_much
 
 ROUNDING = 1e-12
@@ -39,9 +37,6 @@ ENTRIES_AT_ONCE = 1 << 17
 
 LONG, ENTRIES_PER_EVENT = 2_000_000, 1000
 """Tasks times decoding steps, of all scenarios, from which whole phases are served at once; what an event counts as."""
-
-PHASES_KEPT = 64
-"""Phases of which the batches of all tasks are kept from scenario to scenario."""
 
 STEPS_TO_ARRIVAL = 64
 """Most steps of a block while tasks have yet to arrive."""
@@ -132,9 +127,8 @@ def play(problem: ServingData, plan: ServingLatencyPlan) -> tuple[Played, ...]:
     events = ENTRIES_PER_EVENT * len(np.unique(ready)) * len(scenarios)
     long = sum(float((outputs / fastest).sum()) for outputs in scenarios) + events > LONG
     found = []
-    placed = lru_cache(PHASES_KEPT)(lambda number: _placed(plan.phases[number]))
     for outputs in scenarios:
-        run = _Run(problem, plan, outputs, ready, placed)
+        run = _Run(problem, plan, outputs, ready)
         serve = run.whole_phase if long else run.block
         while run.unfinished.any():
             serve()
@@ -145,11 +139,8 @@ def play(problem: ServingData, plan: ServingLatencyPlan) -> tuple[Played, ...]:
 class _Run:
     """The state of a plan that is being played: clock, step, phase, and what each task has gained."""
 
-    def __init__(
-        self, problem: ServingData, plan: ServingLatencyPlan, outputs: Ints, ready: Floats,
-        placed: Callable[[int], Ints],
-    ) -> None:  # fmt: skip
-        self.problem, self.plan, self.outputs, self.ready, self.placed = problem, plan, outputs, ready, placed
+    def __init__(self, problem: ServingData, plan: ServingLatencyPlan, outputs: Ints, ready: Floats) -> None:
+        self.problem, self.plan, self.outputs, self.ready = problem, plan, outputs, ready
         self.mechanism = problem.mechanism_of(plan)
         lengths = {length for phase in plan.phases for length in phase.lengths(plan.speculation_length)}
         self.lengths = sorted(lengths)
@@ -176,7 +167,7 @@ class _Run:
         gained, target = self._gain(active, 1 if first.any() else None)
         serving = gained[:, :-1] < target[:, None]
         serving[:, 0] = True  # they are unfinished, however sums of steps at several lengths are rounded
-        sizes = np.add.reduceat(serving, starts, axis=0, dtype=np.int64)
+        sizes = np.add.reduceat(serving, starts, axis=0, np.int64)
         reached = np.where(serving, self.problem.input_tokens[active][:, None] + gained[:, :-1], 0.0)
         lengths = self.length_of[active][starts]
         unseen = np.ones(sizes.shape)
@@ -251,7 +242,10 @@ class _Run:
             entered = True
         if entered:
             phase = phases[self.phase]
-            self.batch_before, self.batch_of = self.batch_of, self.placed(self.phase)
+            order = np.fromiter(itertools.chain.from_iterable(phase.batches), np.int64)
+            sizes = [len(batch) for batch in phase.batches]
+            self.batch_before, self.batch_of = self.batch_of, np.empty_like(self.batch_of)
+            self.batch_of[order] = np.repeat(np.arange(len(sizes)), sizes)
             self.length_of = np.array(phase.lengths(self.plan.speculation_length), np.int64)[self.batch_of]
             self.slot_of = np.searchsorted(self.lengths, self.length_of)
         return entered and self.phase > 0
@@ -336,15 +330,6 @@ class _Run:
         if exceeds(needed, limit):
             sentence = f"phases[{self.phase}].batches[{batch}]: {too_much(needed, which, limit)}"
             self.breaches.setdefault((self.phase, batch, which), sentence)
-
-
-def _placed(phase: Phase) -> Ints:
-    """Return the batch of every task in a phase."""
-    sizes = [len(batch) for batch in phase.batches]
-    found = np.empty(sum(sizes), dtype=np.int64)
-    order = np.fromiter(itertools.chain.from_iterable(phase.batches), dtype=np.int64)
-    found[order] = np.repeat(np.arange(len(sizes)), sizes)
-    return found
 
 
 def _rates(problem: ServingData) -> tuple[Floats, Floats]:

@@ -33,7 +33,7 @@ class StaticBatch:
         chosen = list(members)
         self.size = len(chosen)
         inputs, outputs, tokens = inputs[chosen], outputs[:, chosen], tokens[chosen]
-        order = np.argsort(tokens, kind="stable") if tokens.min() < tokens.max() else np.arange(self.size)
+        order = np.argsort(tokens, kind="stable")
         starts = np.flatnonzero(np.diff(tokens[order], prepend=0.0))  # of equal rates the largest rule
         self.rates = tokens[order[starts]]
         self.inputs = np.maximum.reduceat(inputs[order], starts).astype(np.float64)
