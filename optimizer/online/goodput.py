@@ -262,7 +262,7 @@ class GoodputScheduler(Online):
     @property
     def goodput(self) -> Floats:
         """What each client gets per round, or per second, as smoothed by the policy (Eq. 4)."""
-        return np.asarray(self._facts[:, col.GOODPUT] / self._round_seconds)
+        return self._facts[:, col.GOODPUT] / self._round_seconds
 
     @locked
     def join(

@@ -74,7 +74,7 @@ def _optimum(problem: FairGoodputProblem) -> Floats:
 
 
 def _mu(rates: Floats, drafts: Ints) -> Floats:
-    return np.asarray((1.0 - rates ** (drafts + 1)) / (1.0 - rates))
+    return (1.0 - rates ** (drafts + 1)) / (1.0 - rates)
 
 
 def _best(problem: FairGoodputProblem, goodput: Floats) -> Floats:

@@ -70,8 +70,8 @@ class Tables:
     def costs(self, table: Floats, layers: Ints | slice, ends: Ints, sizes: Ints) -> Floats:
         """Return what blocks cost in layers of a table like these."""
         if self.linear:
-            return np.asarray(sizes * table[layers, 0, ends] + table[layers, 1, ends])
-        return np.asarray(table[layers, sizes, ends])
+            return sizes * table[layers, 0, ends] + table[layers, 1, ends]
+        return table[layers, sizes, ends]
 
     def times(self, ends: Ints, sizes: Ints) -> tuple[Floats, Floats]:
         """Return draft and verify time of blocks over all steps."""

@@ -124,7 +124,7 @@ class Sort:
     def allowed(self, weights: Floats) -> Floats:
         """Return weights that are no more than one, the larger stage of every point taken together."""
         largest = (self.parts @ weights).reshape(2, -1).max(axis=0)
-        return np.asarray(weights / max(1.0, float(largest.sum())))
+        return weights / max(1.0, float(largest.sum()))
 
 
 def sorts(prepared: Prepared, weighed: int) -> list[Sort]:

@@ -66,7 +66,7 @@ class Form(ABC):
 
     def predict(self, coefficients: Floats, inputs: Floats) -> Floats:
         """Return seconds, shape (n,)."""
-        return np.asarray(self.design(coefficients, inputs) @ coefficients.ravel())
+        return self.design(coefficients, inputs) @ coefficients.ravel()
 
 
 def with_ones(inputs: Floats) -> Floats:

@@ -66,7 +66,7 @@ def _walk(a: Records, b: Records) -> Floats:
 
 
 def _slopes(a: Records, b: Records) -> Floats:
-    return np.asarray((a["length"] - _CENTRE) * (b["length"] - _CENTRE))
+    return (a["length"] - _CENTRE) * (b["length"] - _CENTRE)
 
 
 def _bends(a: Records, b: Records) -> Floats:
@@ -423,7 +423,7 @@ class Predictor:
             logit[at], spread[at] = self._acceptance.held_out(np.array([rows[hidden[k]] for k in at]))
         mean, variance = self._throughput(points, step, variance, logit[: len(points)], spread[: len(points)])
         truth = np.array([self._observed[point].throughput for point in points])
-        return np.asarray(np.abs(truth - mean) / np.sqrt(variance))
+        return np.abs(truth - mean) / np.sqrt(variance)
 
 
 def _load(point: Point) -> tuple[int, int]:
