@@ -1,4 +1,4 @@
-"""Windows that read no score: the best one, and none at all."""
+"""The best fixed window: no score is read."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_stopping.method import DraftStoppingMethod, best_window, rule
-from specopt.solvers.draft_stopping.prepare import Prepared, window_plan
+from specopt.solvers.draft_stopping.method import DraftStoppingMethod, best_window
+from specopt.solvers.draft_stopping.prepare import Prepared
 from specopt.solvers.method import Outcome
 
 
@@ -24,17 +24,3 @@ class FixedWindow(DraftStoppingMethod):
         """Take the window that is offered first."""
         window, _ = best_window(prepared, prepared.none_flagged)
         return Outcome(plan=budget.incumbent, bound=budget.bound, stats={"window": window})
-
-
-@dataclass(frozen=True)
-class NoDrafts(DraftStoppingMethod):
-    """No drafts at all: what every other rule has to beat."""
-
-    name: ClassVar[str] = "no-drafts"
-    source: ClassVar[str] = "the large model alone"
-    guarantee: ClassVar[str] = "none"
-    complexity: ClassVar[str] = "O(1)"
-
-    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Draft nothing."""
-        return rule(window_plan(0, prepared.none_flagged), budget)
