@@ -1,4 +1,4 @@
-"""Policies that are the same in every state: the static scheme of paper 3, tuned to the chain, and no drafts."""
+"""The best action that is the same in every state: the static scheme of paper 3, tuned to the chain."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import DraftControlMethod, certify, first_actions, shares_of
+from specopt.solvers.draft_control.method import DraftControlMethod, certify, shares_of
 from specopt.solvers.draft_control.prepare import Prepared
-from specopt.solvers.method import Condition, Outcome
+from specopt.solvers.method import Outcome
 
 
 @dataclass(frozen=True)
@@ -42,23 +42,3 @@ class BestStatic(DraftControlMethod):
                 best, length, index = float(rates[r]), drafts, r
         everywhere = np.ones(prepared.states, np.int64)
         return certify(kernels, prepared, length * everywhere, index * everywhere, budget)
-
-
-@dataclass(frozen=True)
-class NoDrafts(DraftControlMethod):
-    """No drafts in any state: what every other policy has to beat."""
-
-    name = "no-drafts"
-    source = "the large model alone"
-    guarantee = "none"
-    complexity = "O(S), and O(S^3) for its bound"
-    takes = (
-        Condition(
-            "drafts of 0 tokens",
-            lambda method, problem: f"drafts from {low} on" if (low := problem.draft_lengths[0]) else None,
-        ),
-    )
-
-    def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
-        """Draft nothing: the first actions."""
-        return certify(kernels, prepared, *first_actions(prepared), budget)

@@ -1,12 +1,12 @@
-"""Windows that read no score: the best one, and none at all."""
+"""The best fixed window: no score is read."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_stopping.method import DraftStoppingMethod, best_window, rule
-from specopt.solvers.draft_stopping.prepare import Prepared, window_plan
+from specopt.solvers.draft_stopping.method import DraftStoppingMethod, best_window
+from specopt.solvers.draft_stopping.prepare import Prepared
 from specopt.solvers.method import Outcome
 
 
@@ -23,17 +23,3 @@ class FixedWindow(DraftStoppingMethod):
         """Take the window that is offered first."""
         window, _ = best_window(prepared, prepared.none_flagged)
         return Outcome(plan=budget.incumbent, bound=budget.bound, stats={"window": window})
-
-
-@dataclass(frozen=True)
-class NoDrafts(DraftStoppingMethod):
-    """No drafts at all: what every other rule has to beat."""
-
-    name = "no-drafts"
-    source = "the large model alone"
-    guarantee = "none"
-    complexity = "O(1)"
-
-    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Draft nothing."""
-        return rule(window_plan(0, prepared.none_flagged), budget)
