@@ -167,7 +167,7 @@ class _Run:
         gained, target = self._gain(active, 1 if first.any() else None)
         serving = gained[:, :-1] < target[:, None]
         serving[:, 0] = True  # they are unfinished, however sums of steps at several lengths are rounded
-        sizes = np.add.reduceat(serving, starts, axis=0, np.int64)
+        sizes = np.add.reduceat(serving, starts, axis=0, dtype=np.int64)
         reached = np.where(serving, self.problem.input_tokens[active][:, None] + gained[:, :-1], 0.0)
         lengths = self.length_of[active][starts]
         unseen = np.ones(sizes.shape)

@@ -82,7 +82,7 @@ class ServingLatencyMethod(Method):
         return problem.tasks
 
     def bytes_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
-        """Return the bytes of the fields and tasks, and of stage times of batches of all sizes where they are tabled."""
+        """Return the bytes of fields and tasks, and of stage times of batches of all sizes where they are tabled."""
         needed = super().bytes_needed(problem)
         if problem.rounds == "mean" and not problem.tables:
             return needed
