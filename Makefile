@@ -27,7 +27,7 @@ numerics: .venv/ok ## the tests of what BLAS computes, with its kernels for othe
 bounds: .venv/ok ## the tests of the solvers with every index of a kernel checked (five minutes; see CONTRIBUTING)
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/bounds $(PY) -P -m pytest -n 2 -q -m "not slow" -k "not hundred" tests/solvers
 
-mutants: .venv/ok ## mutation testing: changes anywhere in the product that no test notices (up to two hours; MUTANTS="models/ --count 20" is less)
+mutants: .venv/ok ## mutation testing: changes anywhere in the product that no test notices (the first run takes longest: it records what tests call; MUTANTS="models/ --count 20" is less)
 	@PYTHONPATH=tests OMP_NUM_THREADS=1 $(PY) -m mutants.run $(MUTANTS)
 
 browser-test: .venv/ok ## reports in headless Chromium, from the system's packages (apt-get install chromium)
