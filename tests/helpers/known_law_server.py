@@ -19,6 +19,9 @@ from helpers.stand_in_server import Server
 
 from specopt.models.acceptance import expected_tokens
 
+SCRAPES = 3
+"""Of a first load, and of a look before it: the fault "later" begins after them."""
+
 
 @dataclass(frozen=True)
 class Law:
@@ -50,7 +53,7 @@ class LawServer(Server):
 
     def __init__(self, law: Law, length: int | None, fault: str = "") -> None:
         super().__init__(length or 0, fault)
-        self.law, self.speculates, self.active, self.asked = law, length, 0, 0
+        self.law, self.speculates, self.active, self.scrapes = law, length, 0, 0
         self.accepted_at = [0] * (length or 0)
         self.random = random.Random(0)
 
@@ -62,6 +65,7 @@ class LawServer(Server):
 
     def metrics(self) -> str:
         """Return the counters as vLLM writes them."""
+        self.scrapes += 1
         self.accepted = sum(self.accepted_at)
         lines = super().metrics().splitlines()
         for position, count in enumerate(self.accepted_at):
@@ -70,8 +74,7 @@ class LawServer(Server):
 
     async def stream(self, writer: asyncio.StreamWriter, asked: dict[str, object]) -> None:
         """Write tokens step by step, then their usage."""
-        self.asked += 1
-        if self.fault == "later" and self.asked > 12:
+        if self.fault == "later" and self.scrapes > SCRAPES:
             self.plain(writer, '{"error": "out of memory"}', "500 Internal Server Error")
             return
         self.active += 1

@@ -70,7 +70,8 @@ def test_one_correction_predicts_what_was_withheld(capsys: pytest.CaptureFixture
     found = read_acceptance("rates.json")
     assert isinstance(found, PositionAcceptance)
     assert len(found.rates) == 3
-    assert found.lower[0] < TRUE.rate < found.upper[0]
+    assert found.rates[0] == pytest.approx(TRUE.rate, abs=0.1)
+    assert found.lower[0] < found.rates[0] < found.upper[0]
     for length in (None, 2, 3):
         with serving(TRUE, length) as endpoint:
             asked = ["corrected.csv", "--endpoint", endpoint, "--loads", "2,8", *more, "--record", "withheld.json"]
@@ -117,7 +118,7 @@ def test_a_server_that_fails_is_one_line(fault: str, words: str, capsys: pytest.
     """Tests that errors and silence end the command with one line and code 2, and that earlier loads are kept."""
     with serving(Law(0.01, 0.0, 0.0, 0.5), None, fault) as endpoint:
         asked = ["sweep.csv", "--endpoint", endpoint, "--loads", "1,4", "--tokens", "8", "--seconds", "0.2"]
-        assert _validate(*asked, "--patience", "0.5") == 2
+        assert _validate(*asked, "--patience", "0.5" if fault == "hangs" else "60") == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert [words in line for line in err.splitlines() if line.startswith("specopt: ")] == [True]
