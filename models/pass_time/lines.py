@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput, Unsupported
-from specopt.models.fields import Checked, Floats, Ints, NonNegative, check
+from specopt.models.fields import Checked, Floats, Ints, NonNegative, check, refuse_denormal
 from specopt.models.pass_time.measured import MeasuredPasses, PassTable
 
 
@@ -86,6 +86,7 @@ class TabledRuntime:
 
     def __post_init__(self) -> None:
         check(self)
+        refuse_denormal(self.passes, "passes")
         if self.grid.moved > ROUNDING:
             raise InvalidInput(
                 "passes.seconds: expected times that do not fall as batches, new or cached tokens grow, got times "
