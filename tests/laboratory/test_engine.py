@@ -179,7 +179,7 @@ def test_the_campaign_says_that_it_shows_what_is_there(
     """Tests that a setting whose file is there is named and not measured, and that one of another setting is."""
     started: list[dict[str, str]] = []
     monkeypatch.setattr(campaign, "RUNS", tmp_path)
-    monkeypatch.setattr(campaign.subprocess, "run", lambda *_, env, **__: started.append(env))
+    monkeypatch.setattr(subprocess, "run", lambda *_, env, **__: started.append(env))
     stand_in = ModuleType("stand-in")
     stand_in.DRAFT, stand_in.write_folders = Path(), lambda *_: None  # type: ignore[attr-defined]
     for name in ("testbed.checkpoints", "testbed.engine.checkpoints"):
