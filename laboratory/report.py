@@ -6,6 +6,7 @@ find the picture's points in it.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
@@ -15,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from specopt.views.chart import Chart, Picture, quantity
-from testbed.comparison import APART, points_of, quantities
-from testbed.engine.loads import ALONE, MIXED
+from specopt.views.chart import Chart, Picture
+from testbed.comparison import APART, quantities
+from testbed.engine.loads import ALONE, MIXED, SEED, all_loads
 from testbed.engine.results import (
     LENGTHS,
     TABLE,
@@ -28,19 +29,29 @@ from testbed.engine.results import (
     regrets,
     throughput,
 )
+from testbed.prompts import KINDS, prompts
 from testbed.recorded import RecordedDrafts, read_recorded
-from testbed.records import read_record
+from testbed.records import newest
 from testbed.studies.clients import clients
-from testbed.studies.costs import round_costs
+from testbed.studies.costs import Costs, round_costs
 from testbed.studies.quantising import quantising, slope
 from testbed.studies.resampling import Interval
 from testbed.studies.run_lengths import run_lengths
 from testbed.studies.stopping import stopping
-from testbed.views.comparison import comparison_of
+from testbed.undrafted import undrafted
+from testbed.views.comparison import chart_of, comparison_of
 
 HERE = Path(__file__).parent
 
 SHARES = ("median_error", "right_order")
+LOGGED = 51
+"""Prompts of each kind in the logs."""
+DRAWN = {"model": "", "passes": ", pass by pass", "padded": ", padded passes with noise"}
+"""Predictors in the picture, and what its titles say of them."""
+AGAIN = ("passes", "slowest-rounds", "pass-table", "both", "padded")
+"""Predictors beside the model whose errors the pages state."""
+PLAIN = ("no-batching", "whole")
+"""Rivals that no paper proposes; gains over them are counted apart."""
 
 Row = dict[str, Any]
 
@@ -70,15 +81,34 @@ def interval(found: Interval) -> str:
 
 @cache
 def records() -> list[Row]:
-    """Return the records of plays, in the order of their files."""
-    found = [read_record(path) for path in sorted((HERE / "records").glob("*.json"))]
-    return [record for record in found if any(trial["measured"] for trial in record["trials"])]
+    """Return the newest whole record of each kind."""
+    return newest(HERE / "records")[0]
 
 
 @cache
 def comparisons() -> list[Row]:
     """Return what can be said of each record."""
     return [comparison_of(record) for record in records()]
+
+
+def recorded() -> Iterator[str]:
+    """Yield what the tables rest on, and what they leave out."""
+    yield from ("## Records", "")
+    yield from table(
+        [
+            {
+                "kind": record["kind"],
+                "played": record["date"],
+                "plans": len(record["trials"]),
+                "repetitions of each": record["settings"]["repeats"],
+                "processor": record["machine"]["processor"],
+                "torch": record["versions"]["torch"],
+            }
+            for record in records()
+        ]
+    )
+    yield from ("All settings are in the records, and `make testbed` plays the same ones.", "")
+    yield from (line for left_out in newest(HERE / "records")[1] for line in (f"Left out: {left_out}.", ""))
 
 
 def plays() -> Iterator[str]:
@@ -96,9 +126,31 @@ def plays() -> Iterator[str]:
                 "bias": percent(row["bias"]["value"]),
                 "pairs apart": row["pairs"],
                 "right order": share(row["right_order"]),
+                "separated by repetitions": row["separated"],
+                "their order": share(row["separated_order"]),
+                "errors by scene": ", ".join(map(percent, row["scene_errors"])),
             }
             for one in told
             for row in one["summaries"]
+        ]
+    )
+    later = [f"`{name}`" for record in records() for name in record.get("predicted_after_the_plays", ())]
+    yield f"Predicted after the plays, from what was measured before them: {', '.join(later)}."
+    yield ""
+    yield from ("## Without drafts", "")
+    yield from table(
+        [
+            {
+                "kind": one.kind,
+                "scene": "all" if one.scene is None else one.scene + 1,
+                "quantity": one.quantity.replace("_", " "),
+                "plans with drafts, worst to best": f"{one.drafted[0]:.2f} to {one.drafted[1]:.2f}",
+                "without drafts": f"{one.undrafted.value:.2f}"
+                + (f" [{one.undrafted.low:.2f}, {one.undrafted.high:.2f}]" if one.undrafted.low > 0.0 else ""),
+                "from": one.source,
+            }
+            for record in records()
+            for one in undrafted(record)
         ]
     )
     yield from ("## Gained over the papers' methods", "")
@@ -140,7 +192,7 @@ def plays() -> Iterator[str]:
     )
 
 
-def drafts(log: RecordedDrafts, draft_seconds: float, round_seconds: float) -> Iterator[str]:
+def drafts(log: RecordedDrafts, costs: Costs) -> Iterator[str]:
     """Yield the studies of recorded drafts."""
     runs = np.unique(np.stack([log.prompt, 10 * log.temperature]), axis=1)
     known = f"{len(log)} drafted positions of {len(np.unique(log.prompt))} prompts in {runs.shape[1]} runs."
@@ -168,16 +220,24 @@ def drafts(log: RecordedDrafts, draft_seconds: float, round_seconds: float) -> I
             for one in lengths
         ]
     )
-    costs = f"{1000 * draft_seconds:.1f} ms a draft and {1000 * round_seconds:.1f} ms a verification"
-    yield from (f"Tokens of a round by the law over those measured, less 1; best lengths at {costs}:", "")
+    rounds = ", ".join(f"{1000 * seconds:.1f}" for seconds in costs.by_length)
+    yield (
+        "Tokens of a round by the law over those measured, less 1; best lengths at "
+        f"{1000 * costs.draft_seconds:.1f} ms a draft and {rounds} ms a verification of 0, 1, ... drafts, as measured; "
+        "beside them those of a model in which every verification takes what the longest does:"
+    )
+    yield ""
+    alike = Costs(costs.draft_seconds, costs.round_seconds, (costs.round_seconds,))
     yield from table(
         [
             {"temperature": one.temperature}
             | {f"l = {length}": percent(error) for length, error in enumerate(one.errors, 1)}
             | {
-                "best l": one.best_length(draft_seconds, round_seconds, geometric=False),
-                "by the law": one.best_length(draft_seconds, round_seconds, geometric=True),
-                "lost by the law": percent(one.lost_by_the_law(draft_seconds, round_seconds)),
+                "best l": one.best_length(costs, geometric=False),
+                "by the law": one.best_length(costs, geometric=True),
+                "best l, all alike": one.best_length(alike, geometric=False),
+                "by the law, all alike": one.best_length(alike, geometric=True),
+                "lost by the law": percent(one.lost_by_the_law(alike)),
             }
             for one in lengths
         ]
@@ -195,11 +255,12 @@ def drafts(log: RecordedDrafts, draft_seconds: float, round_seconds: float) -> I
                 "its tokens/s": f"{one.fixed:.2f}",
                 "of the best": f"{one.best_fixed:.2f}",
                 "of stopping": f"{one.stopping:.2f}",
+                "without drafts": f"{one.undrafted:.2f}",
                 "gain": f"{percent(one.gain.value)} [{100 * one.gain.low:.1f}, {100 * one.gain.high:.1f}]",
                 "promised": percent(one.promised),
             }
             for history in (False, True)
-            for one in stopping(log, draft_seconds=draft_seconds, round_seconds=round_seconds, knows_history=history)
+            for one in stopping(log, costs, knows_history=history)
         ]
     )
     rows = quantising(log)
@@ -232,6 +293,23 @@ def drafts(log: RecordedDrafts, draft_seconds: float, round_seconds: float) -> I
 
 def engine() -> Iterator[str]:
     """Yield what the serving engine measured."""
+    yield from ("## The engine's threads and prompts", "")
+    known = {run["date"]: run for drafter in LENGTHS for run in read_runs(HERE / "engine", drafter).values()}
+    if unknown := sum("threads" not in run for run in known.values()):
+        yield (
+            f"{unknown} of the {len(known)} runs below do not say how many threads they had: `OMP_NUM_THREADS` was set "
+            "after torch was imported, and the lookup drafter sets threads of its own. What one thread yields they do "
+            "not tell."
+        )
+        yield ""
+    logged = {prompt.text for prompt in prompts(LOGGED, training=False)}
+    drawn = [prompt.text for prompt in prompts(2 * len(KINDS), training=False, seed=SEED)]
+    asked = {text.text for load in all_loads(alone=True) for text in load.texts}
+    yield (
+        f"{sum(text in logged for text in drawn)} of the {len(drawn)} prompts that are drawn for it are prompts of the "
+        f"logs, and {len(asked & logged)} of the {len(asked)} that it answers."
+    )
+    yield ""
     for drafter, lengths in LENGTHS.items():
         runs = read_runs(HERE / "engine", drafter)
         fixed = [name for name in runs if name != TABLE]
@@ -276,11 +354,11 @@ def engine() -> Iterator[str]:
             ]
         )
         found = predictions(runs)
-        for prompts in ("tuning", "unseen"):
-            errors = np.array([abs(one.error) for one in found if one.prompts == prompts])
-            held = float(np.mean([one.held for one in found if one.prompts == prompts]))
+        for of in ("tuning", "unseen"):
+            errors = np.array([abs(one.error) for one in found if one.prompts == of])
+            held = float(np.mean([one.held for one in found if one.prompts == of]))
             yield (
-                f"{len(errors)} points that tuning did not see, {prompts} prompts: median error of throughput "
+                f"{len(errors)} points that tuning did not see, {of} prompts: median error of throughput "
                 f"{percent(float(np.median(errors)))}, worst {percent(float(errors.max()))}; {percent(held, 0)} lay "
                 "within their bands."
             )
@@ -290,8 +368,15 @@ def engine() -> Iterator[str]:
 def report() -> str:
     """Return the page."""
     latency = next(one for one in records() if one["kind"] == "serving-latency")
-    lines = ["# Results", "", "Written by `laboratory/report.py` from the raw files beside it.", "", *plays()]
-    lines += [*drafts(read_recorded(HERE / "logs"), *round_costs(latency)), *engine()]
+    lines = [
+        "# Results",
+        "",
+        "Written by `laboratory/report.py` from the raw files beside it.",
+        "",
+        *recorded(),
+        *plays(),
+    ]
+    lines += [*drafts(read_recorded(HERE / "logs"), round_costs(latency)), *engine()]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -301,23 +386,32 @@ def figures() -> dict[str, float]:
     for told in comparisons():
         base = f"laboratory.{told['kind']}"
         for row in told["summaries"]:
-            if row["predictor"] == "passes" and row["quantity"] == "total_seconds":
-                found[f"{base}.passes.error"] = row["median_error"]["value"]
+            if row["predictor"] in AGAIN and row["quantity"] in ("total_seconds", "tokens_on_time"):
+                found[f"{base}.{row['predictor']}.error"] = row["median_error"]["value"]
+            if row["predictor"] == "padded" and row["quantity"] == "tokens_on_time":
+                quiet, loaded = row["scene_errors"]
+                found |= {f"{base}.padded.quiet": quiet, f"{base}.padded.loaded": loaded}
+                found |= {f"{base}.padded.order": row["right_order"]["value"]}
+                found |= {f"{base}.padded.order.low": row["right_order"]["low"]}
         row = _main(told)
         for name in SHARES:
             for part, value in row[name].items():
                 if value is not None:
                     found[f"{base}.{name}.{part}"] = value
-        gains = [(one["predicted"], one["measured"]["value"]) for one in told["gains"] if one["predicted"] >= APART]
-        if gains:
-            found[f"{base}.promised"], found[f"{base}.measured"] = np.median(gains, axis=0)
+        for plain, key in ((False, base), (True, f"{base}.plain")):
+            gains = _gains(told, plain=plain)
+            if gains:
+                found[f"{key}.promised"], found[f"{key}.measured"] = np.median(gains, axis=0)
         if over := [one for one in told["gains"] if one["theirs"] == "algorithm-1"]:
             measured = [one["measured"]["value"] for one in over]
             found[f"{base}.algorithm-1.promised"] = max(one["predicted"] for one in over)
             found[f"{base}.algorithm-1.worst"], found[f"{base}.algorithm-1.best"] = min(measured), max(measured)
     errors = [abs(one.error) for drafter in LENGTHS for one in predictions(read_runs(HERE / "engine", drafter))]
     found["laboratory.engine.error"] = float(np.median(errors))
-    return {key: round(100.0 * float(value), 1) for key, value in found.items()}
+    shares = {key: round(100.0 * float(value), 1) for key, value in found.items()}
+    (control,) = (one for record in records() for one in undrafted(record) if one.kind == "draft-control")
+    speeds = {"best": control.drafted[1], "without": control.undrafted.value}
+    return shares | {f"laboratory.draft-control.speed.{name}": round(speed, 1) for name, speed in speeds.items()}
 
 
 def summary() -> str:
@@ -343,9 +437,20 @@ def summary() -> str:
                 "pairs in the right order": marked(*order),
                 "gain promised (5 % or more)": marked(f"{base}.promised"),
                 "measured": marked(f"{base}.measured"),
+                "promised over plain rivals": marked(f"{base}.plain.promised"),
+                "came": marked(f"{base}.plain.measured"),
             }
         )
     return "\n".join(table(rows))
+
+
+def _gains(told: Row, *, plain: bool) -> list[tuple[float, float]]:
+    """Return promised and measured gains where much was promised, over plain rivals or over the others."""
+    return [
+        (one["predicted"], one["measured"]["value"])
+        for one in told["gains"]
+        if one["predicted"] >= APART and (one["theirs"] in PLAIN) == plain
+    ]
 
 
 def _main(told: Row) -> Row:
@@ -356,47 +461,25 @@ def _main(told: Row) -> Row:
 
 def digest() -> str:
     """Return what tells the points of the picture from others."""
-    points = [[record["kind"], *quantity, *point] for record, quantity, found in panels() for point in found]
+    points = [[record["kind"], *of, chart.rows] for record, of, chart in panels()]
     return hashlib.sha256(json.dumps(points).encode()).hexdigest()
 
 
-def panels() -> list[tuple[Row, tuple[str, str], list[tuple[float, float]]]]:
-    """Return record, predictor and quantity, and the points of every panel of the picture."""
+def panels() -> list[tuple[Row, tuple[str, str], Chart]]:
+    """Return record, predictor and quantity, and every panel of the picture: the first quantity of each predictor."""
     found = []
     for record in records():
-        known = [one for one in quantities(record) if one[0] in ("model", "passes")]
+        known = [one for one in quantities(record) if one[0] in DRAWN]
         for predictor in dict.fromkeys(predictor for predictor, _ in known):
-            quantity = next(one for one in known if one[0] == predictor)
-            points = [(round(one.predicted, 6), round(one.measured, 6)) for one in points_of(record, *quantity)]
-            found.append((record, quantity, points))
+            of = next(one for one in known if one[0] == predictor)
+            chart = chart_of(record, of[1], predictor, side=230)
+            found.append((record, of, dataclasses.replace(chart, title=record["kind"] + DRAWN[predictor])))
     return found
 
 
 def picture() -> Picture:
     """Return predicted against measured, a point per plan."""
-    return Picture([_chart(*one) for one in panels()], columns=3, width=260)
-
-
-def _chart(record: Row, of: tuple[str, str], points: list[tuple[float, float]]) -> Chart:
-    rows = [{"predicted": predicted, "measured": measured} for predicted, measured in points]
-    values = [value for point in points for value in point]
-    ends = [0.9 * min(values), 1.1 * max(values)]
-    how = {"scale": {"type": "log", "domain": ends, "nice": False}, "axis": {"format": "~g", "tickCount": 4}}
-    words = f"predicted {of[1].replace('_', ' ')}"
-    encoding = {"x": quantity("predicted", title=words, **how), "y": quantity("measured", **how)}
-    equal = {"values": [{"predicted": end, "measured": end} for end in ends]}
-    return Chart(
-        title=record["kind"] + (", pass by pass" if of[0] == "passes" else ""),
-        rows=rows,
-        spec={
-            "height": 220,
-            "encoding": encoding,
-            "layer": [
-                {"data": equal, "mark": {"type": "line", "color": "var(--soft)", "strokeDash": [4, 4]}},
-                {"mark": {"type": "point", "filled": True, "size": 30}},
-            ],
-        },
-    )
+    return Picture([chart for *_, chart in panels()], columns=3, width=230)
 
 
 if __name__ == "__main__":

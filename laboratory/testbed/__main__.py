@@ -37,7 +37,9 @@ def run(arguments: Sequence[str]) -> int:
 @app.command()
 def play(
     kind: Annotated[list[str], typer.Argument(metavar="KIND...", help="Kinds of problems whose plans are played.")],
-    pair: Annotated[str, typer.Option(metavar="tiny", help="Models: random ones.")] = "tiny",
+    pair: Annotated[
+        str, typer.Option(metavar="tiny|real", help="Models: random ones, or SmolLM2 and its draft.")
+    ] = "tiny",
     records: Annotated[Path, typer.Option(metavar="FOLDER", help="Where records are written.")] = Path("."),
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the experiment (JSON).")
@@ -109,7 +111,7 @@ def study(
     from testbed.studies.costs import round_costs
     from testbed.views.studies import print_studies, studies_of
 
-    found = studies_of(read_recorded(logs), *round_costs(read_record(record)))
+    found = studies_of(read_recorded(logs), round_costs(read_record(record)))
     if as_json:
         print_json(found)
     else:

@@ -2,7 +2,8 @@
 
 A point is a plan: what a predictor said of it, and the median of its repetitions. Plans are compared in order within
 their scene only: the same tasks over the same link. Intervals are 95 % percentile bootstraps over plans, drawn scene by
-scene: they say how sure the summary is of plans like these on this machine, not on others.
+scene: they say how sure the summary is of plans like these on this machine, not on others. Shares of pairs have their
+exact binomial interval at least, since redrawn plans say nothing where every pair is right.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from specopt.models.fields import Floats
+from specopt.models.position_acceptance import PositionAcceptance
 from testbed.studies.resampling import LEVEL, RESAMPLES, Interval
 
 APART = 0.05
@@ -73,6 +75,12 @@ class Summary:
         Pairs of plans of one scene whose predictions differ by `APART` or more.
     right_order
         Share of these whose measured order is the predicted one.
+    separated
+        Those of these pairs that repetitions separate: every one of either plan is below every one of the other.
+    separated_order
+        Share of these whose measured order is the predicted one.
+    scene_errors
+        Median of the absolute relative errors of each scene.
     """
 
     points: int
@@ -80,6 +88,9 @@ class Summary:
     bias: Interval
     pairs: int
     right_order: Interval
+    separated: int
+    separated_order: Interval
+    scene_errors: tuple[float, ...]
 
 
 def quantities(record: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -110,20 +121,46 @@ def points_of(record: Mapping[str, Any], predictor: str, quantity: str) -> list[
 
 def summarise(points: Sequence[Point], seed: int = 0) -> Summary:
     """Return how good predictions are; there must be points."""
-    predicted = np.array([point.predicted for point in points])
-    measured = np.array([point.measured for point in points])
+    columns = np.array([(p.predicted, p.measured, min(p.repetitions), max(p.repetitions)) for p in points])
     scenes = np.array([point.scene for point in points])
 
-    def of(statistic: Callable[[Floats, Floats, Any], float]) -> Interval:
-        return bootstrap(lambda rows: statistic(predicted[rows], measured[rows], scenes[rows]), scenes, seed)
+    def of(statistic: Callable[[Floats, Floats], float]) -> Interval:
+        return bootstrap(lambda rows: statistic(*columns[rows, :2].T), scenes, seed)
 
+    def order(*, separated: bool) -> tuple[int, Interval]:
+        def told(rows: Any) -> Any:
+            return _pairs(columns[rows], scenes[rows], separated=separated)
+
+        right, wrong = told(np.arange(len(points))).tolist()
+        drawn, exact = bootstrap(lambda rows: _share(told(rows)), scenes, seed), binomial(right, right + wrong)
+        return right + wrong, Interval(drawn.value, np.fmin(drawn.low, exact.low), np.fmax(drawn.high, exact.high))
+
+    (pairs, right_order), (separated, separated_order) = order(separated=False), order(separated=True)
+    errors = np.abs(columns[:, 0] / columns[:, 1] - 1.0)
     return Summary(
         points=len(points),
-        median_error=of(lambda p, m, _: float(np.median(np.abs(p / m - 1.0)))),
-        bias=of(lambda p, m, _: float(np.median(p / m - 1.0))),
-        pairs=int(_pairs(predicted, measured, scenes).sum()),
-        right_order=of(lambda p, m, s: _share(_pairs(p, m, s))),
+        median_error=of(lambda p, m: float(np.median(np.abs(p / m - 1.0)))),
+        bias=of(lambda p, m: float(np.median(p / m - 1.0))),
+        pairs=pairs,
+        right_order=right_order,
+        separated=separated,
+        separated_order=separated_order,
+        scene_errors=tuple(float(np.median(errors[scenes == scene])) for scene in np.unique(scenes)),
     )
+
+
+def binomial(came_true: int, of: int) -> Interval:
+    """Return a share and its exact interval (Clopper and Pearson); NaN of nothing.
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in (binomial(3, 3).low, binomial(3, 3).high)]
+    [0.292, 1.0]
+    """
+    if not of:
+        return Interval(*[float("nan")] * 3)
+    found = PositionAcceptance.from_counts([of], [came_true], level=LEVEL)
+    return Interval(*(float(ends[0]) for ends in (found.rates, found.lower, found.upper)))
 
 
 def bootstrap(statistic: Callable[[Any], float], scenes: Any, seed: int = 0) -> Interval:
@@ -138,11 +175,14 @@ def bootstrap(statistic: Callable[[Any], float], scenes: Any, seed: int = 0) -> 
     return Interval(statistic(np.arange(len(scenes))), float(low), float(high))
 
 
-def _pairs(predicted: Floats, measured: Floats, scenes: Any) -> Any:
-    """Return pairs whose predictions are apart: how many, and how many are in the right order."""
+def _pairs(columns: Floats, scenes: Any, *, separated: bool) -> Any:
+    """Return pairs whose predictions are apart: how many are in the right order, and how many are not."""
+    predicted, measured, least, most = columns.T
     one, other = np.triu_indices(len(predicted), 1)
     apart = np.abs(predicted[one] - predicted[other]) >= APART * np.minimum(predicted[one], predicted[other])
     told = apart & (scenes[one] == scenes[other])
+    if separated:
+        told &= (most[one] < least[other]) | (most[other] < least[one])
     right = (predicted[one] < predicted[other]) == (measured[one] < measured[other])
     return np.array([(told & right).sum(), (told & ~right).sum()])
 

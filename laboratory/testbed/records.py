@@ -10,7 +10,7 @@ import datetime
 import importlib.metadata
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +82,51 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise InvalidInput(f"{path}: expected a laboratory record, format {FORMAT}")
     return data
+
+
+def lacking(record: Mapping[str, Any]) -> list[str]:
+    """Return a line for each trial that was not played as often as the record's settings ask for."""
+    asked = record["settings"]["repeats"]
+    played = [(trial, len(trial["measured"])) for trial in record["trials"]]
+    return [
+        f"scene {trial['scene'] + 1}, {trial['label']}, {trial['methods'][0]}: {plays} of {asked} plays"
+        for trial, plays in played
+        if plays != asked
+    ]
+
+
+def check_whole(record: Mapping[str, Any]) -> None:
+    """Refuse a record that cannot be summarised.
+
+    Raises
+    ------
+    InvalidInput
+        If nothing was played, or a repetition is missing or one too many.
+    """
+    name = f"record of {record['kind']}, {record['date']}"
+    if not any(trial["measured"] for trial in record["trials"]):
+        raise InvalidInput(f"{name}: expected plays, got none yet")
+    if lines := lacking(record):
+        raise InvalidInput(f"{name}: expected every repetition that its settings ask for, got {'; '.join(lines)}")
+
+
+def newest(folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the newest whole record of each kind and pair in a folder, and a line for each that is left out."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    left_out = []
+    for path in sorted(folder.glob("*.json"), reverse=True):
+        record = read_record(path)
+        key = record["kind"], record["pair"]
+        try:
+            check_whole(record)
+        except InvalidInput as error:
+            left_out.append(f"{path.name}: {error}")
+            continue
+        if key in found:
+            left_out.append(f"{path.name}: there is a newer record, {found[key]['date']}")
+        else:
+            found[key] = record
+    return [found[key] for key in sorted(found)], sorted(left_out)
 
 
 def machine() -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from testbed.comparison import Point, bootstrap, gains_of, points_of, quantities, summarise
+from testbed.comparison import Point, binomial, bootstrap, gains_of, points_of, quantities, summarise
 
 
 def point(predicted: float, *repetitions: float, scene: int = 0, methods: tuple[str, ...] = ("a",)) -> Point:
@@ -95,3 +95,20 @@ def test_points_are_read_from_trials_that_were_played() -> None:
     assert quantities(record) == [("model", "s"), ("other", "s")]
     assert [one.error for one in points_of(record, "model", "s")] == [0.0, 1.0]
     assert len(points_of(record, "other", "s")) == 1
+
+
+def test_orders_have_the_exact_interval_at_least() -> None:
+    """Tests that three pairs of three in the right order are said to be right in 29 % or more, and none in any."""
+    found = summarise([point(1.0, 1.0), point(2.0, 2.0), point(3.0, 3.0)])
+    assert (found.right_order.value, found.right_order.high) == (1.0, 1.0)
+    assert found.right_order.low == pytest.approx(0.025 ** (1 / 3))
+    assert np.isnan(binomial(0, 0).value) and binomial(2, 4).value == 0.5
+
+
+def test_pairs_that_repetitions_do_not_separate_are_counted_apart() -> None:
+    """Tests that overlapping repetitions take a pair out of the separated ones, and that errors are said by scene."""
+    points = [point(1.0, 1.0, 3.0), point(2.0, 1.5, 1.7), point(3.0, 4.0, 4.0), point(1.0, 2.0, scene=1)]
+    found = summarise(points)
+    assert (found.pairs, found.separated) == (3, 2)
+    assert found.right_order.value == pytest.approx(2 / 3) and found.separated_order.value == 1.0
+    assert found.scene_errors == (0.25, 0.5)

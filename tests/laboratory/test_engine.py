@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from specopt.models.errors import InvalidInput
+from testbed.engine import campaign
 from testbed.engine.loads import MIXED, REQUESTS, all_loads
 from testbed.engine.results import FORMAT, LENGTHS, predictions, read_runs, regrets, seen, sweep_of
+from testbed.engine.serve import ENVIRONMENT
 from testbed.prompts import KINDS
 
 
@@ -84,3 +90,104 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "ngram-3.json").write_text("[]")
     with pytest.raises(InvalidInput, match=r"ngram-3\.json: expected results of an engine"):
         read_runs(tmp_path, "ngram")
+
+
+TORCH = """
+import os
+
+threads = int(os.environ.get("OMP_NUM_THREADS", 8))
+
+
+def set_num_threads(count):
+    global threads
+    threads = count
+
+
+def get_num_threads():
+    return threads
+"""
+VLLM = """
+from types import SimpleNamespace as Some
+
+import torch
+
+assert torch.threads == 1, "read while torch was imported"
+__version__ = "0"
+
+
+class SamplingParams:
+    def __init__(self, max_tokens, **_):
+        self.count = max_tokens
+
+
+class LLM:
+    def __init__(self, *_, speculative_config, **__):
+        torch.set_num_threads(8)
+        self.late, self.llm_engine, self.asked = speculative_config is not None, self, {}
+
+    def add_request(self, name, prompt, sampling):
+        self.asked[name] = sampling.count
+
+    def step(self):
+        assert self.late or torch.threads == 1
+        if self.late:
+            torch.set_num_threads(2)
+        ended = [
+            Some(request_id=name, finished=True, outputs=[Some(token_ids=[0] * count)])
+            for name, count in self.asked.items()
+        ]
+        self.asked = {}
+        return ended
+
+    def get_metrics(self):
+        return []
+"""
+
+
+def served(folder: Path, setting: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run one setting with a stand-in for torch, its models and the engine; the engine starts with 8 threads."""
+    (folder / "torch.py").write_text(TORCH)
+    (folder / "vllm.py").write_text(VLLM)
+    (folder / "sitecustomize.py").write_text(
+        "import sys, types\n"
+        "found = sys.modules['testbed.checkpoints'] = types.ModuleType('testbed.checkpoints')\n"
+        "found.prompt_tokens = lambda text: [0]\n"
+    )
+    arguments = [sys.executable, "-P", "-m", "testbed.engine.serve", str(folder), setting, str(folder / "found.json")]
+    here = {**os.environ, "PYTHONPATH": f"{folder}:{Path(campaign.__file__).parents[2]}", **environment}
+    return subprocess.run(arguments, env=here, capture_output=True, text=True, check=False)
+
+
+def test_one_thread_serves_every_load(tmp_path: Path) -> None:
+    """Tests that torch finds its threads when it is imported, and that what the engine's start sets does not last."""
+    done = served(tmp_path, "null", **ENVIRONMENT)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "found.json").read_text())["threads"] == 1
+
+
+def test_threads_that_a_drafter_sets_are_refused(tmp_path: Path) -> None:
+    """Tests that nothing is written where a drafter sets threads while it serves, or Python had others."""
+    assert "expected one thread, got 2" in served(tmp_path, '{"method": "x"}', **ENVIRONMENT).stderr
+    said = served(tmp_path, "null", **ENVIRONMENT | {"OMP_NUM_THREADS": "2"}).stderr
+    assert "expected OMP_NUM_THREADS=1 before Python starts" in said
+    assert not (tmp_path / "found.json").exists()
+
+
+def test_the_campaign_says_that_it_shows_what_is_there(
+    runs: dict[str, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that a setting whose file is there is named and not measured, and that one of another setting is."""
+    started: list[dict[str, str]] = []
+    monkeypatch.setattr(campaign, "RUNS", tmp_path)
+    monkeypatch.setattr(subprocess, "run", lambda *_, env, **__: started.append(env))
+    stand_in = ModuleType("stand-in")
+    stand_in.DRAFT, stand_in.write_folders = Path(), lambda *_: None  # type: ignore[attr-defined]
+    for name in ("testbed.checkpoints", "testbed.engine.checkpoints"):
+        monkeypatch.setitem(sys.modules, name, stand_in)
+    known = runs["none"] | {"date": "2026-11-22", "speculative_config": None}
+    (tmp_path / "none.json").write_text(json.dumps(known))
+    campaign.measure(tmp_path, "none", None)
+    assert capsys.readouterr().out.startswith(f"{tmp_path}/none.json: measured 2026-11-22, not again")
+    assert started == []
+    campaign.measure(tmp_path, "none", {"method": "ngram"})
+    assert [ENVIRONMENT.items() <= env.items() for env in started] == [True]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from functools import cache
@@ -15,9 +16,11 @@ from oracles.laboratory_records import check_record
 from pyarrow import parquet
 
 from specopt.models.drafting import ACCEPTED, AFTER, FIRST_REJECTION
+from testbed.__main__ import run
+from testbed.experiments import settings_of
 from testbed.prompts import KINDS, prompts
 from testbed.recorded import RecordedDrafts, read_recorded
-from testbed.records import read_record
+from testbed.records import lacking, read_record, to_plain
 from testbed.studies.rejections import rejections
 
 ROOT = Path(__file__).parents[2]
@@ -44,6 +47,35 @@ def test_records_follow_from_their_raw_numbers(path: Path) -> None:
     assert data["pair"] != "tiny"
     check_record(data)
     assert any(trial["measured"] for trial in data["trials"])
+
+
+LACKING = {"fair-goodput": ["scene 2, schedules, dual: 1 of 2 plays"]}
+"""Records that lack a repetition; they are in no table until it is played."""
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: str(path.stem))
+def test_repetitions_are_those_that_were_asked_for(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that a record has every repetition that its settings ask for, or is refused with what it lacks."""
+    record = read_record(path)
+    asked = record["settings"]["repeats"]
+    missing = sum(max(0, asked - len(trial["measured"])) for trial in record["trials"])
+    known = LACKING.get(record["kind"], [])
+    assert lacking(record) == known and len(known) == missing
+    assert (record["kind"] in {one["kind"] for one in report.records()}) == (not missing)
+    assert run(["compare", str(path)]) == (2 if missing else 0)
+    assert all(line in capsys.readouterr().err and line in report.report() for line in known)
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: str(path.stem))
+def test_the_command_plays_what_was_recorded(path: Path) -> None:
+    """Tests that `make testbed` plays every recorded kind, with the record's settings and torch's version."""
+    record = read_record(path)
+    settings = settings_of(record["kind"], record["pair"], {})
+    assert to_plain(dataclasses.asdict(settings)) == record["settings"]
+    made = (ROOT / "Makefile").read_text()
+    assert record["kind"] in next(line for line in made.splitlines() if line.startswith("PLAYED := ")).split()
+    assert f"PAIR := {record['pair']}\n" in made
+    assert f"torch=={record['versions']['torch']}\n" in (LABORATORY / "requirements.txt").read_text()
 
 
 def test_records_and_logs_are_of_the_shipped_draft_model() -> None:

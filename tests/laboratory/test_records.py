@@ -8,7 +8,8 @@ import pytest
 
 from specopt import InvalidInput
 from testbed.__main__ import run
-from testbed.records import Record, read_record
+from testbed.pairs import PAIRS
+from testbed.records import Record, newest, read_record
 
 HEAD = {"kind": "serving-latency", "pair": "tiny", "settings": {"seed": 0}}
 
@@ -70,3 +71,24 @@ def test_without_torch_one_line_says_what_to_install(
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
     assert run(["play", "serving-latency", "--records", str(tmp_path)]) == 2
     assert capsys.readouterr().err.strip().endswith("pip install -r laboratory/requirements.txt")
+
+
+def test_records_of_two_days_do_not_mix(tmp_path: Path) -> None:
+    """Tests that of two records of a kind the newest whole one is taken, and that a line names each other one."""
+    for day, repeats, plays in ((20, 1, 1), (21, 2, 2), (22, 1, 1), (23, 2, 1), (24, 2, 0)):
+        record = Record.begin(tmp_path / f"2026-11-{day}-x-real.json", HEAD | {"settings": {"repeats": repeats}})
+        record.data["date"] = f"2026-11-{day}"
+        record.data["trials"] = [{"scene": 0, "label": "all", "methods": ["a"], "measured": [{}] * plays}]
+        record.save()
+    (found,), left_out = newest(tmp_path)
+    assert found["date"] == "2026-11-22"
+    assert [line.partition(": ")[0] for line in left_out] == [f"2026-11-{day}-x-real.json" for day in (20, 21, 23, 24)]
+    assert "there is a newer record, 2026-11-22" in left_out[0]
+    assert left_out[2].endswith("got scene 1, all, a: 1 of 2 plays")
+    assert left_out[3].endswith("expected plays, got none yet")
+
+
+def test_help_names_the_pairs(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that every pair that can be played is in the help of `play`."""
+    assert run(["play", "--help"]) == 0
+    assert "|".join(PAIRS) in capsys.readouterr().out

@@ -14,6 +14,7 @@ from specopt.solvers.drafting.predictors import fit_predictor
 from testbed.prompts import KINDS
 from testbed.recorded import RecordedDrafts, RecordedLaws
 from testbed.studies.clients import clients
+from testbed.studies.costs import Costs
 from testbed.studies.overlap import rouge_2
 from testbed.studies.quantising import nearest_of_list
 from testbed.studies.rejections import PARTS, correlations, rejections
@@ -59,7 +60,7 @@ def test_independent_drafts_are_geometric() -> None:
     assert found.acceptance_rate.low < 0.6 < found.acceptance_rate.high
     assert max(map(abs, found.errors)) < 0.02
     assert found.variance_ratio == pytest.approx(1.0, abs=0.05)
-    assert found.lost_by_the_law(0.01, 0.1) < 0.01
+    assert found.lost_by_the_law(Costs(0.01, 0.1, (0.1,))) < 0.01
 
 
 def test_mixed_rounds_are_longer_than_the_law_says() -> None:
@@ -73,7 +74,9 @@ def test_mixed_rounds_are_longer_than_the_law_says() -> None:
     assert found.acceptance_rate.value == pytest.approx(5 / 6)
     assert found.variance_ratio > 1.5
     assert found.errors[0] > 0.2
-    assert found.best_length(0.01, 0.1, geometric=False) == 5
+    assert found.best_length(Costs(0.01, 0.1, (0.1,)), geometric=False) == 5
+    assert found.best_length(Costs(0.01, 0.1, (0.03, 0.09, 0.1)), geometric=False) == 0
+    assert found.lost_by_the_law(Costs(0.01, 0.1, (0.03, 0.09, 0.1))) == 0.0
 
 
 def test_clients_tell_kinds_and_drift_apart() -> None:
@@ -129,7 +132,7 @@ def test_a_fixed_window_is_replayed_as_it_was_recorded() -> None:
 def test_stopping_gains_what_it_promises_where_its_model_holds() -> None:
     """Tests that on independent drafts stopping gains on unseen prompts, and about as much as it was said to."""
     pytest.importorskip("sklearn")
-    (found,) = stopping(recorded(240, signal=3.0, rate=0.7), draft_seconds=0.02, round_seconds=0.1)
+    (found,) = stopping(recorded(240, signal=3.0, rate=0.7), Costs(0.02, 0.1, (0.1,)))
     assert found.promised > 0.05
     assert found.gain.low > 0.0
     assert found.gain.value == pytest.approx(found.promised, abs=0.04)
@@ -143,8 +146,8 @@ def test_history_tells_easy_prompts_from_hard_ones() -> None:
     log, easy = recorded(240, signal=0.0, rate=0.35), recorded(240, signal=0.0, rate=0.85, seed=1)
     even = log.prompt // 8 % 2 == 0
     mixed = RecordedDrafts(**{**vars(log), "outcome": np.where(even, log.outcome, easy.outcome)})
-    (blind,) = stopping(mixed, draft_seconds=0.02, round_seconds=0.1)
-    (knows,) = stopping(mixed, draft_seconds=0.02, round_seconds=0.1, knows_history=True)
+    (blind,) = stopping(mixed, Costs(0.02, 0.1, (0.1,)))
+    (knows,) = stopping(mixed, Costs(0.02, 0.1, (0.1,)), knows_history=True)
     assert blind.area < 0.6 < 0.7 < knows.area
     assert knows.stopping > blind.stopping
 

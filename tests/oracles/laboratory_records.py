@@ -13,7 +13,7 @@ from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingPro
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from testbed.calibration import acceptance_rate, fit_passes
 from testbed.cloud_delay import fit_cloud_delay
-from testbed.experiments import draft_control, fair_goodput, verification_batch
+from testbed.experiments import draft_control, fair_goodput, serving_latency, verification_batch
 from testbed.explanation import explain, undisturbed_seconds
 from testbed.pass_by_pass import predict_by_passes
 
@@ -56,6 +56,8 @@ def check_serving_latency(data: dict[str, Any]) -> None:
         assert predicted["communication_seconds"] == pytest.approx(found.terms["communication_seconds"], rel=1e-9)
         mean = predict_by_passes(problem, plan, data["passes"]["draft"], data["passes"]["verify"])
         assert trial["predicted"]["passes"]["total_seconds"] == pytest.approx(mean, rel=1e-5)
+        for name, numbers in serving_latency.predict_by_forms(problem, plan, data["passes"]).items():
+            assert trial["predicted"][name] == pytest.approx(numbers, rel=1e-5)
         for measured in trial["measured"]:
             _check_run(problem, plan, measured)
 
@@ -146,6 +148,9 @@ def check_verification_batch(data: dict[str, Any]) -> None:
         requests = data["requests"][trial["scene"]]
         again = verification_batch.predict(requests, data, trial["methods"][0], trial["label"])
         assert trial["predicted"]["model"] == pytest.approx(again)
+        method, label, seed = trial["methods"][0], trial["label"], data["settings"]["seed"]
+        padded = verification_batch.predict_padded(requests, data, method, label, seed)
+        assert trial["predicted"]["padded"] == pytest.approx(padded)
         for measured in trial["measured"]:
             assert measured["busy_seconds"] == pytest.approx(
                 sum(one["seconds"] for one in measured["batches"]), abs=1e-3

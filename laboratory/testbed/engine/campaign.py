@@ -1,7 +1,7 @@
 """Every setting of the engine in turn: no speculation, fixed drafts, and the table that tuning makes of a part.
 
-`python -m testbed.engine.campaign` is `make engine`. A setting whose file is there is not measured again; the
-table is exported when everything that it rests on is there.
+`python -m testbed.engine.campaign` is `make engine`. A setting whose file is there is not measured again, and a line
+says so; the table is exported when everything that it rests on is there.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from typing import Any
 
 from specopt.models.files import read_json, write_text
 from specopt.models.sweep import Sweep
-from testbed.checkpoints import DRAFT
-from testbed.engine.checkpoints import write_folders
 from testbed.engine.results import LENGTHS, TABLE, read_runs, seen, sweep_of
+from testbed.engine.serve import ENVIRONMENT
 from testbed.engine.tables import write_csv
 
 RUNS = Path("laboratory/engine")
@@ -49,14 +48,20 @@ def settings(drafter: str) -> dict[str, Mapping[str, Any]]:
 
 
 def measure(work: Path, name: str, setting: Mapping[str, Any] | None) -> None:
-    """Measure a setting in a process of its own, unless its file is there."""
+    """Measure a setting in a process of its own, unless its file is there and of this very setting."""
     path = RUNS / f"{name}.json"
-    if path.exists():
+    known: Any = read_json(path) if path.exists() else {}
+    if known.get("speculative_config", name) == setting:
+        print(f"{path}: measured {known['date']}, not again; remove the file to measure it here", flush=True)
         return
+    from testbed.checkpoints import DRAFT
+    from testbed.engine.checkpoints import write_folders
+
+    write_folders(work, DRAFT)
     begin = time.monotonic()
     arguments = [PYTHON, "-P", "-m", "testbed.engine.serve", str(work), json.dumps(setting), str(path)]
     arguments += ["alone"] if name in ALONE else []
-    here = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    here = {**os.environ, **ENVIRONMENT, "PYTHONPATH": str(Path(__file__).parents[2])}
     subprocess.run(arguments, check=True, stdout=subprocess.DEVNULL, env=here)
     print(f"{path}: {time.monotonic() - begin:.0f} s", flush=True)
 
@@ -65,7 +70,6 @@ def main(drafters: list[str], minutes: float) -> None:
     """Measure what is missing; no setting starts after that many minutes."""
     work, last = Path("build/laboratory/engine"), time.monotonic() + 60.0 * minutes
     RUNS.mkdir(parents=True, exist_ok=True)
-    write_folders(work, DRAFT)
     todo: list[tuple[str, Mapping[str, Any] | None]] = [("none", None)]
     for drafter in drafters:
         todo += [(f"{drafter}-{length}", setting) for length, setting in settings(drafter).items()]
@@ -84,8 +88,9 @@ def main(drafters: list[str], minutes: float) -> None:
 
 def tune(part: Path, sweep: Sweep, result: Path) -> Mapping[str, Any] | None:
     """Return what `specopt tune` makes of a sweep: a part of the `speculative_config`, None for no speculation."""
-    write_text(part, write_csv(sweep))
-    if not result.exists():
+    before, text = part.read_text() if part.exists() else "", write_csv(sweep)
+    write_text(part, text)
+    if text != before or not result.exists():
         subprocess.run([sys.executable, "-P", "-m", "specopt", "tune", str(part), "-o", str(result)], check=True)
     tuning: Any = read_json(result)
     found: Mapping[str, Any] | None = tuning["config"]

@@ -22,7 +22,7 @@ TOKENS = 24
 """Of every answer but the first ones, which are shorter so that not all requests end at once."""
 
 SEED = 100
-"""Of prompts that neither plays nor logs use."""
+"""Of prompts; some of the logs are among them, as `report.py` counts."""
 
 
 @dataclass(frozen=True)

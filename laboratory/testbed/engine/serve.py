@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from specopt.measuring.processor import processor
+from specopt.models.errors import InvalidInput
 from specopt.models.files import to_json, write_text
-from testbed.checkpoints import prompt_tokens
 from testbed.engine.loads import ALONE, MIXED, Load, all_loads
 
 ENVIRONMENT = {
@@ -25,7 +25,10 @@ ENVIRONMENT = {
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     "OMP_NUM_THREADS": "1",
+    "NUMBA_THREADING_LAYER": "workqueue",
 }
+"""Holds before Python starts: torch reads the number of threads while it is imported. The lookup drafter sets numba's
+threads, which are torch's too where numba takes them from OpenMP."""
 COUNTERS = "vllm:spec_decode_num_"
 MAX_TOKENS = 512
 
@@ -42,6 +45,9 @@ def serve(folder: Path, setting: Mapping[str, Any] | None, *, alone: bool) -> di
     alone
         Whether it serves each kind of task on its own, too.
     """
+    missing = [name for name, value in ENVIRONMENT.items() if os.environ.get(name) != value]
+    if missing:
+        raise InvalidInput(f"environment: expected {missing[0]}={ENVIRONMENT[missing[0]]} before Python starts")
     import vllm
 
     engine = vllm.LLM(
@@ -64,6 +70,7 @@ def serve(folder: Path, setting: Mapping[str, Any] | None, *, alone: bool) -> di
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "machine": {"processor": processor(), "cores": len(os.sched_getaffinity(0))},
         "environment": ENVIRONMENT,
+        "threads": 1,  # after every load `_serve` has looked
         "speculative_config": setting,
         "loads": [_serve(engine, load, str(number)) for number, load in enumerate(loads)],
     }
@@ -76,9 +83,13 @@ def _located(folder: Path, setting: Mapping[str, Any] | None) -> dict[str, Any] 
 
 
 def _serve(llm: Any, load: Load, name: str) -> dict[str, Any]:
-    """Serve one load; return when requests ended, and the engine's counters."""
+    """Serve one load on one thread; return when requests ended, and the engine's counters."""
+    import torch
     from vllm import SamplingParams
 
+    from testbed.checkpoints import prompt_tokens
+
+    torch.set_num_threads(1)  # whatever set another number while the engine started
     engine, before = llm.llm_engine, _counters(llm)
     waiting = [
         (f"{name}-{number}", {"prompt_token_ids": prompt_tokens(prompt.text)}, count)
@@ -107,6 +118,10 @@ def _serve(llm: Any, load: Load, name: str) -> dict[str, Any]:
             }
             counted = {key: _less(value, before.get(key)) for key, value in _counters(llm).items()}
     assert full is not None, "requests end"
+    if torch.get_num_threads() != 1:
+        raise InvalidInput(
+            f"{load.workload}: expected one thread, got {torch.get_num_threads()} by the end of the load"
+        )
     return {
         "prompts": load.prompts,
         "workload": load.workload,
@@ -135,6 +150,5 @@ def _less(now: Any, before: Any) -> Any:
 
 
 if __name__ == "__main__":
-    os.environ |= ENVIRONMENT
     models, given, found = Path(sys.argv[1]), json.loads(sys.argv[2]), Path(sys.argv[3])
     write_text(found, to_json(serve(models, given, alone="alone" in sys.argv)) + "\n")

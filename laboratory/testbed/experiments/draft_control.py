@@ -60,10 +60,10 @@ class Settings:
     downlink_bits_per_second: float = 1e6
     resolutions: tuple[int, ...] = (8, 32, 128)
     max_draft_length: int = 4
-    rounds: int = 60
+    rounds: int = 40
     per_prompt: int = 12
     known_rounds: int = 48
-    random_plans: int = 3
+    random_plans: int = 2
     repeats: int = 2
     temperature: float = 1.0
     seed: int = 0

@@ -37,6 +37,7 @@ class Settings(serving_latency.Settings):
 
     tasks: tuple[int, ...] = (8, 12)
     output_tokens: int = 48
+    random_plans: int = 4
     repeats: int = 3
     least_output_tokens: int = 4
 

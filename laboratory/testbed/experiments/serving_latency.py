@@ -20,7 +20,7 @@ from testbed.decoding import Sampling, differences
 from testbed.experiments import plans_of_methods
 from testbed.explanation import undisturbed_seconds
 from testbed.pairs import draw_prompts
-from testbed.pass_by_pass import predict_by_passes
+from testbed.pass_by_pass import predict_by_form, predict_by_passes
 from testbed.plays.fair_goodput import play as play_rounds
 from testbed.plays.serving_latency import play
 from testbed.processes import Laboratory
@@ -66,10 +66,10 @@ class Settings:
         Of everything random.
     """
 
-    tasks: tuple[int, ...] = (8, 12, 16)
-    output_tokens: int = 16
+    tasks: tuple[int, ...] = (8, 12)
+    output_tokens: int = 12
     max_speculation_length: int = 4
-    random_plans: int = 4
+    random_plans: int = 3
     repeats: int = 2
     bandwidth_hz: float = 2e6
     temperature: float = 0.0
@@ -237,7 +237,20 @@ def predict(
         predicted["simulation"] = {"total_seconds": mean, "undisturbed_seconds": mean}
     mean = predict_by_passes(problem, plan, passes["draft"], passes["verify"])
     predicted["passes"] = {"total_seconds": mean, "undisturbed_seconds": mean}
-    return predicted
+    return predicted | predict_by_forms(problem, plan, passes)
+
+
+def predict_by_forms(
+    problem: ServingLatencyProblem, plan: ServingLatencyPlan, passes: dict[str, Passes]
+) -> dict[str, dict[str, float]]:
+    """Return what the model says with the rounds of each batch's slowest task, with measured passes, and with both."""
+    measured = passes["draft"], passes["verify"]
+    found = {
+        "slowest-rounds": predict_by_form(problem, plan, None, slowest=True),
+        "pass-table": predict_by_form(problem, plan, measured, slowest=False),
+        "both": predict_by_form(problem, plan, measured, slowest=True),
+    }
+    return {name: {"total_seconds": one, "undisturbed_seconds": one} for name, one in found.items()}
 
 
 def carry_out(laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]) -> dict[str, Any]:

@@ -8,11 +8,15 @@ pass is padded to the longest of its drafts; choosing takes no time on this cloc
 What policies know of times is one of two things. Passes of equal sequences, as `specopt measure` times them, say
 nothing of padding: batches that are filled up to a deadline by them are late. Passes of random batches, with a margin
 that most of them keep, do.
+
+Two predictors speak of every policy. `model` takes what the policy knows for what passes take: plans of different
+labels then have different worlds. `padded` has one world for all: passes padded as they are played, fitted to random
+batches, each by a factor drawn from what these passes took over the fit; it is the mean over many draws.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +25,7 @@ import numpy as np
 from specopt.api.solve import solve
 from specopt.measuring.measure import Settings as Grid
 from specopt.models.acceptance import expected_tokens
+from specopt.models.fields import Floats, Ints
 from specopt.models.pass_time import VerificationTime, features
 from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
 from testbed.calibration import fit_estimator, measure_passes
@@ -36,6 +41,7 @@ METHODS = (OURS, *RIVALS)
 AMPLE_BYTES = 1e12
 
 PLAIN, MARGIN = "by equal passes", "by random batches"
+REPLICATIONS = 40
 COVERED = 0.9
 """Share of the passes measured beforehand that end within the margin."""
 
@@ -109,8 +115,11 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
     for scene, requests in enumerate(data["requests"]):
         for label in (PLAIN, MARGIN):
             for method in METHODS:
-                predicted = predict(requests, data, method, label)
-                trial = {"scene": scene, "label": label, "methods": [method], "predicted": {"model": predicted}}
+                predicted = {
+                    "model": predict(requests, data, method, label),
+                    "padded": predict_padded(requests, data, method, label, settings.seed),
+                }
+                trial = {"scene": scene, "label": label, "methods": [method], "predicted": predicted}
                 data["trials"].append({**trial, "measured": []})
     return data
 
@@ -134,19 +143,41 @@ def known_to(label: str, data: dict[str, Any]) -> tuple[VerificationTime, float]
     if label == PLAIN:
         return fit_estimator(data["passes"]["verify"]), 1.0
     ragged = data["ragged"]
-    sums = [[float(part.sum()) for part in features(*one)] for one in zip(ragged["new"], ragged["cached"], strict=True)]
-    columns = ("batch_new_tokens", "batch_interactions", "batch_cached_tokens")
-    passes = dict(zip(columns, map(list, zip(*sums, strict=True)), strict=True))
-    estimator = fit_estimator(passes | {"phase": ["verify"] * len(sums), "seconds_median": ragged["seconds"]})
-    batches = zip(ragged["new"], ragged["cached"], ragged["seconds"], strict=True)
-    ratios = [seconds / estimator.seconds(np.array(new), np.array(cached)) for new, cached, seconds in batches]
+    estimator, ratios = _fitted(zip(ragged["new"], ragged["cached"], strict=True), ragged["seconds"])
     return estimator, float(np.quantile(ratios, COVERED))
+
+
+def _fitted(batches: Iterable[Any], seconds: list[float]) -> tuple[VerificationTime, Floats]:
+    """Return the additive form fitted to passes of batches, by new and cached tokens, and seconds over it."""
+    known = [(np.array(new), np.array(cached)) for new, cached in batches]
+    columns = np.array([[part.sum() for part in features(*one)] for one in known]).T.tolist()
+    passes = dict(zip(("batch_new_tokens", "batch_interactions", "batch_cached_tokens"), columns, strict=True))
+    estimator = fit_estimator(passes | {"phase": ["verify"] * len(known), "seconds_median": seconds})
+    return estimator, np.array(seconds) / [estimator.seconds(*one) for one in known]
+
+
+def _padded(new: Any, cached: Any) -> tuple[Ints, Ints]:
+    return np.full(len(new), np.max(new)), np.full(len(new), np.max(cached))
 
 
 def predict(requests: dict[str, list[Any]], data: dict[str, Any], method: str, label: str) -> dict[str, float]:
     """Return what a policy yields if passes take what is estimated."""
     estimator, factor = known_to(label, data)
     return play(requests, estimator.scaled(factor, factor), method, estimator.seconds)[0]
+
+
+def predict_padded(
+    requests: dict[str, list[Any]], data: dict[str, Any], method: str, label: str, seed: int
+) -> dict[str, float]:
+    """Return the mean of what a policy yields if padded passes take what they took beforehand, with their noise."""
+    (estimator, factor), ragged = known_to(label, data), data["ragged"]
+    world, ratios = _fitted(map(_padded, ragged["new"], ragged["cached"]), ragged["seconds"])
+    known, random, totals = estimator.scaled(factor, factor), np.random.default_rng(seed), []
+    for _ in range(REPLICATIONS):
+        totals.append(
+            play(requests, known, method, lambda *batch: world.seconds(*_padded(*batch)) * random.choice(ratios))[0]
+        )
+    return {name: float(np.mean([one[name] for one in totals])) for name in totals[0]}
 
 
 def requests_of(estimator: VerificationTime, settings: Settings, scene: int) -> dict[str, list[float]]:

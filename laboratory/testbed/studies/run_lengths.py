@@ -13,6 +13,7 @@ import numpy as np
 from specopt.models.acceptance import expected_tokens_per_step
 from specopt.models.drafting import ACCEPTED, AFTER
 from testbed.recorded import RecordedDrafts
+from testbed.studies.costs import Costs
 from testbed.studies.resampling import Interval, interval
 
 
@@ -47,23 +48,22 @@ class RunLengths:
         """The law's tokens over the measured ones, less 1, by draft length."""
         return tuple(said / found - 1.0 for said, found in zip(self.geometric_tokens, self.tokens, strict=True))
 
-    def best_length(self, draft_seconds: float, round_seconds: float, *, geometric: bool) -> int:
+    def best_length(self, costs: Costs, *, geometric: bool) -> int:
         """Return the draft length of the most tokens per second, 0 for none.
 
         Parameters
         ----------
-        draft_seconds, round_seconds
-            What a draft takes, and a round beside its drafts.
+        costs
+            What drafts and rounds take.
         geometric
             Whether tokens are those of the law.
         """
-        tokens = self.geometric_tokens if geometric else self.tokens
-        return int(np.argmax(_speeds(tokens, draft_seconds, round_seconds)))
+        return int(np.argmax(_speeds(self.geometric_tokens if geometric else self.tokens, costs)))
 
-    def lost_by_the_law(self, draft_seconds: float, round_seconds: float) -> float:
+    def lost_by_the_law(self, costs: Costs) -> float:
         """Return the share of speed that is lost by the length that the law finds best."""
-        speeds = _speeds(self.tokens, draft_seconds, round_seconds)
-        return float(1.0 - speeds[self.best_length(draft_seconds, round_seconds, geometric=True)] / max(speeds))
+        speeds = _speeds(self.tokens, costs)
+        return float(1.0 - speeds[self.best_length(costs, geometric=True)] / max(speeds))
 
 
 def run_lengths(log: RecordedDrafts) -> list[RunLengths]:
@@ -91,5 +91,5 @@ def _of(log: RecordedDrafts) -> RunLengths:
     )
 
 
-def _speeds(tokens: tuple[float, ...], draft_seconds: float, round_seconds: float) -> list[float]:
-    return [made / (round_seconds + length * draft_seconds) for length, made in enumerate((1.0, *tokens))]
+def _speeds(tokens: tuple[float, ...], costs: Costs) -> list[float]:
+    return [made / costs.of(length) for length, made in enumerate((1.0, *tokens))]

@@ -20,6 +20,7 @@ from specopt.models.fields import Floats, Ints
 from specopt.solvers.draft_stopping.replay import replay
 from specopt.solvers.drafting.predictors import Kind, fit_predictor, roc, score_bins
 from testbed.recorded import RecordedDrafts
+from testbed.studies.costs import Costs
 from testbed.studies.resampling import Interval, interval
 
 PARTS = 3
@@ -46,6 +47,8 @@ class Stopping:
         Tokens per second on the last part: of that window, of the one that is best there, and of optimal stopping.
     gain
         Of stopping over the window, as a share of its speed.
+    undrafted
+        Tokens per second without drafts, with the measured pass of one token.
     promised
         What the policies' own model promises.
     """
@@ -61,14 +64,14 @@ class Stopping:
     best_fixed: float
     stopping: float
     gain: Interval
+    undrafted: float
     promised: float
 
 
 def stopping(
     log: RecordedDrafts,
+    costs: Costs,
     *,
-    draft_seconds: float,
-    round_seconds: float,
     predictor: Kind = "logistic",
     knows_history: bool = False,
 ) -> list[Stopping]:
@@ -78,8 +81,8 @@ def stopping(
     ----------
     log
         Recorded drafts.
-    draft_seconds, round_seconds
-        What a draft takes, and a round beside its drafts.
+    costs
+        What drafts and rounds take; to policies and windows every round takes what the longest does.
     predictor
         As in `specopt.solvers.drafting.predictors`.
     knows_history
@@ -88,11 +91,12 @@ def stopping(
     found = []
     for temperature in np.unique(log.temperature):
         mine = log.select(log.temperature == temperature)
-        found.append(_of(mine, draft_seconds, round_seconds, predictor, knows_history))
+        found.append(_of(mine, costs, predictor, knows_history))
     return found
 
 
-def _of(log: RecordedDrafts, draft_seconds: float, round_seconds: float, kind: Kind, history: bool) -> Stopping:
+def _of(log: RecordedDrafts, costs: Costs, kind: Kind, history: bool) -> Stopping:
+    draft_seconds, round_seconds = costs.draft_seconds, costs.round_seconds
     table = _features(log, history)
     part = np.unique(log.prompt, return_inverse=True)[1] // 8 % PARTS  # blocks of 8 prompts have one of each kind
     train, tune, test = (_log(log, table, part == number) for number in range(PARTS))
@@ -135,6 +139,7 @@ def _of(log: RecordedDrafts, draft_seconds: float, round_seconds: float, kind: K
         best_fixed=max(each),
         stopping=speed(made, drafted),
         gain=gained,
+        undrafted=costs.undrafted_speed,
         promised=best.objective / simple.objective - 1.0,
     )
 

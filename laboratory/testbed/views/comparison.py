@@ -16,14 +16,25 @@ from specopt.views.terminal import sentence, table_of, title
 from testbed.comparison import Gain, gains_of, points_of, quantities, summarise
 from testbed.experiments import experiment
 from testbed.explanation import explain
+from testbed.records import check_whole
 
 Record = Mapping[str, Any]
+
+BAND = 0.1
+"""Share of the measured that a prediction in the picture's band is off at most."""
 
 TERMS = ("communication", "steps", "passes", "between", "waiting")
 
 
 def comparison_of(record: Record) -> dict[str, Any]:
-    """Return everything that can be said of a record as JSON-like data; NaN becomes None."""
+    """Return everything that can be said of a record as JSON-like data; NaN becomes None.
+
+    Raises
+    ------
+    InvalidInput
+        If a repetition is missing.
+    """
+    check_whole(record)
     summaries = [
         {"predictor": predictor, "quantity": quantity, **asdict(summarise(points_of(record, predictor, quantity)))}
         for predictor, quantity in quantities(record)
@@ -103,38 +114,48 @@ def drawn_quantities(record: Record) -> list[str]:
     return [quantity for predictor, quantity in quantities(record) if predictor == "model" and quantity not in parts]
 
 
-def chart_of(record: Record, name: str) -> Chart:
-    """Return measured against predicted, a point per plan."""
-    x, y = f"predicted {words(name)}", f"measured {words(name)}"
+def chart_of(record: Record, name: str, predictor: str = "model", side: int = 380) -> Chart:
+    """Return measured against predicted, a point per plan, on a square of `side` pixels."""
+    x, y = (f"{how} {axis(name)}" for how in ("predicted", "measured"))
     rows: list[dict[str, Any]] = [
         {
-            "plans": point.label, "scene": point.scene + 1, "methods": ", ".join(point.methods), x: point.predicted,
-            y: point.measured, "least": min(point.repetitions), "most": max(point.repetitions),
+            "plans": point.label, "scene": f"scene {point.scene + 1}", "methods": ", ".join(point.methods),
+            x: point.predicted, y: point.measured, "least": min(point.repetitions), "most": max(point.repetitions),
         }
-        for point in points_of(record, "model", name)
+        for point in points_of(record, predictor, name)
     ]  # fmt: skip
     values = [value for row in rows for value in (row[x], row["least"], row["most"])]
     ends = [0.9 * min(values), 1.1 * max(values)]
-    scale = {"scale": {"type": "log", "domain": ends, "nice": False}, "axis": {"format": "~g"}}
-    across = {"x": quantity(x, **scale), "color": category("plans")}
+    scale = {"scale": {"type": "log", "domain": ends, "nice": False}, "axis": {"format": "~g", "tickCount": 4}}
+    across = {"x": quantity(x, **scale), "color": category("scene", title=None)}
+    band = [{"x": end, "y": end, "low": end / (1.0 + BAND), "high": end / (1.0 - BAND)} for end in ends]
+    beneath = {"x": quantity("x", title=x), "y": quantity("y", title=y)}
+    within = {**beneath, "y": quantity("low", title=y), "y2": {"field": "high"}}
     return Chart(
         title=f"Measured against predicted {words(name)}",
-        note="A point is a plan: the median of its repetitions, from the least to the most. On the line both agree.",
+        note="A point is a plan: the median of its repetitions, from the least to the most. On the line both agree; in "
+        f"the band the prediction is at most {100 * BAND:.0f} % off.",
         rows=rows,
         spec={
-            "height": 380,
+            "height": side,
+            "width": side,
             "layer": [
                 {
-                    "data": {"values": [{"x": end, "y": end} for end in ends]},
+                    "data": {"values": band},
+                    "mark": {"type": "area", "color": "var(--soft)", "opacity": 0.15, "clip": True},
+                    "encoding": within,
+                },
+                {
+                    "data": {"values": band},
                     "mark": {"type": "line", "color": "var(--soft)", "strokeDash": [4, 4]},
-                    "encoding": {"x": quantity("x", title=x), "y": quantity("y", title=y)},
+                    "encoding": beneath,
                 },
                 {
                     "mark": {"type": "rule", "opacity": 0.5},
                     "encoding": {**across, "y": quantity("least", title=y, **scale), "y2": {"field": "most"}},
                 },
                 {
-                    "mark": {"type": "point", "filled": True, "size": 55, "tooltip": {"content": "data"}},
+                    "mark": {"type": "point", "filled": True, "size": 45, "tooltip": {"content": "data"}},
                     "encoding": {**across, "y": quantity(y, **scale)},
                 },
             ],
@@ -184,6 +205,11 @@ def _interval(share: Mapping[str, float | None]) -> str:
     if value is None:
         return "-"
     return f"{100 * value:.1f}" + ("" if low is None or high is None else f" [{100 * low:.1f}, {100 * high:.1f}]")
+
+
+def axis(quantity: str) -> str:
+    """Return the name of a quantity and its unit."""
+    return words(quantity.removesuffix("_seconds")) + (" (s)" if quantity.endswith("_seconds") else "")
 
 
 def words(quantity: str) -> str:

@@ -10,32 +10,29 @@ from rich.console import Console
 from specopt.views.terminal import sentence, table_of
 from testbed.recorded import RecordedDrafts
 from testbed.studies.clients import clients
+from testbed.studies.costs import Costs
 from testbed.studies.quantising import quantising
 from testbed.studies.resampling import Interval
 from testbed.studies.run_lengths import run_lengths
 from testbed.studies.stopping import stopping
 
 
-def studies_of(log: RecordedDrafts, draft_seconds: float, round_seconds: float) -> dict[str, list[dict[str, Any]]]:
+def studies_of(log: RecordedDrafts, costs: Costs) -> dict[str, list[dict[str, Any]]]:
     """Return the rows of all studies as JSON-like data."""
     return {
         "run lengths": [
             asdict(row)
             | {
                 "errors": row.errors,
-                "best_length": row.best_length(draft_seconds, round_seconds, geometric=False),
-                "best_length_by_the_law": row.best_length(draft_seconds, round_seconds, geometric=True),
-                "lost_by_the_law": row.lost_by_the_law(draft_seconds, round_seconds),
+                "best_length": row.best_length(costs, geometric=False),
+                "best_length_by_the_law": row.best_length(costs, geometric=True),
+                "lost_by_the_law": row.lost_by_the_law(costs),
             }
             for row in run_lengths(log)
         ],
         "clients": [asdict(row) | {"drifts": row.drifts} for row in clients(log)],
         "stopping": [
-            asdict(row)
-            for knows_history in (False, True)
-            for row in stopping(
-                log, draft_seconds=draft_seconds, round_seconds=round_seconds, knows_history=knows_history
-            )
+            asdict(row) for knows_history in (False, True) for row in stopping(log, costs, knows_history=knows_history)
         ],
         "quantising": [asdict(row) for row in quantising(log)],
     }

@@ -1,0 +1,92 @@
+"""What not drafting yields, from the passes of a record: the rival that every plan with drafts has.
+
+A record without plays or rounds without drafts has no such rival.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specopt.models.draft_control import DraftControlProblem
+from testbed.comparison import points_of, quantities
+from testbed.studies.resampling import Interval, interval
+
+AUTOREGRESSIVE = "autoregressive"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Undrafted:
+    """Plans with drafts against not drafting, both as measured.
+
+    Parameters
+    ----------
+    kind, scene, quantity
+        What is compared; scene None: the same in all scenes.
+    drafted
+        Medians of the worst and the best plan with drafts.
+    undrafted
+        Without drafts; an interval where it comes from rounds.
+    source
+        Where the latter comes from.
+    """
+
+    kind: str
+    scene: int | None
+    quantity: str
+    drafted: tuple[float, float]
+    undrafted: Interval
+    source: str
+
+
+def undrafted(record: Mapping[str, Any]) -> list[Undrafted]:
+    """Return the rivals without drafts of a record's plans, if its plays have any."""
+    if record["kind"] == DraftControlProblem.kind:
+        return _rounds(record)
+    known = [one for one in quantities(record) if one[0] == "model"]
+    points = points_of(record, *known[0])
+    found = []
+    for scene in sorted({point.scene for point in points}):
+        mine = [point for point in points if point.scene == scene]
+        plain = [point.measured for point in mine if point.label == AUTOREGRESSIVE]
+        drafted = [point.measured for point in mine if point.label != AUTOREGRESSIVE]
+        if plain:
+            best = Interval(min(plain), float("nan"), float("nan"))
+            ends = max(drafted), min(drafted)
+            source = "best autoregressive plan played"
+            found.append(
+                Undrafted(
+                    kind=record["kind"], scene=scene, quantity=known[0][1], drafted=ends, undrafted=best, source=source
+                )
+            )
+    return found
+
+
+def _rounds(record: Mapping[str, Any]) -> list[Undrafted]:
+    """Return tokens per second of the rounds in which policies draft nothing, so that nothing goes up."""
+    rows: list[tuple[int, float]] = []  # of each such round the play and its seconds
+    for trial in record["trials"]:
+        lengths = [trial["plan"]["policy"][state]["draft_length"] for state in record["states"][trial["scene"]]]
+        for play in trial["measured"]:
+            number = rows[-1][0] + 1 if rows else 0
+            rows += [(number, one) for length, one in zip(lengths, play["seconds"], strict=True) if not length]
+    if not rows:
+        return []
+    plays, seconds = zip(*rows, strict=True)
+    points = points_of(record, "model", "tokens_per_second")
+    speed = interval(np.ones(len(seconds)), plays, weights=seconds)
+    ends = min(point.measured for point in points), max(point.measured for point in points)
+    source = f"{len(seconds)} rounds without drafts in the plays"
+    return [
+        Undrafted(
+            kind=record["kind"],
+            scene=None,
+            quantity="tokens_per_second",
+            drafted=ends,
+            undrafted=speed,
+            source=source,
+        )
+    ]

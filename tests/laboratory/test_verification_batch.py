@@ -1,0 +1,39 @@
+"""Verification batches predicted in one world, against passes that are known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from testbed.experiments.verification_batch import MARGIN, known_to, play, predict_padded
+
+REQUESTS = {
+    "arrival_seconds": [0.0, 0.01, 0.02, 0.5],
+    "deadline_seconds": [0.2, 0.3, 0.4, 0.9],
+    "new_tokens": [2, 5, 3, 4],
+    "cached_tokens": [40, 90, 60, 80],
+    "expected_tokens": [1.5, 1.9, 1.75, 1.8],
+}
+
+
+def padded_seconds(new: Any, cached: Any) -> float:
+    """Return 50 ms, 4 ms per padded token and 0.01 ms per padded cached one."""
+    return float(0.05 + len(new) * (4e-3 * np.max(new) + 1e-5 * np.max(cached)))
+
+
+def test_without_noise_the_prediction_is_a_play_in_the_padded_world() -> None:
+    """Tests that passes that are exactly padded ones are found again, and that noise is drawn from what they missed."""
+    random = np.random.default_rng(0)
+    sizes = random.integers(1, 9, size=30)
+    new = [random.integers(2, 6, size=size).tolist() for size in sizes]
+    cached = [random.integers(32, 161, size=size).tolist() for size in sizes]
+    data = {"ragged": {"new": new, "cached": cached, "seconds": list(map(padded_seconds, new, cached))}}
+    estimator, factor = known_to(MARGIN, data)
+    exact, _ = play(REQUESTS, estimator.scaled(factor, factor), "fcfs", padded_seconds)
+    assert predict_padded(REQUESTS, data, "fcfs", MARGIN, seed=0) == pytest.approx(exact, rel=1e-3)
+    data["ragged"]["seconds"] = [one * (0.8, 1.2)[place % 2] for place, one in enumerate(data["ragged"]["seconds"])]
+    noisy = predict_padded(REQUESTS, data, "fcfs", MARGIN, seed=0)
+    assert noisy == predict_padded(REQUESTS, data, "fcfs", MARGIN, seed=0)
+    assert noisy["busy_seconds"] != predict_padded(REQUESTS, data, "fcfs", MARGIN, seed=1)["busy_seconds"]
