@@ -9,7 +9,7 @@ import pytest
 
 from testbed.experiments.verification_batch import MARGIN, known_to, play, predict_padded
 
-REQUESTS = {
+REQUESTS: dict[str, list[Any]] = {
     "arrival_seconds": [0.0, 0.01, 0.02, 0.5],
     "deadline_seconds": [0.2, 0.3, 0.4, 0.9],
     "new_tokens": [2, 5, 3, 4],
@@ -29,7 +29,7 @@ def test_without_noise_the_prediction_is_a_play_in_the_padded_world() -> None:
     sizes = random.integers(1, 9, size=30)
     new = [random.integers(2, 6, size=size).tolist() for size in sizes]
     cached = [random.integers(32, 161, size=size).tolist() for size in sizes]
-    data = {"ragged": {"new": new, "cached": cached, "seconds": list(map(padded_seconds, new, cached))}}
+    data: dict[str, Any] = {"ragged": {"new": new, "cached": cached, "seconds": list(map(padded_seconds, new, cached))}}
     estimator, factor = known_to(MARGIN, data)
     exact, _ = play(REQUESTS, estimator.scaled(factor, factor), "fcfs", padded_seconds)
     assert predict_padded(REQUESTS, data, "fcfs", MARGIN, seed=0) == pytest.approx(exact, rel=1e-3)
