@@ -290,9 +290,9 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         if len(plan.policy) != len(self.states):
             return [f"policy: expected {len(self.states)} entries, one for each of the states, got {len(plan.policy)}"]
         allowed = self.resolutions.tolist()
-        listed, longest = isinstance(self.verify_seconds, SecondsByLength), self.draft_lengths[1]
+        longest = self.draft_lengths[1]
         for state, choice in enumerate(plan.policy):
-            if listed and choice.draft_length > longest:
+            if choice.draft_length > longest and isinstance(self.verify_seconds, SecondsByLength):
                 return [
                     f"policy[{state}].draft_length: expected at most {longest}, as far as verify_seconds is given, "
                     f"got {choice.draft_length}"

@@ -7,7 +7,7 @@ closely: flat while memory traffic dominates, rising once arithmetic does.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -100,8 +100,8 @@ class TabledRuntime:
 
     @cached_property
     def grid(self) -> MeasuredPasses:
-        """The interpolation."""
-        return MeasuredPasses.from_table(self.passes, "passes")
+        """The interpolation, without limits."""
+        return MeasuredPasses.from_table(replace(self.passes, spread=None), "passes")
 
     @property
     def pieces(self) -> tuple[LinearRuntime, ...]:
