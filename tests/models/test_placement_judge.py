@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import placement as oracle
 
-from specopt import PlacementPlan, PlacementProblem
+from specopt import InvalidInput, PlacementPlan, PlacementProblem
+from specopt.models.placement_plan import Served, UnitGroup
 from specopt.testing.strategies import placement as strategies
 
 
@@ -72,3 +73,32 @@ def test_every_draft_group_has_its_own_clients() -> None:
         data["classes"][0]["clients"] = short
         found = PlacementProblem.from_dict(data).evaluate(one).objective
         assert close(found, oracle.evaluate(data, one.to_dict())["objective"])
+
+
+@pytest.mark.parametrize(
+    ("objective", "where"),
+    [("capacity", r"classes\[0\].min_tokens_per_second"), ("cost", r"verifiers\[0\].price_per_second"),
+     ("energy", r"verifiers\[0\].busy_watts")],
+)  # fmt: skip
+def test_what_an_objective_needs(objective: str, where: str) -> None:
+    """Tests that a problem without what its objective adds up is refused by the field that lacks."""
+    passes = [{"overhead_seconds": 0.01, "seconds_per_sequence": 0.0, "seconds_per_token": 0.0,
+               "seconds_per_cached_token": 0.0}]  # fmt: skip
+    least = 0.0 if objective == "capacity" else 1.0
+    data = {
+        "format": "specopt/1", "kind": "placement", "objective": objective, "max_draft_tokens": 1, "drafters": [],
+        "verifiers": [{"name": "v", "units": 1, "memory_bytes": 9.0, "weights_bytes": 1.0, "kv_bytes_per_token": 1.0,
+                       "passes": passes}],
+        "classes": [{"name": "c", "clients": 1, "context_tokens": 4, "acceptance": {},
+                     "min_tokens_per_second": least}],
+    }  # fmt: skip
+    with pytest.raises(InvalidInput, match=rf"^{where}: expected > 0 \(objective '{objective}'\)"):
+        PlacementProblem.from_dict(data)
+
+
+@pytest.mark.parametrize(("field", "value"), [("units", 0), ("verifier", 1), ("clients", ())])
+def test_bad_groups_are_refused(field: str, value: object) -> None:
+    """Tests that a group of units names the field that is outside its domain."""
+    good = {"verifier": "v", "units": 1, "clients": (Served(class_="c", per_unit=1, place="none"),)}
+    with pytest.raises(InvalidInput, match=rf"^{field}: expected"):
+        UnitGroup(**(good | {field: value}))  # type: ignore[arg-type]

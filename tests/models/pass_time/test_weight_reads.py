@@ -69,3 +69,13 @@ def test_refusals() -> None:
     for tokens in (-1, 1.5):
         with pytest.raises(InvalidInput, match="tokens: expected an integer >= 0"):
             group.expected_experts(tokens)  # type: ignore[arg-type]
+
+
+def test_layers_are_checked() -> None:
+    """Tests that sizes outside their domain are refused by name."""
+    good = {"layers": 1, "experts": 4, "experts_per_token": 2, "expert_bytes": 1.0}
+    for name in good:
+        with pytest.raises(InvalidInput, match=rf"{name}: expected"):
+            ExpertLayers(**(good | {name: -1}))  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match=r"experts_per_token: expected at most experts = 4, got 5"):
+        ExpertLayers(layers=1, experts=4, experts_per_token=5, expert_bytes=1.0)

@@ -17,6 +17,7 @@ from specopt import (
     generate,
     solve,
 )
+from specopt.solvers.draft_allocation import AutoAllocation
 from specopt.solvers.draft_allocation.method import lagrangian_bound, price_of, scaled
 from specopt.testing.strategies.draft_allocation import problems as draft_allocations
 
@@ -107,3 +108,11 @@ def test_stopping_is_noticed() -> None:
     result = solve(problem, "greedy", callback=stop)
     assert result.termination is Termination.INTERRUPTED
     assert result.plan is not None
+
+
+def test_the_plan_without_time_is_the_greedy_one() -> None:
+    """Tests that what `auto` falls back on takes the largest marginals of a small budget."""
+    problem = generate("draft-allocation/uniform", seed=1)
+    assert isinstance(problem, DraftAllocationProblem)
+    (plan,) = AutoAllocation().plain_plans(problem)
+    assert problem.evaluate(plan).objective == solve(problem, "greedy").objective
