@@ -1,8 +1,8 @@
 """Static batches of serving latency, timed step by step for the judge (paper 1, Eq. 8, 13-22).
 
 A batch stays together until its slowest member has finished. Tasks of different acceptance rates gain different L_k
-tokens per step: the batch takes max_k ceil(Q_k / L_k) steps, or as many as its slowest task in the mean, and has
-reached max_k (I_k + (n - 1) L_k) before step n.
+tokens per step. The batch then takes max_k ceil(Q_k / L_k) steps, or as many as its slowest task in the mean. Before
+step n it has reached max_k (I_k + (n - 1) L_k).
 """
 
 from __future__ import annotations

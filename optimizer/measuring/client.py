@@ -36,8 +36,8 @@ class Client:
     Parameters
     ----------
     endpoint, model, prompts, max_tokens, seconds, patience
-        Its address and the name that it serves (None: its first one); what is asked in turn, tokens of the answers; how
-        long a load lasts, and how long a server may send nothing before it counts as stuck.
+        Its address and the name that it serves (None: its first one). What is asked in turn, and tokens of the answers.
+        How long a load lasts, and how long a server may send nothing before it counts as stuck.
     """
 
     endpoint: str

@@ -11,10 +11,10 @@ Actions = record(
     "Actions", rates="f8[:, ::1]", per_draft="f8[:, ::1]", verify="f8[::1]", fixed="f8[::1]", per_count_bit="f8[::1]",
     low="i8", high="i8", falls="i8",
 )  # fmt: skip
-"""What an iteration yields and takes in state s, with resolution r: acceptance rates [s, r]; seconds that one more
-draft takes, the uplink included [s, r]; seconds to verify by the number of drafts; seconds of the token sent down [s];
-seconds of a bit that counts what was accepted [s]; the shortest and the longest draft; the longest whose verification
-is quicker than that of one draft less, or 0."""
+"""What an iteration yields and takes in state s, with resolution r: acceptance rates [s, r] and seconds of one more
+draft, uplink included [s, r]. Seconds to verify by the number of drafts, of the token sent down [s], and of a bit that
+counts what was accepted [s]. The shortest and the longest draft, and the longest whose verification is quicker than
+that of one draft less, or 0."""
 
 
 @helper
@@ -51,9 +51,9 @@ def improve(actions, price, slack, lengths, indices, values):
 
     An action stays where none is better by more than `slack`. `lengths` and `indices` are read and written, `values`
     is filled with the largest value of each state, whether the action stays or not. Ties go to the lower resolution
-    index, then to the shorter draft. price >= 0: once a draft yields no more tokens than its seconds cost, no longer
-    one is better, as further tokens are less and less likely, the bits of the count never fewer, and verification is
-    never quicker from `falls` on.
+    index, then to the shorter draft. With price >= 0, once a draft yields no more tokens than its seconds cost, no
+    longer one is better: further tokens are less likely and the bits of the count never fewer. From `falls` on
+    verification is never quicker, either.
     """
     changed = 0
     for s in range(len(lengths)):

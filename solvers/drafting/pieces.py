@@ -1,7 +1,7 @@
 """What drafting on is worth, as a function of the belief that no token was rejected: convex, piecewise linear, exact.
 
-For one price of time, the belief pi (the probability that all tokens so far are accepted, given every score read)
-is all that counts: the token drafted next adds the belief after it to E[accepted], whatever came before. So a backward
+For one price of time, only the belief pi counts: the probability that all tokens so far are accepted, given every
+score read. The token drafted next adds the belief after it to E[accepted], whatever came before. So a backward
 recursion on (position, belief) is exact, also where acceptance differs from position to position. The value of going on
 is the maximum over plans of what each is worth with no rejection so far and with one; nothing is put on a grid. Either
 it is not positive at belief 0, or a plan that reads no score makes rounds shorter there, as it does at every belief,

@@ -1,7 +1,7 @@
-"""What a sweep or measured passes predict of a server, and both with what the server did put in.
+"""What a sweep or measured passes predict of a server, and both as corrected by what the server did.
 
-A sweep is corrected by a factor on the seconds of its steps, which may lean with the load and with drafts, and a shift
-of the logit of its acceptance; passes by a factor on those of each model, and an overhead of every step.
+The correction of a sweep is a factor on the seconds of its steps, which may change with load and drafts, and a shift of
+the logit of its acceptance. That of passes is a factor for each model, and an overhead of every step.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ holds for all of them. ``runtimes`` (2, P, 3) are rows (c1, c2, largest work) of
 increasing. A batch of b tasks whose longest input is that of task k takes b times the operations of k.
 
 On every range of steps with the same pieces a stage time is affine in the step n, so its sum has a closed form: no
-cost depends on the number of steps. Where the setting is TABLED, ``runtimes`` (2, (K + 1) K, N) has the stage times
-themselves instead: in row b K + k those of b tasks up to task k, by step; 0 where these have finished.
+cost depends on the number of steps. If the setting is TABLED, ``runtimes`` (2, (K + 1) K, N) has the stage times
+themselves. Row b K + k has those of b tasks up to task k, by step; they are 0 once these have finished.
 """
 
 import numpy as np
