@@ -61,9 +61,9 @@ class Relaxation:
     bound, last
         The least so far, on the value of every plan as something to maximise; and the one at the last prices.
     value, missing, used
-        Of the master program: its value, clients that are left out, patterns and units.
+        Of the master program: its value, clients and units that are missing, patterns and units.
     penalty
-        What it costs to leave out a client; 0: more than any client is worth.
+        What a missing client or unit costs; 0: more than any client is worth.
     least, most
         Units of every verifier that are used; by default none, and all.
     """
@@ -227,8 +227,11 @@ class Relaxation:
         if not self.capacity:
             for row in frame.classes:
                 program.column(-self.penalty, {row: 1.0})
+        for row, units in zip(frame.verifiers, self.least, strict=True):
+            if units:
+                program.column(-self.penalty, {row: 1.0})
         found = program.solve()
-        assert found.amounts is not None, "clients may be left out"
+        assert found.amounts is not None, "clients and units may be missing"
         self.value = found.value
         self.used = [(c, a) for c, a in zip(self.columns, found.amounts[first:].tolist(), strict=False) if a > 1e-9]
         self.missing = 0.0 if self.capacity else float(found.amounts[first + len(self.columns) :].sum())

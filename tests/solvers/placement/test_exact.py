@@ -65,3 +65,25 @@ def test_twenty_clients_are_proven() -> None:
     for units in (1, 2):
         result = solve(generate("placement/one-class", number_of_clients=20, units=units))
         assert result.status is Status.OPTIMAL
+
+
+def test_branches_that_no_known_pattern_fits() -> None:
+    """Tests that 30 clients on so few units that no pattern found so far fits a branch are placed with a proof."""
+
+    def passes(*numbers: float) -> list[dict[str, float]]:
+        names = ("overhead_seconds", "seconds_per_sequence", "seconds_per_token", "seconds_per_cached_token")
+        return [dict(zip(names, numbers, strict=True))]
+
+    problem = PlacementProblem.from_dict({
+        "format": "specopt/1", "kind": PlacementProblem.kind, "objective": "cost", "max_draft_tokens": 4,
+        "verifiers": [{"name": "unit", "units": 3, "memory_bytes": 8e10, "weights_bytes": 2e8,
+                       "kv_bytes_per_token": 12288, "passes": passes(0.024, 0.00064, 0.0018, 7.7e-6),
+                       "price_per_second": 1.0}],
+        "drafters": [{"name": "small", "weights_bytes": 3e7, "kv_bytes_per_token": 6912,
+                      "beside": {"unit": passes(0.0037, 0.0006, 0.0, 6e-7)}}],
+        "classes": [{"name": "clients", "clients": 30, "context_tokens": 128, "max_context_tokens": 256,
+                     "min_tokens_per_second": 10.0, "acceptance": {"small": 0.8}, "round_trip_seconds": {"unit": 0.03},
+                     "device_seconds_per_token": {"small": 0.00413162}}],
+    })  # fmt: skip
+    result = solve(problem)
+    assert (result.status, result.objective) == (Status.OPTIMAL, 2.0)
