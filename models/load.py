@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from specopt.models.fields import NonNegative
 
 PARTS = 5
 """Of a load, whose spread says how sure its mean is."""
@@ -27,11 +32,11 @@ class Load:
         Drafts, their tokens, and those accepted by position; empty where the engine counts none.
     """
 
-    tokens_per_second: float
-    first_token_seconds: float
+    tokens_per_second: Annotated[float, Meta(gt=0.0, le=1e12)]
+    first_token_seconds: NonNegative
     acceptance_length: float | None
-    deviation: float = 0.0
-    counted: tuple[float, ...] = ()
+    deviation: Annotated[float, Meta(ge=0.0, le=10.0)] = 0.0
+    counted: tuple[NonNegative, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,8 @@ def validate(given: Validate) -> int:
     asked = hashlib.sha256(repr((client.prompts, client.max_tokens)).encode()).hexdigest()[:12]
     settings = f"{given.model or 'any model'}, {given.load_generator}, {given.seconds:g} s, prompts {asked}"
     record = Record.open(given.record, settings)
+    if given.prompts is None:
+        say("prompts are synthetic: their acceptance is not that of your work; --prompts takes yours")
     try:
         _load(given, prediction, client, record)
     except KeyboardInterrupt:
@@ -143,9 +145,7 @@ def _client(given: Validate) -> Client:
         sizes = enumerate(trace.input_tokens[:MOST_PROMPTS].tolist())
         prompts = tuple(" ".join(islice(cycle(words), at, at + max(1, size))) for at, size in sizes)
         tokens = tuple(max(1, size) for size in trace.output_tokens[:MOST_PROMPTS].tolist())
-    if given.prompts is None:
-        say("prompts are synthetic: their acceptance is not that of your work; --prompts takes yours")
-    else:
+    if given.prompts is not None:
         prompts = tuple(filter(None, read_text(given.prompts).splitlines()))
     return Client(endpoint=given.endpoint, model=given.model, prompts=prompts, max_tokens=tokens,
                   seconds=given.seconds, patience=given.patience)  # fmt: skip

@@ -236,5 +236,5 @@ def _limits(mean: float, deviation: float, parts: int) -> list[float]:
     """Return the limits of a mean from the standard error of its logarithm."""
     from scipy.stats import t
 
-    reach = float(np.exp(t.ppf(0.5 + 0.5 * LEVEL, max(1, parts - 1)) * deviation))
+    reach = float(np.exp(min(300.0, t.ppf(0.5 + 0.5 * LEVEL, max(1, parts - 1)) * deviation)))
     return [mean / reach, mean * reach]

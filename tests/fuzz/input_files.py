@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from functools import cache, partial
 from typing import Any
 
 from specopt import compare, generate, solve
+from specopt.measuring.client import PROMPTS
 
 RUNTIME = {
     "draft": {"seconds_per_token": 2e-5, "overhead_seconds": 0.002},
@@ -61,6 +63,17 @@ DRAFTERS = (
         ("eagle3", "", 4, 3, 90.5),
     )
 )  # fmt: skip
+LOADS = json.dumps({
+    "settings": f"any model, own, 60 s, prompts {hashlib.sha256(repr((PROMPTS, (256,))).encode()).hexdigest()[:12]}",
+    "loads": [
+        {"concurrency": batch, "configured": 3, "load": {
+            "tokens_per_second": 95.0 * batch, "first_token_seconds": 0.1, "acceptance_length": 2.25, "deviation": 0.01,
+            "counted": [100.0, 300.0, 70.0, 40.0, 15.0]}}
+        for batch in (1, 8)
+    ],
+})  # fmt: skip
+"""Whole: `validate` shows them without a server."""
+_VALIDATE = "--endpoint http://127.0.0.1:9 --patience 1 --draft-length 3"
 NAMED = "t,p,a,who\n" + "".join(f"{i},{10 + i},{1 + i},user {i}\n" for i in range(5))
 TABLE = "model,tokens,cached,time_ms\n" + "".join(
     f"{name},{tokens},0,{factor * max(4.0 + 0.002 * tokens, 1.5 + 0.06 * tokens)}\n"
@@ -276,6 +289,8 @@ INPUT_FILES = (
     _file("drafters.csv", DRAFTERS, "tune FILE --tpot 12@p99 --ttft 40 --json",
           "tune FILE --mix chat=0.9,code=0.1 --price 2", "tune FILE --per joule --engine sglang",
           "tune FILE --ask --robust --workload chat", "report FILE -o PAGE"),
+    _file("loads.json", LOADS, f"validate SWEEP --record FILE {_VALIDATE} --json", SWEEP=SWEEP),
+    _file("predicted.csv", SWEEP, f"validate FILE --record LOADS {_VALIDATE} --acceptance-output PAGE", LOADS=LOADS),
     _file("weights.json", '{"1": 2.5, "8": 1}', "tune SWEEP --weights FILE", SWEEP=SWEEP),
     _file(
         "records-elsewhere.jsonl",

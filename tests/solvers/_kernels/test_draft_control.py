@@ -29,7 +29,8 @@ def action_of(prepared: Prepared, state: int, length: int, index: int) -> tuple[
     """Tokens and seconds of an action, straight from the arrays."""
     a = float(prepared.rates[state, index])
     bits = math.ceil(math.log2(length + 1))
-    seconds = prepared.fixed[state] + length * prepared.per_draft[state, index] + bits * prepared.per_count_bit[state]
+    seconds = prepared.verify[length] + prepared.fixed[state]
+    seconds += length * prepared.per_draft[state, index] + bits * prepared.per_count_bit[state]
     return math.fsum(a**n for n in range(length + 1)), float(seconds)
 
 
