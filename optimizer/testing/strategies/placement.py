@@ -93,7 +93,7 @@ def problems(draw: st.DrawFn, objective: str | None = None, most_clients: int = 
 
 @st.composite
 def plans(draw: st.DrawFn, problem: PlacementProblem) -> PlacementPlan:
-    """Clients dealt to the units of all verifiers in turn; memory, least rates and counts may be violated."""
+    """Clients dealt to the units of all verifiers in turn, as memory allows; least rates and counts may be violated."""
     data = problem.to_dict()
     length = st.integers(1, data["max_draft_tokens"])
     drafters, pools = data["drafters"], data.get("draft_pools")
@@ -102,11 +102,14 @@ def plans(draw: st.DrawFn, problem: PlacementProblem) -> PlacementPlan:
         draft = {"pool": pools[0]["name"], "drafter": draw(st.sampled_from(drafters))["name"],
                  "units": draw(st.integers(1, pools[0]["units"])), "per_unit": draw(st.integers(1, 2))}  # fmt: skip
     groups, left = [], {one["name"]: one["clients"] for one in data["classes"]}
-    units = [one["name"] for one in data["verifiers"] for _ in range(one["units"])]
-    for at, name in enumerate(units):
+    units = [one for one in data["verifiers"] for _ in range(one["units"])]
+    for at, unit in enumerate(units):
+        name = unit["name"]
         able = [one["name"] for one in drafters if name in one.get("beside", {})]
         beside = {"drafter": draw(st.sampled_from(able)), "draft_tokens": draw(length)} if able else None
         beside = draw(st.sampled_from([None, beside]))
+        own = next((one for one in drafters if beside and one["name"] == beside["drafter"]), {})
+        room = unit["memory_bytes"] - unit["weights_bytes"] - own.get("weights_bytes", 0.0)
         entries = []
         for client in data["classes"]:
             rates = client["acceptance"]
@@ -121,11 +124,18 @@ def plans(draw: st.DrawFn, problem: PlacementProblem) -> PlacementPlan:
                 ]
             if draft is not None and beside is None and draft["drafter"] in rates:
                 offered.append({"place": "pool", "draft_group": 0, "draft_tokens": draw(length)})
+            if not offered:
+                continue
+            chosen = draw(st.sampled_from(offered))
+            tokens = client["max_context_tokens"] + (beside or chosen).get("draft_tokens", 0) + 1
+            need = tokens * (unit["kv_bytes_per_token"] + own.get("kv_bytes_per_token", 0.0))
             rest = left[client["name"]]
-            clients = rest if at == len(units) - 1 else draw(st.integers(0, rest))
-            if clients and offered:
+            most = min(rest, max(0, int(room / need)))
+            clients = most if at == len(units) - 1 else draw(st.sampled_from([most, draw(st.integers(0, most))]))
+            if clients:
+                room -= clients * need
                 left[client["name"]] = rest - clients
-                entries.append({"class": client["name"], "per_unit": clients, **draw(st.sampled_from(offered))})
+                entries.append({"class": client["name"], "per_unit": clients, **chosen})
         if entries:
             groups.append({"verifier": name, "units": 1, "beside": beside, "clients": entries})
     used = any(one["place"] == "pool" for group in groups for one in group["clients"])
