@@ -102,7 +102,7 @@ def tabled(prepared: Prepared, length: int, steps: int) -> Floats:
     found = np.zeros((2, tasks + 1, tasks, max(steps, 3)))  # kernels read three columns of any runtime
     reached = prepared.inputs[:, None] + n * prepared.tokens_per_step(length)
     for b in range(1, prepared.widest + 1):
-        last = prepared.batch_steps(np.full(b, problem.longest_output), length)
+        last = min(steps, prepared.batch_steps(np.full(b, problem.longest_output), length))
         for i in range(length):
             new = np.where((n == 0) & (i == 0), reached, 1.0)
             seconds = pass_seconds(problem.draft, problem.draft_runtime, b, new, reached + i, 1)
