@@ -14,8 +14,6 @@ from numba import njit
 
 from specopt.models.fields import Floats, Ints, Truths
 
-Truths = Truths
-
 DRAFT, VERIFY = range(2)
 INPUT, OUTPUT, TARGET, TOKENS, OTHERS, COUNT, UNSEEN = range(7)
 """Columns of tasks: I_k, Q_k, what g_k has to reach; tokens per step of this phase, what was gained at other lengths,

@@ -72,7 +72,7 @@ class PiecewiseRuntime(Checked):
         return np.asarray(np.max([piece.seconds(batch_size, flops) for piece in self.pieces], axis=0))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class TabledRuntime:
     """Measured passes, linear between the points of their grid: what they take, whatever their operations.
 

@@ -273,3 +273,12 @@ def test_every_kind_has_resources(kind: Kind) -> None:
         if change.change is not None and "acceptance" not in change.unit:
             assert change.proven and sign * change.change <= 0.0, change.unit
     assert any(change.change for change in found.changes) or kind.name == "verification-batch"
+
+
+def test_measured_passes_are_one_per_cent_faster(small: ServingLatencyProblem) -> None:
+    """Tests that a runtime that is a table of passes is changed like a line, and that nothing compares its columns."""
+    table = {"batch": [1, 8], "new_tokens": [1, 1], "seconds": [0.1, 0.2]}
+    data = small.to_dict() | {"verify_runtime": {"passes": table}, "mechanism": "autoregressive"}
+    problem = ServingLatencyProblem.from_dict(data)
+    (faster,) = (one for one in sensitivity(problem).changes if one.field == "verify_runtime")
+    assert faster.change == pytest.approx(-0.01 * solve(problem).terms["inference_seconds"])

@@ -48,6 +48,20 @@ def test_equals_naive(problem: ServingLatencyProblem) -> None:
     compare(problem)
 
 
+@pytest.mark.parametrize("steps", [1, 2])
+def test_measured_passes_of_outputs_far_below_the_longest(steps: int) -> None:
+    """Tests known outputs that take fewer steps than kernels read columns, and than the longest output allowed."""
+    data = {
+        "format": "specopt/1", "kind": "serving-latency", "mechanism": "autoregressive",
+        "input_tokens": [9, 4], "output_tokens": [steps, 1], "snr": [1.0, 1.0], "bandwidth_hz": 1e6,
+        "output_lengths": "known", "max_output_tokens": 20, "verify": {"layers": 1, "hidden": 8, "ffn": 8},
+        "verify_runtime": {
+            "passes": {"batch": [1, 2], "new_tokens": [1, 1], "cached_tokens": [0, 0], "seconds": [0.1, 0.15]}
+        },
+    }  # fmt: skip
+    compare(ServingLatencyProblem.from_dict(data))
+
+
 @settings(max_examples=40)
 @given(problems(tasks=(1, 4), feasible=False))
 def test_equals_naive_when_memory_may_be_short(problem: ServingLatencyProblem) -> None:
