@@ -103,8 +103,10 @@ def _load(given: Validate, prediction: Prediction, client: Client, record: Recor
     """Drive the loads that the record lacks."""
     from specopt.measuring.external import External
     from specopt.measuring.record import drive
+    from specopt.models.arguments import integer
 
     loads = prediction.loads if given.loads is None else numbers_of("--loads", given.loads)
+    integer("loads", min(loads), 1)
     length, other = given.draft_length, None
     if given.load_generator != "own":
         other = External(given.load_generator, client, given.model or client.models()[0])

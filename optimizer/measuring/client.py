@@ -48,12 +48,16 @@ class Client:
     patience: float = 300.0
 
     def __post_init__(self) -> None:
-        url = urlsplit(self.endpoint)
-        if url.scheme not in ("http", "https") or not url.hostname:
+        found = None
+        with suppress(ValueError):
+            url = urlsplit(self.endpoint)
+            found = url.scheme in ("http", "https") and url.hostname and url.port != 0
+        if not found:
             raise InvalidInput(f"endpoint: expected an address such as http://127.0.0.1:8000, got {self.endpoint!r}")
         integer("prompts", len(self.prompts), 1)
         integer("tokens", min(self.max_tokens, default=0), 1)
         positive("seconds", self.seconds)
+        positive("patience", self.patience)
 
     def models(self) -> list[str]:
         """Return the names of the models that the server has."""
@@ -113,7 +117,7 @@ class Client:
                         raise ValueError(data["error"])
                     tokens = (data.get("usage") or {}).get("completion_tokens", tokens)
                     first = first or (time.monotonic() if data.get("choices") else 0.0)
-            if not tokens or not first:
+            if not (1 <= tokens < 1e9 and first):
                 raise ValueError("expected a stream of tokens that ends with their usage")
         return sent, first, time.monotonic(), int(tokens)
 

@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.known_law_server import Law, serving
+from helpers.known_law_server import Law, LawServer, serving
 
 from specopt.commands.cli import run
 from specopt.instances.acceptance import read_acceptance
 from specopt.instances.sweeps import read_sweeps
 from specopt.measuring import client
-from specopt.measuring.client import Client
+from specopt.measuring.client import Client, ServerFailed
+from specopt.models.errors import InvalidInput
 from specopt.models.files import read_json
 from specopt.models.load import Load, Seen
 from specopt.models.position_acceptance import PositionAcceptance
@@ -125,6 +126,28 @@ def test_a_server_that_fails_is_one_line(fault: str, words: str, capsys: pytest.
     assert Path("validate.json").exists() == (fault == "later")
 
 
+@pytest.mark.parametrize("usage", ["many", -5, 10**400, float("nan"), float("inf")])
+def test_a_usage_that_is_none_is_one_line(usage: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that tokens which cannot have come are a failure of the server."""
+    event = LawServer.event
+
+    def other(self: LawServer, writer: object, data: dict[str, object]) -> None:
+        event(self, writer, data if data["usage"] is None else {"usage": {"completion_tokens": usage}})  # type: ignore[arg-type]
+
+    monkeypatch.setattr(LawServer, "event", other)
+    with serving(Law(0.01, 0.0, 0.0, 0.5), None) as url, pytest.raises(ServerFailed, match="/v1/completions"):
+        Client(endpoint=url, seconds=0.1, max_tokens=(2,)).run(1)
+
+
+@pytest.mark.parametrize(
+    "given", [{"endpoint": "http://[::"}, {"endpoint": "http://127.0.0.1:99999"}, {"patience": 0.0}]
+)
+def test_no_client_asks_what_cannot_be_asked(given: dict[str, Any]) -> None:
+    """Tests that an address without a server, and no patience at all, are refused."""
+    with pytest.raises(InvalidInput, match=r"endpoint: expected an address|patience: expected"):
+        Client(**{"endpoint": "http://127.0.0.1:8000", **given})
+
+
 def test_no_server_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that an address at which nothing answers is said."""
     assert _validate("sweep.csv", "--endpoint", "http://127.0.0.1:1") == 2
@@ -204,6 +227,7 @@ def test_other_records_are_refused(
     [
         (["sweep.csv", "--load-generator", "curl"], "--load-generator: expected own, guidellm or vllm, got 'curl'"),
         (["sweep.csv", "--load-generator", "guidellm"], "`pip install guidellm` brings it"),
+        (["sweep.csv", "--loads", "0,1", "--draft-length", "2"], "loads: expected an integer >= 1, got 0"),
         (["sweep.csv", "--draft-length", "two"], "--draft-length: expected integers"),
         (["sweep.csv", "-o", "sweep.csv"], "would overwrite what is read"),
         (["several.csv"], "expected one drafter, mode, workload and context"),
