@@ -108,7 +108,7 @@ def plans(draw: st.DrawFn, problem: PlacementProblem) -> PlacementPlan:
         able = [one["name"] for one in drafters if name in one.get("beside", {})]
         beside = {"drafter": draw(st.sampled_from(able)), "draft_tokens": draw(length)} if able else None
         beside = draw(st.sampled_from([None, beside]))
-        own = next((one for one in drafters if beside and one["name"] == beside["drafter"]), {})
+        own: dict[str, Any] = next((one for one in drafters if beside and one["name"] == beside["drafter"]), {})
         room = unit["memory_bytes"] - unit["weights_bytes"] - own.get("weights_bytes", 0.0)
         entries = []
         for client in data["classes"]:
