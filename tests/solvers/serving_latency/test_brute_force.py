@@ -50,7 +50,7 @@ def test_equals_naive(problem: ServingLatencyProblem) -> None:
 
 @pytest.mark.parametrize("steps", [1, 2])
 def test_measured_passes_of_outputs_far_below_the_longest(steps: int) -> None:
-    """Tests known outputs that take fewer steps than kernels read columns, and than the longest output allowed."""
+    """Tests that known outputs may take fewer steps than kernels read columns, and than the longest output allowed."""
     data = {
         "format": "specopt/1", "kind": "serving-latency", "mechanism": "autoregressive",
         "input_tokens": [9, 4], "output_tokens": [steps, 1], "snr": [1.0, 1.0], "bandwidth_hz": 1e6,
