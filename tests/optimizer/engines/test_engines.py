@@ -15,6 +15,7 @@ from oracles.engine_rules import RULES
 from specopt.commands.export import export
 from specopt.engines import ENGINES
 from specopt.models.errors import InvalidInput
+from specopt.models.sweep import Setup
 from specopt.solvers.speculation_table.schedule import Schedule
 
 OLD, NEW = "1.3.0rc7", "1.3.0rc8"
@@ -230,3 +231,31 @@ def test_sglang_slots_are_checked(slots: dict[str, Any], message: str) -> None:
     }
     with pytest.raises(InvalidInput, match=message):
         RULES["sglang"](config, None)
+
+
+@pytest.mark.parametrize(
+    ("drafts", "expected"),
+    [
+        (Setup("mtp"), {"speculative_algorithm": "NEXTN"}),
+        (Setup("eagle3-head"), {"speculative_algorithm": "EAGLE3"}),
+        (Setup("own"), {}),
+        (Setup("ngram", mode="adaptive"), {"speculative_algorithm": "NGRAM", "speculative_adaptive": True}),
+        (Setup("eagle", topk=2), {"speculative_algorithm": "EAGLE", "speculative_eagle_topk": 2,
+                                  "speculative_num_draft_tokens": None}),
+    ],
+)  # fmt: skip
+def test_sglang_is_set_up_as_measured(drafts: Setup, expected: dict[str, Any]) -> None:
+    """Tests that the algorithm, trees and adaptive lengths of a measured drafter are what SGLang is told."""
+    assert ENGINES["sglang"].setup(drafts) == expected
+
+
+def test_llama_cpp_leaves_out_what_pays_at_no_single_length() -> None:
+    """Tests that without a single length that gains on average llama.cpp does not draft, 1.0 included."""
+    ranges, batches = ((1, 1, 2), (2, 8, 1)), (1, 8)
+    losing = Schedule(ranges=ranges, batches=batches, speedups=np.array([[1.0, 0.5, 1.4], [1.0, 2.0, 0.6]]))
+    assert losing.best_single() == (1, 1.0)
+    assert ENGINES["llama.cpp"].config(losing, None) is None
+    gaining = Schedule(ranges=ranges, batches=batches, speedups=np.array([[1.0, 0.5, 1.8], [1.0, 2.0, 0.6]]))
+    assert ENGINES["llama.cpp"].config(gaining, None) == {
+        "--spec-draft-n-max": 2, "--spec-draft-n-min": 0, "--spec-draft-p-min": 0.0,
+    }  # fmt: skip
