@@ -11,11 +11,11 @@ from specopt.models.placement_plan import PLACES
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.placement.choice import choose
+from specopt.solvers.placement.choice import Choice, choose
 from specopt.solvers.placement.greedy import greedy
 from specopt.solvers.placement.method import PlacementMethod, offer, sign, why_infeasible
 from specopt.solvers.placement.one_place import filled
-from specopt.solvers.placement.patterns import all_patterns, count_all, undominated, valued
+from specopt.solvers.placement.patterns import Pattern, all_patterns, count_all, undominated, valued
 from specopt.solvers.placement.prepare import OBJECTIVES, Prepared, prepare
 from specopt.solvers.placement.relaxation import Duals, Relaxation
 from specopt.solvers.placement.rounding import completed, improved, nearest, whole_units
@@ -88,15 +88,21 @@ def _listed(prepared: Prepared, budget: Budget) -> Outcome:
     budget.check()
     if not patterns and problem.objective != "capacity":
         raise why_infeasible(prepared)
-    chosen = choose(prepared, patterns, budget.remaining)
+    chosen = _chosen(prepared, patterns, budget)
     if chosen.used is None and chosen.bound == -math.inf:
         served = choose(prepared, [replace(one, value=0.0) for one in patterns], budget.remaining, penalty=1.0)
         raise why_infeasible(prepared, sum(prepared.clients) + served.bound)
-    if chosen.used is not None:
-        offer(prepared, [one for one, count in chosen.used for _ in range(count)], budget)
     budget.improve_bound(problem.widened(sign(problem) * chosen.bound, problem.scale))
     stats = {"patterns": len(patterns)}
     return Outcome(plan=budget.incumbent, bound=budget.bound, termination=_end(budget), stats=stats)
+
+
+def _chosen(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> Choice:
+    """Choose among patterns, and offer the plan."""
+    chosen = choose(prepared, patterns, budget.remaining)
+    if chosen.used is not None:
+        offer(prepared, [one for one, count in chosen.used for _ in range(count)], budget)
+    return chosen
 
 
 def _end(budget: Budget) -> Termination:
@@ -198,9 +204,7 @@ def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:
     the fewer patterns are listed.
     """
     prepared, problem = relaxation.prepared, relaxation.prepared.problem
-    first = choose(prepared, undominated(prepared, nearest(relaxation)), budget.remaining)
-    if first.used is not None:
-        offer(prepared, [one for one, count in first.used for _ in range(count)], budget)
+    _chosen(prepared, undominated(prepared, nearest(relaxation)), budget)
     for share in NEAR:
         if budget.objective is None:
             return False
@@ -208,9 +212,7 @@ def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:
         patterns = relaxation.near(duals, share * (relaxation.last - reached) * (1.0 + 1e-9) + 1e-9 * abs(reached))
         if patterns is None:
             return False
-        chosen = choose(prepared, undominated(prepared, patterns), budget.remaining)
-        if chosen.used is not None:
-            offer(prepared, [one for one, count in chosen.used for _ in range(count)], budget)
+        chosen = _chosen(prepared, undominated(prepared, patterns), budget)
     _improve(budget, max(chosen.bound, reached))
     return True
 
