@@ -13,7 +13,8 @@ from specopt.instances.runtimes.work import work_of
 from specopt.measuring.measure import Settings, measure_with
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
-from specopt.models.pass_time import VerificationTime
+from specopt.models.pass_time import PassTable, VerificationTime
+from specopt.models.pass_time.measured import AXES, MeasuredPasses
 from testbed.processes import ProcessTimer, Worker
 
 Passes = Mapping[str, Sequence[Any]]
@@ -57,6 +58,14 @@ def fit_passes(passes: Passes, phases: Sequence[str]) -> RuntimeFit:
         raise InvalidInput(f"passes: expected some of {', '.join(phases)}, got none")
     table = _table(passes, taken, TableColumns(x=("flops_per_task",), y=("seconds_median",), batch="batch"))
     return fit_runtime(table, work_of(table, "flops"), "roofline", errors="relative")
+
+
+def tabled(*passes: Passes) -> PassTable:
+    """Return the table of a complete grid of passes, moved as little as makes no pass take less time than a smaller."""
+    columns = {name: np.concatenate([one[name] for one in passes]) for name in AXES}
+    seconds = np.concatenate([one["seconds_median"] for one in passes])
+    grid = MeasuredPasses.from_table(PassTable(**columns, seconds=seconds), "passes")
+    return PassTable(**columns, seconds=grid.seconds(*(columns[name] for name in AXES)))
 
 
 def fit_estimator(passes: Passes) -> VerificationTime:

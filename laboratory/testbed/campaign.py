@@ -23,7 +23,7 @@ class Settings(Protocol):
 
 
 class Experiment(Protocol):
-    """What a module of `testbed.experiments` offers."""
+    """What a module of `testbed.experiments` offers; `conclude`, if it has one, predicts after the last play."""
 
     KIND: str
 
@@ -75,4 +75,7 @@ def run(
                 record.save()
                 if tell is not None:
                     tell(f"{done} of {total}: scene {trial['scene'] + 1}, {trial['label']}, {trial['methods'][0]}")
+    if hasattr(experiment, "conclude"):
+        experiment.conclude(data)
+        record.save()
     return record.path

@@ -7,14 +7,12 @@ tokens, interpolated. A batch goes on until its last task has its tokens.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from specopt.models.fields import Ints
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
-from specopt.models.serving_schedule import stage_seconds, steps_per_batch
+from specopt.models.serving_schedule import stage_seconds
 from testbed.calibration import Passes
 from testbed.explanation import pipeline_seconds
 
@@ -71,66 +69,6 @@ def predict_by_passes(
         }
         totals.append(pipeline_seconds(times, mechanism))
     return float(problem.evaluate(plan).terms["communication_seconds"] + np.mean(totals))
-
-
-def expected_slowest(rate: float, length: int, wanted: Ints) -> float:
-    """Return the expected largest number of rounds of independent tasks, exactly.
-
-    Parameters
-    ----------
-    rate
-        Of each draft's acceptance.
-    length
-        Drafts of a round.
-    wanted
-        Tokens of each task.
-    """
-    of_a_round = np.concatenate([[0.0], (1.0 - rate) * rate ** np.arange(length), [rate**length]])
-    most, slowest = int(wanted.max()), 0.0
-    made = np.zeros(most + 1)
-    made[0] = 1.0  # by tokens so far; the last entry is all that suffices for every task
-    for _ in range(most):  # a round makes a token at least
-        slowest += 1.0 - float(np.prod([made[tokens:].sum() for tokens in wanted.tolist()]))
-        further = np.convolve(made, of_a_round)
-        made = np.append(further[:most], further[most:].sum())
-    return slowest
-
-
-def predict_by_form(
-    problem: ServingLatencyProblem,
-    plan: ServingLatencyPlan,
-    passes: tuple[Passes, Passes] | None,
-    *,
-    slowest: bool,
-) -> float:
-    """Return the total seconds of a plan: Eq. 17-22 with another number of rounds, other pass times, or both.
-
-    Parameters
-    ----------
-    problem, plan
-        What is predicted.
-    passes
-        Measured passes of draft and verify model, which take the place of the fitted runtimes behind the first round;
-        None: the runtimes.
-    slowest
-        Whether a batch has the expected rounds of its slowest task, the last one by its fraction, or those of Eq. 8.
-    """
-    length, rounds = plan.speculation_length, [float(one) for one in steps_per_batch(problem, plan)]
-    if slowest:
-        rate = problem.common_rate or 0.0
-        rounds = [expected_slowest(rate, length, problem.output_tokens[list(batch)]) for batch in plan.batches]
-    times = {}
-    for number, batch in enumerate(plan.batches):
-        for step in range(1, math.ceil(rounds[number]) + 1):
-            if passes is None or step == 1:
-                draft, verify = stage_seconds(problem, plan, batch, step)
-            else:
-                draft = length * pass_seconds(passes[0], len(batch), 1)
-                verify = pass_seconds(passes[1], len(batch), length + 1)
-            part = min(1.0, rounds[number] - (step - 1))
-            times[step, number] = part * draft, part * verify
-    uploads = float(problem.evaluate(plan).terms["communication_seconds"])
-    return uploads + pipeline_seconds(times, problem.mechanism_of(plan))
 
 
 def _round(draft: Passes, verify: Passes, batch: int, length: int) -> tuple[float, float]:

@@ -76,7 +76,8 @@ def _rounds(record: Mapping[str, Any]) -> list[Undrafted]:
     if not rows:
         return []
     plays, seconds = zip(*rows, strict=True)
-    points = points_of(record, "model", "tokens_per_second")
+    drafting = [one for one in record["trials"] if any(choice["draft_length"] for choice in one["plan"]["policy"])]
+    points = points_of({**record, "trials": drafting}, "model", "tokens_per_second")
     speed = interval(np.ones(len(seconds)), plays, weights=seconds)
     ends = min(point.measured for point in points), max(point.measured for point in points)
     source = f"{len(seconds)} rounds without drafts in the plays"

@@ -10,7 +10,7 @@ from helpers.three_tasks import three_tasks
 
 from specopt.models.serving_latency import Mechanism
 from specopt.models.serving_schedule import stage_seconds
-from testbed.pass_by_pass import expected_slowest, pass_seconds, predict_by_form, predict_by_passes, steps_of
+from testbed.pass_by_pass import pass_seconds, predict_by_passes, steps_of
 
 
 def passes(scale: float) -> dict[str, list[Any]]:
@@ -64,40 +64,3 @@ def test_total_is_the_sum_by_hand(mechanism: Mechanism) -> None:
 
     expected = problem.evaluate(plan).terms["communication_seconds"] + pipeline(first) + 5 * pipeline(rounds)
     assert predict_by_passes(problem, plan, draft, verify) == pytest.approx(expected)
-
-
-def test_expected_rounds_of_the_slowest_are_those_of_many_draws() -> None:
-    """Tests that the exact expectation is the mean of drawn rounds, and known where every round makes the same."""
-    problem, plan = three_tasks("pipelined", rate=0.5, longest=6)
-    random = np.random.default_rng(1)
-    drawn = np.mean([steps_of(problem, plan, random) for _ in range(4000)], axis=0)
-    said = [
-        expected_slowest(0.5, plan.speculation_length, problem.output_tokens[list(batch)]) for batch in plan.batches
-    ]
-    assert said == pytest.approx(drawn, abs=0.05)
-    wanted = np.array([3, 7])
-    assert expected_slowest(0.0, 2, wanted) == expected_slowest(0.9, 0, wanted) == 7.0
-    assert expected_slowest(1.0, 2, wanted) == pytest.approx(3.0)
-
-
-@pytest.mark.parametrize("mechanism", ["pipelined", "sequential", "autoregressive"])
-def test_forms_are_the_model_and_what_is_put_in_its_place(mechanism: Mechanism) -> None:
-    """Tests that with neither put in a form is the model, that tables alone change passes behind the first round.
-
-    With no acceptance the slowest task has as many rounds as tokens, the same as Eq. 8.
-    """
-    problem, plan = three_tasks(mechanism, rate=1e-9, longest=6)
-    model = problem.evaluate(plan)
-    assert predict_by_form(problem, plan, None, slowest=False) == pytest.approx(model.objective)
-    assert predict_by_form(problem, plan, None, slowest=True) == pytest.approx(model.objective)
-    draft, verify = passes(1e-3), passes(2e-3)
-    first = [stage_seconds(problem, plan, batch, 1) for batch in plan.batches]
-    rounds = [(0.0, 0.04), (0.0, 0.02)] if mechanism == "autoregressive" else [(0.04, 0.14), (0.02, 0.07)]
-
-    def pipeline(stages: list[tuple[float, float]]) -> float:
-        (d1, v1), (d2, v2) = stages
-        return d1 + max(v1, d2) + v2 if mechanism == "pipelined" else d1 + v1 + d2 + v2
-
-    expected = model.terms["communication_seconds"] + pipeline(first) + 5 * pipeline(rounds)
-    assert predict_by_form(problem, plan, (draft, verify), slowest=False) == pytest.approx(expected)
-    assert predict_by_form(problem, plan, (draft, verify), slowest=True) == pytest.approx(expected)

@@ -29,11 +29,12 @@ def test_without_noise_the_prediction_is_a_play_in_the_padded_world() -> None:
     sizes = random.integers(1, 9, size=30)
     new = [random.integers(2, 6, size=size).tolist() for size in sizes]
     cached = [random.integers(32, 161, size=size).tolist() for size in sizes]
-    data: dict[str, Any] = {"ragged": {"new": new, "cached": cached, "seconds": list(map(padded_seconds, new, cached))}}
-    estimator, factor = known_to(MARGIN, data)
+    ragged: dict[str, Any] = {"new": new, "cached": cached, "seconds": list(map(padded_seconds, new, cached))}
+    known = known_to(MARGIN, {"ragged": ragged})
+    estimator, factor = known
     exact, _ = play(REQUESTS, estimator.scaled(factor, factor), "fcfs", padded_seconds)
-    assert predict_padded(REQUESTS, data, "fcfs", MARGIN, seed=0) == pytest.approx(exact, rel=1e-3)
-    data["ragged"]["seconds"] = [one * (0.8, 1.2)[place % 2] for place, one in enumerate(data["ragged"]["seconds"])]
-    noisy = predict_padded(REQUESTS, data, "fcfs", MARGIN, seed=0)
-    assert noisy == predict_padded(REQUESTS, data, "fcfs", MARGIN, seed=0)
-    assert noisy["busy_seconds"] != predict_padded(REQUESTS, data, "fcfs", MARGIN, seed=1)["busy_seconds"]
+    assert predict_padded(REQUESTS, ragged, "fcfs", known, seed=0) == pytest.approx(exact, rel=1e-3)
+    ragged["seconds"] = [one * (0.8, 1.2)[place % 2] for place, one in enumerate(ragged["seconds"])]
+    noisy = predict_padded(REQUESTS, ragged, "fcfs", known, seed=0)
+    assert noisy == predict_padded(REQUESTS, ragged, "fcfs", known, seed=0)
+    assert noisy["busy_seconds"] != predict_padded(REQUESTS, ragged, "fcfs", known, seed=1)["busy_seconds"]

@@ -11,17 +11,16 @@ from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
-from testbed.calibration import acceptance_rate, fit_passes
+from testbed.calibration import acceptance_rate
 from testbed.cloud_delay import fit_cloud_delay
 from testbed.experiments import draft_control, fair_goodput, serving_latency, verification_batch
 from testbed.explanation import explain, undisturbed_seconds
-from testbed.pass_by_pass import predict_by_passes
-
-FLOPS = np.geomspace(1e3, 1e12, 100)
-"""Where runtimes are compared."""
 
 CLOSE_LOGITS = 1e-3
 """In single precision the order of sums may decide between logits that are closer than this, and nothing else may."""
+
+TABLE_MOVED = 0.05
+"""Median change of measured times in a table."""
 
 ROUNDED = 2e-6
 """Records keep seconds to the microsecond."""
@@ -47,19 +46,24 @@ def check_serving_latency(data: dict[str, Any]) -> None:
         assert problem.violations(plan) == []
         assert problem.mechanism == trial["label"]
         assert problem.acceptance_rate == rate
-        passes = ("prefill", "decode" if trial["label"] == "autoregressive" else "verify")
-        fitted = fit_passes(data["passes"]["verify"], passes).runtime
-        np.testing.assert_allclose(problem.verify_runtime.seconds(4, FLOPS), fitted.seconds(4, FLOPS), rtol=1e-6)
-        found = problem.evaluate(plan)
-        predicted = trial["predicted"]["model"]
-        assert predicted["total_seconds"] == pytest.approx(found.objective, rel=1e-9)
-        assert predicted["communication_seconds"] == pytest.approx(found.terms["communication_seconds"], rel=1e-9)
-        mean = predict_by_passes(problem, plan, data["passes"]["draft"], data["passes"]["verify"])
-        assert trial["predicted"]["passes"]["total_seconds"] == pytest.approx(mean, rel=1e-5)
-        for name, numbers in serving_latency.predict_by_forms(problem, plan, data["passes"]).items():
+        measured_form = serving_latency.measured_form(problem, data)
+        for side in ("draft", "verify"):
+            said, again = (getattr(one, f"{side}_runtime").passes.seconds for one in (problem, measured_form))
+            np.testing.assert_allclose(said, again, rtol=1e-6)
+            _check_table(data, side, said)
+        assert (problem.rounds, measured_form.rounds) == ("slowest", "slowest")
+        fitted = serving_latency.fitted_form(problem, data["passes"])
+        again = serving_latency.predict(problem, fitted, plan, data["passes"])
+        for name, numbers in again.items():
             assert trial["predicted"][name] == pytest.approx(numbers, rel=1e-5)
         for measured in trial["measured"]:
             _check_run(problem, plan, measured)
+
+
+def _check_table(data: dict[str, Any], side: str, seconds: Any) -> None:
+    """Check that a table's times are measured ones, within what makes them rise with the work."""
+    measured = [*data["passes"][side]["seconds_median"], *data["rest"][side]["seconds_median"]]
+    assert np.median(np.abs(np.log(np.divide(seconds, measured)))) < TABLE_MOVED
 
 
 def check_rebatched_serving(data: dict[str, Any]) -> None:
@@ -122,13 +126,19 @@ def check_prompt_chunking(data: dict[str, Any]) -> None:
 
 def check_draft_control(data: dict[str, Any]) -> None:
     """Check a record of draft control."""
-    known = data["known"]
-    rates = [acceptance_rate([accepted], known["length"]) for accepted in known["accepted"]]
+    length = data["settings"]["max_draft_length"]
+    rates = [acceptance_rate([one["accepted"]], length) for one in data["known"] if one["length"] == length]
+    rounds = {drafted: [one for one in data["known"] if one["length"] == drafted] for drafted in range(length + 1)}
+    verify = [
+        np.mean([a - b for one in alike for a, b in zip(one["seconds"], one["draft_seconds"], strict=True)])
+        for alike in rounds.values()
+    ]
     for trial in data["trials"]:
         problem = DraftControlProblem.from_dict(data["problems"][trial["problem"]])
         plan, states = DraftControlPlan.from_dict(trial["plan"]), data["states"][trial["scene"]]
         assert problem.violations(plan) == []
         assert all(state.acceptance_rates.tolist() == pytest.approx(rates) for state in problem.states)
+        assert problem.verify_by_length.tolist() == pytest.approx(verify)
         for predictor, numbers in draft_control.predict(problem, plan, states).items():
             assert trial["predicted"][predictor] == pytest.approx(numbers)
         lengths = np.array([plan.policy[state].draft_length for state in states])
@@ -147,10 +157,14 @@ def check_verification_batch(data: dict[str, Any]) -> None:
     for trial in data["trials"]:
         requests = data["requests"][trial["scene"]]
         again = verification_batch.predict(requests, data, trial["methods"][0], trial["label"])
-        assert trial["predicted"]["model"] == pytest.approx(again)
-        method, label, seed = trial["methods"][0], trial["label"], data["settings"]["seed"]
-        padded = verification_batch.predict_padded(requests, data, method, label, seed)
-        assert trial["predicted"]["padded"] == pytest.approx(padded)
+        assert trial["predicted"]["belief"] == pytest.approx(again)
+        (method,), known = trial["methods"], verification_batch.known_to(trial["label"], data)
+        ragged = verification_batch.between(data)
+        assert len(ragged["seconds"]) == data["settings"]["between"] * sum(
+            len(one["measured"]) for one in data["trials"]
+        )
+        world = verification_batch.predict_padded(requests, ragged, method, known, data["settings"]["seed"])
+        assert trial["predicted"]["model"] == pytest.approx(world, rel=1e-5)
         for measured in trial["measured"]:
             assert measured["busy_seconds"] == pytest.approx(
                 sum(one["seconds"] for one in measured["batches"]), abs=1e-3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, TypeVar
@@ -46,14 +46,18 @@ def settings_of(kind: str, pair: str, values: Mapping[str, Any]) -> Any:
 
 
 def plans_of_methods(
-    problem: Problem, plan_type: type[P], methods: Iterable[str], seed: int
+    problems: Sequence[Problem], plan_type: type[P], methods: Iterable[str], seed: int
 ) -> list[tuple[list[str], P]]:
-    """Return what methods plan, as far as they take the problem, each plan once with all that found it."""
+    """Return what methods plan for the first of some problems that they take, each plan once with all that found it."""
     found: list[tuple[list[str], P]] = []
     for method in methods:
-        try:
-            plan = solve(problem, method, seed=seed).plan
-        except Unsupported:
+        for problem in problems:
+            try:
+                plan = solve(problem, method, seed=seed).plan
+            except Unsupported:
+                continue
+            break
+        else:
             continue
         assert isinstance(plan, plan_type), "problems that are played have plans"
         same = next((names for names, other in found if other == plan), None)

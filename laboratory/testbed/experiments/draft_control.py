@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from specopt.models.draft_control import ChannelState, DraftChoice, DraftControlPlan, DraftControlProblem
 from specopt.models.markov_chain import TransitionMatrix
+from specopt.models.rates import SecondsByLength
 from testbed.calibration import acceptance_rate
 from testbed.decoding import Sampling
 from testbed.experiments import plans_of_methods
@@ -18,10 +20,13 @@ from testbed.processes import Laboratory
 from testbed.records import Keep
 
 KIND = DraftControlProblem.kind
-OURS, RIVALS = "policy-iteration", ("best-static", "decoupled", "myopic")
+OURS, RIVALS = "policy-iteration", ("best-static", "decoupled", "myopic", "no-drafts")
 
 METHODS = (OURS, *RIVALS)
-"""Whose policies are played: ours, the paper's static search, and two simpler ones."""
+"""Whose policies are played: ours, the paper's static search, and three simpler ones."""
+
+LABELS = {"drafts or not": 0, "drafts always": 1}
+"""Least draft length that policies may choose."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +48,9 @@ class Settings:
     rounds, per_prompt
         Rounds of a play, and of each prompt in it.
     known_rounds
-        Rounds at each resolution that acceptance and times come from.
+        Rounds at each resolution and draft length that acceptance and times come from.
     random_plans
-        Random policies per scene, beside those of the methods.
+        Random policies per scene and label, beside those of the methods.
     repeats
         How often each policy is played, with other luck each time.
     temperature
@@ -62,9 +67,9 @@ class Settings:
     max_draft_length: int = 4
     rounds: int = 40
     per_prompt: int = 12
-    known_rounds: int = 48
+    known_rounds: int = 36
     random_plans: int = 2
-    repeats: int = 2
+    repeats: int = 3
     temperature: float = 1.0
     seed: int = 0
 
@@ -76,24 +81,25 @@ TINY = Settings(
     per_prompt=6,
     known_rounds=12,
     random_plans=1,
+    repeats=2,
     max_draft_length=3,
 )
 """Settings that tests play in seconds."""
 
 
 def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
-    """Play rounds on other prompts at every resolution, and lay down problems, policies and predictions."""
+    """Play rounds on other prompts of every kind, and lay down problems, policies and predictions."""
     length = settings.max_draft_length
     known = draw_prompts(laboratory.pair, 16, played=False, seed=settings.seed)
     sampling = Sampling(temperature=settings.temperature, seed=settings.seed + 1000)
 
-    def measure() -> dict[str, Any]:
-        found: dict[str, Any] = {"length": length, "accepted": [], "draft_seconds": [], "verify_seconds": []}
+    def measure() -> list[dict[str, Any]]:
+        found = []
         for resolution in settings.resolutions:
-            free = [Round(length, resolution, float("inf"), float("inf"))] * settings.known_rounds
-            run = play(laboratory, free, known, per_prompt=settings.per_prompt, sampling=sampling)
-            for name in ("accepted", "draft_seconds", "verify_seconds"):
-                found[name].append(getattr(run, name).tolist())
+            for drafted in range(length + 1):
+                free = [Round(drafted, resolution, float("inf"), float("inf"))] * settings.known_rounds
+                run = play(laboratory, free, known, per_prompt=settings.per_prompt, sampling=sampling)
+                found.append({"length": drafted, "resolution": resolution, **vars(run)})
         return found
 
     rounds = keep("known", measure)
@@ -108,25 +114,35 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
     random = np.random.default_rng(settings.seed)
     for scene, factor in enumerate(settings.factors):
         problem = problem_of(rounds, settings, factor, laboratory.verify.config.exact.vocabulary)
-        data["problems"].append(problem.to_dict())
         data["states"].append(walk(problem, settings.rounds, random))
-        for names, plan in plans_of(problem, settings, random):
-            predicted = predict(problem, plan, data["states"][scene])
-            trial = {"scene": scene, "label": "policies", "problem": scene, "methods": names, "plan": plan.to_dict()}
-            data["trials"].append({**trial, "predicted": predicted, "measured": []})
+        for label, least in LABELS.items():
+            place = len(data["problems"])
+            problem = dataclasses.replace(problem, draft_lengths=(least, length))
+            data["problems"].append(problem.to_dict())
+            for names, plan in plans_of(problem, settings, random):
+                predicted = predict(problem, plan, data["states"][scene])
+                trial = {"scene": scene, "label": label, "problem": place, "methods": names, "plan": plan.to_dict()}
+                data["trials"].append({**trial, "predicted": predicted, "measured": []})
     return data
 
 
-def problem_of(known: dict[str, Any], settings: Settings, factor: float, vocabulary: int) -> DraftControlProblem:
-    """Return the problem that the rounds on other prompts make of a channel."""
-    length, count = known["length"], len(settings.uplink_bits_per_second)
-    rates = np.array([acceptance_rate([accepted], length) for accepted in known["accepted"]])
+def problem_of(known: list[dict[str, Any]], settings: Settings, factor: float, vocabulary: int) -> DraftControlProblem:
+    """Return the problem that the rounds on other prompts make of a channel.
+
+    Acceptance is that of the longest drafts at each resolution. A draft takes the mean over all of them; what else a
+    round takes over a free link, by the number of drafts, counts as verification.
+    """
+    length, count = settings.max_draft_length, len(settings.uplink_bits_per_second)
+    longest = [one for one in known if one["length"] == length]
+    rates = np.array([acceptance_rate([one["accepted"]], length) for one in longest])
+    by_length = [[one for one in known if one["length"] == drafted] for drafted in range(length + 1)]
+    verify = [np.mean([np.subtract(one["seconds"], one["draft_seconds"]) for one in alike]) for alike in by_length]
     leave = (1.0 - settings.stay) / max(count - 1, 1)
     chain = np.full((count, count), leave) + (settings.stay - leave) * np.eye(count)
     return DraftControlProblem(
         vocabulary_size=vocabulary,
-        draft_seconds_per_token=float(np.median(known["draft_seconds"])) / length,
-        verify_seconds=float(np.median(known["verify_seconds"])),
+        draft_seconds_per_token=float(np.mean([one["draft_seconds"] for one in longest])) / length,
+        verify_seconds=SecondsByLength(np.array(verify)),
         draft_lengths=(0, settings.max_draft_length),
         resolutions=np.array(settings.resolutions),
         states=tuple(
@@ -153,11 +169,11 @@ def plans_of(
     problem: DraftControlProblem, settings: Settings, random: np.random.Generator
 ) -> list[tuple[list[str], DraftControlPlan]]:
     """Return the policies of the methods, each once; then random ones."""
-    found = plans_of_methods(problem, DraftControlPlan, METHODS, settings.seed)
+    found = plans_of_methods((problem,), DraftControlPlan, METHODS, settings.seed)
     for number in range(settings.random_plans):
         choices = tuple(
             DraftChoice(
-                draft_length=int(random.integers(0, settings.max_draft_length + 1)),
+                draft_length=int(random.integers(problem.draft_lengths[0], settings.max_draft_length + 1)),
                 resolution=int(random.choice(settings.resolutions)),
             )
             for _ in problem.states

@@ -136,7 +136,7 @@ def plans_of(
     problem: PromptChunkingProblem, settings: Settings, random: np.random.Generator
 ) -> list[tuple[list[str], PromptChunkingPlan]]:
     """Return what the methods plan, each plan once; then random chunks."""
-    found = plans_of_methods(problem, PromptChunkingPlan, METHODS, settings.seed)
+    found = plans_of_methods((problem,), PromptChunkingPlan, METHODS, settings.seed)
     for number in range(settings.random_plans):
         most = min(12, problem.prompt_tokens)
         cuts = np.sort(random.choice(np.arange(1, problem.prompt_tokens), size=random.integers(1, most), replace=False))

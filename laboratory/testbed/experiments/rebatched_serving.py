@@ -59,7 +59,7 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
             static = dataclasses.replace(problem_by(label), output_lengths="known")
             for problem in (static, dataclasses.replace(static, batching="rebatched")):
                 data["problems"].append(problem.to_dict())
-                for names, plan in plans_of_methods(problem, ServingLatencyPlan, (OURS, *RIVALS), settings.seed):
+                for names, plan in plans_of_methods((problem,), ServingLatencyPlan, (OURS, *RIVALS), settings.seed):
                     found = problem.evaluate(plan)
                     model = {"total_seconds": found.objective, "undisturbed_seconds": found.objective}
                     predicted = {"model": model}

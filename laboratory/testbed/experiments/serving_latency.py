@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -11,16 +12,17 @@ import numpy as np
 
 from specopt.measuring.measure import Settings as Grid
 from specopt.models.fields import Floats, Ints
+from specopt.models.pass_time import TabledRuntime
 from specopt.models.serving_latency import MECHANISMS, Mechanism, ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.serving_schedule import step_schedule
 from specopt.models.uplink import spectral_efficiency
 from specopt.solvers.serving_latency.simulate import simulate
-from testbed.calibration import Passes, acceptance_rate, fit_passes, measure_passes
+from testbed.calibration import Passes, acceptance_rate, fit_passes, measure_passes, tabled
 from testbed.decoding import Sampling, differences
 from testbed.experiments import plans_of_methods
 from testbed.explanation import undisturbed_seconds
 from testbed.pairs import draw_prompts
-from testbed.pass_by_pass import predict_by_form, predict_by_passes
+from testbed.pass_by_pass import predict_by_passes
 from testbed.plays.fair_goodput import play as play_rounds
 from testbed.plays.serving_latency import play
 from testbed.processes import Laboratory
@@ -70,7 +72,7 @@ class Settings:
     output_tokens: int = 12
     max_speculation_length: int = 4
     random_plans: int = 3
-    repeats: int = 2
+    repeats: int = 5
     bandwidth_hz: float = 2e6
     temperature: float = 0.0
     known_prompts: int = 16
@@ -85,6 +87,7 @@ class Settings:
 
 TINY = Settings(
     tasks=(4, 6),
+    repeats=2,
     output_tokens=8,
     random_plans=2,
     bandwidth_hz=2e5,
@@ -154,17 +157,49 @@ def scenes(
 def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
     """Measure what predictions know, and lay down problems, plans and predictions."""
     data = known(laboratory, settings, keep)
+    data["rest"] = keep("rest", lambda: measure_rest(laboratory, settings))
     random = np.random.default_rng(settings.seed)
     alike = partial(np.full, fill_value=settings.output_tokens)
     for scene, problem_by in scenes(laboratory, data, settings, random, alike):
         for mechanism in MECHANISMS:
-            problem = problem_by(mechanism)
+            fitted = problem_by(mechanism)
+            problem = measured_form(fitted, data)
             place = len(data["problems"])
             data["problems"].append(problem.to_dict())
-            for names, plan in plans_of(problem, settings, random):
+            for names, plan in plans_of(problem, fitted, settings, random):
                 trial = {"scene": scene, "label": mechanism, "problem": place, "methods": names, "plan": plan.to_dict()}
-                data["trials"].append({**trial, "predicted": predict(problem, plan, data["passes"]), "measured": []})
+                predicted = predict(problem, fitted, plan, data["passes"])
+                data["trials"].append({**trial, "predicted": predicted, "measured": []})
     return data
+
+
+def measure_rest(laboratory: Laboratory, settings: Settings) -> dict[str, Passes]:
+    """Time what the grids of `known` lack of a complete one: few tokens without a cache, many with one."""
+    few, many = settings.new_tokens, settings.prefill_tokens
+    grids = (
+        Grid(batch=settings.batch, new_tokens=few, cached_tokens=(0,), repeats=2, warm_up=1),
+        Grid(batch=settings.batch, new_tokens=many, cached_tokens=settings.cached_tokens, repeats=1, warm_up=0),
+    )
+    return {worker.side: measure_passes(worker, grids) for worker in (laboratory.draft, laboratory.verify)}
+
+
+def measured_form(problem: ServingLatencyProblem, data: dict[str, Any]) -> ServingLatencyProblem:
+    """Return the problem with tables of measured passes, and the expected rounds of each batch's slowest task."""
+    draft, verify = (
+        TabledRuntime(passes=tabled(data["passes"][side], data["rest"][side])) for side in ("draft", "verify")
+    )
+    return dataclasses.replace(problem, draft_runtime=draft, verify_runtime=verify, rounds="slowest")
+
+
+def fitted_form(problem: ServingLatencyProblem, passes: dict[str, Passes]) -> ServingLatencyProblem:
+    """Return the problem with runtimes fitted to measured passes, and the rounds of Eq. 8."""
+    alone = problem.mechanism == "autoregressive"
+    return dataclasses.replace(
+        problem,
+        draft_runtime=fit_passes(passes["draft"], ("prefill", "decode")).runtime,
+        verify_runtime=fit_passes(passes["verify"], ("prefill", "decode" if alone else "verify")).runtime,
+        rounds="mean",
+    )
 
 
 def problem_of(
@@ -196,10 +231,13 @@ def problem_of(
 
 
 def plans_of(
-    problem: ServingLatencyProblem, settings: Settings, random: np.random.Generator
+    problem: ServingLatencyProblem, fitted: ServingLatencyProblem, settings: Settings, random: np.random.Generator
 ) -> list[tuple[list[str], ServingLatencyPlan]]:
-    """Return what the methods plan, as far as they plan for this mechanism, each plan once; then random ones."""
-    found = plans_of_methods(problem, ServingLatencyPlan, METHODS, settings.seed)
+    """Return what the methods plan, as far as they plan for this mechanism, each plan once; then random ones.
+
+    A method that takes no tables plans with the fitted runtimes.
+    """
+    found = plans_of_methods((problem, fitted), ServingLatencyPlan, METHODS, settings.seed)
     drafts = problem.mechanism != "autoregressive"
     for number in range(settings.random_plans if drafts else settings.random_plans // 2):
         order = random.permutation(problem.tasks)
@@ -215,42 +253,36 @@ def plans_of(
 
 
 def predict(
-    problem: ServingLatencyProblem, plan: ServingLatencyPlan, passes: dict[str, Passes]
+    problem: ServingLatencyProblem,
+    fitted: ServingLatencyProblem,
+    plan: ServingLatencyPlan,
+    passes: dict[str, Passes],
 ) -> dict[str, dict[str, float]]:
-    """Return what the model says of a plan, the mean of replays with random acceptances, and what passes come to."""
+    """Return what the model says of a plan, what it says without tables and slowest tasks, and two simulations.
+
+    One draws acceptances for the fitted runtimes; the other goes pass by pass.
+    """
     found = problem.evaluate(plan)
     first = [
         found.terms["communication_seconds"] + slot.verify[1]
         for slot in step_schedule(problem, plan, 1)
         for _ in range(slot.tasks)
     ]
-    predicted = {
-        "model": {
-            "total_seconds": found.objective,
-            "communication_seconds": found.terms["communication_seconds"],
-            "first_token_seconds": float(np.mean(first)),
-            "undisturbed_seconds": found.objective,
-        }
+    totals = {
+        "model": found.objective,
+        "slowest-rounds": dataclasses.replace(fitted, rounds="slowest").evaluate(plan).objective,
+        "pass-table": dataclasses.replace(problem, rounds="mean").evaluate(plan).objective,
+        "fitted": fitted.evaluate(plan).objective,
+        "passes": predict_by_passes(problem, plan, passes["draft"], passes["verify"]),
     }
     if problem.mechanism != "autoregressive":
-        mean = simulate(problem, plan, replications=REPLICATIONS).mean
-        predicted["simulation"] = {"total_seconds": mean, "undisturbed_seconds": mean}
-    mean = predict_by_passes(problem, plan, passes["draft"], passes["verify"])
-    predicted["passes"] = {"total_seconds": mean, "undisturbed_seconds": mean}
-    return predicted | predict_by_forms(problem, plan, passes)
-
-
-def predict_by_forms(
-    problem: ServingLatencyProblem, plan: ServingLatencyPlan, passes: dict[str, Passes]
-) -> dict[str, dict[str, float]]:
-    """Return what the model says with the rounds of each batch's slowest task, with measured passes, and with both."""
-    measured = passes["draft"], passes["verify"]
-    found = {
-        "slowest-rounds": predict_by_form(problem, plan, None, slowest=True),
-        "pass-table": predict_by_form(problem, plan, measured, slowest=False),
-        "both": predict_by_form(problem, plan, measured, slowest=True),
+        totals["simulation"] = simulate(fitted, plan, replications=REPLICATIONS).mean
+    predicted = {name: {"total_seconds": one, "undisturbed_seconds": one} for name, one in totals.items()}
+    predicted["model"] |= {
+        "communication_seconds": found.terms["communication_seconds"],
+        "first_token_seconds": float(np.mean(first)),
     }
-    return {name: {"total_seconds": one, "undisturbed_seconds": one} for name, one in found.items()}
+    return predicted
 
 
 def carry_out(laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]) -> dict[str, Any]:

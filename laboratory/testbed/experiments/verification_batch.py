@@ -9,9 +9,10 @@ What policies know of times is one of two things. Passes of equal sequences, as 
 nothing of padding: batches that are filled up to a deadline by them are late. Passes of random batches, with a margin
 that most of them keep, do.
 
-Two predictors speak of every policy. `model` takes what the policy knows for what passes take: plans of different
-labels then have different worlds. `padded` has one world for all: passes padded as they are played, fitted to random
-batches, each by a factor drawn from what these passes took over the fit; it is the mean over many draws.
+Two predictors speak of every policy. `model` has one world for all: passes padded as they are played, fitted to random
+batches, each by a factor drawn from what these passes took over the fit; it is the mean over many draws. These random
+batches run between the plays, when the machine is in the state in which it plays; nothing is fitted to the plays.
+`belief` takes what the policy knows for what passes take: plans of different labels then have different worlds.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import numpy as np
 from specopt.api.solve import solve
 from specopt.measuring.measure import Settings as Grid
 from specopt.models.acceptance import expected_tokens
-from specopt.models.fields import Floats, Ints
+from specopt.models.fields import Floats, Ints, parse
 from specopt.models.pass_time import VerificationTime, features
 from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
 from testbed.calibration import fit_estimator, measure_passes
@@ -68,33 +69,43 @@ class Settings:
         How often each policy is played.
     batch, new_tokens, measured_cached_tokens, passes
         The grid of measured passes, and how often each is timed.
-    random_batches
-        Passes of random batches that are timed.
+    random_batches, between
+        Passes of random batches that are timed beforehand, which policies know, and before each play, which only
+        predictions know.
     seed
         Of everything random.
     """
 
-    requests: int = 60
-    loads: tuple[float, ...] = (8.0, 14.0)
+    requests: int = 80
+    loads: tuple[float, ...] = (6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 18.0, 20.0)
     slack: tuple[float, float] = (1.2, 4.0)
     most_drafts: int = 4
     cached_tokens: tuple[int, int] = (32, 160)
     acceptance_rate: float = 0.5
-    repeats: int = 2
+    repeats: int = 3
     batch: tuple[int, ...] = (1, 2, 4, 8, 12)
     new_tokens: tuple[int, ...] = (2, 3, 5)
     measured_cached_tokens: tuple[int, ...] = (32, 160)
     passes: int = 3
     random_batches: int = 40
+    between: int = 3
     seed: int = 0
 
 
-TINY = Settings(requests=20, batch=(1, 2, 4), new_tokens=(2, 5), measured_cached_tokens=(8, 64), cached_tokens=(8, 64))
+TINY = Settings(
+    requests=20,
+    loads=(8.0, 14.0),
+    repeats=2,
+    batch=(1, 2, 4),
+    new_tokens=(2, 5),
+    measured_cached_tokens=(8, 64),
+    cached_tokens=(8, 64),
+)
 """Settings that tests play in seconds."""
 
 
 def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
-    """Time passes, and lay down requests and predictions."""
+    """Time passes, and lay down requests and what policies believe; `conclude` predicts."""
     grid = Grid(
         batch=settings.batch,
         new_tokens=settings.new_tokens,
@@ -103,7 +114,8 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
         warm_up=1,
     )
     passes = keep("passes", lambda: {"verify": measure_passes(laboratory.verify, (grid,))})
-    ragged = keep("ragged", lambda: measure_ragged(laboratory, settings))
+    random = np.random.default_rng((settings.seed, len(settings.loads)))
+    ragged = keep("ragged", lambda: measure_ragged(laboratory, settings, random, settings.random_batches))
     data: dict[str, Any] = {
         "models": {"verify": laboratory.verify.config.name},
         "passes": passes,
@@ -115,20 +127,33 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
     for scene, requests in enumerate(data["requests"]):
         for label in (PLAIN, MARGIN):
             for method in METHODS:
-                predicted = {
-                    "model": predict(requests, data, method, label),
-                    "padded": predict_padded(requests, data, method, label, settings.seed),
-                }
+                predicted = {"belief": predict(requests, data, method, label)}
                 trial = {"scene": scene, "label": label, "methods": [method], "predicted": predicted}
                 data["trials"].append({**trial, "measured": []})
     return data
 
 
-def measure_ragged(laboratory: Laboratory, settings: Settings) -> dict[str, list[Any]]:
+def conclude(data: dict[str, Any]) -> None:
+    """Predict every policy in the world of the passes that ran between the plays."""
+    ragged = between(data)
+    for trial in data["trials"]:
+        requests, (method,) = data["requests"][trial["scene"]], trial["methods"]
+        known, seed = known_to(trial["label"], data), data["settings"]["seed"]
+        trial["predicted"]["model"] = predict_padded(requests, ragged, method, known, seed)
+
+
+def between(data: dict[str, Any]) -> dict[str, list[Any]]:
+    """Return the passes of random batches that ran between the plays, in their order within each trial."""
+    found = [one["ragged"] for trial in data["trials"] for one in trial["measured"]]
+    return {name: [value for one in found for value in one[name]] for name in ("new", "cached", "seconds")}
+
+
+def measure_ragged(
+    laboratory: Laboratory, settings: Settings, random: np.random.Generator, count: int
+) -> dict[str, list[Any]]:
     """Return passes of random batches: new and cached tokens of each, and seconds."""
-    random = np.random.default_rng((settings.seed, len(settings.loads)))
     found: dict[str, list[Any]] = {"new": [], "cached": [], "seconds": []}
-    for _ in range(settings.random_batches):
+    for _ in range(count):
         size = int(random.integers(1, max(settings.batch) + 1))
         new = random.integers(2, settings.most_drafts + 2, size=size)
         cached = random.integers(settings.cached_tokens[0], settings.cached_tokens[1] + 1, size=size)
@@ -167,15 +192,31 @@ def predict(requests: dict[str, list[Any]], data: dict[str, Any], method: str, l
 
 
 def predict_padded(
-    requests: dict[str, list[Any]], data: dict[str, Any], method: str, label: str, seed: int
+    requests: dict[str, list[Any]],
+    ragged: dict[str, list[Any]],
+    method: str,
+    known: tuple[VerificationTime, float],
+    seed: int,
 ) -> dict[str, float]:
-    """Return the mean of what a policy yields if padded passes take what they took beforehand, with their noise."""
-    (estimator, factor), ragged = known_to(label, data), data["ragged"]
+    """Return the mean of what a policy yields if padded passes take what random batches took, with their noise.
+
+    Parameters
+    ----------
+    requests
+        As `requests_of` returns them.
+    ragged
+        Passes of random batches.
+    method, known
+        The policy, and what it knows of times.
+    seed
+        Of the noise.
+    """
+    (estimator, factor), random, totals = known, np.random.default_rng(seed), []
     world, ratios = _fitted(map(_padded, ragged["new"], ragged["cached"]), ragged["seconds"])
-    known, random, totals = estimator.scaled(factor, factor), np.random.default_rng(seed), []
+    believed = estimator.scaled(factor, factor)
     for _ in range(REPLICATIONS):
         totals.append(
-            play(requests, known, method, lambda *batch: world.seconds(*_padded(*batch)) * random.choice(ratios))[0]
+            play(requests, believed, method, lambda *batch: world.seconds(*_padded(*batch)) * random.choice(ratios))[0]
         )
     return {name: float(np.mean([one[name] for one in totals])) for name in totals[0]}
 
@@ -243,7 +284,11 @@ def play(
 
 
 def carry_out(laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]) -> dict[str, Any]:
-    """Play a policy with real passes."""
+    """Time random batches, then play a policy with real passes."""
+    settings = parse(Settings, data["settings"], "settings")
+    number = sum(len(one["measured"]) for one in data["trials"])
+    random = np.random.default_rng((settings.seed, len(settings.loads), number))
+    ragged = measure_ragged(laboratory, settings, random, settings.between)
 
     def seconds_of(new: Any, cached: Any) -> float:
         found: float = laboratory.verify.ask("ragged", new=new, cached=cached)
@@ -252,7 +297,7 @@ def carry_out(laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any
     estimator, factor = known_to(trial["label"], data)
     requests, (method,) = data["requests"][trial["scene"]], trial["methods"]
     totals, batches = play(requests, estimator.scaled(factor, factor), method, seconds_of)
-    return {**totals, "batches": batches}
+    return {**totals, "batches": batches, "ragged": ragged}
 
 
 def _chosen(columns: dict[str, Any], pending: Any, now: float, estimator: VerificationTime, method: str) -> Any:

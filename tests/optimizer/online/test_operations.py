@@ -368,6 +368,7 @@ def test_serving_under_threads() -> None:
     scheduler = ServingScheduler(paper_1())
     scheduler.warm_up()
     finished: list[Any] = []
+    cancelled: set[str] = set()
     failures: list[BaseException] = []
 
     def work(number: int) -> None:
@@ -386,6 +387,7 @@ def test_serving_under_threads() -> None:
                     scheduler.submit(f"{key} x", input_tokens=4)
                     with contextlib.suppress(InvalidInput):  # it has finished
                         scheduler.cancel(f"{key} x")
+                        cancelled.add(f"{key} x")
         except BaseException as failure:
             failures.append(failure)
 
@@ -398,4 +400,5 @@ def test_serving_under_threads() -> None:
     own = [key for key in finished if not key.endswith("x")]
     left = [key for key in scheduler.tasks if not str(key).endswith("x")]
     assert sorted([*own, *left]) == sorted(f"{number} {turn}" for number in range(6) for turn in range(60))
-    assert numbers(scheduler.metrics())["served_total"] == len(finished)
+    served = [key for key in finished if key not in cancelled]  # one may leave a step that it was in
+    assert numbers(scheduler.metrics())["served_total"] == len(served)
