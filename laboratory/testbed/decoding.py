@@ -224,6 +224,30 @@ class Verifier(_Sampling):
         return self.verify(Drafts(tokens=no_drafts(len(self.tokens)), laws=None))
 
 
+class Rows:
+    """Tasks on one side, in the batches that they last ran in."""
+
+    def __init__(self) -> None:
+        self._places: dict[int, tuple[Any, list[int], int]] = {}  # of each task: its batch, whose tasks, its row
+
+    def place(self, tasks: list[int], side: Any) -> None:
+        """Let tasks be the rows of a side."""
+        self._places |= {task: (side, tasks, row) for row, task in enumerate(tasks)}
+
+    def batch(self, tasks: list[int]) -> Any:
+        """Return a batch of just these tasks."""
+        first, together, _ = self._places[tasks[0]]
+        if together != tasks:
+            self.place(tasks, first.gathered([self._places[task][::2] for task in tasks]))
+        return self._places[tasks[0]][0]
+
+    def tokens(self, task: int) -> list[int]:
+        """Return a task's tokens, its prompt among them."""
+        side, _, row = self._places[task]
+        found: list[int] = side.tokens[row]
+        return found
+
+
 def padded(rows: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
     """Return rows of tokens as an array, shape (batch, longest row), zeros behind their ends, and their lengths."""
     counts = np.array([len(row) for row in rows])

@@ -120,7 +120,7 @@ class Llama:
         for index in layers:
             layer, keys, values = self.layers[index], cache.keys[index], cache.values[index]
             h = self._normed(hidden, layer.norms[0])
-            qkv = functional.linear(h, layer.qkv).view(batch, new, -1, self.shape.head_dim)
+            qkv = _times(h, layer.qkv).view(batch, new, -1, self.shape.head_dim)
             q, k, v = qkv.split(sizes, dim=2)
             keys[rows, places] = _rotated(k, cosine, sine)
             values[rows, places] = v
@@ -131,20 +131,31 @@ class Llama:
                 attn_mask=mask,
                 enable_gqa=self.shape.heads != self.shape.kv_heads,
             )
-            hidden = hidden + functional.linear(h.transpose(1, 2).reshape(batch, new, -1), layer.output)
-            gate, up = functional.linear(self._normed(hidden, layer.norms[1]), layer.up).chunk(2, dim=-1)
-            hidden = hidden + functional.linear(functional.silu(gate) * up, layer.down)
+            hidden = hidden + _times(h.transpose(1, 2).reshape(batch, new, -1), layer.output)
+            gate, up = _times(self._normed(hidden, layer.norms[1]), layer.up).chunk(2, dim=-1)
+            hidden = hidden + _times(functional.silu(gate) * up, layer.down)
         return hidden
 
     def score(self, hidden: Tensor, counts: Ints, scored: int) -> Floats:
         """Return the logits of the last positions of each row that count."""
         places = torch.from_numpy(np.asarray(counts)[:, None] - scored + np.arange(scored))
         last = hidden[torch.arange(len(hidden))[:, None], places]
-        logits: Floats = functional.linear(self._normed(last, self.norm), self.head).numpy()
+        logits: Floats = _times(self._normed(last, self.norm), self.head).numpy()
         return logits
 
     def _normed(self, x: Tensor, norm: Tensor) -> Tensor:
         return functional.rms_norm(x, x.shape[-1:], norm, self.epsilon)
+
+
+FEW = 6
+"""Up to so many tokens reading the weights is the work; `linear` copies them first, which takes up to twice as long."""
+
+
+def _times(x: Tensor, weight: Tensor) -> Tensor:
+    """Return x W^T, shape (batch, m, out)."""
+    if x.shape[0] * x.shape[1] > FEW:
+        return functional.linear(x, weight)
+    return (weight @ x.flatten(0, 1).T).T.view(*x.shape[:2], -1)
 
 
 def _rotated(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:

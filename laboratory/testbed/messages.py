@@ -7,6 +7,7 @@ The sender's shaper says when a message is due, and the receiver hands it over n
 from __future__ import annotations
 
 import contextlib
+import heapq
 import queue
 import socket
 import struct
@@ -79,6 +80,8 @@ class Channel:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.shape(link or Link())
         self._arrived: queue.SimpleQueue[tuple[float, bytes] | None] = queue.SimpleQueue()
+        self._waiting: list[tuple[float, int, dict[str, Any]]] = []  # a heap: by when they are due, then as they came
+        self._taken, self._closed = 0, False
         self._thread = threading.Thread(target=self._take, daemon=True)
         self._thread.start()
 
@@ -86,7 +89,14 @@ class Channel:
         """Send through another link from now on; its trace begins now."""
         self.shaper = Shaper(link, time.monotonic())
 
-    def send(self, content: dict[str, Any], *, bits: float | None = None, shaper: Shaper | None = None) -> float:
+    def send(
+        self,
+        content: dict[str, Any],
+        *,
+        bits: float | None = None,
+        shaper: Shaper | None = None,
+        due: float | None = None,
+    ) -> float:
         """Send a message; return when it is due.
 
         Parameters
@@ -97,9 +107,12 @@ class Channel:
             What the link carries; None: as many as the content's bytes have.
         shaper
             A flow of its own beside the channel's.
+        due
+            When it is due, whatever the link says.
         """
         data = encode(content)
-        due = (shaper or self.shaper).due(time.monotonic(), 8 * len(data) if bits is None else bits)
+        if due is None:
+            due = (shaper or self.shaper).due(time.monotonic(), 8 * len(data) if bits is None else bits)
         try:
             self._connection.sendall(_HEADER.pack(len(data), due) + data)
         except OSError:
@@ -107,23 +120,50 @@ class Channel:
         return due
 
     def receive(self) -> dict[str, Any]:
-        """Return the next message, when it is due.
+        """Return the message that is due first, when it is due.
 
         Raises
         ------
         Disconnected
             If the other end has closed.
         """
-        item = self._arrived.get()
+        while (wait := self._due() - time.monotonic()) > 0.0:
+            with contextlib.suppress(queue.Empty):  # one that is due earlier may come
+                self._keep(self._arrived.get(timeout=wait))
+        return self.take()[1]
+
+    def ready(self) -> bool:
+        """Return whether a message is due."""
+        while not self._arrived.empty():
+            self._keep(self._arrived.get())
+        return bool(self._waiting) and self._waiting[0][0] <= time.monotonic()
+
+    def take(self) -> tuple[float, dict[str, Any]]:
+        """Return the message that is due first, and when, without waiting until then.
+
+        Raises
+        ------
+        Disconnected
+            If the other end has closed.
+        """
+        due = self._due()
+        return due, heapq.heappop(self._waiting)[-1]
+
+    def _due(self) -> float:
+        """Return when the first message is due; wait for one to come."""
+        while not self._waiting:
+            if self._closed:
+                raise Disconnected("the other process has gone")
+            self._keep(self._arrived.get())
+        return self._waiting[0][0]
+
+    def _keep(self, item: tuple[float, bytes] | None) -> None:
         if item is None:
-            self._arrived.put(None)
-            raise Disconnected("the other process has gone")
-        due, data = item
-        content = decode(data)
-        wait = due - time.monotonic()
-        if wait > 0.0:
-            time.sleep(wait)
-        return content
+            self._closed = True
+        else:
+            due, data = item
+            self._taken += 1
+            heapq.heappush(self._waiting, (due, self._taken, decode(data)))
 
     def close(self) -> None:
         """Close the connection."""

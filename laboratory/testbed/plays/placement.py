@@ -1,0 +1,337 @@
+"""Places to draft, carried out: by nothing, beside the verifier, or on devices behind a link, ahead or not.
+
+The verify process is one unit: a pass starts when the last one has ended and takes everybody who waits. A device drafts
+in the draft process. Several devices would share its core, so they are replayed: each sends the drafts that a device of
+its own made alone, when it would have made them. Outputs are greedy. Half of a round trip lies before a message, half
+behind the answer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from testbed.decoding import Drafter, Drafts, Rows, Sampling, Verdict, Verifier, no_drafts
+from testbed.pairs import load_model
+from testbed.processes import Laboratory, Session
+
+Recorded = list[dict[str, Any]]
+"""Rounds of a device: drafts, guess of the token behind them, seconds of drafting and of drafting ahead."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """Where drafts come from.
+
+    Parameters
+    ----------
+    place
+        "none", "beside" or "device".
+    draft_tokens
+        Of a round; 0 for none.
+    overlap
+        Whether a device drafts ahead.
+    """
+
+    place: str
+    draft_tokens: int = 0
+    overlap: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What happened.
+
+    Parameters
+    ----------
+    tokens_per_second
+        Of every turn, all its clients together: tokens up to each one's last verdict, over the time until then.
+    passes
+        Of every pass: turn, sequences, new tokens, cached tokens, seconds until its verdicts were sent, and those of
+        them in which drafts were made beside it.
+    accepted
+        Drafts accepted of each client's rounds, by prompt.
+    rounds
+        What a device that was not replayed did, by prompt.
+    outputs
+        Tokens of each prompt.
+    """
+
+    tokens_per_second: list[float]
+    passes: list[list[float]]
+    accepted: list[list[int]]
+    rounds: list[Recorded]
+    outputs: list[list[int]]
+
+
+def play(
+    laboratory: Laboratory,
+    way: Way,
+    prompts: Sequence[Sequence[int]],
+    *,
+    tokens: int,
+    trips: Sequence[float],
+    clients: int = 1,
+    replayed: Sequence[Recorded] | None = None,
+) -> Run:
+    """Serve prompts, so many at a time, until the first of each turn has its tokens.
+
+    Parameters
+    ----------
+    laboratory
+        Where.
+    way, prompts, clients
+        What, for whom, and how many at a time.
+    tokens
+        A turn ends when one of its clients has so many.
+    trips
+        Seconds of the round trips, one after the other.
+    replayed
+        Rounds of each prompt's device; None: the draft process is the device.
+    """
+    laboratory.play(
+        "placement",
+        way=asdict(way),
+        prompts=[list(prompt) for prompt in prompts],
+        tokens=tokens,
+        trips=list(trips),
+        clients=clients,
+        replayed=None if replayed is None else list(replayed),
+    )
+    rounds, told = laboratory.finish()
+    return Run(rounds=rounds, **told)
+
+
+@dataclass
+class _Order:
+    """What both sides are told."""
+
+    way: dict[str, Any]
+    prompts: list[list[int]]
+    tokens: int
+    trips: list[float]
+    clients: int
+    replayed: list[Recorded] | None
+
+    def __post_init__(self) -> None:
+        self.drafting = Way(**self.way)
+
+    @property
+    def turns(self) -> list[list[int]]:
+        """Prompts that are served at a time."""
+        return [
+            list(range(at, min(at + self.clients, len(self.prompts))))
+            for at in range(0, len(self.prompts), self.clients)
+        ]
+
+    def side(self, kind: type[Drafter | Verifier], model: Any, tasks: list[int]) -> Any:
+        """Return one side of some prompts."""
+        prompts = [self.prompts[task] for task in tasks]
+        room = max(map(len, prompts)) + self.tokens + 3 * self.drafting.draft_tokens + 4
+        return kind(model, tasks, prompts, room=room, sampling=Sampling())
+
+    def half_trip(self, task: int, number: int) -> float:
+        """Return half of the round trip of a prompt's round."""
+        return 0.5 * self.trips[(task + len(self.prompts) * number) % len(self.trips)]
+
+
+# ------------------------------------------------------------------ the unit
+
+
+def verify(session: Session, **content: Any) -> dict[str, Any]:
+    """Play the unit."""
+    order = _Order(**content)
+    turns = [_Turn(session, order, number, tasks) for number, tasks in enumerate(order.turns)]
+    speeds = [turn.serve() for turn in turns]
+    if order.drafting.place == "device":
+        session.peer.send({"end": True})
+    return {
+        "tokens_per_second": speeds,
+        "passes": [row for turn in turns for row in turn.passes],
+        "accepted": [one for turn in turns for one in turn.accepted.values()],
+        "outputs": [one for turn in turns for one in turn.outputs],
+    }
+
+
+@cache
+def _beside(pair: str) -> Any:
+    return load_model(pair, "draft")
+
+
+class _Turn:
+    """Clients that are served together, from their first tokens on."""
+
+    def __init__(self, session: Session, order: _Order, number: int, tasks: list[int]) -> None:
+        self.session, self.order, self.number, self.tasks = session, order, number, tasks
+        self.passes: list[list[float]] = []
+        self.accepted: dict[int, list[int]] = {task: [] for task in tasks}
+        self.outputs: list[list[int]] = []
+
+    def serve(self) -> float:
+        """Return tokens per second."""
+        order, rows = self.order, Rows()
+        rows.place(self.tasks, order.side(Verifier, self.session.model, self.tasks))
+        drafter = order.side(Drafter, _beside(self.session.pair), self.tasks) if self._is("beside") else None
+        first = rows.batch(self.tasks).step()
+        if drafter is not None:
+            drafter.logits(no_drafts(len(self.tasks)), 1)
+            drafter.settle(no_drafts(len(self.tasks)), first)
+        begin = time.monotonic()
+        last = dict.fromkeys(self.tasks, begin)
+        self._tell(self.tasks, first, 0)
+        made = {task: len(rows.tokens(task)) for task in self.tasks}
+        goal = {task: most + order.tokens for task, most in made.items()}
+        while all(len(rows.tokens(task)) < goal[task] for task in self.tasks):
+            tasks, tokens = self._waiting()
+            start = time.monotonic()
+            if drafter is not None:
+                tokens = drafter.draft(order.drafting.draft_tokens).tokens
+            drafted = time.monotonic()
+            cached = sum(len(rows.tokens(task)) - 1 for task in tasks)
+            verdict = rows.batch(tasks).verify(Drafts(tokens=tokens, laws=None))
+            if drafter is not None:
+                drafter.settle(tokens, verdict)
+            for task, accepted in zip(tasks, verdict.accepted.tolist(), strict=True):
+                self.accepted[task].append(accepted)
+            self._tell(tasks, verdict, tokens.shape[1])
+            end = time.monotonic()
+            last |= dict.fromkeys(tasks, end)
+            new = tokens.size + len(tasks)
+            self.passes.append([self.number, len(tasks), new, cached, end - start, drafted - start])
+        self.outputs = [rows.tokens(task)[len(order.prompts[task]) :] for task in self.tasks]
+        if self._is("device"):
+            self._end()
+        return sum(
+            (len(rows.tokens(task)) - made[task]) / (last[task] - begin) for task in self.tasks if last[task] > begin
+        )
+
+    def _is(self, place: str) -> bool:
+        return self.order.drafting.place == place
+
+    def _waiting(self) -> tuple[list[int], Any]:
+        """Return those whose drafts are here, after waiting for some, and their drafts; without devices, everyone."""
+        if not self._is("device"):
+            return self.tasks, no_drafts(len(self.tasks))
+        peer = self.session.peer
+        found = [peer.receive()]
+        while peer.ready():
+            found.append(peer.receive())
+        found.sort(key=lambda one: one["task"])
+        return [one["task"] for one in found], np.array([one["tokens"] for one in found], dtype=np.int64)
+
+    def _tell(self, tasks: list[int], verdict: Verdict, length: int) -> None:
+        if not self._is("device"):
+            return
+        now = time.monotonic()
+        for row, task in enumerate(tasks):
+            due = now + self.order.half_trip(task, len(self.accepted[task]))
+            said = {"accepted": int(verdict.accepted[row]), "token": int(verdict.tokens[row]), "drafted": length}
+            self.session.peer.send({"task": task, **said}, due=due)
+
+    def _end(self) -> None:
+        """Tell the devices, and take what is under way."""
+        self.session.peer.send({"over": True})
+        while "over" not in self.session.peer.take()[1]:
+            pass
+
+
+# ------------------------------------------------------------------ devices
+
+
+def draft(session: Session, **content: Any) -> list[Recorded]:
+    """Play the devices."""
+    order = _Order(**content)
+    found: list[Recorded] = []
+    if order.drafting.place == "device":
+        for tasks in order.turns:
+            if order.replayed is None:
+                (task,) = tasks
+                found.append(_Device(session, order, task).serve())
+            else:
+                _replay(session, order, tasks)
+        session.peer.receive()
+    return found
+
+
+class _Device:
+    """A device that drafts, and goes on ahead of the answer if it may."""
+
+    def __init__(self, session: Session, order: _Order, task: int) -> None:
+        self.peer, self.order, self.task = session.peer, order, task
+        self.length = order.drafting.draft_tokens
+        self.side: Drafter = order.side(Drafter, session.model, [task])
+        self.side.logits(no_drafts(1), 1)
+        self.drawn: list[int] = []
+
+    def serve(self) -> Recorded:
+        """Draft until the turn is over."""
+        found: Recorded = []
+        while "over" not in (said := self.peer.receive()):
+            begin = time.monotonic()
+            if found:
+                found[-1]["hit"] = self._settle(said)
+            else:
+                self._settle(said)
+            while len(self.drawn) < self.length:
+                self._draw()
+            now = time.monotonic()
+            self.peer.send(
+                {"task": self.task, "tokens": self.drawn[: self.length]},
+                due=now + self.order.half_trip(self.task, len(found)),
+            )
+            found.append({"tokens": self.drawn[: self.length], "draft_seconds": now - begin})
+            if self.order.drafting.overlap:
+                found[-1] |= self._ahead(now)
+        self.peer.send({"over": True})
+        return found
+
+    def _ahead(self, begin: float) -> dict[str, Any]:
+        """Draft a guess and so many tokens more, or until the answer is here."""
+        while len(self.drawn) < 2 * self.length + 1 and not self.peer.ready():
+            self._draw()
+        ahead = len(self.drawn) - self.length
+        return {"ahead": ahead, "ahead_seconds": time.monotonic() - begin} | (
+            {"guess": self.drawn[self.length]} if ahead else {}
+        )
+
+    def _draw(self) -> None:
+        logits = self.side.logits(np.array([self.drawn[-1:]], dtype=np.int64), 1)
+        self.drawn.append(int(logits[0, 0].argmax()))
+
+    def _settle(self, said: dict[str, Any]) -> bool:
+        """Take an answer; return whether what was drafted ahead holds."""
+        length = said["drafted"]
+        hit = said["accepted"] == length < len(self.drawn) and self.drawn[length] == said["token"]
+        if hit:
+            self.side.tokens[0] += self.drawn[: length + 1]
+            self.drawn = self.drawn[length + 1 :]
+        else:
+            verdict = Verdict(accepted=np.array([said["accepted"]]), tokens=np.array([said["token"]]))
+            self.side.settle(np.array([self.drawn[:length]], dtype=np.int64), verdict)
+            self.drawn = []
+        return hit
+
+
+def _replay(session: Session, order: _Order, tasks: list[int]) -> None:
+    """Play devices whose rounds are known: what each sends is due when it would have arrived."""
+    assert order.replayed is not None, "somebody recorded them"
+    number, sent = dict.fromkeys(tasks, 0), dict.fromkeys(tasks, 0.0)
+    while "over" not in (item := session.peer.take())[1]:
+        told, said = item
+        task = said["task"]
+        rounds, at = order.replayed[task], number[task]
+        one = rounds[min(at, len(rounds) - 1)]
+        ready = told + one["draft_seconds"]
+        if order.drafting.overlap and at:
+            before = rounds[min(at - 1, len(rounds) - 1)]
+            if said["accepted"] == said["drafted"] and before["guess"] == said["token"]:
+                ready = max(told, sent[task] + before["ahead_seconds"])
+        sent[task] = ready
+        session.peer.send({"task": task, "tokens": one["tokens"]}, due=ready + order.half_trip(task, at))
+        number[task] += 1
+    session.peer.send({"over": True})
