@@ -61,7 +61,7 @@ def pieces_of(times: PassTime, most_tokens: int, which: Which = "fitted") -> Pie
     rows = _lines(times, which)
     fitted = rows is None
     if rows is None:
-        rows = _fit(work, seconds)
+        rows = fit_lines(work, seconds)
     off = seconds / (work @ rows.T).max(axis=1) - 1.0
     return Pieces(PassPieces(rows), fitted, (float(min(0.0, off.min())), float(max(0.0, off.max()))))
 
@@ -94,8 +94,21 @@ def _samples(times: PassTime, most_tokens: int) -> Floats:
     return points[inside] if inside.sum() >= MAX_PIECES else points
 
 
-def _fit(work: Floats, seconds: Floats) -> Floats:
-    """Return lines whose largest comes close to the times: each is fitted to the passes at which it is the largest."""
+def fit_lines(work: Floats, seconds: Floats) -> Floats:
+    """Return lines whose largest comes close to the times: each is fitted to the passes at which it is the largest.
+
+    Parameters
+    ----------
+    work
+        What the lines count, a column each, shape (passes, columns).
+    seconds
+        Of the passes.
+
+    Returns
+    -------
+    Floats
+        Coefficients >= 0, shape (lines, columns), by least squares of relative errors.
+    """
     from scipy.optimize import nnls
 
     best, least = np.zeros((1, work.shape[1])), np.inf

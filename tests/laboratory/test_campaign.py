@@ -43,6 +43,7 @@ def test_record_holds_what_it_claims(path: Path) -> None:
         ("draft-control", ["factors=[1.0]"]),
         ("verification-batch", ["requests=12"]),
         ("fair-goodput", []),
+        ("placement", []),
     ],
 )
 def test_every_kind_leaves_a_record_that_holds(

@@ -55,14 +55,26 @@ def test_nothing_is_handed_over_before_it_is_due(ends: tuple[Channel, Channel]) 
 
 
 def test_flows_of_their_own_do_not_wait_for_each_other(ends: tuple[Channel, Channel]) -> None:
-    """Tests that messages through shapers of their own are due as if each were alone."""
+    """Tests that messages through shapers of their own are due as if each were alone, and come in that order."""
     begin = time.monotonic()
     flows = [Shaper(Link(rates_bits_per_second=(rate,)), begin) for rate in (1e3, 2e3)]
-    dues = [ends[0].send({}, bits=100.0, shaper=flow) - begin for flow in flows]
+    dues = [ends[0].send({"flow": flow}, bits=100.0, shaper=flows[flow]) - begin for flow in range(2)]
     assert dues == pytest.approx([0.1, 0.05], abs=0.01)
-    for due in dues:
-        ends[1].receive()
-        assert time.monotonic() - begin >= due
+    assert not ends[1].ready()
+    for flow in (1, 0):
+        assert ends[1].receive() == {"flow": flow}
+        assert time.monotonic() - begin >= dues[flow]
+
+
+def test_a_message_is_ready_when_it_is_due_and_can_be_taken_before(ends: tuple[Channel, Channel]) -> None:
+    """Tests that `due` overrides the link, that `ready` waits for it and `take` does not."""
+    due = ends[0].send({"number": 0}, due=time.monotonic() + 0.05)
+    while not ends[1].ready():
+        assert time.monotonic() < due + 1.0
+    assert time.monotonic() >= due
+    late = ends[0].send({"number": 1}, due=due + 1e6)
+    assert ends[1].receive() == {"number": 0}
+    assert ends[1].take() == (late, {"number": 1})
 
 
 def test_content_counts_with_its_bytes(ends: tuple[Channel, Channel]) -> None:

@@ -9,11 +9,13 @@ import pytest
 
 from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
+from specopt.models.placement import PlacementProblem
+from specopt.models.placement_plan import PlacementPlan
 from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from testbed.calibration import acceptance_rate
 from testbed.cloud_delay import fit_cloud_delay
-from testbed.experiments import draft_control, fair_goodput, serving_latency, verification_batch
+from testbed.experiments import draft_control, fair_goodput, placement, serving_latency, verification_batch
 from testbed.explanation import explain, undisturbed_seconds
 
 CLOSE_LOGITS = 1e-3
@@ -197,7 +199,36 @@ def check_fair_goodput(data: dict[str, Any]) -> None:
                 assert measured[name] == pytest.approx(value, abs=1e-5)
 
 
+def check_placement(data: dict[str, Any]) -> None:
+    """Check a record of places to draft."""
+    most = max(data["settings"]["draft_tokens"])
+    rates = placement.by_position(data["devices"], most)
+    chosen: dict[int, list[float]] = {}
+    for trial in data["trials"]:
+        problem = PlacementProblem.from_dict(data["problems"][trial["problem"]])
+        plan = PlacementPlan.from_dict(trial["plan"])
+        assert problem.violations(plan) == []
+        (of,) = problem.classes
+        assert of.acceptance.values["draft"].tolist() == pytest.approx(rates)
+        assert np.mean(of.round_trip_seconds.values["unit"]) == pytest.approx(trial["round_trip_seconds"], rel=0.05)  # type: ignore[union-attr]
+        predicted = trial["predicted"]["model"]["tokens_per_second"]
+        assert predicted == pytest.approx(problem.evaluate(plan).objective)
+        chosen.setdefault(trial["scene"], []).append(predicted if "chosen" in trial["methods"] else -predicted)
+        length = trial["way"]["draft_tokens"]
+        for measured in trial["measured"]:
+            tokens, seconds = np.sum(measured["served"], axis=0)
+            assert measured["tokens_per_second"] == pytest.approx(trial["clients"] * tokens / seconds, rel=1e-5)
+            for counts, (made, _) in zip(measured["accepted"], measured["served"], strict=True):
+                assert made == sum(counts) + len(counts) and max(counts, default=0) <= length
+            for turn, sequences, new, _, seconds, drafting in measured["passes"]:
+                assert sequences <= trial["clients"] and new == sequences * (length + 1)
+                assert 0.0 <= drafting < seconds and turn < len(measured["served"]) / trial["clients"] + 1
+    for predictions in chosen.values():
+        assert max(predictions) == max(map(abs, predictions))
+
+
 CHECKS = {
+    "placement": check_placement,
     "serving-latency": check_serving_latency,
     "rebatched-serving": check_rebatched_serving,
     "prompt-chunking": check_prompt_chunking,

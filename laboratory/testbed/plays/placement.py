@@ -36,11 +36,14 @@ class Way:
         Of a round; 0 for none.
     overlap
         Whether a device drafts ahead.
+    rehearsal
+        Whether it then throws away what it drafted ahead, so that both are timed in every round.
     """
 
     place: str
     draft_tokens: int = 0
     overlap: bool = False
+    rehearsal: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +52,8 @@ class Run:
 
     Parameters
     ----------
-    tokens_per_second
-        Of every turn, all its clients together: tokens up to each one's last verdict, over the time until then.
+    served
+        Of every prompt, tokens up to its last verdict, and the seconds until then, since the first token.
     passes
         Of every pass: turn, sequences, new tokens, cached tokens, seconds until its verdicts were sent, and those of
         them in which drafts were made beside it.
@@ -62,11 +65,17 @@ class Run:
         Tokens of each prompt.
     """
 
-    tokens_per_second: list[float]
+    served: list[tuple[int, float]]
     passes: list[list[float]]
     accepted: list[list[int]]
     rounds: list[Recorded]
     outputs: list[list[int]]
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Of one client."""
+        tokens, seconds = np.sum(self.served, axis=0).tolist()
+        return float(tokens / seconds)
 
 
 def play(
@@ -147,11 +156,8 @@ def verify(session: Session, **content: Any) -> dict[str, Any]:
     """Play the unit."""
     order = _Order(**content)
     turns = [_Turn(session, order, number, tasks) for number, tasks in enumerate(order.turns)]
-    speeds = [turn.serve() for turn in turns]
-    if order.drafting.place == "device":
-        session.peer.send({"end": True})
     return {
-        "tokens_per_second": speeds,
+        "served": [one for turn in turns for one in turn.serve()],
         "passes": [row for turn in turns for row in turn.passes],
         "accepted": [one for turn in turns for one in turn.accepted.values()],
         "outputs": [one for turn in turns for one in turn.outputs],
@@ -171,9 +177,10 @@ class _Turn:
         self.passes: list[list[float]] = []
         self.accepted: dict[int, list[int]] = {task: [] for task in tasks}
         self.outputs: list[list[int]] = []
+        self.latest = 0.0
 
-    def serve(self) -> float:
-        """Return tokens per second."""
+    def serve(self) -> list[tuple[int, float]]:
+        """Return the tokens of each client, and the seconds until its last verdict."""
         order, rows = self.order, Rows()
         rows.place(self.tasks, order.side(Verifier, self.session.model, self.tasks))
         drafter = order.side(Drafter, _beside(self.session.pair), self.tasks) if self._is("beside") else None
@@ -188,10 +195,10 @@ class _Turn:
         goal = {task: most + order.tokens for task, most in made.items()}
         while all(len(rows.tokens(task)) < goal[task] for task in self.tasks):
             tasks, tokens = self._waiting()
-            start = time.monotonic()
+            start, drafting = time.monotonic(), 0.0
             if drafter is not None:
                 tokens = drafter.draft(order.drafting.draft_tokens).tokens
-            drafted = time.monotonic()
+                drafting = time.monotonic() - start
             cached = sum(len(rows.tokens(task)) - 1 for task in tasks)
             verdict = rows.batch(tasks).verify(Drafts(tokens=tokens, laws=None))
             if drafter is not None:
@@ -202,13 +209,11 @@ class _Turn:
             end = time.monotonic()
             last |= dict.fromkeys(tasks, end)
             new = tokens.size + len(tasks)
-            self.passes.append([self.number, len(tasks), new, cached, end - start, drafted - start])
+            self.passes.append([self.number, len(tasks), new, cached, end - start, drafting])
         self.outputs = [rows.tokens(task)[len(order.prompts[task]) :] for task in self.tasks]
         if self._is("device"):
             self._end()
-        return sum(
-            (len(rows.tokens(task)) - made[task]) / (last[task] - begin) for task in self.tasks if last[task] > begin
-        )
+        return [(len(rows.tokens(task)) - made[task], last[task] - begin) for task in self.tasks]
 
     def _is(self, place: str) -> bool:
         return self.order.drafting.place == place
@@ -231,11 +236,11 @@ class _Turn:
         for row, task in enumerate(tasks):
             due = now + self.order.half_trip(task, len(self.accepted[task]))
             said = {"accepted": int(verdict.accepted[row]), "token": int(verdict.tokens[row]), "drafted": length}
-            self.session.peer.send({"task": task, **said}, due=due)
+            self.latest = max(self.latest, self.session.peer.send({"task": task, **said}, due=due))
 
     def _end(self) -> None:
-        """Tell the devices, and take what is under way."""
-        self.session.peer.send({"over": True})
+        """Tell the devices behind their last answers, and take what is under way."""
+        self.session.peer.send({"over": True}, due=self.latest)
         while "over" not in self.session.peer.take()[1]:
             pass
 
@@ -254,7 +259,6 @@ def draft(session: Session, **content: Any) -> list[Recorded]:
                 found.append(_Device(session, order, task).serve())
             else:
                 _replay(session, order, tasks)
-        session.peer.receive()
     return found
 
 
@@ -271,33 +275,30 @@ class _Device:
     def serve(self) -> Recorded:
         """Draft until the turn is over."""
         found: Recorded = []
+        due = 0.0
         while "over" not in (said := self.peer.receive()):
             begin = time.monotonic()
+            hit = self._settle(said)
             if found:
-                found[-1]["hit"] = self._settle(said)
-            else:
-                self._settle(said)
+                found[-1]["hit"] = hit
             while len(self.drawn) < self.length:
                 self._draw()
             now = time.monotonic()
-            self.peer.send(
-                {"task": self.task, "tokens": self.drawn[: self.length]},
-                due=now + self.order.half_trip(self.task, len(found)),
-            )
-            found.append({"tokens": self.drawn[: self.length], "draft_seconds": now - begin})
+            tokens = self.drawn[: self.length]
+            due = now + self.order.half_trip(self.task, len(found))
+            self.peer.send({"task": self.task, "tokens": tokens}, due=due)
+            found.append({"tokens": tokens, "draft_seconds": now - begin})
             if self.order.drafting.overlap:
                 found[-1] |= self._ahead(now)
-        self.peer.send({"over": True})
+        self.peer.send({"over": True}, due=due)
         return found
 
     def _ahead(self, begin: float) -> dict[str, Any]:
         """Draft a guess and so many tokens more, or until the answer is here."""
-        while len(self.drawn) < 2 * self.length + 1 and not self.peer.ready():
+        while len(self.drawn) < 2 * self.length + 1 and (self.order.drafting.rehearsal or not self.peer.ready()):
             self._draw()
-        ahead = len(self.drawn) - self.length
-        return {"ahead": ahead, "ahead_seconds": time.monotonic() - begin} | (
-            {"guess": self.drawn[self.length]} if ahead else {}
-        )
+        ahead = self.drawn[self.length :]
+        return {"ahead": len(ahead), "guess": ahead[:1], "ahead_seconds": time.monotonic() - begin}
 
     def _draw(self) -> None:
         logits = self.side.logits(np.array([self.drawn[-1:]], dtype=np.int64), 1)
@@ -307,7 +308,7 @@ class _Device:
         """Take an answer; return whether what was drafted ahead holds."""
         length = said["drafted"]
         hit = said["accepted"] == length < len(self.drawn) and self.drawn[length] == said["token"]
-        if hit:
+        if hit and not self.order.drafting.rehearsal:
             self.side.tokens[0] += self.drawn[: length + 1]
             self.drawn = self.drawn[length + 1 :]
         else:
@@ -320,18 +321,17 @@ class _Device:
 def _replay(session: Session, order: _Order, tasks: list[int]) -> None:
     """Play devices whose rounds are known: what each sends is due when it would have arrived."""
     assert order.replayed is not None, "somebody recorded them"
-    number, sent = dict.fromkeys(tasks, 0), dict.fromkeys(tasks, 0.0)
+    number, sent, due = dict.fromkeys(tasks, 0), dict.fromkeys(tasks, 0.0), 0.0
     while "over" not in (item := session.peer.take())[1]:
         told, said = item
         task = said["task"]
-        rounds, at = order.replayed[task], number[task]
-        one = rounds[min(at, len(rounds) - 1)]
+        at, known = number[task], order.replayed[task]
+        one, before = (known[min(place, len(known) - 1)] for place in (at, max(at - 1, 0)))
         ready = told + one["draft_seconds"]
-        if order.drafting.overlap and at:
-            before = rounds[min(at - 1, len(rounds) - 1)]
-            if said["accepted"] == said["drafted"] and before["guess"] == said["token"]:
-                ready = max(told, sent[task] + before["ahead_seconds"])
-        sent[task] = ready
-        session.peer.send({"task": task, "tokens": one["tokens"]}, due=ready + order.half_trip(task, at))
-        number[task] += 1
-    session.peer.send({"over": True})
+        held = [said["token"]] == before["guess"] and said["accepted"] == said["drafted"]
+        if order.drafting.overlap and at and held:
+            ready = max(told, sent[task] + before["ahead_seconds"])
+        sent[task], number[task] = ready, at + 1
+        arrives = ready + order.half_trip(task, at)
+        due = max(due, session.peer.send({"task": task, "tokens": one["tokens"]}, due=arrives))
+    session.peer.send({"over": True}, due=due)

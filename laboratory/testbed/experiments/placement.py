@@ -1,0 +1,243 @@
+"""Places to draft: for one client and for several, over links of several round trips, every place and draft length.
+
+The model is asked where to draft; the plan of its choice is `chosen`. Every other plan is played as well, so that the
+place that is best in fact is known. A scene is a number of clients and a mean round trip, whose trips are drawn from
+the 20 quantiles that the problem has. What predictions know comes from prompts that are not played: passes with their
+messages, seconds of drafting, and acceptance by position.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from specopt.instances.deployment.pieces import fit_lines
+from specopt.instances.placement.parts import spread
+from specopt.models.named import NamedPasses, NamedRates, NamedSeconds, NamedTrips
+from specopt.models.pass_time.pieces import PassPieces
+from specopt.models.placement import ClientClass, Drafter, PlacementProblem, Verifier
+from specopt.models.placement_plan import Beside, PlacementPlan, Served, UnitGroup
+from testbed.pairs import draw_prompts
+from testbed.plays.placement import Way, play
+from testbed.processes import Laboratory
+from testbed.records import Keep
+
+KIND = PlacementProblem.kind
+OURS, RIVALS = "chosen", ("none", "beside", "device", "overlapped")
+"""The model's choice; the best draft length of each place, by the model."""
+
+UNIT, DRAFT, CLIENTS = "unit", "draft", "clients"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What is played.
+
+    Parameters
+    ----------
+    round_trip_seconds
+        Means, a scene each for every number of clients.
+    clients
+        Numbers of clients.
+    draft_tokens
+        Draft lengths.
+    prompts
+        Prompts played, the same in all scenes.
+    tokens_alone, tokens
+        Tokens of each prompt with one client, and with several.
+    known_prompts, known_tokens
+        Prompts that predictions come from, and tokens of each.
+    known_clients
+        Batches of passes that are measured.
+    repeats
+        How often each plan is played.
+    seed
+        Of everything random.
+    """
+
+    round_trip_seconds: tuple[float, ...] = (0.0, 0.01, 0.03, 0.1, 0.3)
+    clients: tuple[int, ...] = (1, 4)
+    draft_tokens: tuple[int, ...] = (1, 3, 5)
+    prompts: int = 8
+    tokens_alone: int = 10
+    tokens: int = 24
+    known_prompts: int = 16
+    known_tokens: int = 16
+    known_clients: tuple[int, ...] = (1, 2, 4)
+    repeats: int = 2
+    seed: int = 0
+
+
+TINY = Settings(
+    round_trip_seconds=(0.0, 0.03),
+    clients=(1, 2),
+    draft_tokens=(1, 3),
+    prompts=2,
+    tokens_alone=6,
+    tokens=6,
+    known_prompts=4,
+    known_tokens=6,
+    known_clients=(1, 2),
+)
+"""Settings that tests play in seconds."""
+
+
+def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
+    """Measure what predictions know, record the devices that are replayed, and lay down problems and plans."""
+    known = draw_prompts(laboratory.pair, settings.known_prompts, played=False, seed=settings.seed)
+    prompts = draw_prompts(laboratory.pair, settings.prompts, played=True, seed=settings.seed)
+    data: dict[str, Any] = {
+        "models": {worker.side: worker.config.name for worker in (laboratory.draft, laboratory.verify)},
+        "prompts": prompts,
+        "passes": keep("passes", lambda: measure_unit(laboratory, settings, known)),
+        "devices": keep("devices", lambda: rehearse(laboratory, settings, known, settings.known_tokens)),
+        "replayed": keep("replayed", lambda: rehearse(laboratory, settings, prompts, settings.tokens)),
+        "problems": [],
+        "trials": [],
+    }
+    context = int(np.mean([len(prompt) for prompt in known])) + settings.known_tokens // 2
+    for scene, (clients, trip) in enumerate(product(settings.clients, settings.round_trip_seconds)):
+        problem = problem_of(data, settings, clients, trip, context)
+        data["problems"].append(problem.to_dict())
+        plans = [(label, way, plan_of(way, clients)) for label, way in ways(settings).items()]
+        rates = {label: problem.evaluate(plan).objective for label, _, plan in plans}
+        for label, way, plan in plans:
+            trial = {"scene": scene, "label": "places", "problem": scene, "plan": plan.to_dict(), "way": asdict(way)}
+            trial |= {"methods": [label, *methods_of(label, rates)], "clients": clients, "round_trip_seconds": trip}
+            data["trials"].append({**trial, "predicted": predict(problem, plan), "measured": []})
+    return data
+
+
+def ways(settings: Settings) -> dict[str, Way]:
+    """Return every place and draft length, by a name that begins with the place's."""
+    found = {"none": Way(place="none")}
+    for name, place, overlap in (
+        ("beside", "beside", False),
+        ("device", "device", False),
+        ("overlapped", "device", True),
+    ):
+        for length in settings.draft_tokens:
+            found[f"{name}-{length}"] = Way(place=place, draft_tokens=length, overlap=overlap)
+    return found
+
+
+def methods_of(label: str, rates: dict[str, float]) -> list[str]:
+    """Return what a plan is the best of, by the rates of all: of its place, and of all places."""
+    place = label.split("-")[0]
+    alike = [rates[other] for other in rates if other.split("-")[0] == place]
+    found = [place] if label != place and rates[label] == max(alike) else []
+    return found + ([OURS] if rates[label] == max(rates.values()) else [])
+
+
+def predict(problem: PlacementProblem, plan: PlacementPlan) -> dict[str, dict[str, float]]:
+    """Return the tokens per second of all clients together."""
+    return {"model": {"tokens_per_second": problem.evaluate(plan).objective}}
+
+
+def plan_of(way: Way, clients: int) -> PlacementPlan:
+    """Return the plan of one unit whose clients all draft in one way."""
+    device = {"drafter": DRAFT, "draft_tokens": way.draft_tokens, "overlap": way.overlap}
+    place: Any = way.place
+    served = Served(class_=CLIENTS, per_unit=clients, place=place, **(device if way.place == "device" else {}))
+    beside = Beside(drafter=DRAFT, draft_tokens=way.draft_tokens) if way.place == "beside" else None
+    return PlacementPlan(groups=(UnitGroup(verifier=UNIT, units=1, clients=(served,), beside=beside),))
+
+
+def problem_of(
+    data: dict[str, Any], settings: Settings, clients: int, trip: float, context_tokens: int
+) -> PlacementProblem:
+    """Return the problem that the measurements make of a scene; memory is ample."""
+    most = max(settings.draft_tokens)
+    verify, beside = pieces_of(data["passes"])
+    rounds = [one for device in data["devices"] for of in device["rounds"] for one in of]
+    pace = sum(one["draft_seconds"] for one in rounds) / sum(len(one["tokens"]) for one in rounds)
+    return PlacementProblem(
+        verifiers=(
+            Verifier(name=UNIT, units=1, memory_bytes=1e15, weights_bytes=0.0, kv_bytes_per_token=1.0, passes=verify),
+        ),
+        drafters=(Drafter(name=DRAFT, weights_bytes=0.0, kv_bytes_per_token=0.0, beside=NamedPasses({UNIT: beside})),),
+        classes=(
+            ClientClass(
+                name=CLIENTS,
+                clients=clients,
+                context_tokens=context_tokens,
+                acceptance=NamedRates({DRAFT: np.array(by_position(data["devices"], most))}),
+                device_seconds_per_token=NamedSeconds({DRAFT: pace}),
+                round_trip_seconds=NamedTrips({UNIT: spread(trip)}),
+            ),
+        ),
+        max_draft_tokens=most,
+        bits_per_draft_token=0.0,
+        objective="goodput",
+    )
+
+
+def pieces_of(passes: list[dict[str, Any]]) -> tuple[PassPieces, PassPieces]:
+    """Return what passes of the unit, and of the drafter beside it, take by their sequences, new and cached tokens."""
+    rows = [(row, one["draft_tokens"]) for one in passes for row in one["passes"]]
+    table = np.array([row[1:] for row, _ in rows])
+    lengths = np.array([length for _, length in rows])
+    batch, new, cached, seconds, drafting = table.T
+
+    def fitted(tokens: Any, times: Any, of: Any) -> PassPieces:
+        work = np.column_stack([np.ones(len(of)), batch[of], tokens[of], cached[of]])
+        return PassPieces(fit_lines(work, times[of]))
+
+    drafted = np.flatnonzero(lengths)
+    return (
+        fitted(new, seconds - drafting, np.arange(len(rows))),
+        fitted(batch, drafting / np.maximum(lengths, 1), drafted),
+    )
+
+
+def by_position(devices: list[dict[str, Any]], most: int) -> list[float]:
+    """Return the share accepted of each position whose earlier ones were; the guess behind the drafts is one more."""
+    accepted, looked = np.zeros(most + 1), np.zeros(most + 1)
+    for device in devices:
+        for counts, rounds in zip(device["accepted"], device["rounds"], strict=True):
+            for count, one in zip(counts, rounds, strict=False):  # the last drafts were not verified
+                looked[: count + 1] += 1.0
+                accepted[: count + one["hit"]] += 1.0
+    return [float(a / b) if b else 0.0 for a, b in zip(accepted, looked, strict=True)]
+
+
+def measure_unit(laboratory: Laboratory, settings: Settings, prompts: list[list[int]]) -> list[dict[str, Any]]:
+    """Return the passes of a unit without drafts and with drafts beside it, by draft length."""
+    found = []
+    for length, clients in product((0, *settings.draft_tokens), settings.known_clients):
+        way = Way(place="beside" if length else "none", draft_tokens=length)
+        run = play(laboratory, way, prompts, tokens=settings.known_tokens, trips=(0.0,), clients=clients)
+        found.append({"draft_tokens": length, "passes": run.passes})
+    return found
+
+
+def rehearse(laboratory: Laboratory, settings: Settings, prompts: list[list[int]], tokens: int) -> list[dict[str, Any]]:
+    """Return what devices do that draft ahead and throw it away, by draft length."""
+    found = []
+    for length in settings.draft_tokens:
+        way = Way(place="device", draft_tokens=length, overlap=True, rehearsal=True)
+        run = play(laboratory, way, prompts, tokens=tokens, trips=(0.0,))
+        found.append({"draft_tokens": length, "accepted": run.accepted, "rounds": run.rounds})
+    return found
+
+
+def carry_out(laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]) -> dict[str, Any]:
+    """Serve the prompts in the way of a plan."""
+    settings, clients, way = data["settings"], trial["clients"], Way(**trial["way"])
+    number = len(trial["measured"])
+    random = np.random.default_rng((settings["seed"], trial["scene"], number))
+    trips = random.permutation(np.tile(spread(trial["round_trip_seconds"]), 10)).tolist()
+    replayed = None
+    if clients > 1 and way.place == "device":
+        replayed = next(one["rounds"] for one in data["replayed"] if one["draft_tokens"] == way.draft_tokens)
+    tokens = settings["tokens" if clients > 1 else "tokens_alone"]
+    run = play(laboratory, way, data["prompts"], tokens=tokens, trips=trips, clients=clients, replayed=replayed)
+    return {
+        "tokens_per_second": clients * run.tokens_per_second,
+        "served": run.served,
+        "passes": run.passes,
+        "accepted": run.accepted,
+    }
