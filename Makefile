@@ -3,7 +3,7 @@ PY := .venv/bin/python
 LAB := PYTHONPATH=laboratory $(PY) -P
 INSTALL := -m pip install -q --disable-pip-version-check
 LOCKED := $(INSTALL) -c requirements.lock
-PLAYED := serving-latency rebatched-serving prompt-chunking draft-control verification-batch fair-goodput
+PLAYED := serving-latency rebatched-serving prompt-chunking draft-control verification-batch fair-goodput placement
 PAIR := real
 BACKENDS := $(addprefix tests/,test_conformance.py::test_solves instances/acceptance instances/drafts \
   solvers/drafting/test_predictors.py $(addprefix optimizer/,test_cli.py::test_demo test_cli.py::test_bad_usage \

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from specopt.instances.sweeps import read_sweeps
 from specopt.views.chart import Chart, Picture
 from testbed.comparison import APART, quantities
 from testbed.engine.loads import ALONE, MIXED, SEED, all_loads
@@ -32,8 +33,10 @@ from testbed.engine.results import (
 from testbed.prompts import KINDS, prompts
 from testbed.recorded import RecordedDrafts, read_recorded
 from testbed.records import newest
+from testbed.studies.carried import Carried, carried
 from testbed.studies.clients import clients
 from testbed.studies.costs import Costs, round_costs
+from testbed.studies.places import choices
 from testbed.studies.quantising import quantising, slope
 from testbed.studies.resampling import Interval
 from testbed.studies.run_lengths import run_lengths
@@ -43,12 +46,18 @@ from testbed.views.comparison import chart_of, comparison_of
 
 HERE = Path(__file__).parent
 
-SHARES = ("median_error", "right_order")
+SWEEPS = (
+    HERE / "engine" / "ngram.csv",
+    HERE.parent / "tests" / "data" / "sweeps" / "qwen3-235b-sglang.csv",
+)
+"""Sweeps with at least four concurrencies: our engine's, and a published one."""
+SHARES = ("median_error", "right_order", "separated_order")
 LOGGED = 51
 """Prompts of each kind in the logs."""
-DRAWN = {"model": "", "passes": ", pass by pass", "padded": ", padded passes with noise"}
+DRAWN = {"model": "", "passes": ", pass by pass"}
 """Predictors in the picture, and what its titles say of them."""
-AGAIN = ("passes", "slowest-rounds", "pass-table", "both", "padded")
+PLACEMENT = "placement"
+AGAIN = ("passes", "slowest-rounds", "pass-table", "fitted", "belief")
 """Predictors beside the model whose errors the pages state."""
 PLAIN = ("no-batching", "whole")
 """Rivals that no paper proposes; gains over them are counted apart."""
@@ -167,6 +176,25 @@ def plays() -> Iterator[str]:
             }
             for one in told
             for gain in one["gains"]
+        ]
+    )
+    yield from ("## Where to draft, chosen by the model and best in fact", "")
+    yield from table(
+        [
+            {
+                "clients": one.clients,
+                "round trip": f"{1000 * one.round_trip_seconds:g} ms",
+                "chosen": one.chosen.methods[0],
+                "predicted": f"{one.chosen.predicted:.1f}",
+                "measured": f"{one.chosen.measured:.1f}",
+                "best": one.best.methods[0],
+                "its tokens per second": f"{one.best.measured:.1f}",
+                "lost": percent(one.lost),
+                "choice": one.verdict,
+            }
+            for record in records()
+            if record["kind"] == PLACEMENT
+            for one in choices(record)
         ]
     )
     terms = [
@@ -365,6 +393,31 @@ def engine() -> Iterator[str]:
             yield ""
 
 
+def capacity() -> Iterator[str]:
+    """Yield how well clients that a machine carries are predicted from measured sweeps."""
+    yield from ("## Clients carried, each concurrency withheld in turn", "")
+    rows = []
+    for name, found in sweeps_carried().items():
+        errors, rates = np.abs([(one.error, one.rate_error) for one in found]).T
+        rows.append(
+            {
+                "sweep": name,
+                "concurrencies": len({one.point.condition.concurrency for one in found}),
+                "points": len(found),
+                "median error of clients": percent(float(np.median(errors))),
+                "worst": percent(float(errors.max())),
+                "median error of tokens per second": percent(float(np.median(rates))),
+            }
+        )
+    yield from table(rows)
+
+
+@cache
+def sweeps_carried() -> dict[str, list[Carried]]:
+    """Return what is carried in sweeps with enough concurrencies."""
+    return {path.name: carried(read_sweeps([path])) for path in SWEEPS}
+
+
 def report() -> str:
     """Return the page."""
     latency = next(one for one in records() if one["kind"] == "serving-latency")
@@ -376,7 +429,7 @@ def report() -> str:
         *recorded(),
         *plays(),
     ]
-    lines += [*drafts(read_recorded(HERE / "logs"), round_costs(latency)), *engine()]
+    lines += [*drafts(read_recorded(HERE / "logs"), round_costs(latency)), *engine(), *capacity()]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -388,12 +441,8 @@ def figures() -> dict[str, float]:
         for row in told["summaries"]:
             if row["predictor"] in AGAIN and row["quantity"] in ("total_seconds", "tokens_on_time"):
                 found[f"{base}.{row['predictor']}.error"] = row["median_error"]["value"]
-            if row["predictor"] == "padded" and row["quantity"] == "tokens_on_time":
-                quiet, loaded = row["scene_errors"]
-                found |= {f"{base}.padded.quiet": quiet, f"{base}.padded.loaded": loaded}
-                found |= {f"{base}.padded.order": row["right_order"]["value"]}
-                found |= {f"{base}.padded.order.low": row["right_order"]["low"]}
         row = _main(told)
+        found[f"{base}.worst_scene"] = max(row["scene_errors"])
         for name in SHARES:
             for part, value in row[name].items():
                 if value is not None:
@@ -406,8 +455,12 @@ def figures() -> dict[str, float]:
             measured = [one["measured"]["value"] for one in over]
             found[f"{base}.algorithm-1.promised"] = max(one["predicted"] for one in over)
             found[f"{base}.algorithm-1.worst"], found[f"{base}.algorithm-1.best"] = min(measured), max(measured)
+    chosen = [one for record in records() if record["kind"] == PLACEMENT for one in choices(record)]
+    found["laboratory.placement.lost"] = max(one.lost for one in chosen)
     errors = [abs(one.error) for drafter in LENGTHS for one in predictions(read_runs(HERE / "engine", drafter))]
     found["laboratory.engine.error"] = float(np.median(errors))
+    for name, key in ((SWEEPS[0].name, "engine"), (SWEEPS[1].name, "published")):
+        found[f"laboratory.carried.{key}"] = float(np.median([abs(one.error) for one in sweeps_carried()[name]]))
     shares = {key: round(100.0 * float(value), 1) for key, value in found.items()}
     (control,) = (one for record in records() for one in undrafted(record) if one.kind == "draft-control")
     speeds = {"best": control.drafted[1], "without": control.undrafted.value}
@@ -427,7 +480,7 @@ def summary() -> str:
     rows = []
     for told in comparisons():
         base, row = f"laboratory.{told['kind']}", _main(told)
-        error, order = ([f"{base}.{name}.{part}" for part in ("value", "low", "high")] for name in SHARES)
+        error, order = ([f"{base}.{name}.{part}" for part in ("value", "low", "high")] for name in SHARES[:2])
         rows.append(
             {
                 "plans of": f"`{told['kind']}`",

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 MOST_PROMPTS = 512
 """Of a trace."""
 
+MOST_LOADS = 4096
+"""Requests at a time: each is a thread."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Validate:
@@ -104,16 +107,21 @@ def _load(given: Validate, prediction: Prediction, client: Client, record: Recor
     from specopt.measuring.external import External
     from specopt.measuring.record import drive
     from specopt.models.arguments import integer
+    from specopt.models.errors import InvalidInput
 
     loads = prediction.loads if given.loads is None else numbers_of("--loads", given.loads)
-    integer("loads", min(loads), 1)
+    for load in loads:
+        integer("--loads", load, 1, MOST_LOADS)
     length, other = given.draft_length, None
     if given.load_generator != "own":
         other = External(given.load_generator, client, given.model or client.models()[0])
-    if length is None:
-        drafts = len(client.counted()[2:]) or None
-    else:
+    drafts = positions = len(client.counted()[2:]) or None
+    if length is not None:
         drafts = None if length == "none" else numbers_of("--draft-length", length)[0]
+        if positions not in (None, drafts):
+            raise InvalidInput(
+                f"--draft-length: expected {positions}, the positions that the server counts, got {length}"
+            )
     drive(record, given.record, client, {load: prediction.at(load, drafts)[0] for load in loads}, drafts, other)
 
 
@@ -148,6 +156,6 @@ def _client(given: Validate) -> Client:
         prompts = tuple(" ".join(islice(cycle(words), at, at + max(1, size))) for at, size in sizes)
         tokens = tuple(max(1, size) for size in trace.output_tokens[:MOST_PROMPTS].tolist())
     if given.prompts is not None:
-        prompts = tuple(filter(None, read_text(given.prompts).splitlines()))
+        prompts = tuple(filter(str.strip, read_text(given.prompts).splitlines()))
     return Client(endpoint=given.endpoint, model=given.model, prompts=prompts, max_tokens=tokens,
                   seconds=given.seconds, patience=given.patience)  # fmt: skip

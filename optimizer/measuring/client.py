@@ -60,13 +60,15 @@ class Client:
         positive("patience", self.patience)
 
     def models(self) -> list[str]:
-        """Return the names of the models that the server has."""
+        """Return the names of the models that the server has, at least one."""
         with self._answer("GET", "/v1/models") as answer:
-            return [str(entry["id"]) for entry in json.loads(answer.read())["data"]]
+            if not (found := [str(entry["id"]) for entry in json.loads(answer.read())["data"]]):
+                raise ValueError("expected a model, got none")
+            return found
 
     def run(self, concurrency: int) -> Load:
         """Load the server and return what it did; `ServerFailed` if it fails, or never serves all workers at a time."""
-        model = self.model or next(iter(self.models()), "")
+        model = self.model or self.models()[0]
         before, start = self.counted(), time.monotonic()
         done: list[list[tuple[float, float, float, int]]] = [[] for _ in range(concurrency)]
         failures: list[ServerFailed] = []
@@ -137,7 +139,12 @@ class Client:
             yield answer
         except TimeoutError:
             raise ServerFailed(f"{self.endpoint}{path}: no answer within {self.patience:g} s") from None
-        except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError, AttributeError) as error:
-            raise ServerFailed(f"{self.endpoint}{path}: {type(error).__name__}: {str(error)[:200]}") from None
+        except json.JSONDecodeError as error:
+            raise ServerFailed(f"{self.endpoint}{path}: expected JSON, got {error.doc[:60]!r}") from None
+        except (LookupError, TypeError, AttributeError):
+            raise ServerFailed(f"{self.endpoint}{path}: expected JSON as OpenAI's API has it, got another") from None
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            said = getattr(error, "strerror", None) or str(error) or "the connection ended"
+            raise ServerFailed(f"{self.endpoint}{path}: {said[:200]}") from None
         finally:
             connection.close()

@@ -73,5 +73,8 @@ class External:
                 last = (done.stderr or done.stdout).strip().rpartition("\n")[2][:300]
                 raise ServerFailed(f"at concurrency {concurrency}: {self.program} ended with status {done.returncode}, "
                                    f"its last line: {last or 'none'}")  # fmt: skip
-            found = read_sweeps([f"{result}@{name_of(length)}"]).measurements[0]
+            measured = read_sweeps([f"{result}@{name_of(length)}"]).measurements
+            if not measured:
+                raise ServerFailed(f"at concurrency {concurrency}: {self.program} measured no output")
+            found = measured[0]
         return Load(found.tokens_per_second or 0.0, 0.0, found.acceptance_length, 0.0, client.counted(before))

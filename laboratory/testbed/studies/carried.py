@@ -1,0 +1,95 @@
+"""How many clients a machine carries at a rate, from sweeps whose one concurrency is withheld in turn.
+
+At each concurrency and draft length that were measured, every client got a certain rate. The prediction of
+`specopt tune` from all other concurrencies says at how many clients each would get just that rate; the number that
+did is known. Where tokens per second hardly change with the load, a small error of theirs is a large one of clients.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from specopt.models.errors import InvalidInput
+from specopt.models.sweep import Condition, Point, Sweep
+from specopt.solvers.speculation_table.tuning.predictions import Predictor
+
+FEWEST = 4
+"""Concurrencies that a sweep needs: three are left to predict from."""
+
+LEVEL = 0.9
+BEYOND = 4
+"""Times the largest concurrency are looked at."""
+STEPS = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class Carried:
+    """Clients at a rate.
+
+    Parameters
+    ----------
+    point
+        What was measured.
+    rate_error
+        Predicted tokens per second over measured, less 1.
+    predicted
+        Clients that get the measured rate, by the prediction.
+    """
+
+    point: Point
+    rate_error: float
+    predicted: float
+
+    @property
+    def error(self) -> float:
+        """Predicted clients over those measured, less 1."""
+        return self.predicted / self.point.condition.concurrency - 1.0
+
+
+def carried(sweep: Sweep) -> list[Carried]:
+    """Return every point of a sweep, predicted without its concurrency.
+
+    Raises
+    ------
+    InvalidInput
+        If there are fewer than four concurrencies.
+    """
+    every = sorted({one.point.condition.concurrency for one in sweep.measurements})
+    if len(every) < FEWEST:
+        raise InvalidInput(f"sweep: expected {FEWEST} concurrencies or more, got {len(every)}")
+    clients = np.unique(np.geomspace(1, BEYOND * every[-1], STEPS).astype(int))
+    found = []
+    for withheld in every:
+        known = tuple(one for one in sweep.measurements if one.point.condition.concurrency != withheld)
+        predictor = Predictor(Sweep(known), LEVEL)
+        for one in sweep.measurements:
+            if one.point.condition.concurrency != withheld or not one.tokens_per_second:
+                continue
+            points = [Point(Condition(int(count)), one.point.draft_length) for count in (withheld, *clients)]
+            here, *speeds = predictor.predict(points).mean.tolist()
+            found.append(
+                Carried(
+                    point=one.point,
+                    rate_error=here / one.tokens_per_second - 1.0,
+                    predicted=last_at(clients, np.array(speeds) / clients, one.tokens_per_second / withheld),
+                )
+            )
+    return found
+
+
+def last_at(clients: np.ndarray, rates: np.ndarray, least: float) -> float:
+    """Return the most clients whose rate is as large as asked, between two counts as powers; the fewest if none is.
+
+    Examples
+    --------
+    >>> last_at(np.array([1, 2, 4]), np.array([8.0, 4.0, 1.0]), 2.0)
+    2.8284271247461903
+    """
+    enough = np.flatnonzero(rates >= least)
+    at = int(enough[-1]) if len(enough) else 0
+    if not len(enough) or at + 1 == len(clients):
+        return float(clients[at])
+    share = np.log(rates[at] / least) / np.log(rates[at] / rates[at + 1])
+    return float(clients[at] * (clients[at + 1] / clients[at]) ** share)
