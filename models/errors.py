@@ -85,3 +85,7 @@ class OutOfMemory(SpecoptError):
 
 class Stopped(SpecoptError):
     """Raised inside a method when the caller's callback asked to stop; `solve` returns the best plan."""
+
+
+class ServerFailed(SpecoptError):
+    """A server that answers wrongly, too late or not at all; the message is one line."""

@@ -16,6 +16,7 @@ from specopt.console.streams import say
 if TYPE_CHECKING:
     from specopt.measuring.client import Client
     from specopt.measuring.record import Record
+    from specopt.models.sweep import Sweep
     from specopt.solvers.speculation_table.held import Prediction
 
 MOST_PROMPTS = 512
@@ -31,7 +32,7 @@ class Validate:
 
     source: list[str] = argument(
         "PLAN|SWEEP...",
-        "What predicts: a sweep as tune takes it; with --acceptance runtimes as plan takes them.",
+        "What predicts: what tune wrote, or a sweep as it takes it; with --acceptance runtimes as plan takes them.",
     )
     endpoint: str = option("URL", "Where the server answers.", default="http://127.0.0.1:8000")
     model: str | None = option("NAME", "That it serves; default: its first one.")
@@ -41,6 +42,7 @@ class Validate:
     trace: Path | None = option("FILE", "Requests, as import reads them: how long prompts and answers are.")
     tokens: int = option("N", "Tokens of an answer where no trace says it.", default=256)
     seconds: float = option("S", "How long a load lasts.", default=60.0)
+    requests: int | None = option("N", "That a load has at most; default: as many as its seconds allow.")
     patience: float = option("S", "How long a server may send nothing.", default=300.0)
     load_generator: str = option(
         "own|guidellm|vllm", "What loads it; options of theirs may follow, in the same word.", default="own"
@@ -74,6 +76,7 @@ def validate(given: Validate) -> int:
     prediction, client, code = _prediction(given), _client(given), FOUND
     asked = hashlib.sha256(repr((client.prompts, client.max_tokens)).encode()).hexdigest()[:12]
     settings = f"{given.model or 'any model'}, {given.load_generator}, {given.seconds:g} s, prompts {asked}"
+    settings += "" if given.requests is None else f", {given.requests} requests"
     record = Record.open(given.record, settings)
     if given.prompts is None:
         say("prompts are synthetic: their acceptance is not that of your work; --prompts takes yours")
@@ -135,7 +138,8 @@ def _prediction(given: Validate) -> Prediction:
     from specopt.solvers.speculation_table.held import OfPasses, OfSweep
 
     if given.acceptance is None:
-        sweep = read_sweeps(given.source, workload=given.workload, draft=given.draft)
+        plan = _plan(given.source[0]) if len(given.source) == 1 else None
+        sweep = read_sweeps(given.source, workload=given.workload, draft=given.draft) if plan is None else plan
         return OfSweep(sweep, given.source[0])
     configs = ("draft", given.draft_config), ("verify", given.verify_config)
     models = {name: read_model_config(path) for name, path in configs if path}
@@ -143,10 +147,22 @@ def _prediction(given: Validate) -> Prediction:
     return OfPasses(data, given.source[0], read_acceptance(given.acceptance))
 
 
+def _plan(source: str) -> Sweep | None:
+    """Return the predictions of a result of `tune`; None: it is another file."""
+    from specopt.models.files import read_json
+    from specopt.models.reading import read_bytes
+    from specopt.solvers.speculation_table.held import planned
+
+    if not Path(source).is_file() or not read_bytes(source).lstrip().startswith(b"{"):
+        return None
+    data = read_json(source)
+    return planned(data, source) if isinstance(data, dict) and "predictions" in data else None
+
+
 def _client(given: Validate) -> Client:
     """Return a client with the user's prompts, or with synthetic ones of the trace's lengths."""
     from specopt.instances.traces import read_trace
-    from specopt.measuring.client import PROMPTS, Client
+    from specopt.measuring.client import MANY, PROMPTS, Client
     from specopt.models.reading import read_text
 
     prompts, tokens = PROMPTS, (given.tokens,)
@@ -158,4 +174,5 @@ def _client(given: Validate) -> Client:
     if given.prompts is not None:
         prompts = tuple(filter(str.strip, read_text(given.prompts).splitlines()))
     return Client(endpoint=given.endpoint, model=given.model, prompts=prompts, max_tokens=tokens,
-                  seconds=given.seconds, patience=given.patience)  # fmt: skip
+                  requests=MANY if given.requests is None else given.requests, seconds=given.seconds,
+                  patience=given.patience)  # fmt: skip

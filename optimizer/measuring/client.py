@@ -19,14 +19,11 @@ import numpy as np
 
 from specopt.instances.acceptance.prometheus import counters, is_scrape
 from specopt.models.arguments import integer, positive
-from specopt.models.errors import InvalidInput, SpecoptError
+from specopt.models.errors import InvalidInput, ServerFailed
 from specopt.models.load import PARTS, Load
 
 PROMPTS = tuple(f"Tell a story in which the number {k} matters, with a beginning and an end." for k in range(1, 65))
-
-
-class ServerFailed(SpecoptError):
-    """A server that answers wrongly, too late or not at all; the message is one line."""
+MANY = 10**9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,9 +32,10 @@ class Client:
 
     Parameters
     ----------
-    endpoint, model, prompts, max_tokens, seconds, patience
+    endpoint, model, prompts, max_tokens, seconds, patience, requests
         Its address and the name that it serves (None: its first one). What is asked in turn, and tokens of the answers.
-        How long a load lasts, and how long a server may send nothing before it counts as stuck.
+        How long a load lasts, how long a server may send nothing before it counts as stuck, and the most requests of a
+        load, but for one of each worker.
     """
 
     endpoint: str
@@ -46,6 +44,7 @@ class Client:
     max_tokens: Sequence[int] = (256,)
     seconds: float = 60.0
     patience: float = 300.0
+    requests: int = MANY
 
     def __post_init__(self) -> None:
         found = None
@@ -56,27 +55,30 @@ class Client:
             raise InvalidInput(f"endpoint: expected an address such as http://127.0.0.1:8000, got {self.endpoint!r}")
         integer("prompts", len(self.prompts), 1)
         integer("tokens", min(self.max_tokens, default=0), 1)
-        positive("seconds", self.seconds)
-        positive("patience", self.patience)
+        integer("requests", self.requests, 1)
+        for name in ("seconds", "patience"):
+            positive(name, getattr(self, name))
 
     def models(self) -> list[str]:
         """Return the names of the models that the server has, at least one."""
         with self._answer("GET", "/v1/models") as answer:
-            if not (found := [str(entry["id"]) for entry in json.loads(answer.read())["data"]]):
-                raise ValueError("expected a model, got none")
-            return found
+            if found := [str(entry["id"]) for entry in json.loads(answer.read())["data"]]:
+                return found
+        raise ServerFailed(f"{self.endpoint}/v1/models: expected a model, got none")
 
     def run(self, concurrency: int) -> Load:
         """Load the server and return what it did; `ServerFailed` if it fails, or never serves all workers at a time."""
         model = self.model or self.models()[0]
-        before, start = self.counted(), time.monotonic()
+        before, until = self.counted(), time.monotonic() + self.seconds
         done: list[list[tuple[float, float, float, int]]] = [[] for _ in range(concurrency)]
         failures: list[ServerFailed] = []
 
         def work(worker: int) -> None:
-            while not failures and (not done[worker] or time.monotonic() < start + self.seconds):
+            number = worker
+            while not failures and (number == worker or (time.monotonic() < until and number < self.requests)):
                 try:
-                    done[worker].append(self._request(model, worker + concurrency * len(done[worker])))
+                    done[worker].append(self._request(model, number))
+                    number += concurrency
                 except ServerFailed as error:
                     failures.append(error)
 
@@ -128,23 +130,21 @@ class Client:
         """Send a request and yield its answer; whatever fails is one `ServerFailed`."""
         url = urlsplit(self.endpoint)
         kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-        connection = kind(url.netloc, timeout=self.patience)
+        connection, where = kind(url.netloc, timeout=self.patience), f"{self.endpoint}{path}"
         base, text = url.path.rstrip("/").removesuffix("/v1"), None if body is None else json.dumps(body)
         try:
             connection.request(verb, base + path, text, {"Content-Type": "application/json"})
             answer = connection.getresponse()
             if answer.status != http.HTTPStatus.OK:
                 said = answer.read(300).decode(errors="replace")
-                raise ServerFailed(f"{self.endpoint}{path}: {answer.status} {answer.reason}: {' '.join(said.split())}")
+                raise ServerFailed(f"{where}: {answer.status} {answer.reason}: {' '.join(said.split())}")
             yield answer
         except TimeoutError:
-            raise ServerFailed(f"{self.endpoint}{path}: no answer within {self.patience:g} s") from None
-        except json.JSONDecodeError as error:
-            raise ServerFailed(f"{self.endpoint}{path}: expected JSON, got {error.doc[:60]!r}") from None
-        except (LookupError, TypeError, AttributeError):
-            raise ServerFailed(f"{self.endpoint}{path}: expected JSON as OpenAI's API has it, got another") from None
+            raise ServerFailed(f"{where}: no answer within {self.patience:g} s") from None
+        except (json.JSONDecodeError, LookupError, TypeError, AttributeError):
+            raise ServerFailed(f"{where}: expected JSON as OpenAI's API has it, got something else") from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             said = getattr(error, "strerror", None) or str(error) or "the connection ended"
-            raise ServerFailed(f"{self.endpoint}{path}: {said[:200]}") from None
+            raise ServerFailed(f"{where}: {said[:200]}") from None
         finally:
             connection.close()

@@ -21,8 +21,8 @@ from typing import Protocol
 
 from specopt.console.streams import say
 from specopt.instances.sweeps import read_sweeps
-from specopt.measuring.client import Client, ServerFailed
-from specopt.models.errors import InvalidInput
+from specopt.measuring.client import Client
+from specopt.models.errors import InvalidInput, ServerFailed
 from specopt.models.load import name_of
 from specopt.models.sweep import Measurement, Point
 

@@ -12,8 +12,8 @@ from itertools import cycle, islice
 from pathlib import Path
 
 from specopt.instances.sweeps import read_sweeps
-from specopt.measuring.client import Client, ServerFailed
-from specopt.models.errors import InvalidInput
+from specopt.measuring.client import Client
+from specopt.models.errors import InvalidInput, ServerFailed
 from specopt.models.load import Load, name_of
 
 PROGRAMS = "guidellm", "vllm"
@@ -52,7 +52,7 @@ class External:
         """Load the server at an expected output; `ServerFailed` if the program fails."""
         client, base = self.client, self.client.endpoint.rstrip("/").removesuffix("/v1")
         tokens = round(sum(client.max_tokens) / len(client.max_tokens))
-        count = max(FEWEST * concurrency, math.ceil(speed * client.seconds / tokens))
+        count = min(client.requests, max(FEWEST * concurrency, math.ceil(speed * client.seconds / tokens)))
         with tempfile.TemporaryDirectory() as folder:
             asked, result = Path(folder) / "prompts.jsonl", Path(folder) / "result.json"
             pairs = islice(zip(cycle(client.prompts), cycle(client.max_tokens), strict=False), count)

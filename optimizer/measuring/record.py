@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from specopt.console.streams import say
-from specopt.measuring.client import Client, ServerFailed
+from specopt.measuring.client import Client
 from specopt.measuring.external import External
-from specopt.models.errors import InvalidInput
+from specopt.models.errors import InvalidInput, ServerFailed
 from specopt.models.fields import read
 from specopt.models.files import json_text, read_json, write_text
 from specopt.models.load import Seen, name_of

@@ -7,19 +7,20 @@ the logit of its acceptance. That of passes is a factor for each model, and an o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from specopt.models.acceptance_lengths import Acceptance
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats
+from specopt.models.fields import Floats, read
 from specopt.models.files import csv_text, json_text
 from specopt.models.load import PARTS, Seen, name_of
 from specopt.models.pass_time.pass_time import Which
 from specopt.models.position_acceptance import PositionAcceptance
-from specopt.models.sweep import Condition, Point, Sweep
+from specopt.models.sweep import Condition, Measurement, Point, Sweep
 from specopt.solvers.speculation_table.runtimes import Runtimes
 from specopt.solvers.speculation_table.tuning.predictions import Predictor, logit_rate, tokens_of
 
@@ -49,6 +50,24 @@ COLUMNS = ("concurrency", "draft_length", "output_tokens_per_second", "mean_acce
 
 Expected = tuple[float, float, float, float | None]
 """Predicted tokens per second, the ends of their band, and mean tokens of a step with drafts if known."""
+
+
+@dataclass(frozen=True)
+class _Row:
+    concurrency: int
+    draft_length: int | Literal["none"]
+    tokens_per_second: float
+
+
+def planned(data: Mapping[str, Any], where: str) -> Sweep:
+    """Return the predictions of what `tune` wrote, of the option that it chose, as a sweep."""
+    rows, option = read(list[Mapping[str, Any]], data["predictions"], f"{where}.predictions"), data.get("option") or {}
+    chosen = [row for row in rows if row.get("draft_length") == "none" or option.items() <= row.items()]
+    return Sweep(tuple(
+        Measurement(Point(Condition(row.concurrency), None if row.draft_length == "none" else row.draft_length),
+                    row.tokens_per_second)
+        for row in read(list[_Row], chosen, f"{where}.predictions")
+    ))  # fmt: skip
 
 
 class OfSweep:

@@ -16,9 +16,9 @@ from helpers import stand_in_server
 from helpers.stand_in_server import FASTEST, seconds_of_step, tokens_of_step
 
 from specopt.commands.cli import run
-from specopt.measuring.client import Client, ServerFailed
+from specopt.measuring.client import Client
 from specopt.measuring.drive import Drive
-from specopt.models.errors import InvalidInput
+from specopt.models.errors import InvalidInput, ServerFailed
 from specopt.models.load import Load
 from specopt.solvers.speculation_table.tuning.tuner import Tuner
 

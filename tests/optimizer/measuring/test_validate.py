@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -19,8 +20,8 @@ from specopt.commands.cli import run
 from specopt.instances.acceptance import read_acceptance
 from specopt.instances.sweeps import read_sweeps
 from specopt.measuring import client
-from specopt.measuring.client import Client, ServerFailed
-from specopt.models.errors import InvalidInput
+from specopt.measuring.client import Client
+from specopt.models.errors import InvalidInput, ServerFailed
 from specopt.models.files import read_json
 from specopt.models.load import Load, Seen
 from specopt.models.position_acceptance import PositionAcceptance
@@ -140,18 +141,18 @@ def test_a_usage_that_is_none_is_one_line(usage: object, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    "given", [{"endpoint": "http://[::"}, {"endpoint": "http://127.0.0.1:99999"}, {"patience": 0.0}]
+    "given", [{"endpoint": "http://[::"}, {"endpoint": "http://127.0.0.1:99999"}, {"patience": 0.0}, {"requests": 0}]
 )
 def test_no_client_asks_what_cannot_be_asked(given: dict[str, Any]) -> None:
     """Tests that an address without a server, and no patience at all, are refused."""
-    with pytest.raises(InvalidInput, match=r"endpoint: expected an address|patience: expected"):
+    with pytest.raises(InvalidInput, match=r"endpoint: expected an address|patience: expected|requests: expected"):
         Client(**{"endpoint": "http://127.0.0.1:8000", **given})
 
 
 def test_no_server_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that an address at which nothing answers is said."""
     assert _validate("sweep.csv", "--endpoint", "http://127.0.0.1:1") == 2
-    assert "http://127.0.0.1:1/v1/models: ConnectionRefusedError" in capsys.readouterr().err
+    assert "http://127.0.0.1:1/v1/models: Connection refused" in capsys.readouterr().err
 
 
 # ---------------------------------------------------------------------------- without a server
@@ -161,16 +162,18 @@ class _Played:
     """What `Client` does, at the law's pace: `left` loads, then Ctrl-C."""
 
     left = 100
+    positions: tuple[float, ...] = ()
 
     def __init__(self, **given: Any) -> None:
         self.given, self.max_tokens = given, given["max_tokens"]
         self.prompts, self.seconds, self.endpoint = given["prompts"], given["seconds"], given["endpoint"]
+        self.requests = given["requests"]
 
     def models(self) -> list[str]:
         return ["stand-in"]
 
     def counted(self, before: Sequence[float] = ()) -> tuple[float, ...]:
-        return ()
+        return _Played.positions
 
     def run(self, concurrency: int) -> Load:
         if not _Played.left:
@@ -184,6 +187,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> type[_Played]:
     """Return the client that is taken in the place of the real one."""
     monkeypatch.setattr(client, "Client", _Played)
     monkeypatch.setattr(_Played, "left", 100)
+    monkeypatch.setattr(_Played, "positions", ())
     return _Played
 
 
@@ -227,7 +231,11 @@ def test_other_records_are_refused(
     [
         (["sweep.csv", "--load-generator", "curl"], "--load-generator: expected own, guidellm or vllm, got 'curl'"),
         (["sweep.csv", "--load-generator", "guidellm"], "`pip install guidellm` brings it"),
-        (["sweep.csv", "--loads", "0,1", "--draft-length", "2"], "loads: expected an integer >= 1, got 0"),
+        (["sweep.csv", "--loads", "0,1", "--draft-length", "2"], "--loads: expected an integer from 1 to 4,096, got 0"),
+        (
+            ["sweep.csv", "--loads", "9999", "--draft-length", "2"],
+            "--loads: expected an integer from 1 to 4,096, got 9999",
+        ),
         (["sweep.csv", "--draft-length", "two"], "--draft-length: expected integers"),
         (["sweep.csv", "-o", "sweep.csv"], "would overwrite what is read"),
         (["several.csv"], "expected one drafter, mode, workload and context"),
@@ -369,6 +377,65 @@ def test_runtimes_are_validated_by_the_command(played: type[_Played], capsys: py
 def test_the_draft_length_is_what_was_drafted(counted: tuple[float, ...], length: int) -> None:
     """Tests that an engine that drafts by a table counts with what it drafted, not with what it is configured with."""
     assert Seen(4, 3, Load(100.0, 0.1, 2.0, 0.01, counted)).place == (4, length)
+
+
+@pytest.mark.parametrize("said", ["1", "none"])
+def test_a_draft_length_that_the_server_denies_is_refused(
+    said: str, played: type[_Played], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that a server that counts two positions drafts two tokens, whatever the user says."""
+    played.positions = (10.0, 20.0, 5.0, 2.0)
+    assert _validate("sweep.csv", "--draft-length", said) == 2
+    words = f"--draft-length: expected 2, the positions that the server counts, got {said}"
+    assert words in capsys.readouterr().err
+    assert _validate("sweep.csv", "--draft-length", "2") == 0
+
+
+def test_what_tune_wrote_is_held_against_the_server(played: type[_Played], capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that the predictions of a tuned table are those of its sweep, and that other objects are no plan."""
+    assert run(["tune", "sweep.csv", "-o", "plan.json"]) == 0
+    capsys.readouterr()
+    assert _validate("plan.json", "--draft-length", "2", "--loads", "2,8", "--json", "-o", "new.csv") == 0
+    rows = json.loads(capsys.readouterr().out)["loads"]
+    assert [row["concurrency"] for row in rows] == [2, 8]
+    assert [row["predicted"] for row in rows] == pytest.approx([BELIEVED.speed(2, 2), BELIEVED.speed(8, 2)], rel=0.05)
+    assert read_sweeps(["new.csv"]).draft_lengths[-1] == 3
+    Path("plan.json").write_text(json.dumps({"predictions": [{"concurrency": "two"}]}))
+    Path("validate.json").unlink()
+    assert _validate("plan.json", "--draft-length", "2") == 2
+    assert "plan.json.predictions" in capsys.readouterr().err
+
+
+def test_a_load_has_so_many_requests() -> None:
+    """Tests that a load ends after the requests allowed, one of each worker at least."""
+    seen: list[int] = []
+
+    class Counting(Client):
+        def _request(self, model: str, number: int) -> tuple[float, float, float, int]:
+            seen.append(number)
+            return super()._request(model, number)
+
+    with serving(Law(0.005, 0.0, 0.0, 0.5), None) as url:
+        for requests, workers, most in ((5, 2, 5), (1, 3, 3)):
+            seen.clear()
+            Counting(endpoint=url, seconds=60.0, max_tokens=(4,), requests=requests).run(workers)
+            assert sorted(seen) == list(range(most))
+
+
+def test_a_server_without_models_or_with_pages_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that no model, HTML and JSON of another shape are said in the words of the API."""
+    for said, words in (
+        ('{"data": []}', "expected a model, got none"),
+        ("<html>", "expected JSON as OpenAI's API has it"),
+        ("[1]", "expected JSON as OpenAI's API has it"),
+    ):
+        answer = MagicMock(status=200)
+        answer.read.return_value = said.encode()
+        connection = MagicMock()
+        connection.getresponse.return_value = answer
+        monkeypatch.setattr("http.client.HTTPConnection", lambda *_, connection=connection, **__: connection)
+        with pytest.raises(ServerFailed, match=words):
+            Client(endpoint="http://127.0.0.1:8000").models()
 
 
 def test_counters_that_go_down_are_named(
