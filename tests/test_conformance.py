@@ -76,6 +76,10 @@ ONE_EACH_CHECKS = [
 ]  # fmt: skip
 
 every_case = pytest.mark.parametrize(("method", "problem"), CASES)
+every_problem = pytest.mark.parametrize(
+    "problem",
+    [pytest.param(of[name], id=f"{kind}: {name}") for kind, of in INSTANCES.items() for name in of],
+)
 one_each = pytest.mark.parametrize(("method", "problem"), ONE_EACH)
 
 
@@ -100,13 +104,18 @@ def test_methods_say_what_they_are(method: type[Method]) -> None:
 def test_solves(method: type[Method], problem: Problem) -> None:
     """Tests that status, termination, judge and bound agree, and that exact methods prove their plans optimal."""
     promises.check_answer(method(), problem)
+
+
+@one_each
+def test_solves_by_name(method: type[Method], problem: Problem) -> None:
+    """Tests that a method is called by its name."""
     assert solve(problem, method.name).method == method.name
 
 
-@every_case
-def test_exact_is_unbeaten(method: type[Method], problem: Problem) -> None:
+@every_problem
+def test_exact_is_unbeaten(problem: Problem) -> None:
     """Tests that no method beats an exact one, and that no bound cuts off what another has found."""
-    promises.check_rivals(promises.Case(method(), problem), [other() for other in methods(problem)])
+    promises.check_each_other(problem, [other() for other in methods(problem)])
 
 
 @every_case

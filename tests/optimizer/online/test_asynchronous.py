@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
+import os
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.errors import InvalidInput
-from specopt.online import AsyncScheduler, NotVerified, VerificationScheduler
+from specopt.online import AsyncScheduler, NotVerified, VerificationPool, VerificationScheduler
 
 Serving = AsyncScheduler[int, int]
 
@@ -306,3 +311,84 @@ def test_all_are_told_though_one_call_fails() -> None:
         assert await verdict(serving, "e", 2, **due) == 4
 
     play(body, scheduler=VerificationScheduler(TABLE_12, kv_bytes_per_token=1.0, cache_memory_bytes=650.0), drop=drop)
+
+
+class Turn(NamedTuple):
+    """What a client does: waits so many turns of the loop, submits under a key, and gives up after so many."""
+
+    before: int
+    key: int
+    patience: int | None
+
+
+class Call(NamedTuple):
+    """What a call of the verifier does: takes so many turns, leaves out every so many-th verdict, or raises."""
+
+    turns: int
+    leaves_out: int
+    raises: bool
+
+
+TURNS = st.lists(st.builds(Turn, st.integers(0, 6), st.integers(0, 9), st.none() | st.integers(0, 8)), max_size=30)
+CALLS = st.lists(st.builds(Call, st.integers(0, 4), st.integers(0, 3), st.booleans()), min_size=1, max_size=8)
+JUMPS = st.lists(st.sampled_from([0.0, 0.001, 0.1, -50.0, 1e6]), min_size=1, max_size=6)
+
+
+@given(TURNS, CALLS, JUMPS, st.integers(1, 12), st.integers(1, 3))
+@settings(max_examples=int(os.environ.get("SPECOPT_MACHINES", "40")), deadline=None)
+def test_whatever_happens_each_client_has_one_outcome(
+    turns: list[Turn], calls: list[Call], jumps: list[float], most: int, verifiers: int
+) -> None:
+    """Tests that clients that leave, verifiers that fail and clocks that jump lose no request and serve none twice.
+
+    Of each client comes the verdict on its own draft, `NotVerified`, a refusal of a key in use, or that it gave up.
+    """
+    verified: Counter[int] = Counter()
+    script, steps, now = itertools.cycle(calls), itertools.cycle(jumps), 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += next(steps)
+        return now
+
+    async def verify(drafts: dict[int | str, int]) -> dict[int | str, int]:
+        call = next(script)
+        verified.update(drafts.values())
+        for _ in range(call.turns):
+            await asyncio.sleep(0)
+        if call.raises:
+            raise RuntimeError("a bad batch")
+        told = enumerate(drafts.items(), 1)
+        return {key: 2 * draft for place, (key, draft) in told if not call.leaves_out or place % call.leaves_out}
+
+    async def client(serving: Serving, number: int, turn: Turn) -> object:
+        for _ in range(turn.before):
+            await asyncio.sleep(0)
+        task = asyncio.create_task(verdict(serving, turn.key, number))
+        for _ in range(10**9 if turn.patience is None else turn.patience):
+            if task.done():
+                break
+            await asyncio.sleep(0)
+        task.cancel()
+        try:
+            return await task
+        except (asyncio.CancelledError, NotVerified, InvalidInput) as ended:
+            return type(ended)
+
+    async def run() -> list[object]:
+        inner = {name: VerificationScheduler(TABLE_12) for name in range(verifiers)}
+        pool = VerificationPool(inner)
+        async with asyncio.timeout(60.0):
+            async with AsyncScheduler[int, int](
+                pool, dict.fromkeys(inner, verify), most_requests=most, clock=clock
+            ) as s:
+                found = await asyncio.gather(*(client(s, number, turn) for number, turn in enumerate(turns)))
+        assert all(one.pending == one.running == () for one in inner.values())
+        return found
+
+    alike = Counter(turn.key for turn in turns)
+    for number, outcome in enumerate(asyncio.run(run())):
+        assert outcome in (2 * number, asyncio.CancelledError, NotVerified, InvalidInput)
+        assert verified[number] <= 1
+        assert verified[number] == 1 or outcome in (asyncio.CancelledError, InvalidInput)
+        assert outcome is not InvalidInput or alike[turns[number].key] > 1
