@@ -65,7 +65,8 @@ def tabled(*passes: Passes) -> PassTable:
     columns = {name: np.concatenate([one[name] for one in passes]) for name in AXES}
     seconds = np.concatenate([one["seconds_median"] for one in passes])
     grid = MeasuredPasses.from_table(PassTable(**columns, seconds=seconds), "passes")
-    return PassTable(**columns, seconds=grid.seconds(*(columns[name] for name in AXES)))
+    batch, new, cached = (columns[name] for name in AXES)
+    return PassTable(**columns, seconds=grid.seconds(batch, new, cached))
 
 
 def fit_estimator(passes: Passes) -> VerificationTime:

@@ -139,7 +139,7 @@ def predict(problem: PlacementProblem, plan: PlacementPlan) -> dict[str, dict[st
 
 def plan_of(way: Way, clients: int) -> PlacementPlan:
     """Return the plan of one unit whose clients all draft in one way."""
-    device = {"drafter": DRAFT, "draft_tokens": way.draft_tokens, "overlap": way.overlap}
+    device: dict[str, Any] = {"drafter": DRAFT, "draft_tokens": way.draft_tokens, "overlap": way.overlap}
     place: Any = way.place
     served = Served(class_=CLIENTS, per_unit=clients, place=place, **(device if way.place == "device" else {}))
     beside = Beside(drafter=DRAFT, draft_tokens=way.draft_tokens) if way.place == "beside" else None

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -193,13 +193,14 @@ def measured_form(problem: ServingLatencyProblem, data: dict[str, Any]) -> Servi
 
 def fitted_form(problem: ServingLatencyProblem, passes: dict[str, Passes]) -> ServingLatencyProblem:
     """Return the problem with runtimes fitted to measured passes, and the rounds of Eq. 8."""
-    alone = problem.mechanism == "autoregressive"
-    return dataclasses.replace(
-        problem,
-        draft_runtime=fit_passes(passes["draft"], ("prefill", "decode")).runtime,
-        verify_runtime=fit_passes(passes["verify"], ("prefill", "decode" if alone else "verify")).runtime,
-        rounds="mean",
-    )
+    return dataclasses.replace(problem, **_fitted(passes, problem.mechanism), rounds="mean")
+
+
+def _fitted(passes: dict[str, Passes], mechanism: Mechanism | Literal["any"]) -> dict[str, Any]:
+    """Return runtimes by their field, each fitted to the phases that a mechanism runs."""
+    verified = "decode" if mechanism == "autoregressive" else "verify"
+    phases = {"draft": "decode", "verify": verified}
+    return {f"{side}_runtime": fit_passes(passes[side], ("prefill", phase)).runtime for side, phase in phases.items()}
 
 
 def problem_of(
@@ -212,7 +213,6 @@ def problem_of(
     mechanism: Mechanism,
 ) -> ServingLatencyProblem:
     """Return the problem that the measurements make of these prompts under a mechanism."""
-    alone = mechanism == "autoregressive"
     return ServingLatencyProblem(
         input_tokens=np.array([len(prompt) for prompt in prompts]),
         output_tokens=outputs,
@@ -220,8 +220,7 @@ def problem_of(
         bandwidth_hz=settings.bandwidth_hz,
         draft=laboratory.draft.config.exact,
         verify=laboratory.verify.config.exact,
-        draft_runtime=fit_passes(data["passes"]["draft"], ("prefill", "decode")).runtime,
-        verify_runtime=fit_passes(data["passes"]["verify"], ("prefill", "decode" if alone else "verify")).runtime,
+        **_fitted(data["passes"], mechanism),
         draft_memory_bytes=MEMORY_BYTES,
         acceptance_rate=min(max(acceptance_rate(data["accepted"], settings.max_speculation_length), 1e-3), 1 - 1e-3),
         max_speculation_length=settings.max_speculation_length,

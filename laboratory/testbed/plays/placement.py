@@ -307,7 +307,7 @@ class _Device:
     def _settle(self, said: dict[str, Any]) -> bool:
         """Take an answer; return whether what was drafted ahead holds."""
         length = said["drafted"]
-        hit = said["accepted"] == length < len(self.drawn) and self.drawn[length] == said["token"]
+        hit: bool = said["accepted"] == length < len(self.drawn) and self.drawn[length] == said["token"]
         if hit and not self.order.drafting.rehearsal:
             self.side.tokens[0] += self.drawn[: length + 1]
             self.drawn = self.drawn[length + 1 :]

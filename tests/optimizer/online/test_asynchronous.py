@@ -376,7 +376,7 @@ def test_whatever_happens_each_client_has_one_outcome(
             return type(ended)
 
     async def run() -> list[object]:
-        inner = {name: VerificationScheduler(TABLE_12) for name in range(verifiers)}
+        inner: dict[str | int, Any] = {name: VerificationScheduler(TABLE_12) for name in range(verifiers)}
         pool = VerificationPool(inner)
         async with asyncio.timeout(60.0):
             async with AsyncScheduler[int, int](
