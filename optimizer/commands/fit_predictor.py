@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from specopt.commands.options import argument, filled, from_fields, option, required
 from specopt.commands.shared import AsJson, Output, Seed, check_target, print_json, write
@@ -20,7 +21,7 @@ class FitPredictor:
         "columns of features.",
     )
     draft_seconds: float = required("S", "Drafting time of a token.")
-    round_seconds: float = required("S", "Seconds of a round without drafting.")
+    round_seconds: str = required("S,...", "Seconds of a round beside its drafts: one number, or of 0, 1, ... drafts.")
     feature: list[str] | None = option("COL", "Take this column as a feature; default: all others.")
     predictor: str = option("P", "logistic, perceptron or trees.", default="logistic")
     max_draft: int | None = option("L", "Longest draft; default: the median of the log's rounds.")
@@ -43,11 +44,13 @@ def fit_predictor(given: FitPredictor) -> None:
     check_target(given.output, given.log)
     log = read_draft_log(given.log, given.feature or ())
     fitted = filled(
-        fit_stopping, given, log=log, draft_seconds_per_token=given.draft_seconds, max_draft_tokens=given.max_draft
-    )
+        fit_stopping, given, log=log, draft_seconds_per_token=given.draft_seconds,
+        round_seconds=_seconds(given.round_seconds), max_draft_tokens=given.max_draft,
+    )  # fmt: skip
     rules = []
     window = solve(fitted.problem, "fixed-window").plan
-    for method in ("belief", "optimal-stopping", "confidence-threshold", "first-rejection", "fixed-window"):
+    for method in ("belief", "optimal-stopping", "confidence-threshold", "first-rejection", "fixed-window",
+                   "no-drafts"):  # fmt: skip
         result = solve(fitted.problem, method, gap=1e-4)
         speed = fitted.speed(result.plan)  # type: ignore[arg-type]
         gain, low, high = fitted.gain(result.plan, window)  # type: ignore[arg-type]
@@ -73,3 +76,14 @@ def fit_predictor(given: FitPredictor) -> None:
     write(fitted.problem, given.output)
     if given.output is not None:
         say(f"written to {given.output}")
+
+
+def _seconds(text: str) -> Any:
+    from specopt.models.draft_stopping import RoundSeconds
+    from specopt.models.errors import InvalidInput
+
+    try:
+        first, *more = map(float, text.split(","))
+    except ValueError:
+        raise InvalidInput(f"--round-seconds: expected numbers with commas between them, got {text!r}") from None
+    return RoundSeconds.parse([first, *more], "--round-seconds") if more else first

@@ -126,3 +126,21 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["fit-predictor", str(log), *OPTIONS]) == 0
     out = capsys.readouterr().out
     assert "first-rejection" in out and "faster than the best fixed window" not in out
+
+
+def test_rounds_have_seconds_by_their_drafts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that a whole list of seconds reaches problem and held-out rounds, and that not drafting is a rival."""
+    log = write(draft_log(600, window=3, signal=0.0, seed=5), tmp_path / "log.csv")
+    given = ["fit-predictor", str(log), "--draft-seconds", "0.02", "--json", "--round-seconds"]
+    assert run([*given, "0.05,0.15,0.16,0.17"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["problem"]["round_seconds"] == [0.05, 0.15, 0.16, 0.17]
+    rules = {one["method"]: one for one in found["rules"]}
+    assert rules["no-drafts"]["held_out"] == rules["no-drafts"]["model"] == pytest.approx(20.0)
+    assert rules["optimal-stopping"]["held_out"] == pytest.approx(20.0)  # drafts cost more than they bring
+    for text, said in (
+        ("0.1,0.2", "expected one number, or 4"),
+        ("0.1,fast", "--round-seconds: expected numbers with commas"),
+    ):
+        assert run([*given, text]) == 2
+        assert said in capsys.readouterr().err
