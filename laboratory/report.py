@@ -59,7 +59,7 @@ DRAWN = {"model": "", "passes": ", pass by pass"}
 PLACEMENT = "placement"
 AGAIN = ("passes", "slowest-rounds", "pass-table", "fitted", "belief")
 """Predictors beside the model whose errors the pages state."""
-PLAIN = ("no-batching", "whole")
+PLAIN = ("no-batching", "whole", "no-drafts")
 """Rivals that no paper proposes; gains over them are counted apart."""
 
 Row = dict[str, Any]
@@ -143,9 +143,13 @@ def plays() -> Iterator[str]:
             for row in one["summaries"]
         ]
     )
-    later = [f"`{name}`" for record in records() for name in record.get("predicted_after_the_plays", ())]
-    yield f"Predicted after the plays, from what was measured before them: {', '.join(later)}."
-    yield ""
+    later = [
+        f"`{name}` of `{record['kind']}`"
+        for record in records()
+        for name in record.get("predicted_after_the_plays", ())
+    ]
+    if later:
+        yield from (f"Predicted after the plays, from passes that ran between them: {', '.join(later)}.", "")
     yield from ("## Without drafts", "")
     yield from table(
         [

@@ -61,7 +61,7 @@ def fit_passes(passes: Passes, phases: Sequence[str]) -> RuntimeFit:
 
 
 def tabled(*passes: Passes) -> PassTable:
-    """Return the table of a complete grid of passes, moved as little as makes no pass take less time than a smaller."""
+    """Return the table of a complete grid of passes, made monotone: no pass takes less time than a smaller one."""
     columns = {name: np.concatenate([one[name] for one in passes]) for name in AXES}
     seconds = np.concatenate([one["seconds_median"] for one in passes])
     grid = MeasuredPasses.from_table(PassTable(**columns, seconds=seconds), "passes")

@@ -148,7 +148,7 @@ class Llama:
 
 
 FEW = 6
-"""Up to so many tokens reading the weights is the work; `linear` copies them first, which takes up to twice as long."""
+"""Up to this many tokens, reading the weights dominates; `linear` copies them first and takes up to twice as long."""
 
 
 def _times(x: Tensor, weight: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """Messages between processes: a frame is its length, when it is due, and its content; arrays travel as they are.
 
-The sender's shaper says when a message is due, and the receiver hands it over no earlier. Both read the same clock,
+The sender's shaper says when a message is due, and `receive` hands it over no earlier. Both read the same clock,
 `time.monotonic`, which all processes of a machine share.
 """
 

@@ -149,14 +149,14 @@ def _prediction(given: Validate) -> Prediction:
 
 def _plan(source: str) -> Sweep | None:
     """Return the predictions of a result of `tune`; None: it is another file."""
-    from specopt.models.files import read_json
+    from specopt.instances.reading.json_documents import json_documents
     from specopt.models.reading import read_bytes
     from specopt.solvers.speculation_table.held import planned
 
     if not Path(source).is_file() or not read_bytes(source).lstrip().startswith(b"{"):
         return None
-    data = read_json(source)
-    return planned(data, source) if isinstance(data, dict) and "predictions" in data else None
+    data, *more = json_documents(source)
+    return planned(data, source) if not more and isinstance(data, dict) and "predictions" in data else None
 
 
 def _client(given: Validate) -> Client:

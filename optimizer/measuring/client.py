@@ -35,7 +35,7 @@ class Client:
     endpoint, model, prompts, max_tokens, seconds, patience, requests
         Its address and the name that it serves (None: its first one). What is asked in turn, and tokens of the answers.
         How long a load lasts, how long a server may send nothing before it counts as stuck, and the most requests of a
-        load, but for one of each worker.
+        load; each worker sends at least one.
     """
 
     endpoint: str

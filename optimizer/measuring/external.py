@@ -52,7 +52,8 @@ class External:
         """Load the server at an expected output; `ServerFailed` if the program fails."""
         client, base = self.client, self.client.endpoint.rstrip("/").removesuffix("/v1")
         tokens = round(sum(client.max_tokens) / len(client.max_tokens))
-        count = min(client.requests, max(FEWEST * concurrency, math.ceil(speed * client.seconds / tokens)))
+        most = max(FEWEST * concurrency, math.ceil(speed * client.seconds / tokens))
+        count = max(concurrency, min(client.requests, most))
         with tempfile.TemporaryDirectory() as folder:
             asked, result = Path(folder) / "prompts.jsonl", Path(folder) / "result.json"
             pairs = islice(zip(cycle(client.prompts), cycle(client.max_tokens), strict=False), count)

@@ -182,7 +182,7 @@ def check_answer(method: Method, problem: Problem) -> None:
 def check_status(case: Case) -> None:
     """Check that status, termination, judge and bound agree, that exact methods prove, that problems stay as they are.
 
-    That a problem has no plan, if the method says so, is known from specopt's own best method for it.
+    If the method says that there is no plan, specopt's own best method must agree.
     """
     before = case.problem.to_dict()
     result = case.checked()

@@ -20,7 +20,7 @@ from specopt.models.files import csv_text, json_text
 from specopt.models.load import PARTS, Seen, name_of
 from specopt.models.pass_time.pass_time import Which
 from specopt.models.position_acceptance import PositionAcceptance
-from specopt.models.sweep import Condition, Measurement, Point, Sweep
+from specopt.models.sweep import Condition, Measurement, Point, Setup, Sweep
 from specopt.solvers.speculation_table.runtimes import Runtimes
 from specopt.solvers.speculation_table.tuning.predictions import Predictor, logit_rate, tokens_of
 
@@ -57,16 +57,20 @@ class _Row:
     concurrency: int
     draft_length: int | Literal["none"]
     tokens_per_second: float
+    drafter: str = ""
+    mode: str = "fixed"
+    topk: int = 1
 
 
 def planned(data: Mapping[str, Any], where: str) -> Sweep:
     """Return the predictions of what `tune` wrote, of the option that it chose, as a sweep."""
-    rows, option = read(list[Mapping[str, Any]], data["predictions"], f"{where}.predictions"), data.get("option") or {}
+    where = f"{where}.predictions"
+    rows, option = read(list[Mapping[str, Any]], data["predictions"], where), data.get("option") or {}
     chosen = [row for row in rows if row.get("draft_length") == "none" or option.items() <= row.items()]
     return Sweep(tuple(
         Measurement(Point(Condition(row.concurrency), None if row.draft_length == "none" else row.draft_length),
-                    row.tokens_per_second)
-        for row in read(list[_Row], chosen, f"{where}.predictions")
+                    row.tokens_per_second, setup=Setup(row.drafter, row.mode, row.topk))
+        for row in read(list[_Row], chosen, where)
     ))  # fmt: skip
 
 

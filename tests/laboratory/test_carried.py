@@ -51,8 +51,8 @@ def test_too_few_concurrencies_are_refused() -> None:
 
 
 def test_ends_are_the_counts_looked_at() -> None:
-    """Tests that a rate that all get gives the most clients, and one that none gets the fewest."""
+    """Tests that a rate that all get is one for any number of clients, and one that none gets for none."""
     clients, rates = np.array([1, 2, 4]), np.array([8.0, 4.0, 1.0])
-    assert last_at(clients, rates, 0.5) == 4.0
-    assert last_at(clients, rates, 9.0) == 1.0
+    assert last_at(clients, rates, 0.5) == np.inf
+    assert last_at(clients, rates, 9.0) == 0.0
     assert last_at(clients, rates, 4.0) == 2.0

@@ -46,9 +46,9 @@ class Settings:
     resolutions, max_draft_length
         What the device may choose from.
     rounds, per_prompt
-        Rounds of a play, and of each prompt in it.
+        Rounds of a play, and of each prompt in it; together they ask for every kind of task equally often.
     known_rounds
-        Rounds at each resolution and draft length that acceptance and times come from.
+        Rounds at each resolution and draft length that acceptance and times come from, of other prompts of all kinds.
     random_plans
         Random policies per scene and label, beside those of the methods.
     repeats
@@ -65,9 +65,9 @@ class Settings:
     downlink_bits_per_second: float = 1e6
     resolutions: tuple[int, ...] = (8, 32, 128)
     max_draft_length: int = 4
-    rounds: int = 40
-    per_prompt: int = 12
-    known_rounds: int = 36
+    rounds: int = 48
+    per_prompt: int = 6
+    known_rounds: int = 96
     random_plans: int = 2
     repeats: int = 3
     temperature: float = 1.0

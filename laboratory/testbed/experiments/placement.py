@@ -1,9 +1,13 @@
-"""Places to draft: for one client and for several, over links of several round trips, every place and draft length.
+"""Places to draft: for one client and for several, over links of several round trips.
 
-The model is asked where to draft; the plan of its choice is `chosen`. Every other plan is played as well, so that the
-place that is best in fact is known. A scene is a number of clients and a mean round trip, whose trips are drawn from
-the 20 quantiles that the problem has. What predictions know comes from prompts that are not played: passes with their
-messages, seconds of drafting, and acceptance by position.
+No drafts, drafts beside the verifier, on devices, and on devices that draft ahead, each with every draft length: all
+clients draft alike. The judge's best of these is the model's choice (`testbed.studies.places`). All are played, so that
+the place that is best in fact is known. What devices have no part in does not hang on the trip, and is played once. A
+scene is a number of clients and a mean round trip; trips are drawn from the 20 quantiles that the problem has.
+
+What predictions know comes from prompts that are not played: passes of the unit and what it does around them, seconds
+of drafting, and acceptance by position. One client is served until each prompt has the same tokens; of several, each
+prompt has about the same rounds. Acceptance is counted likewise.
 """
 
 from __future__ import annotations
@@ -16,20 +20,25 @@ import numpy as np
 
 from specopt.instances.deployment.pieces import fit_lines
 from specopt.instances.placement.parts import spread
+from specopt.models.errors import InvalidInput
 from specopt.models.named import NamedPasses, NamedRates, NamedSeconds, NamedTrips
 from specopt.models.pass_time.pieces import PassPieces
 from specopt.models.placement import ClientClass, Drafter, PlacementProblem, Verifier
 from specopt.models.placement_plan import Beside, PlacementPlan, Served, UnitGroup
+from testbed.decoding import differences
 from testbed.pairs import draw_prompts
-from testbed.plays.placement import Way, play
+from testbed.plays.placement import Recorded, Way, play
 from testbed.processes import Laboratory
 from testbed.records import Keep
 
 KIND = PlacementProblem.kind
-OURS, RIVALS = "chosen", ("none", "beside", "device", "overlapped")
-"""The model's choice; the best draft length of each place, by the model."""
+OURS, RIVALS = "", ()
+"""Every plan is one of no method."""
 
 UNIT, DRAFT, CLIENTS = "unit", "draft", "clients"
+
+KNOWN_TRIP = 0.03
+"""Mean round trip where passes with the drafts of devices are measured, so that clients come one by one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,12 +72,17 @@ class Settings:
     draft_tokens: tuple[int, ...] = (1, 3, 5)
     prompts: int = 8
     tokens_alone: int = 10
-    tokens: int = 24
+    tokens: int = 20
     known_prompts: int = 16
     known_tokens: int = 16
     known_clients: tuple[int, ...] = (1, 2, 4)
     repeats: int = 2
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, prompts in (("prompts", self.prompts), ("known_prompts", self.known_prompts)):
+            if any(prompts % count for count in {*self.clients, *self.known_clients}):
+                raise InvalidInput(f"{name}: expected a multiple of every number of clients, got {prompts}")
 
 
 TINY = Settings(
@@ -89,26 +103,37 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
     """Measure what predictions know, record the devices that are replayed, and lay down problems and plans."""
     known = draw_prompts(laboratory.pair, settings.known_prompts, played=False, seed=settings.seed)
     prompts = draw_prompts(laboratory.pair, settings.prompts, played=True, seed=settings.seed)
+    devices = keep("devices", lambda: rehearse(laboratory, settings, known, settings.known_tokens))
+    scenes = list(product(settings.clients, settings.round_trip_seconds))
+    alone = [laboratory.verify.greedy(prompt, settings.tokens + most_of(settings)) for prompt in prompts]
     data: dict[str, Any] = {
         "models": {worker.side: worker.config.name for worker in (laboratory.draft, laboratory.verify)},
         "prompts": prompts,
-        "passes": keep("passes", lambda: measure_unit(laboratory, settings, known)),
-        "devices": keep("devices", lambda: rehearse(laboratory, settings, known, settings.known_tokens)),
+        "alone": [alone] * len(scenes),
+        "passes": keep("passes", lambda: measure_unit(laboratory, settings, known, devices)),
         "replayed": keep("replayed", lambda: rehearse(laboratory, settings, prompts, settings.tokens)),
+        "context_tokens": int(np.mean([len(prompt) for prompt in known])) + settings.known_tokens // 2,
+        "devices": devices,
         "problems": [],
         "trials": [],
     }
-    context = int(np.mean([len(prompt) for prompt in known])) + settings.known_tokens // 2
-    for scene, (clients, trip) in enumerate(product(settings.clients, settings.round_trip_seconds)):
-        problem = problem_of(data, settings, clients, trip, context)
+    for scene, (clients, trip) in enumerate(scenes):
+        problem = problem_of(data, settings, clients, trip)
         data["problems"].append(problem.to_dict())
-        plans = [(label, way, plan_of(way, clients)) for label, way in ways(settings).items()]
-        rates = {label: problem.evaluate(plan).objective for label, _, plan in plans}
-        for label, way, plan in plans:
-            trial = {"scene": scene, "label": "places", "problem": scene, "plan": plan.to_dict(), "way": asdict(way)}
-            trial |= {"methods": [label, *methods_of(label, rates)], "clients": clients, "round_trip_seconds": trip}
-            data["trials"].append({**trial, "predicted": predict(problem, plan), "measured": []})
+        for label, way in ways(settings).items():
+            if way.place != "device" and trip != settings.round_trip_seconds[0]:
+                continue
+            plan = plan_of(way, clients)
+            trial = {"scene": scene, "label": "places", "problem": scene, "methods": [label], "way": asdict(way)}
+            trial |= {"clients": clients, "round_trip_seconds": trip, "plan": plan.to_dict()}
+            predicted = {"model": {"tokens_per_second": problem.evaluate(plan).objective}}
+            data["trials"].append({**trial, "predicted": predicted, "measured": []})
     return data
+
+
+def most_of(settings: Settings) -> int:
+    """Return the tokens that a prompt may get beyond those that end its turn: of a last round, and the first one."""
+    return max(settings.draft_tokens) + 1
 
 
 def ways(settings: Settings) -> dict[str, Way]:
@@ -124,19 +149,6 @@ def ways(settings: Settings) -> dict[str, Way]:
     return found
 
 
-def methods_of(label: str, rates: dict[str, float]) -> list[str]:
-    """Return what a plan is the best of, by the rates of all: of its place, and of all places."""
-    place = label.split("-")[0]
-    alike = [rates[other] for other in rates if other.split("-")[0] == place]
-    found = [place] if label != place and rates[label] == max(alike) else []
-    return found + ([OURS] if rates[label] == max(rates.values()) else [])
-
-
-def predict(problem: PlacementProblem, plan: PlacementPlan) -> dict[str, dict[str, float]]:
-    """Return the tokens per second of all clients together."""
-    return {"model": {"tokens_per_second": problem.evaluate(plan).objective}}
-
-
 def plan_of(way: Way, clients: int) -> PlacementPlan:
     """Return the plan of one unit whose clients all draft in one way."""
     device: dict[str, Any] = {"drafter": DRAFT, "draft_tokens": way.draft_tokens, "overlap": way.overlap}
@@ -146,9 +158,7 @@ def plan_of(way: Way, clients: int) -> PlacementPlan:
     return PlacementPlan(groups=(UnitGroup(verifier=UNIT, units=1, clients=(served,), beside=beside),))
 
 
-def problem_of(
-    data: dict[str, Any], settings: Settings, clients: int, trip: float, context_tokens: int
-) -> PlacementProblem:
+def problem_of(data: dict[str, Any], settings: Settings, clients: int, trip: float) -> PlacementProblem:
     """Return the problem that the measurements make of a scene; memory is ample."""
     most = max(settings.draft_tokens)
     verify, beside = pieces_of(data["passes"])
@@ -163,8 +173,8 @@ def problem_of(
             ClientClass(
                 name=CLIENTS,
                 clients=clients,
-                context_tokens=context_tokens,
-                acceptance=NamedRates({DRAFT: np.array(by_position(data["devices"], most))}),
+                context_tokens=data["context_tokens"],
+                acceptance=NamedRates({DRAFT: np.array(by_position(data["devices"], most, alike=clients > 1))}),
                 device_seconds_per_token=NamedSeconds({DRAFT: pace}),
                 round_trip_seconds=NamedTrips({UNIT: spread(trip)}),
             ),
@@ -177,40 +187,61 @@ def problem_of(
 
 def pieces_of(passes: list[dict[str, Any]]) -> tuple[PassPieces, PassPieces]:
     """Return what passes of the unit, and of the drafter beside it, take by their sequences, new and cached tokens."""
-    rows = [(row, one["draft_tokens"]) for one in passes for row in one["passes"]]
-    table = np.array([row[1:] for row, _ in rows])
-    lengths = np.array([length for _, length in rows])
-    batch, new, cached, seconds, drafting = table.T
+    rows = np.array([[*row[1:], one["draft_tokens"]] for one in passes for row in one["passes"]])
+    batch, new, cached, seconds, drafting, lengths = rows.T
 
     def fitted(tokens: Any, times: Any, of: Any) -> PassPieces:
         work = np.column_stack([np.ones(len(of)), batch[of], tokens[of], cached[of]])
         return PassPieces(fit_lines(work, times[of]))
 
-    drafted = np.flatnonzero(lengths)
+    drafted = np.flatnonzero(drafting)
     return (
         fitted(new, seconds - drafting, np.arange(len(rows))),
         fitted(batch, drafting / np.maximum(lengths, 1), drafted),
     )
 
 
-def by_position(devices: list[dict[str, Any]], most: int) -> list[float]:
-    """Return the share accepted of each position whose earlier ones were; the guess behind the drafts is one more."""
+def by_position(devices: list[dict[str, Any]], most: int, *, alike: bool) -> list[float]:
+    """Return the share accepted of each position whose earlier ones were; the guess behind the drafts is one more.
+
+    Parameters
+    ----------
+    devices
+        Rounds of rehearsals, by draft length.
+    most
+        Positions, but for the guess.
+    alike
+        Whether each prompt counts alike; else each round does.
+    """
     accepted, looked = np.zeros(most + 1), np.zeros(most + 1)
     for device in devices:
         for counts, rounds in zip(device["accepted"], device["rounds"], strict=True):
+            weight = 1.0 / len(counts) if alike else 1.0
             for count, one in zip(counts, rounds, strict=False):  # the last drafts were not verified
-                looked[: count + 1] += 1.0
-                accepted[: count + one["hit"]] += 1.0
+                looked[: count + 1] += weight
+                accepted[: count + one["hit"]] += weight
     return [float(a / b) if b else 0.0 for a, b in zip(accepted, looked, strict=True)]
 
 
-def measure_unit(laboratory: Laboratory, settings: Settings, prompts: list[list[int]]) -> list[dict[str, Any]]:
-    """Return the passes of a unit without drafts and with drafts beside it, by draft length."""
+def measure_unit(
+    laboratory: Laboratory, settings: Settings, prompts: list[list[int]], devices: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return the passes of a unit without drafts, with drafts beside it, and with those of devices, by draft length."""
     found = []
     for length, clients in product((0, *settings.draft_tokens), settings.known_clients):
+        told: dict[str, Any] = {"tokens": settings.known_tokens, "clients": clients}
         way = Way(place="beside" if length else "none", draft_tokens=length)
-        run = play(laboratory, way, prompts, tokens=settings.known_tokens, trips=(0.0,), clients=clients)
-        found.append({"draft_tokens": length, "passes": run.passes})
+        found.append({"draft_tokens": length, "passes": play(laboratory, way, prompts, trips=(0.0,), **told).passes})
+        if length:
+            way, own = Way(place="device", draft_tokens=length), recorded(devices, length)
+            run = play(laboratory, way, prompts, trips=spread(KNOWN_TRIP).tolist(), replayed=own, **told)
+            found.append({"draft_tokens": length, "passes": run.passes})
+    return found
+
+
+def recorded(devices: list[dict[str, Any]], length: int) -> list[Recorded]:
+    """Return the rounds of devices with drafts of a length, by prompt."""
+    found: list[Recorded] = next(one["rounds"] for one in devices if one["draft_tokens"] == length)
     return found
 
 
@@ -230,9 +261,8 @@ def carry_out(laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any
     number = len(trial["measured"])
     random = np.random.default_rng((settings["seed"], trial["scene"], number))
     trips = random.permutation(np.tile(spread(trial["round_trip_seconds"]), 10)).tolist()
-    replayed = None
-    if clients > 1 and way.place == "device":
-        replayed = next(one["rounds"] for one in data["replayed"] if one["draft_tokens"] == way.draft_tokens)
+    several = clients > 1 and way.place == "device"
+    replayed = recorded(data["replayed"], way.draft_tokens) if several else None
     tokens = settings["tokens" if clients > 1 else "tokens_alone"]
     run = play(laboratory, way, data["prompts"], tokens=tokens, trips=trips, clients=clients, replayed=replayed)
     return {
@@ -240,4 +270,5 @@ def carry_out(laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any
         "served": run.served,
         "passes": run.passes,
         "accepted": run.accepted,
+        "differences": differences(run.outputs, data["alone"][trial["scene"]]),
     }

@@ -1,9 +1,9 @@
 """Places to draft, carried out: by nothing, beside the verifier, or on devices behind a link, ahead or not.
 
 The verify process is one unit: a pass starts when the last one has ended and takes everybody who waits. A device drafts
-in the draft process. Several devices would share its core, so they are replayed: each sends the drafts that a device of
-its own made alone, when it would have made them. Outputs are greedy. Half of a round trip lies before a message, half
-behind the answer.
+in the draft process. Several devices would share its core. They are replayed: each sends, when it would have made them,
+the drafts that it made alone. Outputs are greedy. Half of a round trip lies before a message, half behind the answer. A
+round that is under way when a turn ends does not count.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from specopt.models.fields import Floats
 from specopt.models.serving_data import Phase, ServingLatencyPlan
 from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.models.uplink import spectral_efficiency
-from testbed.decoding import Drafter, Drafts, LanguageModel, Sampling, Verdict, Verifier, no_drafts
+from testbed.decoding import Drafter, Drafts, LanguageModel, Rows, Sampling, Verdict, Verifier, no_drafts
 from testbed.processes import Laboratory, Session
 from testbed.shaper import Link, Shaper
 
@@ -131,25 +131,17 @@ class _Order:
     sampling: dict[str, Any]
 
 
-class _Tasks:
-    """All tasks on one side, in the batches that they last ran in."""
+class _Tasks(Rows):
+    """All tasks on one side."""
 
     def __init__(self, order: _Order, side: type[Drafter | Verifier], model: LanguageModel) -> None:
+        super().__init__()
         self.order = order
         law = Sampling(**order.sampling)
         length = max(length for _, _, lengths in order.phases for length in lengths)
         room = max(map(len, order.prompts)) + (max(order.outputs) + 1) * (length + 1)  # a step gives one token at least
-        self.places: dict[int, tuple[Any, list[int], int]] = {}  # of each task: its batch, whose tasks, its row
         for tasks in order.phases[0][1]:
-            self._place(tasks, side(model, tasks, [order.prompts[task] for task in tasks], room=room, sampling=law))
-
-    def batch(self, tasks: list[int]) -> Any:
-        """Return a batch of just these tasks."""
-        first, together, _ = self.places[tasks[0]]
-        if together != tasks:
-            rows = [(side, row) for side, _, row in map(self.places.__getitem__, tasks)]
-            self._place(tasks, first.gathered(rows))
-        return self.places[tasks[0]][0]
+            self.place(tasks, side(model, tasks, [order.prompts[task] for task in tasks], room=room, sampling=law))
 
     def running(self, step: int) -> list[tuple[int, list[int], int]]:
         """Return the batches of a step: number, tasks, draft tokens."""
@@ -163,12 +155,7 @@ class _Tasks:
 
     def output(self, task: int) -> list[int]:
         """Return a task's tokens beyond its prompt."""
-        side, _, row = self.places[task]
-        tokens: list[int] = side.tokens[row][len(self.order.prompts[task]) :]
-        return tokens
-
-    def _place(self, tasks: list[int], side: Any) -> None:
-        self.places |= {task: (side, tasks, row) for row, task in enumerate(tasks)}
+        return self.tokens(task)[len(self.order.prompts[task]) :]
 
 
 def draft(session: Session, **content: Any) -> dict[str, Any]:

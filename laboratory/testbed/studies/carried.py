@@ -7,12 +7,13 @@ did is known. Where tokens per second hardly change with the load, a small error
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from specopt.models.errors import InvalidInput
-from specopt.models.sweep import Condition, Point, Sweep
+from specopt.models.sweep import Point, Sweep
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 
 FEWEST = 4
@@ -67,7 +68,10 @@ def carried(sweep: Sweep) -> list[Carried]:
         for one in sweep.measurements:
             if one.point.condition.concurrency != withheld or not one.tokens_per_second:
                 continue
-            points = [Point(Condition(int(count)), one.point.draft_length) for count in (withheld, *clients)]
+            points = [
+                Point(replace(one.point.condition, concurrency=int(count)), one.point.draft_length)
+                for count in (withheld, *clients)
+            ]
             here, *speeds = predictor.predict(points).mean.tolist()
             found.append(
                 Carried(
@@ -80,7 +84,9 @@ def carried(sweep: Sweep) -> list[Carried]:
 
 
 def last_at(clients: np.ndarray, rates: np.ndarray, least: float) -> float:
-    """Return the most clients whose rate is as large as asked, between two counts as powers; the fewest if none is.
+    """Return the most clients whose rate is as large as asked, interpolated as a power law between counts.
+
+    None if no rate is, infinitely many if all are.
 
     Examples
     --------
@@ -88,8 +94,10 @@ def last_at(clients: np.ndarray, rates: np.ndarray, least: float) -> float:
     2.8284271247461903
     """
     enough = np.flatnonzero(rates >= least)
-    at = int(enough[-1]) if len(enough) else 0
-    if not len(enough) or at + 1 == len(clients):
-        return float(clients[at])
+    if not len(enough):
+        return 0.0
+    at = int(enough[-1])
+    if at + 1 == len(clients):
+        return math.inf
     share = np.log(rates[at] / least) / np.log(rates[at] / rates[at + 1])
     return float(clients[at] * (clients[at + 1] / clients[at]) ** share)

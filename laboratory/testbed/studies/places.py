@@ -12,6 +12,9 @@ CLOSE = 0.03
 """A choice that loses so little is as good as the best."""
 
 
+AT_THE_UNIT = ("none", "beside")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Choice:
     """What the model chose for a number of clients and a round trip, and what was best.
@@ -36,11 +39,13 @@ class Choice:
 
     @property
     def verdict(self) -> str:
-        """How good the choice is: the best place, nearly as good, not told apart by repetitions, or worse."""
-        if place(self.chosen) == place(self.best):
-            return "best place"
+        """How good the choice is: the best plan, nearly as good, of the best place, not told apart, or worse."""
+        if self.chosen is self.best:
+            return "the best"
         if self.lost <= CLOSE:
             return f"within {CLOSE:.0%}"
+        if place(self.chosen) == place(self.best):
+            return "best place, other length"
         return "not told apart" if max(self.chosen.repetitions) >= min(self.best.repetitions) else "worse"
 
 
@@ -50,18 +55,20 @@ def place(point: Point) -> str:
 
 
 def choices(record: Mapping[str, Any]) -> list[Choice]:
-    """Return the choice of every scene of a record of placement."""
+    """Return the choice of every scene of a record of placement.
+
+    What devices have no part in was played once for every number of clients.
+    """
+    clients = {trial["scene"]: trial["clients"] for trial in record["trials"]}
+    trips = {trial["scene"]: trial["round_trip_seconds"] for trial in record["trials"]}
     points = points_of(record, "model", "tokens_per_second")
     found = []
-    for scene in sorted({point.scene for point in points}):
-        alike = [point for point in points if point.scene == scene]
-        trial = next(one for one in record["trials"] if one["scene"] == scene)
-        found.append(
-            Choice(
-                clients=trial["clients"],
-                round_trip_seconds=trial["round_trip_seconds"],
-                chosen=next(point for point in alike if "chosen" in point.methods),
-                best=max(alike, key=lambda point: point.measured),
-            )
-        )
+    for scene in sorted(trips):
+        alike = [
+            point
+            for point in points
+            if point.scene == scene or (clients[point.scene] == clients[scene] and place(point) in AT_THE_UNIT)
+        ]
+        chosen, best = (max(alike, key=key) for key in (lambda one: one.predicted, lambda one: one.measured))
+        found.append(Choice(clients=clients[scene], round_trip_seconds=trips[scene], chosen=chosen, best=best))
     return found

@@ -406,6 +406,24 @@ def test_what_tune_wrote_is_held_against_the_server(played: type[_Played], capsy
     assert "plan.json.predictions" in capsys.readouterr().err
 
 
+def test_other_json_is_no_plan(played: type[_Played], capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that lines of JSON are read as the sweep that they are, and that a plan must name its drafter."""
+    rows = [{"max_concurrency": c, "output_throughput": 40.0 * c**0.7, "completed": 9, "accept_length": 2.0}
+            for c in (1, 2, 4)]  # fmt: skip
+    Path("runs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert _validate("runs.jsonl") == 2
+    assert "draft_length: expected one from the caller" in capsys.readouterr().err
+    assert _validate("runs.jsonl@2", "--loads", "2", "--draft-length", "2") == 0
+    several = [{"concurrency": 2, "draft_length": 2, "tokens_per_second": 9.0, "drafter": name} for name in "ab"]
+    Path("plan.json").write_text(json.dumps({"predictions": several, "option": None}))
+    Path("validate.json").unlink()
+    capsys.readouterr()
+    assert _validate("plan.json", "--draft-length", "2") == 2
+    assert "expected one drafter" in capsys.readouterr().err
+    Path("plan.json").write_text(json.dumps({"predictions": several, "option": {"drafter": "a"}}))
+    assert _validate("plan.json", "--draft-length", "2") == 0
+
+
 def test_a_load_has_so_many_requests() -> None:
     """Tests that a load ends after the requests allowed, one of each worker at least."""
     seen: list[int] = []
