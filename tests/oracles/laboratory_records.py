@@ -130,7 +130,13 @@ def check_prompt_chunking(data: dict[str, Any]) -> None:
 def check_draft_control(data: dict[str, Any]) -> None:
     """Check a record of draft control."""
     length = data["settings"]["max_draft_length"]
-    rates = [acceptance_rate([one["accepted"]], length) for one in data["known"] if one["length"] == length]
+    looked, right = dict[int, int](), dict[int, int]()
+    for one in data["known"]:
+        resolution = one["resolution"]
+        right[resolution] = right.get(resolution, 0) + sum(one["accepted"])
+        seen = sum(min(count + 1, one["length"]) for count in one["accepted"])
+        looked[resolution] = looked.get(resolution, 0) + seen
+    rates = [right[resolution] / looked[resolution] for resolution in data["settings"]["resolutions"]]
     rounds = {drafted: [one for one in data["known"] if one["length"] == drafted] for drafted in range(length + 1)}
     verify = [
         np.mean([a - b for one in alike for a, b in zip(one["seconds"], one["draft_seconds"], strict=True)])

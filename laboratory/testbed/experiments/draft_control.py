@@ -11,7 +11,6 @@ import numpy as np
 from specopt.models.draft_control import ChannelState, DraftChoice, DraftControlPlan, DraftControlProblem
 from specopt.models.markov_chain import TransitionMatrix
 from specopt.models.rates import SecondsByLength
-from testbed.calibration import acceptance_rate
 from testbed.decoding import Sampling
 from testbed.experiments import plans_of_methods
 from testbed.pairs import draw_prompts
@@ -24,6 +23,8 @@ OURS, RIVALS = "policy-iteration", ("best-static", "decoupled", "myopic", "no-dr
 
 METHODS = (OURS, *RIVALS)
 """Whose policies are played: ours, the paper's static search, and three simpler ones."""
+
+WALKS = 200
 
 LABELS = {"drafts or not": 0, "drafts always": 1}
 """Least draft length that policies may choose."""
@@ -60,16 +61,16 @@ class Settings:
     """
 
     uplink_bits_per_second: tuple[float, ...] = (2e5, 5e4, 1e4)
-    factors: tuple[float, ...] = (1.0, 0.25)
+    factors: tuple[float, ...] = (1.0, 0.5)
     stay: float = 0.8
     downlink_bits_per_second: float = 1e6
     resolutions: tuple[int, ...] = (8, 32, 128)
     max_draft_length: int = 4
-    rounds: int = 48
+    rounds: int = 96
     per_prompt: int = 6
     known_rounds: int = 96
     random_plans: int = 2
-    repeats: int = 3
+    repeats: int = 2
     temperature: float = 1.0
     seed: int = 0
 
@@ -129,12 +130,12 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
 def problem_of(known: list[dict[str, Any]], settings: Settings, factor: float, vocabulary: int) -> DraftControlProblem:
     """Return the problem that the rounds on other prompts make of a channel.
 
-    Acceptance is that of the longest drafts at each resolution. A draft takes the mean over all of them; what else a
-    round takes over a free link, by the number of drafts, counts as verification.
+    Acceptance is that of all drafts at a resolution. A draft takes the mean over the longest; what else a round takes
+    over a free link, by the number of drafts, counts as verification.
     """
     length, count = settings.max_draft_length, len(settings.uplink_bits_per_second)
     longest = [one for one in known if one["length"] == length]
-    rates = np.array([acceptance_rate([one["accepted"]], length) for one in longest])
+    rates = np.array([rate_of([one for one in known if one["resolution"] == r]) for r in settings.resolutions])
     by_length = [[one for one in known if one["length"] == drafted] for drafted in range(length + 1)]
     verify = [np.mean([np.subtract(one["seconds"], one["draft_seconds"]) for one in alike]) for alike in by_length]
     leave = (1.0 - settings.stay) / max(count - 1, 1)
@@ -157,12 +158,26 @@ def problem_of(known: list[dict[str, Any]], settings: Settings, factor: float, v
     )
 
 
+def rate_of(known: list[dict[str, Any]]) -> float:
+    """Return the share of drafts accepted among those looked at, up to each round's first rejection."""
+    accepted = sum(sum(one["accepted"]) for one in known)
+    return accepted / sum(min(count + 1, one["length"]) for one in known for count in one["accepted"])
+
+
 def walk(problem: DraftControlProblem, rounds: int, random: np.random.Generator) -> list[int]:
-    """Return the channel's states round by round, from its long-run law on."""
-    states = [int(random.choice(len(problem.states), p=problem.stationary_distribution))]
-    for _ in range(rounds - 1):
-        states.append(int(random.choice(len(problem.states), p=problem.transition.rows[states[-1]])))
-    return states
+    """Return the channel's states round by round: of many walks the one whose shares are closest to the long run's."""
+    count, law = len(problem.states), problem.stationary_distribution
+
+    def drawn() -> list[int]:
+        states = [int(random.choice(count, p=law))]
+        for _ in range(rounds - 1):
+            states.append(int(random.choice(count, p=problem.transition.rows[states[-1]])))
+        return states
+
+    def distance(states: list[int]) -> float:
+        return float(np.abs(np.bincount(states, minlength=count) / rounds - law).max())
+
+    return min((drawn() for _ in range(WALKS)), key=distance)
 
 
 def plans_of(
