@@ -219,7 +219,8 @@ def check_placement(data: dict[str, Any]) -> None:
         for one in (problem, again):  # what was kept, and what the measurements make once more
             predicted = trial["predicted"]["model"]["tokens_per_second"]
             assert predicted == pytest.approx(one.evaluate(plan).objective, rel=1e-5)
-        for measured in trial["measured"]:
+        for number, measured in enumerate(trial["measured"]):
+            mine = slice(number * settings.prompts, (number + 1) * settings.prompts)
             tokens, seconds = np.sum(measured["served"], axis=0)
             whole = clients * tokens / measured["tokens_per_second"]  # seconds are kept to the microsecond
             assert whole == pytest.approx(seconds, rel=1e-6, abs=0.5e-6 * len(measured["served"]))
@@ -229,7 +230,7 @@ def check_placement(data: dict[str, Any]) -> None:
                 assert sequences <= clients and new == sequences * (length + 1)
                 assert 0.0 <= drafting < whole and turn < len(measured["served"]) / clients
             if clients > 1 and trial["way"]["place"] == "device" and not measured["differences"]:
-                for counts, alone in zip(measured["accepted"], replayed[length], strict=True):
+                for counts, alone in zip(measured["accepted"], replayed[length][mine], strict=True):
                     assert counts[: len(alone)] == alone[: len(counts)]
 
 

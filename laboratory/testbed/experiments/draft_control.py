@@ -67,7 +67,7 @@ class Settings:
     resolutions: tuple[int, ...] = (8, 32, 128)
     max_draft_length: int = 4
     rounds: int = 96
-    per_prompt: int = 6
+    per_prompt: int = 3
     known_rounds: int = 96
     random_plans: int = 2
     repeats: int = 2
@@ -91,15 +91,16 @@ TINY = Settings(
 def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
     """Play rounds on other prompts of every kind, and lay down problems, policies and predictions."""
     length = settings.max_draft_length
-    known = draw_prompts(laboratory.pair, 16, played=False, seed=settings.seed)
-    sampling = Sampling(temperature=settings.temperature, seed=settings.seed + 1000)
+    per_prompt = settings.per_prompt
+    known = draw_prompts(laboratory.pair, -(-settings.known_rounds // per_prompt), played=False, seed=settings.seed)
 
     def measure() -> list[dict[str, Any]]:
         found = []
         for resolution in settings.resolutions:
             for drafted in range(length + 1):
                 free = [Round(drafted, resolution, float("inf"), float("inf"))] * settings.known_rounds
-                run = play(laboratory, free, known, per_prompt=settings.per_prompt, sampling=sampling)
+                luck = Sampling(temperature=settings.temperature, seed=settings.seed + 1000 + len(found))
+                run = play(laboratory, free, known, per_prompt=per_prompt, sampling=luck)
                 found.append({"length": drafted, "resolution": resolution, **vars(run)})
         return found
 
@@ -108,7 +109,7 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
         "models": {worker.side: worker.config.name for worker in (laboratory.draft, laboratory.verify)},
         "known": rounds,
         "problems": [],
-        "prompts": draw_prompts(laboratory.pair, -(-settings.rounds // settings.per_prompt), played=True),
+        "prompts": draw_prompts(laboratory.pair, -(-settings.rounds // per_prompt), played=True),
         "states": [],
         "trials": [],
     }

@@ -54,13 +54,13 @@ class Settings:
     draft_tokens
         Draft lengths.
     prompts
-        Prompts played, the same in all scenes.
+        Prompts of each repetition, which has its own; all scenes have the same.
     tokens_alone, tokens
         Tokens of each prompt with one client, and with several.
     known_prompts, known_tokens
-        Prompts that predictions come from, and tokens of each.
+        Prompts that acceptance and drafting come from, and tokens of each.
     known_clients
-        Batches of passes that are measured.
+        Batches of passes that are measured, with the first `prompts` of these.
     repeats
         How often each plan is played.
     seed
@@ -71,10 +71,10 @@ class Settings:
     clients: tuple[int, ...] = (1, 4)
     draft_tokens: tuple[int, ...] = (1, 3, 5)
     prompts: int = 8
-    tokens_alone: int = 10
-    tokens: int = 20
-    known_prompts: int = 16
-    known_tokens: int = 16
+    tokens_alone: int = 8
+    tokens: int = 16
+    known_prompts: int = 32
+    known_tokens: int = 10
     known_clients: tuple[int, ...] = (1, 2, 4)
     repeats: int = 2
     seed: int = 0
@@ -102,15 +102,15 @@ TINY = Settings(
 def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
     """Measure what predictions know, record the devices that are replayed, and lay down problems and plans."""
     known = draw_prompts(laboratory.pair, settings.known_prompts, played=False, seed=settings.seed)
-    prompts = draw_prompts(laboratory.pair, settings.prompts, played=True, seed=settings.seed)
+    prompts = draw_prompts(laboratory.pair, settings.repeats * settings.prompts, played=True, seed=settings.seed)
     devices = keep("devices", lambda: rehearse(laboratory, settings, known, settings.known_tokens))
     scenes = list(product(settings.clients, settings.round_trip_seconds))
-    alone = [laboratory.verify.greedy(prompt, settings.tokens + most_of(settings)) for prompt in prompts]
+    longest = max(settings.tokens, settings.tokens_alone) + max(settings.draft_tokens) + 1
     data: dict[str, Any] = {
         "models": {worker.side: worker.config.name for worker in (laboratory.draft, laboratory.verify)},
         "prompts": prompts,
-        "alone": [alone] * len(scenes),
-        "passes": keep("passes", lambda: measure_unit(laboratory, settings, known, devices)),
+        "alone": [laboratory.verify.greedy(prompt, longest) for prompt in prompts],
+        "passes": keep("passes", lambda: measure_unit(laboratory, settings, known[: settings.prompts], devices)),
         "replayed": keep("replayed", lambda: rehearse(laboratory, settings, prompts, settings.tokens)),
         "context_tokens": int(np.mean([len(prompt) for prompt in known])) + settings.known_tokens // 2,
         "devices": devices,
@@ -129,11 +129,6 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
             predicted = {"model": {"tokens_per_second": problem.evaluate(plan).objective}}
             data["trials"].append({**trial, "predicted": predicted, "measured": []})
     return data
-
-
-def most_of(settings: Settings) -> int:
-    """Return the tokens that a prompt may get beyond those that end its turn: of a last round, and the first one."""
-    return max(settings.draft_tokens) + 1
 
 
 def ways(settings: Settings) -> dict[str, Way]:
@@ -233,7 +228,7 @@ def measure_unit(
         way = Way(place="beside" if length else "none", draft_tokens=length)
         found.append({"draft_tokens": length, "passes": play(laboratory, way, prompts, trips=(0.0,), **told).passes})
         if length:
-            way, own = Way(place="device", draft_tokens=length), recorded(devices, length)
+            way, own = Way(place="device", draft_tokens=length), recorded(devices, length)[: len(prompts)]
             run = play(laboratory, way, prompts, trips=spread(KNOWN_TRIP).tolist(), replayed=own, **told)
             found.append({"draft_tokens": length, "passes": run.passes})
     return found
@@ -259,16 +254,17 @@ def carry_out(laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any
     """Serve the prompts in the way of a plan."""
     settings, clients, way = data["settings"], trial["clients"], Way(**trial["way"])
     number = len(trial["measured"])
-    random = np.random.default_rng((settings["seed"], trial["scene"], number))
+    mine = slice(number * settings["prompts"], (number + 1) * settings["prompts"])
+    random = np.random.default_rng((settings["seed"], trial["scene"], 1 + number))
     trips = random.permutation(np.tile(spread(trial["round_trip_seconds"]), 10)).tolist()
     several = clients > 1 and way.place == "device"
-    replayed = recorded(data["replayed"], way.draft_tokens) if several else None
+    replayed = recorded(data["replayed"], way.draft_tokens)[mine] if several else None
     tokens = settings["tokens" if clients > 1 else "tokens_alone"]
-    run = play(laboratory, way, data["prompts"], tokens=tokens, trips=trips, clients=clients, replayed=replayed)
+    run = play(laboratory, way, data["prompts"][mine], tokens=tokens, trips=trips, clients=clients, replayed=replayed)
     return {
         "tokens_per_second": clients * run.tokens_per_second,
         "served": run.served,
         "passes": run.passes,
         "accepted": run.accepted,
-        "differences": differences(run.outputs, data["alone"][trial["scene"]]),
+        "differences": differences(run.outputs, data["alone"][mine]),
     }

@@ -196,7 +196,11 @@ def _differences(record: Record) -> dict[str, float] | None:
     if not runs:
         return None
     margins = [one["margin"] for run in runs for one in run["differences"]]
-    outputs = sum(len(record["alone"][trial["scene"]]) * len(trial["measured"]) for trial in record["trials"])
+    outputs = sum(
+        len(measured.get("served", ())) or len(record["alone"][trial["scene"]])
+        for trial in record["trials"]
+        for measured in trial["measured"]
+    )
     return {"outputs": outputs, "differing": len(margins), "widest_margin": max(margins, default=0.0)}
 
 
