@@ -95,7 +95,7 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
     known = draw_prompts(laboratory.pair, -(-settings.known_rounds // per_prompt), played=False, seed=settings.seed)
 
     def measure() -> list[dict[str, Any]]:
-        found = []
+        found: list[dict[str, Any]] = []
         for resolution in settings.resolutions:
             for drafted in range(length + 1):
                 free = [Round(drafted, resolution, float("inf"), float("inf"))] * settings.known_rounds
@@ -161,8 +161,9 @@ def problem_of(known: list[dict[str, Any]], settings: Settings, factor: float, v
 
 def rate_of(known: list[dict[str, Any]]) -> float:
     """Return the share of drafts accepted among those looked at, up to each round's first rejection."""
-    accepted = sum(sum(one["accepted"]) for one in known)
-    return accepted / sum(min(count + 1, one["length"]) for one in known for count in one["accepted"])
+    accepted: int = sum(sum(one["accepted"]) for one in known)
+    looked: int = sum(min(count + 1, one["length"]) for one in known for count in one["accepted"])
+    return accepted / looked
 
 
 def walk(problem: DraftControlProblem, rounds: int, random: np.random.Generator) -> list[int]:
