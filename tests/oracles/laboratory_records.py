@@ -215,9 +215,11 @@ def check_placement(data: dict[str, Any]) -> None:
         problem = PlacementProblem.from_dict(data["problems"][trial["problem"]])
         plan = PlacementPlan.from_dict(trial["plan"])
         assert problem.violations(plan) == []
-        again = placement.problem_of(data, settings, clients, trial["round_trip_seconds"])
-        for one in (problem, again):  # what was kept, and what the measurements make once more
-            predicted = trial["predicted"]["model"]["tokens_per_second"]
+        trip, factor = trial["round_trip_seconds"], placement.pace(data)
+        again, later = (placement.problem_of(data, settings, clients, trip, one) for one in (1.0, factor))
+        assert 0.2 < factor < 5.0
+        for name, one in (("belief", problem), ("belief", again), ("model", later)):
+            predicted = trial["predicted"][name]["tokens_per_second"]
             assert predicted == pytest.approx(one.evaluate(plan).objective, rel=1e-5)
         for number, measured in enumerate(trial["measured"]):
             mine = slice(number * settings.prompts, (number + 1) * settings.prompts)
