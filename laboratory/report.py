@@ -36,7 +36,7 @@ from testbed.records import newest
 from testbed.studies.carried import Carried, carried
 from testbed.studies.clients import clients
 from testbed.studies.costs import Costs, round_costs
-from testbed.studies.places import choices
+from testbed.studies.places import Choice, choices
 from testbed.studies.quantising import quantising, slope
 from testbed.studies.resampling import Interval
 from testbed.studies.run_lengths import run_lengths
@@ -98,6 +98,11 @@ def records() -> list[Row]:
 def comparisons() -> list[Row]:
     """Return what can be said of each record."""
     return [comparison_of(record) for record in records()]
+
+
+def chosen_places() -> list[Choice]:
+    """Return what the model chose of places to draft."""
+    return [one for record in records() if record["kind"] == PLACEMENT for one in choices(record)]
 
 
 def recorded() -> Iterator[str]:
@@ -182,25 +187,23 @@ def plays() -> Iterator[str]:
             for gain in one["gains"]
         ]
     )
-    yield from ("## Where to draft, chosen by the model and best in fact", "")
-    yield from table(
-        [
-            {
-                "clients": one.clients,
-                "round trip": f"{1000 * one.round_trip_seconds:g} ms",
-                "chosen": one.chosen.methods[0],
-                "predicted": f"{one.chosen.predicted:.1f}",
-                "measured": f"{one.chosen.measured:.1f}",
-                "best": one.best.methods[0],
-                "its tokens per second": f"{one.best.measured:.1f}",
-                "lost": percent(one.lost),
-                "choice": one.verdict,
-            }
-            for record in records()
-            if record["kind"] == PLACEMENT
-            for one in choices(record)
-        ]
-    )
+    chosen = [
+        {
+            "clients": one.clients,
+            "round trip": f"{1000 * one.round_trip_seconds:g} ms",
+            "chosen": one.chosen.methods[0],
+            "predicted": f"{one.chosen.predicted:.1f}",
+            "measured": f"{one.chosen.measured:.1f}",
+            "best": one.best.methods[0],
+            "its tokens per second": f"{one.best.measured:.1f}",
+            "lost": percent(one.lost),
+            "choice": one.verdict,
+        }
+        for one in chosen_places()
+    ]
+    if chosen:
+        yield from ("## Where to draft, chosen by the model and best in fact", "")
+        yield from table(chosen)
     terms = [
         {"plans": label} | {name: percent(value) for name, value in shares.items()}
         for one in told
@@ -459,8 +462,8 @@ def figures() -> dict[str, float]:
             measured = [one["measured"]["value"] for one in over]
             found[f"{base}.algorithm-1.promised"] = max(one["predicted"] for one in over)
             found[f"{base}.algorithm-1.worst"], found[f"{base}.algorithm-1.best"] = min(measured), max(measured)
-    chosen = [one for record in records() if record["kind"] == PLACEMENT for one in choices(record)]
-    found["laboratory.placement.lost"] = max(one.lost for one in chosen)
+    if lost := [one.lost for one in chosen_places()]:
+        found["laboratory.placement.lost"] = max(lost)
     errors = [abs(one.error) for drafter in LENGTHS for one in predictions(read_runs(HERE / "engine", drafter))]
     found["laboratory.engine.error"] = float(np.median(errors))
     for name, key in ((SWEEPS[0].name, "engine"), (SWEEPS[1].name, "published")):
