@@ -51,12 +51,12 @@ SWEEPS = (
     HERE.parent / "tests" / "data" / "sweeps" / "qwen3-235b-sglang.csv",
 )
 """Sweeps with at least four concurrencies: our engine's, and a published one."""
-SHARES = ("median_error", "right_order", "separated_order")
+SHARES = ("median_error", "right_order")
 LOGGED = 51
 """Prompts of each kind in the logs."""
 DRAWN = {"model": "", "passes": ", pass by pass"}
 """Predictors in the picture, and what its titles say of them."""
-PLACEMENT = "placement"
+PLACEMENT, VERIFICATION = "placement", "verification-batch"
 AGAIN = ("passes", "slowest-rounds", "pass-table", "fitted", "belief")
 """Predictors beside the model whose errors the pages state."""
 PLAIN = ("no-batching", "whole", "no-drafts")
@@ -449,7 +449,9 @@ def figures() -> dict[str, float]:
             if row["predictor"] in AGAIN and row["quantity"] in ("total_seconds", "tokens_on_time"):
                 found[f"{base}.{row['predictor']}.error"] = row["median_error"]["value"]
         row = _main(told)
-        found[f"{base}.worst_scene"] = max(row["scene_errors"])
+        if told["kind"] == VERIFICATION:
+            found[f"{base}.worst_scene"] = max(row["scene_errors"])
+            found |= {f"{base}.separated_order.{part}": row["separated_order"][part] for part in ("value", "low")}
         for name in SHARES:
             for part, value in row[name].items():
                 if value is not None:
@@ -487,7 +489,7 @@ def summary() -> str:
     rows = []
     for told in comparisons():
         base, row = f"laboratory.{told['kind']}", _main(told)
-        error, order = ([f"{base}.{name}.{part}" for part in ("value", "low", "high")] for name in SHARES[:2])
+        error, order = ([f"{base}.{name}.{part}" for part in ("value", "low", "high")] for name in SHARES)
         rows.append(
             {
                 "plans of": f"`{told['kind']}`",
