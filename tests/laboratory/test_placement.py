@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from testbed.experiments.placement import by_position, pace
+from testbed.experiments.placement import by_position, pace, pieces_of
 from testbed.plays.placement import Way, _Order, _replay, play
 from testbed.processes import Laboratory
 from testbed.studies.places import choices
@@ -180,15 +180,23 @@ def test_acceptance_by_position_counts_guesses() -> None:
 
 
 def test_the_pace_is_what_passes_between_the_plays_are_off_by() -> None:
-    """Tests that a machine that takes twice as long as beforehand has a pace of 2, drafts beside it included."""
-    grid = [(batch, length, cached) for batch in (1.0, 2.0, 4.0) for length in (0, 1, 3) for cached in (40.0, 90.0)]
+    """Tests that a machine that takes twice as long as beforehand has a pace of 2, drafts beside it included.
 
-    def row(batch: float, length: int, cached: float, factor: float) -> list[float]:
-        verify = 0.05 + 0.01 * batch + 0.004 * batch * (length + 1) + 1e-5 * batch * cached
-        drafting = length * (0.01 + 0.002 * batch + 1e-6 * batch * cached)
-        sequences = [0.0, batch, batch * (length + 1), batch * cached]
-        return [*sequences, factor * (verify + drafting), factor * drafting]
+    Passes of more sequences than clients do not count.
+    """
 
-    passes = [{"draft_tokens": length, "passes": [row(b, length, c, 1.0)]} for b, length, c in grid]
-    between = [{"pace": [row(1.0, 3, 60.0, 2.0)]}, {"pace": [row(1.0, 3, 70.0, 2.0)]}]
+    def row(batch: float, length: int, factor: float) -> list[float]:
+        drafting = length * (0.01 + 0.002 * batch)
+        verify = 0.05 + 0.01 * batch + 0.004 * batch * (length + 1)
+        return [0.0, batch, batch * (length + 1), 50.0 * batch, factor * (verify + drafting), factor * drafting]
+
+    grid = [(batch, length) for batch in (1.0, 2.0, 4.0) for length in (0, 1, 3)]
+    passes = [{"draft_tokens": n, "passes": [row(batch, n, 1.0), row(batch, n, 1.0)]} for batch, n in grid]
+    verify, beside = pieces_of(passes, 4)
+    assert verify.at(2, 6, 0) == pytest.approx(0.094) and beside.at(3, 3, 0) == pytest.approx(0.016)
+    slow = [
+        one if one["passes"][0][1] < 4 else {**one, "passes": [row(4.0, one["draft_tokens"], 9.0)]} for one in passes
+    ]
+    assert pieces_of(slow, 2)[0].at(2, 6, 0) == pytest.approx(0.094)
+    between = [{"pace": [row(1.0, 3, 2.0)]}, {"pace": [row(1.0, 3, 2.0)]}]
     assert pace({"passes": passes, "trials": [{"measured": between}]}) == pytest.approx(2.0, rel=1e-6)

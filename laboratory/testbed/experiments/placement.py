@@ -148,7 +148,7 @@ def conclude(data: dict[str, Any]) -> None:
 
 def pace(data: dict[str, Any]) -> float:
     """Return the seconds of the passes between the plays, over what those measured beforehand say of them."""
-    verify, beside = pieces_of(data["passes"])
+    verify, beside = pieces_of(data["passes"], 1)
     took = said = 0.0
     for trial in data["trials"]:
         for measured in trial["measured"]:
@@ -185,7 +185,7 @@ def problem_of(
 ) -> PlacementProblem:
     """Return the problem that the measurements make of a scene, all times by a factor; memory is ample."""
     most = max(settings.draft_tokens)
-    verify, beside = (one.scaled(factor) for one in pieces_of(data["passes"]))
+    verify, beside = (one.scaled(factor) for one in pieces_of(data["passes"], clients))
     rounds = [one for device in data["devices"] for of in device["rounds"] for one in of]
     drafting = factor * sum(one["draft_seconds"] for one in rounds) / sum(len(one["tokens"]) for one in rounds)
     return PlacementProblem(
@@ -209,19 +209,27 @@ def problem_of(
     )
 
 
-def pieces_of(passes: list[dict[str, Any]]) -> tuple[PassPieces, PassPieces]:
-    """Return what passes of the unit, and of the drafter beside it, take by their sequences, new and cached tokens."""
-    rows = np.array([[*row[1:], one["draft_tokens"]] for one in passes for row in one["passes"]])
-    batch, new, cached, seconds, drafting, lengths = rows.T
+def pieces_of(passes: list[dict[str, Any]], clients: int) -> tuple[PassPieces, PassPieces]:
+    """Return what passes of the unit, and of the drafter beside it, take by their sequences and new tokens.
 
-    def fitted(tokens: Any, times: Any, of: Any) -> PassPieces:
-        work = np.column_stack([np.ones(len(of)), batch[of], tokens[of], cached[of]])
-        return PassPieces(fit_lines(work, times[of]))
+    A line fits passes of few sequences or of many, not both: those of more sequences than there are clients are left
+    out. Every batch and draft length counts alike, by its mean. Contexts hardly differ, and count for nothing.
+    """
+    cells: dict[tuple[float, int, bool], list[tuple[float, float, float]]] = {}
+    for one in passes:
+        for _, batch, new, _, seconds, drafting in one["passes"]:
+            if batch <= clients:
+                cell = cells.setdefault((batch, one["draft_tokens"], drafting > 0.0), [])
+                cell.append((new, seconds - drafting, drafting))
+    rows = [(*key, *np.mean(times, axis=0)) for key, times in cells.items()]
 
-    drafted = np.flatnonzero(drafting)
+    def fitted(table: list[tuple[float, ...]]) -> PassPieces:
+        work = np.array(table)
+        return PassPieces(fit_lines(work[:, :4], work[:, 4]))
+
     return (
-        fitted(new, seconds - drafting, np.arange(len(rows))),
-        fitted(batch, drafting / np.maximum(lengths, 1), drafted),
+        fitted([(1.0, batch, new, 0.0, seconds) for batch, _, _, new, seconds, _ in rows]),
+        fitted([(1.0, batch, batch, 0.0, drafting / n) for batch, n, beside, _, _, drafting in rows if beside]),
     )
 
 
