@@ -191,7 +191,9 @@ def test_the_pace_is_what_passes_between_the_plays_are_off_by() -> None:
         return [0.0, batch, batch * (length + 1), 50.0 * batch, factor * (verify + drafting), factor * drafting]
 
     grid = [(batch, length) for batch in (1.0, 2.0, 4.0) for length in (0, 1, 3)]
-    passes = [{"draft_tokens": n, "passes": [row(batch, n, 1.0), row(batch, n, 1.0)]} for batch, n in grid]
+    passes: list[dict[str, Any]] = [
+        {"draft_tokens": n, "passes": [row(batch, n, 1.0), row(batch, n, 1.0)]} for batch, n in grid
+    ]
     verify, beside = pieces_of(passes, 4)
     assert verify.at(2, 6, 0) == pytest.approx(0.094) and beside.at(3, 3, 0) == pytest.approx(0.016)
     slow = [
