@@ -160,7 +160,7 @@ def _record(rows: list[tuple[int, str, float, list[float]]]) -> dict[str, Any]:
     ],
 )
 def test_a_choice_is_judged_by_what_it_loses(best: tuple[str, float, list[float]], said: str) -> None:
-    """Tests every verdict, and that plans without devices are rivals in all scenes, and other scenes' devices never."""
+    """Tests that each verdict is given, and that rivals of other scenes are those without devices."""
     rows = [(0, "none", 5.0, [5.0, 5.0]), (0, "device-5", 20.0, [20.0, 20.0]), (1, "device-1", 10.0, [9.9, 10.2])]
     _, found = choices(_record([*rows, (int(best[0].startswith("device")), *best)]))
     assert (found.verdict, found.chosen.methods) == (said, ("device-1",))
