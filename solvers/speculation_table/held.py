@@ -168,12 +168,12 @@ Prediction = OfSweep | OfPasses
 def misses(prediction: Prediction, seen: Sequence[Seen]) -> Floats:
     """Return logs of measured over predicted tokens and seconds of steps, and shifts of the logit of acceptance.
 
-    Tokens of a step that are not known count as right.
+    Tokens of a step that are not known, of the prediction or of the server, count as right.
     """
     found = []
     for one in seen:
         speed, _, _, mean = prediction.at(*one.place)
-        tokens = np.array([mean or 1.0, one.load.acceptance_length or mean or 1.0])
+        tokens = np.array([mean, one.load.acceptance_length or mean] if mean else [1.0, 1.0])
         shift = np.diff(logit_rate(tokens, np.full(2, one.place[1] or 1.0)))[0] if mean else 0.0
         longer = np.log(tokens[1] / tokens[0])
         found.append((longer, longer + np.log(speed / one.load.tokens_per_second), shift))

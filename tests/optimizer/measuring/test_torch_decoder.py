@@ -111,8 +111,8 @@ def test_values_are_those_of_a_plain_decoder() -> None:
 
     x = made.embedding.numpy()[tokens.numpy()[0]]
     for layer in made.layers:
-        h = norm(x, layer.norms[0].weight.numpy())
-        qkv = (h @ layer.qkv.numpy().T + layer.qkv_bias.numpy()).reshape(5, 8, 6)
+        h = norm(x, layer.norms[0][0].numpy())
+        qkv = (h @ layer.qkv[0].numpy().T + layer.qkv[1].numpy()).reshape(5, 8, 6)
         mixed = np.zeros((5, 24))
         for t in range(5):
             for head in range(4):
@@ -121,9 +121,9 @@ def test_values_are_those_of_a_plain_decoder() -> None:
                 weights = np.exp(scores - scores.max())
                 weights /= weights.sum()
                 mixed[t, 6 * head : 6 * head + 6] = sum(weights[s] * qkv[s, 6 + head // 2] for s in range(t + 1))
-        x = x + mixed @ layer.output.numpy().T + layer.output_bias.numpy()
-        both = norm(x, layer.norms[1].weight.numpy()) @ layer.up.numpy().T
+        x = x + mixed @ layer.output[0].numpy().T + layer.output[1].numpy()
+        both = norm(x, layer.norms[1][0].numpy()) @ layer.up[0].numpy().T
         gate, up = both[:, :7], both[:, 7:]
-        x = x + (gate / (1 + np.exp(-gate)) * up) @ layer.down.numpy().T
-    expected = norm(x, made.final_norm.weight.numpy()) @ made.head.numpy().T
+        x = x + (gate / (1 + np.exp(-gate)) * up) @ layer.down[0].numpy().T
+    expected = norm(x, made.final_norm[0].numpy()) @ made.head.numpy().T
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)  # angles are in single precision

@@ -25,6 +25,7 @@ from specopt.models.errors import InvalidInput, ServerFailed
 from specopt.models.files import read_json
 from specopt.models.load import Load, Seen
 from specopt.models.position_acceptance import PositionAcceptance
+from specopt.models.sweep import Condition, Point
 from specopt.solvers.speculation_table.held import OfPasses, OfSweep, report
 
 BELIEVED = Law(0.020, 0.0005, 0.003, 0.8)
@@ -422,6 +423,19 @@ def test_other_json_is_no_plan(played: type[_Played], capsys: pytest.CaptureFixt
     assert "expected one drafter" in capsys.readouterr().err
     Path("plan.json").write_text(json.dumps({"predictions": several, "option": {"drafter": "a"}}))
     assert _validate("plan.json", "--draft-length", "2") == 0
+
+
+def test_a_sweep_without_acceptance_is_corrected_by_its_output() -> None:
+    """Tests that what a server accepts corrects nothing twice where the sweep says nothing of acceptance."""
+    rows = [f"{c},{k},{BELIEVED.speed(c, k)}" for c in LOADS for k in LENGTHS if k]
+    Path("bare.csv").write_text("\n".join(["concurrency,draft_length,output_tokens_per_second", *rows]) + "\n")
+    prediction = OfSweep(read_sweeps(["bare.csv"]), "bare.csv")
+    Path("new.csv").write_text(prediction.corrected(_saw(TRUE, [(1, 2), (4, 2), (16, 2)])))
+    found = {one.point: one for one in read_sweeps(["new.csv"]).measurements}
+    for load in (2, 8):
+        one = found[Point(Condition(load), 2)]
+        assert one.tokens_per_second == pytest.approx(TRUE.speed(load, 2), rel=0.05)
+        assert one.acceptance_length is None
 
 
 def test_a_load_has_so_many_requests() -> None:
