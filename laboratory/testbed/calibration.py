@@ -94,13 +94,21 @@ def _table(passes: Passes, rows: list[int], columns: TableColumns) -> RuntimeTab
     )
 
 
-def acceptance_rate(accepted: Sequence[Sequence[int]], length: int) -> float:
+def acceptance_rate(accepted: Sequence[Sequence[int]], length: int | Sequence[int]) -> float:
     """Return the share of drafts accepted among those looked at, up to each round's first rejection.
+
+    Parameters
+    ----------
+    accepted
+        Drafts accepted of each round, in lists.
+    length
+        Drafts of a round: of all, or of the rounds of each list.
 
     Examples
     --------
     >>> acceptance_rate([[0, 3], [1]], 3)
     0.6666666666666666
     """
-    counts = np.array([count for rounds in accepted for count in rounds])
-    return float(counts.sum() / np.minimum(counts + 1, length).sum())
+    counts = np.concatenate([np.asarray(rounds, dtype=np.int64) for rounds in accepted])
+    drafted = np.repeat(np.broadcast_to(length, len(accepted)), [len(rounds) for rounds in accepted])
+    return float(counts.sum() / np.minimum(counts + 1, drafted).sum())

@@ -40,6 +40,7 @@ def test_acceptance_counts_drafts_up_to_the_first_rejection() -> None:
     """Tests that drafts behind a rejected one do not count as rejected, and that full rounds have none."""
     assert acceptance_rate([[4, 0], [1]], 4) == 5 / (4 + 1 + 2)
     assert acceptance_rate([[2, 2]], 2) == 1.0
+    assert acceptance_rate([[0, 0], [1, 0], [4]], [0, 1, 4]) == 5 / (0 + 0 + 1 + 1 + 4)
 
 
 def test_acceptance_estimates_the_rate_of_geometric_rounds() -> None:

@@ -130,13 +130,11 @@ def check_prompt_chunking(data: dict[str, Any]) -> None:
 def check_draft_control(data: dict[str, Any]) -> None:
     """Check a record of draft control."""
     length = data["settings"]["max_draft_length"]
-    looked, right = dict[int, int](), dict[int, int]()
-    for one in data["known"]:
-        resolution = one["resolution"]
-        right[resolution] = right.get(resolution, 0) + sum(one["accepted"])
-        seen = sum(min(count + 1, one["length"]) for count in one["accepted"])
-        looked[resolution] = looked.get(resolution, 0) + seen
-    rates = [right[resolution] / looked[resolution] for resolution in data["settings"]["resolutions"]]
+    rates = []
+    for resolution in data["settings"]["resolutions"]:
+        known = [one for one in data["known"] if one["resolution"] == resolution]
+        looked = sum(min(count + 1, one["length"]) for one in known for count in one["accepted"])
+        rates.append(sum(sum(one["accepted"]) for one in known) / looked)
     rounds = {drafted: [one for one in data["known"] if one["length"] == drafted] for drafted in range(length + 1)}
     verify = [
         np.mean([a - b for one in alike for a, b in zip(one["seconds"], one["draft_seconds"], strict=True)])
@@ -210,14 +208,15 @@ def check_placement(data: dict[str, Any]) -> None:
     """Check a record of places to draft."""
     settings = parse(placement.Settings, data["settings"], "settings")
     replayed = {one["draft_tokens"]: one["accepted"] for one in data["replayed"]}
+    factor = placement.pace(data)
+    assert 0.2 < factor < 5.0
     for trial in data["trials"]:
         clients, length = trial["clients"], trial["way"]["draft_tokens"]
         problem = PlacementProblem.from_dict(data["problems"][trial["problem"]])
         plan = PlacementPlan.from_dict(trial["plan"])
         assert problem.violations(plan) == []
-        trip, factor = trial["round_trip_seconds"], placement.pace(data)
+        trip = trial["round_trip_seconds"]
         again, later = (placement.problem_of(data, settings, clients, trip, one) for one in (1.0, factor))
-        assert 0.2 < factor < 5.0
         for name, one in (("belief", problem), ("belief", again), ("model", later)):
             predicted = trial["predicted"][name]["tokens_per_second"]
             assert predicted == pytest.approx(one.evaluate(plan).objective, rel=1e-5)

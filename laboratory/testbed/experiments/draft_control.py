@@ -11,6 +11,7 @@ import numpy as np
 from specopt.models.draft_control import ChannelState, DraftChoice, DraftControlPlan, DraftControlProblem
 from specopt.models.markov_chain import TransitionMatrix
 from specopt.models.rates import SecondsByLength
+from testbed.calibration import acceptance_rate
 from testbed.decoding import Sampling
 from testbed.experiments import plans_of_methods
 from testbed.pairs import draw_prompts
@@ -136,7 +137,10 @@ def problem_of(known: list[dict[str, Any]], settings: Settings, factor: float, v
     """
     length, count = settings.max_draft_length, len(settings.uplink_bits_per_second)
     longest = [one for one in known if one["length"] == length]
-    rates = np.array([rate_of([one for one in known if one["resolution"] == r]) for r in settings.resolutions])
+    at = [[one for one in known if one["resolution"] == resolution] for resolution in settings.resolutions]
+    rates = np.array(
+        [acceptance_rate([one["accepted"] for one in alike], [one["length"] for one in alike]) for alike in at]
+    )
     by_length = [[one for one in known if one["length"] == drafted] for drafted in range(length + 1)]
     verify = [np.mean([np.subtract(one["seconds"], one["draft_seconds"]) for one in alike]) for alike in by_length]
     leave = (1.0 - settings.stay) / max(count - 1, 1)
@@ -157,13 +161,6 @@ def problem_of(known: list[dict[str, Any]], settings: Settings, factor: float, v
         ),
         transition=TransitionMatrix(chain),
     )
-
-
-def rate_of(known: list[dict[str, Any]]) -> float:
-    """Return the share of drafts accepted among those looked at, up to each round's first rejection."""
-    accepted: int = sum(sum(one["accepted"]) for one in known)
-    looked: int = sum(min(count + 1, one["length"]) for one in known for count in one["accepted"])
-    return accepted / looked
 
 
 def walk(problem: DraftControlProblem, rounds: int, random: np.random.Generator) -> list[int]:

@@ -133,10 +133,8 @@ class _Order:
     @property
     def turns(self) -> list[list[int]]:
         """Prompts that are served at a time."""
-        return [
-            list(range(at, min(at + self.clients, len(self.prompts))))
-            for at in range(0, len(self.prompts), self.clients)
-        ]
+        tasks = list(range(len(self.prompts)))
+        return [tasks[at : at + self.clients] for at in range(0, len(tasks), self.clients)]
 
     def side(self, kind: type[Drafter | Verifier], model: Any, tasks: list[int]) -> Any:
         """Return one side of some prompts."""
