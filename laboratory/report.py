@@ -59,6 +59,8 @@ DRAWN = {"model": "", "passes": ", pass by pass"}
 PLACEMENT, VERIFICATION = "placement", "verification-batch"
 AGAIN = ("passes", "slowest-rounds", "pass-table", "fitted", "belief")
 """Predictors beside the model whose errors the pages state."""
+AGAIN_OF = ("total_seconds", "tokens_on_time", "tokens_per_second")
+"""What they predict there."""
 PLAIN = ("no-batching", "whole", "no-drafts")
 """Rivals that no paper proposes; gains over them are counted apart."""
 
@@ -446,11 +448,12 @@ def figures() -> dict[str, float]:
     for told in comparisons():
         base = f"laboratory.{told['kind']}"
         for row in told["summaries"]:
-            if row["predictor"] in AGAIN and row["quantity"] in ("total_seconds", "tokens_on_time"):
+            if row["predictor"] in AGAIN and row["quantity"] in AGAIN_OF:
                 found[f"{base}.{row['predictor']}.error"] = row["median_error"]["value"]
         row = _main(told)
-        if told["kind"] == VERIFICATION:
+        if told["kind"] in (PLACEMENT, VERIFICATION):
             found[f"{base}.worst_scene"] = max(row["scene_errors"])
+        if told["kind"] == VERIFICATION:
             found |= {f"{base}.separated_order.{part}": row["separated_order"][part] for part in ("value", "low")}
         for name in SHARES:
             for part, value in row[name].items():
