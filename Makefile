@@ -56,6 +56,7 @@ logs: .venv/lab ## record drafts of the real pair (half an hour; goes on where i
 
 engine: .venv/lab .venv-engine/ok ## measure the pair in a serving engine, tune it, measure again (half an hour; goes on where it was left)
 	$(LAB) -m testbed.engine.campaign
+	$(LAB) -m testbed.engine.validation
 
 lock: ## requirements.lock anew: the newest versions that go together, for every Python that is supported
 	@python3 -m venv build/lock && build/lock/bin/python $(INSTALL) uv

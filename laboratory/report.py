@@ -17,23 +17,29 @@ from typing import Any
 import numpy as np
 
 from specopt.instances.sweeps import read_sweeps
+from specopt.models.load import name_of
 from specopt.views.chart import Chart, Picture
 from testbed.comparison import APART, quantities
-from testbed.engine.loads import ALONE, MIXED, SEED, all_loads
+from testbed.engine.loads import ALONE, SEED, all_loads
 from testbed.engine.results import (
     LENGTHS,
     TABLE,
     acceptance_length,
+    gain,
+    mean_speed,
     mean_throughput,
+    mixed,
     predictions,
     read_runs,
     regrets,
-    throughput,
+    speeds,
+    spread,
 )
+from testbed.engine.validation import BELIEVED, CORRECTING, SECONDS, off_withheld
 from testbed.prompts import KINDS, prompts
 from testbed.recorded import RecordedDrafts, read_recorded
 from testbed.records import newest
-from testbed.studies.carried import Carried, carried
+from testbed.studies.carried import Carried, carried, repeated
 from testbed.studies.clients import clients
 from testbed.studies.costs import Costs, round_costs
 from testbed.studies.places import Choice, choices
@@ -331,14 +337,13 @@ def drafts(log: RecordedDrafts, costs: Costs) -> Iterator[str]:
 def engine() -> Iterator[str]:
     """Yield what the serving engine measured."""
     yield from ("## The engine's threads and prompts", "")
-    known = {run["date"]: run for drafter in LENGTHS for run in read_runs(HERE / "engine", drafter).values()}
-    if unknown := sum("threads" not in run for run in known.values()):
-        yield (
-            f"{unknown} of the {len(known)} runs below do not say how many threads they had: `OMP_NUM_THREADS` was set "
-            "after torch was imported, and the lookup drafter sets threads of its own. What one thread yields they do "
-            "not tell."
-        )
-        yield ""
+    every = {drafter: read_runs(HERE / "engine", drafter) for drafter in LENGTHS}
+    runs = {f"{drafter} {name}": run for drafter, of in every.items() for name, run in of.items()}
+    yield (
+        "Every run had one thread: each load looks at it when it ends. Repetitions of a load are engines of their own; "
+        f"its throughput differs between them with a standard deviation of {percent(spread(runs))}."
+    )
+    yield ""
     logged = {prompt.text for prompt in prompts(LOGGED, training=False)}
     drawn = [prompt.text for prompt in prompts(2 * len(KINDS), training=False, seed=SEED)]
     asked = {text.text for load in all_loads(alone=True) for text in load.texts}
@@ -348,7 +353,7 @@ def engine() -> Iterator[str]:
     )
     yield ""
     for drafter, lengths in LENGTHS.items():
-        runs = read_runs(HERE / "engine", drafter)
+        runs = every[drafter]
         fixed = [name for name in runs if name != TABLE]
         if len(fixed) < 1 + len(lengths):
             continue
@@ -357,12 +362,9 @@ def engine() -> Iterator[str]:
         yield from table(
             [
                 {"K": name}
-                | {
-                    f"concurrency {load['concurrency']}": f"{throughput(load):.1f}"
-                    for load in run["loads"]
-                    if load["prompts"] == "unseen"
-                }
+                | {f"concurrency {at}": f"{speed:.1f}" for at, speed in speeds(run, "unseen").items()}
                 | {"geometric mean": f"{means[name]:.1f}", "worst regret": percent(max(losses[name]))}
+                | {"against none, all prompts": share(vars(gain(run, runs["none"])))}
                 for name, run in runs.items()
             ]
         )
@@ -381,13 +383,13 @@ def engine() -> Iterator[str]:
         yield from table(
             [
                 {
-                    "kind": plain["workload"],
-                    "without": f"{throughput(plain):.1f}",
-                    "with 3": f"{throughput(drafted):.1f}",
-                    "accepted of a step's drafts": f"{(acceptance_length(drafted) or 1.0) - 1.0:.2f}",
+                    "kind": kind,
+                    "without": f"{mean_speed(mixed(runs['none'], 'tuning', kind)):.1f}",
+                    "with 3": f"{mean_speed(drafted):.1f}",
+                    "accepted of a step's drafts": f"{(acceptance_length(drafted[0]) or 1.0) - 1.0:.2f}",
                 }
-                for plain, drafted in zip(runs["none"]["loads"], runs["3"]["loads"], strict=True)
-                if plain["workload"] != MIXED
+                for kind in KINDS
+                for drafted in [mixed(runs["3"], "tuning", kind)]
             ]
         )
         found = predictions(runs)
@@ -400,6 +402,33 @@ def engine() -> Iterator[str]:
                 "within their bands."
             )
             yield ""
+
+
+def validated() -> Iterator[str]:
+    """Yield how far a sweep is off the engine's server, as it is and as `specopt validate` corrects it."""
+    found = off_withheld(HERE / "engine")
+    yield from ("## `specopt validate` against the engine's server", "")
+    before, after = (percent(median(of)) for of in found.values())
+    yield (
+        f"{len(CORRECTING)} loads of {SECONDS} s corrected the sweep `{BELIEVED}`; the others were withheld. "
+        f"Their median error is {after}, and {before} without the correction."
+    )
+    yield ""
+    yield from table(
+        [
+            {
+                "requests at a time": concurrency,
+                "K": name_of(length),
+                **{when: percent(of[concurrency, length]) for when, of in found.items()},
+            }
+            for concurrency, length in sorted(found["after"], key=lambda place: (place[1] or 0, place[0]))
+        ]
+    )
+
+
+def median(off: dict[tuple[int, int | None], float]) -> float:
+    """Return the median size of errors."""
+    return float(np.median(np.abs(list(off.values()))))
 
 
 def capacity() -> Iterator[str]:
@@ -416,9 +445,17 @@ def capacity() -> Iterator[str]:
                 "median error of clients": percent(float(np.median(errors))),
                 "worst": percent(float(errors.max())),
                 "median error of tokens per second": percent(float(np.median(rates))),
+                "of clients by a repetition, nothing withheld": percent(repetition(name)),
             }
         )
     yield from table(rows)
+
+
+def repetition(name: str) -> float | None:
+    """Return the median error of clients where the same loads at another time are known; None: never repeated."""
+    (path,) = (one for one in SWEEPS if one.name == name)
+    found = repeated(read_sweeps([path]))
+    return float(np.median(np.abs(found))) if found else None
 
 
 @cache
@@ -438,7 +475,7 @@ def report() -> str:
         *recorded(),
         *plays(),
     ]
-    lines += [*drafts(read_recorded(HERE / "logs"), round_costs(latency)), *engine(), *capacity()]
+    lines += [*drafts(read_recorded(HERE / "logs"), round_costs(latency)), *engine(), *validated(), *capacity()]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -469,8 +506,17 @@ def figures() -> dict[str, float]:
             found[f"{base}.algorithm-1.worst"], found[f"{base}.algorithm-1.best"] = min(measured), max(measured)
     if lost := [one.lost for one in chosen_places()]:
         found["laboratory.placement.lost"] = max(lost)
-    errors = [abs(one.error) for drafter in LENGTHS for one in predictions(read_runs(HERE / "engine", drafter))]
-    found["laboratory.engine.error"] = float(np.median(errors))
+    runs = {drafter: read_runs(HERE / "engine", drafter) for drafter in LENGTHS}
+    off = [abs(one.error) for of in runs.values() for one in predictions(of)]
+    found["laboratory.engine.error"] = float(np.median(off))
+    for key, drafter, name in (("draft-model", "draft-model", "1"), ("ngram", "ngram", "3"), ("tuned", "ngram", TABLE)):
+        for part, value in vars(gain(runs[drafter][name], runs[drafter]["none"])).items():
+            found[f"laboratory.engine.{key}.{part}"] = value
+    together = {f"{drafter} {name}": run for drafter, of in runs.items() for name, run in of.items()}
+    found["laboratory.engine.spread"] = spread(together)
+    if (again := repetition(SWEEPS[0].name)) is not None:
+        found["laboratory.carried.repetition"] = again
+    found |= {f"laboratory.validated.{when}": median(of) for when, of in off_withheld(HERE / "engine").items()}
     for name, key in ((SWEEPS[0].name, "engine"), (SWEEPS[1].name, "published")):
         found[f"laboratory.carried.{key}"] = float(np.median([abs(one.error) for one in sweeps_carried()[name]]))
     shares = {key: round(100.0 * float(value), 1) for key, value in found.items()}

@@ -7,7 +7,7 @@ import pytest
 
 from specopt.models.errors import InvalidInput
 from specopt.models.sweep import Condition, Measurement, Point, Sweep
-from testbed.studies.carried import carried, last_at
+from testbed.studies.carried import carried, last_at, repeated
 
 
 def sweep(concurrencies: tuple[int, ...], power: float) -> Sweep:
@@ -42,6 +42,14 @@ def test_the_withheld_concurrency_is_not_seen() -> None:
     )
     (error,) = {round(one.rate_error, 2) for one in carried(odd) if one.point.condition.concurrency == 4}
     assert error == pytest.approx(1 / 1.2 - 1, abs=0.02)
+
+
+def test_repetitions_tell_what_nothing_withheld_is_off_by() -> None:
+    """Tests that a second run slower by a factor asks for as many more clients as the law's slope says, inside."""
+    law = sweep((1, 2, 4, 8), 0.5)
+    assert repeated(law) == []
+    again = [Measurement(one.point, 0.9 * one.tokens_per_second) for one in law.measurements if one.tokens_per_second]
+    assert repeated(Sweep((*law.measurements, *again))) == pytest.approx([0.9**-2 - 1.0] * 6)
 
 
 def test_too_few_concurrencies_are_refused() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
 import os
 import subprocess
 import sys
@@ -12,11 +14,27 @@ from typing import Any
 
 import pytest
 
+from specopt.measuring.record import Record
 from specopt.models.errors import InvalidInput
-from testbed.engine import campaign
+from specopt.models.load import Load, Seen
+from testbed.engine import campaign, validation
 from testbed.engine.loads import MIXED, REQUESTS, all_loads
-from testbed.engine.results import FORMAT, LENGTHS, predictions, read_runs, regrets, seen, sweep_of
+from testbed.engine.results import (
+    FORMAT,
+    LENGTHS,
+    gain,
+    mixed,
+    predictions,
+    read_runs,
+    regrets,
+    seen,
+    speeds,
+    spread,
+    sweep_of,
+)
 from testbed.engine.serve import ENVIRONMENT
+from testbed.engine.tables import write_csv
+from testbed.engine.validation import BELIEVED, RECORD, off_withheld
 from testbed.prompts import KINDS
 
 
@@ -85,11 +103,49 @@ def test_regrets_are_against_the_best_fixed_setting(runs: dict[str, Any]) -> Non
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
     """Tests that what is no result is named, and that settings that are not there are left out."""
-    (tmp_path / "none.json").write_text(json.dumps(run(None)))
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1/none.json").write_text(json.dumps(run(None)))
     assert list(read_runs(tmp_path, "ngram")) == ["none"]
-    (tmp_path / "ngram-3.json").write_text("[]")
+    (tmp_path / "1/ngram-3.json").write_text("[]")
     with pytest.raises(InvalidInput, match=r"ngram-3\.json: expected results of an engine"):
         read_runs(tmp_path, "ngram")
+
+
+def test_repetitions_are_put_together(tmp_path: Path) -> None:
+    """Tests that every repetition's loads count, a speed is their geometric mean, and what they differ by is told."""
+    for folder, factor in (("1", 1.0), ("2", 1.21)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "none.json").write_text(json.dumps(run(None, factor)))
+    (tmp_path / "1/ngram-1.json").write_text(json.dumps(run(None, 1.1)))
+    (tmp_path / "2/ngram-1.json").write_text(json.dumps(run(None, 1.1 * 1.21)))
+    runs, once = read_runs(tmp_path, "ngram"), run(None)
+    assert [len(found["loads"]) for found in runs.values()] == [4 * len(REQUESTS)] * 2
+    expected = {at: 1.1 * speed for at, speed in speeds(once, "unseen").items()}
+    assert speeds(runs["none"], "unseen") == pytest.approx(expected, rel=1e-5)
+    assert spread(runs) == pytest.approx(math.log(1.21) / math.sqrt(2.0), rel=1e-4)
+    assert math.isnan(spread({"none": once}))
+    found = gain(runs["1"], runs["none"])
+    assert (found.low, found.value, found.high) == pytest.approx((0.1, 0.1, 0.1), rel=1e-4)
+
+
+def test_loads_withheld_are_predicted_better_once_corrected(tmp_path: Path) -> None:
+    """Tests that a server slower than the sweep by a constant is predicted rightly after it, and wrongly before."""
+    runs = {"none": run(None)} | {str(length): run(length) for length in LENGTHS["ngram"]}
+    (tmp_path / BELIEVED).write_text(write_csv(sweep_of(runs, "tuning")))
+    served_loads = [
+        Seen(load["concurrency"], length, Load(0.8 * load["tokens"] / load["processor_seconds"], 0.1, None))
+        for length in validation.LENGTHS
+        for load in mixed(run(length), "tuning")
+    ]
+    (tmp_path / RECORD).write_text(json.dumps(dataclasses.asdict(Record("", served_loads))))
+    found = off_withheld(tmp_path)
+    assert (
+        found["before"].keys()
+        == found["after"].keys()
+        == {(2, None), (8, None), (2, 3), (8, 3)} | {(concurrency, 5) for concurrency in REQUESTS}
+    )
+    assert list(found["before"].values()) == pytest.approx([0.25] * 9, abs=1e-4)
+    assert list(found["after"].values()) == pytest.approx([0.0] * 9, abs=0.01)
 
 
 TORCH = """
@@ -185,9 +241,11 @@ def test_the_campaign_says_that_it_shows_what_is_there(
     for name in ("testbed.checkpoints", "testbed.engine.checkpoints"):
         monkeypatch.setitem(sys.modules, name, stand_in)
     known = runs["none"] | {"date": "2026-11-22", "speculative_config": None}
-    (tmp_path / "none.json").write_text(json.dumps(known))
-    campaign.measure(tmp_path, "none", None)
-    assert capsys.readouterr().out.startswith(f"{tmp_path}/none.json: measured 2026-11-22, not again")
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1/none.json").write_text(json.dumps(known))
+    campaign.measure(tmp_path, "none", None, 1)
+    assert capsys.readouterr().out.startswith(f"{tmp_path}/1/none.json: measured 2026-11-22, not again")
     assert started == []
-    campaign.measure(tmp_path, "none", {"method": "ngram"})
-    assert [ENVIRONMENT.items() <= env.items() for env in started] == [True]
+    campaign.measure(tmp_path, "none", {"method": "ngram"}, 1)
+    campaign.measure(tmp_path, "none", None, 2)
+    assert [ENVIRONMENT.items() <= env.items() for env in started] == [True, True]

@@ -33,6 +33,9 @@ DRAFTERS: Mapping[str, Mapping[str, Any]] = {
 }
 """What drafts: the longest repetition in the text so far, or the draft model."""
 
+REPETITIONS = 2
+"""Times that every setting is measured, from an engine's start to its end; a folder has a repetition."""
+
 ALONE = ("none", *(f"{drafter}-3" for drafter in DRAFTERS))
 """Settings under which each kind of task is served on its own, too."""
 
@@ -47,9 +50,9 @@ def settings(drafter: str) -> dict[str, Mapping[str, Any]]:
     return found
 
 
-def measure(work: Path, name: str, setting: Mapping[str, Any] | None) -> None:
+def measure(work: Path, name: str, setting: Mapping[str, Any] | None, repetition: int) -> None:
     """Measure a setting in a process of its own, unless its file is there and of this very setting."""
-    path = RUNS / f"{name}.json"
+    path = RUNS / str(repetition) / f"{name}.json"
     known: Any = read_json(path) if path.exists() else {}
     if known.get("speculative_config", name) == setting:
         print(f"{path}: measured {known['date']}, not again; remove the file to measure it here", flush=True)
@@ -58,6 +61,7 @@ def measure(work: Path, name: str, setting: Mapping[str, Any] | None) -> None:
     from testbed.engine.checkpoints import write_folders
 
     write_folders(work, DRAFT)
+    path.parent.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
     arguments = [PYTHON, "-P", "-m", "testbed.engine.serve", str(work), json.dumps(setting), str(path)]
     arguments += ["alone"] if name in ALONE else []
@@ -67,23 +71,29 @@ def measure(work: Path, name: str, setting: Mapping[str, Any] | None) -> None:
 
 
 def main(drafters: list[str], minutes: float) -> None:
-    """Measure what is missing; no setting starts after that many minutes."""
+    """Measure what is missing, every setting once before any again; none starts after that many minutes."""
     work, last = Path("build/laboratory/engine"), time.monotonic() + 60.0 * minutes
-    RUNS.mkdir(parents=True, exist_ok=True)
     todo: list[tuple[str, Mapping[str, Any] | None]] = [("none", None)]
     for drafter in drafters:
         todo += [(f"{drafter}-{length}", setting) for length, setting in settings(drafter).items()]
-    for name, setting in todo:
-        if time.monotonic() < last:
-            measure(work, name, setting)
+    _measure_all(work, todo, last)
+    todo.clear()
     for drafter in drafters:
         runs = read_runs(RUNS, drafter)
         if len(runs) < 1 + len(LENGTHS[drafter]):
             continue
         write_text(RUNS / f"{drafter}.csv", write_csv(sweep_of(runs, "tuning")))
         config = tune(RUNS / f"{drafter}-part.csv", seen(sweep_of(runs, "tuning")), RUNS / f"{drafter}-tuning.json")
-        if config is not None and time.monotonic() < last:
-            measure(work, f"{drafter}-{TABLE}", {**DRAFTERS[drafter], **config})
+        if config is not None:
+            todo.append((f"{drafter}-{TABLE}", {**DRAFTERS[drafter], **config}))
+    _measure_all(work, todo, last)
+
+
+def _measure_all(work: Path, todo: list[tuple[str, Mapping[str, Any] | None]], last: float) -> None:
+    for repetition in range(1, 1 + REPETITIONS):
+        for name, setting in todo[:: 1 if repetition % 2 else -1]:  # what drifts hits the first as often as the last
+            if time.monotonic() < last:
+                measure(work, name, setting, repetition)
 
 
 def tune(part: Path, sweep: Sweep, result: Path) -> Mapping[str, Any] | None:

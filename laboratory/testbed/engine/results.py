@@ -6,7 +6,8 @@ as on the clock where nothing else runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from specopt.solvers.speculation_table.tuning.grid import column_of
 from specopt.solvers.speculation_table.tuning.tuner import Tuner
 from specopt.solvers.speculation_table.tuning.tuning import Tuning
 from testbed.engine.loads import MIXED, REQUESTS
+from testbed.studies.resampling import Interval, interval
 
 FORMAT = "specopt-engine/1"
 LENGTHS = {"ngram": (0, 1, 2, 3, 5), "draft-model": (1, 3)}
@@ -35,7 +37,7 @@ Runs = Mapping[str, Mapping[str, Any]]
 
 
 def read_runs(folder: Path, drafter: str) -> dict[str, dict[str, Any]]:
-    """Return the results of a drafter's settings that are there, and those without speculation.
+    """Return the results of a drafter's settings that are there, and those without speculation, all repetitions.
 
     Raises
     ------
@@ -44,12 +46,12 @@ def read_runs(folder: Path, drafter: str) -> dict[str, dict[str, Any]]:
     """
     found: dict[str, dict[str, Any]] = {}
     for name in ("none", *map(str, LENGTHS[drafter]), TABLE):
-        path = folder / ("none.json" if name == "none" else f"{drafter}-{name}.json")
-        if path.exists():
+        for path in sorted(folder.glob("*/none.json" if name == "none" else f"*/{drafter}-{name}.json")):
             data = read_json(path)
             if not isinstance(data, dict) or data.get("format") != FORMAT:
                 raise InvalidInput(f"{path}: expected results of an engine, format {FORMAT}")
-            found[name] = data
+            before = found.get(name, {"loads": []})
+            found[name] = data | {"loads": before["loads"] + data["loads"]}
     return found
 
 
@@ -64,9 +66,44 @@ def acceptance_length(load: Mapping[str, Any]) -> float | None:
     return 1.0 + counters["accepted_tokens"] / counters["drafts"] if counters.get("drafts") else None
 
 
-def mixed(run: Mapping[str, Any], prompts: str) -> list[Mapping[str, Any]]:
-    """Return a run's loads of all kinds of task on a set of prompts."""
-    return [load for load in run["loads"] if load["workload"] == MIXED and load["prompts"] == prompts]
+def mixed(run: Mapping[str, Any], prompts: str, workload: str = MIXED) -> list[Mapping[str, Any]]:
+    """Return a run's loads of all kinds of task, or of one, on a set of prompts."""
+    return [load for load in run["loads"] if load["workload"] == workload and load["prompts"] == prompts]
+
+
+def speeds(run: Mapping[str, Any], prompts: str) -> dict[int, float]:
+    """Return the throughput of a run's mixed loads by concurrency, the geometric mean of repetitions."""
+    loads = mixed(run, prompts)
+    return {at: mean_speed(load for load in loads if load["concurrency"] == at) for at in REQUESTS}
+
+
+def mean_speed(loads: Iterable[Mapping[str, Any]]) -> float:
+    """Return the geometric mean of the loads' throughput."""
+    return float(np.exp(np.mean([np.log(throughput(load)) for load in loads])))
+
+
+def gain(run: Mapping[str, Any], base: Mapping[str, Any]) -> Interval:
+    """Return the gain of a run over another, the geometric mean of both sets of prompts; loads are drawn anew."""
+    logs, loads = [], []
+    for prompts in ("tuning", "unseen"):
+        for one, other in zip(mixed(run, prompts), mixed(base, prompts), strict=True):
+            logs.append(np.log(throughput(one) / throughput(other)))
+            loads.append(f"{prompts} {one['concurrency']}")
+    found = interval(logs, loads)
+    return Interval(*np.expm1([found.value, found.low, found.high]).tolist())
+
+
+def spread(runs: Runs) -> float:
+    """Return the standard deviation of log throughput between repetitions of a load; NaN if there are none."""
+    squares, degrees = 0.0, 0
+    for run in runs.values():
+        groups: dict[tuple[str, str, int], list[float]] = {}
+        for load in run["loads"]:
+            key = load["prompts"], load["workload"], load["concurrency"]
+            groups.setdefault(key, []).append(np.log(throughput(load)))
+        squares += sum(float(np.var(logs)) * len(logs) for logs in groups.values())
+        degrees += sum(len(logs) - 1 for logs in groups.values())
+    return math.sqrt(squares / degrees) if degrees else math.nan
 
 
 def sweep_of(runs: Runs, prompts: str) -> Sweep:
@@ -119,31 +156,25 @@ def predictions(runs: Runs) -> list[Predicted]:
     found = []
     for prompts in ("tuning", "unseen"):
         sweep = sweep_of(runs, prompts)
-        known = seen(sweep).measurements if prompts == "tuning" else ()
-        for one in sweep.measurements:
-            if one in known:
-                continue
-            row = grid.row(one.point.condition.concurrency)
-            column = column_of(one.point.draft_length)
-            speed = one.tokens_per_second
-            assert speed is not None, "every run has one"
-            low, high = float(grid.low[row, column]), float(grid.high[row, column])
-            found.append(Predicted(one.point, prompts, float(grid.mean[row, column]), speed, low <= speed <= high))
+        known = {one.point for one in seen(sweep).measurements} if prompts == "tuning" else set()
+        for name, run in runs.items():
+            for at, speed in speeds(run, prompts).items() if name != TABLE else ():
+                point = Point(Condition(at), None if name == "none" else int(name))
+                if point in known:
+                    continue
+                row, column = grid.row(at), column_of(point.draft_length)
+                low, high = float(grid.low[row, column]), float(grid.high[row, column])
+                found.append(Predicted(point, prompts, float(grid.mean[row, column]), speed, low <= speed <= high))
     return found
 
 
 def regrets(runs: Runs, prompts: str = "unseen") -> dict[str, list[float]]:
     """Return, per setting, what it loses against the best fixed setting at each concurrency; a gain is negative."""
-    speeds = {
-        name: {load["concurrency"]: throughput(load) for load in mixed(run, prompts)} for name, run in runs.items()
-    }
-    best = {at: max(speed[at] for name, speed in speeds.items() if name != TABLE) for at in REQUESTS}
-    return {name: [1.0 - speed[at] / best[at] for at in REQUESTS] for name, speed in speeds.items()}
+    found = {name: speeds(run, prompts) for name, run in runs.items()}
+    best = {at: max(speed[at] for name, speed in found.items() if name != TABLE) for at in REQUESTS}
+    return {name: [1.0 - speed[at] / best[at] for at in REQUESTS] for name, speed in found.items()}
 
 
 def mean_throughput(runs: Runs, prompts: str = "unseen") -> dict[str, float]:
     """Return the geometric mean over concurrencies of each setting."""
-    return {
-        name: float(np.exp(np.mean([np.log(throughput(load)) for load in mixed(run, prompts)])))
-        for name, run in runs.items()
-    }
+    return {name: mean_speed(mixed(run, prompts)) for name, run in runs.items()}

@@ -60,26 +60,54 @@ def carried(sweep: Sweep) -> list[Carried]:
     every = sorted({one.point.condition.concurrency for one in sweep.measurements})
     if len(every) < FEWEST:
         raise InvalidInput(f"sweep: expected {FEWEST} concurrencies or more, got {len(every)}")
+    measured = _measured(sweep)
     clients = np.unique(np.geomspace(1, BEYOND * every[-1], STEPS).astype(int))
     found = []
     for withheld in every:
         known = tuple(one for one in sweep.measurements if one.point.condition.concurrency != withheld)
         predictor = Predictor(Sweep(known), LEVEL)
-        for one in sweep.measurements:
-            if one.point.condition.concurrency != withheld or not one.tokens_per_second:
+        for point, logs in measured.items():
+            if point.condition.concurrency != withheld:
                 continue
             points = [
-                Point(replace(one.point.condition, concurrency=int(count)), one.point.draft_length)
+                Point(replace(point.condition, concurrency=int(count)), point.draft_length)
                 for count in (withheld, *clients)
             ]
             here, *speeds = predictor.predict(points).mean.tolist()
+            speed = math.exp(sum(logs) / len(logs))
             found.append(
                 Carried(
-                    point=one.point,
-                    rate_error=here / one.tokens_per_second - 1.0,
-                    predicted=last_at(clients, np.array(speeds) / clients, one.tokens_per_second / withheld),
+                    point=point,
+                    rate_error=here / speed - 1.0,
+                    predicted=last_at(clients, np.array(speeds) / clients, speed / withheld),
                 )
             )
+    return found
+
+
+def repeated(sweep: Sweep) -> list[float]:
+    """Return errors of clients where nothing is withheld: the first runs are known, the second ask.
+
+    What the machine does differently at another time is all of it. Without repetitions there are none, and the least
+    and the most concurrency are left out.
+    """
+    found = []
+    measured = _measured(sweep)
+    for length in {point.draft_length for point in measured}:
+        runs = {point.condition.concurrency: np.exp(logs) for point, logs in measured.items()
+                if point.draft_length == length and len(logs) > 1}  # fmt: skip
+        counts = np.array(sorted(runs))
+        first, second = (np.array([runs[count][at] / count for count in sorted(runs)]) for at in (0, 1))
+        found += [last_at(counts, first, second[k]) / counts[k] - 1.0 for k in range(1, len(counts) - 1)]
+    return found
+
+
+def _measured(sweep: Sweep) -> dict[Point, list[float]]:
+    """Return logs of tokens per second of all runs of each point."""
+    found: dict[Point, list[float]] = {}
+    for one in sweep.measurements:
+        if one.tokens_per_second:
+            found.setdefault(one.point, []).append(math.log(one.tokens_per_second))
     return found
 
 

@@ -1,0 +1,108 @@
+"""`specopt validate` against the engine's own server: a part of the loads corrects the sweep, the others are withheld.
+
+`python -m testbed.engine.validation` is the end of `make engine`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from specopt.instances.sweeps import read_sweeps
+from specopt.measuring.record import Record
+from specopt.models.errors import ServerFailed
+from specopt.models.fields import read
+from specopt.models.files import read_json, write_text
+from specopt.models.load import Seen, name_of
+from specopt.solvers.speculation_table.held import OfSweep
+from testbed.engine.campaign import DRAFTERS, PYTHON, RUNS
+from testbed.engine.loads import REQUESTS, TOKENS
+from testbed.engine.serve import ENVIRONMENT, MAX_TOKENS
+from testbed.prompts import prompts
+
+RECORD = "validated.json"
+BELIEVED = "ngram.csv"
+LENGTHS = (None, 3, 5)
+CORRECTING = [(concurrency, length) for concurrency in (1, 4, 16) for length in (None, 3)]
+"""Loads that correct the sweep; all others are withheld."""
+
+SECONDS = 20
+"""Of a load."""
+
+SEED = 200
+PORT = 8765
+STARTS = 300
+"""Seconds in which a server has to answer."""
+
+
+@contextmanager
+def server(folder: Path, length: int | None) -> Iterator[str]:
+    """Start a server with drafts of that length by repetition, yield its address, and end it."""
+    drafts = json.dumps({**DRAFTERS["ngram"], "num_speculative_tokens": length})
+    command = [PYTHON, "-m", "vllm.entrypoints.openai.api_server", "--model", str(folder), "--port", str(PORT)]
+    command += ["--dtype", "float32", "--max-model-len", str(MAX_TOKENS), "--max-num-seqs", str(max(REQUESTS))]
+    command += ["--enforce-eager", "--no-enable-prefix-caching", *(["--speculative-config", drafts] if length else [])]
+    own = {name: value for name, value in ENVIRONMENT.items() if name != "VLLM_ENABLE_V1_MULTIPROCESSING"}
+    address = f"http://127.0.0.1:{PORT}"
+    with (folder.parent / "server.log").open("w") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **own})
+    try:
+        for _ in range(STARTS):
+            with suppress(OSError), urllib.request.urlopen(f"{address}/health"):
+                break
+            if process.poll() is not None:
+                break
+            time.sleep(1.0)
+        else:
+            raise ServerFailed(f"{address}: no answer within {STARTS} s")
+        yield address
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def measure(work: Path, runs: Path = RUNS) -> None:
+    """Let `specopt validate` load a server of each draft length; loads that the record has are not driven again."""
+    from testbed.checkpoints import tokenizer
+
+    tokenizer().save_pretrained(work / "verify")
+    asked = [" ".join(prompt.text.split()) for prompt in prompts(8, training=False, seed=SEED)]
+    write_text(work / "prompts.txt", "\n".join(asked) + "\n")
+    for length in LENGTHS:
+        with server(work / "verify", length) as address:
+            command = [sys.executable, "-P", "-m", "specopt", "validate", str(runs / BELIEVED), "--endpoint", address]
+            command += ["--loads", ",".join(map(str, REQUESTS)), "--draft-length", str(name_of(length))]
+            command += ["--prompts", str(work / "prompts.txt"), "--tokens", str(TOKENS), "--seconds", str(SECONDS)]
+            subprocess.run([*command, "--record", str(runs / RECORD)], check=True)
+
+
+def off_withheld(runs: Path = RUNS) -> dict[str, dict[tuple[int, int | None], float]]:
+    """Return predicted over measured output less 1 of the loads withheld, "before" and "after" the correction."""
+    record = read(Record, read_json(runs / RECORD), RECORD)
+    believed = OfSweep(read_sweeps([runs / BELIEVED]), BELIEVED)
+    known = [one for one in record.loads if _place(one) in CORRECTING]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "corrected.csv")
+        path.write_text(believed.corrected(known), encoding="utf-8")
+        corrected = OfSweep(read_sweeps([path]), path.name)
+    withheld = [one for one in record.loads if _place(one) not in CORRECTING]
+    return {
+        when: {_place(one): by.at(*_place(one))[0] / one.load.tokens_per_second - 1.0 for one in withheld}
+        for when, by in (("before", believed), ("after", corrected))
+    }
+
+
+def _place(one: Seen) -> tuple[int, int | None]:
+    return one.concurrency, one.configured
+
+
+if __name__ == "__main__":
+    measure(Path("build/laboratory/engine"))
