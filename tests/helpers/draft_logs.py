@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -72,3 +73,13 @@ def _slope(ease: Floats, signal: float) -> Floats:
 
 def _sigmoid(x: Floats) -> Floats:
     return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)), dtype=np.float64)
+
+
+def write(log: DraftLog, path: Path) -> Path:
+    """Write a log as the table that the command reads."""
+    assert log.rounds is not None
+    rows = [",".join(("round", "outcome", *log.names))]
+    for number, outcome, features in zip(log.rounds, log.outcomes, log.features, strict=True):
+        rows.append(",".join([str(number), str(outcome), *(f"{value:.12g}" for value in features)]))
+    path.write_text("\n".join(rows))
+    return path

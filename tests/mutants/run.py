@@ -46,7 +46,7 @@ MUTANT_SECONDS = 20.0
 
 SLOW_IMPORTS = ("highspy", "hypothesis.extra.numpy", "numba", "rich.console", "scipy.optimize", "scipy.stats", "typer")
 
-MAX_FILES = 5
+MAX_FILES = 7
 """So many files of tests are asked for each mutant."""
 
 MAX_BYTES = 8 << 30
@@ -224,7 +224,11 @@ def files_of(mutant: Mutant) -> list[str]:
         kind = all(any(part.startswith(one) for part in stem[1:]) for one in parents)
         if "_kernels" in stem:
             kind = stem[2].startswith(path.stem[5:] if parents == ("_kernels",) else (*parents, "-")[0])
-        points = 4 * (path.stem[5:] in stem) + 2 * bool(function and named.search(text)) + 1
+        points = (
+            4 * (path.stem[5:].removesuffix("_command") in [part.strip("_") for part in stem])
+            + 2 * bool(function and named.search(text))
+            + 1
+        )
         score = kind * points + 4 * bool(direct.search(text))
         if score:
             found.append((-score, -len(parents), len(text), str(path.relative_to(TREE))))

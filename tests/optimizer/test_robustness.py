@@ -62,6 +62,24 @@ def test_a_higher_rate_can_be_worse() -> None:
     assert found.worst.acceptance == pytest.approx(0.5001, rel=1e-6)
 
 
+def test_what_is_not_certain_is_not_called_certain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that the worst case is certain for one rate and given lengths, else only the worst of what was tried."""
+    problem = small(1)
+    plan = solve(problem).plan
+    assert plan is not None
+
+    def certain(**changes: object) -> bool:
+        variant = ServingLatencyProblem.from_dict(problem.to_dict() | changes)
+        return robustness(variant, plan, acceptance=(0.5, 0.7), samples=2).worst_is_exact
+
+    assert certain()
+    assert not certain(rounds="slowest")
+    assert not certain(output_lengths="predicted", output_samples=[[3, 9, 24, 1, 7]])
+    assert not certain(acceptance_rate=[0.9, 0.5, 0.7, 0.8, 0.6])
+    monkeypatch.setattr("specopt.kinds.serving_latency.MAX_BREAKPOINTS", 3)
+    assert not certain()
+
+
 @pytest.mark.parametrize("kind", ["draft-control", "draft-allocation", "fair-goodput"])
 def test_rates_lower_are_worse(kind: str) -> None:
     """Tests that where every rate helps the worst case is the lower end, and samples and mean lie above it."""

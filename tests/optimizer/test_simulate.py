@@ -210,7 +210,7 @@ def test_a_policy_on_the_tasks_of_a_file(tmp_path: Path, invoke: Invoke) -> None
     code, out, _ = invoke(*words, "--json")
     assert code == 0
     found = specopt.simulate(problem, "continuous", speculation_length=2)
-    assert json.loads(out)["estimates"]["latency_seconds"]["quantiles"]["0.95"] == found.quantiles[0.95]
+    assert json.loads(out) | {"seconds": 0} == found.to_dict() | {"seconds": 0}  # the seed is the same
     code, out, _ = invoke(*words)
     assert code == 0 and "over 3 tasks" in out
     code, _, err = invoke(*words, "--replications", 7)

@@ -414,6 +414,27 @@ def test_families_are_listed() -> None:
         specopt.families("nobody")
 
 
+def test_families_of_plug_ins_have_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that an entry point's family makes problems under its name, and that something else is refused there."""
+    family = specopt.families("draft-allocation")[0]
+
+    def plug_in(value: object) -> None:
+        class Entry:
+            name, group, module, dist = "draft-allocation.mine", plugins.FAMILIES, "mine", None
+
+            def load(self) -> object:
+                return value
+
+        entries = (Entry(),)
+        monkeypatch.setattr(plugins, "_entries", lambda group: entries if group == plugins.FAMILIES else ())
+
+    plug_in(dataclasses.replace(family, name="draft-allocation/mine"))
+    assert specopt.generate("draft-allocation/mine", seed=1) == family.generate(seed=1)
+    plug_in(family.build)
+    with pytest.raises(BrokenPlugin, match=r"plug-in draft-allocation\.mine .*: expected a Family, got "):
+        specopt.generate("draft-allocation/mine")
+
+
 def test_versions_are_those_that_took_part() -> None:
     """Tests that a result names Pyomo where it stated the program."""
     problem = specopt.generate("draft-allocation/uniform", clients=3, seed=1)

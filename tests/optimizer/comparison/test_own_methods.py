@@ -6,12 +6,14 @@ import json
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 from specopt import InvalidInput, compare, generate
+from specopt.comparison.sources import sources_of
 from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome
@@ -106,6 +108,22 @@ def test_an_edit_runs_again(tmp_path: Path) -> None:
     assert first["first"][5]["processor"]
     rows = [line for path in (tmp_path / "out").glob("records-*") for line in path.read_text().splitlines()]
     assert len(rows) == 3
+
+
+def test_an_edit_of_a_module_of_its_package_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a method's digest follows a module that it takes from its package, and no module beside that."""
+    package = tmp_path / "own_package"
+    package.mkdir()
+    texts = {"first": METHOD.replace("from own_helper import order", "from own_package import helper")}
+    for name in ("__init__", "helper", "other", "first"):
+        (package / f"{name}.py").write_text(texts.get(name, ""))
+    monkeypatch.syspath_prepend(tmp_path)
+    first = import_module("own_package.first").First
+    before = sources_of(first)
+    (package / "other.py").write_text("ORDER = 2\n")
+    assert sources_of(first) == before
+    (package / "helper.py").write_text("ORDER = 2\n")
+    assert {name for name, digest in sources_of(first).items() if digest != before[name]} == {"method"}
 
 
 CELL = """

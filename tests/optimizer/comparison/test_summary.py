@@ -20,6 +20,7 @@ from specopt.comparison.leaderboard import leaderboard
 from specopt.comparison.profiles import gap_profile, profile_figure, time_profile
 from specopt.comparison.summary import shifted_geometric_mean, summaries, time_of, who_wins
 from specopt.comparison.table import Comparison
+from specopt.report.comparison import comparison_page
 
 
 def record(method: str, instance: str, objective: float | None, bound: float | None = None, **found: object) -> Record:
@@ -72,6 +73,17 @@ def test_failures_count(comparison: Comparison) -> None:
     failed = next(r for r in comparison if r.failed)
     assert time_of(failed) == 15.0
     assert who_wins(comparison) == {"a": {"algorithm-1": 0.5, "exact": 0.5}, "b": {"algorithm-1": 0.0, "exact": 0.0}}
+
+
+def test_a_page_begins_with_who_wins(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a page says first who has the best plans, of equals who proves more, and then what failed."""
+    monkeypatch.setattr("specopt.report.page.can_draw", lambda: False)
+    winner, failed = comparison_page(comparison, ()).lead
+    assert winner == (
+        "serving-latency: the best plan in 33 % of the runs, and 33 % proven optimal or infeasible, by exact; "
+        "the mean gap to the best bound is 5 %."
+    )
+    assert failed.startswith("1 of 6 runs failed")
 
 
 def test_methods_are_averaged_over_the_same_cells() -> None:

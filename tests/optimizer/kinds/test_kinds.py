@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import specopt
@@ -67,6 +70,18 @@ def test_declarations_fit_together(kind: Kind) -> None:
     assert all(one.field in fields for one in kind.perturbations)
     assert getattr(specopt, kind.problem.__name__) is kind.problem and kind.problem.__name__ in specopt.__all__
     assert getattr(specopt, kind.plan.__name__) is kind.plan and kind.plan.__name__ in specopt.__all__
+
+
+@pytest.mark.parametrize("name", ["draft-allocation", "fair-goodput"])
+def test_rates_near_one_rise_as_far_as_they_may(name: str) -> None:
+    """Tests that sensitivity raises every uncertain acceptance rate, and near 1 by less than 0.01."""
+    kind = kind_of(name)
+    assert kind.uncertainty is not None
+    problem: Any = kind.families[0].generate(seed=1)
+    rates = np.full(kind.uncertainty.shape(problem), 0.995)
+    near = dataclasses.replace(problem, acceptance_rates=rates)
+    (raised,) = (one.apply(near) for one in kind.perturbations if one.field == "acceptance_rates")
+    assert raised.shape == rates.shape and (rates < raised).all() and (raised < 1.0).all()
 
 
 def test_unknown_kinds() -> None:

@@ -178,3 +178,25 @@ def test_gpu_events(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert _on_gpu(lambda: log.append("pass"), 2) == [0.0025, 0.0025]
     assert log == ["idle", "record", "pass", "record", "wait"] * 2
+
+
+def test_the_passes_asked_for_are_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that every pass, timed or before, is one of the decoder over the new tokens behind the cached ones."""
+    from specopt.measuring.torch_decoder import TorchDecoder
+
+    seen: list[tuple[Any, ...]] = []
+    forward = TorchDecoder.forward
+
+    def recording(self: Any, tokens: Any, cache: Any, cached: int, *rest: Any) -> Any:
+        logits = forward(self, tokens, cache, cached, *rest)
+        seen.append((tuple(tokens.shape), cached, tuple(logits.shape)))
+        return logits
+
+    monkeypatch.setattr(TorchDecoder, "forward", recording)
+    ready = timer()
+    ready.load(TINY, "float32")
+    work = ForwardPass(batch=2, new_tokens=3, cached_tokens=4)
+    for repeats, warm_up in ((3, 0), (1, 2)):
+        seen.clear()
+        assert len(ready.seconds(work, repeats=repeats, warm_up=warm_up)) == repeats
+        assert seen == [((2, 3), 4, (2, 3, 50))] * 3

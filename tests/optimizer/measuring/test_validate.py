@@ -7,8 +7,9 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -452,6 +453,31 @@ def test_a_load_has_so_many_requests() -> None:
             seen.clear()
             Counting(endpoint=url, seconds=60.0, max_tokens=(4,), requests=requests).run(workers)
             assert sorted(seen) == list(range(most))
+
+
+def test_a_wait_ends_with_the_first_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a load waits until its first token, and that its tokens count as spread over the whole answer."""
+    now = [0.0]
+
+    def lines() -> Iterator[bytes]:
+        for at, data in (
+            (2.0, {"choices": [{"text": "a"}]}),
+            (8.0, {"choices": [{"text": "b"}]}),
+            (10.0, {"choices": [], "usage": {"completion_tokens": 4}}),
+        ):
+            now[0] = at
+            yield b"data: " + json.dumps(data).encode()
+
+    answer: Any = MagicMock(status=200)
+    answer.read.return_value = b""  # no counters
+    answer.__iter__.return_value = lines()
+    connection = MagicMock()
+    connection.getresponse.return_value = answer
+    monkeypatch.setattr("http.client.HTTPConnection", lambda *_, **__: connection)
+    monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    load = Client(endpoint="http://127.0.0.1:8000", model="m", seconds=1.0).run(1)
+    assert load.first_token_seconds == 2.0
+    assert load.tokens_per_second == pytest.approx(4 / 10.0)
 
 
 def test_a_server_without_models_or_with_pages_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

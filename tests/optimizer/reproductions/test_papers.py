@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from specopt.models.draft_control import DraftChoice, DraftControlPlan
-from specopt.reproductions import paper_2, paper_3
+from specopt.reproductions import paper_1, paper_2, paper_3, paper_4
 from specopt.reproductions.audit import follows
 from specopt.reproductions.experiment import Found
 from specopt.reproductions.ledger import TITLES, paper, record
@@ -70,6 +72,17 @@ def test_paper_1_autoregressive_serving() -> None:
     assert default("paper-1", "figure-6", heuristic_start="two tasks a batch").values["abstract.autoregressive"] > 0.0
 
 
+def test_paper_1_reductions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that reductions are against the schemes, and at the places, for which the paper prints them."""
+    seconds = {"proposed": 2.0, "static batching": 5.0, "max batching": 4.0, "heuristic batching": 2.5}
+    monkeypatch.setattr(paper_1, "_scheme", lambda name, *_: seconds.get(name, 8.0))
+    found = paper_1.figure_8({"verify_memory_gb": 999.0}, (0,))
+    assert [found.values[f"figure-8{letter}.reduction"] for letter in "abc"] == pytest.approx([0.5, 0.2, 0.2])
+    marks = np.array([found.curves[f"figure-8{letter}"].printed["proposed"][0] for letter in "abc"])
+    shares = 1.0 - np.array([0.214, 0.196, 0.205])
+    assert marks == pytest.approx(np.transpose([[90, 1792, 1024], shares * [4.0, 2.5, 2.5]]))
+
+
 def test_paper_2_controller() -> None:
     """Tests that with the drafting controller on WISP carries no more than centralised serving, class of 2 tokens/s."""
     from specopt.reproductions.paper_2 import _SYSTEMS, _workload
@@ -87,6 +100,36 @@ def test_paper_2_controller() -> None:
 
     centralised = carried("centralised")
     assert carried("WISP") < 1.1 * centralised < 1.5 * centralised < carried("WISP", controller="off")
+
+
+def test_paper_2_knees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a knee is the last load without late responses, and that the least shift where FCFS has one counts."""
+    last = {"WISP": (300, 250, 200, 150), "FCFS": (200, 200, 100, 650)}
+
+    def rates(point: Any, fcfs: str, counts: Any, seeds: Any) -> Any:
+        return {name: np.greater.outer(counts, knees).astype(float) for name, knees in last.items()}
+
+    monkeypatch.setattr(paper_2, "_rates", rates)
+    found = paper_2.figure_7({"fcfs": "SLED", "gain": "devices at the knee"}, (0,)).values
+    assert (found["figure-7.low"], found["figure-7.rise"], found["figure-7.order"]) == (0.0, 1.0, 1.0)
+    assert found["figure-7.knee"] == found["figure-7.knee-tied"] == 250 - 200
+    assert found["figure-7.fast"] == 200 / 100 - 300 / 200
+
+
+def test_paper_3_losses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that the least loss of S-Q counts, and by how much that at the highest temperature exceeds all others."""
+    lost = {0.2: 0.3, 0.4: 0.1, 0.6: 0.5}
+
+    def laws(temperature: float, point: Any, seeds: Any) -> Any:
+        errors = np.where(np.array(paper_3.RESOLUTIONS) == 100, lost[temperature], 0.9)
+        return SimpleNamespace(
+            lost_error=errors, kept_error=0 * errors, entropies=dict.fromkeys(("LLM", "SLM", "Q-S", "S-Q"), errors)
+        )
+
+    monkeypatch.setattr(paper_3, "_laws", laws)
+    point = {"resolution": 100, "lowest_temperature": 0.2, "highest_temperature": 0.6}
+    found = paper_3.figure_3(point, (0,)).values
+    assert found == pytest.approx({"figure-3a.lost": 0.1, "figure-3a.trend": 0.5 - 0.3})
 
 
 def test_paper_3_static_settings() -> None:
@@ -108,6 +151,17 @@ def test_paper_3_laws() -> None:
     assert (laws.zero_rates <= laws.lossy_rates + 1e-12).all() and (laws.zero_rates[0] < laws.lossy_rates[0]).all()
 
 
+def test_paper_4_strategies_are_schemes() -> None:
+    """Tests that the strategy without any part takes U-shape's time per token, and the one with all parts HAT's."""
+    from specopt.reproductions.paper_4 import DATASETS, Bench
+
+    point = {one.name: one.default for one in paper("paper-4").box("hat")}
+    scales = dict.fromkeys(DATASETS, 1.0)
+    found = Bench(point=point, seeds=(0,), link=scales, cloud=scales, latency=0.005)
+    for strategy, scheme in (("none", "U-shape"), ("SD + PC + PD", "HAT")):
+        assert found.ms("tbt", "specbench", strategy, rate=0.01) == found.ms("tbt", "specbench", scheme, rate=0.01)
+
+
 def test_paper_4_megabytes() -> None:
     """Tests that HAT's printed TTFT on CNN/DM is below the upload alone if a megabyte has 10^6 bytes, not 2^20."""
     said = paper("paper-4").statements["figure-7.possible"]
@@ -116,6 +170,13 @@ def test_paper_4_megabytes() -> None:
     ]
     assert times == pytest.approx([1061.5, 1012.3], abs=0.1)
     assert [said.agrees(one) for one in times] == [False, True]
+
+
+def test_paper_4_marks() -> None:
+    """Tests that beside the curves of a figure stand the values that the paper prints for it: TTFT in Figure 6(a)."""
+    printed = {"HAT": 384.2, "U-Sarathi": 609.2, "U-Medusa": 644.6, "U-shape": 646.2}
+    marks = paper_4._marks(key="rate", measure="ttft", dataset="specbench")
+    assert marks == {name: [(6.0, value)] for name, value in printed.items()}
 
 
 def test_paper_5_baselines_decide() -> None:
@@ -139,3 +200,4 @@ def test_what_follows() -> None:
     assert follows(1.94, 631.86 / 326.12, digits=2) == 1.94
     assert follows(44.7, 37.9, 43.0, digits=1) == pytest.approx(40.45)
     assert follows(5.0, 4.0) == 4.0
+    assert follows(0.3, 0.25, digits=1) == 0.3  # a half rounds up

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from functools import partial
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -90,3 +92,16 @@ def test_plans_that_come_or_go_are_seen() -> None:
 
     with pytest.raises(NotConformant, match=r"finds .*, and after the change no plan"):
         relation("verification-batch", "more memory").check(forgetful, problem)  # type: ignore[arg-type]
+
+
+def test_changes_of_a_tight_memory() -> None:
+    """Tests that memory for one request holds one in other units, and two with a quarter and a byte more: by hand."""
+    mixed: Any = generate("verification-batch/mixed", requests=2)
+    problem = dataclasses.replace(
+        mixed, memory_bytes=4.0, request_memory_bytes=np.array([4.0, 1.0]),
+        expected_tokens=np.array([3.0, 2.0]), deadline_seconds=np.full(2, 1e3),
+    )  # fmt: skip
+    assert solve(problem).objective == 3.0
+    for name, tokens in (("bytes scaled", 3.0), ("more memory", 5.0)):
+        changed = relation("verification-batch", name).changed(problem)
+        assert changed is not None and solve(changed).objective == tokens

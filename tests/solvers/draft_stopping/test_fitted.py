@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.draft_logs import draft_log
+from helpers.draft_logs import draft_log, write
 
 from specopt import DraftStoppingPlan, InvalidInput, solve
 from specopt.commands.cli import run
@@ -17,16 +17,6 @@ from specopt.solvers.draft_stopping.fitted import FittedStopping, fit_stopping
 
 COSTS = {"draft_seconds_per_token": 0.02, "round_seconds": 0.15}
 OPTIONS = ("--draft-seconds", "0.02", "--round-seconds", "0.15")
-
-
-def write(log: DraftLog, path: Path) -> Path:
-    """Write a log as the table that the command reads."""
-    assert log.rounds is not None
-    rows = [",".join(("round", "outcome", *log.names))]
-    for number, outcome, features in zip(log.rounds, log.outcomes, log.features, strict=True):
-        rows.append(",".join([str(number), str(outcome), *(f"{value:.12g}" for value in features)]))
-    path.write_text("\n".join(rows))
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -110,22 +100,6 @@ def test_short_rounds_are_dropped_and_counted() -> None:
     assert len(found._outcomes) == 20  # of 61, a third
     with pytest.raises(InvalidInput, match="expected at least 30 rounds that drafted 5 tokens, got 0"):
         fit_stopping(short, max_draft_tokens=5, **COSTS)  # type: ignore[arg-type]
-
-
-def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that the command writes a problem that can be solved, and that a score without signal wins nothing."""
-    log = write(draft_log(600, window=5, signal=0.0, seed=5), tmp_path / "log.csv")
-    problem = tmp_path / "problem.json"
-    assert run(["fit-predictor", str(log), *OPTIONS, "--json", "-o", str(problem)]) == 0
-    found = json.loads(capsys.readouterr().out)
-    rules = {one["method"]: one for one in found["rules"]}
-    assert rules["belief"]["gain_interval"][0] <= 0.0
-    assert rules["fixed-window"]["gain"] == 0.0
-    assert set(found["coefficients"]) == {"intercept", "confidence", "entropy", "margin", "deviation"}
-    assert run(["solve", str(problem)]) == 0
-    assert run(["fit-predictor", str(log), *OPTIONS]) == 0
-    out = capsys.readouterr().out
-    assert "first-rejection" in out and "faster than the best fixed window" not in out
 
 
 def test_rounds_have_seconds_by_their_drafts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
