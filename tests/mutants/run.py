@@ -85,6 +85,8 @@ def plain() -> None:
     compiler: Any = importlib.import_module("specopt.solvers.compiler")
     kernel.helper = kernel.inlined = lambda function: function
     kernel.kernel = lambda *signatures, **options: lambda function: function
+    rows, np = kernel.rows, importlib.import_module("numpy")
+    kernel.rows = lambda name, **fields: np.dtype((np.record, rows(name, **fields)))  # entries have attributes
     compiler.Compiler.compile_ahead = lambda self, *names: None
 
 

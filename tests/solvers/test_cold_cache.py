@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from specopt.solvers._kernels import prepare
+from specopt.solvers._kernels import kernel, prepare
 from specopt.solvers._kernels.kernel import name_of
 
 COLD = """
@@ -107,6 +107,17 @@ def test_the_rest_is_compiled_in_one_chain_and_foretold(tmp_path: Path) -> None:
         time.sleep(0.2)
     assert len([*last.rglob("draft_allocation.*.nbi")]) == count
     assert "kernels_missing" not in solve_cold(tmp_path, STARTED, OUTLOOK)
+
+
+def test_a_prefix_stands_for_the_kernels_of_its_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a process that is given PREFIX* compiles the kernels whose modules begin so, and no others."""
+    compiled: list[str] = []
+    monkeypatch.setattr(prepare, "folder", lambda: tmp_path)
+    monkeypatch.setattr(kernel, "is_cached", lambda each: False)
+    monkeypatch.setattr(kernel, "prepare", lambda each: compiled.append(name_of(each)))
+    prepare.main("", "draft_allocation*")
+    assert compiled == ["draft_allocation:allocate"]
+    assert [path.name for path in tmp_path.glob("*.seconds")] == ["draft_allocation:allocate.seconds"]
 
 
 def test_the_outlook_goes_by_what_kernels_took_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

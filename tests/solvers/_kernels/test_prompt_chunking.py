@@ -51,6 +51,20 @@ def test_compiled_is_plain_python(problem: PromptChunkingProblem) -> None:
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("first", [2, 3])
+def test_the_largest_chunk_that_meets_a_deadline(first: int) -> None:
+    """Tests that the first of two chunks is as large as the deadline allows: queues of the stages count as they are."""
+    problem = PromptChunkingProblem.from_dict({
+        "format": "specopt/1", "kind": "prompt-chunking", "prompt_tokens": 4, "bytes_per_token": 0.0,
+        "uplink_bytes_per_second": 1.0, "downlink_bytes_per_second": 1.0, "background_tokens": 0.0,
+        "cloud_delay": {"tokens": [0.0, 10.0], "seconds": [0.2, 10.2]}, "pipeline_length": 4, "wait": "serial",
+    })  # fmt: skip
+    deadline = problem.evaluate(PromptChunkingPlan(chunks=np.array([first, 4 - first]))).objective * (1 + 1e-12)
+    bounds = np.empty(5, dtype=np.int64)
+    count = load("search").by_deadline(2, prepare(problem).prompt, deadline, 1.0, np.empty((2, 5)), bounds)
+    assert bounds[: count + 1].tolist() == [0, first, 4]
+
+
 @given(st.integers(1, 12), st.floats(0.02, 50.0), st.integers(0, 200))
 def test_spread(chunks: int, ratio: float, more: int) -> None:
     """Tests that geometric boundaries increase, end at the end, and follow the ratio within rounding."""

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import prompt_chunking_exact as naive
@@ -30,7 +31,7 @@ def empty(rows: int, stages: int) -> Any:
 @settings(max_examples=75)
 @given(prompt_chunkings(tokens=(2, 12), restricted=False), st.data())
 def test_tables_bracket_every_plan(problem: PromptChunkingProblem, data: st.DataObject) -> None:
-    """Tests that the states of a plan are between earliest and latest for the plan's own end as the deadline."""
+    """Tests that a plan's states are between earliest and latest for its own end, and that the latest are not late."""
     chunks = data.draw(plans(problem)).chunks.tolist()
     plain = problem.to_dict()
     prepared = prepare(problem)
@@ -54,6 +55,10 @@ def test_tables_bracket_every_plan(problem: PromptChunkingProblem, data: st.Data
         assert tables.fewest[before] <= len(chunks) - k
         state = naive.after_chunk(plain, state, after - before, after == ends[-1])
     assert (tables.floor[-1] <= np.array(state[1:-1]) + 1e-12).all()
+    (before, after), up = prepared.position[-2:].tolist(), tables.ceiling[-2].tolist()
+    if up[0] > -math.inf:  # one chunk alone can follow: from its latest state it ends just in time
+        state = naive.after_chunk(plain, (-math.inf, *up, -math.inf), after - before, True)
+        assert state[-1] + plain.get("head_seconds", 0.0) == pytest.approx(deadline, rel=1e-9, abs=1e-12)
 
 
 @given(prompt_chunkings(tokens=(2, 9), restricted=False))

@@ -14,7 +14,7 @@ from oracles import draft_allocation as naive
 
 from specopt import DraftAllocationPlan, DraftAllocationProblem, Status, generate, solve
 from specopt.models.fields import Floats, Ints
-from specopt.solvers._kernels.draft_allocation import above
+from specopt.solvers._kernels.draft_allocation import above, find_level
 from specopt.solvers.draft_allocation import fast
 from specopt.testing.strategies.draft_allocation import NEXT_TO_1
 from specopt.testing.strategies.draft_allocation import problems as draft_allocations
@@ -105,6 +105,16 @@ def test_counts_are_exact(weight: float, rate: float, level: float, guess: int, 
     assert 0 <= count <= most
     assert count == 0 or weight * rate**count > level
     assert count == most or not weight * rate ** (count + 1) > level
+
+
+@pytest.mark.parametrize("most", [[10**9] * 5, [3, 10**9, 2, 50, 10**9]])
+@pytest.mark.parametrize("budget", [1, 9, 400, 10**8])
+def test_the_level_is_that_of_the_budget(most: list[int], budget: int) -> None:
+    """Tests that as many marginals exceed the level as there are tokens, but for half a token per client."""
+    log_w, log_a = np.log([1.0, 0.2, 0.6, 1e-3, 0.5]), np.log([0.3, 0.5, 0.7, 0.9, 0.99])
+    x = find_level(log_w, -1.0 / log_a, np.array(most), budget)
+    above_it = np.clip(np.floor((x - log_w) / log_a), 0, most)  # w a^n > e^x
+    assert abs(above_it.sum() - budget) <= 3.0
 
 
 def test_a_million_clients() -> None:

@@ -49,6 +49,16 @@ def test_running_ratio_is_the_rate_of_what_is_played() -> None:
     assert found.stats["learned_rate"] == pytest.approx(found.objective, rel=0.03)
 
 
+@pytest.mark.parametrize("ends", [(1.0, 0.0), (0.0, 1.0)])
+def test_exploration_is_linear_over_all_steps(ends: tuple[float, float]) -> None:
+    """Tests that half of the steps explore, and visit all states and actions alike, from always to never and back."""
+    problem = problem_of("alternating")
+    low, high = problem.draft_lengths
+    pairs = len(problem.states) * len(problem.resolutions) * (high - low + 1)
+    found = solve(problem, DoubleQLearning(steps=40_000, explore_from=ends[0], explore_to=ends[1]))
+    assert 0.7 * 20_000 / pairs < found.stats["least_visits"] < 1.2 * 20_000 / pairs
+
+
 def test_seed_and_steps() -> None:
     """Tests that a seed repeats itself, another differs, and few steps still give a plan."""
     problem = problem_of("paper-3")

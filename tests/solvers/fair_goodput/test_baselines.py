@@ -26,7 +26,7 @@ def test_best_constant(problem: FairGoodputProblem) -> None:
     assert len(result.plan.schedule) == 1
 
 
-@pytest.mark.parametrize("fairness", [0.0, 0.5, 4.0, 12.0, 40.0, 100.0])
+@pytest.mark.parametrize("fairness", [0.0, 0.5, 1.0, 4.0, 12.0, 40.0, 100.0])
 @settings(max_examples=15)
 @given(problem=fair_goodputs(clients=(1, 3), budget=(0, 6)))
 def test_best_constant_however_steep(fairness: float, problem: FairGoodputProblem) -> None:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import placement as oracle
+from small_instances.placement import INSTANCES
 
 from specopt import PlacementProblem, Status, Unsupported, solve
+from specopt.solvers.placement.patterns import all_patterns, valued
+from specopt.solvers.placement.prepare import prepare
+from specopt.solvers.placement.relaxation import Relaxation
 from specopt.testing.strategies import placement as strategies
 
 EXAMPLES = int(os.environ.get("SPECOPT_EXAMPLES", "60"))
@@ -87,3 +92,15 @@ def test_branches_that_no_known_pattern_fits() -> None:
     })  # fmt: skip
     result = solve(problem)
     assert (result.status, result.objective) == (Status.OPTIMAL, 2.0)
+
+
+def test_every_pattern_within_reach_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that all whole patterns that lose no more than a budget are listed: at no prices, all that there are."""
+    prepared = prepare(INSTANCES["goodput"], exact=True)  # type: ignore[arg-type]
+    every = valued(prepared, list(all_patterns(prepared)))
+    monkeypatch.setattr("specopt.solvers.placement.relaxation.MOST_NEAR", 5000)
+    relaxation, best = Relaxation(prepared, narrow=np.inf), max(one.value for one in every)
+    for unit, budget in ((0.0, 1e6), (best, 0.3 * best)):
+        listed = relaxation.near((np.zeros(2), np.full(1, unit), np.zeros(0)), budget)
+        assert listed is not None and len(every) > 100
+        assert {one for one in every if one.value >= unit - budget} <= set(listed) <= set(every)

@@ -1,4 +1,4 @@
-"""Coarse blocks against all blocks: what a path over fewer cells may cost."""
+"""Coarse blocks against all blocks: what a path over fewer cells may cost; and all paths, counted by hand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from specopt import ServingLatencyProblem, generate
 from specopt.models.fields import Floats
 from specopt.solvers._kernels.serving_latency import bounds
+from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.blocks import Tables, coarsened, scenario_tables, widths
+from specopt.solvers.serving_latency.positions import Enumeration, PathBound, Positions
 from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_latency.stages import stages
 from specopt.testing.strategies.serving_latency import linear_runtimes, problems
@@ -40,6 +42,18 @@ def least_cost(tables: Tables, weights: Floats, front: int, pool: int, more: boo
     bounds.shortest_paths(costs, tables.last, tables.least, places, table, value, np.arange(len(value))[::-1].copy())
     gradient = np.zeros_like(weights)
     return float(bounds.lagrangian(costs, tables.least, places, table, value, path, blocks, gradient))
+
+
+@given(LINEAR)
+def test_widths_are_the_largest_that_fit(problem: ServingLatencyProblem) -> None:
+    """Tests that no block ends before the first task, and that at every other end the widest is the last that fits."""
+    prepared = prepare(problem)
+    outputs = float(problem.longest_output)
+    fitting = [
+        max(size for size in range(end + 1) if prepared.fits(size, padded, outputs))
+        for end, padded in enumerate(prepared.inputs.tolist(), start=1)
+    ]
+    assert widths(prepared).tolist() == [0, *fitting]
 
 
 @given(LINEAR, st.integers(2, 13), st.integers(1, 4), st.integers(0, 3), st.booleans(), st.integers(0, 2**32 - 1))
@@ -90,3 +104,18 @@ def test_coarse_paths_cost_hardly_less(cells: int, loss: float) -> None:
     weights = np.full((len(fine.d), 2), 0.5)
     least = least_cost(fine, weights, 1, 0, True)
     assert least * (1 - loss) <= least_cost(coarse, weights, 1, 0, True) <= least
+
+
+@pytest.mark.parametrize("nodes", [4, 1000])
+def test_every_path_is_found_once(nodes: int) -> None:
+    """Tests that four tasks in three blocks at three places have 3 x 6 paths, found at once or with pauses."""
+    problem = generate("serving-latency/paper-1", tasks=4, seed=1)
+    assert isinstance(problem, ServingLatencyProblem)
+    tables = tables_of(problem)
+    places = Positions(front=1, specials=2, pool=1, more=False)
+    search = Enumeration(PathBound(tables, places, Budget(problem)), np.full((len(tables.d), 2), 0.5))
+    found = []
+    while not search.done:
+        found += search.advance(nodes, np.inf, lambda leaves, blocks: (np.zeros(len(blocks), bool), 0, 0.0))
+    assert len(found) == len({(*path.ends, *path.positions) for path in found}) == 3 * 6
+    assert search.nodes == 2 * 3 + 3 * 6 + 3 * 6  # beginnings of one, two and three blocks

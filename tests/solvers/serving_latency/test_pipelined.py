@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -15,6 +16,7 @@ from specopt.api.library import load_saved, saved_instance
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency import pipelined, positions
 from specopt.solvers.serving_latency.bound import lower_bound
+from specopt.solvers.serving_latency.cutting_planes import CuttingPlanes
 from specopt.solvers.serving_latency.method import offer_first_plan
 from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.threads import in_threads
@@ -204,3 +206,17 @@ def test_large_instances_are_certified() -> None:
     """Tests that a thousand tasks get a plan within half a percent of its bound."""
     result = solve(generate("serving-latency/paper-1", tasks=1000, seed=3), "exact", time_limit=20)
     assert result.gap is not None and result.gap <= 0.005
+
+
+def test_misses_bring_proposals_nearer() -> None:
+    """Tests that weights to try come nearer to the best ones the longer none of them is better."""
+    best = np.array([[0.5, 0.5]])
+    planes = CuttingPlanes(best, 1.0)
+    planes.learn(best, 1.0, np.array([[1.0, 2.0]]))
+    steps = []
+    for _ in range(12):
+        weights = planes.propose()
+        assert weights is not None
+        steps.append(float(np.abs(weights - best).max()))
+        planes.learn(weights, 0.0, np.array([[1.0, 2.0]]))
+    assert steps == sorted(steps, reverse=True) and steps[-1] < 0.5 * steps[0]

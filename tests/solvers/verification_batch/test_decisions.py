@@ -9,7 +9,7 @@ import specopt
 from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
 from specopt.online import VerificationScheduler
-from specopt.solvers.verification_batch.policies import Policy
+from specopt.solvers.verification_batch.policies import Policy, PolicyName
 
 NOW, GUARD = 10.0, 0.004
 
@@ -74,3 +74,18 @@ def test_best_of_the_epoch(seed: int) -> None:
         if equal:
             assert objective == pytest.approx(best.objective)
         assert 0.5 * best.objective <= objective <= best.objective + 1e-9
+
+
+@pytest.mark.parametrize("name", ["algorithm-1-drop", "per-epoch"])
+@pytest.mark.parametrize(("memory", "room", "count"), [(1000.0, 50.0, 4), (1e9, 6.5, 6)])
+def test_late_requests_fill_what_a_batch_leaves(name: PolicyName, memory: float, room: float, count: int) -> None:
+    """Tests that late requests join the batch in order of arrival, as far as memory and the tightest deadline allow."""
+    each = float(TABLE_12.weights(np.array([5]), np.array([200]))[0])  # seconds; a request holds 205 bytes
+    scheduler = VerificationScheduler(TABLE_12, name, memory_bytes=memory, kv_bytes_per_token=1.0)
+    for key in range(20):
+        deadline = NOW + TABLE_12.overhead_seconds + room * each if key == 7 else NOW - 1.0
+        scheduler.submit(
+            key, class_speed=1.0, expected_tokens=3.0, new_tokens=5, cached_tokens=200, response_start_seconds=0.0,
+            tokens_done=0, iteration_start_seconds=deadline - 3.0,
+        )  # fmt: skip
+    assert scheduler.next_batch(NOW).keys == (7, 0, 1, 2, 3, 4, 5)[:count]

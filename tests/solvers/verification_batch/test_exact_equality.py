@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from specopt.models.problem import exceeds
 from specopt.solvers.method import Method
 from specopt.solvers.room import room, whole_room
 from specopt.solvers.verification_batch import METHODS, fast
+from specopt.solvers.verification_batch.method import plan_of
+from specopt.solvers.verification_batch.prepare import Prepared
 from specopt.solvers.verification_batch.threshold import Threshold
 
 DATA = Path(__file__).parents[2] / "data" / "edges"
@@ -181,6 +184,16 @@ class TestLastDigits:
         late = room(np.array([-1.0, -1e-6, -1e-9]), 1e-6)
         assert late == pytest.approx([-0.999998999, 1e-15, 9.99000001e-7], rel=1e-8, abs=0.0)
         assert not exceeds(float(late[2]) * (1 - 1e-15), -1e-9, 1e-6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_batch_is_as_the_judge_says(seed: int) -> None:
+    """Tests that a batch, the empty one included, is admitted exactly where the judge finds nothing wrong with it."""
+    problem = at_equality(seed)
+    prepared = Prepared(problem)
+    for size in range(problem.requests + 1):
+        for batch in combinations(range(problem.requests), size):
+            assert prepared.admits(batch) == (problem.violations(plan_of(batch)) == [])
 
 
 @pytest.mark.parametrize("labels", [Threshold.few_labels, -1])

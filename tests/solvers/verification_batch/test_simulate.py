@@ -34,7 +34,7 @@ def batch_seconds(new: int, cached: int) -> float:
 
 
 def test_one_device_alone() -> None:
-    """Tests that one device without randomness keeps its closed form: first verification cold, the others warm."""
+    """Tests that one device keeps its closed form: first verification cold, others warm, messages late by jitter."""
     workload = steady()
     expected = 20 * (4 / 50.0 + 0.020) + batch_seconds(154, 0)
     for done in range(5, 100, 5):
@@ -43,6 +43,8 @@ def test_one_device_alone() -> None:
     assert run.responses["tokens"].tolist() == [100.0] * len(run.responses)
     assert len(run.responses) >= 10
     assert run.responses["seconds"] == pytest.approx(expected, rel=1e-9)
+    late = run_once(steady(jitter_seconds=0.01), devices=1, seconds=30.0, warm_up_seconds=5.0)
+    assert late.responses["seconds"].mean() == pytest.approx(expected + 2 * 20 * 0.01, rel=0.05)
 
 
 def test_spare_capacity_is_spent() -> None:
@@ -223,6 +225,7 @@ def test_replications() -> None:
     )  # fmt: skip
     alone = [run_once(WORKLOAD, "fcfs", devices=60, seconds=20.0, seed=seed) for seed in (3, 4, 5)]
     assert [run.goodput for run in found.runs] == [run.goodput for run in alone]
+    assert 0.0 < sum(run.seconds for run in found.runs) <= found.seconds
     assert found.mean == np.mean([run.violation_rate for run in alone]) == seen[-1][1]
     assert found.estimates["goodput_tokens_per_second"].mean == pytest.approx(np.mean([run.goodput for run in alone]))
     assert found.estimates["violation_rate_of_class_8"].samples[1] == alone[1].class_violation_rate[3]
