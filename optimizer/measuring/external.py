@@ -1,4 +1,4 @@
-"""GuideLLM and `vllm bench serve`, where they are installed: called for one load, and the file read that they write."""
+"""GuideLLM 0.8 and `vllm bench serve`, where installed: called for one load, and the file read that they write."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class External:
             raise InvalidInput(
                 f"--load-generator: expected {self.program} on PATH, `pip install {self.program}` brings it, got none"
             )
-        self.client, self.model = client, shlex.quote(model)
+        self.client, self.model = client, model
 
     def run(self, concurrency: int, length: int | None, speed: float) -> Load:
         """Load the server at an expected output; `ServerFailed` if the program fails."""
@@ -59,15 +59,7 @@ class External:
             pairs = islice(zip(cycle(client.prompts), cycle(client.max_tokens), strict=False), count)
             lines = [json.dumps({"prompt": text, "output_tokens_count": most}) + "\n" for text, most in pairs]
             asked.write_text("".join(lines))
-            words = {
-                "guidellm": f"benchmark --target {base} --model {self.model} --data {asked} --rate-type concurrent "
-                f"--rate {concurrency} --max-seconds {client.seconds:g} --output-path {result}",
-                "vllm": f"bench serve --backend openai --base-url {base} --endpoint /v1/completions "
-                f"--model {self.model} --dataset-name custom --dataset-path {asked} --custom-output-len {tokens} "
-                f"--skip-chat-template --disable-shuffle --ignore-eos --temperature 0 --num-prompts {count} "
-                f"--max-concurrency {concurrency} --save-result --result-dir {folder} --result-filename {result.name}",
-            }
-            command = [self.program, *shlex.split(words[self.program]), *self.more]
+            command = [self.program, *self._words(base, concurrency, tokens, count, asked, result), *self.more]
             before = client.counted()
             done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
             if done.returncode or not result.exists():
@@ -79,3 +71,24 @@ class External:
                 raise ServerFailed(f"at concurrency {concurrency}: {self.program} measured no output")
             found = measured[0]
         return Load(found.tokens_per_second or 0.0, 0.0, found.acceptance_length, 0.0, client.counted(before))
+
+    def _words(self, base: str, concurrency: int, tokens: int, count: int, asked: Path, result: Path) -> list[str]:
+        """Return what the program is called with. GuideLLM ends with its prompts, or when its time is up."""
+        if self.program == "vllm":
+            return shlex.split(
+                f"bench serve --backend openai --base-url {base} --endpoint /v1/completions --model "
+                f"{shlex.quote(self.model)} --dataset-name custom --dataset-path {asked} --custom-output-len {tokens} "
+                f"--skip-chat-template --disable-shuffle --ignore-eos --temperature 0 --num-prompts {count} "
+                f"--max-concurrency {concurrency} --save-result --result-dir {result.parent} "
+                f"--result-filename {result.name}"
+            )
+        options = {
+            "backend": {"kind": "openai_http", "target": base, "model": self.model, "validate_backend": False,
+                        "request_format": "/v1/completions", "extras": {"body": {"temperature": 0.0}}},
+            "profile": {"kind": "concurrent", "streams": concurrency},
+            "constraint": {"kind": "max_duration", "seconds": self.client.seconds},
+            "data": {"kind": "json_file", "path": str(asked)},
+            "output": {"kind": "json", "path": str(result)},
+        }  # fmt: skip
+        given = [word for name, value in options.items() for word in (f"--{name}", json.dumps(value))]
+        return ["run", *given, "--disable-console"]

@@ -263,9 +263,11 @@ words = sys.argv[1:]
 open("called.json", "w").write(json.dumps(words))
 if "--nothing" in words:
     sys.exit()
-at = "--result-dir" if "vllm" in sys.argv[0] else "--output-path"
-path = words[words.index(at) + 1] + ("/result.json" if "vllm" in sys.argv[0] else "")
-asked = words[words.index("--dataset-path" if "vllm" in sys.argv[0] else "--data") + 1]
+if "vllm" in sys.argv[0]:
+    path = words[words.index("--result-dir") + 1] + "/result.json"
+    asked = words[words.index("--dataset-path") + 1]
+else:
+    path, asked = (json.loads(words[words.index(at) + 1])["path"] for at in ("--output", "--data"))
 open("asked.jsonl", "w").write(open(asked).read())
 open(path, "w").write(json.dumps({result}))
 if "--fail" in words:
@@ -298,9 +300,14 @@ def test_other_load_generators_are_called(
     assert row["measured"] == 50.0
     words = json.loads(Path("called.json").read_text())
     assert words[-2:] == ["--more", "than one"]
-    assert words[words.index("--model") + 1] == "stand-in"
-    assert "http://host:1" in words
-    assert words[words.index("--rate" if name == "guidellm" else "--max-concurrency") + 1] == "4"
+    if name == "vllm":
+        assert [words[words.index(at) + 1] for at in ("--base-url", "--model", "--max-concurrency")] == [
+            "http://host:1", "stand-in", "4"
+        ]  # fmt: skip
+    else:
+        given = {at: json.loads(words[words.index(f"--{at}") + 1]) for at in ("backend", "profile", "constraint")}
+        assert (given["backend"]["target"], given["backend"]["model"]) == ("http://host:1", "stand-in")
+        assert (given["profile"]["streams"], given["constraint"]["seconds"]) == (4, 5.0)
     lines = [json.loads(line) for line in Path("asked.jsonl").read_text().splitlines()]
     assert len(lines) == np.ceil(BELIEVED.speed(4, 3) * 5 / 32)
     assert lines[0]["output_tokens_count"] == 32
