@@ -16,8 +16,7 @@ from specopt.console.streams import say
 if TYPE_CHECKING:
     from specopt.measuring.client import Client
     from specopt.measuring.record import Record
-    from specopt.models.sweep import Sweep
-    from specopt.solvers.speculation_table.held import Prediction
+    from specopt.solvers.speculation_table.held import OfSweep, Prediction
 
 MOST_PROMPTS = 512
 """Of a trace."""
@@ -139,15 +138,16 @@ def _prediction(given: Validate) -> Prediction:
 
     if given.acceptance is None:
         plan = _plan(given.source[0]) if len(given.source) == 1 else None
-        sweep = read_sweeps(given.source, workload=given.workload, draft=given.draft) if plan is None else plan
-        return OfSweep(sweep, given.source[0])
+        if plan is not None:
+            return plan
+        return OfSweep(read_sweeps(given.source, workload=given.workload, draft=given.draft), given.source[0])
     configs = ("draft", given.draft_config), ("verify", given.verify_config)
     models = {name: read_model_config(path) for name, path in configs if path}
     data = Passes.read(given.source[0], models).runtimes(FORM)
     return OfPasses(data, given.source[0], read_acceptance(given.acceptance))
 
 
-def _plan(source: str) -> Sweep | None:
+def _plan(source: str) -> OfSweep | None:
     """Return the predictions of a result of `tune`; None: it is another file."""
     from specopt.instances.reading.json_documents import json_documents
     from specopt.models.reading import read_bytes

@@ -60,18 +60,23 @@ class _Row:
     drafter: str = ""
     mode: str = "fixed"
     topk: int = 1
+    low: float | None = None
+    high: float | None = None
 
 
-def planned(data: Mapping[str, Any], where: str) -> Sweep:
-    """Return the predictions of what `tune` wrote, of the option that it chose, as a sweep."""
+def planned(data: Mapping[str, Any], where: str) -> OfSweep:
+    """Return the predictions of what `tune` wrote, of the option that it chose, with their bands."""
     where = f"{where}.predictions"
     rows, option = read(list[Mapping[str, Any]], data["predictions"], where), data.get("option") or {}
     chosen = [row for row in rows if row.get("draft_length") == "none" or option.items() <= row.items()]
-    return Sweep(tuple(
-        Measurement(Point(Condition(row.concurrency), None if row.draft_length == "none" else row.draft_length),
-                    row.tokens_per_second, setup=Setup(row.drafter, row.mode, row.topk))
-        for row in read(list[_Row], chosen, where)
-    ))  # fmt: skip
+    runs, bands = [], {}
+    for row in read(list[_Row], chosen, where):
+        length = None if row.draft_length == "none" else row.draft_length
+        setup = Setup(row.drafter, row.mode, row.topk)
+        runs.append(Measurement(Point(Condition(row.concurrency), length), row.tokens_per_second, setup=setup))
+        if row.low and row.high:
+            bands[row.concurrency, length] = row.low, row.high
+    return OfSweep(Sweep(tuple(runs)), where, bands)
 
 
 class OfSweep:
@@ -79,12 +84,12 @@ class OfSweep:
 
     inputs = "mean_acceptance_length", "output_tokens_per_second", "rows of draft_length 0"
 
-    def __init__(self, sweep: Sweep, where: str) -> None:
+    def __init__(self, sweep: Sweep, where: str, bands: Mapping[Any, tuple[float, float]] | None = None) -> None:
         cases = {(one.workload, one.context_tokens) for one in sweep.conditions}
         if len(sweep.setups) > 1 or len(cases) > 1:
             raise InvalidInput(f"{where}: expected one drafter, mode, workload and context, as the server has, "
                                "got several; --draft and --workload take one")  # fmt: skip
-        self.sweep, (self.case,) = sweep, cases
+        self.sweep, (self.case,), self.bands = sweep, cases, bands or {}
         self.predictor = Predictor(sweep, LEVEL)
         self.loads = tuple(one.concurrency for one in sweep.conditions)
 
@@ -92,7 +97,8 @@ class OfSweep:
         """Return what is predicted of a load and a draft length."""
         point = Point(Condition(concurrency, *self.case), length)
         found = self.predictor.predict([point])
-        return *np.array([found.mean, found.low, found.high])[:, 0].tolist(), self.predictor.acceptance_length(point)
+        low, high = self.bands.get((concurrency, length), (float(found.low[0]), float(found.high[0])))
+        return float(found.mean[0]), low, high, self.predictor.acceptance_length(point)
 
     def corrected(self, seen: Sequence[Seen]) -> str:
         """Return the sweep as CSV: what was seen, and what that makes of the other rows."""

@@ -429,8 +429,11 @@ def test_other_json_is_no_plan(played: type[_Played], capsys: pytest.CaptureFixt
     capsys.readouterr()
     assert _validate("plan.json", "--draft-length", "2") == 2
     assert "expected one drafter" in capsys.readouterr().err
+    several[0] |= {"low": 8.0, "high": 11.0}
     Path("plan.json").write_text(json.dumps({"predictions": several, "option": {"drafter": "a"}}))
-    assert _validate("plan.json", "--draft-length", "2") == 0
+    assert _validate("plan.json", "--draft-length", "2", "--json") == 0
+    [row] = json.loads(capsys.readouterr().out)["loads"]
+    assert (row["predicted"], row["band"]) == (pytest.approx(9.0), [8.0, 11.0])
 
 
 def test_a_sweep_without_acceptance_is_corrected_by_its_output() -> None:
