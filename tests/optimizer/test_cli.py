@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import specopt
 from specopt.api.generate import FAMILIES
 from specopt.api.solve import methods
 from specopt.commands.cli import run
+from specopt.console import progress
 from specopt.console.progress import end_progress, print_progress, showing_kernels
 from specopt.kinds import KINDS
 from specopt.models.result import Progress
@@ -627,6 +629,12 @@ def test_progress_is_rate_limited(capsys: pytest.CaptureFixture[str]) -> None:
     assert captured.err == "    3.0 s  objective 5  bound 4  gap 20.00%\n"
     end_progress()
     assert capsys.readouterr().err == ""
+
+
+def test_the_first_report_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that the first line of a process is not held back as if another had just been printed."""
+    runpy.run_path(progress.__file__)["print_step"](1.0, "1 of 7")
+    assert capsys.readouterr().err == "1 of 7\n"
 
 
 def test_progress_on_a_terminal_is_one_live_line(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.model_cases import SMALL
+from helpers.model_cases import GEMMA4_26B, SMALL
 from oracles import serving_latency as naive
 
 from specopt.commands.cli import run
@@ -98,12 +98,16 @@ def test_dtype(tiny_llama: Path, capsys: pytest.CaptureFixture[str]) -> None:
             assert four[key][name] == two[key][name]
 
 
-def test_for_people(tiny_llama: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that the table shows both cost models and how far the papers' is off."""
+def test_for_people(tiny_llama: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that the table shows both cost models, how far the papers' is off, and what vision adds."""
     assert run(["model", str(tiny_llama)]) == 0
     out = capsys.readouterr().out
     for word in ("1,100,048,384", "876,609,536", "-20.3%", "22,528", "180,224", "+700.0%", "bfloat16", "92,160"):
         assert word in out
+    path = tmp_path / "gemma.json"
+    path.write_text(json.dumps(GEMMA4_26B))
+    assert run(["model", str(path)]) == 0
+    assert "572,792,112 parameters beside the decoder" in capsys.readouterr().out
 
 
 def test_what_no_cost_model_can_say(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -115,7 +115,8 @@ def test_an_engine_gets_what_export_gives_it(tmp_path: Path, capsys: pytest.Capt
         assert run(["export", engine, "--runtime", str(fitted), *common, "-o", str(theirs)]) == 0
         assert run(["plan", *HAVE, "--for", engine, *common, "-o", str(own)]) == 0
         assert json.loads(own.read_text()) == json.loads(theirs.read_text())
-    assert "zero_draft_cost" in capsys.readouterr().out
+    _, _, advice = capsys.readouterr().out.rpartition("Measure next:")
+    assert "context_tokens: --trace FILE" in advice and "zero_draft_cost" in advice
 
 
 def test_an_unknown_acceptance_is_a_range(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

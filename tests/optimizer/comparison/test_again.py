@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from specopt import compare, generate, save
 from specopt.api.library import load_saved, saved
 from specopt.commands.cli import run
-from specopt.comparison.again import judged_again
+from specopt.comparison.again import judged_again, same_objective
 from specopt.comparison.store import Store
 from specopt.solvers.serving_latency.static_batching import StaticBatching
 
@@ -112,6 +113,14 @@ def test_a_cell_is_solved_again(
     assert run(["compare", changed(objective=1.5), "--rerun", key[:12]]) == 1
     shown = capsys.readouterr().out
     assert "static-batching size=2 on mine" in shown and f"objective: 1.5 | again: {new['objective']}\n" in shown
+
+
+def test_rounding_is_no_difference(lines: tuple[Path, list[dict[str, Any]]]) -> None:
+    """Tests that objectives of any size are the same if they differ in the tenth digit, and not in the eighth."""
+    record = next(iter(Store(lines[0]).records().values()))
+    for size in (1e6, 1e-6):
+        for other, same in ((1.0 + 2e-10, True), (1.0 + 2e-8, False)):
+            assert same_objective(replace(record, objective=size), replace(record, objective=other * size)) is same
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from specopt.models.draft_control import DraftChoice, DraftControlPlan
-from specopt.reproductions import paper_1, paper_2, paper_3, paper_4
+from specopt.reproductions import paper_1, paper_2, paper_3, paper_4, paper_5
 from specopt.reproductions.audit import follows
 from specopt.reproductions.experiment import Found
 from specopt.reproductions.ledger import TITLES, paper, record
@@ -114,6 +114,9 @@ def test_paper_2_knees(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found["figure-7.low"], found["figure-7.rise"], found["figure-7.order"]) == (0.0, 1.0, 1.0)
     assert found["figure-7.knee"] == found["figure-7.knee-tied"] == 250 - 200
     assert found["figure-7.fast"] == 200 / 100 - 300 / 200
+    # late under FCFS at 9, 9, 11 and 0 of the 13 loads, under WISP at 7, 8, 9 and 10
+    found = paper_2.figure_7({"fcfs": "SLED", "gain": "share of violations avoided"}, (0,)).values
+    assert found["figure-7.fast"] == pytest.approx(2 / 11 - 2 / 9)
 
 
 def test_paper_3_losses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,6 +133,19 @@ def test_paper_3_losses(monkeypatch: pytest.MonkeyPatch) -> None:
     point = {"resolution": 100, "lowest_temperature": 0.2, "highest_temperature": 0.6}
     found = paper_3.figure_3(point, (0,)).values
     assert found == pytest.approx({"figure-3a.lost": 0.1, "figure-3a.trend": 0.5 - 0.3})
+
+
+def test_paper_3_speeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a pass of 100 ms yields 10 tokens per second alone, and that gains are over these."""
+    rates = np.full((len(paper_3.RESOLUTIONS), paper_3.CLASSES), 0.8)
+    laws = SimpleNamespace(rates=rates, lossy_rates=rates, zero_rates=rates)
+    monkeypatch.setattr(paper_3, "_laws", lambda temperature, point, seeds: laws)
+    monkeypatch.setattr(paper_3, "simulate", lambda problem, policy, **options: SimpleNamespace(mean=12.0))
+    monkeypatch.setattr(paper_3, "solve", lambda problem, method: SimpleNamespace(objective=20.0))
+    point = {one.name: one.default for one in paper("paper-3").box("figure-4")} | {"verify_ms": 100.0}
+    found = paper_3.figure_4(point, (0,))
+    assert found.curves["figure-4a"].lines["LLM"] == pytest.approx([10.0] * len(paper_3.AXIS))
+    assert found.values["abstract.gain"] == pytest.approx(20.0 / 10.0 - 1.0)
 
 
 def test_paper_3_static_settings() -> None:
@@ -185,6 +201,20 @@ def test_paper_5_baselines_decide() -> None:
     assert 4.5 <= found["figure-3.random"] < found["figure-3.random-most"] <= 25.5
     whole = default("paper-5", "figure-3", fixed_s="C / N, rounded down").values
     assert whole["figure-3.random-most"] > 35.0
+
+
+def test_paper_5_times_per_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that the setting counts where GoodSpeed takes longest per token, over what Fixed-S takes."""
+    tokens = dict(zip(paper_5.EIGHT, range(12, 12 + 4 * len(paper_5.EIGHT), 4), strict=True))
+    monkeypatch.setattr(paper_5, "_play", lambda setting, name, point, seeds: name)
+    monkeypatch.setattr(
+        paper_5,
+        "_round",
+        lambda setting, name, point: (np.array([0.3, 0.2, 0.1]), tokens[setting] if name == "GoodSpeed" else 9.0),
+    )
+    found = paper_5.figure_3({}, (0,)).values
+    assert found["figure-3.whole"] == pytest.approx(1.0)
+    assert found["figure-3.token"] == pytest.approx(9 / 12) and found["sec-1.latency"] == pytest.approx(3 / 12)
 
 
 def test_paper_2_what_fcfs_is() -> None:
