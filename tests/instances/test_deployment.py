@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from specopt import InvalidInput, generate
+from specopt.api.generate import FAMILIES
 from specopt.instances.deployment.deployment import Deployment
+from specopt.instances.deployment.proposal import Proposal
 from specopt.instances.traces.trace import Trace
 from specopt.models.pass_time import PassTime, pass_time
 
@@ -36,3 +39,17 @@ def test_the_typical_context(tokens: tuple[int, int] | None, contexts: tuple[flo
         trace = Trace(arrival_seconds=np.zeros(2), input_tokens=inputs, output_tokens=outputs)
     known: Any = {"draft": None, "verify": None, "passes": None}
     assert Deployment(**known, trace=trace).context(passes(*contexts)) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "source"),
+    [
+        ({"verify_seconds": (-1.0, "--verify"), "draft_seconds_per_token": (0.1, "--draft")}, "--verify"),
+        ({"states.uplink_bits_per_second": (-1.0, "--uplink")}, "--uplink"),
+    ],
+)
+def test_a_refusal_says_where_the_value_is_from(given: dict[str, tuple[Any, str]], source: str) -> None:
+    """Tests that a value that is refused is traced to who gave it, inside a list, too."""
+    name = "draft-control/alternating"
+    with pytest.raises(InvalidInput, match=rf"got -1.0 \(from {source}\)$"):
+        Proposal.of(generate(name), FAMILIES[name], given, {})

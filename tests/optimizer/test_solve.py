@@ -356,6 +356,7 @@ def test_results_print(small: ServingLatencyProblem) -> None:
     first = "serving-latency by brute-force: optimal (converged)"
     assert str(result) == f"{first}\nobjective 1.5\nbound     1.25  (gap 20.000%)\nseconds   2"
     assert str(dataclasses.replace(result, objective=None, bound=None)) == f"{first}\nseconds   2"
+    assert str(dataclasses.replace(result, explanation="Task 3 is too long.")).endswith("\nTask 3 is too long.")
     stats = {"preparing_seconds": 0.5}
     late = dataclasses.replace(result, objective=None, bound=None, termination=Termination.TIME_LIMIT, stats=stats)
     assert "0.5 s went into preparing kernels" in str(late)
