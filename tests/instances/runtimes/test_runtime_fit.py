@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from specopt import InvalidInput
 from specopt.instances.runtimes.fit import RuntimeFit, fit_runtime
-from specopt.instances.runtimes.forms import FORMS
+from specopt.instances.runtimes.forms import FORMS, Form
 from specopt.instances.runtimes.table import TableColumns, read_runtime_table
 from specopt.instances.runtimes.validation import CrossValidation, choose, fit_metrics, widest
 from specopt.instances.runtimes.work import work_of
+from specopt.models.fields import Floats
 from specopt.models.pass_time import Which, pass_time
 
 WHICH: tuple[Which, ...] = ("lower", "fitted", "upper")
@@ -64,7 +65,7 @@ def test_the_right_form_is_chosen(tmp_path: Path, errors: str) -> None:
 @pytest.mark.parametrize(("errors", "name"), [((0.10, 0.04), "linear"), ((0.08, 0.14), "roofline")])
 def test_a_simpler_form_may_be_worse_by_chance(errors: tuple[float, float], name: str) -> None:
     """Tests that a line is taken if it is worse no more than parts differ: 2 points of 6, not 6 of 0."""
-    candidates = {FORMS[form]: np.ones((2, 1)) for form in ("linear", "roofline")}
+    candidates: dict[Form, Floats] = {FORMS[form]: np.ones((2, 1)) for form in ("linear", "roofline")}
     validation = CrossValidation(folds=2, mape={"linear": errors, "roofline": (0.02, 0.08)}, misfit={})
     assert choose(candidates, validation)[0].name == name
 

@@ -78,6 +78,21 @@ def test_spread(chunks: int, ratio: float, more: int) -> None:
         assert np.all(np.abs(bounds[1:] - exact) <= 0.5 + 1e-9)
 
 
+def test_kicks_change_how_many_chunks_there_are() -> None:
+    """Tests that half of the random plans keep the number of chunks, the others have one less or one more if allowed.
+
+    That is eight chunks of ten cells; three standard deviations of 400 plans are 0.075.
+    """
+    bounds, out = np.arange(0, 90, 10), np.empty(12, dtype=np.int64)
+    for most, shares in ((9, (0.25, 0.5, 0.25)), (8, (0.25, 0.75, 0.0))):
+        counts = []
+        for number in range(400):
+            counts.append(load("search").kick(number, 8, most, bounds, out))
+            plan = out[: counts[-1] + 1]
+            assert (plan[0], plan[-1]) == (0, 80) and (np.diff(plan) >= 1).all()
+        assert [np.mean(np.equal(counts, count)) for count in (7, 8, 9)] == pytest.approx(shares, abs=0.075)
+
+
 def both(kernel: Any) -> tuple[Any, Any]:
     """A kernel compiled, and as plain Python (what it calls stays compiled)."""
     return kernel, kernel.py_func

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specopt import LinearRuntime
-from specopt.solvers._kernels.serving_latency import algorithm_1, annealing, plans
+from specopt.solvers._kernels.serving_latency import algorithm_1, annealing, plans, rebatching
 from specopt.solvers._kernels.serving_latency import stages as kernels
 from specopt.solvers.serving_latency.prepare import envelope, prepare
 from specopt.solvers.serving_latency.stages import stages, workspace
@@ -78,3 +78,12 @@ def test_local_search_rates_blocks_as_others_do(problem: object) -> None:
             if out is seconds:
                 annealing.improve_sequence(100, *at.arrays, 1e-3, *work, blocks, count, seconds, stream)
         assert seconds == pytest.approx(found, rel=1e-12)
+
+
+def test_tasks_of_a_step() -> None:
+    """Tests that the tasks of a step are those that last so long, and their output lengths come in rising order."""
+    task = np.zeros((4, 1 + max(kernels.STEPS, kernels.OUTPUT)))
+    task[:, kernels.STEPS], task[:, kernels.OUTPUT] = (9, 2, 5, 7), (90, 20, 50, 70)
+    active, least = np.full(5, -1, np.int64), np.full(5, -1.0)
+    assert rebatching.active_tasks(task, np.array([1, 2, 3, 0]), 5, active, least) == 3
+    assert (active[:3].tolist(), least[:3].tolist()) == ([0, 2, 3], [50.0, 70.0, 90.0])

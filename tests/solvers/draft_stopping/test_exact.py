@@ -146,6 +146,20 @@ def test_a_search_cut_short_is_certified(seed: int) -> None:
     assert found.objective <= best * (1 + 1e-12) and best <= found.bound * (1 + 1e-12)
 
 
+def test_few_pieces_are_certified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that plan and bound enclose the optimum, closely, where so few pieces are kept that what they lose counts.
+
+    Where all rounds have one rate, optimal stopping finds the optimum with all pieces.
+    """
+    monkeypatch.setattr("specopt.solvers.drafting.pieces.EXACT_PIECES", 6)
+    monkeypatch.setattr("specopt.solvers.drafting.pieces.MAX_ENTRIES", 0)
+    data = generate("draft-stopping/random", bins=3, max_draft=9, seed=1).to_dict()
+    problem = DraftStoppingProblem.from_dict(data | {"rounds": [{"probability": 1.0, "acceptance_rate": 0.9}]})
+    best, found = solve(problem, "history-tree").objective, solve(problem, "optimal-stopping")
+    assert best is not None and found.objective is not None and found.bound is not None
+    assert 0.98 * best <= found.objective <= best * (1 + 1e-12) and best <= found.bound * (1 + 1e-12)
+
+
 def test_a_belief_over_classes_pays() -> None:
     """Tests that the best policy for easy and hard rounds is more than 1 % faster than every rule."""
     problem = generate("draft-stopping/mixed")

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from oracles import prompt_chunking as naive
 
 from specopt import PromptChunkingPlan, PromptChunkingProblem, Result, Unsupported, generate, solve
+from specopt.models.errors import OutOfTime
+from specopt.solvers.budget import Budget
 from specopt.solvers.prompt_chunking.deadline import Deadline
 from specopt.solvers.prompt_chunking.fixed import Fixed
 from specopt.solvers.prompt_chunking.method import path_bound
@@ -175,6 +177,29 @@ def test_brute_force_refuses() -> None:
     solve(dataclasses.replace(setting(prompt_tokens=100), grid_tokens=10), "brute-force")
 
 
+def test_starts_are_the_plan_where_the_search_is_not_compiled_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a solve that runs out of time before its search is there has the better plan of its starts."""
+    load = Budget.load
+
+    class Late:
+        """The kernels, but for the last one, which takes too long."""
+
+        def __init__(self, kernels: Any) -> None:
+            self.kernels = kernels
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "search":
+                raise OutOfTime
+            return getattr(self.kernels, name)
+
+    problem = generate("prompt-chunking/random", prompt_tokens=270, pipeline_length=5, wait="none", seed=638113)
+    assert isinstance(problem, PromptChunkingProblem)
+    monkeypatch.setattr(Budget, "load", lambda self, name: Late(load(self, name)))
+    late = solve(problem, "deadline")
+    assert (late.termination, late.status) == ("time_limit", "feasible")
+    assert late.objective is not None and late.objective <= 0.95 * seconds(problem, "whole")
+
+
 @pytest.mark.parametrize("tokens", [351, 891, 2000])
 def test_default_beats_equation_3(tokens: int) -> None:
     """Tests that the default is 1.14 times faster than Eq. 3 where a message costs 3 ms, and certified."""
@@ -192,5 +217,5 @@ def test_default_is_certified_on_long_prompts(stages: int, download: str) -> Non
     """Tests that the gap of 8192 tokens is below half a percent, for all message costs."""
     for cost in (0.0, 3.0):
         problem = setting(prompt_tokens=8192, pipeline_length=stages, message_milliseconds=cost)
-        result = solve(dataclasses.replace(problem, download=download))  # type: ignore[arg-type]
+        result = solve(dataclasses.replace(problem, download=download), gap=0.005)  # type: ignore[arg-type]
         assert result.gap is not None and result.gap <= 0.005

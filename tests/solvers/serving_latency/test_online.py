@@ -21,6 +21,7 @@ from specopt.solvers.serving_latency.method import prepare_all
 from specopt.solvers.serving_latency.policies import POLICIES, play
 from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_latency.served_bound import preemptive_ends, served_bound
+from specopt.solvers.serving_latency.step_choice import Learned, StepChoice, Task
 from specopt.testing.strategies.serving_latency import served_problems
 
 
@@ -97,6 +98,18 @@ def test_what_the_draft_model_cannot_hold_is_served_alone() -> None:
     for policy in ("continuous", "algorithm-1"):
         with pytest.raises(InvalidInput, match="of draft-model memory alone"):
             play(problem, policy)
+
+
+def test_what_drafting_is_behind_with_is_taken_in_where_memory_is_tight() -> None:
+    """Tests that seven tasks of 30 unseen tokens, one at a time in memory, take seven times as long as one of them."""
+    problem = deployment(min_speculation_length=1)
+    assert problem.draft is not None
+    room = float(problem.draft.parameter_bytes + 1.5 * problem.draft.kv_bytes_per_token * 220)
+    problem = dataclasses.replace(problem, draft_memory_bytes=room)
+    task = Task(reached=200.0, unseen=30.0, rate=problem.common_rate, first=False)
+    choice = StepChoice(problem, "sequential")
+    one, seven = (choice.choose([task] * count, Learned()) for count in (1, 7))
+    assert len(seven[1]) == 7 and seven[0] == pytest.approx(7.0 * one[0])
 
 
 @settings(max_examples=25, deadline=None)

@@ -1,0 +1,83 @@
+"""Whole units and clients from fractional patterns: the least loss by enumeration, and what can be served at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from small_instances.placement import INSTANCES
+
+from specopt import PlacementProblem, generate, solve
+from specopt.solvers.placement.boxes import covers
+from specopt.solvers.placement.patterns import all_patterns, valued
+from specopt.solvers.placement.prepare import Prepared, prepare
+from specopt.solvers.placement.relaxation import Relaxation
+from specopt.solvers.placement.rounding import Filling, completed, whole_units
+
+
+def instance(name: str, **changes: Any) -> Prepared:
+    """A small instance, changed, as arrays."""
+    return prepare(PlacementProblem.from_dict(INSTANCES[name].to_dict() | changes), exact=True)
+
+
+def test_the_first_client_is_served_best() -> None:
+    """Tests that the first client of each class is served by the best of all patterns that serve it alone."""
+    prepared = instance("goodput")
+    every = valued(prepared, list(all_patterns(prepared)))
+    for cls, alone in enumerate(([1, 0], [0, 1])):
+        found = Filling(prepared).move([], cls, 1)
+        assert found is not None and found[1].served(prepared) == alone
+        assert found[1].value == max(one.value for one in every if one.served(prepared) == alone)
+
+
+def test_units_that_hold_one_client_each_are_filled() -> None:
+    """Tests that 32 clients are placed where none of 32 units holds two, which are tried at once at first."""
+    data = INSTANCES["memory for exactly 3"].to_dict()
+    [verifier], [clients] = data["verifiers"], data["classes"]
+    one_each = verifier | {"units": 32, "memory_bytes": verifier["weights_bytes"] + 5.0}
+    prepared = instance("memory for exactly 3", verifiers=[one_each], classes=[clients | {"clients": 32}])
+    found = completed(prepared, [], lambda: None)
+    assert found is not None and [one.served(prepared) for one in found] == [[1]] * 32
+
+
+def test_what_cannot_be_served_is_left_out() -> None:
+    """Tests that a unit with memory for two clients serves two where there are three."""
+    prepared = instance("infeasible: units")
+    relaxation = Relaxation(prepared, narrow=1.01)
+    found = whole_units(relaxation, relaxation.solve(lambda: None, 1e-6), 16, 2.0)
+    assert sum(one.served(prepared)[0] for one in found) == 2
+
+
+def test_wide_boxes_have_good_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that patterns of boxes within 3 % are rounded to a plan of the least cost, where simple methods have none.
+
+    That a pool's price is part of the bound is what proves the plan of twelve clients.
+    """
+    few = solve(generate("placement/edge-cloud", number_of_clients=12, objective="cost"))
+    assert few.status == "optimal" and few.objective == pytest.approx(0.8)
+    monkeypatch.setattr("specopt.solvers.placement.refined.NARROW", (1.03,))
+    found = solve(generate("placement/edge-cloud", number_of_clients=66, objective="cost"), "refined")
+    assert found.objective == pytest.approx(2.0)
+
+
+def slower(value: Any, factor: float, name: str = "") -> Any:
+    """Return data of a problem as a clock shows it that runs so many times faster."""
+    if isinstance(value, dict):
+        return {key: slower(one, factor, name + key) for key, one in value.items()}
+    if isinstance(value, list):
+        return [slower(one, factor, name) for one in value]
+    if not isinstance(value, float):
+        return value
+    return value / factor if "per_second" in name else value * factor if "seconds" in name else value
+
+
+def test_boxes_do_not_depend_on_the_unit_of_time() -> None:
+    """Tests that a clock that runs 1024 times faster makes all times of boxes 1024 times longer, and no others."""
+    data = INSTANCES["goodput"].to_dict()
+    pairs = zip(
+        *(covers(prepare(PlacementProblem.from_dict(slower(data, f)), exact=True)) for f in (1.0, 1024.0)), strict=True
+    )
+    for one, other in pairs:
+        assert (other.base, other.floor) == pytest.approx((1024.0 * one.base, 1024.0 * one.floor))
+        ends = [box["high"][box["high"] < 1e300] for box in (one.boxes, other.boxes)]
+        assert ends[1] == pytest.approx(1024.0 * ends[0])
