@@ -34,6 +34,12 @@ def simple(tmp_path: Path) -> list[str]:
     return [*MODELS, "--runtimes", str(path), "--for", "placement", "--time-limit", "20"]
 
 
+@pytest.fixture
+def no_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out where the verdict turns, which takes most of a plan's time."""
+    monkeypatch.setattr(placing, "_turns", lambda *_: ({}, []))
+
+
 def planned(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
     """Return what the command says in JSON."""
     assert run(["plan", *arguments, "--json"]) == 0
@@ -91,6 +97,7 @@ def test_break_evens_are_where_the_verdict_turns(simple: list[str], capsys: pyte
     assert devices(trip) > others >= devices(trip * 1.06)
 
 
+@pytest.mark.usefixtures("no_turns")
 def test_what_nobody_gave_is_assumed_and_asked_for(simple: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that defaults are named too, each with a way to measure it, and that what is given is known."""
     data = planned(capsys, *simple)
@@ -128,6 +135,7 @@ def test_acceptance_by_position_bands_and_devices(
         assert low <= one["value"] <= high and (low < high) == (one["place"] != "none")
 
 
+@pytest.mark.usefixtures("no_turns")
 def test_money_and_power(simple: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that prices of an hour and watts reach the problem, and a price of servers offers these."""
     need = [*simple, "--link", "100,20", "--clients", "200", "--tpot", "50"]
@@ -155,6 +163,7 @@ def test_an_engine_hears_what_the_link_decides(simple: list[str], capsys: pytest
     assert "Not used: --link" not in text and data["link"][1] in text
 
 
+@pytest.mark.usefixtures("no_turns")
 def test_beyond_what_was_measured_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that a table of batches up to 4 says that 30 clients are beyond it, and how far its fit is off."""
     data = planned(capsys, *HAVE, "--for", "placement", "--link", "100,20", "--clients", "30", "--time-limit", "20")
