@@ -54,7 +54,7 @@ logs: .venv/lab ## record drafts of the real pair (half an hour; goes on where i
 	$(LAB) -m testbed.outputs
 	$(LAB) laboratory/inputs.py
 
-engine: .venv/lab .venv-engine/ok ## measure the pair in a serving engine, tune it, measure again (half an hour; goes on where it was left)
+engine: .venv/lab .venv-engine/ok ## measure the pair in a serving engine, tune it, measure again (an hour; goes on where it was left)
 	$(LAB) -m testbed.engine.campaign
 	$(LAB) -m testbed.engine.validation
 

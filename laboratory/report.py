@@ -334,14 +334,26 @@ def drafts(log: RecordedDrafts, costs: Costs) -> Iterator[str]:
         yield ""
 
 
+@cache
+def engine_runs() -> dict[str, dict[str, Row]]:
+    """Return what the engine measured, by what drafts and setting."""
+    return {drafter: read_runs(HERE / "engine", drafter) for drafter in LENGTHS}
+
+
+def engine_spread() -> float:
+    """Return how far repetitions of a load differ; runs without speculation, which every drafter has, count once."""
+    settings = {f"{drafter} {name}": run for drafter, of in engine_runs().items() for name, run in of.items()}
+    del settings["draft-model none"]
+    return spread(settings)
+
+
 def engine() -> Iterator[str]:
     """Yield what the serving engine measured."""
     yield from ("## The engine's threads and prompts", "")
-    every = {drafter: read_runs(HERE / "engine", drafter) for drafter in LENGTHS}
-    runs = {f"{drafter} {name}": run for drafter, of in every.items() for name, run in of.items()}
+    every = engine_runs()
     yield (
         "Every run had one thread: each load looks at it when it ends. Repetitions of a load are engines of their own; "
-        f"its throughput differs between them with a standard deviation of {percent(spread(runs))}."
+        f"its throughput differs between them with a standard deviation of {percent(engine_spread())}."
     )
     yield ""
     logged = {prompt.text for prompt in prompts(LOGGED, training=False)}
@@ -506,14 +518,13 @@ def figures() -> dict[str, float]:
             found[f"{base}.algorithm-1.worst"], found[f"{base}.algorithm-1.best"] = min(measured), max(measured)
     if lost := [one.lost for one in chosen_places()]:
         found["laboratory.placement.lost"] = max(lost)
-    runs = {drafter: read_runs(HERE / "engine", drafter) for drafter in LENGTHS}
+    runs = engine_runs()
     off = [abs(one.error) for of in runs.values() for one in predictions(of)]
     found["laboratory.engine.error"] = float(np.median(off))
     for key, drafter, name in (("draft-model", "draft-model", "1"), ("ngram", "ngram", "3"), ("tuned", "ngram", TABLE)):
         for part, value in vars(gain(runs[drafter][name], runs[drafter]["none"])).items():
             found[f"laboratory.engine.{key}.{part}"] = value
-    together = {f"{drafter} {name}": run for drafter, of in runs.items() for name, run in of.items()}
-    found["laboratory.engine.spread"] = spread(together)
+    found["laboratory.engine.spread"] = engine_spread()
     if (again := repetition(SWEEPS[0].name)) is not None:
         found["laboratory.carried.repetition"] = again
     found |= {f"laboratory.validated.{when}": median(of) for when, of in off_withheld(HERE / "engine").items()}

@@ -13,8 +13,8 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -98,41 +98,50 @@ class Drive:
         tuner.tell(point, found.tokens_per_second, float(accepted) if accepted else None)
         say(f"draft length {name}, concurrency {concurrency}: {found.tokens_per_second:.4g} tokens/s")
 
-    @contextmanager
-    def _server(self, length: int | None) -> Iterator[None]:
-        """Start the server with a draft length, wait until it answers, and end it with all that it started."""
-        with contextlib.suppress(ServerFailed):
-            self.client.models()
-            raise InvalidInput(f"endpoint: expected no server before one is started, got one at {self.client.endpoint}")
+    def _server(self, length: int | None) -> AbstractContextManager[None]:
         words = shlex.split(self.command.replace(PLACE, str(name_of(length))))
-        with tempfile.TemporaryFile() as log:
-            try:
-                server = subprocess.Popen(
-                    words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-                )
-            except OSError as error:
-                raise ServerFailed(f"drive: cannot start {words[0]!r}: {error.strerror}") from None
-            try:
-                self._wait(server, length)
-                yield
-            except ServerFailed as error:
-                log.seek(0)
-                said = log.read().decode(errors="replace").strip().splitlines()[-1:]
-                last = f"; its last line: {said[0][:300]}" if said else ""
-                raise ServerFailed(f"the server with draft length {name_of(length)}: {error}{last}") from None
-            finally:
-                _end(server)
+        return serving(words, self.client, self.start_seconds, f"the server with draft length {name_of(length)}")
 
-    def _wait(self, server: subprocess.Popen[bytes], length: int | None) -> None:
-        deadline = time.monotonic() + self.start_seconds
-        while server.poll() is None:
-            with contextlib.suppress(ServerFailed):
-                self.client.models()
-                return
-            if time.monotonic() > deadline:
-                raise ServerFailed(f"no answer at {self.client.endpoint} within {self.start_seconds:g} s of its start")
-            time.sleep(_POLL)
-        raise ServerFailed(f"ended with status {server.returncode} before it answered")
+
+@contextmanager
+def serving(words: Sequence[str], client: Client, start_seconds: float, name: str) -> Iterator[None]:
+    """Start a server by a command, wait until it answers a client, and end it with all that it started.
+
+    Raises
+    ------
+    ServerFailed
+        If it does not start, or fails within; its name and last line are said.
+    """
+    with contextlib.suppress(ServerFailed):
+        client.models()
+        raise InvalidInput(f"endpoint: expected no server before one is started, got one at {client.endpoint}")
+    with tempfile.TemporaryFile() as log:
+        try:
+            server = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        except OSError as error:
+            raise ServerFailed(f"drive: cannot start {words[0]!r}: {error.strerror}") from None
+        try:
+            _wait(server, client, start_seconds)
+            yield
+        except ServerFailed as error:
+            log.seek(0)
+            said = log.read().decode(errors="replace").strip().splitlines()[-1:]
+            last = f"; its last line: {said[0][:300]}" if said else ""
+            raise ServerFailed(f"{name}: {error}{last}") from None
+        finally:
+            _end(server)
+
+
+def _wait(server: subprocess.Popen[bytes], client: Client, start_seconds: float) -> None:
+    deadline = time.monotonic() + start_seconds
+    while server.poll() is None:
+        with contextlib.suppress(ServerFailed):
+            client.models()
+            return
+        if time.monotonic() > deadline:
+            raise ServerFailed(f"no answer at {client.endpoint} within {start_seconds:g} s of its start")
+        time.sleep(_POLL)
+    raise ServerFailed(f"ended with status {server.returncode} before it answered")
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:

@@ -325,15 +325,7 @@ def environment() -> None:
     os.environ |= {"CI": "1", "PYTHONPATH": str(PACKAGE.parent), "PYTHONDONTWRITEBYTECODE": "1"}
     sys.dont_write_bytecode = True
     sys.path.insert(0, str(PACKAGE.parent))
-    for name in (
-        "highspy",
-        "hypothesis.extra.numpy",
-        "numba",
-        "rich.console",
-        "scipy.optimize",
-        "scipy.stats",
-        "typer",
-    ):
+    for name in SLOW_IMPORTS:
         importlib.import_module(name)
 
 

@@ -6,19 +6,15 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from specopt.instances.sweeps import read_sweeps
+from specopt.measuring.client import Client
+from specopt.measuring.drive import serving
 from specopt.measuring.record import Record
-from specopt.models.errors import ServerFailed
 from specopt.models.fields import read
 from specopt.models.files import read_json, write_text
 from specopt.models.load import Seen, name_of
@@ -43,30 +39,14 @@ STARTS = 300
 """Seconds in which a server has to answer."""
 
 
-@contextmanager
-def server(folder: Path, length: int | None) -> Iterator[str]:
-    """Start a server with drafts of that length by repetition, yield its address, and end it."""
+def command(folder: Path, length: int | None) -> list[str]:
+    """Return what starts a server with drafts of that length by repetition."""
     drafts = json.dumps({**DRAFTERS["ngram"], "num_speculative_tokens": length})
-    command = [PYTHON, "-m", "vllm.entrypoints.openai.api_server", "--model", str(folder), "--port", str(PORT)]
-    command += ["--dtype", "float32", "--max-model-len", str(MAX_TOKENS), "--max-num-seqs", str(max(REQUESTS))]
-    command += ["--enforce-eager", "--no-enable-prefix-caching", *(["--speculative-config", drafts] if length else [])]
-    own = {name: value for name, value in ENVIRONMENT.items() if name != "VLLM_ENABLE_V1_MULTIPROCESSING"}
-    address = f"http://127.0.0.1:{PORT}"
-    with (folder.parent / "server.log").open("w") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **own})
-    try:
-        for _ in range(STARTS):
-            with suppress(OSError), urllib.request.urlopen(f"{address}/health"):
-                break
-            if process.poll() is not None:
-                break
-            time.sleep(1.0)
-        else:
-            raise ServerFailed(f"{address}: no answer within {STARTS} s")
-        yield address
-    finally:
-        process.terminate()
-        process.wait()
+    own = [f"{name}={value}" for name, value in ENVIRONMENT.items() if name != "VLLM_ENABLE_V1_MULTIPROCESSING"]
+    words = ["env", *own, PYTHON, "-m", "vllm.entrypoints.openai.api_server", "--model", str(folder)]
+    words += ["--port", str(PORT), "--dtype", "float32", "--max-model-len", str(MAX_TOKENS)]
+    words += ["--max-num-seqs", str(max(REQUESTS)), "--enforce-eager", "--no-enable-prefix-caching"]
+    return [*words, *(["--speculative-config", drafts] if length else [])]
 
 
 def measure(work: Path, runs: Path = RUNS) -> None:
@@ -76,12 +56,13 @@ def measure(work: Path, runs: Path = RUNS) -> None:
     tokenizer().save_pretrained(work / "verify")
     asked = [" ".join(prompt.text.split()) for prompt in prompts(8, training=False, seed=SEED)]
     write_text(work / "prompts.txt", "\n".join(asked) + "\n")
+    client = Client(endpoint=f"http://127.0.0.1:{PORT}")
     for length in LENGTHS:
-        with server(work / "verify", length) as address:
-            command = [sys.executable, "-P", "-m", "specopt", "validate", str(runs / BELIEVED), "--endpoint", address]
-            command += ["--loads", ",".join(map(str, REQUESTS)), "--draft-length", str(name_of(length))]
-            command += ["--prompts", str(work / "prompts.txt"), "--tokens", str(TOKENS), "--seconds", str(SECONDS)]
-            subprocess.run([*command, "--record", str(runs / RECORD)], check=True)
+        words = [sys.executable, "-P", "-m", "specopt", "validate", str(runs / BELIEVED), "--endpoint", client.endpoint]
+        words += ["--loads", ",".join(map(str, REQUESTS)), "--draft-length", str(name_of(length))]
+        words += ["--prompts", str(work / "prompts.txt"), "--tokens", str(TOKENS), "--seconds", str(SECONDS)]
+        with serving(command(work / "verify", length), client, STARTS, f"draft length {name_of(length)}"):
+            subprocess.run([*words, "--record", str(runs / RECORD)], check=True)
 
 
 def off_withheld(runs: Path = RUNS) -> dict[str, dict[tuple[int, int | None], float]]:
