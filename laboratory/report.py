@@ -26,6 +26,7 @@ from testbed.engine.results import (
     TABLE,
     acceptance_length,
     gain,
+    gains_of_starts,
     mean_speed,
     mean_throughput,
     mixed,
@@ -340,6 +341,11 @@ def engine_runs() -> dict[str, dict[str, Row]]:
     return {drafter: read_runs(HERE / "engine", drafter) for drafter in LENGTHS}
 
 
+def ends(values: Sequence[float]) -> tuple[float, float]:
+    """Return the least and the largest."""
+    return min(values), max(values)
+
+
 def engine_spread() -> float:
     """Return how far repetitions of a load differ; runs without speculation, which every drafter has, count once."""
     settings = {f"{drafter} {name}": run for drafter, of in engine_runs().items() for name, run in of.items()}
@@ -377,6 +383,7 @@ def engine() -> Iterator[str]:
                 | {f"concurrency {at}": f"{speed:.1f}" for at, speed in speeds(run, "unseen").items()}
                 | {"geometric mean": f"{means[name]:.1f}", "worst regret": percent(max(losses[name]))}
                 | {"against none, all prompts": share(vars(gain(run, runs["none"])))}
+                | {"by pairs of starts": " to ".join(map(percent, ends(gains_of_starts(run, runs["none"]))))}
                 for name, run in runs.items()
             ]
         )
@@ -524,6 +531,8 @@ def figures() -> dict[str, float]:
     for key, drafter, name in (("draft-model", "draft-model", "1"), ("ngram", "ngram", "3"), ("tuned", "ngram", TABLE)):
         for part, value in vars(gain(runs[drafter][name], runs[drafter]["none"])).items():
             found[f"laboratory.engine.{key}.{part}"] = value
+        least, most = ends(gains_of_starts(runs[drafter][name], runs[drafter]["none"]))
+        found |= {f"laboratory.engine.{key}.least": least, f"laboratory.engine.{key}.most": most}
     found["laboratory.engine.spread"] = engine_spread()
     if (again := repetition(SWEEPS[0].name)) is not None:
         found["laboratory.carried.repetition"] = again

@@ -6,6 +6,7 @@ as on the clock where nothing else runs.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -51,7 +52,8 @@ def read_runs(folder: Path, drafter: str) -> dict[str, dict[str, Any]]:
             if not isinstance(data, dict) or data.get("format") != FORMAT:
                 raise InvalidInput(f"{path}: expected results of an engine, format {FORMAT}")
             before = found.get(name, {"loads": []})
-            found[name] = data | {"loads": before["loads"] + data["loads"]}
+            loads = [load | {"start": path.parent.name} for load in data["loads"]]
+            found[name] = data | {"loads": before["loads"] + loads}
     return found
 
 
@@ -91,6 +93,19 @@ def gain(run: Mapping[str, Any], base: Mapping[str, Any]) -> Interval:
             loads.append(f"{prompts} {one['concurrency']}")
     found = interval(logs, loads)
     return Interval(*np.expm1([found.value, found.low, found.high]).tolist())
+
+
+def gains_of_starts(run: Mapping[str, Any], base: Mapping[str, Any]) -> list[float]:
+    """Return the gain by every pair of an engine's start and one of the other's: loads of a start vary together."""
+    parts = [
+        [{"loads": [load for load in of["loads"] if load["start"] == start]} for start in _starts(of)]
+        for of in (run, base)
+    ]
+    return [gain(one, other).value for one, other in itertools.product(*parts)]
+
+
+def _starts(run: Mapping[str, Any]) -> list[str]:
+    return sorted({load["start"] for load in run["loads"]})
 
 
 def spread(runs: Runs) -> float:
