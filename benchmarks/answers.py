@@ -56,6 +56,9 @@ DEFAULT = "(default)"
 DIGITS = 6
 """Of the numbers of a plan, where a tolerance is given."""
 
+SPENT = re.compile(r"solved in|, [\d.]+ s$")
+"""Lines of text that say what a run took."""
+
 NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 
 RATES = {"acceptance_histogram": [100, 80, 60, 160], "num_draft_tokens": 1200}
@@ -74,6 +77,13 @@ ALONE, PAIR = "--where model=verify-100m", "--draft model=draft-15m --verify mod
 MODELS = "--draft draft-15m.config.json --verify verify-100m.config.json"
 SWEEP = "vllm-cpu-ngram.csv"
 VERSION = {"tensorrt-llm": " --engine-version 1.3.0rc8"}
+KEPT = [tuple(f"format-1/{kind.name}.{part}.json" for part in ("problem", "result")) for kind in KINDS]
+FRONTS = {
+    "format-1/serving-latency.problem.json": "acceptance_rate --values 0.5,0.9",
+    "format-1/placement.problem.json": "classes.round_trip_seconds.verifier --values [0.01],[0.2]",
+    "format-1/draft-control.problem.json": "states.uplink_bits_per_second --values 1e4,1e6",
+}
+"""Problems, and fields that they are solved along."""
 
 
 def commands() -> dict[str, list[str]]:
@@ -105,6 +115,10 @@ def commands() -> dict[str, list[str]]:
         *(f"export {words}" for words in exports),
         *(f"model {config} {words}".strip() for config in MODELS.split()[1::2] for words in ("", "--dtype float32")),
         *(f"simulate {words}" for words in plays),
+        *(f"evaluate {problem} {result}" for problem, result in KEPT),
+        *(f"solve {problem}" for problem, _ in KEPT),
+        *(f"sensitivity {problem}" for problem, _ in KEPT),
+        *(f"front {problem} --field {field}" for problem, field in FRONTS.items()),
         "reproduce theorems",
     ]
     first = {"export": f"fit {PASSES} {PAIR} -o pair.json"}
@@ -112,6 +126,7 @@ def commands() -> dict[str, list[str]]:
         line: [first[name], line] if (name := words.split()[0]) in first else [line]
         for words in shown
         for line in (words, f"{words} --json")
+        if not line.startswith("front") or line.endswith("--json")  # its text says what each point took
     }
     for problem in sorted(path.name for path in EXAMPLES[1].glob("latency-*.json")):
         solved = f"solve {problem} --method algorithm-1 -o result.json"
@@ -174,7 +189,7 @@ def _printed(case: str) -> tuple[Any, float]:
         return {"code": code, "refusal": why.getvalue().splitlines()[-1:]}, seconds
     if last.endswith("--json"):
         return {"json": _steady(json.loads(text))}, seconds
-    return {"text": [line.rstrip() for line in text.splitlines() if "solved in" not in line]}, seconds
+    return {"text": [line.rstrip() for line in text.splitlines() if not SPENT.search(line)]}, seconds
 
 
 def _steady(data: Any) -> Any:

@@ -1,0 +1,94 @@
+"""Commands print the same numbers as ever: those of `benchmarks/answers.py`, on the examples.
+
+`tests/data/answers.json` holds a short print of what each prints. What differs in words is free. A change that is meant
+is recorded with ``.venv/bin/python -P tests/optimizer/test_same_answers.py``; ``benchmarks/answers.py`` shows it whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import json
+import math
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+RECORD = ROOT / "tests" / "data" / "answers.json"
+CLOSE = 1e-8
+SPEC = importlib.util.spec_from_file_location("benchmarks_answers", ROOT / "benchmarks" / "answers.py")
+assert SPEC is not None and SPEC.loader is not None
+answers = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(answers)
+
+COMMANDS = [line for line in answers.commands() if "--for serving-latency" not in line]
+"""All but one that has several best plans: which of them is printed depends on how a processor rounds."""
+
+CASES: dict[str, list[str]] = {}
+for line in COMMANDS:
+    CASES.setdefault(re.split(r" (?:--|[^ ]+\.|format-1)", line)[0], []).append(line)
+
+
+def numbers(data: Any) -> Iterator[float]:
+    """Yield the numbers of what was printed, those in texts too."""
+    if isinstance(data, str):
+        yield from map(float, answers.NUMBER.findall(data))
+    elif isinstance(data, dict | list):
+        for value in data.values() if isinstance(data, dict) else data:
+            yield from numbers(value)
+    elif data is not None:
+        yield data
+
+
+def print_of(case: str) -> list[Any]:
+    """Return how many numbers a case prints, a sum that each of them changes, and how many bars and rules."""
+    found, _ = answers._printed(case)
+    values = [math.asinh(1e9 * one) for one in numbers(found)]
+    marks = sum(map(len, re.findall(r"[^\w\s.,:;()'\"/{}\[\]-]+", json.dumps(found, ensure_ascii=False))))
+    return [len(values), sum((1.0 + math.sin(i)) * one for i, one in enumerate(values)), marks]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def examples() -> Iterator[None]:
+    """Work in a folder with the examples."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.chdir(prepared(Path(folder)))
+        patch.setenv("COLUMNS", "100")
+        patch.setenv("NO_COLOR", "1")
+        yield
+
+
+def prepared(folder: Path) -> Path:
+    """Return a folder with the examples."""
+    for source in answers.EXAMPLES:
+        shutil.copytree(source, folder, dirs_exist_ok=True)
+    (folder / "rates.json").write_text(json.dumps(answers.RATES))
+    return folder
+
+
+@pytest.mark.parametrize("command", CASES)
+def test_numbers_are_those_of_before(command: str) -> None:
+    """Tests that every case of a command prints as many numbers as were recorded, and the same."""
+    recorded = json.loads(RECORD.read_text())
+    assert list(recorded) == COMMANDS
+    for case in CASES[command]:
+        count, total, marks = print_of(case)
+        assert (case, count, marks) == (case, recorded[case][0], recorded[case][2])
+        assert total == pytest.approx(recorded[case][1], rel=CLOSE), case
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(prepared(Path(folder)))
+        os.environ |= {"COLUMNS": "100", "NO_COLOR": "1"}
+        with contextlib.redirect_stdout(io.StringIO()):
+            lines = [f"{json.dumps(case)}: {json.dumps(print_of(case))}" for case in COMMANDS]
+    RECORD.write_text("{\n" + ",\n".join(lines) + "\n}\n")
