@@ -49,6 +49,9 @@ SLOW_IMPORTS = ("highspy", "hypothesis.extra.numpy", "numba", "rich.console", "s
 MAX_FILES = 7
 """So many files of tests are asked for each mutant."""
 
+RECORDED = ("tests/solvers/test_same_work.py", "tests/optimizer/test_same_answers.py")
+"""These are asked as well: they compare what nearly all of the product does with what it did before."""
+
 MAX_BYTES = 8 << 30
 """More memory is refused to a mutant."""
 
@@ -234,7 +237,7 @@ def files_of(mutant: Mutant) -> list[str]:
         score = kind * points + 4 * bool(direct.search(text))
         if score:
             found.append((-score, -len(parents), len(text), str(path.relative_to(TREE))))
-    return [name for *_, name in sorted(found)[:MAX_FILES]]
+    return list(dict.fromkeys([*(name for *_, name in sorted(found)[:MAX_FILES]), *RECORDED]))
 
 
 def tests_of(mutant: Mutant, found: Map) -> list[str]:
