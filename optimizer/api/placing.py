@@ -12,14 +12,14 @@ import numpy as np
 
 from specopt.api.solve import solve
 from specopt.instances.deployment.deployment import Deployment
-from specopt.instances.deployment.placement import at_limits, placement
+from specopt.instances.deployment.placement import at_limits
 from specopt.instances.deployment.proposal import Proposal
 from specopt.instances.placement.parts import spread
 from specopt.models.acceptance import rate_that_yields
 from specopt.models.named import NamedRates, NamedSeconds, NamedTrips
 from specopt.models.placement import Objective, PlacementProblem
 from specopt.models.placement_plan import PlacementPlan
-from specopt.models.result import Result
+from specopt.models.result import Progress, Result
 from specopt.solvers.placement.none import NoDrafts
 
 PLACES = {
@@ -135,8 +135,8 @@ def advise(known: Deployment, proposal: Proposal, result: Result | None = None, 
     if not len(problem.classes) == len(problem.drafters) == len(problem.verifiers) == 1:
         return Advice(figures=(), lines=(), measure=(), break_even={})
 
-    def figure(place: str, of: PlacementProblem, gap: float = GAP) -> Figure:
-        return _figure(place, of, min(seconds, SECONDS), gap)
+    def figure(place: str, of: PlacementProblem, gap: float = GAP, over: float = math.nan) -> Figure:
+        return _figure(place, of, min(seconds, SECONDS), gap, over)
 
     alone = {place: figure(place, problem, 0.0) for place in PLACES if _restricted(problem, place) is not None}
     if _has_limits(known):
@@ -154,11 +154,6 @@ def advise(known: Deployment, proposal: Proposal, result: Result | None = None, 
         figures=tuple(ranked), lines=(_headline(problem, ranked), *lines, *_units(known, problem, result)),
         measure=tuple(measure), break_even=turns,
     )  # fmt: skip
-
-
-def of_link(known: Deployment, seed: int) -> Advice:
-    """Return what the link would decide if clients' devices drafted for an engine."""
-    return advise(known, placement(known, seed))
 
 
 def _headline(problem: PlacementProblem, ranked: list[Figure]) -> str:
@@ -185,8 +180,11 @@ def _restricted(problem: PlacementProblem, place: str) -> PlacementProblem | Non
     return dataclasses.replace(problem, drafters=drafters, classes=classes)
 
 
-def _figure(place: str, problem: PlacementProblem, seconds: float, gap: float) -> Figure:
-    """Solve one place alone: the clients that one unit carries at their least rate, or the tokens that they get."""
+def _figure(place: str, problem: PlacementProblem, seconds: float, gap: float, over: float = math.nan) -> Figure:
+    """Solve one place alone: the clients that one unit carries at their least rate, or the tokens that they get.
+
+    The solve ends as soon as the best plan is known to be worth more than `over`, if that is a number, or not.
+    """
     restricted = _restricted(problem, place)
     assert restricted is not None, "the place is there"
     verifiers = tuple(dataclasses.replace(one, units=1) for one in restricted.verifiers)
@@ -195,8 +193,13 @@ def _figure(place: str, problem: PlacementProblem, seconds: float, gap: float) -
     classes = tuple(dataclasses.replace(one, clients=many) for one in restricted.classes)
     goal: Objective = "capacity" if capacity else "goodput"
     asked = dataclasses.replace(restricted, verifiers=verifiers, classes=classes, objective=goal)
+    unit = many if capacity else 1.0 / many
+
+    def decided(now: Progress) -> bool:
+        return (now.objective or 0.0) * unit > over or (now.bound is not None and now.bound * unit <= over)
+
     # like clients without drafts differ in their number alone, which the method of that name finds
-    result = solve(asked, NoDrafts() if place == "none" else None, time_limit=seconds, gap=gap)
+    result = solve(asked, NoDrafts() if place == "none" else None, time_limit=seconds, gap=gap, callback=decided)
     if result.plan is None or not result.terms["classes"]:
         return Figure(place, 0.0, (), 0.0)
     rows = [row for served in result.terms["classes"].values() for row in served]
@@ -205,7 +208,7 @@ def _figure(place: str, problem: PlacementProblem, seconds: float, gap: float) -
         drafts[row["draft_tokens"]] = drafts.get(row["draft_tokens"], 0) + row["clients"]
     (used,) = result.terms["verifiers"].values()
     assert result.objective is not None, "there is a plan"
-    value = float(sum(drafts.values())) if capacity else result.objective / many
+    value = float(sum(drafts.values())) if capacity else result.objective * unit
     most = tuple(sorted(drafts.items(), key=lambda one: -one[1]))
     return Figure(place, value, most, used["batch"] or 0.0)
 
@@ -216,21 +219,18 @@ def _turns(
     """Return up to which trip and seconds per token devices are best, and from which acceptance drafts pay."""
     turns: dict[str, float | None] = {}
     lines = []
-    others = max((one.value for place, one in alone.items() if place != "device"), default=0.0)
+    others = max(one.value for place, one in alone.items() if place != "device")
     (drafter,), (of,), (verifier,) = problem.drafters, problem.classes, problem.verifiers
 
-    def at(place: str, **fields: Any) -> Figure:
-        return figure(place, dataclasses.replace(problem, classes=(dataclasses.replace(of, **fields),)))
-
-    def best_on_devices(**fields: Any) -> bool:
-        own = at("device", **fields)
-        return own.drafting and own.value > others * (1.0 + LEAST_GAIN)
+    def better(place: str, than: float, **fields: Any) -> bool:
+        over, near = than * (1.0 + LEAST_GAIN), dataclasses.replace(of, **fields)
+        return figure(place, dataclasses.replace(problem, classes=(near,)), over=over).value > over
 
     def near(trip: float) -> bool:
-        return best_on_devices(round_trip_seconds=NamedTrips({verifier.name: spread(trip)}))
+        return better("device", others, round_trip_seconds=NamedTrips({verifier.name: spread(trip)}))
 
     def fast(seconds: float) -> bool:
-        return best_on_devices(device_seconds_per_token=NamedSeconds({drafter.name: seconds}))
+        return better("device", others, device_seconds_per_token=NamedSeconds({drafter.name: seconds}))
 
     if "device" in alone and others:
         assert of.round_trip_seconds is not None and of.device_seconds_per_token is not None, "devices have both"
@@ -244,13 +244,12 @@ def _turns(
             until = f"not even best at {1e3 * LEAST_SECONDS:g}" if turn is None else f"best up to {1e3 * turn:.3g}"
             word, number = until.rsplit(" ", 1)
             lines.append(f"Drafting on the devices is {word} {what.format(number)}; here: {1e3 * now:.3g} ms.")
-    places = [place for place in alone if place != "none"]
 
     def useless(rate: float) -> bool:
         rates = NamedRates({drafter.name: np.array(rate)})
-        return all(at(place, acceptance=rates).value <= alone["none"].value * (1.0 + LEAST_GAIN) for place in places)
+        return not any(better(place, alone["none"].value, acceptance=rates) for place in alone)
 
-    if places and any(one.value for one in alone.values()):
+    if len(alone) > 1 and any(one.value for one in alone.values()):
         rate = _last(useless, 0.01, 1.0)
         turns["acceptance_rate"] = rate if rate != 1.0 else None
         own = of.accepted(drafter.name, problem.max_draft_tokens)

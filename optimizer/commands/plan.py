@@ -220,8 +220,9 @@ def _kind(proposal: Proposal, known: Deployment, given: Plan) -> int:
 
 def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
     """Compute an engine's drafts per batch size, and show what they rest on."""
-    from specopt.api.placing import of_link
+    from specopt.api.placing import advise
     from specopt.instances.deployment.deployment import room
+    from specopt.instances.deployment.placement import placement
     from specopt.instances.deployment.proposal import Value
     from specopt.solvers.speculation_table.table import speculation_table
     from specopt.views.planning import print_next, print_values
@@ -258,7 +259,7 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
         *(["context_tokens: --trace FILE, a log of requests"] if known.trace is None else []),
         "zero_draft_cost: throughput at a few concurrencies with and without drafts, for `specopt tune SWEEP --ask`",
     ]
-    link = () if known.link is None else of_link(known, given.seed).lines
+    link = () if known.link is None else advise(known, placement(known, given.seed)).lines
     show = (found, rates, engine, given.engine_version, given.as_json, given.output)
     if given.as_json:
         show_speculation_table(*show, {**({"link": list(link)} if link else {}), **_told(values, (), advice), **beside})
