@@ -154,7 +154,7 @@ def test_acceptance_by_position_bands_and_devices(
 @pytest.mark.usefixtures("no_turns")
 def test_money_and_power(simple: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that prices of an hour and watts reach the problem, and a price of servers offers these."""
-    need = [*simple, "--link", "100,20", "--clients", "200", "--tpot", "50"]
+    need = [*simple[:-1], "3", "--link", "100,20", "--clients", "200", "--tpot", "50"]
     data = planned(capsys, *need, "--price", "3.6,1.8", "--power", "100,300,5")
     problem, terms = data["problem"], data["result"]["terms"]
     assert problem["objective"] == "cost" and problem["verifiers"][0]["price_per_second"] == pytest.approx(0.001)
@@ -182,7 +182,7 @@ def test_an_engine_hears_what_the_link_decides(simple: list[str], capsys: pytest
 @pytest.mark.usefixtures("no_turns")
 def test_beyond_what_was_measured_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that a table of batches up to 4 says that 30 clients are beyond it, and how far its fit is off."""
-    data = planned(capsys, *HAVE, "--for", "placement", "--link", "100,20", "--clients", "30", "--time-limit", "20")
+    data = planned(capsys, *HAVE, "--for", "placement", "--link", "100,20", "--clients", "30", "--time-limit", "2")
     assert data["measure_next"][0].startswith("passes of ") and "batches 1-4" in data["measure_next"][0]
     assert "passes lie -" in values_of(data)["verifiers.passes"]["source"]
 
