@@ -33,8 +33,8 @@ class DoubleQLearning(DraftControlMethod):
     At its fixed point the greedy policy solves the optimality equation. As the next state does not depend on the
     action, the discount does not change which action is best; it only limits how far noise travels.
 
-    An episode starts in any state, each with the same chance, and ends after 20,000 iterations. What is learned is
-    judged only for progress and when the time is up: the plan returned is the last one, not the best one seen.
+    An episode starts in any state, each with the same chance, and ends after 20,000 iterations, or 10^8 by actions.
+    What is learned is judged only for progress and when the time is up: the last plan is returned, not the best seen.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class DoubleQLearning(DraftControlMethod):
         done, check = 0, budget.pace()
         while done < self.steps:
             check()
-            count = min(_STEPS_PER_CALL, self.steps - done)
+            count = min(_STEPS_PER_CALL, 1 + 10**8 // prepared.actions, self.steps - done)
             explore_from, explore_to = (
                 self.explore_from + (self.explore_to - self.explore_from) * part / self.steps
                 for part in (done, done + count)
@@ -98,8 +98,9 @@ class DoubleQLearning(DraftControlMethod):
         outcome = certify(kernels, prepared, lengths[best], indices[best], budget)
         tokens, seconds = learned.tokens_and_seconds.tolist()
         stats = {
+            **outcome.stats,
             "steps": done,
             "learned_rate": tokens / seconds if self.reward == "rate" else None,
             "least_visits": int(learned.seen.sum(axis=0).min()),
         }
-        return Outcome(plan=outcome.plan, bound=outcome.bound, stats=dict(outcome.stats) | stats)
+        return Outcome(plan=outcome.plan, bound=outcome.bound, stats=stats)

@@ -135,7 +135,8 @@ def solve_pieces(
     values, lost = [_STOP], 0.0
     for rate, time in zip(rates.tolist()[::-1], times.tolist()[::-1], strict=True):
         value = _or_stop(_go_on(rate, time, scores, values[-1], check), price)
-        value, dropped = _without_worthless(value, price, worthless, max(EXACT_PIECES, MAX_ENTRIES // scores.bins))
+        most = max(EXACT_PIECES, MAX_ENTRIES // scores.bins)
+        value, dropped = _without_worthless(value, price, worthless, most, check)
         values.append(value)
         lost += dropped
     return values[::-1], lost
@@ -179,10 +180,13 @@ def _or_stop(going: Pieces, price: float) -> Pieces:
     return value
 
 
-def _without_worthless(value: Pieces, price: float, worthless: float, most: int) -> tuple[Pieces, float]:
+def _without_worthless(
+    value: Pieces, price: float, worthless: float, most: int, check: Callable[[], None]
+) -> tuple[Pieces, float]:
     """Drop every other piece while pieces are many and lose little; return the most that this loses anywhere."""
     lost = 0.0
     while len(value.starts) > EXACT_PIECES:
+        check()
         at_zero = -price * value.time_after
         slope = value.accepted - price * value.time - at_zero
         i = np.arange(1, len(value.starts) - 1, 2)  # the neighbours of each stay

@@ -18,7 +18,7 @@ from specopt.models.errors import Infeasible, InvalidInput
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.models.fields import Floats, Ints
 from specopt.models.problem import TOLERANCE
-from specopt.models.result import Conflict, Termination
+from specopt.models.result import Conflict
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.common_rate import log_common_rate, prices_at, raised
 from specopt.solvers.fair_goodput.master import ACCURATE, beyond, fairest_mixture, keep_least
@@ -128,7 +128,7 @@ class Search:
         assert isinstance(plan, FairGoodputPlan) and objective is not None
         stats = {"mixtures": self.mixtures, "rounds": len(self.allocations), "entries": len(plan.schedule)}
         bound = max(self.bound, objective)
-        return admitted(self.problem, Outcome(plan=plan, bound=bound, termination=Termination.CONVERGED, stats=stats))
+        return admitted(self.problem, Outcome(plan=plan, bound=bound, stats=stats))
 
     def add(self, allocation: Ints) -> bool:
         """Add a round; return whether it was new."""

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from specopt.models.acceptance import expected_tokens
 from specopt.models.fair_goodput import FairGoodputProblem
 from specopt.models.fields import Floats
-from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.common_rate import raised
 from specopt.solvers.fair_goodput.method import PER_ROUND, FairGoodputMethod, admitted, offer_first_plan
@@ -60,7 +59,7 @@ class Dual(FairGoodputMethod):
             "entries": len(plan.schedule),
             "changes": plan.schedule.changes,
         }
-        return admitted(problem, Outcome(plan=plan, bound=bound, termination=Termination.CONVERGED, stats=stats))
+        return admitted(problem, Outcome(plan=plan, bound=bound, stats=stats))
 
 
 @dataclass(frozen=True, eq=False)

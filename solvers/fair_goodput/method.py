@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
-from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.region import Region, plan_of
 from specopt.solvers.fair_goodput.rounds import equal_drafts, useful_drafts
@@ -51,7 +50,7 @@ def admitted(problem: FairGoodputProblem, outcome: Outcome) -> Outcome:
     if problem.min_goodput is None or not isinstance(plan, FairGoodputPlan) or not problem.violations(plan):
         return outcome
     explanation = "min_goodput: at the limit of what can be had and of what is forgiven; no plan is sure to keep it"
-    return Outcome(plan=None, termination=Termination.CONVERGED, stats=outcome.stats, explanation=explanation)
+    return Outcome(plan=None, stats=outcome.stats, explanation=explanation)
 
 
 def offer_first_plan(problem: FairGoodputProblem, budget: Budget, region: Region | None = None) -> None:

@@ -93,8 +93,8 @@ def _listed(prepared: Prepared, budget: Budget) -> Outcome:
         served = choose(prepared, [replace(one, value=0.0) for one in patterns], budget.remaining, penalty=1.0)
         raise why_infeasible(prepared, sum(prepared.clients) + served.bound)
     budget.improve_bound(problem.widened(sign(problem) * chosen.bound, problem.scale))
-    stats = {"patterns": len(patterns)}
-    return Outcome(plan=budget.incumbent, bound=budget.bound, termination=_end(budget), stats=stats)
+    end = Termination.CONVERGED if budget.remaining > 0.0 else Termination.TIME_LIMIT
+    return Outcome(plan=budget.incumbent, bound=budget.bound, termination=end, stats={"patterns": len(patterns)})
 
 
 def _chosen(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> Choice:
@@ -103,10 +103,6 @@ def _chosen(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> Choi
     if chosen.used is not None:
         offer(prepared, [one for one, count in chosen.used for _ in range(count)], budget)
     return chosen
-
-
-def _end(budget: Budget) -> Termination:
-    return Termination.CONVERGED if budget.remaining > 0.0 else Termination.TIME_LIMIT
 
 
 def _priced(prepared: Prepared, budget: Budget) -> Outcome:
@@ -139,7 +135,7 @@ def _priced(prepared: Prepared, budget: Budget) -> Outcome:
         if budget.is_proven(1e-9):
             break
     stats = {"rounds": rounds, "patterns": len(relaxation.columns)}
-    return Outcome(plan=budget.incumbent, bound=budget.bound, termination=Termination.CONVERGED, stats=stats)
+    return Outcome(plan=budget.incumbent, bound=budget.bound, stats=stats)
 
 
 def _improve(budget: Budget, value: float) -> None:

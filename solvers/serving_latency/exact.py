@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from specopt.models.result import Termination
 from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
@@ -50,7 +49,7 @@ class Exact(ServingLatencyMethod):
                 search = PipelinedSearch(prepared, budget, floor=bound)
                 bound = min(bound, search.run())
                 stats = search.stats
-        return Outcome(plan=budget.incumbent, bound=bound, termination=Termination.CONVERGED, stats=stats)
+        return Outcome(plan=budget.incumbent, bound=bound, stats=stats)
 
     def _shortest_paths(self, prepared: Prepared, budget: Budget) -> float:
         """Offer the best plan over all speculation lengths; return its objective, which nothing beats."""

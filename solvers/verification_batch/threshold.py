@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from specopt.models.fields import Floats, Ints
-from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.verification_batch.method import VerificationBatchMethod, enough, plan_of
@@ -108,7 +107,7 @@ class Threshold(VerificationBatchMethod):
         budget.improve_bound(limit)
         if not budget.is_proven(self.tolerance):
             budget.check()  # HiGHS was stopped in one of the programs
-        return Outcome(plan=budget.incumbent, bound=limit, termination=Termination.CONVERGED, stats=stats)
+        return Outcome(plan=budget.incumbent, bound=limit, stats=stats)
 
     @staticmethod
     def _enough(budget: Budget) -> float:
