@@ -125,6 +125,13 @@ def test_what_is_no_problem(change: dict[str, Any], said: str) -> None:
     assert str(refusal.value) == said
 
 
+def test_as_many_scores_as_are_allowed() -> None:
+    """Tests that the most scores are taken."""
+    data = generate("draft-stopping/paper-2").to_dict()
+    data["scores"] = {key: [1.0, *([0.0] * 999)] for key in ("accepted", "first_rejection", "after")}
+    assert DraftStoppingProblem.from_dict(data).scores.bins == 1000
+
+
 def test_rounds_by_length() -> None:
     """Tests that a list of one number is that number, and that the measured cost of a draft decides against it."""
     problem = generate("draft-stopping/paper-2", max_draft=4)

@@ -177,6 +177,7 @@ def test_huge_integers(field: str) -> None:
         (b"3", "the top level: expected an object, got 3"),
         (b"null", "the top level: expected an object, got None"),
         (b"{}", "kind: required field is missing"),
+        (b'{"kind": "\\ud800"}', "half of a surrogate pair is no text"),
         (b"[" * 100_000, "expected a JSON document in UTF-8"),
     ],
 )
@@ -293,6 +294,8 @@ def test_folders_that_cannot_be_written(tmp_path: Path) -> None:
         ({"termination": "bored"}, "bored"),
         ({"objective": "3"}, "objective"),
         ({"colour": 1}, "colour"),
+        ({"stats": {"fixed_seconds": -1.0}}, "stats.fixed_seconds: expected a finite number >= 0"),
+        ({"stats": {"preparing_seconds": "soon"}}, "stats.preparing_seconds: expected a finite number >= 0"),
         ({"plan": {"speculation_length": 1}}, "plan.bandwidth_share: required field is missing"),
         ({"plan": {"speculation_length": 1, "batches": [[0, 1.0]], "bandwidth_share": [1.0]}}, "plan.batches"),
         ({"plan": {"speculation_length": -1, "batches": [[0]], "bandwidth_share": [1.0]}}, "plan.speculation_length"),

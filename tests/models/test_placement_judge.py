@@ -65,6 +65,16 @@ def test_every_draft_group_has_its_own_clients() -> None:
         groups = [{"verifier": "v", "units": 1, "clients": clients}]
         return PlacementPlan.from_dict({"groups": groups, "draft_groups": drafts})
 
+    def drafters(**changed: Any) -> list[str | None]:
+        data = plan(2, 2).to_dict()
+        data["groups"][0]["clients"][1] |= changed
+        one = PlacementPlan.from_dict(data)
+        (group,) = one.groups
+        found = [problem.drafter_of(one, group, each) for each in group.clients]
+        return [each and each.name for each in found]
+
+    assert drafters() == ["d", "d"]
+    assert drafters(draft_group=2) == ["d", None]
     assert problem.violations(plan(2, 2)) == []
     assert problem.violations(plan(2, 1)) == ["draft_groups[1]: 2 clients refer to it, it holds 1"]
     for short in (1, 2):

@@ -28,3 +28,16 @@ def test_the_unit_of_energy(also: tuple[dict[str, float], ...], unit: str) -> No
 def test_what_drafts_by_default() -> None:
     """Tests that without a name it is one chain of drafts of a fixed length."""
     assert sweep({}).measurements[0].setup == Setup("", "fixed", 1)
+
+
+def test_the_front_is_of_means_over_runs() -> None:
+    """Tests that an option counts with the geometric means of its runs, and one that another beats in both is out."""
+    runs = [(None, 30.0, 1.0), (1, 10.0, 1.0), (1, 40.0, 0.25), (2, 15.0, 1.0), (3, 15.0, 0.25)]
+    measured = tuple(
+        Measurement(Point(Condition(1), length), speed, also={"joules_per_token": joules})
+        for length, speed, joules in runs
+    )
+    front = [
+        (row["draft_length"], row["tokens_per_second"], row["tokens_per_joule"]) for row in Sweep(measured).front()
+    ]
+    assert front == [("none", pytest.approx(30.0), 1.0), (1, pytest.approx(20.0), 2.0), (3, pytest.approx(15.0), 4.0)]

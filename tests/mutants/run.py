@@ -41,12 +41,12 @@ FOLDERS = {"models": 0.95, "solvers": 0.95, "optimizer": 0.85, "instances": 0.85
 TEST_SECONDS, PLAIN_SECONDS = 20.0, 2.0
 """A test that takes more of the processor is left out; where kernels are plain Python many do."""
 
-MUTANT_SECONDS = 20.0
+MUTANT_SECONDS = 60.0
 """The tests of a mutant take so long together where nothing is changed; further ones are left out."""
 
 SLOW_IMPORTS = ("highspy", "hypothesis.extra.numpy", "numba", "rich.console", "scipy.optimize", "scipy.stats", "typer")
 
-MAX_FILES = 7
+MAX_FILES = 10
 """So many files of tests are asked for each mutant."""
 
 RECORDED = ("tests/solvers/test_same_work.py", "tests/optimizer/test_same_answers.py")
@@ -223,10 +223,11 @@ def files_of(mutant: Mutant) -> list[str]:
     module = ".".join(["specopt", *(stem[1:] if stem[0] == "optimizer" else stem)])
     direct = re.compile(rf"\b({re.escape(module)}|{module.rpartition('.')[0]} import .*{stem[-1]})\b")
     named = re.compile(rf"\b{re.escape(function.partition('.')[0])}\b")
-    folder, found = TREE / "tests" / stem[0], []
-    for path in sorted(folder.rglob("test_*.py")):
-        text, parents = path.read_text(), path.relative_to(folder).parts[:-1]
-        kind = all(any(part.startswith(one) for part in stem[1:]) for one in parents)
+    own, found = TREE / "tests" / stem[0], []
+    for path in sorted((TREE / "tests").rglob("test_*.py")):
+        text, near = path.read_text(), path.is_relative_to(own)
+        parents = path.relative_to(own).parts[:-1] if near else ()
+        kind = near and all(any(part.startswith(one) for part in stem[1:]) for one in parents)
         if "_kernels" in stem:
             kind = stem[2].startswith(path.stem[5:] if parents == ("_kernels",) else (*parents, "-")[0])
         points = (
@@ -234,7 +235,7 @@ def files_of(mutant: Mutant) -> list[str]:
             + 2 * bool(function and named.search(text))
             + 1
         )
-        score = kind * points + 4 * bool(direct.search(text))
+        score = kind * points + (4 if near else 2) * bool(direct.search(text) and (near or named.search(text)))
         if score:
             found.append((-score, -len(parents), len(text), str(path.relative_to(TREE))))
     return list(dict.fromkeys([*(name for *_, name in sorted(found)[:MAX_FILES]), *RECORDED]))
