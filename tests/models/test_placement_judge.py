@@ -71,7 +71,7 @@ def test_every_draft_group_has_its_own_clients() -> None:
         one = PlacementPlan.from_dict(data)
         (group,) = one.groups
         found = [problem.drafter_of(one, group, each) for each in group.clients]
-        return [each and each.name for each in found]
+        return [each.name if each else None for each in found]
 
     assert drafters() == ["d", "d"]
     assert drafters(draft_group=2) == ["d", None]
