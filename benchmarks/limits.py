@@ -26,6 +26,7 @@ import specopt
 from specopt.models.draft_control import MAX_DRAFT_LENGTH, MAX_RESOLUTION
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import MAX_BUDGET, MAX_TOKENS
+from specopt.models.placement import PlacementProblem
 from specopt.models.problem import Problem
 
 MEMORY_BYTES = 2 * 2**30
@@ -87,6 +88,73 @@ def _finest(family: str) -> Callable[[], Problem]:
     return build
 
 
+def _placed(family: str, *, params: dict[str, Any] | None = None, **changes: Any) -> Callable[[], Problem]:
+    """Return what builds a problem of placement; what changes of every part of a list, by a function of the part."""
+
+    def build() -> Problem:
+        problem = specopt.generate(family, seed=1, **(params or {}))
+        data = problem.to_dict()
+        for field, change in changes.items():
+            data[field] = [part | change(part) for part in data[field]] if callable(change) else change
+        return problem.from_dict(data)
+
+    return build
+
+
+def _trips(values: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Return what gives a class that many round trips to every verifier."""
+    seconds = np.linspace(0.01, 0.1, values).tolist()
+    return lambda part: {"round_trip_seconds": dict.fromkeys(part["round_trip_seconds"], seconds)}
+
+
+def _rates(positions: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Return what gives a class a rate of acceptance at each of so many positions, of every drafter."""
+    rates = np.linspace(0.9, 0.5, positions).tolist()
+    return lambda part: {"acceptance": dict.fromkeys(part["acceptance"], rates)}
+
+
+def _passes(pieces: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Return what gives a verifier passes of that many pieces, each of which is the longest somewhere."""
+    slopes = np.linspace(1e-5, 1e-4, pieces)
+    heads = 0.01 - 1e4 * (slopes - 1e-5) ** 2
+    rows = [
+        {"overhead_seconds": head, "seconds_per_token": slope}
+        for head, slope in zip(heads.tolist(), slopes.tolist(), strict=True)
+    ]
+    rest = {"seconds_per_sequence": 1e-5, "seconds_per_cached_token": 1e-9}
+    return lambda part: {"passes": [row | rest for row in rows]}
+
+
+def _listed(classes: int) -> Callable[[], Problem]:
+    """Return what builds a problem with that many classes of one client, none of which draft on a device."""
+
+    def build() -> Problem:
+        data = specopt.generate(ONE, seed=1).to_dict()
+        (first,) = data["classes"]
+        few = {"clients": 1, "device_seconds_per_token": None, "round_trip_seconds": None}
+        return PlacementProblem.from_dict(
+            data | {"classes": [first | few | {"name": f"class {c}"} for c in range(classes)]}
+        )
+
+    return build
+
+
+def _pools(pools: int) -> Callable[[], Problem]:
+    """Return what builds a problem with that many draft pools that run every drafter."""
+
+    def build() -> Problem:
+        problem = specopt.generate("placement/edge-cloud", seed=1)
+        data = problem.to_dict()
+        (pool,) = data["draft_pools"]
+        for drafter in data["drafters"]:
+            if drafter.get("server"):
+                (passes,) = drafter["server"].values()
+                drafter["server"] = {f"pool {p}": passes for p in range(pools)}
+        return problem.from_dict(data | {"draft_pools": [pool | {"name": f"pool {p}"} for p in range(pools)]})
+
+    return build
+
+
 LATENCY, CHUNKS, BATCH = "serving-latency/paper-1", "prompt-chunking/paper-4", "verification-batch/mixed"
 CONTROL, ALLOCATION, FAIR = "draft-control/paper-3", "draft-allocation/paper-5", "fair-goodput/paper-5"
 ARRIVALS = "serving-latency/arrivals"
@@ -97,8 +165,10 @@ REBATCHED = {"batching": "rebatched", **KNOWN}
 KINKED = [{"seconds_per_flop": 0.0, "overhead_seconds": 0.05}, {"seconds_per_flop": 1e-14, "overhead_seconds": 0.01}]
 
 STOPPING = "draft-stopping/random"
+ONE, CLASSES, EDGE = "placement/one-class", "placement/many-classes", "placement/edge-cloud"
+LEAST = {"least_rate": 5.0}
 FAMILIES = {
-    family.partition("/")[0]: family for family in (LATENCY, CHUNKS, BATCH, CONTROL, ALLOCATION, FAIR, STOPPING)
+    family.partition("/")[0]: family for family in (LATENCY, CHUNKS, BATCH, CONTROL, ALLOCATION, FAIR, STOPPING, ONE)
 }
 
 CASES: dict[str, dict[str, Callable[[], Problem]]] = {
@@ -160,6 +230,44 @@ CASES: dict[str, dict[str, Callable[[], Problem]]] = {
         "scores": _with(STOPPING, params={"bins": 1000}),
         "both": _with(STOPPING, params={"max_draft": 1000, "bins": 1000}),
         "both, 100 classes": _with(STOPPING, params={"max_draft": 1000, "bins": 1000, "classes": 100}),
+    },
+    "placement": {
+        "clients": _placed(ONE, params={"number_of_clients": MAX_TOKENS}),
+        "units": _placed(ONE, params={"units": MAX_TOKENS, "number_of_clients": MAX_TOKENS}),
+        "units, few clients": _placed(ONE, params={"units": MAX_TOKENS}),
+        "units, capacity": _placed(
+            ONE, params={"units": MAX_TOKENS, "number_of_clients": MAX_TOKENS, "objective": "capacity"}
+        ),
+        "clients of 10 classes": _placed(CLASSES, params={"number_of_clients": 10 * MAX_TOKENS, "units": 30 * MANY}),
+        "clients of 10 classes, cost": _placed(
+            CLASSES,
+            params={"number_of_clients": 10 * MAX_TOKENS, "units": 3 * MAX_TOKENS, "objective": "cost", **LEAST},
+        ),
+        "max_draft_tokens": _placed(ONE, params={"max_draft": 1000}),
+        "max_draft_tokens of 10 classes": _placed(CLASSES, params={"max_draft": 1000}),
+        "max_draft_tokens, a rate for each": _placed(ONE, params={"max_draft": 1000}, classes=_rates(1000)),
+        "1,000 classes": _placed(CLASSES, params={"classes": 1000}),
+        "1,000 classes, capacity": _placed(CLASSES, params={"classes": 1000, "objective": "capacity", **LEAST}),
+        "classes": _listed(100_000),
+        "100 drafters": _placed(CLASSES, params={"drafters": 100}),
+        "100 drafters, max_draft_tokens": _placed(CLASSES, params={"drafters": 100, "max_draft": 1000}),
+        "100 verifiers": _placed(CLASSES, params={"verifiers": 100, "units": 1000}),
+        "100 draft pools": _pools(100),
+        "10,000 draft pools": _pools(10_000),
+        "round_trip_seconds": _placed(ONE, classes=_trips(MANY)),
+        "round_trip_seconds, 1,000,000 values": _placed(ONE, classes=_trips(MOST)),
+        "passes": _placed(ONE, verifiers=_passes(MANY)),
+        **{
+            f"10,000 clients, {objective}": _placed(
+                CLASSES,
+                params={
+                    "objective": objective,
+                    "units": 100,
+                    "least_rate": 0.0 if objective in ("goodput", "fair") else 5.0,
+                },
+            )
+            for objective in ("goodput", "fair", "capacity", "cost", "energy")
+        },
     },
     "verification-batch": {
         "requests": _with(BATCH, params={"requests": MANY}),

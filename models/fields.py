@@ -193,20 +193,20 @@ def refuse_denormal(value: object, where: str = "") -> None:
     InvalidInput
         If a number in a declared object, array or tuple is one.
     """
-    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+    if isinstance(value, float):
+        if 0 < abs(value) < SMALLEST:
+            raise InvalidInput(f"{where}: expected 0 or a number of size >= {SMALLEST}, got {value}")
+    elif isinstance(value, np.ndarray) and value.dtype.kind == "f":
         wrong = (value != 0) & (np.abs(value) < SMALLEST)
         if wrong.any():
             place = tuple(np.argwhere(wrong)[0].tolist())
             refuse_denormal(float(value[place]), where + "".join(f"[{index}]" for index in place))
-    elif isinstance(value, float) and 0 < abs(value) < SMALLEST:
-        raise InvalidInput(f"{where}: expected 0 or a number of size >= {SMALLEST}, got {value}")
     elif isinstance(value, tuple):
         for index, item in enumerate(value):
             refuse_denormal(item, f"{where}[{index}]")
     elif dataclasses.is_dataclass(value):
-        for field in dataclasses.fields(value):
-            own_form = isinstance(value, Custom)
-            refuse_denormal(getattr(value, field.name), where if own_form else _join(where, field.name))
+        for name, item in vars(value).items():
+            refuse_denormal(item, where if isinstance(value, Custom) else _join(where, name))
 
 
 def count_numbers(value: object) -> int:
@@ -314,6 +314,7 @@ def _parts(hint: Any) -> tuple[Any, ...]:
     return (hint,)
 
 
+@cache
 def column_of(hint: Any) -> Column | None:
     """Return what marks an array field, or None."""
     for part in _parts(hint):
@@ -324,16 +325,19 @@ def column_of(hint: Any) -> Column | None:
     return None
 
 
+@cache
 def custom_of(hint: Any) -> type[Custom] | None:
     """Return the class of a value with a JSON form of its own, or None."""
     return next((part for part in _parts(hint) if isinstance(part, type) and issubclass(part, Custom)), None)
 
 
+@cache
 def dataclasses_in(hint: Any) -> tuple[type, ...]:
     """Return the dataclasses of a hint: one, several in a union, or none."""
     return tuple(part for part in _parts(hint) if isinstance(part, type) and dataclasses.is_dataclass(part))
 
 
+@cache
 def item_of_tuple(hint: Any) -> Any | None:
     """Return X of ``tuple[X, ...]``, annotated or not, where X is a dataclass; else None."""
     for part in _parts(get_args(hint)[0] if get_origin(hint) is Annotated else hint):

@@ -7,6 +7,7 @@ verifier, from the client's device, from a pool of drafting servers, or are none
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -264,12 +265,13 @@ class PlacementProblem(Problem):
         super().__post_init__()
         object.__setattr__(self, "sense", self.sense_of(self.scale))
         object.__setattr__(self, "objective_label", LABELS[self.objective])
-        names = {}
+        names: dict[str, set[str]] = {}
         for field in ("verifiers", "drafters", "draft_pools", "classes"):
-            names[field] = [one.name for one in getattr(self, field)]
-            for index, name in enumerate(names[field]):
-                if name in names[field][:index]:
-                    raise InvalidInput(f"{field}[{index}].name: expected a name of its own, got {name!r} again")
+            names[field] = set()
+            for index, one in enumerate(getattr(self, field)):
+                if one.name in names[field]:
+                    raise InvalidInput(f"{field}[{index}].name: expected a name of its own, got {one.name!r} again")
+                names[field].add(one.name)
         for field, own, of in (
             ("drafters", "beside", "verifiers"), ("drafters", "server", "draft_pools"),
             ("draft_pools", "round_trip_seconds", "verifiers"), ("classes", "round_trip_seconds", "verifiers"),
@@ -279,7 +281,7 @@ class PlacementProblem(Problem):
                 known = getattr(one, own)
                 for name in () if known is None else known.values:
                     if name not in names[of]:
-                        some = ", ".join(names[of]) or "none"
+                        some = ", ".join(one.name for one in getattr(self, of)) or "none"
                         raise InvalidInput(f"{field}[{index}].{own}: expected names of {of} ({some}), got {name!r}")
         for index, one in enumerate(self.classes):
             for name, rates in one.acceptance.values.items():
@@ -386,6 +388,7 @@ class PlacementProblem(Problem):
         """Return what the judge needs to know of an entry of a unit."""
         of, drafter, k = self.client_class[one.class_], self.drafter_of(plan, group, one), self.length_of(group, one)
         trips, sent, drafting, ahead, held = np.zeros(1), 0.0, 0.0, 0.0, 0.0
+        accepted = of.accepted(drafter.name, k) if drafter else []
         if one.place == "device":
             assert drafter is not None and of.round_trip_seconds is not None, "defects of the plan were looked for"
             assert of.device_seconds_per_token is not None, "as above"
@@ -395,7 +398,7 @@ class PlacementProblem(Problem):
             drafting = each if drafter.parallel else k * each
             if one.overlap:
                 ahead = each if drafter.parallel else (k + 1) * each
-                held = math.prod(of.accepted(drafter.name, k))
+                held = math.prod(accepted)
         elif one.place == "pool":
             assert drafter is not None and one.draft_group is not None, "defects of the plan were looked for"
             served = plan.draft_groups[one.draft_group]
@@ -403,8 +406,7 @@ class PlacementProblem(Problem):
             drafting = self.pool_seconds(plan, one.draft_group, k)
         yields = 1.0
         for position in range(k):
-            assert drafter is not None, "there are drafts"
-            yields += math.prod(of.accepted(drafter.name, k)[: position + 1])
+            yields += math.prod(accepted[: position + 1])
         return Entry(
             count=one.per_unit, new_tokens=k + 1, context_tokens=of.context_tokens, tokens=yields, trips=trips + sent,
             drafting_seconds=drafting, ahead_seconds=ahead, held=held,
@@ -547,31 +549,31 @@ class PlacementProblem(Problem):
         return found
 
     def _counts(self, plan: PlacementPlan) -> list[str]:
-        found = []
+        found: list[str] = []
+        used: Counter[tuple[str, Any]] = Counter()
+        for group in plan.groups:
+            used["verifier", group.verifier] += group.units
+            for one in group.clients:
+                used["class", one.class_] += group.units * one.per_unit
+                if one.place == "pool":
+                    used["draft group", one.draft_group] += group.units * one.per_unit
+        for draft in plan.draft_groups:
+            used["pool", draft.pool] += draft.units
         for of in self.classes:
-            placed = placed_clients(plan, of.name)
+            placed = used["class", of.name]
             if self.objective != "capacity" and placed != of.clients:
                 found.append(f"class {of.name!r}: {placed} clients are placed, expected all {of.clients}")
-        for verifier in self.verifiers:
-            used = sum(group.units for group in plan.groups if group.verifier == verifier.name)
-            if used > verifier.units:
-                found.append(f"verifier {verifier.name!r}: {used} units are used, there are {verifier.units}")
-        for pool in self.draft_pools:
-            used = sum(draft.units for draft in plan.draft_groups if draft.pool == pool.name)
-            if used > pool.units:
-                found.append(f"pool {pool.name!r}: {used} units are used, there are {pool.units}")
+        for what, units in (("verifier", self.verifiers), ("pool", self.draft_pools)):
+            for each in units:
+                if used[what, each.name] > each.units:
+                    found.append(
+                        f"{what} {each.name!r}: {used[what, each.name]} units are used, there are {each.units}"
+                    )
         for g, draft in enumerate(plan.draft_groups):
-            clients = sum(group.units * one.per_unit for group in plan.groups for one in group.clients
-                          if one.place == "pool" and one.draft_group == g)  # fmt: skip
-            if clients > draft.units * draft.per_unit:
-                found.append(f"draft_groups[{g}]: {clients} clients refer to it, it holds "
-                             f"{draft.units * draft.per_unit}")  # fmt: skip
+            clients, held = used["draft group", g], draft.units * draft.per_unit
+            if clients > held:
+                found.append(f"draft_groups[{g}]: {clients} clients refer to it, it holds {held}")
         return found
-
-
-def placed_clients(plan: PlacementPlan, name: str) -> int:
-    """Return how many clients of a class a plan places."""
-    return sum(group.units * one.per_unit for group in plan.groups for one in group.clients if one.class_ == name)
 
 
 def _evaluation(problem: PlacementProblem, plan: PlacementPlan, runs: list[Cycles]) -> Evaluation:

@@ -5,11 +5,15 @@ HiGHS 1.16.0 prints a banner, once in a process, while its Python object is made
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import highspy
+
+if hasattr(os, "register_at_fork"):  # a child waits forever for the threads that its parent solved with
+    os.register_at_fork(after_in_child=lambda: highspy.Highs.resetGlobalScheduler(False))
 
 
 class Highs(highspy.Highs):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 
 from specopt.models.placement import PlacementProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.placement.method import PlacementMethod, offer, sign, why_infeasible
-from specopt.solvers.placement.patterns import Pattern, all_patterns, count_all, undominated, valued, widest
+from specopt.solvers.placement.patterns import Pattern, all_patterns, count_exact, undominated, valued, widest
 from specopt.solvers.placement.prepare import Prepared, prepare
 
 State = tuple[tuple[int, ...], tuple[tuple[int, int, bool, bool], ...]]
@@ -30,13 +31,12 @@ class BruteForcePlacement(PlacementMethod):
 
     def size_of(self, problem: PlacementProblem) -> float:
         """Return the number of patterns."""
-        found = count_all(prepare(problem, exact=True), self.max_size)
-        return found if found <= self.max_size else math.inf
+        return count_exact(problem, self.max_size)
 
     def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
         """Add a unit at a time to all states of what is served."""
         budget.load("placement.units")
-        prepared = prepare(problem, exact=True)
+        prepared = prepare(problem, True, budget.check)
         patterns = undominated(prepared, valued(prepared, list(all_patterns(prepared))))
         nobody: State = ((0,) * len(problem.classes), ())
         states: dict[State, tuple[float, tuple[Pattern, ...]]] = {nobody: (0.0, ())}
@@ -63,7 +63,7 @@ class BruteForcePlacement(PlacementMethod):
                 best, chosen = total, units
         if chosen is None:
             raise why_infeasible(prepared)
-        plan = offer(prepared, list(chosen), budget)
+        plan = offer(prepared, Counter(chosen), budget)
         bound = budget.objective if plan is not None else sign(problem) * best
         return Outcome(plan=plan, bound=bound, stats={"patterns": len(patterns), "states": len(states)})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from specopt.models.placement import PlacementProblem
@@ -29,21 +30,21 @@ class GreedyPlacement(PlacementMethod):
     def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
         """Place clients class by class, by weight."""
         budget.load("placement.units")
-        prepared = prepare(problem)
+        prepared = prepare(problem, check=budget.check)
         plan = offer(prepared, greedy(prepared, budget), budget)
         why = None if plan is not None else "clients were left when no unit could take one more"
         return Outcome(plan=plan, explanation=why)
 
 
-def greedy(prepared: Prepared, budget: Budget) -> list[Pattern] | None:
-    """Return patterns, one per unit, that serve all clients; None where clients are left.
+def greedy(prepared: Prepared, budget: Budget) -> Counter[Pattern]:
+    """Return patterns that serve all clients; none where clients are left.
 
     For capacity clients are placed while any fit, the class first of which the smallest share is placed.
     """
     total, free = sum(prepared.clients), prepared.problem.objective == "capacity"
     size = max(1, total // STEPS)
     placed = [0] * len(prepared.clients)
-    units: list[Pattern] = []
+    units: Counter[Pattern] = Counter()
     filling = Filling(prepared)
     while True:
         budget.check()
@@ -52,11 +53,8 @@ def greedy(prepared: Prepared, budget: Budget) -> list[Pattern] | None:
             return units
         c = min(open_classes, key=lambda c: placed[c] / prepared.clients[c])
         step = size if free else min(size, prepared.clients[c] - placed[c])
-        found = filling.move(units, c, step)
-        if found is None:
-            step, found = 1, filling.move(units, c, 1)
-        if found is None:
-            return units if free else None
-        at, one = found
+        if not filling.move(units, c, step):
+            step = 1
+            if not filling.move(units, c, step):
+                return units if free else Counter()
         placed[c] += step
-        units[at : at + 1] = [one]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,8 +14,11 @@ from specopt.models.placement_plan import PlacementPlan
 from specopt.models.result import Conflict
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method
-from specopt.solvers.placement.patterns import SLACK, Pattern, plan_of, tally
-from specopt.solvers.placement.prepare import Prepared
+from specopt.solvers.placement.patterns import SLACK, Pattern, plan_of
+from specopt.solvers.placement.prepare import Prepared, most_options
+
+BYTES_PER_OPTION = 500.0
+"""A row of an array, what it is in a plan, and rows of the same length while patterns are priced."""
 
 
 @dataclass(frozen=True)
@@ -25,17 +28,21 @@ class PlacementMethod(Method):
     solves = PlacementProblem
     size_unit = "patterns of units"
 
+    def bytes_needed(self, problem: PlacementProblem) -> dict[str, float]:
+        """Return the bytes of a problem's arrays."""
+        return {"options of clients": BYTES_PER_OPTION * most_options(problem)}
+
 
 def sign(problem: PlacementProblem) -> float:
     """Return what the objective is multiplied by so that more is better."""
     return -1.0 if problem.sense == "minimize" else 1.0
 
 
-def offer(prepared: Prepared, units: Sequence[Pattern] | None, budget: Budget) -> PlacementPlan | None:
-    """Offer the plan in which each unit has one of some patterns, if it violates nothing; return it then."""
-    if units is None or (not units and prepared.problem.objective != "capacity"):
+def offer(prepared: Prepared, used: Mapping[Pattern, int], budget: Budget) -> PlacementPlan | None:
+    """Offer the plan in which patterns are used so often, if it violates nothing; return it then."""
+    if not used and prepared.problem.objective != "capacity":
         return None
-    plan = plan_of(prepared, tally(units))
+    plan = plan_of(prepared, used)
     if prepared.problem.violations(plan):
         return None
     budget.offer(plan)

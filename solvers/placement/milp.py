@@ -13,7 +13,7 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.formulation import Formulation, Value
 from specopt.solvers.method import Outcome
 from specopt.solvers.placement.method import PlacementMethod, sign, why_infeasible
-from specopt.solvers.placement.patterns import all_patterns, count_all, plan_of, valued, widest
+from specopt.solvers.placement.patterns import all_patterns, count_exact, plan_of, valued, widest
 from specopt.solvers.placement.prepare import prepare
 from specopt.solvers.pyomo_program import ByProgram, run_program
 
@@ -35,12 +35,12 @@ class MilpPlacement(ByProgram, PlacementMethod):
 
     def size_of(self, problem: PlacementProblem) -> float:
         """Return the number of patterns."""
-        return count_all(prepare(problem, exact=True), self.max_size)
+        return count_exact(problem, self.max_size)
 
     def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
         """State the program, solve it, and read the plan."""
         budget.load("placement.units")
-        prepared = prepare(problem, exact=True)
+        prepared = prepare(problem, True, budget.check)
         if problem.objective != "capacity" and not valued(prepared, list(all_patterns(prepared))):
             raise why_infeasible(prepared)
         outcome = run_program(problem, FORMULATION, budget, solver=self.solver)
@@ -59,9 +59,9 @@ def formulate(problem: PlacementProblem) -> Any:
     """
     import pyomo.environ as pyo
 
-    prepared = prepare(problem, exact=True)
-    if count_all(prepared, MAX_PATTERNS) > MAX_PATTERNS:
+    if count_exact(problem, MAX_PATTERNS) > MAX_PATTERNS:
         raise Unsupported(f"formulation: the problem has more than {MAX_PATTERNS:,} patterns of units")
+    prepared = prepare(problem, exact=True)
     patterns = valued(prepared, list(all_patterns(prepared)))
     program = pyo.ConcreteModel()
     program.patterns, program.offset = patterns, 0.0
@@ -121,7 +121,7 @@ def formulate(problem: PlacementProblem) -> Any:
 def read(problem: PlacementProblem, program: Any, value: Value) -> PlacementPlan:
     """Return the plan of a program's solution."""
     counts = ((one, round(value(program.used[k]))) for k, one in enumerate(program.patterns))
-    return plan_of(prepare(problem, exact=True), [(one, count) for one, count in counts if count])
+    return plan_of(prepare(problem, exact=True), {one: count for one, count in counts if count})
 
 
 FORMULATION = Formulation(formulate, read)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -31,52 +31,53 @@ class OnePlace(PlacementMethod):
     def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
         """Fill units with one class after the other."""
         budget.load("placement.units")
-        prepared = prepare(problem)
+        prepared = prepare(problem, check=budget.check)
         plan = offer(prepared, filled(prepared, self.place, budget), budget)
         why = None if plan is not None else f"place {self.place!r} alone does not serve all clients this way"
         return Outcome(plan=plan, explanation=why)
 
 
-def filled(prepared: Prepared, place: Place, budget: Budget) -> list[Pattern] | None:
+def filled(prepared: Prepared, place: Place, budget: Budget) -> Counter[Pattern]:
     """Return patterns that serve all clients from one place, each class alone on units filled as far as they go.
 
     Classes come in order of weight; each takes the verifier and option that are worth most per client on a full unit.
-    None where clients are left; for capacity the classes share the units as far as they go.
+    Empty where clients are left; for capacity the classes share the units as far as they go.
     """
     problem = prepared.problem
     left = [one.units for one in problem.verifiers]
-    units: list[Pattern] = []
+    units: Counter[Pattern] = Counter()
     share = problem.objective == "capacity"
+    ways: list[list[tuple[int, int]]] = [[] for _ in problem.classes]
+    for index, side in enumerate(prepared.sides):
+        for option, way in enumerate(side.ways):
+            if way.place == place:
+                ways[way.cls].append((index, option))
     for c in sorted(range(len(problem.classes)), key=lambda c: -problem.classes[c].weight):
-        full = list(_full_units(prepared, place, c, budget))
-        full.sort(key=lambda one: (-one.value / one.entries[0][1], -one.entries[0][1]))
         clients = sum(one.units for one in problem.verifiers) * MOST if share else prepared.clients[c]
+        full = [one for way in ways[c] if (one := _full_unit(prepared, *way, clients, budget))]
+        full.sort(key=lambda one: (-one.value / one.entries[0][1], -one.entries[0][1]))
         room = [u // len(problem.classes) if share else u for u in left]
         for one in full:
             verifier = prepared.sides[one.side].verifier
+            option, most = one.entries[0]
             while clients and room[verifier]:
-                option, most = one.entries[0]
-                part = _largest(prepared, one.side, option, min(clients, most), budget)
+                part = one if clients >= most else _largest(prepared, one.side, option, clients, budget)
                 if part is None:
                     break
-                units.append(part)
-                clients -= part.entries[0][1]
-                room[verifier] -= 1
-                left[verifier] -= 1
+                number = min(room[verifier], clients // most) or 1
+                units[part] += number
+                clients -= number * part.entries[0][1]
+                room[verifier] -= number
+                left[verifier] -= number
         if clients and not share:
-            return None
+            return Counter()
     return units
 
 
-def _full_units(prepared: Prepared, place: Place, c: int, budget: Budget) -> Iterator[Pattern]:
-    for index, side in enumerate(prepared.sides):
-        for option, way in enumerate(side.ways):
-            if way.cls == c and way.place == place:
-                fits = int(max(0.0, side.unit.room) / (side.unit.kv * side.options[option]["memory"]))
-                capacity = prepared.problem.objective == "capacity"
-                one = _largest(prepared, index, option, fits if capacity else min(fits, prepared.clients[c]), budget)
-                if one is not None:
-                    yield one
+def _full_unit(prepared: Prepared, index: int, option: int, clients: int, budget: Budget) -> Pattern | None:
+    side = prepared.sides[index]
+    fits = int(max(0.0, side.unit.room) / (side.unit.kv * side.options[option]["memory"]))
+    return _largest(prepared, index, option, min(fits, clients), budget)
 
 
 def _largest(prepared: Prepared, side: int, option: int, most: int, budget: Budget) -> Pattern | None:

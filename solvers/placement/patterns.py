@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
 import numpy as np
 
+from specopt.models.placement import PlacementProblem
 from specopt.models.placement_plan import Beside, DraftGroup, PlacementPlan, Served, UnitGroup
-from specopt.solvers.placement.prepare import Prepared
+from specopt.solvers.placement.prepare import Prepared, most_options, prepare
 
 SLACK = 0.9e-9
 """Relative: by how much patterns may miss memory and least rates; the judge allows a little more."""
+
+OPTIONS_PER_PATTERN = 10
+"""More options than that for each pattern are not worth making: every option is a pattern, unless memory ends first."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +76,8 @@ def valued(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:
     return found
 
 
-def count_all(prepared: Prepared, enough: int) -> int:
-    """Return how many patterns of up to all clients there are, memory and rates aside; more than `enough` is enough."""
+def count_all(prepared: Prepared, enough: int) -> float:
+    """Return how many patterns of up to all clients there are, memory and rates aside; infinity for over `enough`."""
     total = 0
     for side in prepared.sides:
         product = 1
@@ -82,9 +85,16 @@ def count_all(prepared: Prepared, enough: int) -> int:
             options = sum(way.cls == c for way in side.ways)
             product *= math.comb(options + clients, clients) if options else 1
             if product > enough:
-                return enough + 1
+                return math.inf
         total += product
-    return total
+    return total if total <= enough else math.inf
+
+
+def count_exact(problem: PlacementProblem, enough: int) -> float:
+    """Return how many patterns there are where all sizes of draft units are told apart, as `count_all` does."""
+    if most_options(problem, exact=True) > OPTIONS_PER_PATTERN * enough:
+        return math.inf
+    return count_all(prepare(problem, exact=True), enough)
 
 
 def most_clients(prepared: Prepared) -> list[int]:
@@ -134,16 +144,16 @@ def widest(prepared: Prepared, pattern: Pattern, draft: int) -> tuple[bool, bool
     return max(contexts) == of.context, of.length is None or max(way.length for way in ways) == of.length
 
 
-def plan_of(prepared: Prepared, used: Sequence[tuple[Pattern, int]]) -> PlacementPlan:
+def plan_of(prepared: Prepared, used: Mapping[Pattern, int]) -> PlacementPlan:
     """Return the plan in which patterns are used so often; draft units are as many as are needed."""
     problem = prepared.problem
     held: dict[int, int] = {}
-    for pattern, units in used:
+    for pattern, units in used.items():
         for draft, count in pattern.drafted(prepared).items():
             held[draft] = held.get(draft, 0) + units * count
     number = {draft: index for index, draft in enumerate(held)}
     groups = []
-    for pattern, units in used:
+    for pattern, units in used.items():
         side, served = prepared.sides[pattern.side], []
         for option, count in pattern.entries:
             way = side.ways[option]
@@ -167,8 +177,3 @@ def plan_of(prepared: Prepared, used: Sequence[tuple[Pattern, int]]) -> Placemen
             units=-(-clients // of.most), per_unit=of.most,
         ))  # fmt: skip
     return PlacementPlan(groups=tuple(groups), draft_groups=tuple(drafts))
-
-
-def tally(patterns: Iterable[Pattern]) -> list[tuple[Pattern, int]]:
-    """Return each pattern with how often it is used."""
-    return list(Counter(patterns).items())

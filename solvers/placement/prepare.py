@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ class DraftType:
     length: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Way:
     """What an option is in a plan."""
 
@@ -124,18 +125,20 @@ class Prepared:
         return prices.get(OBJECTIVES[self.objective], 0.0)
 
 
-def prepare(problem: PlacementProblem, exact: bool = False) -> Prepared:
+def prepare(problem: PlacementProblem, exact: bool = False, check: Callable[[], None] = lambda: None) -> Prepared:
     """Return the arrays of a problem; where `exact`, types of draft units say their largest context and length."""
-    builder = _Builder(problem, exact)
+    builder = _Builder(problem, exact, check)
     sides = tuple(builder.sides())
     trips = np.array(builder.trips)
     return Prepared(problem, OBJECTIVES.index(problem.objective), sides, trips, tuple(builder.drafts))
 
 
 class _Builder:
-    def __init__(self, problem: PlacementProblem, exact: bool) -> None:
+    def __init__(self, problem: PlacementProblem, exact: bool, check: Callable[[], None]) -> None:
         self.problem = problem
         self.exact = exact
+        self.check = check
+        self.accepted = cache(self._accepted)
         self.trips: list[float] = [0.0]
         self.places: dict[tuple[float, ...], int] = {(0.0,): 0}
         self.drafts = list(self._draft_types())
@@ -167,20 +170,20 @@ class _Builder:
             open_share=1.0 - verifier.reserved_share, room=verifier.memory_bytes - weights, kv=kv,
             idle=verifier.watts[0], busy=verifier.watts[1], price=verifier.price_per_second,
         )  # fmt: skip
-        found = list(self._beside(d, length) if drafter else self._elsewhere(verifier))
-        options = np.array([row for _, row in found], Option)
-        return Side(v, d, length, unit, options, tuple(way for way, _ in found))
+        self.ways: list[Way] = []
+        options = np.fromiter(self._beside(d, length) if drafter else self._elsewhere(verifier), Option)
+        return Side(v, d, length, unit, options, tuple(self.ways))
 
-    def _beside(self, d: int, length: int) -> Iterator[tuple[Way, tuple[Any, ...]]]:
+    def _beside(self, d: int, length: int) -> Iterator[tuple[Any, ...]]:
         drafter = self.problem.drafters[d]
         for c, of in enumerate(self.problem.classes):
             if drafter.name in of.acceptance.values:
-                yield self._option(Way(c, "beside", d, length), of, drafter)
+                yield self._option(Way(c, "beside", d, length), of)
 
-    def _elsewhere(self, verifier: Verifier) -> Iterator[tuple[Way, tuple[Any, ...]]]:
+    def _elsewhere(self, verifier: Verifier) -> Iterator[tuple[Any, ...]]:
         problem = self.problem
         for c, of in enumerate(problem.classes):
-            yield self._option(Way(c, "none"), of, None)
+            yield self._option(Way(c, "none"), of)
             trips = of.round_trip_seconds.values.get(verifier.name) if of.round_trip_seconds else None
             speeds = of.device_seconds_per_token.values if of.device_seconds_per_token else {}
             for d, drafter in enumerate(problem.drafters):
@@ -192,13 +195,13 @@ class _Builder:
                         one, more = (each, each) if drafter.parallel else (k * each, (k + 1) * each)
                         sent = k * problem.bits_per_draft_token / (of.uplink_bits_per_second or math.inf)
                         way = Way(c, "device", d, k)
-                        yield self._option(way, of, drafter, trips, sent, (one, one))
+                        yield self._option(way, of, trips, sent, (one, one))
                         if problem.overlap:
                             ahead = Way(c, "device", d, k, True)
-                            yield self._option(ahead, of, drafter, trips, sent, (one, one), more)
+                            yield self._option(ahead, of, trips, sent, (one, one), more)
             yield from self._pooled(verifier, c, of)
 
-    def _pooled(self, verifier: Verifier, c: int, of: ClientClass) -> Iterator[tuple[Way, tuple[Any, ...]]]:
+    def _pooled(self, verifier: Verifier, c: int, of: ClientClass) -> Iterator[tuple[Any, ...]]:
         problem = self.problem
         for index, draft in enumerate(self.drafts):
             pool, drafter = problem.draft_pools[draft.pool], problem.drafters[draft.drafter]
@@ -221,47 +224,81 @@ class _Builder:
                 ):
                     new, number = (h * most, 2.0) if drafter.parallel else (h, k + 1.0)
                     times.append(number * passes.at(h, new, h * x))
-                yield self._option(Way(c, "pool", draft.drafter, k, draft=index), of, drafter, trips, 0.0, tuple(times))
+                yield self._option(Way(c, "pool", draft.drafter, k, draft=index), of, trips, 0.0, tuple(times))
+
+    def _accepted(self, c: int, d: int) -> tuple[list[float], list[float]]:
+        """Return the probability that positions up to one are accepted, and the mean tokens of a round, by length."""
+        if d < 0:
+            return [0.0], [1.0]
+        problem = self.problem
+        held = np.cumprod(problem.classes[c].accepted(problem.drafters[d].name, problem.max_draft_tokens))
+        return held.tolist(), [1.0, *(1.0 + np.cumsum(held)).tolist()]
 
     def _option(
-        self, way: Way, of: ClientClass, drafter: Drafter | None, trips: Floats | None = None, sent: float = 0.0,
+        self, way: Way, of: ClientClass, trips: Floats | None = None, sent: float = 0.0,
         drafting: tuple[float, ...] = (0.0, 0.0), ahead: float = 0.0,
-    ) -> tuple[Way, tuple[Any, ...]]:  # fmt: skip
-        rates = of.accepted(drafter.name, way.length) if drafter else [0.0]
+    ) -> tuple[Any, ...]:  # fmt: skip
+        self.check()
+        self.ways.append(way)
+        held, tokens = self.accepted(way.cls, way.drafter)
         values = (0.0,) if trips is None else tuple(np.atleast_1d(trips).tolist())
         if values not in self.places:
             self.places[values] = len(self.trips)
             self.trips += values
-        return way, (
-            way.cls, way.draft, way.drafter, 1.0 + sum(math.prod(rates[: k + 1]) for k in range(way.length)),
+        return (
+            way.cls, way.draft, way.drafter, tokens[way.length],
             way.length + 1, of.context_tokens, of.most_context + way.length + 1, of.weight, of.min_tokens_per_second,
             of.device_watts or 0.0 if way.place == "device" else 0.0, sent, self.places[values], len(values),
-            *drafting, ahead, math.prod(rates) if way.overlap else 0.0,
+            *drafting, ahead, held[way.length] if way.overlap else 0.0,
         )  # fmt: skip
 
     def _draft_types(self) -> Iterator[DraftType]:
         problem = self.problem
-        for p, pool in enumerate(problem.draft_pools):
+        sizes = [draft_sizes(problem, drafter) for drafter in problem.drafters]
+        for p in range(len(problem.draft_pools)):
             for d, drafter in enumerate(problem.drafters):
-                if drafter.server is None or pool.name not in drafter.server.values:
-                    continue
                 users = [c for c in problem.classes if drafter.name in c.acceptance.values]
-                if not users:
-                    continue
-                each = drafter.kv_bytes_per_token * (min(c.most_context for c in users) + 1)
-                left = pool.memory_bytes * (1.0 + 1e-9) - drafter.weights_bytes
-                fits = int(left / each) if left >= 0.0 and each else MOST_WITHOUT_MEMORY if left >= 0.0 else 0
-                # a unit may be said to hold more clients than there are, which slows it: few such sizes are searched
-                free = problem.objective == "capacity" or fits <= FEW_SIZES
-                most = fits if free else min(fits, sum(c.clients for c in users))
                 lengths = range(1, problem.max_draft_tokens + 1) if drafter.parallel else [None]
-                for low, high in _ranges(most, self.exact):
+                for low, high in _ranges(sizes[d].get(p, 0), self.exact):
+                    self.check()
                     if not self.exact:
                         yield DraftType(p, d, low, high)
                         continue
                     for context in sorted({c.context_tokens for c in users}):
                         for length in lengths:
                             yield DraftType(p, d, low, high, context, length)
+
+
+def draft_sizes(problem: PlacementProblem, drafter: Drafter) -> dict[int, int]:
+    """Return the most clients that draft units are searched with, by the pool that runs a drafter."""
+    users = [c for c in problem.classes if drafter.name in c.acceptance.values]
+    found: dict[int, int] = {}
+    for p, pool in enumerate(problem.draft_pools if users else ()):
+        if drafter.server is not None and pool.name in drafter.server.values:
+            each = drafter.kv_bytes_per_token * (min(c.most_context for c in users) + 1)
+            left = pool.memory_bytes * (1.0 + 1e-9) - drafter.weights_bytes
+            fits = int(left / each) if left >= 0.0 and each else MOST_WITHOUT_MEMORY if left >= 0.0 else 0
+            # a unit may be said to hold more clients than there are, which slows it: few such sizes are searched
+            free = problem.objective == "capacity" or fits <= FEW_SIZES
+            found[p] = fits if free else min(fits, sum(c.clients for c in users))
+    return found
+
+
+def most_options(problem: PlacementProblem, exact: bool = False) -> float:
+    """Return how many options there are at most, without making any."""
+    most, contexts = problem.max_draft_tokens, len({one.context_tokens for one in problem.classes})
+    of: dict[str, int] = {}
+    for drafter in problem.drafters:
+        of[drafter.name] = len(drafter.beside.values) if drafter.beside else 0
+        for p, size in draft_sizes(problem, drafter).items():
+            types = size * contexts * (most if drafter.parallel else 1) if exact else len(list(_ranges(size, exact)))
+            of[drafter.name] += types * len(problem.draft_pools[p].round_trip_seconds.values)
+    found = 0
+    for one in problem.classes:
+        device, trips = one.device_seconds_per_token, one.round_trip_seconds
+        away = 2 * len(device.values) * len(trips.values) if device and trips else 0
+        found += len(problem.verifiers) + most * (away + sum(of[name] for name in one.acceptance.values))
+    return found
 
 
 def _ranges(most: int, exact: bool) -> Iterator[tuple[int, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
@@ -16,7 +17,7 @@ from specopt.solvers.placement.greedy import greedy
 from specopt.solvers.placement.method import PlacementMethod, offer, sign, why_infeasible
 from specopt.solvers.placement.one_place import filled
 from specopt.solvers.placement.patterns import Pattern, all_patterns, count_all, undominated, valued
-from specopt.solvers.placement.prepare import OBJECTIVES, Prepared, prepare
+from specopt.solvers.placement.prepare import OBJECTIVES, Prepared, most_options, prepare
 from specopt.solvers.placement.relaxation import Duals, Relaxation
 from specopt.solvers.placement.rounding import completed, improved, nearest, whole_units
 
@@ -25,6 +26,9 @@ FEW_PATTERNS = 60_000
 
 EXACT_CLIENTS = 64
 """Clients up to which draft units of every size and largest context are told apart."""
+
+EXACT_OPTIONS = 1_000_000
+"""Options of clients up to which they are."""
 
 ROUNDED = 1.03
 """Ratio of the ends of boxes from which on plans are looked for in every round."""
@@ -69,7 +73,8 @@ class Refined(PlacementMethod):
         """List patterns, or price them."""
         budget.load("placement.units")
         exact = sum(one.clients for one in problem.classes) <= EXACT_CLIENTS
-        prepared = prepare(problem, exact=exact)
+        exact = exact and most_options(problem, exact=True) <= EXACT_OPTIONS
+        prepared = prepare(problem, exact, budget.check)
         if exact and count_all(prepared, FEW_PATTERNS) <= FEW_PATTERNS:
             return _listed(prepared, budget)
         for place in PLACES[:3]:
@@ -101,7 +106,7 @@ def _chosen(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> Choi
     """Choose among patterns, and offer the plan."""
     chosen = choose(prepared, patterns, budget.remaining)
     if chosen.used is not None:
-        offer(prepared, [one for one, count in chosen.used for _ in range(count)], budget)
+        offer(prepared, dict(chosen.used), budget)
     return chosen
 
 
@@ -152,9 +157,11 @@ def _round(relaxation: Relaxation, duals: Duals, budget: Budget) -> None:
     for boxes in BOXES:
         units = whole_units(relaxation, duals, boxes, min(SECONDS_PER_PLAN, 0.5 * budget.remaining))
         whole = completed(prepared, units, budget.check)
-        if offer(prepared, whole, budget) is not None and whole is not None:
-            better = {one: improved(prepared, one, budget.check) for one in dict.fromkeys(whole)}
-            offer(prepared, [better[one] for one in whole], budget)
+        if offer(prepared, whole, budget) is not None:
+            better: Counter[Pattern] = Counter()
+            for one, number in whole.items():
+                better[improved(prepared, one, budget.check)] += number
+            offer(prepared, better, budget)
 
 
 def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:

@@ -111,7 +111,7 @@ class Relaxation:
         while True:
             check()
             duals = self._master()
-            bound, found = self._price(*duals)
+            bound, found = self._price(check, *duals)
             self.bound, self.last = min(self.bound, bound), bound
             known = set(self.columns)
             found = [column for column in found if column not in known]
@@ -134,7 +134,9 @@ class Relaxation:
 
     # ------------------------------------------------------------------ pricing
 
-    def _price(self, of_classes: Floats, of_units: Floats, of_drafts: Floats) -> tuple[float, list[Column]]:
+    def _price(
+        self, check: Callable[[], None], of_classes: Floats, of_units: Floats, of_drafts: Floats
+    ) -> tuple[float, list[Column]]:
         """Return the bound at dual prices, and patterns that the master program lacks."""
         from specopt.solvers._kernels.placement import units as kernels
 
@@ -143,6 +145,7 @@ class Relaxation:
         clients = np.array(prepared.clients, np.float64)
         found: list[Column] = []
         for cover in self.covers:
+            check()
             side = prepared.sides[cover.side]
             prices = self._prices(side, of_classes, of_drafts)
             threshold = of_units[side.verifier] + 1e-12 * abs(of_units[side.verifier])

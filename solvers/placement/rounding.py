@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -18,8 +19,8 @@ OPTIONS = 6
 """Options of a class in a box, beside those that patterns use, at most."""
 
 
-def whole_units(relaxation: Relaxation, duals: Duals, boxes: int, seconds: float) -> list[Pattern]:
-    """Return patterns, one per unit, that nearly serve all clients.
+def whole_units(relaxation: Relaxation, duals: Duals, boxes: int, seconds: float) -> Counter[Pattern]:
+    """Return patterns of units that nearly serve all clients.
 
     An integer program says how many units run in each of the `boxes` best boxes, and how many clients (a real number)
     each option serves there. The units of a box then share them evenly, rounded down.
@@ -45,14 +46,13 @@ def whole_units(relaxation: Relaxation, duals: Duals, boxes: int, seconds: float
         for row in frame.classes:
             program.column(-relaxation.penalty, {row: 1.0})
     found = program.solve(seconds, gap=1e-3, unit=scale).amounts
-    patterns: list[Pattern] = []
+    patterns: Counter[Pattern] = Counter()
     if found is None:
         return patterns
     for side, units, mine in placed:
-        number = round(found[units])
-        if number:
-            shared = {option: float(found[at]) for option, at in mine.items() if found[at] > 1e-6}
-            patterns += [Pattern(side, entries) for entries in spread(shared, number)]
+        shared = {option: math.floor(found[at] + 1e-6) for option, at in mine.items()}
+        for entries, number in spread(shared, round(found[units])).items():
+            patterns[Pattern(side, entries)] += number
     return patterns
 
 
@@ -119,18 +119,19 @@ def nearest(relaxation: Relaxation) -> list[Pattern]:
     return valued(relaxation.prepared, list(found)) if found else []
 
 
-def spread(shared: dict[int, float], units: int) -> list[tuple[tuple[int, int], ...]]:
-    """Return the entries of so many units that share clients of some options evenly, rounded down."""
-    listed: list[list[tuple[int, int]]] = [[] for _ in range(units)]
-    before = 0
-    for option, clients in sorted(shared.items()):
-        count = math.floor(clients + 1e-6)
-        for unit in range(units):
-            number = count // units + ((unit - before) % units < count % units)
-            if number:
-                listed[unit].append((option, number))
-        before += count
-    return [tuple(entries) for entries in listed if entries]
+def spread(shared: dict[int, int], units: int) -> Counter[tuple[tuple[int, int], ...]]:
+    """Return the entries of so many units that share clients of some options evenly."""
+    options = sorted(shared)
+    first = [0, *accumulate(shared[option] for option in options)]
+    found: Counter[tuple[tuple[int, int], ...]] = Counter()
+    for unit, other in pairwise(sorted({0, units, *(before % units for before in first)}) if units else ()):
+        numbers = (
+            shared[option] // units + ((unit - before) % units < shared[option] % units)
+            for option, before in zip(options, first, strict=False)
+        )
+        if entries := tuple((option, number) for option, number in zip(options, numbers, strict=True) if number):
+            found[entries] += other - unit
+    return found
 
 
 class Filling:
@@ -153,22 +154,28 @@ class Filling:
             for side in prepared.sides
         ]
 
-    def move(self, now: Sequence[Pattern], cls: int, step: int) -> tuple[int, Pattern] | None:
-        """Return which unit (or one more) has which pattern after the best move; None if none can move.
+    def move(self, now: Counter[Pattern], cls: int, step: int) -> bool:
+        """Make the best move of one unit, or of one more; return whether any can move.
 
         step: clients of the class that are added, or taken away where it is below 0.
         """
-        used = Counter(self.prepared.sides[one.side].verifier for one in now)
-        top, found = -math.inf, None
-        for at, one in enumerate(now):
-            best = self._best(one, cls, step)
-            if best is not None and best[0] > top:
-                top, found = best[0], (at, best[1])
+        used: Counter[int] = Counter()
+        moves: list[tuple[Pattern | None, tuple[float, Pattern] | None]] = []
+        for one, number in now.items():
+            used[self.prepared.sides[one.side].verifier] += number
+            moves.append((one, self._best(one, cls, step)))
         for v, verifier in enumerate(self.prepared.problem.verifiers):
-            best = self._best(v, cls, step) if step > 0 and used[v] < verifier.units else None
-            if best is not None and best[0] > top:
-                top, found = best[0], (len(now), best[1])
-        return found
+            if step > 0 and used[v] < verifier.units:
+                moves.append((None, self._best(v, cls, step)))
+        before, best = max(moves, key=lambda one: one[1][0] if one[1] else -math.inf, default=(None, None))
+        if best is None:
+            return False
+        now.update({best[1]: 1} if best[1].entries else {})
+        if before is not None:
+            now[before] -= 1
+            if not now[before]:
+                del now[before]
+        return True
 
     def _best(self, unit: Pattern | int, cls: int, step: int) -> tuple[float, Pattern] | None:
         """Return the gain and the pattern of the best move of a unit; of an unused unit of a verifier, by its index."""
@@ -198,39 +205,33 @@ class Filling:
                 yield Pattern(unit.side, tuple(sorted(rest.items())))
 
 
-def completed(prepared: Prepared, units: Sequence[Pattern], check: Callable[[], None]) -> list[Pattern] | None:
-    """Return patterns, one per unit, that serve every client once, from some that nearly do; None where that fails.
+def completed(prepared: Prepared, units: Counter[Pattern], check: Callable[[], None]) -> Counter[Pattern]:
+    """Return patterns of units that serve every client once, from some that nearly do; none where that fails.
 
     Clients that are too many are taken away, and those that are left out are added, where it costs least.
     """
-    known = {(one.side, one.entries): one for one in valued(prepared, units)}
-    now = []
-    for one in units:
-        while (one.side, one.entries) not in known:  # a client less of what there is most of, until memory holds them
+    now: Counter[Pattern] = Counter()
+    for one, number in units.items():
+        while not (fine := valued(prepared, [one])):  # a client less of what there is most of, until memory holds them
             most = max(one.entries, key=lambda entry: entry[1])
             entries = tuple((o, q - (o == most[0])) for o, q in one.entries if q > (o == most[0]))
             if not entries:
                 break
             one = Pattern(one.side, entries)
-            known |= {(fine.side, fine.entries): fine for fine in valued(prepared, [one])}
-        else:
-            now.append(known[one.side, one.entries])
+        now.update(dict.fromkeys(fine, number))
     if prepared.problem.objective == "capacity":
         return now
     filling = Filling(prepared)
     for c, clients in enumerate(prepared.clients):
-        left = clients - sum(one.served(prepared)[c] for one in now)
+        left = clients - sum(one.served(prepared)[c] * number for one, number in now.items())
         while left:
             check()
             step = 1 if left > 0 else -1
             size = step * max(1, abs(left) // 16)
-            found = filling.move(now, c, size)
-            if found is None:
-                size, found = step, filling.move(now, c, step)
-            if found is None:
-                return None
-            at, one = found
-            now[at : at + 1] = [one] if one.entries else []
+            if not filling.move(now, c, size):
+                size = step
+                if not filling.move(now, c, size):
+                    return Counter()
             left -= size
     return now
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -92,3 +93,23 @@ def test_what_was_there_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     with silent_highs(), silent_highs():
         assert highspy.Highs is Highs
     assert highspy.Highs is Other
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child_solves_as_its_parent_did() -> None:
+    """Tests that an integer program of a child of fork ends in its time, after one in its parent.
+
+    HiGHS' own threads are not there in the child, which waits for them forever.
+    """
+    code = """
+import os, signal, specopt
+units = {"number_of_clients": 10**7, "units": 10**7}
+specopt.solve(specopt.generate("placement/one-class"), "refined")
+child = os.fork()
+if not child:
+    signal.alarm(60)
+    result = specopt.solve(specopt.generate("placement/one-class", **units), "refined", time_limit=2.0)
+    os._exit(0 if result.status == "feasible" else 1)
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    assert subprocess.run([sys.executable, "-P", "-c", code], check=False).returncode == 0

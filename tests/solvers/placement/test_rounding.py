@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from small_instances.placement import INSTANCES
 
 from specopt import PlacementProblem, generate, solve
 from specopt.solvers.placement.boxes import covers
-from specopt.solvers.placement.patterns import all_patterns, valued
+from specopt.solvers.placement.patterns import Pattern, all_patterns, valued
 from specopt.solvers.placement.prepare import Prepared, prepare
 from specopt.solvers.placement.relaxation import Relaxation
-from specopt.solvers.placement.rounding import Filling, completed, whole_units
+from specopt.solvers.placement.rounding import Filling, completed, spread, whole_units
 
 
 def instance(name: str, **changes: Any) -> Prepared:
@@ -25,9 +28,11 @@ def test_the_first_client_is_served_best() -> None:
     prepared = instance("goodput")
     every = valued(prepared, list(all_patterns(prepared)))
     for cls, alone in enumerate(([1, 0], [0, 1])):
-        found = Filling(prepared).move([], cls, 1)
-        assert found is not None and found[1].served(prepared) == alone
-        assert found[1].value == max(one.value for one in every if one.served(prepared) == alone)
+        now: Counter[Pattern] = Counter()
+        assert Filling(prepared).move(now, cls, 1)
+        [(found, number)] = now.items()
+        assert number == 1 and found.served(prepared) == alone
+        assert found.value == max(one.value for one in every if one.served(prepared) == alone)
 
 
 def test_units_that_hold_one_client_each_are_filled() -> None:
@@ -36,8 +41,8 @@ def test_units_that_hold_one_client_each_are_filled() -> None:
     [verifier], [clients] = data["verifiers"], data["classes"]
     one_each = verifier | {"units": 32, "memory_bytes": verifier["weights_bytes"] + 5.0}
     prepared = instance("memory for exactly 3", verifiers=[one_each], classes=[clients | {"clients": 32}])
-    found = completed(prepared, [], lambda: None)
-    assert found is not None and [one.served(prepared) for one in found] == [[1]] * 32
+    found = completed(prepared, Counter(), lambda: None)
+    assert [(one.served(prepared), number) for one, number in found.items()] == [([1], 32)]
 
 
 def test_what_cannot_be_served_is_left_out() -> None:
@@ -45,7 +50,21 @@ def test_what_cannot_be_served_is_left_out() -> None:
     prepared = instance("infeasible: units")
     relaxation = Relaxation(prepared, narrow=1.01)
     found = whole_units(relaxation, relaxation.solve(lambda: None, 1e-6), 16, 2.0)
-    assert sum(one.served(prepared)[0] for one in found) == 2
+    assert sum(one.served(prepared)[0] * number for one, number in found.items()) == 2
+
+
+@given(shared=st.dictionaries(st.integers(0, 3), st.integers(0, 30)), units=st.integers(0, 12))
+def test_units_of_a_box_share_evenly(shared: dict[int, int], units: int) -> None:
+    """Tests that all clients are on some unit, and that no unit has two more of an option, or of all, than another."""
+    found = spread(shared, units)
+    listed = [dict(entries) for entries, number in found.items() for _ in range(number)]
+    listed += [{} for _ in range(units - len(listed))]
+    assert len(listed) == units
+    for option, count in shared.items() if units else ():
+        held = [one.get(option, 0) for one in listed]
+        assert sum(held) == count and max(held) - min(held) <= 1
+    totals = [sum(one.values()) for one in listed] or [0]
+    assert max(totals) - min(totals) <= 1
 
 
 def test_wide_boxes_have_good_plans(monkeypatch: pytest.MonkeyPatch) -> None:
