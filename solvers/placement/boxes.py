@@ -55,7 +55,7 @@ def covers(prepared: Prepared) -> Iterator[Cover]:
     most = most_clients(prepared)
     for index, side in enumerate(prepared.sides):
         fits = int(max(-1.0, side.unit.room * (1.0 + 1e-9) / (side.unit.kv * side.options["memory"].min())))
-        fits = min(fits, sum(of for c, of in enumerate(most) if any(way.cls == c for way in side.ways)))
+        fits = min(fits, sum(of for c, of in enumerate(most) if side.by_class[c]))
         if fits < 1:
             continue
         low, high = _pass_ends(side, fits)

@@ -10,7 +10,7 @@ from specopt.models.placement import PlacementProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.placement.method import PlacementMethod, offer, sign, why_infeasible
-from specopt.solvers.placement.patterns import Pattern, all_patterns, count_exact, undominated, valued, widest
+from specopt.solvers.placement.patterns import Pattern, all_patterns, undominated, valued, widest
 from specopt.solvers.placement.prepare import Prepared, prepare
 
 State = tuple[tuple[int, ...], tuple[tuple[int, int, bool, bool], ...]]
@@ -28,10 +28,6 @@ class BruteForcePlacement(PlacementMethod):
     complexity = "O(patterns x ways to share the clients x units)"
     max_size = 20_000
     size_hint = "fewer clients, drafters or tokens"
-
-    def size_of(self, problem: PlacementProblem) -> float:
-        """Return the number of patterns."""
-        return count_exact(problem, self.max_size)
 
     def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
         """Add a unit at a time to all states of what is served."""
@@ -91,10 +87,9 @@ def _total(prepared: Prepared, state: State, value: float) -> float:
         if not (context and length):
             return -math.inf
         used[of.pool] += -(-count // of.most)
-    for number, pool in zip(used, problem.draft_pools, strict=True):
-        price = {"cost": pool.price_per_second, "energy": pool.busy_watts}.get(problem.objective, 0.0)
-        value -= price * number
-        if number > pool.units:
+    for p, number in enumerate(used):
+        value -= prepared.price_of(p) * number
+        if number > problem.draft_pools[p].units:
             return -math.inf
     if problem.objective == "capacity":
         return min(count / most for count, most in zip(state[0], prepared.clients, strict=True))

@@ -59,7 +59,7 @@ class Frame:
         pools = program.rows([0.0] * len(problem.draft_pools), [float(one.units) for one in problem.draft_pools])
         for row, draft in zip(drafts, prepared.drafts, strict=True):
             held = {row: -float(draft.most), pools[draft.pool]: 1.0}
-            program.column(-prepared.price_of(draft), held, problem.draft_pools[draft.pool].units, whole)
+            program.column(-prepared.price_of(draft.pool), held, problem.draft_pools[draft.pool].units, whole)
         if carried:
             shares = {row: -float(count) for row, count in zip(classes, prepared.clients, strict=True)}
             program.column(1.0, shares)

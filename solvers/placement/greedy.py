@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from specopt.models.placement import PlacementProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.method import Outcome
-from specopt.solvers.placement.method import PlacementMethod, offer
+from specopt.solvers.placement.method import SimplePlacement
 from specopt.solvers.placement.patterns import Pattern
-from specopt.solvers.placement.prepare import Prepared, prepare
+from specopt.solvers.placement.prepare import Prepared
 from specopt.solvers.placement.rounding import Filling
 
 STEPS = 300
@@ -18,22 +16,17 @@ STEPS = 300
 
 
 @dataclass(frozen=True)
-class GreedyPlacement(PlacementMethod):
+class GreedyPlacement(SimplePlacement):
     """One client at a time (beyond `STEPS` clients, as many as make so many steps), drafting units aside."""
 
     name = "greedy"
-    may_fail = True
     source = "own"
-    guarantee = "none"
+    guarantee = "none; no plan where clients are left when no unit can take one more"
     complexity = "O(clients x units x options) evaluations of a unit"
 
-    def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
+    def patterns(self, prepared: Prepared, budget: Budget) -> Counter[Pattern]:
         """Place clients class by class, by weight."""
-        budget.load("placement.units")
-        prepared = prepare(problem, check=budget.check)
-        plan = offer(prepared, greedy(prepared, budget), budget)
-        why = None if plan is not None else "clients were left when no unit could take one more"
-        return Outcome(plan=plan, explanation=why)
+        return greedy(prepared, budget)
 
 
 def greedy(prepared: Prepared, budget: Budget) -> Counter[Pattern]:
@@ -53,8 +46,7 @@ def greedy(prepared: Prepared, budget: Budget) -> Counter[Pattern]:
             return units
         c = min(open_classes, key=lambda c: placed[c] / prepared.clients[c])
         step = size if free else min(size, prepared.clients[c] - placed[c])
-        if not filling.move(units, c, step):
-            step = 1
-            if not filling.move(units, c, step):
-                return units if free else Counter()
-        placed[c] += step
+        moved = filling.move(units, c, step)
+        if not moved:
+            return units if free else Counter()
+        placed[c] += moved

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,9 +15,9 @@ from specopt.models.placement import PlacementProblem
 from specopt.models.placement_plan import PlacementPlan
 from specopt.models.result import Conflict
 from specopt.solvers.budget import Budget
-from specopt.solvers.method import Method
-from specopt.solvers.placement.patterns import SLACK, Pattern, plan_of
-from specopt.solvers.placement.prepare import Prepared, most_options
+from specopt.solvers.method import Method, Outcome
+from specopt.solvers.placement.patterns import SLACK, Pattern, count_exact, plan_of
+from specopt.solvers.placement.prepare import Prepared, most_options, prepare
 
 BYTES_PER_OPTION = 500.0
 """A row of an array, what it is in a plan, and rows of the same length while patterns are priced."""
@@ -28,9 +30,31 @@ class PlacementMethod(Method):
     solves = PlacementProblem
     size_unit = "patterns of units"
 
+    def size_of(self, problem: PlacementProblem) -> float:
+        """Return the number of patterns."""
+        return count_exact(problem, self.max_size or 0)
+
     def bytes_needed(self, problem: PlacementProblem) -> dict[str, float]:
         """Return the bytes of a problem's arrays."""
         return {"options of clients": BYTES_PER_OPTION * most_options(problem)}
+
+
+@dataclass(frozen=True)
+class SimplePlacement(PlacementMethod):
+    """Base of the methods that fill units once."""
+
+    may_fail = True
+
+    @abstractmethod
+    def patterns(self, prepared: Prepared, budget: Budget) -> Counter[Pattern]:
+        """Return patterns that serve all clients; none where clients are left."""
+
+    def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
+        """Offer the plan of these patterns."""
+        budget.load("placement.units")
+        prepared = prepare(problem, check=budget.check)
+        plan = offer(prepared, self.patterns(prepared, budget), budget)
+        return Outcome(plan=plan, explanation=None if plan is not None else self.guarantee)
 
 
 def sign(problem: PlacementProblem) -> float:
@@ -59,9 +83,8 @@ def why_infeasible(prepared: Prepared, served: float | None = None) -> Infeasibl
         best, where = -1.0, ""
         least, room = math.inf, 0.0
         for index, side in enumerate(prepared.sides):
-            for option, way in enumerate(side.ways):
-                if way.cls != c:
-                    continue
+            for option in side.by_class[c]:
+                way = side.ways[option]
                 needed, has = side.unit.kv * float(side.options[option]["memory"]), max(0.0, side.unit.room)
                 if needed > has * (1.0 + SLACK):
                     least, room = min(least, needed), max(room, has)

@@ -33,19 +33,12 @@ class MilpPlacement(ByProgram, PlacementMethod):
     max_size = MAX_PATTERNS
     size_hint = "fewer clients, drafters or tokens"
 
-    def size_of(self, problem: PlacementProblem) -> float:
-        """Return the number of patterns."""
-        return count_exact(problem, self.max_size)
-
     def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
         """State the program, solve it, and read the plan."""
         budget.load("placement.units")
-        prepared = prepare(problem, True, budget.check)
-        if problem.objective != "capacity" and not valued(prepared, list(all_patterns(prepared))):
-            raise why_infeasible(prepared)
         outcome = run_program(problem, FORMULATION, budget, solver=self.solver)
         if outcome.plan is None and outcome.termination is Termination.INTERRUPTED:
-            raise why_infeasible(prepared)
+            raise why_infeasible(prepare(problem, exact=True))
         return outcome
 
 
@@ -72,9 +65,6 @@ def formulate(problem: PlacementProblem) -> Any:
     program.drafting = pyo.Var(program.types, domain=pyo.NonNegativeIntegers)  # draft units of a type
     program.share = pyo.Var(domain=pyo.NonNegativeReals)  # of all clients that is carried
     pools = problem.draft_pools
-    prices = {"cost": [p.price_per_second for p in pools], "energy": [p.busy_watts for p in pools]}.get(
-        problem.objective, [0.0] * len(pools)
-    )
     of_pool = [draft.pool for draft in prepared.drafts]
 
     if problem.objective == "capacity":
@@ -83,7 +73,7 @@ def formulate(problem: PlacementProblem) -> Any:
     else:
         program.worth = pyo.Objective(
             expr=sum(one.value / abs(unit) * program.used[k] for k, one in enumerate(patterns))
-            - sum(prices[of_pool[d]] / abs(unit) * program.drafting[d] for d in program.types),
+            - sum(prepared.price_of(of_pool[d]) / abs(unit) * program.drafting[d] for d in program.types),
             sense=pyo.maximize,
         )
     served = [one.served(prepared) for one in patterns]

@@ -6,35 +6,52 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
-from specopt.models.placement import PlacementProblem
 from specopt.models.placement_plan import Place
 from specopt.solvers.budget import Budget
-from specopt.solvers.method import Outcome
-from specopt.solvers.placement.method import PlacementMethod, offer
+from specopt.solvers.placement.method import SimplePlacement
 from specopt.solvers.placement.patterns import Pattern, valued
-from specopt.solvers.placement.prepare import Prepared, prepare
+from specopt.solvers.placement.prepare import Prepared
 
 MOST = 2**40
 """Clients of a unit where a problem does not limit them: more than memory holds."""
 
 
 @dataclass(frozen=True)
-class OnePlace(PlacementMethod):
+class OnePlace(SimplePlacement):
     """Base of the methods that draft in one place."""
 
     place: ClassVar[Place]
-    may_fail = True
     source = "own; what deployments without a planner do"
     guarantee = "none; no plan where some class has no such place, or units are too few"
     complexity = "O(options x log clients) evaluations of a unit"
 
-    def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
+    def patterns(self, prepared: Prepared, budget: Budget) -> Counter[Pattern]:
         """Fill units with one class after the other."""
-        budget.load("placement.units")
-        prepared = prepare(problem, check=budget.check)
-        plan = offer(prepared, filled(prepared, self.place, budget), budget)
-        why = None if plan is not None else f"place {self.place!r} alone does not serve all clients this way"
-        return Outcome(plan=plan, explanation=why)
+        return filled(prepared, self.place, budget)
+
+
+@dataclass(frozen=True)
+class NoDrafts(OnePlace):
+    """Nobody drafts."""
+
+    name = "none"
+    place = "none"
+
+
+@dataclass(frozen=True)
+class AllBeside(OnePlace):
+    """All drafts come from beside the verifier."""
+
+    name = "all-beside"
+    place = "beside"
+
+
+@dataclass(frozen=True)
+class AllDevice(OnePlace):
+    """All drafts come from the devices."""
+
+    name = "all-device"
+    place = "device"
 
 
 def filled(prepared: Prepared, place: Place, budget: Budget) -> Counter[Pattern]:
@@ -47,14 +64,14 @@ def filled(prepared: Prepared, place: Place, budget: Budget) -> Counter[Pattern]
     left = [one.units for one in problem.verifiers]
     units: Counter[Pattern] = Counter()
     share = problem.objective == "capacity"
-    ways: list[list[tuple[int, int]]] = [[] for _ in problem.classes]
-    for index, side in enumerate(prepared.sides):
-        for option, way in enumerate(side.ways):
-            if way.place == place:
-                ways[way.cls].append((index, option))
     for c in sorted(range(len(problem.classes)), key=lambda c: -problem.classes[c].weight):
         clients = sum(one.units for one in problem.verifiers) * MOST if share else prepared.clients[c]
-        full = [one for way in ways[c] if (one := _full_unit(prepared, *way, clients, budget))]
+        full = [
+            one
+            for index, side in enumerate(prepared.sides)
+            for option in side.by_class[c]
+            if side.ways[option].place == place and (one := _full_unit(prepared, index, option, clients, budget))
+        ]
         full.sort(key=lambda one: (-one.value / one.entries[0][1], -one.entries[0][1]))
         room = [u // len(problem.classes) if share else u for u in left]
         for one in full:

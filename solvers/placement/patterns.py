@@ -82,7 +82,7 @@ def count_all(prepared: Prepared, enough: int) -> float:
     for side in prepared.sides:
         product = 1
         for c, clients in enumerate(most_clients(prepared)):
-            options = sum(way.cls == c for way in side.ways)
+            options = len(side.by_class[c])
             product *= math.comb(options + clients, clients) if options else 1
             if product > enough:
                 return math.inf
@@ -114,7 +114,7 @@ def all_patterns(prepared: Prepared) -> Iterator[Pattern]:
     for index, side in enumerate(prepared.sides):
         partial: list[tuple[tuple[int, int], ...]] = [()]
         for c, clients in enumerate(most_clients(prepared)):
-            options = [o for o, way in enumerate(side.ways) if way.cls == c]
+            options = side.by_class[c]
             mine = [
                 tuple((o, chosen.count(o)) for o in dict.fromkeys(chosen))
                 for size in range(clients + 1 if options else 1)

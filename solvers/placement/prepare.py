@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -88,6 +90,14 @@ class Side:
     options: np.ndarray[Any, Any]
     ways: tuple[Way, ...]
 
+    @cached_property
+    def by_class(self) -> defaultdict[int, list[int]]:
+        """The options of every class."""
+        found = defaultdict(list)
+        for option, way in enumerate(self.ways):
+            found[way.cls].append(option)
+        return found
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -113,14 +123,14 @@ class Prepared:
     trips: Floats
     drafts: tuple[DraftType, ...]
 
-    @property
+    @cached_property
     def clients(self) -> list[int]:
         """Clients of every class."""
         return [one.clients for one in self.problem.classes]
 
-    def price_of(self, draft: DraftType) -> float:
-        """Return what a draft unit takes from the objective."""
-        pool = self.problem.draft_pools[draft.pool]
+    def price_of(self, index: int) -> float:
+        """Return what a unit of a pool takes from the objective."""
+        pool = self.problem.draft_pools[index]
         prices = {"cost": pool.price_per_second, "energy": pool.busy_watts}
         return prices.get(OBJECTIVES[self.objective], 0.0)
 
@@ -258,15 +268,11 @@ class _Builder:
         for p in range(len(problem.draft_pools)):
             for d, drafter in enumerate(problem.drafters):
                 users = [c for c in problem.classes if drafter.name in c.acceptance.values]
-                lengths = range(1, problem.max_draft_tokens + 1) if drafter.parallel else [None]
-                for low, high in _ranges(sizes[d].get(p, 0), self.exact):
+                contexts = sorted({c.context_tokens for c in users}) if self.exact else [None]
+                lengths = range(1, problem.max_draft_tokens + 1) if self.exact and drafter.parallel else [None]
+                for (low, high), *more in product(_ranges(sizes[d].get(p, 0), self.exact), contexts, lengths):
                     self.check()
-                    if not self.exact:
-                        yield DraftType(p, d, low, high)
-                        continue
-                    for context in sorted({c.context_tokens for c in users}):
-                        for length in lengths:
-                            yield DraftType(p, d, low, high, context, length)
+                    yield DraftType(p, d, low, high, *more)
 
 
 def draft_sizes(problem: PlacementProblem, drafter: Drafter) -> dict[int, int]:
@@ -277,7 +283,7 @@ def draft_sizes(problem: PlacementProblem, drafter: Drafter) -> dict[int, int]:
         if drafter.server is not None and pool.name in drafter.server.values:
             each = drafter.kv_bytes_per_token * (min(c.most_context for c in users) + 1)
             left = pool.memory_bytes * (1.0 + 1e-9) - drafter.weights_bytes
-            fits = int(left / each) if left >= 0.0 and each else MOST_WITHOUT_MEMORY if left >= 0.0 else 0
+            fits = (int(left / each) if each else MOST_WITHOUT_MEMORY) if left >= 0.0 else 0
             # a unit may be said to hold more clients than there are, which slows it: few such sizes are searched
             free = problem.objective == "capacity" or fits <= FEW_SIZES
             found[p] = fits if free else min(fits, sum(c.clients for c in users))

@@ -75,10 +75,10 @@ class Refined(PlacementMethod):
         exact = sum(one.clients for one in problem.classes) <= EXACT_CLIENTS
         exact = exact and most_options(problem, exact=True) <= EXACT_OPTIONS
         prepared = prepare(problem, exact, budget.check)
-        if exact and count_all(prepared, FEW_PATTERNS) <= FEW_PATTERNS:
-            return _listed(prepared, budget)
         for place in PLACES[:3]:
             offer(prepared, filled(prepared, place, budget), budget)
+        if exact and count_all(prepared, FEW_PATTERNS) <= FEW_PATTERNS:
+            return _listed(prepared, budget)
         if sum(prepared.clients) <= FEW_CLIENTS:
             offer(prepared, greedy(prepared, budget), budget)
         return _priced(prepared, budget)
@@ -86,18 +86,15 @@ class Refined(PlacementMethod):
 
 def _listed(prepared: Prepared, budget: Budget) -> Outcome:
     """Choose among all patterns."""
-    problem = prepared.problem
-    for place in PLACES[:3]:
-        offer(prepared, filled(prepared, place, budget), budget)
     patterns = undominated(prepared, valued(prepared, list(all_patterns(prepared))))
     budget.check()
-    if not patterns and problem.objective != "capacity":
+    if not patterns and prepared.problem.objective != "capacity":
         raise why_infeasible(prepared)
     chosen = _chosen(prepared, patterns, budget)
     if chosen.used is None and chosen.bound == -math.inf:
         served = choose(prepared, [replace(one, value=0.0) for one in patterns], budget.remaining, penalty=1.0)
         raise why_infeasible(prepared, sum(prepared.clients) + served.bound)
-    budget.improve_bound(problem.widened(sign(problem) * chosen.bound, problem.scale))
+    _improve(budget, chosen.bound)
     end = Termination.CONVERGED if budget.remaining > 0.0 else Termination.TIME_LIMIT
     return Outcome(plan=budget.incumbent, bound=budget.bound, termination=end, stats={"patterns": len(patterns)})
 

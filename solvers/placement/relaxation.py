@@ -169,10 +169,7 @@ class Relaxation:
             terms += (of_classes * clients).tolist()
         for p, pool in enumerate(problem.draft_pools):
             types = [d for d, one in enumerate(prepared.drafts) if one.pool == p]
-            gains = (
-                float(of_drafts[d]) * prepared.drafts[d].most - self.prepared.price_of(self.prepared.drafts[d])
-                for d in types
-            )
+            gains = (float(of_drafts[d]) * prepared.drafts[d].most - prepared.price_of(p) for d in types)
             terms.append(pool.units * max(0.0, *gains, 0.0))
         return math.fsum(terms) + 1e-12 * math.fsum(map(abs, terms)), found
 

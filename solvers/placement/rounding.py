@@ -12,7 +12,7 @@ import numpy as np
 from specopt.models.fields import Floats
 from specopt.solvers.placement.choice import Frame
 from specopt.solvers.placement.patterns import Pattern, valued
-from specopt.solvers.placement.prepare import Prepared
+from specopt.solvers.placement.prepare import Prepared, Side
 from specopt.solvers.placement.relaxation import Column, Duals, Relaxation
 
 OPTIONS = 6
@@ -146,18 +146,11 @@ class Filling:
     def __init__(self, prepared: Prepared) -> None:
         self.prepared = prepared
         self.best: dict[tuple[Pattern | int, int, int], tuple[float, Pattern] | None] = {}
-        self.options = [
-            [
-                [o for o, way in enumerate(side.ways) if way.cls == c and way.draft < 0]
-                for c in range(len(prepared.clients))
-            ]
-            for side in prepared.sides
-        ]
 
-    def move(self, now: Counter[Pattern], cls: int, step: int) -> bool:
-        """Make the best move of one unit, or of one more; return whether any can move.
+    def move(self, now: Counter[Pattern], cls: int, step: int) -> int:
+        """Make the best move of one unit, or of one more; by one client where none can make it by more.
 
-        step: clients of the class that are added, or taken away where it is below 0.
+        step: clients of the class that are added, or taken away where it is below 0. Returns what was, or 0.
         """
         used: Counter[int] = Counter()
         moves: list[tuple[Pattern | None, tuple[float, Pattern] | None]] = []
@@ -169,13 +162,13 @@ class Filling:
                 moves.append((None, self._best(v, cls, step)))
         before, best = max(moves, key=lambda one: one[1][0] if one[1] else -math.inf, default=(None, None))
         if best is None:
-            return False
+            return self.move(now, cls, step // abs(step)) if abs(step) > 1 else 0
         now.update({best[1]: 1} if best[1].entries else {})
         if before is not None:
             now[before] -= 1
             if not now[before]:
                 del now[before]
-        return True
+        return step
 
     def _best(self, unit: Pattern | int, cls: int, step: int) -> tuple[float, Pattern] | None:
         """Return the gain and the pattern of the best move of a unit; of an unused unit of a verifier, by its index."""
@@ -191,14 +184,18 @@ class Filling:
                     self.best[key] = -before, Pattern(unit.side, ())
         return self.best[key]
 
+    @staticmethod
+    def _options(side: Side, cls: int) -> Iterator[int]:
+        return (option for option in side.by_class[cls] if side.ways[option].draft < 0)
+
     def _offers(self, unit: Pattern | int, cls: int, step: int) -> Iterator[Pattern]:
         if isinstance(unit, int):
             for index, side in enumerate(self.prepared.sides):
                 if side.verifier == unit:
-                    yield from (Pattern(index, ((option, step),)) for option in self.options[index][cls])
+                    yield from (Pattern(index, ((option, step),)) for option in self._options(side, cls))
             return
         counts = dict(unit.entries)
-        for option in self.options[unit.side][cls]:
+        for option in self._options(self.prepared.sides[unit.side], cls):
             count = counts.get(option, 0) + step
             rest = {o: q for o, q in counts.items() if o != option} | ({option: count} if count > 0 else {})
             if count >= 0 and rest:
@@ -226,13 +223,10 @@ def completed(prepared: Prepared, units: Counter[Pattern], check: Callable[[], N
         left = clients - sum(one.served(prepared)[c] * number for one, number in now.items())
         while left:
             check()
-            step = 1 if left > 0 else -1
-            size = step * max(1, abs(left) // 16)
-            if not filling.move(now, c, size):
-                size = step
-                if not filling.move(now, c, size):
-                    return Counter()
-            left -= size
+            moved = filling.move(now, c, (1 if left > 0 else -1) * max(1, abs(left) // 16))
+            if not moved:
+                return Counter()
+            left -= moved
     return now
 
 
@@ -245,8 +239,8 @@ def improved(prepared: Prepared, pattern: Pattern, check: Callable[[], None]) ->
         taken = {option for option, _ in best.entries}
         for at, (option, count) in enumerate(best.entries):
             way = side.ways[option]
-            for other, of in enumerate(side.ways):
-                if of.cls == way.cls and of.draft == way.draft and other not in taken:
+            for other in side.by_class[way.cls]:
+                if side.ways[other].draft == way.draft and other not in taken:
                     entries = (*best.entries[:at], (other, count), *best.entries[at + 1 :])
                     tried.append(Pattern(best.side, tuple(sorted(entries))))
         top = max(valued(prepared, tried), key=lambda one: one.value, default=best)

@@ -26,16 +26,19 @@ GOODPUT, FAIR, CAPACITY, COST, ENERGY = range(5)
 
 
 @helper
-def pass_seconds(unit, b, m, c):
-    """Return B of a batch."""
-    passes, beside = unit.passes, unit.beside
+def largest(passes, b, m, c):
+    """Return the largest of some pieces."""
     total = 0.0
     for i in range(len(passes)):
         total = max(total, passes[i, 0] + passes[i, 1] * b + passes[i, 2] * m + passes[i, 3] * c)
-    draft = 0.0
-    each = b * unit.length if unit.parallel else b
-    for i in range(len(beside)):
-        draft = max(draft, beside[i, 0] + beside[i, 1] * b + beside[i, 2] * each + beside[i, 3] * c)
+    return total
+
+
+@helper
+def pass_seconds(unit, b, m, c):
+    """Return B of a batch."""
+    total = largest(unit.passes, b, m, c)
+    draft = largest(unit.beside, b, b * unit.length if unit.parallel else b, c)
     return (total + (draft if unit.parallel else unit.length * draft)) / unit.open_share
 
 
