@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from small_instances.placement import INSTANCES
 
+import specopt
 from specopt import PlacementProblem
+from specopt.models.errors import Unsupported
 from specopt.models.placement_plan import PlacementPlan
-from specopt.solvers.placement.prepare import prepare
+from specopt.solvers.placement.prepare import most_options, prepare
 
 
 def passes(*seconds: float) -> list[dict[str, float]]:
@@ -48,3 +51,31 @@ def test_draft_units_take_from_soonest_to_latest(kind: str) -> None:
         draft, me = prepared.drafts[way.draft], (problem.classes[way.cls].name, way.length)
         assert option["soonest"] == pytest.approx(seconds(draft.least, me), rel=1e-12)
         assert option["latest"] == pytest.approx(seconds(draft.most, me, ("long", 3)), rel=1e-12)
+
+
+@pytest.mark.parametrize("exact", [False, True], ids=["ranges", "exact"])
+def test_options_are_counted_before_they_are_made(exact: bool) -> None:
+    """Tests that there are never more options than are counted, and as many where every one fits in memory."""
+    for problem in INSTANCES.values():
+        made = sum(len(side.ways) for side in prepare(problem, exact).sides)
+        assert 0 < made <= most_options(problem, exact)
+    for family in ("placement/one-class", "placement/many-classes", *(() if exact else ("placement/edge-cloud",))):
+        problem = specopt.generate(family)
+        assert sum(len(side.ways) for side in prepare(problem, exact).sides) == most_options(problem, exact)
+
+
+def test_what_takes_too_much_memory_is_refused() -> None:
+    """Tests that no method makes more options than memory holds, be it asked to list them or to solve."""
+    many = specopt.generate("placement/many-classes", drafters=100, max_draft=1000)
+    assert specopt.methods(many) == ()
+    with pytest.raises(Unsupported, match=r"options of clients need 4\.\d+e\+09 bytes of memory"):
+        specopt.solve(many)
+
+
+@pytest.mark.parametrize("method", ["auto", "none", "greedy"])
+def test_time_is_asked_for_while_options_are_made(method: str) -> None:
+    """Tests that a limit holds where options alone take longer."""
+    assert specopt.solve(specopt.generate("placement/many-classes"), method, time_limit=0.0).termination == "time_limit"
+    many = specopt.generate("placement/many-classes", max_draft=1000)
+    result = specopt.solve(many, method, time_limit=0.2)
+    assert result.termination == "time_limit" and result.seconds < 1.0
