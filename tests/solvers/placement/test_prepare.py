@@ -56,19 +56,22 @@ def test_draft_units_take_from_soonest_to_latest(kind: str) -> None:
 @pytest.mark.parametrize("exact", [False, True], ids=["ranges", "exact"])
 def test_options_are_counted_before_they_are_made(exact: bool) -> None:
     """Tests that there are never more options than are counted, and as many where every one fits in memory."""
+
+    def made(problem: Any) -> int:
+        return sum(map(len, (side.ways for side in prepare(problem, exact).sides)))
+
     for problem in INSTANCES.values():
-        made = sum(len(side.ways) for side in prepare(problem, exact).sides)
-        assert 0 < made <= most_options(problem, exact)
+        assert 0 < made(problem) <= most_options(problem, exact)  # type: ignore[arg-type]
     for family in ("placement/one-class", "placement/many-classes", *(() if exact else ("placement/edge-cloud",))):
-        problem = specopt.generate(family)
-        assert sum(len(side.ways) for side in prepare(problem, exact).sides) == most_options(problem, exact)
+        generated: Any = specopt.generate(family)
+        assert made(generated) == most_options(generated, exact)
 
 
 def test_what_takes_too_much_memory_is_refused() -> None:
     """Tests that no method makes more options than memory holds, be it asked to list them or to solve."""
     many = specopt.generate("placement/many-classes", drafters=100, max_draft=1000)
     assert specopt.methods(many) == ()
-    with pytest.raises(Unsupported, match=r"options of clients need 4\.\d+e\+09 bytes of memory"):
+    with pytest.raises(Unsupported, match=r"options of clients need 3\.9e\+09 bytes of memory"):
         specopt.solve(many)
 
 
