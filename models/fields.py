@@ -122,11 +122,10 @@ def parse(cls: type[T], data: object, where: str = "") -> T:
     chosen = _choose(cls, data)
     struct = read(_wire(chosen), data, where, hints_of(chosen))
     kwargs: dict[str, Any] = {}
-    for name, hint in hints_of(chosen).items():
+    for name, expected in _expected_of(chosen).items():
         value = getattr(struct, name)
-        if value is msgspec.UNSET:
-            continue
-        kwargs[name] = _nested(hint, value, _join(where, json_name(name)))
+        if value is not msgspec.UNSET:
+            kwargs[name] = _nested(expected, value, _join(where, json_name(name)))
     try:
         return typing.cast("T", chosen(**kwargs))
     except InvalidInput as error:
@@ -205,8 +204,9 @@ def refuse_denormal(value: object, where: str = "") -> None:
         for index, item in enumerate(value):
             refuse_denormal(item, f"{where}[{index}]")
     elif dataclasses.is_dataclass(value):
+        own_form = isinstance(value, Custom)
         for name, item in vars(value).items():
-            refuse_denormal(item, where if isinstance(value, Custom) else _join(where, name))
+            refuse_denormal(item, where if own_form else _join(where, name))
 
 
 def count_numbers(value: object) -> int:
@@ -291,8 +291,8 @@ class _Expected:
     column: Column | None
     custom: type[Custom] | None
     classes: tuple[type, ...]
-    fewest: int | None
-    """Entries of a tuple of dataclasses, at least; None for all else."""
+    item: Any | None
+    """Of a tuple of dataclasses; None for all else."""
 
 
 @cache
@@ -301,7 +301,7 @@ def _expected_of(cls: type) -> dict[str, _Expected]:
     return {
         name: _Expected(
             hint, NoneType in get_args(hint), column_of(hint), custom_of(hint), dataclasses_in(hint),
-            None if item_of_tuple(hint) is None else fewest_entries(hint),
+            item_of_tuple(hint),
         )
         for name, hint in hints_of(cls).items()
     }  # fmt: skip
@@ -314,7 +314,6 @@ def _parts(hint: Any) -> tuple[Any, ...]:
     return (hint,)
 
 
-@cache
 def column_of(hint: Any) -> Column | None:
     """Return what marks an array field, or None."""
     for part in _parts(hint):
@@ -325,7 +324,6 @@ def column_of(hint: Any) -> Column | None:
     return None
 
 
-@cache
 def custom_of(hint: Any) -> type[Custom] | None:
     """Return the class of a value with a JSON form of its own, or None."""
     return next((part for part in _parts(hint) if isinstance(part, type) and issubclass(part, Custom)), None)
@@ -337,7 +335,6 @@ def dataclasses_in(hint: Any) -> tuple[type, ...]:
     return tuple(part for part in _parts(hint) if isinstance(part, type) and dataclasses.is_dataclass(part))
 
 
-@cache
 def item_of_tuple(hint: Any) -> Any | None:
     """Return X of ``tuple[X, ...]``, annotated or not, where X is a dataclass; else None."""
     for part in _parts(get_args(hint)[0] if get_origin(hint) is Annotated else hint):
@@ -394,17 +391,15 @@ def _choose(cls: Any, data: object) -> Any:
     return options[0]
 
 
-def _nested(hint: Any, value: Any, where: str) -> Any:
-    custom = custom_of(hint)
-    if value is None and (custom is None or NoneType in get_args(hint)):
+def _nested(expected: _Expected, value: Any, where: str) -> Any:
+    if value is None and (expected.custom is None or expected.optional):
         return None
-    if custom is not None:
-        return custom.parse(value, where)
-    if dataclasses_in(hint):
-        return parse(hint, value, where)
-    item = item_of_tuple(hint)
-    if item is not None:
-        return tuple(parse(item, entry, f"{where}[{index}]") for index, entry in enumerate(value))
+    if expected.custom is not None:
+        return expected.custom.parse(value, where)
+    if expected.classes:
+        return parse(expected.hint, value, where)
+    if expected.item is not None:
+        return tuple(parse(expected.item, entry, f"{where}[{index}]") for index, entry in enumerate(value))
     return value
 
 
@@ -421,10 +416,10 @@ def _scalar(name: str, expected: _Expected, value: Any) -> Any:
             words = " or ".join(option.__name__ for option in expected.classes)
             raise InvalidInput(f"{name}: expected {words}, got {describe(value)}")
         return value
-    if expected.fewest is not None:
-        value = tuple(value)
-        if len(value) < expected.fewest:
-            raise InvalidInput(f"{name}: expected at least {expected.fewest} entry, got {len(value)}")
+    if expected.item is not None:
+        value, fewest = tuple(value), fewest_entries(expected.hint)
+        if len(value) < fewest:
+            raise InvalidInput(f"{name}: expected at least {fewest} entry, got {len(value)}")
         return value
     value = read(expected.hint, value, name)
     if isinstance(value, str) and not is_unicode(value):
