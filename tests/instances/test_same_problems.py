@@ -1,7 +1,7 @@
 """The same parameters and seed give the same problem as ever: the library and all records rest on it.
 
-`tests/data/families.json` holds a short print of the problem of every family, and of those where one parameter is at
-its least. A change that is meant is recorded with ``.venv/bin/python -P tests/instances/test_same_problems.py``.
+`tests/data/families.json` holds a short print of the problem of every family, and of those where one parameter is at an
+end of what it may be, or beyond: then it holds why that is refused. A change that is meant is recorded with ``.venv/bin/python -P tests/instances/test_same_problems.py``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from specopt.instances.family import Family
 
 RECORD = Path(__file__).parents[1] / "data" / "families.json"
 ALL = FAMILIES | WORKLOADS
-LEAST: dict[type[Any], Any] = {bool: True, int: 1, float: 0.0}
+ENDS: dict[type[Any], tuple[Any, ...]] = {bool: (True, False), int: (0, 1), float: (-1.0, 0.0, 1.0)}
 
 
 def leaves(data: Any) -> Iterator[float | str]:
@@ -48,9 +48,9 @@ def print_of(family: Family, **parameters: Any) -> Any:
 
 
 def prints(family: Family) -> dict[str, Any]:
-    """Return the prints of a family: as it is, and with one parameter after the other at its least."""
-    least = {name: LEAST[kind] for name, kind in family.plain.items() if kind in LEAST}
-    return {"": print_of(family), **{name: print_of(family, **{name: value}) for name, value in least.items()}}
+    """Return the prints of a family: as it is, and with one parameter after the other at its ends."""
+    ends = [(name, value) for name, kind in family.plain.items() for value in ENDS.get(kind, ())]
+    return {"": print_of(family), **{f"{name}={value}": print_of(family, **{name: value}) for name, value in ends}}
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -203,6 +203,9 @@ def test_golden_lengths(tmp_path: Path) -> None:
         read_acceptance(path, model="other")
     as_json = written(tmp_path, json.dumps({"m": {"on": {"1": 1.5, "10": 3, "2": 2}}}))
     assert read_acceptance(as_json).expected_tokens(2).tolist() == [1.0, 1.5, 2.0]
+    half = written(tmp_path, json.dumps({"m": {"on": {"1": 1.5}}, "other": {"on": "1.5"}}))
+    with pytest.raises(InvalidInput):  # all models have tables, or it is another file
+        read_acceptance(half, model="m")
 
 
 def test_a_key_that_comes_twice_is_refused(tmp_path: Path) -> None:

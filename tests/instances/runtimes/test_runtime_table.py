@@ -84,6 +84,9 @@ def test_sums_over_layers(tmp_path: Path) -> None:
         read(tmp_path, LAYERS, **columns, repeats={"head": 1})
     with pytest.raises(InvalidInput, match=r"line 2: expected times that sum to more than 0"):
         read(tmp_path, LAYERS, **columns, repeat=0)
+    many = b"layer,tokens,time_us\n" + b"".join(b"%d,%d,1\n" % (i, i) for i in range(7100))
+    with pytest.raises(InvalidInput, match=r"sum-over: expected few values, got 7,100 of 'layer'"):
+        read(tmp_path, many, **columns)
 
 
 def test_rows_that_differ_are_told(tmp_path: Path) -> None:
