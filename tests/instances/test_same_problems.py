@@ -1,7 +1,8 @@
 """The same parameters and seed give the same problem as ever: the library and all records rest on it.
 
 `tests/data/families.json` holds a short print of the problem of every family, and of those where one parameter is at an
-end of what it may be, or beyond: then it holds why that is refused. A change that is meant is recorded with ``.venv/bin/python -P tests/instances/test_same_problems.py``.
+end of what it may be, or beyond: then it holds why that is refused. A change that is meant is recorded with
+``.venv/bin/python -P tests/instances/test_same_problems.py``.
 """
 
 from __future__ import annotations
