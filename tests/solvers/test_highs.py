@@ -107,7 +107,7 @@ units = {"number_of_clients": 10**7, "units": 10**7}
 specopt.solve(specopt.generate("placement/one-class"), "refined")
 child = os.fork()
 if not child:
-    signal.alarm(60)
+    signal.alarm(600)
     result = specopt.solve(specopt.generate("placement/one-class", **units), "refined", time_limit=2.0)
     os._exit(0 if result.status == "feasible" else 1)
 raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

@@ -75,6 +75,7 @@ def test_what_takes_too_much_memory_is_refused() -> None:
         specopt.solve(many)
 
 
+@pytest.mark.usefixtures("own_clock")
 @pytest.mark.parametrize("method", ["auto", "none", "greedy"])
 def test_time_is_asked_for_while_options_are_made(method: str) -> None:
     """Tests that a limit holds where options alone take longer."""
