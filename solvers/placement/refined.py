@@ -144,7 +144,7 @@ def _improve(budget: Budget, value: float) -> None:
     """Take note of a bound on what is to be maximised; for capacity of the largest share that whole clients have."""
     problem: PlacementProblem = budget.problem  # type: ignore[assignment]
     if problem.objective == "capacity" and value < math.inf:
-        value = min(math.floor(value * one.clients * (1.0 + 1e-9) + 1e-9) / one.clients for one in problem.classes)
+        value = max(math.floor(value * one.clients * (1.0 + 1e-9) + 1e-9) / one.clients for one in problem.classes)
     budget.improve_bound(problem.widened(sign(problem) * value, problem.scale))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ from hypothesis import strategies as st
 from oracles import placement as oracle
 from small_instances.placement import INSTANCES
 
-from specopt import PlacementProblem, Status, Unsupported, solve
+from specopt import PlacementProblem, Status, Unsupported, generate, solve
+from specopt.solvers.placement import refined
 from specopt.solvers.placement.patterns import all_patterns, valued
-from specopt.solvers.placement.prepare import prepare
+from specopt.solvers.placement.prepare import OBJECTIVES, prepare
 from specopt.solvers.placement.relaxation import Relaxation
 from specopt.testing.strategies import placement as strategies
 
@@ -49,6 +51,34 @@ def test_exact_methods_find_the_optimum(problem: PlacementProblem, method: str) 
         assert ahead >= -tolerance
     if result.bound is not None:
         assert (result.bound - expected) * (1 if problem.sense == "maximize" else -1) >= -tolerance
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("least", ["EXACT_CLIENTS", "FEW_PATTERNS"])
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(problem=st.sampled_from(OBJECTIVES).flatmap(strategies.problems))
+def test_bounds_hold_where_patterns_are_priced(least: str, problem: PlacementProblem) -> None:
+    """Tests that tiny problems have no plan beyond the bounds of what is for large ones, and none that is too good."""
+    with mock.patch.object(refined, least, -1):
+        result = solve(problem, "refined")
+    expected = optimum(problem)
+    if expected is None:
+        assert result.plan is None
+        return
+    assert result.status is not Status.INFEASIBLE
+    sense, tolerance = 1 if problem.sense == "maximize" else -1, 1e-9 * max(1.0, abs(expected))
+    assert result.bound is None or sense * (result.bound - expected) >= -tolerance
+    assert result.objective is None or sense * (expected - result.objective) >= -tolerance
+
+
+def test_shares_of_unequal_classes_are_bounded() -> None:
+    """Tests that a bound on the share of 1000 clients is not that of 3 others: a plan carries 38 %, 1 of 3 are 33 %."""
+    data = generate("placement/capacity", number_of_clients=100).to_dict()
+    for one, clients in zip(data["classes"], (1000, 3), strict=True):
+        one["clients"] = clients
+    result = solve(PlacementProblem.from_dict(data), "refined", time_limit=60.0, gap=0.5)
+    assert result.bound is not None and result.objective is not None
+    assert 1 / 3 < 0.36 < result.objective <= result.bound
 
 
 @pytest.mark.slow
