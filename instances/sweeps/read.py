@@ -10,7 +10,6 @@ from pathlib import Path
 from specopt.instances.reading.json_documents import json_documents
 from specopt.instances.reading.lines import Lines, open_lines
 from specopt.instances.sweeps.fields import Fields
-from specopt.instances.sweeps.folder import files_in
 from specopt.instances.sweeps.guidellm import guidellm_runs, is_guidellm
 from specopt.instances.sweeps.rows import Rows
 from specopt.instances.sweeps.runs import Run, add_runs
@@ -30,6 +29,11 @@ KNOWN = (
 )
 _HEAD = 4096
 """Bytes that tell JSON from a table."""
+
+SUMMARY = "summary.json"
+MAX_FILES = 10_000
+NO_RESULTS = (".pytorch.json", ".failure.json", "warmup.json")
+"""How names of files end that lie beside results, or hold them once more."""
 
 
 def read_sweeps(
@@ -128,4 +132,21 @@ def _runs(rows: Rows, documents: list[object], place: str) -> list[Run]:
             found.append(vllm_run(fields))
         else:
             raise InvalidInput(f"{rows.where}: {place}expected {KNOWN}; got {describe(document)}")
+    return found
+
+
+def files_in(folder: Path) -> list[Path]:
+    """Return the files that hold the runs of a folder and its subfolders, sorted.
+
+    Where there is any `summary.json`, as `vllm bench sweep` writes one for each setting, those hold all runs.
+
+    Raises
+    ------
+    InvalidInput
+        If there are none, or too many.
+    """
+    found = sorted(path for path in folder.rglob("*.json") if not path.name.endswith(NO_RESULTS))
+    found = [path for path in found if path.name == SUMMARY] or found
+    if not 0 < len(found) <= MAX_FILES:
+        raise InvalidInput(f"{folder}: expected 1 to {MAX_FILES:,} files of JSON with results, got {len(found):,}")
     return found

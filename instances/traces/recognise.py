@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from specopt.instances.reading.lines import Lines
-from specopt.instances.traces.azure import AZURE
-from specopt.instances.traces.burstgpt import BURSTGPT
 from specopt.instances.traces.mooncake import MOONCAKE
 from specopt.instances.traces.plain_csv import PLAIN_CSV
+from specopt.instances.traces.public import AZURE, BURSTGPT, VIDUR
 from specopt.instances.traces.rows import Rows
-from specopt.instances.traces.vidur import VIDUR
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 

@@ -20,7 +20,7 @@ from specopt.models.named import NamedRates, NamedSeconds, NamedTrips
 from specopt.models.placement import Objective, PlacementProblem
 from specopt.models.placement_plan import PlacementPlan
 from specopt.models.result import Progress, Result
-from specopt.solvers.placement.one_place import NoDrafts
+from specopt.solvers.placement.none import NoDrafts
 
 PLACES = {
     "none": "without drafts",

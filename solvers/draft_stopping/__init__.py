@@ -9,9 +9,10 @@ from specopt.solvers.auto import Auto
 from specopt.solvers.draft_stopping.belief import Belief
 from specopt.solvers.draft_stopping.confidence_threshold import ConfidenceThreshold
 from specopt.solvers.draft_stopping.first_rejection import FirstRejection
+from specopt.solvers.draft_stopping.fixed_window import FixedWindow
 from specopt.solvers.draft_stopping.history_tree import HistoryTree
+from specopt.solvers.draft_stopping.no_drafts import NoDrafts
 from specopt.solvers.draft_stopping.optimal_stopping import OptimalStopping
-from specopt.solvers.draft_stopping.windows import FixedWindow, NoDrafts
 
 
 @dataclass(frozen=True)

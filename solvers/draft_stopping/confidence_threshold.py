@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_stopping.method import DraftStoppingMethod, best_window
+from specopt.solvers.draft_stopping.method import DraftStoppingMethod, best_window, flagging
 from specopt.solvers.draft_stopping.prepare import Prepared
-from specopt.solvers.draft_stopping.rules import flagging
 from specopt.solvers.method import Outcome
 
 

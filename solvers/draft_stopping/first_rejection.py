@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_stopping.method import DraftStoppingMethod
+from specopt.solvers.draft_stopping.method import DraftStoppingMethod, flagging
 from specopt.solvers.draft_stopping.prepare import Prepared
-from specopt.solvers.draft_stopping.rules import flagging
 from specopt.solvers.method import Outcome
 
 

@@ -25,28 +25,23 @@ class GreedyPlacement(SimplePlacement):
     complexity = "O(clients x units x options) evaluations of a unit"
 
     def patterns(self, prepared: Prepared, budget: Budget) -> Counter[Pattern]:
-        """Place clients class by class, by weight."""
-        return greedy(prepared, budget)
+        """Place clients class by class, by weight.
 
-
-def greedy(prepared: Prepared, budget: Budget) -> Counter[Pattern]:
-    """Return patterns that serve all clients; none where clients are left.
-
-    For capacity clients are placed while any fit, the class first of which the smallest share is placed.
-    """
-    total, free = sum(prepared.clients), prepared.problem.objective == "capacity"
-    size = max(1, total // STEPS)
-    placed = [0] * len(prepared.clients)
-    units: Counter[Pattern] = Counter()
-    filling = Filling(prepared)
-    while True:
-        budget.check()
-        open_classes = [c for c, clients in enumerate(prepared.clients) if free or placed[c] < clients]
-        if not open_classes:
-            return units
-        c = min(open_classes, key=lambda c: placed[c] / prepared.clients[c])
-        step = size if free else min(size, prepared.clients[c] - placed[c])
-        moved = filling.move(units, c, step)
-        if not moved:
-            return units if free else Counter()
-        placed[c] += moved
+        For capacity clients are placed while any fit, the class first of which the smallest share is placed.
+        """
+        total, free = sum(prepared.clients), prepared.problem.objective == "capacity"
+        size = max(1, total // STEPS)
+        placed = [0] * len(prepared.clients)
+        units: Counter[Pattern] = Counter()
+        filling = Filling(prepared)
+        while True:
+            budget.check()
+            open_classes = [c for c, clients in enumerate(prepared.clients) if free or placed[c] < clients]
+            if not open_classes:
+                return units
+            c = min(open_classes, key=lambda c: placed[c] / prepared.clients[c])
+            step = size if free else min(size, prepared.clients[c] - placed[c])
+            moved = filling.move(units, c, step)
+            if not moved:
+                return units if free else Counter()
+            placed[c] += moved

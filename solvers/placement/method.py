@@ -54,7 +54,7 @@ class SimplePlacement(PlacementMethod):
         budget.load("placement.units")
         prepared = prepare(problem, check=budget.check)
         plan = offer(prepared, self.patterns(prepared, budget), budget)
-        return Outcome(plan=plan, explanation=None if plan is not None else self.guarantee)
+        return Outcome(plan=plan, explanation=self.guarantee if plan is None else None)
 
 
 def sign(problem: PlacementProblem) -> float:
@@ -91,10 +91,7 @@ def why_infeasible(prepared: Prepared, served: float | None = None) -> Infeasibl
                     continue
                 rate = rate_alone(prepared, index, option)
                 if rate > best:
-                    drafts = (
-                        "" if way.drafter < 0 else f" with {problem.drafters[way.drafter].name!r}, {way.length} tokens"
-                    )
-                    best, where = rate, f"place {way.place}{drafts}, verifier {problem.verifiers[side.verifier].name!r}"
+                    best, where = rate, f"place {way.place}, verifier {problem.verifiers[side.verifier].name!r}"
         if best < 0.0:
             return Infeasible(
                 f"class {of.name!r}: the cache of one client takes at least {least:.4g} bytes; beside the weights "

@@ -30,30 +30,6 @@ class OnePlace(SimplePlacement):
         return filled(prepared, self.place, budget)
 
 
-@dataclass(frozen=True)
-class NoDrafts(OnePlace):
-    """Nobody drafts."""
-
-    name = "none"
-    place = "none"
-
-
-@dataclass(frozen=True)
-class AllBeside(OnePlace):
-    """All drafts come from beside the verifier."""
-
-    name = "all-beside"
-    place = "beside"
-
-
-@dataclass(frozen=True)
-class AllDevice(OnePlace):
-    """All drafts come from the devices."""
-
-    name = "all-device"
-    place = "device"
-
-
 def filled(prepared: Prepared, place: Place, budget: Budget) -> Counter[Pattern]:
     """Return patterns that serve all clients from one place, each class alone on units filled as far as they go.
 

@@ -51,8 +51,8 @@ class DraftType:
     drafter: int
     least: int
     most: int
-    context: int | None = None
-    length: int | None = None
+    context: int | None
+    length: int | None
 
 
 @dataclass(frozen=True, slots=True)

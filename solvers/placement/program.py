@@ -93,7 +93,8 @@ class Program:
             if math.isfinite(value):
                 solver.setOptionValue(name, value)
         solver.passModel(model)
-        if solver.run() == highspy.HighsStatus.kError:  # the dual simplex method gives up on widely spread numbers
+        if solver.run() == highspy.HighsStatus.kError:  # presolve and the dual method give up on widely spread numbers
+            solver.setOptionValue("presolve", "off")
             solver.setOptionValue("simplex_strategy", 4)
             solver.run()
         info, found, status = solver.getInfo(), solver.getSolution(), solver.getModelStatus()

@@ -13,7 +13,7 @@ from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.placement.choice import Choice, choose
-from specopt.solvers.placement.greedy import greedy
+from specopt.solvers.placement.greedy import GreedyPlacement
 from specopt.solvers.placement.method import PlacementMethod, offer, sign, why_infeasible
 from specopt.solvers.placement.one_place import filled
 from specopt.solvers.placement.patterns import Pattern, all_patterns, count_all, undominated, valued
@@ -80,7 +80,7 @@ class Refined(PlacementMethod):
         if exact and count_all(prepared, FEW_PATTERNS) <= FEW_PATTERNS:
             return _listed(prepared, budget)
         if sum(prepared.clients) <= FEW_CLIENTS:
-            offer(prepared, greedy(prepared, budget), budget)
+            offer(prepared, GreedyPlacement().patterns(prepared, budget), budget)
         return _priced(prepared, budget)
 
 

@@ -153,17 +153,18 @@ class Filling:
         step: clients of the class that are added, or taken away where it is below 0. Returns what was, or 0.
         """
         used: Counter[int] = Counter()
-        moves: list[tuple[Pattern | None, tuple[float, Pattern] | None]] = []
+        moves: list[tuple[float, Pattern | None, Pattern]] = []
         for one, number in now.items():
             used[self.prepared.sides[one.side].verifier] += number
-            moves.append((one, self._best(one, cls, step)))
+            if best := self._best(one, cls, step):
+                moves.append((best[0], one, best[1]))
         for v, verifier in enumerate(self.prepared.problem.verifiers):
-            if step > 0 and used[v] < verifier.units:
-                moves.append((None, self._best(v, cls, step)))
-        before, best = max(moves, key=lambda one: one[1][0] if one[1] else -math.inf, default=(None, None))
-        if best is None:
+            if step > 0 and used[v] < verifier.units and (best := self._best(v, cls, step)):
+                moves.append((best[0], None, best[1]))
+        if not moves:
             return self.move(now, cls, step // abs(step)) if abs(step) > 1 else 0
-        now.update({best[1]: 1} if best[1].entries else {})
+        _, before, after = max(moves, key=lambda one: one[0])
+        now.update({after: 1} if after.entries else {})
         if before is not None:
             now[before] -= 1
             if not now[before]:

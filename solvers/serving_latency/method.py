@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -10,12 +11,13 @@ import numpy as np
 
 from specopt.models.errors import Infeasible
 from specopt.models.fields import Ints
+from specopt.models.problem import exceeds
 from specopt.models.rates import Rates
+from specopt.models.result import Conflict
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Method, Outcome, only
 from specopt.solvers.serving_latency.bound import lower_bound
-from specopt.solvers.serving_latency.conflict import conflicts
 from specopt.solvers.serving_latency.prepare import Prepared, prepare, quick_batches
 
 _SECONDS_PER_RUN = 1e-7, 2.5e-8  # of one decoding step, to judge a static plan, and a rebatched one
@@ -171,3 +173,41 @@ def best_of_mechanisms(problem: ServingLatencyProblem, budget: Budget, solve: Ca
     best = found[int(np.argmin(objectives or [0.0]))]
     bounds = [outcome.bound for outcome in found if outcome.bound is not None]
     return replace(best, bound=min(bounds) if len(bounds) == len(found) else None)
+
+
+def conflicts(options: Sequence[Prepared]) -> tuple[Conflict, ...]:
+    """Return what the tasks lack that fit no batch under the first mechanism; what would help holds for all of them.
+
+    A plan exists under a mechanism just if every task fits alone, so that it is proven.
+    """
+    problem = options[0].problem
+    helpful: dict[str, float] = {}
+    for prepared in options:
+        lacking = prepared.shortages()
+        for name, _, needs, _ in lacking:
+            if len({model for model, *_ in lacking}) == 1:
+                field = f"{name}_memory_bytes"
+                helpful[field] = max(needs, helpful.get(field, 0.0))
+        most = _longest_outputs(prepared)
+        if problem.output_lengths == "conservative" and most >= int(problem.output_tokens.max()):
+            helpful["max_output_tokens"] = max(most, helpful.get("max_output_tokens", 0))
+    return tuple(
+        Conflict(constraint=f"{name}_memory_bytes", index=task, needs=needs, has=has, least_change=helpful)
+        for name, task, needs, has in options[0].shortages()
+    )
+
+
+def _longest_outputs(prepared: Prepared) -> int:
+    """Return the longest output that fits every model beside the longest input; 0 if none does."""
+    problem = prepared.problem
+    longest = int(problem.input_tokens.max())
+    most = problem.max_output_tokens or int(problem.output_tokens.max())
+    for name, model, limit in problem.limited_models(prepared.mechanism):
+        if model.kv_bytes_per_token and not (name == "draft" and problem.min_speculation_length == 0):
+            fitting = math.floor((limit - model.parameter_bytes) / model.kv_bytes_per_token) + 1 - longest
+            while fitting > 0 and exceeds(
+                model.parameter_bytes + model.kv_bytes_per_token * (longest + fitting), limit
+            ):
+                fitting -= 1
+            most = min(most, fitting)
+    return max(0, most)

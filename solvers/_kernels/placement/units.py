@@ -245,8 +245,7 @@ def limits(unit, options, trips, clients, sizes, box, shares, sums, rows, rhs):
     """Write the rows that a pattern in a box keeps: memory, time, clients of every class; return how many, or -1."""
     size = 1
     rhs[0] = unit.room * (1.0 + 1e-9)
-    for k in range(len(options)):
-        rows[k, 0] = unit.kv * options[k].memory
+    rows[:, 0] = unit.kv * options["memory"]
     if box.full:
         size = pass_rows(unit, options, box.high, shares, rows, rhs, size)
         if not len(unit.beside):

@@ -15,7 +15,7 @@ from specopt import PromptChunkingPlan, PromptChunkingProblem, Result, Unsupport
 from specopt.models.errors import OutOfTime
 from specopt.solvers.budget import Budget
 from specopt.solvers.prompt_chunking.deadline import Deadline
-from specopt.solvers.prompt_chunking.equal import Fixed
+from specopt.solvers.prompt_chunking.fixed import Fixed
 from specopt.solvers.prompt_chunking.method import path_bound
 from specopt.testing.strategies.prompt_chunking import problems as prompt_chunkings
 
