@@ -19,9 +19,6 @@ from specopt.solvers.method import Method, Outcome
 from specopt.solvers.placement.patterns import SLACK, Pattern, count_exact, plan_of
 from specopt.solvers.placement.prepare import Prepared, most_options, prepare
 
-BYTES_PER_OPTION = 500.0
-"""A row of an array, what it is in a plan, and rows of the same length while patterns are priced."""
-
 
 @dataclass(frozen=True)
 class PlacementMethod(Method):
@@ -35,8 +32,8 @@ class PlacementMethod(Method):
         return count_exact(problem, self.max_size or 0)
 
     def bytes_needed(self, problem: PlacementProblem) -> dict[str, float]:
-        """Return the bytes of a problem's arrays."""
-        return {"options of clients": BYTES_PER_OPTION * most_options(problem)}
+        """Return the bytes of a problem's arrays: rows of options, what these are in a plan, and their prices."""
+        return {"options of clients": 500.0 * most_options(problem)}
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,6 @@ from specopt.solvers.placement.prepare import Prepared, most_options, prepare
 SLACK = 0.9e-9
 """Relative: by how much patterns may miss memory and least rates; the judge allows a little more."""
 
-OPTIONS_PER_PATTERN = 10
-"""More options than that for each pattern are not worth making: every option is a pattern, unless memory ends first."""
-
 
 @dataclass(frozen=True)
 class Pattern:
@@ -92,7 +89,7 @@ def count_all(prepared: Prepared, enough: int) -> float:
 
 def count_exact(problem: PlacementProblem, enough: int) -> float:
     """Return how many patterns there are where all sizes of draft units are told apart, as `count_all` does."""
-    if most_options(problem, exact=True) > OPTIONS_PER_PATTERN * enough:
+    if most_options(problem, exact=True) > 10 * enough:  # every option is a pattern, unless memory ends first
         return math.inf
     return count_all(prepare(problem, exact=True), enough)
 

@@ -27,9 +27,6 @@ FEW_PATTERNS = 60_000
 EXACT_CLIENTS = 64
 """Clients up to which draft units of every size and largest context are told apart."""
 
-EXACT_OPTIONS = 1_000_000
-"""Options of clients up to which they are."""
-
 ROUNDED = 1.03
 """Ratio of the ends of boxes from which on plans are looked for in every round."""
 
@@ -73,7 +70,7 @@ class Refined(PlacementMethod):
         """List patterns, or price them."""
         budget.load("placement.units")
         exact = sum(one.clients for one in problem.classes) <= EXACT_CLIENTS
-        exact = exact and most_options(problem, exact=True) <= EXACT_OPTIONS
+        exact = exact and most_options(problem, exact=True) <= 1_000_000  # that many rows take seconds
         prepared = prepare(problem, exact, budget.check)
         for place in PLACES[:3]:
             offer(prepared, filled(prepared, place, budget), budget)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from specopt.models.errors import OutOfWork
 from specopt.models.fields import Floats
 from specopt.solvers.placement.boxes import covers, entries, room, width
 from specopt.solvers.placement.choice import Frame
@@ -231,7 +232,8 @@ class Relaxation:
             if units:
                 program.column(-self.penalty, {row: 1.0})
         found = program.solve()
-        assert found.amounts is not None, "clients and units may be missing"
+        if found.amounts is None:  # clients and units may be missing: HiGHS has given up on numbers that lie too close
+            raise OutOfWork
         self.value = found.value
         self.used = [(c, a) for c, a in zip(self.columns, found.amounts[first:].tolist(), strict=False) if a > 1e-9]
         self.missing = 0.0 if self.capacity else float(found.amounts[first + len(self.columns) :].sum())
