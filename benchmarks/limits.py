@@ -36,11 +36,16 @@ MANY, MOST = 100_000, 1_000_000
 
 
 def _with(family: str, *, params: dict[str, Any] | None = None, **fields: Any) -> Callable[[], Problem]:
-    """Return what builds a small generated problem with some fields raised."""
+    """Return what builds a small generated problem with some fields raised; a function says what of every part is."""
 
     def build() -> Problem:
         problem = specopt.generate(family, seed=1, **(params or {}))
-        return problem.from_dict(problem.to_dict() | fields)
+        data = problem.to_dict()
+        changed = {
+            field: [part | change(part) for part in data[field]] if callable(change) else change
+            for field, change in fields.items()
+        }
+        return problem.from_dict(data | changed)
 
     return build
 
@@ -88,19 +93,6 @@ def _finest(family: str) -> Callable[[], Problem]:
     return build
 
 
-def _placed(family: str, *, params: dict[str, Any] | None = None, **changes: Any) -> Callable[[], Problem]:
-    """Return what builds a problem of placement; what changes of every part of a list, by a function of the part."""
-
-    def build() -> Problem:
-        problem = specopt.generate(family, seed=1, **(params or {}))
-        data = problem.to_dict()
-        for field, change in changes.items():
-            data[field] = [part | change(part) for part in data[field]] if callable(change) else change
-        return problem.from_dict(data)
-
-    return build
-
-
 def _trips(values: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Return what gives a class that many round trips to every verifier."""
     seconds = np.linspace(0.01, 0.1, values).tolist()
@@ -143,7 +135,7 @@ def _pools(pools: int) -> Callable[[], Problem]:
     """Return what builds a problem with that many draft pools that run every drafter."""
 
     def build() -> Problem:
-        problem = specopt.generate("placement/edge-cloud", seed=1)
+        problem = specopt.generate(EDGE, seed=1)
         data = problem.to_dict()
         (pool,) = data["draft_pools"]
         for drafter in data["drafters"]:
@@ -232,33 +224,33 @@ CASES: dict[str, dict[str, Callable[[], Problem]]] = {
         "both, 100 classes": _with(STOPPING, params={"max_draft": 1000, "bins": 1000, "classes": 100}),
     },
     "placement": {
-        "clients": _placed(ONE, params={"number_of_clients": MAX_TOKENS}),
-        "units": _placed(ONE, params={"units": MAX_TOKENS, "number_of_clients": MAX_TOKENS}),
-        "units, few clients": _placed(ONE, params={"units": MAX_TOKENS}),
-        "units, capacity": _placed(
+        "clients": _with(ONE, params={"number_of_clients": MAX_TOKENS}),
+        "units": _with(ONE, params={"units": MAX_TOKENS, "number_of_clients": MAX_TOKENS}),
+        "units, few clients": _with(ONE, params={"units": MAX_TOKENS}),
+        "units, capacity": _with(
             ONE, params={"units": MAX_TOKENS, "number_of_clients": MAX_TOKENS, "objective": "capacity"}
         ),
-        "clients of 10 classes": _placed(CLASSES, params={"number_of_clients": 10 * MAX_TOKENS, "units": 30 * MANY}),
-        "clients of 10 classes, cost": _placed(
+        "clients of 10 classes": _with(CLASSES, params={"number_of_clients": 10 * MAX_TOKENS, "units": 30 * MANY}),
+        "clients of 10 classes, cost": _with(
             CLASSES,
             params={"number_of_clients": 10 * MAX_TOKENS, "units": 3 * MAX_TOKENS, "objective": "cost", **LEAST},
         ),
-        "max_draft_tokens": _placed(ONE, params={"max_draft": 1000}),
-        "max_draft_tokens of 10 classes": _placed(CLASSES, params={"max_draft": 1000}),
-        "max_draft_tokens, a rate for each": _placed(ONE, params={"max_draft": 1000}, classes=_rates(1000)),
-        "1,000 classes": _placed(CLASSES, params={"classes": 1000}),
-        "1,000 classes, capacity": _placed(CLASSES, params={"classes": 1000, "objective": "capacity", **LEAST}),
+        "max_draft_tokens": _with(ONE, params={"max_draft": 1000}),
+        "max_draft_tokens of 10 classes": _with(CLASSES, params={"max_draft": 1000}),
+        "max_draft_tokens, a rate for each": _with(ONE, params={"max_draft": 1000}, classes=_rates(1000)),
+        "1,000 classes": _with(CLASSES, params={"classes": 1000}),
+        "1,000 classes, capacity": _with(CLASSES, params={"classes": 1000, "objective": "capacity", **LEAST}),
         "classes": _listed(100_000),
-        "100 drafters": _placed(CLASSES, params={"drafters": 100}),
-        "100 drafters, max_draft_tokens": _placed(CLASSES, params={"drafters": 100, "max_draft": 1000}),
-        "100 verifiers": _placed(CLASSES, params={"verifiers": 100, "units": 1000}),
+        "100 drafters": _with(CLASSES, params={"drafters": 100}),
+        "100 drafters, max_draft_tokens": _with(CLASSES, params={"drafters": 100, "max_draft": 1000}),
+        "100 verifiers": _with(CLASSES, params={"verifiers": 100, "units": 1000}),
         "100 draft pools": _pools(100),
         "10,000 draft pools": _pools(10_000),
-        "round_trip_seconds": _placed(ONE, classes=_trips(MANY)),
-        "round_trip_seconds, 1,000,000 values": _placed(ONE, classes=_trips(MOST)),
-        "passes": _placed(ONE, verifiers=_passes(MANY)),
+        "round_trip_seconds": _with(ONE, classes=_trips(MANY)),
+        "round_trip_seconds, 1,000,000 values": _with(ONE, classes=_trips(MOST)),
+        "passes": _with(ONE, verifiers=_passes(MANY)),
         **{
-            f"10,000 clients, {objective}": _placed(
+            f"10,000 clients, {objective}": _with(
                 CLASSES,
                 params={
                     "objective": objective,

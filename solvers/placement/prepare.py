@@ -267,7 +267,7 @@ class _Builder:
         sizes = [draft_sizes(problem, drafter) for drafter in problem.drafters]
         for p in range(len(problem.draft_pools)):
             for d, drafter in enumerate(problem.drafters):
-                users = [c for c in problem.classes if drafter.name in c.acceptance.values]
+                users = (c for c in problem.classes if drafter.name in c.acceptance.values)
                 contexts = sorted({c.context_tokens for c in users}) if self.exact else [None]
                 lengths = range(1, problem.max_draft_tokens + 1) if self.exact and drafter.parallel else [None]
                 for (low, high), *more in product(_ranges(sizes[d].get(p, 0), self.exact), contexts, lengths):
