@@ -24,6 +24,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,9 @@ RECORDED = tuple(
     for name in ("solvers/test_same_work", "optimizer/test_same_answers", "instances/test_same_problems")
 )
 """These are asked as well: they compare what nearly all of the product does with what it did before."""
+
+JOBS = os.cpu_count() or 1
+"""So many mutants are tried at a time, each in a copy of its own."""
 
 MAX_BYTES = 8 << 30
 """More memory is refused to a mutant."""
@@ -258,6 +262,16 @@ def tests_of(mutant: Mutant, found: Map) -> list[str]:
     return chosen
 
 
+def settle(numbers: Any) -> None:
+    """Give a process that tries mutants a folder and a copy of its own."""
+    global WORK, TREE, PACKAGE
+    WORK = WORK / str(numbers.get())
+    TREE = WORK / "tree"
+    PACKAGE = TREE / "build/static/specopt"
+    copy()
+    environment()
+
+
 def survives(mutant: Mutant, found: Map, kernels: bool) -> bool:
     """Say whether no test notices a change."""
     tests = tests_of(mutant, found)
@@ -276,33 +290,38 @@ def survives(mutant: Mutant, found: Map, kernels: bool) -> bool:
         path.write_bytes(source)
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     if code == 5:
-        raise SystemExit(f"{mutant.function}: {(WORK / 'output').read_text()[-2000:]}")
+        raise RuntimeError(f"{mutant.function}: {(WORK / 'output').read_text()[-2000:]}")
     return code == 0
 
 
 def measure(name: str, sample: list[Mutant], known: set[tuple[str, ...]], dead: set[tuple[str, ...]]) -> bool:
     """Print which mutants survive, and say whether too many do; add the others to those that are dead."""
-    killed = reasons = 0
-    maps = {}
+    maps, fork = {}, multiprocessing.get_context("fork")
     for kernels in (False, True):
         asked = {file for one in sample if ("/_kernels/" in one.function) == kernels for file in files_of(one)}
         maps[kernels] = recorded(sorted(asked), kernels)
     print(f"{name}:")
-    for mutant in sample:
-        kernels = "/_kernels/" in mutant.function
-        if mutant[:3] in known:
-            reasons += 1
-        elif mutant[:3] not in dead and survives(mutant, maps[kernels], kernels):
-            csv.writer(sys.stdout).writerow(mutant[:3])
-            sys.stdout.flush()
-        else:
-            killed += 1
-            dead.add(mutant[:3])
-            KILLED.write_text(json.dumps(sorted(dead)))
-        print(f"{name}: {killed} killed, {reasons} known", end="\r", file=sys.stderr)
-    counted = len(sample) - reasons
-    print(f"{name}: {killed} of {counted} killed ({killed / max(counted, 1):.1%}), {reasons} with a reason", flush=True)
-    return killed < FOLDERS.get(name.split("/")[0], 0.85) * counted
+    counted = [one for one in sample if one[:3] not in known]
+    tried = [one for one in counted if one[:3] not in dead]
+    plainly = ["/_kernels/" in one.function for one in tried]
+    numbers = fork.Queue()
+    for number in range(JOBS):
+        numbers.put(number)
+    killed = len(counted) - len(tried)
+    with ProcessPoolExecutor(JOBS, fork, settle, (numbers,)) as pool:
+        found = pool.map(survives, tried, [maps[one] for one in plainly], plainly)
+        for mutant, lives in zip(tried, found, strict=True):
+            if lives:
+                csv.writer(sys.stdout).writerow(mutant[:3])
+                sys.stdout.flush()
+            else:
+                killed += 1
+                dead.add(mutant[:3])
+                KILLED.write_text(json.dumps(sorted(dead)))
+            print(f"{name}: {killed} killed", end="\r", file=sys.stderr)
+    share, reasons = killed / max(len(counted), 1), len(sample) - len(counted)
+    print(f"{name}: {killed} of {len(counted)} killed ({share:.1%}), {reasons} with a reason", flush=True)
+    return share < FOLDERS.get(name.split("/")[0], 0.85)
 
 
 def main() -> int:

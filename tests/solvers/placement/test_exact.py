@@ -55,7 +55,7 @@ def test_exact_methods_find_the_optimum(problem: PlacementProblem, method: str) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("least", ["EXACT_CLIENTS", "FEW_PATTERNS"])
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES // 3, deadline=None)
 @given(problem=st.sampled_from(OBJECTIVES).flatmap(strategies.problems))
 def test_bounds_hold_where_patterns_are_priced(least: str, problem: PlacementProblem) -> None:
     """Tests that tiny problems have no plan beyond the bounds of what is for large ones, and none that is too good."""
