@@ -90,8 +90,9 @@ def same_work(now: dict[str, int], before: dict[str, int]) -> bool:
 
 
 def about(problem: Problem, method: Method) -> list[Any]:
-    """Return what a method needs, why it refuses, and what it has without any time."""
-    needs = [sum(method.bytes_needed(problem).values()), sum(method.seconds_needed(problem).values())]
+    """Return what a method needs and is, why it refuses, and what it has without any time."""
+    needs: list[Any] = [sum(method.bytes_needed(problem).values()), sum(method.seconds_needed(problem).values())]
+    needs += [method.exact, method.may_fail, method.max_size, method.supports_warm_start]
     reason = method.refusal(problem)
     if reason is not None:
         return [needs, len(reason)]
