@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.growth import growth
 
 from specopt.instances.verification_batch.workload import TABLE_12, mixed_classes
 from specopt.models.errors import InvalidInput
@@ -234,19 +235,21 @@ def test_misuse_is_refused() -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_decision_takes_less_than_a_millisecond(policy: PolicyName) -> None:
-    """Tests that the median call with 200 pending requests takes less than a millisecond of the processor."""
+def test_a_decision_grows_with_what_waits(policy: PolicyName) -> None:
+    """Tests that a decision takes less than the square of what is pending."""
     generator = np.random.default_rng(0)
-    taken = []
-    for _ in range(15):
-        scheduler = VerificationScheduler(TABLE_12, policy, guard_seconds=0.005)
-        scheduler.warm_up()
-        for key in range(200):
-            submit(scheduler, key, class_speed=float(generator.integers(2, 9)), tokens_done=int(generator.integers(80)))
-        start = time.thread_time()
-        scheduler.next_batch(10.0)
-        taken.append(time.thread_time() - start)
-    assert np.median(taken) < 1e-3
+
+    def pending(size: int) -> Callable[[], object]:
+        schedulers = []
+        for _ in range(7):
+            one = VerificationScheduler(TABLE_12, policy, guard_seconds=0.005)
+            for key in range(size):
+                submit(one, key, class_speed=float(generator.integers(2, 9)), tokens_done=int(generator.integers(80)))
+            schedulers.append(one)
+        return lambda: schedulers.pop().next_batch(10.0)
+
+    VerificationScheduler(TABLE_12, policy).warm_up()
+    assert growth(pending(200), pending(3_200)) < 160  # 256 where it was the square
 
 
 # ---------------------------------------------------------------------------- in a server
@@ -423,7 +426,7 @@ def test_eight_threads_share_one_scheduler() -> None:
 def test_twenty_thousand_may_wait() -> None:
     """Tests that with 20,000 waiting, half of them cancelled, the others are decided on as in a fresh scheduler.
 
-    And fast: 0.6 ms of the processor on a quiet machine, 3 ms where all that waits was sorted.
+    And that a decision costs less than to sort what waits.
     """
     crowded, fresh = VerificationScheduler(TABLE_12), VerificationScheduler(TABLE_12)
     for one in (crowded, fresh):
@@ -434,13 +437,14 @@ def test_twenty_thousand_may_wait() -> None:
         crowded.cancel(key)
     assert crowded.pending == fresh.pending
     assert crowded.next_batch(10.0) == fresh.next_batch(10.0)
-    taken = []
-    for turn in range(1, 20):
+    turns = iter(range(1, 100))
+
+    def turn() -> None:
         crowded.complete()
-        start = time.process_time()
-        crowded.next_batch(10.0 + turn)
-        taken.append(time.process_time() - start)
-    assert min(taken) < 1e-3
+        crowded.next_batch(10.0 + next(turns))
+
+    waiting = [(key % 60, str(key)) for key in range(10_000)]
+    assert growth(lambda: sorted(waiting), turn, tries=20) < 1
 
 
 @pytest.mark.parametrize(("slope", "overhead"), [(1.3, 1.3), (0.7, 0.7), (1.3, 0.7), (0.7, 1.3)])

@@ -10,11 +10,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from specopt.solvers import _kernels
-from specopt.solvers._kernels import kernel
+from specopt.solvers._kernels import cache, kernel
 
 Run = Callable[..., str]
 
@@ -78,6 +79,26 @@ def test_an_edit_in_another_file_is_noticed(run: Run, tmp_path: Path) -> None:
     assert run() == "12.0 []"
     (tmp_path / "kernels" / "tool.py").write_text(TOOL.replace("a + b", "a + b + 1.0"))
     assert run() == "16.0 ['use', '.']"
+
+
+def test_a_kernel_is_cached_once_all_signatures_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that one of two signatures in the cache is not enough."""
+    monkeypatch.setattr(kernel, "_in_cache", lambda dispatcher, signature: signature in dispatcher.kept)
+    for kept in ((), ("f8(f8)",), ("f8(f8)", "i8(i8)")):
+        asked = SimpleNamespace(declared=("f8(f8)", "i8(i8)"), kept=kept)
+        assert kernel.is_cached(asked) == (len(kept) == 2)
+
+
+def test_the_folder_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Tests where the cache lies on each system, and that the user's own choice of a folder counts."""
+    monkeypatch.setattr(cache.Path, "home", lambda: tmp_path)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(cache.sys, "platform", "linux")
+    assert cache._of_user() == tmp_path / ".cache/specopt"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "else"))
+    assert cache._of_user() == tmp_path / "else/specopt"
+    monkeypatch.setattr(cache.sys, "platform", "darwin")
+    assert cache._of_user() == tmp_path / "Library/Caches/specopt"
 
 
 def test_without_the_inner_parts_of_numba_kernels_are_kept_as_well(run: Run, tmp_path: Path) -> None:

@@ -71,6 +71,12 @@ def test_rounds_are_played_one_by_one(fitted: FittedStopping) -> None:
         assert seconds[number] == pytest.approx(0.15 + 0.02 * drafted)
 
 
+def test_errors_are_those_of_a_point_of_the_curve(fitted: FittedStopping) -> None:
+    """Tests that errors where the probability is cut are far below guessing, and near or below the curve's area."""
+    good = 1.0 - 0.5 * (fitted.false_accept + fitted.false_reject)  # the area of the curve through that point alone
+    assert 0.6 < good <= fitted.area + 0.01 < 1.0
+
+
 def test_the_model_foretells_held_out_rounds(fitted: FittedStopping) -> None:
     """Tests that the speed on held-out rounds is the model's within five standard errors, above the fixed window's."""
     best, window = solve(fitted.problem), solve(fitted.problem, "fixed-window").plan

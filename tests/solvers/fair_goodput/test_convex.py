@@ -52,7 +52,7 @@ def test_any_price_bounds(problem: FairGoodputProblem) -> None:
 def test_repaired_solutions_keep_all_limits() -> None:
     """Tests that an inexact solution is moved inside limits and budget, whichever way it is off."""
     region = Region(np.array([0.0, 1.0, 0.0]), np.array([2.0, 3.0, 1.0]))
-    for tokens in ([2.5, 0.5, 1.5], [-0.1, 1.0, 0.2], [2.0, 3.0, 1.0], [0.0, 1.0, 0.0]):
+    for tokens in ([2.5, 0.5, 1.5], [0.0, 3.0, 0.5], [-0.1, 1.0, 0.2], [2.0, 3.0, 1.0], [0.0, 1.0, 0.0]):
         found = repaired(region, np.array(tokens), 4.0)
         assert (found >= region.least).all() and (found <= region.most).all()
         assert found.sum() == pytest.approx(4.0)
