@@ -90,14 +90,14 @@ def test_a_kernel_is_cached_once_all_signatures_are(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_folder_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Tests where the cache lies on each system, and that the user's own choice of a folder counts."""
-    monkeypatch.setattr(cache.Path, "home", lambda: tmp_path)
+    """Tests that the cache lies where each system keeps such files, and that the user's own choice of a folder counts."""
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(cache.sys, "platform", "linux")
+    monkeypatch.setattr(sys, "platform", "linux")
     assert cache._of_user() == tmp_path / ".cache/specopt"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "else"))
     assert cache._of_user() == tmp_path / "else/specopt"
-    monkeypatch.setattr(cache.sys, "platform", "darwin")
+    monkeypatch.setattr(sys, "platform", "darwin")
     assert cache._of_user() == tmp_path / "Library/Caches/specopt"
 
 
