@@ -45,13 +45,14 @@ def _families(smoke: bool) -> Iterator[tuple[str, list[Problem]]]:
 def against_rivals(smoke: bool) -> list[Row]:
     """What rivals reach of the objective of `refined`, and how many problems they have a plan for."""
     rows = []
+    limit = 0.5 if smoke else LIMIT
     for name, problems in _families(smoke):
-        best = [specopt.solve(problem, "refined", time_limit=LIMIT).objective or math.nan for problem in problems]
+        best = [specopt.solve(problem, "refined", time_limit=limit).objective or math.nan for problem in problems]
         for rival in RIVALS:
             able = [p for p in problems if rival in {method.name for method in specopt.methods(p)}]
             shares = [
                 found / top for problem, top in zip(problems, best, strict=True) if problem in able
-                if (found := specopt.solve(problem, rival, time_limit=LIMIT).objective) is not None
+                if (found := specopt.solve(problem, rival, time_limit=limit).objective) is not None
             ]  # fmt: skip
             if able:
                 figure = f"{len(shares)} of {len(able)} have a plan" + (

@@ -35,7 +35,7 @@ def warm(smoke: bool) -> list[Row]:
     names = [name for name in names if not smoke or name.endswith(("/K4", "/N4", "/n12", "/S3"))]
     for kind in KINDS:  # loads the kernels of every kind
         for family in kind.families:
-            specopt.solve(family.generate(seed=1), time_limit=5.0 if not smoke else 0.5)
+            specopt.solve(family.generate(seed=1), time_limit=5.0 if not smoke else 0.05)
     rows, gaps, behind = [], {}, []
     for limit in LIMITS[:1] if smoke else LIMITS:
         for name in names:

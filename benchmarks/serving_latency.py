@@ -82,7 +82,7 @@ def large(smoke: bool) -> list[Row]:
     """Certified gaps at K = 1000 and 10,000."""
     rows = []
     for tasks, limit, target in ((1000, 10.0, 0.005), (10_000, 60.0, 0.01)):
-        size, seconds = (tasks // 20, 1.0) if smoke else (tasks, limit)
+        size, seconds = (tasks // 20, 0.2) if smoke else (tasks, limit)
         for pair in PAIRS:
             result = specopt.solve(paper_1(pair, size, seed=1), "exact", time_limit=seconds)
             gap = math.inf if result.gap is None else result.gap
@@ -198,13 +198,13 @@ def algorithm_1(smoke: bool) -> list[Row]:
 def known(smoke: bool) -> list[Row]:
     """Known output lengths: judged latency against Algorithm 1's plan, and optimality at K = 7."""
     rows = []
-    seeds = range(2 if smoke else 20)
+    seeds = range(1 if smoke else 20)
     for pair, target in (("68M-7B", 0.10), ("1.1B-7B", 0.15), ("1.1B-13B", 0.15)):
         savings, seconds, gaps = [], [], []
         for seed in seeds:
-            problem = dataclasses.replace(paper_1(pair, 10 if smoke else 100, seed=seed), output_lengths="known")
+            problem = dataclasses.replace(paper_1(pair, 4 if smoke else 100, seed=seed), output_lengths="known")
             paper = specopt.solve(problem, "algorithm-1")
-            ours = specopt.solve(problem, "length-aware", time_limit=1.8)
+            ours = specopt.solve(problem, "length-aware", time_limit=0.2 if smoke else 1.8)
             assert paper.objective is not None and ours.objective is not None and ours.gap is not None
             savings.append(1 - ours.objective / paper.objective)
             seconds.append(ours.seconds)
@@ -240,7 +240,7 @@ def known_gaps(smoke: bool) -> list[Row]:
     """Known output lengths: certified gaps, and the limit kept at K = 10,000."""
     rows = []
     for tasks, limit, target, worst in ((100, 10.0, 0.04, False), (1000, 10.0, 0.12, True), (10_000, 10.0, 0.15, True)):
-        size, seconds = (8, 1.0) if smoke else (tasks, limit)
+        size, seconds = (8, 0.1) if smoke else (tasks, limit)
         for pair in PAIRS:
             results = [
                 specopt.solve(
@@ -261,7 +261,7 @@ def known_gaps(smoke: bool) -> list[Row]:
                     measured <= target,
                 )
             )
-    limit = 1.0 if smoke else 5.0
+    limit = 0.1 if smoke else 5.0
     problem = dataclasses.replace(paper_1("1.1B-7B", 8 if smoke else 10_000, seed=1), output_lengths="known")
     result = specopt.solve(problem, "length-aware", time_limit=limit)
     fixed = float(result.stats.get("fixed_seconds", 0.0))  # type: ignore[arg-type]

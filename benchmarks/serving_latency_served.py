@@ -34,8 +34,8 @@ def rebatched(smoke: bool) -> list[Row]:
     for tasks, seeds in ((100, (1, 2)), (1000, (1,))):
         for pair in PAIRS:
             gaps, saved, seconds = [], [], []
-            for seed in seeds:
-                static = dataclasses.replace(paper_1(pair, 6 if smoke else tasks, seed=seed), output_lengths="known")
+            for seed in seeds[: 1 if smoke else None]:
+                static = dataclasses.replace(paper_1(pair, 4 if smoke else tasks, seed=seed), output_lengths="known")
                 problem = dataclasses.replace(static, batching="rebatched")
                 specopt.solve(problem, "rebatching")
                 found = _solved(problem, "rebatching")
@@ -82,7 +82,7 @@ def rates(smoke: bool) -> list[Row]:
 def predicted(smoke: bool) -> list[Row]:
     """Expected latency by samples against both extremes, judged on other samples."""
     rows = []
-    for error in (0.0, 0.25, 0.5, 1.0):
+    for error in (0.5,) if smoke else (0.0, 0.25, 0.5, 1.0):
         over_known, over_conservative = [], []
         for seed in range(1 if smoke else 3):
             base = paper_1("1.1B-7B", 5 if smoke else 40, max_output=512, seed=seed)

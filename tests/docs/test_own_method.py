@@ -136,22 +136,32 @@ def problem_file(folder: Path) -> str:
     return "problem.json"
 
 
+ONE_PROCESS = """
+import contextlib, io, json, sys
+from specopt.commands import cli
+answers = []
+for words in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        code = cli.run(words)
+    answers.append((code, out.getvalue(), err.getvalue()))
+print(json.dumps(answers))
+"""
+
+
 @pytest.mark.parametrize(("name", "text", "message"), BROKEN)
 def test_a_broken_plug_in_is_one_line(name: str, text: str, message: str, tmp_path: Path) -> None:
     """Tests that what cannot be used is named in one line by those who ask for it, and unnoticed by others."""
     plug_in(tmp_path, name, text)
-    listed = python(tmp_path, "-m", "specopt", "methods", "verification-batch")
-    assert (listed.returncode, listed.stderr.count("\n")) == (0, 1)
-    assert f"plug-in verification-batch.{name} (specopt.methods) of mine 1.0: {message}" in listed.stderr
-    assert "threshold" in listed.stdout
-    problem = problem_file(tmp_path)
-    unused = python(tmp_path, "-m", "specopt", "solve", problem, "--method", "edf", "--json")
-    assert unused.returncode == 0
-    assert "plug-in" not in unused.stderr
-    if name == "mine":
-        used = python(tmp_path, "-m", "specopt", "solve", problem, "--method", "mine")
-        assert (used.returncode, used.stderr.count("\n")) == (2, 1)
-        assert message in used.stderr
+    solve = ["solve", problem_file(tmp_path), "--method"]
+    commands = [[*solve, "edf", "--json"], ["methods", "verification-batch"], [*solve, name]]
+    done = python(tmp_path, "-c", ONE_PROCESS, json.dumps(commands))
+    (unused, _, quiet), (listed, out, err), (used, _, line) = json.loads(done.stdout)
+    assert (unused, "plug-in" in quiet) == (0, False)
+    assert (listed, err.count("\n")) == (0, 1)
+    assert f"plug-in verification-batch.{name} (specopt.methods) of mine 1.0: {message}" in err
+    assert "threshold" in out
+    assert (used, message in line) == ((2, True) if name == "mine" else (0, False))
+    assert used == 0 or line.count("\n") == 1
 
 
 @pytest.mark.parametrize("body", ["return problem.nothing", "return 3", "raise ZeroDivisionError", "raise SystemExit"])

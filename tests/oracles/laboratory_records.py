@@ -28,6 +28,9 @@ TABLE_MOVED = 0.05
 ROUNDED = 2e-6
 """Records keep seconds to the microsecond."""
 
+PLAYED_AGAIN = 5
+"""Of so many trials of the verifier one is played again under noise, which takes most of the time of these checks."""
+
 
 def check_record(data: dict[str, Any]) -> None:
     """Check that problems follow from measurements, predictions from problems, and totals from raw times."""
@@ -161,7 +164,7 @@ def check_draft_control(data: dict[str, Any]) -> None:
 
 def check_verification_batch(data: dict[str, Any]) -> None:
     """Check a record of verification batches."""
-    for trial in data["trials"]:
+    for number, trial in enumerate(data["trials"]):
         requests = data["requests"][trial["scene"]]
         again = verification_batch.predict(requests, data, trial["methods"][0], trial["label"])
         assert trial["predicted"]["belief"] == pytest.approx(again)
@@ -170,8 +173,9 @@ def check_verification_batch(data: dict[str, Any]) -> None:
         assert len(ragged["seconds"]) == data["settings"]["between"] * sum(
             len(one["measured"]) for one in data["trials"]
         )
-        world = verification_batch.predict_padded(requests, ragged, method, known, data["settings"]["seed"])
-        assert trial["predicted"]["model"] == pytest.approx(world, rel=1e-5)
+        if number % PLAYED_AGAIN == 0:
+            world = verification_batch.predict_padded(requests, ragged, method, known, data["settings"]["seed"])
+            assert trial["predicted"]["model"] == pytest.approx(world, rel=1e-5)
         for measured in trial["measured"]:
             assert measured["busy_seconds"] == pytest.approx(
                 sum(one["seconds"] for one in measured["batches"]), abs=1e-3

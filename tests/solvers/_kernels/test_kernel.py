@@ -90,7 +90,7 @@ def test_a_kernel_is_cached_once_all_signatures_are(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_folder_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Tests that the cache lies where each system keeps such files, and that the user's own choice of a folder counts."""
+    """Tests that the cache lies where each system keeps such files, and that the choice of a user counts."""
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(sys, "platform", "linux")
