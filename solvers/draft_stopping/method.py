@@ -43,7 +43,6 @@ def best_window(prepared: Prepared, flagged: Flags) -> tuple[int, float]:
 
 def rule(plan: DraftStoppingPlan, budget: Budget, **stats: object) -> Outcome:
     """Return the outcome of a rule: its own plan, though another may be better, and the bound at hand."""
-    budget.offer(plan)
     return Outcome(plan=plan, bound=budget.bound, stats=dict(stats))
 
 

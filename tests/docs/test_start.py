@@ -28,6 +28,6 @@ def test_the_path_can_be_followed(role: str, tmp_path: Path, monkeypatch: pytest
     (tmp_path / "instances").symlink_to(ROOT / "instances")
     monkeypatch.chdir(tmp_path)
     for line in ROLES[role].splitlines():
-        words = shlex.split(line)[1:]
+        words = shlex.split(line.replace("--time-limit 2", "--time-limit 0.1"))[1:]
         assert run(words) == 0, line
         assert "-o" not in words or (tmp_path / words[words.index("-o") + 1]).exists()

@@ -19,7 +19,7 @@ from specopt.testing.strategies.serving_latency import problems_with_plans, serv
 Case = tuple[ServingLatencyProblem, ServingLatencyPlan]
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(served_problems_with_plans(tasks=(1, 5), max_output=20))
 def test_judge_agrees_with_naive(case: Case) -> None:
     """Tests that objective, terms and feasibility are the naive ones, with and without phases."""
@@ -36,7 +36,7 @@ def test_judge_agrees_with_naive(case: Case) -> None:
     assert any("bandwidth_share" in sentence for sentence in violations) == (not expected["band"])
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(served_problems_with_plans(batching=["rebatched"], tasks=(1, 6), max_output=30))
 def test_whole_phases_are_blocks_of_steps(case: Case) -> None:
     """Tests that phases served at once end every task when blocks do, within 1e-12, and find the same too large."""

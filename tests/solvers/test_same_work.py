@@ -2,7 +2,8 @@
 
 An exact method whose pruning is broken still returns the optimum, and a heuristic whose rounding is broken still
 returns a plan. `tests/data/work.json` holds what each method found, and what it counted, in problems of every family,
-and `drawn.json` in random problems of every kind: what each says without any time, what it takes and what it refuses.
+`drawn.json` in random problems of every kind: what each says without any time, what it takes and what it refuses, and
+`hurried.json` where searches have so little effort that every step of theirs shows in what they find.
 A change that is meant is recorded with ``.venv/bin/python -P tests/solvers/test_same_work.py``.
 """
 
@@ -23,7 +24,7 @@ from specopt.solvers.method import Method
 from specopt.testing import strategies
 
 RECORD = Path(__file__).parents[1] / "data" / "work.json"
-DRAWN = RECORD.with_name("drawn.json")
+DRAWN, HURRIED = RECORD.with_name("drawn.json"), RECORD.with_name("hurried.json")
 CLOSE, MORE, FEW = 1e-7, 0.1, 2
 """Libraries and processors round in their own ways: how far values may be off, and how much other work is none."""
 
@@ -47,16 +48,24 @@ MIDDLE: dict[str, dict[str, Any]] = {
 }
 """Parameters where the family's own make a problem that takes long."""
 
+LITTLE: dict[str, dict[str, Any]] = {
+    "length-aware": {"moves": 60, "rounds": 3}, "stand-in": {"moves": 20}, "deadline": {"effort": 20},
+    "double-q-learning": {"steps": 2000}, "random": {"rounds": 5}, "milp": {}, "brute-force": {}, "auto": {},
+}  # fmt: skip
+"""Options of a search that give it little effort; what has none is left out here."""
+
+SEEDS = range(3, 11)
+
 GAPS = {"placement": 0.05}
 """Where a proof takes long."""
 
 
-def problem_of(family: str, small: bool) -> Problem | None:
+def problem_of(family: str, small: bool, seed: int) -> Problem | None:
     """Return the problem of a family, or its small one, if it has one."""
     known = FAMILIES[family].defaults
     for chosen in (SMALL[name] for name in SMALL if small and name in known):
-        return generate(family, seed=2, **{name: value for name, value in chosen.items() if name in known})
-    return None if small else generate(family, seed=1, **MIDDLE.get(family, {}))
+        return generate(family, seed=seed, **{name: value for name, value in chosen.items() if name in known})
+    return None if small else generate(family, seed=seed, **MIDDLE.get(family, {}))
 
 
 def found_by(method: Method, problem: Problem) -> list[Any] | None:
@@ -71,9 +80,24 @@ def found_by(method: Method, problem: Problem) -> list[Any] | None:
 
 def found(family: str, small: bool) -> dict[str, Any]:
     """Return what every method finds; `auto` runs methods that are asked themselves."""
-    problem = problem_of(family, small)
+    problem = problem_of(family, small, 2 if small else 1)
     asked = {} if problem is None else {one.name: found_by(one(), problem) for one in methods(problem)}
     return {name: one for name, one in asked.items() if one is not None and name != "auto"}
+
+
+def seeds_of(family: str) -> range:
+    """Return the seeds whose problems are asked for: fewer where proofs take long."""
+    return SEEDS[: 4 if family.startswith("placement/") else None]
+
+
+def hurried(family: str, seed: int) -> dict[str, Any]:
+    """Return what methods find in a problem of a family with little effort; those of odd seeds are small."""
+    small = seed % 2 == 1 or family.startswith("placement/")
+    problem = problem_of(family, small, seed) or problem_of(family, False, seed)
+    assert problem is not None
+    asked = [of(**LITTLE.get(of.name, {})) for of in methods(problem) if of.name not in LITTLE or LITTLE[of.name]]
+    found = {one.name: found_by(one, problem) for one in asked}
+    return {name: one for name, one in found.items() if one is not None}
 
 
 def close(value: float | None, recorded: float | None) -> bool:
@@ -157,6 +181,18 @@ def test_work_is_that_of_before(family: str, small: bool) -> None:
     assert [one for name in now for one in differences(name, now[name], before[name])] == []
 
 
+@pytest.mark.parametrize("first", SEEDS[:2])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_little_effort_finds_what_it_found_before(family: str, first: int) -> None:
+    """Tests that methods find what was recorded in several problems of a family, searches with little effort."""
+    recorded = json.loads(HURRIED.read_text())[family]
+    assert recorded.keys() == {str(one) for one in seeds_of(family)}
+    for one in seeds_of(family)[first - SEEDS[0] :: 2]:
+        now, before = hurried(family, one), recorded[str(one)]
+        assert now.keys() == before.keys()
+        assert [line for name in now for line in differences(name, now[name], before[name])] == [], one
+
+
 if __name__ == "__main__":
     lines = []
     for family in FAMILIES:
@@ -169,3 +205,7 @@ if __name__ == "__main__":
         rows = [json.dumps([problem.to_dict(), answers_of(problem)]) for problem in drawn(kind.name)]
         kinds.append(f"{json.dumps(kind.name)}: [\n" + ",\n".join(rows) + "\n]")
     DRAWN.write_text("{\n" + ",\n".join(kinds) + "\n}\n")
+    rows = [
+        f"{json.dumps(name)}: {json.dumps({one: hurried(name, one) for one in seeds_of(name)})}" for name in FAMILIES
+    ]
+    HURRIED.write_text("{\n" + ",\n".join(rows) + "\n}\n")
