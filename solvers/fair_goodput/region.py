@@ -125,12 +125,6 @@ def _gain(acceptance_rates: Floats, tokens: Floats) -> Floats:
     return np.asarray(np.where(tokens > 0.0, gain, 0.0), np.float64)
 
 
-def goodput_of(acceptance_rates: Floats, tokens: Floats) -> Floats:
-    """Return f(s), the goodput per round of mean draft tokens s."""
-    whole = np.floor(tokens)
-    return expected_tokens(acceptance_rates, whole) + (tokens - whole) * acceptance_rates ** (whole + 1.0)
-
-
 def plan_of(problem: FairGoodputProblem, tokens: Floats) -> FairGoodputPlan:
     """Return the plan, per round, that realises mean draft tokens: systematic sampling of their fractional parts."""
     whole, part = in_units(tokens, problem.budget_tokens)

@@ -33,7 +33,7 @@ class GreedyPlacement(SimplePlacement):
         size = max(1, total // STEPS)
         placed = [0] * len(prepared.clients)
         units: Counter[Pattern] = Counter()
-        filling = Filling(prepared)
+        filling = Filling(prepared, budget.check)
         while True:
             budget.check()
             open_classes = [c for c, clients in enumerate(prepared.clients) if free or placed[c] < clients]

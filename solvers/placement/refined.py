@@ -206,7 +206,8 @@ def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:
         if budget.objective is None:
             return False
         reached = sign(problem) * budget.objective
-        patterns = relaxation.near(duals, share * (relaxation.last - reached) * (1.0 + 1e-9) + 1e-9 * abs(reached))
+        lost = share * (relaxation.last - reached) * (1.0 + 1e-9) + 1e-9 * abs(reached)
+        patterns = relaxation.near(duals, lost, budget.check)
         if patterns is None:
             return False
         chosen = _chosen(prepared, undominated(prepared, patterns), budget)

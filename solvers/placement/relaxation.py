@@ -174,7 +174,7 @@ class Relaxation:
             terms.append(pool.units * max(0.0, *gains, 0.0))
         return math.fsum(terms) + 1e-12 * math.fsum(map(abs, terms)), found
 
-    def near(self, duals: Duals, budget: float) -> list[Pattern] | None:
+    def near(self, duals: Duals, budget: float, check: Callable[[], None]) -> list[Pattern] | None:
         """Return all whole patterns that lose at most a budget at dual prices; None if there are too many."""
         from specopt.solvers._kernels.placement import units as kernels
 
@@ -183,6 +183,7 @@ class Relaxation:
         clients = np.array(prepared.clients, np.float64)
         found: list[Pattern] = []
         for cover in self.covers:
+            check()
             side = prepared.sides[cover.side]
             threshold = float(of_units[side.verifier]) - budget
             sizes = kernels.Sizes(cover.base, cover.floor, self.narrow, threshold, self.classes)

@@ -143,8 +143,9 @@ class Filling:
         The problem.
     """
 
-    def __init__(self, prepared: Prepared) -> None:
+    def __init__(self, prepared: Prepared, check: Callable[[], None]) -> None:
         self.prepared = prepared
+        self.check = check
         self.best: dict[tuple[Pattern | int, int, int], tuple[float, Pattern] | None] = {}
 
     def move(self, now: Counter[Pattern], cls: int, step: int) -> int:
@@ -175,6 +176,7 @@ class Filling:
         """Return the gain and the pattern of the best move of a unit; of an unused unit of a verifier, by its index."""
         key = (unit, cls, step)
         if key not in self.best:
+            self.check()
             tried = valued(self.prepared, list(self._offers(unit, cls, step)))
             before = unit.value if isinstance(unit, Pattern) else 0.0
             one = max(tried, key=lambda one: one.value, default=None)
@@ -219,7 +221,7 @@ def completed(prepared: Prepared, units: Counter[Pattern], check: Callable[[], N
         now.update(dict.fromkeys(fine, number))
     if prepared.problem.objective == "capacity":
         return now
-    filling = Filling(prepared)
+    filling = Filling(prepared, check)
     for c, clients in enumerate(prepared.clients):
         left = clients - sum(one.served(prepared)[c] * number for one, number in now.items())
         while left:

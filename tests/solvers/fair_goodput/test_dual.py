@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from oracles import fair_goodput as naive
 
 from specopt import DraftAllocationProblem, FairGoodputPlan, FairGoodputProblem, Status, generate, solve
+from specopt.models.acceptance import expected_tokens
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.dual import optimise
-from specopt.solvers.fair_goodput.region import goodput_of, region_of
+from specopt.solvers.fair_goodput.region import region_of
 from specopt.testing.strategies.fair_goodput import problems as fair_goodputs
 
 TABLE_1 = [(4, 24), (4, 28), (8, 16), (8, 20)]
@@ -143,7 +144,7 @@ def test_little_budget_left(problem: FairGoodputProblem) -> None:
     plenty = dataclasses.replace(problem, max_draft_tokens=caps, budget_tokens=1000)
     plan = solve(plenty, "dual").plan
     assert isinstance(plan, FairGoodputPlan)
-    assert plan.goodput == pytest.approx(goodput_of(plenty.acceptance_rates, caps.astype(float)), rel=1e-15)
+    assert plan.goodput == pytest.approx(expected_tokens(plenty.acceptance_rates, caps), rel=1e-15)
 
 
 @given(fair_goodputs(clients=(1, 6), budget=(0, 20), per=("round",)))

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from oracles import fair_goodput as naive
 
 from specopt import FairGoodputProblem
-from specopt.solvers.fair_goodput.region import goodput_of, in_units, plan_of, tokens_for
+from specopt.models.acceptance import expected_tokens
+from specopt.models.fields import Floats
+from specopt.solvers.fair_goodput.region import in_units, plan_of, tokens_for
 from specopt.testing.strategies.fair_goodput import rates
 
 fractions = st.one_of(
@@ -77,7 +79,13 @@ def test_rounding_beyond_the_budget_is_shared_out() -> None:
 def test_tokens_for_a_rate(rows: list[tuple[float, float]]) -> None:
     """Tests that the least mean drafts for a rate give it, and that a little less does not."""
     acceptance, tokens = np.array(rows).T
-    goodput = goodput_of(acceptance, tokens)
+
+    def goodput_of(tokens: Floats) -> Floats:
+        whole = np.floor(tokens)
+        part: Floats = (tokens - whole) * acceptance ** (whole + 1.0)
+        return expected_tokens(acceptance, whole) + part
+
+    goodput = goodput_of(tokens)
     found = tokens_for(acceptance, goodput, np.full(len(rows), 100.0))
-    assert (found <= tokens * (1 + 1e-9) + 1e-9).all() or goodput_of(acceptance, found) == pytest.approx(goodput)
-    assert goodput_of(acceptance, found) == pytest.approx(goodput, rel=1e-13)
+    assert (found <= tokens * (1 + 1e-9) + 1e-9).all() or goodput_of(found) == pytest.approx(goodput)
+    assert goodput_of(found) == pytest.approx(goodput, rel=1e-13)

@@ -130,7 +130,9 @@ def test_every_pattern_within_reach_is_listed(monkeypatch: pytest.MonkeyPatch) -
     every = valued(prepared, list(all_patterns(prepared)))
     monkeypatch.setattr("specopt.solvers.placement.relaxation.MOST_NEAR", 5000)
     relaxation, best = Relaxation(prepared, narrow=np.inf), max(one.value for one in every)
+    asked: list[int] = []
     for unit, budget in ((0.0, 1e6), (best, 0.3 * best)):
-        listed = relaxation.near((np.zeros(2), np.full(1, unit), np.zeros(0)), budget)
+        listed = relaxation.near((np.zeros(2), np.full(1, unit), np.zeros(0)), budget, lambda: asked.append(1))
         assert listed is not None and len(every) > 100
         assert {one for one in every if one.value >= unit - budget} <= set(listed) <= set(every)
+    assert len(asked) == 2 * len(relaxation.covers), "every side asks for the time"

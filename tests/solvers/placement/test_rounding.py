@@ -27,12 +27,14 @@ def test_the_first_client_is_served_best() -> None:
     """Tests that the first client of each class is served by the best of all patterns that serve it alone."""
     prepared = instance("goodput")
     every = valued(prepared, list(all_patterns(prepared)))
+    asked: list[int] = []
     for cls, alone in enumerate(([1, 0], [0, 1])):
         now: Counter[Pattern] = Counter()
-        assert Filling(prepared).move(now, cls, 1)
+        assert Filling(prepared, lambda: asked.append(1)).move(now, cls, 1)
         [(found, number)] = now.items()
         assert number == 1 and found.served(prepared) == alone
         assert found.value == max(one.value for one in every if one.served(prepared) == alone)
+    assert len(asked) == 2, "every unit that is tried asks for the time"
 
 
 def test_units_that_hold_one_client_each_are_filled() -> None:
