@@ -22,7 +22,7 @@ quick: .venv/ok ## the tests that take under a minute
 
 numerics: .venv/ok ## the tests of what BLAS computes, with its kernels for other processors (see CONTRIBUTING.md)
 	@for type in $$($(PY) tests/helpers/core_types.py); do echo "OPENBLAS_CORETYPE=$$type"; \
-	OPENBLAS_CORETYPE=$$type OPENBLAS_NUM_THREADS=1 $(PY) -P -m pytest -n 2 -q -m "not slow" $(NUMERICS) || exit 1; done
+	NPY_DISABLE_CPU_FEATURES= OPENBLAS_CORETYPE=$$type OPENBLAS_NUM_THREADS=1 $(PY) -P -m pytest -n 2 -q -m "not slow" $(NUMERICS) || exit 1; done
 
 bounds: .venv/ok ## the tests of the solvers with every index of a kernel checked (five minutes; see CONTRIBUTING)
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/bounds $(PY) -P -m pytest -n 2 -q -m "not slow" -k "not hundred" tests/solvers

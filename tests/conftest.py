@@ -6,6 +6,7 @@ import os
 import time
 from pathlib import Path
 
+import helpers.vectors  # noqa: F401, before numpy
 import pytest
 from hypothesis import HealthCheck, settings
 

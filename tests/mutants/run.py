@@ -28,6 +28,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import helpers.vectors  # noqa: F401, before numpy
 import pytest
 from mutants.changes import ROOT, Mutant, drawn
 

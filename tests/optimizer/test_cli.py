@@ -589,7 +589,7 @@ def test_ctrl_c_while_compiling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     """Tests that an interrupted compilation ends the command with exit code 130 and no traceback."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
     path = tmp_path / "problem.json"
-    specopt.save(specopt.generate("draft-allocation/uniform", seed=1), path)
+    specopt.save(specopt.generate("placement/edge-cloud", seed=1), path)
     for moment in (0.0, 0.3, 0.6):
         child = process("solve", path, stdout=subprocess.PIPE)
         assert child.stderr is not None

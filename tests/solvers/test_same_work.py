@@ -14,6 +14,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import helpers.vectors  # noqa: F401, before numpy
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
