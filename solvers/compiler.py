@@ -56,7 +56,7 @@ class Compiler(Clock):
 
         Where little time is left a process of its own compiles: it goes on when the time is up, and the next solve
         finds the kernel in the cache. With more time, where there is no cache, or where the process fails, a thread
-        does. Nobody does while another process is at it.
+        does: an interrupt in the middle of LLVM's calls would crash Python. Nobody does while another process is at it.
 
         Raises
         ------
@@ -73,7 +73,7 @@ class Compiler(Clock):
             if not kernels.is_cached(kernel):
                 with contextlib.suppress(OSError):  # no place for a cache, or no more processes
                     self._wait_for_process(kernel)
-                if self.time_limit < math.inf and not kernels.is_cached(kernel):
+                if not kernels.is_cached(kernel):
                     self._wait_for_thread(kernel)
             with prepare.marked(kernels.name_of(kernel)):
                 kernels.prepare(kernel)

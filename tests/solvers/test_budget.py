@@ -367,7 +367,7 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> Compiler:
 @pytest.mark.parametrize(("limit", "given", "log"), [
     (9.0, {"ready": True}, []),
     (9.0, {"cached": True}, ["here"]),
-    (None, {}, ["here"]),
+    (None, {}, ["thread True"]),
     (99.0, {}, ["thread True"]),
     (99.0, {"succeeds": False}, ["thread True", "here"]),
     (9.0, {}, ["process", "toys", "done", "here"]),
