@@ -210,11 +210,13 @@ def refuse_denormal(value: object, where: str = "") -> None:
 
 
 def count_numbers(value: object) -> int:
-    """Return how many numbers a declared object, array or tuple holds, wherever they are; a text counts as one."""
+    """Return how many numbers an object, array, mapping or tuple holds, wherever they are; a text counts as one."""
     if isinstance(value, np.ndarray):
         return value.size
     if dataclasses.is_dataclass(value):
-        value = tuple(vars(value).values())
+        value = vars(value)
+    if isinstance(value, Mapping):
+        value = tuple(value.values())
     return sum(map(count_numbers, value)) if isinstance(value, tuple) else 1
 
 

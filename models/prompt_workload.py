@@ -150,11 +150,6 @@ class Rounds:
         """Expected tokens per round: the "accept length" of Table 4."""
         return float(self.probabilities @ self.gained)
 
-    @property
-    def mean_drafted(self) -> float:
-        """Expected drafted tokens per round."""
-        return float(self.probabilities @ self.drafted)
-
     @classmethod
     def one_by_one(cls) -> Rounds:
         """Return the rounds of U-shape: one token each, no draft."""

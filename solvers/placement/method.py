@@ -32,8 +32,8 @@ class PlacementMethod(Method):
         return count_exact(problem, self.max_size or 0)
 
     def bytes_needed(self, problem: PlacementProblem) -> dict[str, float]:
-        """Return the bytes of a problem's arrays: rows of options, what these are in a plan, and their prices."""
-        return {"options of clients": 500.0 * most_options(problem)}
+        """Return the bytes of a problem's arrays, too: rows of options, what these are in a plan, and their prices."""
+        return super().bytes_needed(problem) | {"options of clients": 500.0 * most_options(problem)}
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,6 @@ def test_trees_have_their_mean(mean: float, sent: int) -> None:
     assert rounds.mean_gained == pytest.approx(mean, rel=1e-9)
     assert rounds.gained.tolist() == [1, 2, 3, 4, 5]
     assert set(rounds.sent.tolist()) == {sent}
-    assert rounds.mean_drafted == 0.0
     for wrong in (1.0, 3.0):
         with pytest.raises(InvalidInput, match="mean_gained"):
             Rounds.tree(sent, wrong)

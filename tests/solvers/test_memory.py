@@ -54,6 +54,19 @@ def test_every_method_declares_its_memory() -> None:
         assert sum(method().bytes_needed(many).values()) > 20 * sum(method().bytes_needed(few).values()), method
 
 
+def test_values_by_name_count() -> None:
+    """Tests that every value of a list by name is a number of the problem, and that placement holds it."""
+    one = specopt.generate("placement/one-class", seed=1)
+    data = one.to_dict()
+    [(machine, before)] = data["classes"][0]["round_trip_seconds"].items()
+    data["classes"][0]["round_trip_seconds"] = {machine: [0.1] * 1000}
+    many = one.from_dict(data)
+    assert many.numbers - one.numbers == 1000 - len(before)
+    for method in specopt.methods(many):
+        few, more = (sum(method().bytes_needed(problem).values()) for problem in (one, many))
+        assert more - few == pytest.approx(method.bytes_per_number * (many.numbers - one.numbers)), method
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("case", HEAVY, ids=lambda case: f"{case['family']}-{case['method']}")
 def test_declared_bytes_hold_what_is_measured(case: dict[str, Any]) -> None:
