@@ -196,7 +196,8 @@ class Result(Shown, Generic[P]):
         if self.objective is not None:
             lines.append(f"objective {self.objective:.9g}")
         if self.bound is not None:
-            lines.append(f"bound     {self.bound:.9g}" + ("" if self.gap is None else f"  (gap {self.gap:.3%})"))
+            gap = "" if self.gap is None else f"  (gap {100.0 * self.gap:.5g} %)"
+            lines.append(f"bound     {self.bound:.9g}{gap}")
         lines.append(f"seconds   {self.seconds:.3g}")
         preparing = self.stats.get("preparing_seconds", 0.0)
         if self.termination == Termination.TIME_LIMIT and preparing > 0.2 * self.seconds:

@@ -69,7 +69,7 @@ def progress_line(progress: Progress) -> str:
     if progress.bound is not None:
         parts.append(f"bound {progress.bound:.6g}")
     if progress.gap is not None:
-        parts.append(f"gap {progress.gap:.2%}")
+        parts.append(f"gap {100.0 * progress.gap:.3g} %")
     return "  ".join(parts)
 
 

@@ -69,6 +69,7 @@ def test_the_words_are_those_of_the_declaration() -> None:
     assert nonempty >= {"rounds", "states", "verify_runtime.pieces"}
     assert unit_of("seconds_per_interaction") == "s/token^2"
     assert range_of({"anyOf": [{"enum": ["a", "b"]}, {"type": "null"}]}) == '"a" or "b", or null'
+    assert range_of({"type": "array", "prefixItems": [{"type": "integer"}]}) == "list of 0 or more: integer"
 
 
 def test_problem_files_may_name_their_schema(tmp_path: Path) -> None:

@@ -626,7 +626,7 @@ def test_progress_is_rate_limited(capsys: pytest.CaptureFixture[str]) -> None:
         print_progress(Progress(3.0, 5.0, 4.0, 0.2))
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err == "    3.0 s  objective 5  bound 4  gap 20.00%\n"
+    assert captured.err == "    3.0 s  objective 5  bound 4  gap 20 %\n"
     end_progress()
     assert capsys.readouterr().err == ""
 

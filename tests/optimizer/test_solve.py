@@ -354,7 +354,7 @@ def test_results_print(small: ServingLatencyProblem) -> None:
     """Tests that a result prints in a readable form."""
     result = dataclasses.replace(specopt.solve(small, "brute-force"), objective=1.5, bound=1.25, gap=0.2, seconds=2.0)
     first = "serving-latency by brute-force: optimal (converged)"
-    assert str(result) == f"{first}\nobjective 1.5\nbound     1.25  (gap 20.000%)\nseconds   2"
+    assert str(result) == f"{first}\nobjective 1.5\nbound     1.25  (gap 20 %)\nseconds   2"
     assert str(dataclasses.replace(result, objective=None, bound=None)) == f"{first}\nseconds   2"
     assert str(dataclasses.replace(result, explanation="Task 3 is too long.")).endswith("\nTask 3 is too long.")
     stats = {"preparing_seconds": 0.5}

@@ -130,6 +130,8 @@ def test_the_staircase() -> None:
     line = {"seconds_per_token": 1e-3, "overhead_seconds": 0.0, "captured_batches": [8, 16], "beyond": 3.0}
     form = pass_time(line, "file", decoder=None, all_logits=True)
     assert [at(form, batch, 1) for batch in (1, 9, 20)] == pytest.approx([8e-3, 16e-3, 60e-3])
+    mean = pass_time(line | {"captured_batches": [1], "beyond": 9e5}, "file", decoder=None, all_logits=True)
+    assert at(mean, 1.5, 1) == pytest.approx(1350.0)
 
 
 @pytest.mark.parametrize(
@@ -155,6 +157,8 @@ def test_bad_staircases_are_named() -> None:
         made(table, captured_batches=[1, 2], beyond=2.0)
     with pytest.raises(InvalidInput, match="file: unknown field 'captured'"):
         made(table, captured=[1, 2])
+    with pytest.raises(InvalidInput, match=r"file.beyond: expected a number"):
+        made(columns([0.1, 0.2], [(1, 1, 0), (2, 1, 0)]), captured_batches=[1, 2], beyond=1e6)
     larger = columns([0.1, 0.2], [(8, 1, 0), (16, 1, 0)])
     with pytest.raises(InvalidInput, match=r"file.captured_batches: expected passes of captured sizes"):
         made(larger, captured_batches=[1, 2])
