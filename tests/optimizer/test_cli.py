@@ -558,7 +558,8 @@ def test_interrupt_signal_writes_the_best_plan(tmp_path: Path) -> None:
         specopt.generate("serving-latency/paper-1", tasks=2, seed=2), "brute-force"
     )  # compiles here, if at all
     child = process("solve", path, "--method", "brute-force", "-o", target, stdout=subprocess.PIPE)
-    while processor_seconds(child.pid) < 3.0:  # it has a plan then, however busy the machine is
+    # it has a plan after 3 s of work, however busy the machine is
+    while child.poll() is None and processor_seconds(child.pid) < 3.0:
         time.sleep(0.1)
     child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=600)

@@ -41,6 +41,7 @@ def entropy(laws: Any) -> float:
 
 def test_pairs() -> None:
     """Tests that pairs are distributions, depend on the seed alone, and sharpen with a lower temperature."""
+    assert len(softmax_pairs(vocabulary_size=2).server_laws) == 32
     pairs = softmax_pairs(6, vocabulary_size=500, seed=1)
     assert pairs.server_laws.shape == pairs.draft_laws.shape == (6, 500)
     assert pairs.server_laws.sum(axis=1) == pytest.approx(np.ones(6))

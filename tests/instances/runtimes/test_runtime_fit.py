@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from specopt import InvalidInput
 from specopt.instances.runtimes.fit import RuntimeFit, fit_runtime
 from specopt.instances.runtimes.forms import FORMS, Form
+from specopt.instances.runtimes.measured import MeasuredRuntime
 from specopt.instances.runtimes.table import TableColumns, read_runtime_table
 from specopt.instances.runtimes.validation import CrossValidation, choose, fit_metrics, widest
 from specopt.instances.runtimes.work import work_of
@@ -95,13 +96,23 @@ def test_additive_is_the_fit_of_batches(tmp_path: Path) -> None:
     file.write_text("new,cached,seconds\n" + "".join(f"{a},{b},{float(c)!r}\n" for a, b, c in rows))
     table = read_runtime_table(file, TableColumns(x=("new",), y=("seconds",), cached="cached"))
     found = fit_runtime(table, work_of(table))
-    assert found.form.name == "additive"
+    assert found.form.name == "additive" and found.seed == 0
     expected = np.linalg.lstsq(np.column_stack([features, np.ones(60)]), seconds, rcond=None)[0]
     assert found.coefficients == pytest.approx(expected, rel=1e-8)
     assert found.estimator.seconds(new[:1], cached[:1]) == pytest.approx(found.predicted_seconds[0])
     assert set(found.to_dict()["estimator"]) == set(found.to_dict()["lower"])
     with pytest.raises(InvalidInput, match="runtime: expected a fit against operations"):
         _ = found.runtime
+
+
+def test_the_spread_of_measured_passes(tmp_path: Path) -> None:
+    """Tests that a table keeps how far its quantiles are apart, and 0 where they are crossed."""
+    file = tmp_path / "table.csv"
+    file.write_text("new,seconds\n1,0.1\n2,0.2\n4,0.3\n")
+    table = read_runtime_table(file, TableColumns(x=("new",), y=("seconds",)))
+    found = MeasuredRuntime.from_table(table, (np.array([0.05, 0.1, 0.35]), np.array([0.15, 0.4, 0.3])))
+    assert found.passes.spread == pytest.approx([0.1, 0.3, 0.0])
+    assert MeasuredRuntime.from_table(table).passes.spread is None
 
 
 def test_metrics_by_hand() -> None:

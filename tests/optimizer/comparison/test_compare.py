@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -139,6 +140,20 @@ def test_a_worker_ended_before_it_starts_ends_at_once(monkeypatch: pytest.Monkey
         with pytest.raises(Crashed, match="signal SIGKILL"):
             late.ask({}, 60.0)
     workers.close()
+
+
+def test_a_worker_that_is_at_work_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a thread that waits for its worker sees it end where all are ended."""
+    monkeypatch.setattr(Child, "command", (sys.executable, "-c", "import time; time.sleep(600)"))
+    workers = Workers()
+    child = workers.new()
+    with ThreadPoolExecutor(1) as executor, contextlib.closing(workers):
+        asked = executor.submit(child.ask, {}, 600.0)
+        while child.process is None:
+            time.sleep(0.01)
+        workers.kill()
+        with pytest.raises(Crashed, match="signal SIGKILL"):
+            asked.result(timeout=60.0)
 
 
 def run_in_thread(cell: Cell, grace: float) -> Any:

@@ -157,7 +157,11 @@ def test_a_wrong_objective_is_replaced_by_the_judges() -> None:
     problem, plan = problem_and_plan("draft-allocation/paper-5")
     objective = problem.evaluate(plan).objective
     claimed = result_of(problem, plan, status=Status.OPTIMAL, objective=2 * objective, bound=2 * objective, gap=0.0)
-    words = " ".join(result_page(claimed, problem, ()).lead)
+    page = result_page(claimed, problem, ())
+    words = " ".join(page.lead)
+    assert f"{problem.objective_label}</" in page.body[0]
+    none = result_of(problem, None, status=Status.NONE)
+    assert f"{problem.objective_label}</" not in result_page(none, problem, ()).body[0]
     assert "No plan can be more than 100 % better" in words
     assert "what stands here is the judge's" in words
 

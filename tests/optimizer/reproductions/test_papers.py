@@ -182,6 +182,7 @@ def test_paper_4_strategies_are_schemes() -> None:
     point = {one.name: one.default for one in paper("paper-4").box("hat")}
     scales = dict.fromkeys(DATASETS, 1.0)
     found = Bench(point=point, seeds=(0,), link=scales, cloud=scales, latency=0.005)
+    assert found.workload("cnn-dm", 1.0).pipeline_length == 4
     for strategy, scheme in (("none", "U-shape"), ("SD + PC + PD", "HAT")):
         assert found.ms("tbt", "specbench", strategy, rate=0.01) == found.ms("tbt", "specbench", scheme, rate=0.01)
 

@@ -41,7 +41,8 @@ def test_plans_of_phases_can_be_judged(case: tuple[ServingLatencyProblem, Servin
 
 
 def test_examples_shrink() -> None:
-    """Tests that a batch of two with a request that does not fit shrinks to plain numbers."""
+    """Tests that a batch of two with a request that does not fit shrinks to plain numbers, whatever the time is."""
+    assert find(strategies.problems("verification-batch"), lambda problem: problem.now_seconds < 0.0).requests == 0
     problem = find(strategies.problems("verification-batch"), lambda problem: problem.requests >= 2)
     data = problem.to_dict()
     assert data["expected_tokens"] == [0.0, 0.0]

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import os
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracles import placement as oracle
 from small_instances.placement import INSTANCES
 
 from specopt import PlacementProblem, Status, Unsupported, generate, solve
 from specopt.solvers.placement import refined
-from specopt.solvers.placement.patterns import all_patterns, valued
+from specopt.solvers.placement.method import sign
+from specopt.solvers.placement.patterns import all_patterns, count_all, plan_of, valued
 from specopt.solvers.placement.prepare import OBJECTIVES, prepare
 from specopt.solvers.placement.relaxation import Relaxation
 from specopt.testing.strategies import placement as strategies
@@ -122,6 +125,22 @@ def test_branches_that_no_known_pattern_fits() -> None:
     })  # fmt: skip
     result = solve(problem)
     assert (result.status, result.objective) == (Status.OPTIMAL, 2.0)
+
+
+@pytest.mark.parametrize("objective", ["goodput", "fair", "energy"])
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(data=st.data())
+def test_patterns_are_worth_what_the_judge_says(objective: str, data: st.DataObject) -> None:
+    """Tests that a unit's value is the objective where its clients are all that there are."""
+    problem = replace(data.draw(strategies.problems(objective)), overlap=True)
+    prepared = prepare(problem, exact=True)
+    assume(count_all(prepared, 10_000) < math.inf)
+    every = valued(prepared, [one for one in all_patterns(prepared) if not one.drafted(prepared)])
+    for one in every[:: len(every) // 20 + 1]:
+        served = zip(problem.classes, one.served(prepared), strict=True)
+        alone = replace(problem, classes=tuple(replace(of, clients=number) for of, number in served if number))
+        found = alone.evaluate(plan_of(prepared, {one: 1})).objective
+        assert one.value == pytest.approx(sign(problem) * found, rel=1e-9, abs=1e-12)
 
 
 def test_every_pattern_within_reach_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
