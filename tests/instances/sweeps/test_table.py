@@ -129,6 +129,7 @@ def test_columns_that_nothing_reads_are_left_out(tmp_path: Path) -> None:
         (PLAIN.splitlines()[0], "expected at least one run with its throughput"),
         (FULL + "code,,,none,,4,80\n", "context_tokens: expected it in every row, or in none"),
         (FULL.replace("2.5", "4.5"), "line 2, mean_acceptance_length: expected at most 4, the tokens of a step"),
+        (FULL + "code,1.5,,none,4000,4,80\n", "line 5, mean_acceptance_length: expected at most 1, the tokens"),
         (FULL.replace("code", "\x1b]0;t\x07"), "line 3, workload: expected a name of at most 200 printable characters"),
         (FULL.replace("code", "c" * 201), "line 3, workload: expected a name of at most 200"),
         (PLAIN + "1,3,5\n" * MAX_ROWS, "sweep: expected 1 to 2,000 measurements, got 2,004"),
