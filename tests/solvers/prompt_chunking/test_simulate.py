@@ -176,6 +176,7 @@ def test_same_seed_same_run_and_same_requests() -> None:
     assert runs[0].ttft_seconds.tolist() == runs[1].ttft_seconds.tolist()
     assert runs[0].tbt_seconds.tolist() == runs[1].tbt_seconds.tolist()
     other = run_once(WORKLOAD, U_SHAPE, requests=50, warm_up_requests=10, seed=3)
+    assert run_once(WORKLOAD, U_SHAPE, requests=1, warm_up_requests=0).mean_ttft_seconds > 0.0
     assert other.prompt_tokens.tolist() == runs[0].prompt_tokens.tolist()
 
 
