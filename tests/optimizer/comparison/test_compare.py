@@ -149,7 +149,7 @@ def test_a_worker_that_is_at_work_ends_at_once(monkeypatch: pytest.MonkeyPatch) 
     child = workers.new()
     with ThreadPoolExecutor(1) as executor, contextlib.closing(workers):
         asked = executor.submit(child.ask, {}, 600.0)
-        while child.process is None:
+        while child.process is None and not asked.done():
             time.sleep(0.01)
         workers.kill()
         with pytest.raises(Crashed, match="signal SIGKILL"):
