@@ -21,7 +21,7 @@ from specopt.solvers.serving_latency.method import ALIKE, ServingLatencyMethod, 
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import rate, stages
 
-_SECONDS_PER_PAIR = 1e-9  # of batches, to rate a plan whose batches finish at different steps, roughly
+_SECONDS_PER_PAIR = 1e-9  # of batches, to rate a plan whose batches finish at different steps: the most, of kinks
 
 
 def inference_seconds(prepared: Prepared, batches: list[list[int]], length: int, budget: Budget) -> float:
