@@ -14,14 +14,26 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from fuzz.kernel_problems import kernel_problem
 
-from specopt import InvalidInput, Problem, ServingLatencyProblem, Status, Unsupported, methods, simulate, solve
+from specopt import (
+    InvalidInput,
+    Problem,
+    ServingLatencyProblem,
+    Status,
+    Unsupported,
+    generate,
+    methods,
+    simulate,
+    solve,
+)
 from specopt.kinds import kind_of
 from specopt.models.result import Result
+from specopt.solvers.clock import Clock
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency.policies import POLICIES
 from specopt.solvers.serving_latency.policies import play as serve
@@ -77,7 +89,9 @@ def play(problem: Problem, result: Result[Any] | None, rng: random.Random) -> No
     """Play a plan of the problem, or a policy of its kind on the problem or on a small workload."""
     simulator = kind_of(problem).simulator
     if isinstance(problem, ServingLatencyProblem) and problem.batching == "rebatched":
-        serve(problem, rng.choice(POLICIES), 1)
+        known: Any = "known" if problem.output_lengths == "predicted" else problem.output_lengths
+        played = replace(problem, regroup_seconds=0.0, objective="mean_latency", output_lengths=known)
+        serve(played, rng.choice(POLICIES), 1)
         return
     if simulator is None:
         return
@@ -90,6 +104,21 @@ def play(problem: Problem, result: Result[Any] | None, rng: random.Random) -> No
     options = {name: value for name, value in short.items() if name in simulator.options}
     world, policy = family.generate(seed=rng.randrange(100)), rng.choice(simulator.policies)
     simulate(world, policy, seed=rng.randrange(100), replications=1, **options)
+
+
+def test_an_index_error_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that what a kernel raises ends a solve, in the caller's thread or another, with a time limit or without."""
+
+    def fails(*arguments: Any, **named: Any) -> None:
+        raise IndexError("index is out of bounds")
+
+    monkeypatch.setattr("specopt.solvers.serving_latency.rebatched.Former.form", fails)
+    serving = replace(generate("serving-latency/paper-1", tasks=2, max_output=5, seed=1), batching="rebatched")
+    for limit in (None, 10.0):
+        with pytest.raises(IndexError):
+            solve(serving, "rebatching", time_limit=limit)
+        with pytest.raises(IndexError):
+            Clock(limit).call(fails)
 
 
 @pytest.mark.slow

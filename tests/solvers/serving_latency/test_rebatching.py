@@ -104,6 +104,15 @@ def test_bound_below_optimum_below_heuristic(problem: ServingLatencyProblem) -> 
         assert least <= found.objective * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_no_batch_fits_with_drafts(tasks: int) -> None:
+    """Tests that tasks are served without drafts where the draft model's memory holds none of them."""
+    problem = generate("serving-latency/paper-1", tasks=tasks, max_output=10, seed=1)
+    problem = dataclasses.replace(problem, batching="rebatched", min_speculation_length=0, draft_memory_bytes=1e9)
+    found = solve(problem)
+    assert found.plan is not None and {phase.speculation_length for phase in found.plan.phases} == {0}
+
+
 @settings(max_examples=20, deadline=None)
 @given(served_problems_with_plans(batching=["rebatched"], tasks=(1, 8), max_output=40))
 def test_bound_below_every_plan(case: Case) -> None:
