@@ -122,6 +122,7 @@ def test_an_index_error_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("own_clock")
 @pytest.mark.parametrize("numbers", CHUNKS, ids=lambda numbers: f"{numbers.start}-{numbers.stop - 1}")
 def test_no_index_out_of_bounds(numbers: range) -> None:
     """Tests that kernels read and write within their arrays, that plans are judged feasible, and that bounds hold."""
