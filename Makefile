@@ -9,6 +9,11 @@ BACKENDS := $(addprefix tests/,test_conformance.py::test_solves instances/accept
   solvers/drafting/test_predictors.py $(addprefix optimizer/,test_cli.py::test_demo test_cli.py::test_bad_usage \
   test_export_command.py report/test_report.py views/test_chart.py comparison/test_compare.py::test_a_dask_cluster_of_processes))
 REACHED := dask,plot,predict
+BOUNDS := $(addprefix tests/,fuzz/test_kernels.py fuzz/test_rebatched_corner.py::test_bound_below_the_least_plan \
+  $(addprefix optimizer/online/,test_goodput.py::test_clients_join_and_leave test_verification.py::test_state_round_trip) \
+  $(addprefix solvers/,serving_latency/test_algorithm_1.py::test_pieces_that_change_at_a_step \
+  $(addprefix serving_latency/,test_online.py::test_what_was_done_is_a_plan test_pipelined.py::test_orders_within_pools_are_enumerated) \
+  placement/test_exact.py::test_patterns_of_many_classes_have_room))
 NUMERICS := $(addprefix tests/solvers/,$(addprefix fair_goodput/,test_master.py test_steep.py test_column_generation.py) draft_control)
 
 run: .venv/ok ## solve the setting of paper 1 and show plan, rivals and pipeline
@@ -26,6 +31,10 @@ numerics: .venv/ok ## the tests of what BLAS computes, with its kernels for othe
 
 bounds: .venv/ok ## the tests of the solvers with every index of a kernel checked (five minutes; see CONTRIBUTING)
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/bounds $(PY) -P -m pytest -n 2 -q -m "not slow" -k "not hundred" tests/solvers
+
+bounds-quick: .venv/ok ## the same for a part of them that reaches every module of kernels, and 200 random problems (under two minutes)
+	@export NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/bounds && $(PY) -P -m specopt warmup && \
+	$(PY) -P -m pytest -n 2 -q $(BOUNDS)
 
 mutants: .venv/ok ## mutation testing: changes anywhere in the product that no test notices (the first run takes longest: it records what tests call; MUTANTS="models/ --count 20" is less)
 	@PYTHONPATH=tests OMP_NUM_THREADS=1 $(PY) -m mutants.run $(MUTANTS)
@@ -124,4 +133,4 @@ size: .venv/ok ## tokens and lines of every folder, beside what its budget allow
 help: ## this list
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-.PHONY: run test quick size numerics bounds mutants lock minima newest bench library draft logs testbed engine docs pages dist check types browser-test help
+.PHONY: run test quick size numerics bounds bounds-quick mutants lock minima newest bench library draft logs testbed engine docs pages dist check types browser-test help

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import helpers.vectors  # noqa: F401, before numpy
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from specopt import ServingLatencyProblem, generate
 
@@ -16,10 +16,18 @@ from specopt import ServingLatencyProblem, generate
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True, max_examples=30)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+EXAMPLES = int(os.environ.get("SPECOPT_EXAMPLES", "1"))
+"""Factor on the examples of every hypothesis test."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the slow tests: where one of them came last, the other processes would wait for it."""
+    tests = {item.function for item in items if isinstance(item, pytest.Function)}
+    for test in tests if EXAMPLES > 1 else ():
+        if is_hypothesis_test(test):
+            used = test._hypothesis_internal_use_settings  # type: ignore[attr-defined]
+            more = settings(used, max_examples=EXAMPLES * used.max_examples)
+            test._hypothesis_internal_use_settings = more  # type: ignore[attr-defined]
     items.sort(key=lambda one: one.get_closest_marker("slow") is None)
 
 

@@ -106,7 +106,7 @@ class Deadline(SearchingMethod):
         prepared = prepare_and_bound(problem, budget, *(() if enumerates else LATE_KERNELS))
         if enumerates:
             families = budget.load("prompt_chunking_families")
-            bounds = np.empty(prepared.cells + 2, np.int64)
+            bounds = np.zeros(prepared.cells + 2, np.int64)
             count = call(budget, families.enumerate_plans, prepared.most, prepared.prompt, bounds)
             found = prepared.chunks(bounds[: count + 1])
             budget.improve_bound(budget.offer(plan_of(found)))

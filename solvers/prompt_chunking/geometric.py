@@ -38,7 +38,7 @@ class Geometric(Family):
         """Search the ratio for each length."""
         kernels = budget.load("prompt_chunking_families")
         most = min(self.max_length, prepared.most)
-        bounds = np.empty(most + 1, np.int64)
+        bounds = np.zeros(most + 1, np.int64)
         work = work_space(prepared, min(most, prepared.cells))
         count = call(budget, kernels.best_geometric, most, prepared.prompt, work, bounds, partial=True)
         return certify(prepared.chunks(bounds[: count + 1]), budget)

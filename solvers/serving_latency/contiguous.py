@@ -30,7 +30,8 @@ def algorithm_1_batches(prepared: Prepared, length: int, budget: Budget) -> tupl
     begins[0] = 0
     pool = np.zeros((32 * (tasks + 16), 5))
     pool[0, kernels.FROM] = 2  # prefix 0: both stages are free at time 0
-    segments = np.zeros((1 + (length + 1) * (at.runtimes.shape[1] - 1), 5))
+    # each line changes pieces at most P - 1 times, and rounding may put a step between two pieces
+    segments = np.zeros((1 + 2 * (length + 1) * (at.runtimes.shape[1] - 1), 5))
     row = 1
     while row <= tasks:
         budget.check()
@@ -39,14 +40,13 @@ def algorithm_1_batches(prepared: Prepared, length: int, budget: Budget) -> tupl
         if reached < stop:  # the pool is full
             pool = np.concatenate([pool, np.zeros_like(pool)])
         row = reached
-    best = float(prefix[tasks, kernels.BEST])
-    return (None, np.inf) if np.isinf(best) else (backtrack(boundary), best)
+    return backtrack(boundary), float(prefix[tasks, kernels.BEST])
 
 
 def additive_batches(
     prepared: Prepared, length: int, draft_weight: float, verify_weight: float, budget: Budget
-) -> tuple[Ints, float]:
-    """Return the contiguous batches of least weighted stage time, as last starts S[i], and that time.
+) -> tuple[list[list[int]] | None, float]:
+    """Return the contiguous batches of least weighted stage time, and that time; None and infinity if none fit.
 
     Exact for conservative output lengths; O(K^2) or, with b_max the largest batch that fits, O(K b_max).
     """
@@ -61,15 +61,17 @@ def additive_batches(
         stop = prepared.rows_end(row, _PATHS_PER_CALL // (1 if at.linear else 8))
         kernels.additive_rows(row, stop, *at.arrays, draft_weight, verify_weight, best, boundary)
         row = stop
-    return boundary, float(best[prepared.tasks])
+    return backtrack(boundary), float(best[prepared.tasks])
 
 
-def backtrack(boundary: Ints) -> list[list[int]]:
-    """Return the batches, as sorted positions from 0, whose last starts are S[i] (from 1)."""
+def backtrack(boundary: Ints) -> list[list[int]] | None:
+    """Return the batches, as sorted positions from 0, whose last starts are S[i] (from 1); None where S[i] is 0."""
     batches = []
     end = len(boundary) - 1
     while end > 0:
         start = int(boundary[end])
+        if start == 0:
+            return None
         batches.append(list(range(start - 1, end)))
         end = start - 1
     return batches[::-1]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.serving_latency.contiguous import additive_batches, backtrack
+from specopt.solvers.serving_latency.contiguous import additive_batches
 from specopt.solvers.serving_latency.method import CONSERVATIVE, ServingLatencyMethod, begun
 from specopt.solvers.serving_latency.pipelined import PipelinedSearch, late_kernels
 from specopt.solvers.serving_latency.prepare import Prepared
@@ -55,8 +55,8 @@ class Exact(ServingLatencyMethod):
         """Offer the best plan over all speculation lengths; return its objective, which nothing beats."""
         best = math.inf
         for length in prepared.lengths:
-            boundary, seconds = additive_batches(prepared, length, 1.0, 1.0, budget)
-            if seconds < best:
+            batches, seconds = additive_batches(prepared, length, 1.0, 1.0, budget)
+            if batches is not None and seconds < best:
                 best = seconds
-                budget.offer(prepared.plan(backtrack(boundary), length))
+                budget.offer(prepared.plan(batches, length))
         return best + prepared.communication_seconds

@@ -31,7 +31,7 @@ from specopt.models.fields import Floats, Ints
 from specopt.models.serving_latency import ServingLatencyPlan
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.blocks import RANGES, Tables, coarsened, range_starts, scenario_tables, widths
-from specopt.solvers.serving_latency.contiguous import additive_batches, algorithm_1_batches, backtrack
+from specopt.solvers.serving_latency.contiguous import additive_batches, algorithm_1_batches
 from specopt.solvers.serving_latency.positions import (
     ENTRIES_PER_NODE,
     Enumeration,
@@ -209,7 +209,7 @@ class PipelinedSearch:
             if not prepared.tabled:
                 batches = algorithm_1_batches(prepared, part.length, budget)[0]
             else:  # its completion times are not convex
-                batches = backtrack(additive_batches(prepared, part.length, 0.5, 0.5, budget)[0])
+                batches = additive_batches(prepared, part.length, 0.5, 0.5, budget)[0]
             if batches is not None:
                 ends = np.array([batch[-1] + 1 for batch in batches])
                 sizes = np.array([len(batch) for batch in batches])

@@ -84,7 +84,10 @@ class StandIn(ServingLatencyMethod):
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Plan the stand-ins, improve the best plan."""
         longest = np.max(problem.scenarios, axis=0)
-        able = prepare_all(replace(problem, output_lengths="known", output_tokens=longest, output_samples=None))
+        known = replace(
+            problem, output_lengths="known", output_tokens=longest, output_samples=None, max_output_tokens=None
+        )
+        able = prepare_all(known)
         for prepared in able:
             offer_first_plan(prepared, budget)
         every = list(planned_outputs(problem, QUANTILES))

@@ -481,7 +481,8 @@ def near(unit, options, trips, objective, sizes, prices, clients, boxes, chosen,
 
     boxes: as in `search`. Returns how many were written, some twice perhaps; -1 if there are too many.
     """
-    count, width = len(options), 64
+    rows = len(unit.passes) * max(len(unit.beside), 1 + len(LATER))
+    count, width = len(options), 3 + rows + sizes.classes
     worths, shares, sums = np.empty(count), np.empty(count), np.empty(count)
     table, rhs, duals = np.empty((count, width)), np.empty(width), np.empty(width)
     basis, levels, losses = np.empty(width, np.int64), np.empty(width), np.empty(count)

@@ -69,7 +69,8 @@ def shortest_path(task, setting, runtimes, strict, active, least, A, n, count, m
     With overlap a batch costs mix T^d + (1 - mix) T^v; one batch is the first and adds (1 - mix) T^d, one the last and
     adds mix T^v. Without, a batch costs T^d + T^v. `strict`: a batch must fit with its own longest output, else with
     the least[b-1] that any b tasks have at least. Modified in place: f[i, s] and choice[i, s] = 4 b + the state before,
-    s = 1 (first taken) + 2 (last taken).
+    s = 1 (first taken) + 2 (last taken). Returns the cost of all tasks; `walk` has no path where it is infinite, as a
+    task fits no batch.
     """
     linear = runtimes.shape[1] == 1
     overlap = setting[OVERLAP] > 0.0
@@ -109,6 +110,7 @@ def shortest_path(task, setting, runtimes, strict, active, least, A, n, count, m
                     if s & taken == 0 and f[j, s] + role < f[e, s | taken]:
                         f[e, s | taken] = f[j, s] + role
                         choice[e, s | taken] = 4 * size + s
+    return f[A, 3 if overlap else 0]
 
 
 @helper
@@ -204,7 +206,7 @@ def learn(search, value, draft, verify):
 
 @kernel("f8(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], Workspace, f8[::1], i8[::1])")
 def form_batches(n, count, task, setting, runtimes, room, search, slot):
-    """Form batches of all tasks, sorted by input, for the steps n..n+count-1; return what these take.
+    """Form batches of all tasks, sorted by input, for the steps n..n+count-1; return what these take, or infinity.
 
     Modified in place: slot[k] is the batch of task k, in the order of Johnson's rule. Several weights between the
     stages are tried, from search[VALUE_WEIGHT] on.
@@ -218,7 +220,9 @@ def form_batches(n, count, task, setting, runtimes, room, search, slot):
     best = INFINITY
     overlap = setting[OVERLAP] > 0.0
     for _ in range(SEARCHES):
-        shortest_path(task, setting, runtimes, True, active, lines[2], K, n, count, search[WEIGHT], f, choice)
+        cost = shortest_path(task, setting, runtimes, True, active, lines[2], K, n, count, search[WEIGHT], f, choice)
+        if cost == INFINITY:
+            break
         M, draft, verify = walk(task, setting, runtimes, active, K, n, count, choice, batches)
         seconds = execute(task, setting, runtimes, batches, M, n, order, lines)
         if not overlap:
@@ -231,14 +235,14 @@ def form_batches(n, count, task, setting, runtimes, room, search, slot):
                 top = int(batches[m, TOP])
                 for k in range(top + 1 - int(batches[m, SIZE]), top + 1):
                     slot[k] = place
-        if not learn(search, f[K, 3 if overlap else 0], draft, verify) or not overlap:
+        if not learn(search, cost, draft, verify) or not overlap:
             break
     return best
 
 
 @kernel("f8(i8, b1, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], i8[::1])")
 def form_chain(n, rising, most, task, setting, runtimes, ends, slot):
-    """Form pipelined batches of tasks in their order by input, or in the reverse; return the step's time.
+    """Form pipelined batches of tasks in their order by input, or in the reverse; return the step's time, or infinity.
 
     Of every number of batches up to `most` and every prefix the one that is verified first is kept. Batches end at
     ends[0] = 0, ends[1], ..., the number of tasks; task K - 1 comes first unless `rising`. Modified in place: slot[k]
@@ -297,9 +301,12 @@ def rebatching_ranges(first, stop, task, setting, runtimes, ends, by_output, roo
         A = active_tasks(task, by_output, ends[r + 1], active, lines[2])
         begin_search(search, search[VALUE_WEIGHT])
         for _ in range(SEARCHES):
-            shortest_path(task, setting, runtimes, False, active, lines[2], A, n, count, search[WEIGHT], f, choice)
+            mix = search[WEIGHT]
+            cost = shortest_path(task, setting, runtimes, False, active, lines[2], A, n, count, mix, f, choice)
+            if cost == INFINITY:
+                search[VALUE] = cost
+                break
             _, draft, verify = walk(task, setting, runtimes, active, A, n, count, choice, batches)
-            overlap = setting[OVERLAP] > 0.0
-            if not learn(search, f[A, 3 if overlap else 0], draft, verify) or not overlap:
+            if not learn(search, cost, draft, verify) or setting[OVERLAP] == 0.0:
                 break
         seconds[r] = search[VALUE]

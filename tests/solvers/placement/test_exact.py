@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import replace
 from unittest import mock
 
@@ -22,7 +21,7 @@ from specopt.solvers.placement.prepare import OBJECTIVES, prepare
 from specopt.solvers.placement.relaxation import Relaxation
 from specopt.testing.strategies import placement as strategies
 
-EXAMPLES = int(os.environ.get("SPECOPT_EXAMPLES", "60"))
+EXAMPLES = 60
 EXACT = ("refined", "brute-force")
 SIMPLE = ("none", "all-beside", "all-device", "greedy")
 
@@ -155,3 +154,12 @@ def test_every_pattern_within_reach_is_listed(monkeypatch: pytest.MonkeyPatch) -
         assert listed is not None and len(every) > 100
         assert {one for one in every if one.value >= unit - budget} <= set(listed) <= set(every)
     assert len(asked) == 2 * len(relaxation.covers), "every side asks for the time"
+
+
+def test_patterns_of_many_classes_have_room() -> None:
+    """Tests that patterns are listed where a row per class makes more rows than any other problem here has."""
+    data = generate("placement/one-class").to_dict()
+    data["classes"] = [data["classes"][0] | {"name": f"class {k}", "clients": 1} for k in range(70)]
+    relaxation = Relaxation(prepare(PlacementProblem.from_dict(data), exact=True), narrow=np.inf)
+    assert relaxation.classes == 70
+    assert relaxation.near((np.zeros(70), np.full(1, 1e9), np.zeros(0)), 0.0, lambda: None) == []

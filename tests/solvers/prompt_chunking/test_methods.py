@@ -219,3 +219,11 @@ def test_default_is_certified_on_long_prompts(stages: int, download: str) -> Non
         problem = setting(prompt_tokens=8192, pipeline_length=stages, message_milliseconds=cost)
         result = solve(dataclasses.replace(problem, download=download), gap=0.005)  # type: ignore[arg-type]
         assert result.gap is not None and result.gap <= 0.005
+
+
+def test_a_search_that_is_stopped_at_once_leaves_the_first_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that no boundary is read where a kernel has found no chunks."""
+    unset = np.full(33, 1 << 40)
+    monkeypatch.setattr("specopt.solvers.prompt_chunking.geometric.call", lambda *arguments, **options: 0)
+    monkeypatch.setattr("specopt.solvers.prompt_chunking.geometric.np.empty", lambda *arguments: unset)
+    assert chunks(solve(setting(prompt_tokens=40), "geometric")) == [40]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from oracles import serving_latency as naive
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, Status, generate, solve
+from specopt.solvers._kernels.serving_latency.algorithm_1 import stage_segments
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.contiguous import algorithm_1_batches, backtrack
 from specopt.solvers.serving_latency.prepare import prepare
+from specopt.solvers.serving_latency.stages import stages
 from specopt.testing.strategies.serving_latency import linear_runtimes, piecewise_runtimes, problems
 
 
@@ -89,9 +93,31 @@ def test_ties_go_to_the_later_boundary_and_the_smaller_length() -> None:
     assert plan.speculation_length == 1
 
 
+def through(*ends: float) -> dict[str, Any]:
+    """A runtime whose pieces change at these operations exactly: slopes 1, 2, ... in powers of two."""
+    slope = 2.0**-40
+    heights = [slope * sum(ends[k:]) for k in range(len(ends) + 1)]
+    rows = [{"seconds_per_flop": (k + 1) * slope, "overhead_seconds": height} for k, height in enumerate(heights)]
+    return {"pieces": rows}
+
+
+def test_pieces_that_change_at_a_step() -> None:
+    """Tests that there is room where rounding puts steps between two pieces: six segments where lines change twice."""
+    data = generate("serving-latency/paper-1", tasks=1, max_output=20, seed=1).to_dict() | {
+        "input_tokens": [5], "output_tokens": [20], "acceptance_rate": 0.1, "max_speculation_length": 1,
+        "draft": {"layers": 1, "hidden": 1, "ffn": 1}, "verify": {"layers": 1, "hidden": 3, "ffn": 1},
+        "draft_runtime": through(49.599999999999994, 71.6), "verify_runtime": through(470.4, 628.8),
+    }  # fmt: skip
+    problem = ServingLatencyProblem.from_dict(data)
+    at = stages(prepare(problem), 1)
+    assert stage_segments(*at.arrays, 1.0, 0, int(at.steps[0]), np.zeros((20, 5))) > 1 + 2 * (at.runtimes.shape[1] - 1)
+    check(problem)
+
+
 def test_backtrack_jumps_to_the_start_of_the_last_batch() -> None:
-    """Tests that S = (1, 1, 3, 3) means the positions 0-1 and 2-3."""
+    """Tests that S = (1, 1, 3, 3) means the positions 0-1 and 2-3, and that 0, where no batch fits, means none."""
     assert backtrack(np.array([0, 1, 1, 3, 3])) == [[0, 1], [2, 3]]
+    assert backtrack(np.array([0, 1, 0, 3, 3])) is None
 
 
 def test_known_lengths_that_fit_only_as_known() -> None:

@@ -73,18 +73,44 @@ def test_every_step_is_the_least_of_all_plans(problem: ServingLatencyProblem) ->
     assert found.objective == pytest.approx(least, rel=1e-9)
 
 
+def every_task_alone(problem: ServingLatencyProblem) -> list[ServingLatencyPlan]:
+    """Plans in which every task is a batch, with the shortest drafts that are allowed, by mechanism."""
+    tasks, found = problem.tasks, []
+    for mechanism in problem.mechanisms:
+        length = 0 if mechanism == "autoregressive" else problem.min_speculation_length
+        phase = {"first_step": 1, "batches": [[k] for k in range(tasks)], "speculation_length": length}
+        drafting = int(mechanism != "autoregressive")
+        data = {"speculation_length": drafting, "phases": [phase], "bandwidth_share": [1 / tasks] * tasks}
+        if problem.mechanism == "any":
+            data["mechanism"] = mechanism
+        found.append(ServingLatencyPlan.from_dict(data))
+    return found
+
+
 @settings(max_examples=12, deadline=None)
 @given(served_problems(batching=["rebatched"], tasks=(1, 3), max_output=5, max_length=2))
 def test_bound_below_optimum_below_heuristic(problem: ServingLatencyProblem) -> None:
-    """Tests that bound <= optimum <= heuristic, whatever is served how."""
+    """Tests that bound <= optimum <= heuristic, whatever is served how; where no plan is found, none fits."""
     problem = dataclasses.replace(problem, arrival_seconds=None)
     found = solve(problem, "rebatching")
+    if found.status is Status.INFEASIBLE:  # of predicted lengths one may be too long
+        assert all(problem.violations(plan) for plan in every_task_alone(problem))
+        return
     assert found.objective is not None and found.bound is not None
     if EveryStep().refusal(problem) is None:
         least = solve(problem, "every-step").objective
         assert least is not None
         assert bound(problem) <= least * (1 + 1e-9)
         assert least <= found.objective * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_no_batch_fits_with_drafts(tasks: int) -> None:
+    """Tests that tasks are served without drafts where the draft model's memory holds none of them."""
+    problem = generate("serving-latency/paper-1", tasks=tasks, max_output=10, seed=1)
+    problem = dataclasses.replace(problem, batching="rebatched", min_speculation_length=0, draft_memory_bytes=1e9)
+    found = solve(problem)
+    assert found.plan is not None and {phase.speculation_length for phase in found.plan.phases} == {0}
 
 
 @settings(max_examples=20, deadline=None)

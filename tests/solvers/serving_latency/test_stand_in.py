@@ -46,6 +46,14 @@ def test_between_bound_and_optimum(problem: ServingLatencyProblem) -> None:
     assert optimum <= found.objective * (1 + 1e-9)
 
 
+def test_samples_may_exceed_the_longest_output() -> None:
+    """Tests that predicted lengths are planned for where a sample is longer than `max_output_tokens` allows."""
+    problem = generate("serving-latency/paper-1", tasks=2, max_output=5, seed=1)
+    data = problem.to_dict() | {"output_lengths": "predicted", "output_samples": [[4, 5], [120, 1]]}
+    found = solve(ServingLatencyProblem.from_dict(data | {"max_output_tokens": 5}), "stand-in")
+    assert found.plan is not None and found.objective == solve(ServingLatencyProblem.from_dict(data)).objective
+
+
 def test_default_where_no_other_method_plans() -> None:
     """Tests that `solve` plans tasks with rates of their own, and no worse than as if they had the mean rate."""
     problem = generate("serving-latency/paper-1", tasks=20, seed=3)
