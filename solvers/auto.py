@@ -115,8 +115,10 @@ class Auto(Method):
             if outcome.bound is not None and math.isfinite(outcome.bound):
                 budget.improve_bound(outcome.bound)
             stats |= outcome.stats
-            if budget.is_proven(self.tolerance):
+            proven = budget.is_proven(self.tolerance)
+            if proven or outcome.termination is not Termination.CONVERGED:
                 termination = outcome.termination
+            if proven:
                 break
         stats["members"] = ran
         explanation = stats.get("out_of_memory") if budget.incumbent is None else None

@@ -33,6 +33,7 @@ class Clock:
         self.time_limit = math.inf if time_limit is None else time_limit
         self.started = time.perf_counter() if started is None else started
         self.stopped = False
+        self.cut_short = False  # whether the time limit ended anything so far, be it a part that a method can spare
 
     @property
     def seconds(self) -> float:
@@ -49,6 +50,7 @@ class Clock:
         if self.stopped:
             raise Stopped
         if self.seconds + ahead >= self.time_limit:
+            self.cut_short = True
             raise OutOfTime
 
     def pace(self) -> Callable[[], None]:
@@ -101,6 +103,7 @@ class Clock:
                 if thread.is_alive():
                     self.check()
                     if self.remaining < spare:
+                        self.cut_short = True
                         stop[0] = 1
         except BaseException:
             stop[0] = 1

@@ -26,7 +26,8 @@ class Outcome:
     bound
         A valid bound on the objective of every plan, or None.
     termination
-        Why the method stopped.
+        Why the method stopped. Whether a method that was not stopped has converged or is exhausted, `solve` decides by
+        plan and bound.
     stats
         Counters worth showing.
     explanation, conflict

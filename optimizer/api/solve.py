@@ -205,7 +205,9 @@ def _run(method: Method, problem: Problem, budget: Budget) -> Outcome:
             raise TypeError(f"run: expected an Outcome, got {describe(outcome)}")
         if not isinstance(outcome.plan, problem.plan_type | None):
             raise TypeError(f"run: expected a plan of type {problem.plan_type.__name__}, got {describe(outcome.plan)}")
-        return outcome
+        if outcome.bound is not None and math.isfinite(outcome.bound):
+            budget.improve_bound(outcome.bound)
+        return dataclasses.replace(outcome, bound=budget.bound)
 
 
 def method_named(kind: str, name: str) -> type[Method] | None:
@@ -333,7 +335,7 @@ def _without_proof(problem: Problem, outcome: Outcome, doubt: str) -> Outcome:
     left: dict[str, Any] = {"bound": None, "conflict": (), "stats": outcome.stats | {"variant": doubt}}
     if outcome.termination is Termination.INFEASIBLE:
         said = f"{doubt}; {outcome.explanation}" if outcome.plan is None else None
-        left |= {"termination": Termination.CONVERGED, "explanation": said}
+        left |= {"termination": Termination.EXHAUSTED, "explanation": said}
     violated = [] if outcome.plan is None else problem.violations(outcome.plan)
     if violated:
         left |= {"plan": None, "explanation": f"{doubt}; its plan violates: {violated[0]}"}
@@ -366,7 +368,8 @@ def _judged(
     if outcome.plan is None and termination is Termination.INFEASIBLE:
         status = Status.INFEASIBLE
     elif outcome.plan is None:
-        explanation = explanation or "no plan was found in the time given"
+        termination = _ended(termination, Proof(), budget, gap)
+        explanation = explanation or "no plan was found"
     else:
         judging = time.perf_counter()
         violations = problem.violations(outcome.plan)
@@ -378,14 +381,13 @@ def _judged(
         fixed += budget.judging_seconds
         objective, terms = evaluation.objective, evaluation.terms
         proof = proof_of(type(problem), objective, bound, method.tolerance, problem.scale, evaluation.size)
-        optimal = proof.gap is not None and proof.gap <= gap
-        status = Status.OPTIMAL if optimal else Status.FEASIBLE
-        if optimal and proof.gap != 0.0:
-            termination = Termination.GAP
         wrong = f"the bound {outcome.bound!r}, but its plan has {objective!r}" if proof.refuted else None
         if termination is Termination.INFEASIBLE:
-            wrong, termination = f"a plan, and a proof that there is none: {explanation}", Termination.CONVERGED
+            wrong, termination = f"a plan, and a proof that there is none: {explanation}", Termination.EXHAUSTED
             explanation = None
+        termination = _ended(termination, proof, budget, gap)
+        optimal = proof.gap is not None and proof.gap <= gap
+        status = Status.OPTIMAL if optimal else Status.FEASIBLE
         if wrong is not None:
             stats["refuted"] = _saved(problem, method, outcome, wrong)
             warnings.warn(stats["refuted"], RefutedProof, stacklevel=3)
@@ -410,6 +412,18 @@ def _judged(
         conflict=outcome.conflict,
         versions=dict(_versions()),
     )
+
+
+def _ended(said: Termination, proof: Proof, budget: Budget, gap: float) -> Termination:
+    """Return why a method stopped, by what is proven: without a proof none has converged, whatever it said."""
+    if proof.gap is not None and 0.0 < proof.gap <= gap:
+        return Termination.GAP
+    if said not in (Termination.CONVERGED, Termination.GAP, Termination.EXHAUSTED):
+        return said
+    if proof.gap == 0.0:
+        return Termination.CONVERGED
+    late = budget.cut_short or budget.remaining == 0.0
+    return Termination.TIME_LIMIT if late else Termination.EXHAUSTED
 
 
 def _saved(problem: Problem, method: Method, outcome: Outcome, what: str) -> str:

@@ -107,7 +107,7 @@ class Case:
 
     def gave_up(self, result: Result) -> bool:
         """Return whether the method ended without a plan, as it says that it may."""
-        return self.method.may_fail and (result.status, result.termination) == (Status.NONE, Termination.CONVERGED)
+        return self.method.may_fail and (result.status, result.termination) == (Status.NONE, Termination.EXHAUSTED)
 
     def expect(self, holds: bool, what: str) -> None:
         """Refuse the method if something does not hold."""
@@ -147,6 +147,8 @@ def check_result(case: Case, result: Result) -> None:
     expect(result.kind == problem.kind and result.problem_sha256 == problem.sha256, "answers another problem")
     expect(result.method == method.name, f"calls itself {result.method!r} in its result")
     expect(result.seconds >= 0, "took less than no time")
+    proven = result.status is Status.OPTIMAL
+    expect(proven or result.termination not in (Termination.CONVERGED, Termination.GAP), "ends proven without a proof")
     if result.status in (Status.INFEASIBLE, Status.NONE):
         expect(result.plan is None and result.objective is None and result.gap is None, "has a plan and denies it")
         expect(result.terms == {} and bool(result.explanation), "has no plan and does not say why")
@@ -194,7 +196,8 @@ def check_status(case: Case) -> None:
         same = (result.status, result.termination) == (Status.INFEASIBLE, Termination.INFEASIBLE)
         case.expect(same, f"{shown}, though no plan is feasible")
         return
-    case.expect(result.termination is Termination.CONVERGED, shown)
+    ended = Termination.CONVERGED if result.status is Status.OPTIMAL else Termination.EXHAUSTED
+    case.expect(result.termination is ended, f"{shown}, expected {ended}")
     right = (Status.OPTIMAL,) if case.method.exact else (Status.OPTIMAL, Status.FEASIBLE)
     case.expect(result.status in right, f"{shown}, expected {right[0]}")
 
@@ -296,7 +299,7 @@ def check_stop(case: Case) -> None:
     result = case.checked(callback=lambda progress: True)
     if result.status is not Status.INFEASIBLE:
         case.expect(result.plan is not None, "has no plan when it is stopped: offer one first")
-        right = result.termination in (Termination.INTERRUPTED, Termination.CONVERGED)
+        right = result.termination in (Termination.INTERRUPTED, Termination.CONVERGED, Termination.EXHAUSTED)
         case.expect(right, f"ends by {result.termination} when it is stopped")
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from specopt.models.draft_stopping import STOP, DraftStoppingPlan, DraftStoppingProblem, Transitions
 from specopt.models.drafting import Scores
 from specopt.models.fields import Floats, Ints, Truths
-from specopt.solvers.drafting.pieces import CLOSE, MAX_PRICES
+from specopt.solvers.drafting.pieces import CLOSE
 
 Flags = Truths
 
@@ -88,9 +88,9 @@ class Prepared:
 
     def knowing_bound(self) -> float:
         """Return what a device gets that sees class and rejections, in tokens per second: no policy gets more."""
-        price, value = 1.0, 0.0
+        price = 1.0
         rates = np.vstack([self.rates, np.zeros(self.most)])  # the last: a round with a rejection
-        for _ in range(MAX_PRICES):
+        while True:
             stay, accepted, times = (np.zeros(len(rates)) for _ in range(3))
             for rate, time in zip(rates.T[::-1], self.times[::-1], strict=True):
                 worth = rate * (1.0 + stay) + (1.0 - rate) * stay[-1] - price * time
@@ -101,9 +101,8 @@ class Prepared:
             value = max(0.0, 1.0 + float(self.prior @ stay[:-1]) - price)
             found = float(self.ratio(self.prior @ accepted[:-1], self.prior @ times[:-1]))
             if not found > price * (1.0 + CLOSE):
-                break
+                return (price + value / min(1.0, shortest_round(self.times))) / self.seconds
             price = found
-        return (price + value / min(1.0, shortest_round(self.times))) / self.seconds
 
 
 def shortest_round(times: Floats) -> float:

@@ -26,7 +26,6 @@ EXACT_PIECES = 256
 WORTHLESS = 1e-7
 """Tokens of a round that a plan must be worth to be kept where pieces are many."""
 
-MAX_PRICES = 100
 CLOSE = 1e-13
 """Relative rise of a price that is none, to rounding."""
 
@@ -105,14 +104,13 @@ def best_ratio(
     price
         A ratio that some policy has; that of drafting nothing is 1.
     """
-    for _ in range(MAX_PRICES):
+    while True:
         values, lost = solve_pieces(rates, scores, times, price, worthless, check)
         accepted, time = float(values[0].accepted[-1]), float(values[0].time[-1])
         found = (1.0 + accepted) / (1.0 + time)
         if not found > price * (1.0 + CLOSE):
-            break
+            return Best(values, accepted, time, price, lost)
         price = found
-    return Best(values, accepted, time, price, lost)
 
 
 _STOP = Pieces(*(np.zeros(1) for _ in range(5)))

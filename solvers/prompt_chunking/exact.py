@@ -9,7 +9,6 @@ import numpy as np
 
 from specopt.models.fields import Ints, PositiveInt
 from specopt.models.prompt_chunking import PromptChunkingProblem
-from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome, at_most
 from specopt.solvers.prompt_chunking.deadline import LATE_KERNELS, search
@@ -92,14 +91,9 @@ class ExactChunking(SearchingMethod):
         budget.offer_warm_start()
         search = Search(problem, budget, self.max_labels)
         search.start()
-        done = search.bracket()
-        termination = Termination.CONVERGED
-        if not done:
-            termination = Termination.INTERRUPTED
-        elif search.distance > ENOUGH:
-            termination = Termination.GAP
+        search.bracket()
         stats = {"deadlines": search.deadlines, "label_passes": search.passes, "labels": search.labels}
-        return Outcome(plan=budget.incumbent, bound=budget.bound, termination=termination, stats=stats)
+        return Outcome(plan=budget.incumbent, bound=budget.bound, stats=stats)
 
 
 class Search:
@@ -144,8 +138,8 @@ class Search:
             self.budget.offer(plan_of(chunks))
         self.budget.check()
 
-    def bracket(self) -> bool:
-        """Try deadlines until plan and bound meet, within the gap asked for; tell whether they did."""
+    def bracket(self) -> None:
+        """Try deadlines until plan and bound meet, within the gap asked for, or it takes too many labels."""
         enough = max(ENOUGH, self.budget.gap)
         if self.distance > enough:
             self.fill_earliest()
@@ -165,13 +159,12 @@ class Search:
                 deadline = surely
             chunks = self.meet(deadline) if self.may_meet(deadline) else NONE
             if chunks is None:
-                return False
+                return
             if len(chunks) == 0:
                 self.rule_out(deadline)
             elif self.budget.offer(plan_of(chunks)) >= best:
-                return False  # rounding at the scale of CLOSE: numbers of wildly different sizes
+                return  # rounding at the scale of CLOSE: numbers of wildly different sizes
             at_once = not at_once
-        return True
 
     def fill_earliest(self) -> None:
         """Fill the table of earliest states."""

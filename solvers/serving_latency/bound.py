@@ -63,7 +63,8 @@ def lower_bound(prepared: Prepared, budget: Budget) -> float:
     search = PipelinedSearch(prepared, own)
     try:
         return search.certify()
-    except (OutOfMemory, OutOfTime):
+    except (OutOfMemory, OutOfTime) as error:
+        budget.cut_short |= isinstance(error, OutOfTime)
         return search.bound
 
 

@@ -26,7 +26,6 @@ import numpy as np
 
 from specopt.models.errors import OutOfTime, Stopped
 from specopt.models.fields import Floats, Ints, NonNegativeInt, PositiveInt
-from specopt.models.result import Termination
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
@@ -82,11 +81,11 @@ class LengthAware(ServingLatencyMethod):
         budget.check()
         search = _Search(self, able, budget)
         try:
-            termination = search.run()
+            search.run()
         except (OutOfTime, Stopped, KeyboardInterrupt):
             search.offer()
             raise
-        return Outcome(plan=budget.incumbent, bound=budget.bound, termination=termination, stats=search.stats)
+        return Outcome(plan=budget.incumbent, bound=budget.bound, stats=search.stats)
 
 
 @dataclass
@@ -135,7 +134,7 @@ class _Search:
         self.stats: dict[str, object] = {}
         self.rounds_done = 0
 
-    def run(self) -> Termination:
+    def run(self) -> None:
         """Bound, construct, discard, improve."""
         self.candidates = [_Candidate(stages(prepared, n)) for prepared in self.able for n in prepared.lengths]
         tasks = self.able[0].tasks
@@ -162,7 +161,7 @@ class _Search:
                 alive = [candidate for candidate in alive if candidate.objective < alive[0].objective * 1.03]
             for candidate in alive:
                 if self._gap_reached():
-                    return Termination.GAP
+                    return
                 tries = max(1, int(moves * share / len(alive)))
                 tried += tries
                 self._improve(candidate, tries, heat)
@@ -176,7 +175,6 @@ class _Search:
             "candidates": len(self.candidates),
             "searched": len(alive),
         }
-        return Termination.CONVERGED
 
     def _promising(self, candidates: list[_Candidate]) -> Iterator[_Candidate]:
         """Yield the candidates whose bound is below the best plan known by then."""

@@ -120,6 +120,7 @@ class PipelinedSearch:
         self.rating = True  # whether paths are rated as plans
         self.open: list[Part] = []
         self.left: list[Part] = []  # parts that stay open at the end
+        self.dropped = math.inf  # what no plan of the parts that are closed is below
         # cells round what fits up, and that costs more than they save where few tasks fit
         self.coarse = prepared.linear and self._entries >= _WIDE * prepared.tasks
         self.tables: dict[tuple[int, int], Tables] = {}
@@ -134,8 +135,9 @@ class PipelinedSearch:
     @property
     def bound(self) -> float:
         """Valid bound on the objective over all plans of this mechanism."""
-        inference = min([self.cut, *(part.bound for part in self.open + self.left)])
-        return inference + self.prepared.communication_seconds
+        communication = self.prepared.communication_seconds
+        unimproved = self.best - TOLERANCE * (self.best + communication)
+        return min([unimproved, self.dropped, *(part.bound for part in self.open + self.left)]) + communication
 
     def run(self) -> float:
         """Search until all is proven, the gap is reached or only pooled parts are left; return the bound."""
@@ -157,14 +159,14 @@ class PipelinedSearch:
             gap = self.cut - part.bound
             slow = part.bound - part.refined < _SLOW * gap and gap < _NEAR * self.cut
             if slow and not coarse and self._enumerate(part, patience):
-                self.open.remove(part)
+                self._drop(part)
             elif self._refine(part):
                 self._ascend(part)
             elif coarse:
                 self.left.append(part)
                 self.open.remove(part)
             elif self._enumerate(part, patience):
-                self.open.remove(part)
+                self._drop(part)
             else:
                 part.work += patience
             self._report()
@@ -176,7 +178,7 @@ class PipelinedSearch:
         self.open = [Part(0.0, length, 1, more=True) for length in self.prepared.lengths]
         for part in self.open:
             self._bound_stages(part)
-        self.open = [child for part in self.open if part.bound < self.cut for child in self._split(part)]
+        self._split_open()
         while self._prune():
             part = min(self.open, key=lambda p: p.bound)
             if part.weights is not None and not (self._refine(part) and part.effort <= _CERTIFIED):
@@ -186,8 +188,14 @@ class PipelinedSearch:
 
     def _prune(self) -> bool:
         """Drop the parts whose bound has reached the incumbent; return whether any are left."""
-        self.open = [part for part in self.open if part.bound < self.cut]
+        for part in [part for part in self.open if part.bound >= self.cut]:
+            self._drop(part)
         return bool(self.open)
+
+    def _drop(self, part: Part) -> None:
+        """Close a part: what it holds is no better than its bound, or was enumerated down to the incumbent."""
+        self.open.remove(part)
+        self.dropped = min(self.dropped, max(part.bound, self.cut))
 
     def _report(self) -> None:
         """Pass the bound on, and stop if asked or out of time."""
@@ -217,12 +225,7 @@ class PipelinedSearch:
         started.sort(key=lambda item: item[0])
         for _, length, ends, sizes in started[:3]:
             self._anneal(length, ends, sizes)
-        parts = []
-        for part in self.open:
-            if part.bound < self.cut:
-                budget.check()
-                parts += self._split(part)
-        self.open = parts
+        self._split_open()
         self._report()
 
     def _bound_stages(self, part: Part) -> None:
@@ -231,6 +234,16 @@ class PipelinedSearch:
             if part.bound < self.cut:
                 seconds = additive_batches(self.prepared, part.length, *weights, self.budget)[1]
                 part.bound = max(part.bound, seconds)
+
+    def _split_open(self) -> None:
+        """Bound every number of batches of the open parts apart."""
+        self._prune()
+        parts = []
+        for part in self.open:
+            self.budget.check()
+            parts += self._split(part)
+        self.open = parts
+        self._prune()
 
     def _split(self, part: Part) -> list[Part]:
         """Bound every number of batches apart, by weights on the first and the last position alone."""
@@ -255,7 +268,7 @@ class PipelinedSearch:
         return [
             Part(float(bounds[m]), part.length, m, more=m == cap, first_weight=first[m])
             for m in range(1, cap + 1)
-            if bounds[m] < self.cut
+            if bounds[m] < math.inf
         ]
 
     @property

@@ -9,7 +9,6 @@ from itertools import combinations
 import numpy as np
 
 from specopt.models.fields import Floats, Ints
-from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.verification_batch.method import VerificationBatchMethod, enough, plan_of
@@ -45,13 +44,11 @@ class Pareto(VerificationBatchMethod):
         budget.improve_bound(max(objective, float(bound.max(initial=0.0))))
         alive = bound > enough(objective, budget.gap)
         search = Labels(prepared, np.flatnonzero(alive), per_second, per_byte, enough(objective, budget.gap))
-        complete = search.run(budget)
-        if complete:
+        if search.run(budget):
             budget.improve_bound(search.bound)
         return Outcome(
             plan=budget.incumbent,
             bound=budget.bound,
-            termination=Termination.CONVERGED if complete else Termination.INTERRUPTED,
             stats={"thresholds": int(alive.sum()), "labels": search.seen, "hopeless": prepared.hopeless},
         )
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import specopt
-from specopt import DraftAllocationPlan, DraftAllocationProblem, Status, generate, solve
+from specopt import DraftAllocationPlan, DraftAllocationProblem, Status, Termination, generate, solve
 from specopt.commands.cli import run
 from specopt.models.errors import Infeasible, InternalError, RefutedProof
 from specopt.solvers.budget import Budget
@@ -79,6 +79,7 @@ def test_a_bound_that_the_plan_refutes_is_left_out(problem: DraftAllocationProbl
     assert Path(warned[0].filename) == Path(__file__), "whoever called solve is named"
     assert (result.plan, result.objective) == (plain.plan, plain.objective)
     assert (result.bound, result.gap, result.status) == (None, None, Status.FEASIBLE)
+    assert result.termination is Termination.EXHAUSTED
     assert result.stats["refuted"] == str(warned[0].message)
     case = saved_case(result.stats["refuted"])
     assert (case["bound"], case["plan"]) == (bound, {"draft_tokens": [5, 0, 0]})
@@ -129,7 +130,7 @@ def test_a_plan_survives_a_proof_that_there_is_none(problem: DraftAllocationProb
     """Tests that a feasible plan refutes a claim of infeasibility, and that a violating one does not."""
     with pytest.warns(RefutedProof, match="a proof that there is none: nothing fits"):
         result = solve(problem, Denying(tokens=5))
-    assert (result.status, result.explanation) == (Status.FEASIBLE, None)
+    assert (result.status, result.termination, result.explanation) == (Status.FEASIBLE, Termination.EXHAUSTED, None)
     assert result.objective == solve(problem, Careless(tokens=5)).objective
     saved_case(result.stats["refuted"])
     refused = solve(problem, Denying(tokens=6))

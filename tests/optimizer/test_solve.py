@@ -19,6 +19,7 @@ from specopt.api import plugins
 from specopt.kinds import KINDS
 from specopt.models import problem as problem_module
 from specopt.models.errors import BrokenPlugin, OutOfMemory, OutOfTime, Stopped
+from specopt.solvers.auto import Auto
 from specopt.solvers.draft_allocation.greedy import Greedy
 from specopt.solvers.draft_allocation.milp import MilpAllocation
 from specopt.solvers.method import Outcome
@@ -142,9 +143,9 @@ def test_arguments_of_the_wrong_type(small: ServingLatencyProblem, arguments: di
 @pytest.mark.parametrize(
     ("error", "termination", "explanation"),
     [
-        (OutOfTime(), Termination.TIME_LIMIT, "no plan was found in the time given"),
-        (Stopped(), Termination.INTERRUPTED, "no plan was found in the time given"),
-        (KeyboardInterrupt(), Termination.INTERRUPTED, "no plan was found in the time given"),
+        (OutOfTime(), Termination.TIME_LIMIT, "no plan was found"),
+        (Stopped(), Termination.INTERRUPTED, "no plan was found"),
+        (KeyboardInterrupt(), Termination.INTERRUPTED, "no plan was found"),
         (OutOfMemory("arrays are too large"), Termination.INTERRUPTED, "arrays are too large"),
     ],
 )
@@ -240,6 +241,72 @@ def test_within_a_methods_tolerance_is_optimal(monkeypatch: pytest.MonkeyPatch) 
         result = specopt.solve(problem, "greedy")
         assert (result.gap, result.bound) == (gap, widened)
         assert result.status is (Status.FEASIBLE if gap else Status.OPTIMAL)
+
+
+@pytest.mark.parametrize("said", [Termination.CONVERGED, Termination.GAP, Termination.EXHAUSTED])
+@pytest.mark.parametrize(
+    ("share", "gap", "ended"),
+    [
+        (1.0, 0.0, Termination.CONVERGED),
+        (1.5, 0.6, Termination.GAP),
+        (1.5, 0.0, Termination.EXHAUSTED),
+        (1.5, 0.3, Termination.EXHAUSTED),
+        (None, 0.6, Termination.EXHAUSTED),
+    ],
+)
+def test_only_a_proof_converges(
+    said: Termination, share: float | None, gap: float, ended: Termination, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that plan and bound decide whether a method has converged, whatever it says itself."""
+    problem = specopt.generate("draft-allocation/uniform", seed=1)
+    best = specopt.solve(problem, "greedy")
+    assert best.objective is not None
+    bound = None if share is None else best.objective * share
+    outcome = Outcome(plan=best.plan, bound=bound, termination=said)
+    monkeypatch.setattr(Greedy, "run", lambda self, problem, budget: outcome)
+    result = specopt.solve(problem, "greedy", gap=gap)
+    assert result.termination is ended
+    assert (result.status is Status.OPTIMAL) == (ended is not Termination.EXHAUSTED)
+    monkeypatch.setattr(Greedy, "run", lambda self, problem, budget: Outcome(plan=None, bound=bound, termination=said))
+    result = specopt.solve(problem, "greedy", gap=gap)
+    assert (result.status, result.termination) == (Status.NONE, Termination.EXHAUSTED)
+    assert result.explanation == "no plan was found"
+
+
+@pytest.mark.parametrize("method", ["greedy", "auto"])
+def test_what_time_cut_short_is_not_exhausted(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a method that leaves out a part for want of time, and proves nothing, ends by its time limit."""
+    problem = specopt.generate("draft-allocation/uniform", seed=1)
+    best = specopt.solve(problem, "greedy")
+
+    def run(method: Any, problem: Any, budget: Any) -> Outcome:
+        with pytest.raises(OutOfTime):
+            budget.check(ahead=200.0)
+        return Outcome(plan=best.plan)
+
+    for one in specopt.methods(problem):
+        if not issubclass(one, Auto):
+            monkeypatch.setattr(one, "run", run)
+    result = specopt.solve(problem, method, time_limit=100.0)
+    assert (result.status, result.termination) == (Status.FEASIBLE, Termination.TIME_LIMIT)
+
+
+def test_the_best_bound_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a bound that a method has reported on its way is not lost where it returns another or none."""
+    problem = specopt.generate("draft-allocation/uniform", seed=1)
+    best = specopt.solve(problem, "greedy")
+    assert best.objective is not None
+    reported = 1.5 * best.objective
+
+    for returned in (None, 2.0 * best.objective, 1.2 * best.objective):
+
+        def run(method: Any, problem: Any, budget: Any, returned: float | None = returned) -> Outcome:
+            budget.improve_bound(reported)
+            return Outcome(plan=best.plan, bound=returned)
+
+        monkeypatch.setattr(Greedy, "run", run)
+        result = specopt.solve(problem, "greedy")
+        assert result.bound == problem.widened(min(reported, returned or reported))
 
 
 def test_all_methods(small: ServingLatencyProblem) -> None:

@@ -121,6 +121,6 @@ def test_tables_that_memory_cannot_hold() -> None:
         "the limit is 5e+05 bytes"
     )
     assert result.objective is not None and result.bound is not None and 0 < result.bound < result.objective
-    assert solve(problem, "fixed-length", memory_limit=500_000).termination is Termination.CONVERGED
+    assert solve(problem, "fixed-length", memory_limit=500_000).termination is Termination.EXHAUSTED
     few = solve(problem, "exact", memory_limit=800_000, time_limit=600, gap=0.02)  # one length at a time
     assert "out_of_memory" not in few.stats and few.status is Status.OPTIMAL
