@@ -391,7 +391,7 @@ def solve_case(
         stats["programs"] += 1
         stats["nodes"] += solved.nodes
         stats["simplex_iterations"] += solved.count("simplex_iteration_count")
-        if solved.infeasible:
+        if solved.termination is Termination.INFEASIBLE:
             bounds[case] = max(bounds[case], budget.objective)  # no plan of this case is better than the known one
             return Termination.CONVERGED
         if solved.bound is not None:

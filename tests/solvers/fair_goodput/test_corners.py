@@ -17,7 +17,6 @@ from helpers.fair_goodput_corners import corner
 
 from specopt import FairGoodputPlan, FairGoodputProblem, Result, Status, load, solve
 from specopt.models.fields import Floats
-from specopt.solvers.fair_goodput.common_rate import log_common_rate
 
 CASES = int(os.environ.get("SPECOPT_CORNERS", "40"))
 
@@ -135,7 +134,7 @@ def test_next_to_fairness_1_the_plans_agree_where_their_utilities_do_not_say(fai
         assert isinstance(result.plan, FairGoodputPlan) and result.objective is not None
         goodput = problem.realised(result.plan.schedule)[0]
         rates.append(float(common_rate(problem, goodput)))
-        assert log_common_rate(problem, goodput) == pytest.approx(float(common_rate(problem, goodput).ln()), rel=1e-14)
+        assert problem.log_common_rate(goodput) == pytest.approx(float(common_rate(problem, goodput).ln()), rel=1e-14)
         assert problem.worth(result.objective, problem.scale) == pytest.approx(rates[-1], rel=1e-9)
     assert rates == pytest.approx([rates[0]] * len(rates), rel=1e-11)
 
