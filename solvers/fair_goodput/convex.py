@@ -242,13 +242,18 @@ def formulate(problem: FairGoodputProblem) -> Any:
     Raises
     ------
     Unsupported
-        If rates are per second.
+        If rates are per second, or fairness is close to 1 and not 1.
     """
     import cvxpy as cp
 
     clash = PER_ROUND.clash(None, problem)
     if clash is not None:
         raise Unsupported(f"formulation: the problem has {clash}")
+    if 0.0 < abs(problem.fairness - 1.0) < NEAR_1:
+        raise Unsupported(
+            f"formulation: at fairness {problem.fairness!r} rates change the utility by less than solvers see; "
+            f"take 1, or a fairness that differs from 1 by at least {NEAR_1:g}, or solve by convex"
+        )
     region = region_of(problem)
     lines = np.maximum(1, region.most).astype(np.int64)
     _, x, constraints = constrained(cp, problem, region, lines)
