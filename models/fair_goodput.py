@@ -50,6 +50,10 @@ LARGEST = 1e250
 """Largest weight, slope or utility in all, and length of a round: floating point holds sums and small multiples."""
 
 LARGEST_EXPONENT = 700.0
+
+LAST_DIGITS = 3
+"""Units in the last place by which a bound on the utility is widened at least: the rounding of its sum and powers."""
+
 MAX_INTEGER = 2.0**53
 """Up to here floating point counts every token."""
 
@@ -417,9 +421,13 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     @classmethod
     def widened(cls, bound: float, scale: Sequence[float] = ()) -> float:
-        """Return a bound of which the certainty equivalent is `ROUNDING` larger."""
+        """Return a bound of which the certainty equivalent is `ROUNDING` larger, and the utility by some last digits.
+
+        Next to fairness 1 these digits are worth more: there is no proof that plans of different worth do not hide
+        behind one utility.
+        """
         power = 1.0 - scale[1]
-        return bound + ROUNDING * (scale[0] if power == 0.0 else power * bound)
+        return bound + max(ROUNDING * (scale[0] if power == 0.0 else power * bound), LAST_DIGITS * math.ulp(bound))
 
     def utility(self, goodput: Floats) -> float:
         """Return the utility of some rates, all of them positive."""
@@ -427,6 +435,17 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
             return float((self.weight * np.log(goodput)).sum())
         power = 1.0 - self.fairness
         return float((self.weight * goodput**power).sum() / power)
+
+    def log_common_rate(self, goodput: Floats) -> float:
+        """Return the logarithm of the certainty equivalent of some rates, whose utility may lack its digits."""
+        shares, logs, power = self.weight / self.weight.sum(), np.log(goodput), 1.0 - self.fairness
+        if power == 0.0:
+            return float(shares @ logs)
+        if float(np.abs(power * logs).max()) < 0.5:  # next to fairness 1: without the 1 that all powers share
+            return math.log1p(float(shares @ np.expm1(power * logs))) / power
+        parts = np.log(self.weight) + power * logs
+        largest = float(parts.max())
+        return (largest + math.log(float(np.exp(parts - largest).sum()) / float(self.weight.sum()))) / power
 
     def round_seconds(self, draft_tokens: Ints) -> float:
         """Return how long a round with some allocation lasts."""
@@ -452,7 +471,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         size = abs(utility)  # all terms have one sign, but for logarithms
         if self.fairness == 1.0 and utility == 0.0:
             size = float((self.weight * np.abs(np.log(goodput))).sum())
-        return Evaluation(utility, {"utility": utility}, size)
+        return Evaluation(utility, {"utility": utility}, size, self.log_common_rate(goodput))
 
     def violations(self, plan: FairGoodputPlan) -> list[str]:
         """Return what the plan violates: shares, budget, caps, least rates, and what it declares of the schedule."""

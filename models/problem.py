@@ -56,11 +56,19 @@ class Evaluation:
         Parts of it, or other figures worth showing.
     size
         Sum of the absolute terms that the objective consists of: what an objective of 0 is held against.
+    key
+        Plans of a problem are compared by it, in the sense of the objective. The objective, unless that has too few
+        digits.
     """
 
     objective: float
     terms: dict[str, Any] = field(default_factory=dict)
     size: float = 0.0
+    key: float = math.nan
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.key):
+            object.__setattr__(self, "key", self.objective)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

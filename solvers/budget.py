@@ -140,7 +140,8 @@ class Budget(Compiler):
         if self.incumbent is not None and self.seconds + self._judging_seconds > 1.05 * self.time_limit + LAST_SECONDS:
             raise OutOfTime
         evaluation = self._judge(plan)
-        if self.objective is None or self._better(evaluation.objective, self.objective):
+        known = self.objective if self._evaluation is None else self._evaluation.key
+        if known is None or self._better(evaluation.key, known):
             self.incumbent, self.objective, self._evaluation = plan, evaluation.objective, evaluation
             self.plan_by = self.member
             self.improvements += 1

@@ -6,8 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from specopt.models.errors import InvalidInput
+from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.problem import Plan
+
+MAX_ENTRIES = 200_000
+"""Largest number of entries of a program that is stated: Pyomo takes about a kilobyte for each."""
 
 Value = Callable[[Any], float]
 """Returns what a variable of a program is in its solution."""
@@ -31,6 +34,21 @@ class Formulation:
     state: Callable[..., Any]
     read: Callable[[Any, Any, Value], Plan]
     is_linear: bool = True
+
+
+def check_size(rows: int, columns: int, entries: int) -> None:
+    """Refuse to state a program that is too large.
+
+    Raises
+    ------
+    Unsupported
+        If it has more than `MAX_ENTRIES` entries; the message names rows and columns.
+    """
+    if entries > MAX_ENTRIES:
+        raise Unsupported(
+            f"formulation: the program would have {rows:,} rows, {columns:,} columns and {entries:,} entries, "
+            f"and at most {MAX_ENTRIES:,} entries are stated: take a smaller problem"
+        )
 
 
 def solution(variable: Any) -> float:

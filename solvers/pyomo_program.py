@@ -13,6 +13,7 @@ from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.formulation import Formulation
 from specopt.solvers.method import Outcome
+from specopt.solvers.solver_status import termination_of
 
 TOLERANCE = 1e-6
 """The default of HiGHS, absolute: it looks for nothing that gains less, and a point may exceed rows by as much.
@@ -32,16 +33,13 @@ class SolvedProgram:
     has_solution
         Whether there is a feasible point.
     termination
-        Why HiGHS stopped.
-    infeasible
-        Whether it proved that there is no feasible point (or that the program is unbounded).
+        Why HiGHS stopped; `INFEASIBLE`: it proved that there is no feasible point.
     """
 
     results: Any
     bound: float | None
     has_solution: bool
     termination: Termination
-    infeasible: bool
 
     @property
     def nodes(self) -> int:
@@ -88,7 +86,7 @@ def solve_program(
     A tolerance below the default is for programs none of whose rows is met exactly: HiGHS loses such points with it.
     Its presolve loses feasible points where rows are met nearly, with any tolerance: it is for programs without such.
     """
-    from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
+    from pyomo.contrib.solver.common.results import SolutionStatus
     from pyomo.environ import Objective, Var
 
     from specopt.solvers.highs import silent_highs
@@ -111,22 +109,18 @@ def solve_program(
             abs_gap=0.0,
             solver_options=options if solver == HIGHS else {},
         )
-    condition, bound = results.termination_condition, results.objective_bound
+    ended, bound = termination_of(results.termination_condition), results.objective_bound
     tolerance = tolerance if solver == HIGHS else TOLERANCE
     if bound is not None:
         binaries = sum(variable.is_binary() for variable in program.component_data_objects(Var))
         (objective,) = program.component_data_objects(Objective, active=True)
         bound -= objective.sense * (tolerance + of_duals * binaries)
-    ended = {
-        TerminationCondition.convergenceCriteriaSatisfied: Termination.CONVERGED,
-        TerminationCondition.maxTimeLimit: Termination.TIME_LIMIT,
-    }.get(condition, Termination.INTERRUPTED)
+    is_valid = bound is not None and math.isfinite(bound) and ended is not Termination.INTERRUPTED
     return SolvedProgram(
         results=results,
-        bound=bound if bound is not None and math.isfinite(bound) else None,
+        bound=bound if is_valid else None,
         has_solution=results.solution_status in (SolutionStatus.optimal, SolutionStatus.feasible),
         termination=ended,
-        infeasible=condition in (TerminationCondition.provenInfeasible, TerminationCondition.infeasibleOrUnbounded),
     )
 
 

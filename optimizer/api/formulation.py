@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import typing
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +37,7 @@ def formulation(problem: Problem, **options: Any) -> Any:
     InvalidInput
         If an option is none of the formulation.
     Unsupported
-        If there is no formulation of this problem.
+        If there is no formulation of this problem, or its program is too large.
 
     Examples
     --------
@@ -48,7 +51,8 @@ def formulation(problem: Problem, **options: Any) -> Any:
     for name in options:
         if name not in known:
             raise InvalidInput(f"{name}: expected an option of the formulation ({', '.join(known) or 'it has none'})")
-    return found.state(problem, **options)
+    with _silent_pyomo():
+        return found.state(problem, **options)
 
 
 def plan_of(problem: Problem[P], model: Any) -> P:
@@ -92,8 +96,22 @@ def write_formulation(problem: Problem, path: Path, form: str, **options: Any) -
         raise Unsupported(f"formulation: the program of {problem.kind} is not linear")
     with TemporaryDirectory() as folder:
         target = Path(folder, f"program.{form}")
-        formulation(problem, **options).write(str(target), format=form, io_options={"symbolic_solver_labels": True})
+        model = formulation(problem, **options)
+        with _silent_pyomo():
+            model.write(str(target), format=form, io_options={"symbolic_solver_labels": True})
         write_text(path, target.read_text())
+
+
+@contextmanager
+def _silent_pyomo() -> Iterator[None]:
+    """Let Pyomo log nothing in the enclosed code: its exceptions say the same."""
+    logger = logging.getLogger("pyomo")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _formulation_of(problem: Problem) -> Formulation:

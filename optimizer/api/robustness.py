@@ -141,7 +141,8 @@ def robustness(
     if acceptance is not None and uncertainty.worst is not None:
         candidates = uncertainty.worst(problem, plan, acceptance, output_scale[1])
     worse = max if problem.sense == "minimize" else min
-    tried = [case(rates, output_scale[1]) for rates in candidates[0]]
+    tried = [case(rates, scale) for rates in candidates[0] for scale in sorted({*output_scale})]
+    is_largest_worst = output_scale[0] == output_scale[1] or uncertainty.longer_is_worse(problem)
     worst = worse((*tried, *drawn), key=lambda one: one.objective)
     objectives = np.array([one.objective for one in drawn])
     estimate = Estimate.of(objectives)
@@ -150,7 +151,7 @@ def robustness(
         output_scale=output_scale,
         nominal=nominal,
         worst=worst,
-        worst_is_exact=candidates[1],
+        worst_is_exact=candidates[1] and is_largest_worst,
         mean=estimate.mean,
         interval=estimate.confidence_interval,
         quantiles={level: float(np.quantile(objectives, level)) for level in QUANTILES},

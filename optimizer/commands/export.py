@@ -213,7 +213,9 @@ def formulation(
     options = {
         name: int(text) if text.isdecimal() else text for name, text in pairs_of(option or (), "--option").items()
     }
-    write_formulation(read_problem(file), output, form, **options)
+    problem = read_problem(file)
+    say("stating and writing the program ...")
+    write_formulation(problem, output, form, **options)
     say(f"written to {output}")
 
 

@@ -101,6 +101,8 @@ class Uncertainty:
         Whether these acceptance rates are allowed.
     longest_output
         The longest output of a problem, in tokens; None: the kind has no output lengths.
+    longer_is_worse
+        Function of a problem: whether longer outputs improve no plan, so that the largest factor is the worst.
     worst
         Function of a problem, a plan, the interval of rates and the factor; returns rates among which the worst lies,
         and whether that is certain. None: the objective rises with every rate, and the lower end is the worst.
@@ -111,6 +113,7 @@ class Uncertainty:
     zero: bool = True
     one: bool = False
     longest_output: Callable[[Any], int] | None = None
+    longer_is_worse: Callable[[Any], bool] = lambda problem: True
     worst: Callable[[Any, Any, Interval, float], tuple[list[Any], bool]] | None = None
 
 

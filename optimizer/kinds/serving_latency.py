@@ -89,8 +89,9 @@ PERTURBATIONS = (
 
 # ---------------------------------------------------------------------------- acceptance and outputs in intervals
 
-BEFORE = 1e-9
-"""Relative distance to an acceptance rate at which a step is saved, for the worst case just before it."""
+BEFORE = 2e-12
+"""Relative distance to the tokens per step that save a step, for the worst case just before it: the judge rounds a
+number of steps that is within 1e-12 of an integer to it."""
 
 MAX_BREAKPOINTS = 4000
 
@@ -119,8 +120,8 @@ def _worst(
 
     Rebatched plans, rates of every task and samples are tried at the ends alone.
 
-    A larger output scale never shortens a plan. A higher acceptance rate may lengthen it while no step is saved, for
-    Eq. 8 rounds up: among these rates the worst lies for certain, unless there are too many to try.
+    A higher acceptance rate may lengthen a plan while no step is saved, for Eq. 8 rounds up: among these rates the
+    worst lies for certain, unless there are too many to try.
     """
     low, high = acceptance
     variant, _ = _vary(problem, plan, None, scale)
@@ -132,24 +133,16 @@ def _worst(
     outputs = {int(variant.planned_output_tokens[list(batch)].max()) for batch in plan.batches}
     length = plan.speculation_length
     found = [low, high]
+    fewest, most = expected_tokens_per_step(low, length), expected_tokens_per_step(high, length)
     for tokens in outputs:
-        first = math.floor(tokens / expected_tokens_per_step(high, length))
-        last = math.ceil(tokens / expected_tokens_per_step(low, length))
-        for steps in range(max(1, first), last + 1):
-            rate = _rate_at(tokens / steps, length, low, high)
-            if rate is not None:
-                found.append(max(low, rate * (1.0 - BEFORE)))
+        for steps in range(max(1, math.floor(tokens / most)), math.ceil(tokens / fewest) + 1):
+            before = tokens / steps * (1.0 - BEFORE)
+            if fewest <= before <= most:
+                found.append(rate_that_yields(before, length, low, high))
     found.sort()
     if len(found) <= MAX_BREAKPOINTS:
         return found, True
     return [found[i] for i in np.linspace(0, len(found) - 1, MAX_BREAKPOINTS).astype(int)], False
-
-
-def _rate_at(tokens_per_step: float, length: int, low: float, high: float) -> float | None:
-    """Return the acceptance rate in an interval at which a step yields a given number of tokens (Eq. 7), or None."""
-    if not (expected_tokens_per_step(low, length) <= tokens_per_step <= expected_tokens_per_step(high, length)):
-        return None
-    return rate_that_yields(tokens_per_step, length, low, high)
 
 
 KIND = Kind(
@@ -167,6 +160,8 @@ KIND = Kind(
         shape=lambda problem: (),
         zero=False,
         longest_output=lambda problem: max(problem.max_output_tokens or 1, int(problem.output_tokens.max())),
+        # A step of one task may end before the next one arrives, who then waits less, or in another batch.
+        longer_is_worse=lambda problem: problem.arrival_seconds is None,
         worst=_worst,
     ),
     simulator=Simulator(world=ServingLatencyProblem, module="specopt.solvers.serving_latency.simulate"),

@@ -128,4 +128,10 @@ def read(problem: DraftControlProblem, program: Any, value: Value) -> DraftContr
     return prepared.plan(lengths, indices)
 
 
-FORMULATION = Formulation(lambda problem: formulate(problem), read)
+def state(problem: DraftControlProblem) -> Any:
+    """Return the program in parts of the stationary distribution: rare transitions are below solvers' tolerances."""
+    kernels = Budget(problem).load("draft_control")
+    return formulate(problem, shares_of(kernels, prepare(problem)))
+
+
+FORMULATION = Formulation(state, read)

@@ -16,7 +16,9 @@ MAX_HISTORIES = 20_000
 
 
 def formulate(problem: DraftStoppingProblem) -> Any:
-    """Return the program as a Pyomo model: how many rounds a second there are, and after which histories they go on.
+    """Return the program as a Pyomo model: how many rounds there are, and after which histories they go on.
+
+    The time that they share is that of a round without drafts.
 
     Raises
     ------
@@ -31,20 +33,19 @@ def formulate(problem: DraftStoppingProblem) -> Any:
     prepared = prepare(problem)
     gains, masses = forwards(prepared, lambda: None)
     program = pyo.ConcreteModel()
-    program.unit, program.offset = 1.0, 0.0
+    program.unit, program.offset = 1.0 / prepared.seconds, 0.0
     program.histories = pyo.Set(initialize=[(t, h) for t in range(prepared.most) for h in range(len(gains[t]))])
-    program.rounds = pyo.Var(domain=pyo.NonNegativeReals)  # per second
+    program.rounds = pyo.Var(domain=pyo.NonNegativeReals)
     program.drafts = pyo.Var(program.histories, domain=pyo.NonNegativeReals)  # rounds that go on after a history
 
     program.rate = pyo.Objective(
         expr=program.rounds + sum(float(gains[t][h]) * program.drafts[t, h] for t, h in program.histories),
         sense=pyo.maximize,
     )
-    # Rounds and their drafts take the second that there is.
-    token = prepared.times * prepared.seconds
+    # Rounds and their drafts take the time that there is.
     program.second = pyo.Constraint(
-        expr=prepared.seconds * program.rounds
-        + sum(float(token[t] * masses[t][h]) * program.drafts[t, h] for t, h in program.histories)
+        expr=program.rounds
+        + sum(float(prepared.times[t] * masses[t][h]) * program.drafts[t, h] for t, h in program.histories)
         == 1.0
     )
     # Who drafts after a history has drafted after the one before.

@@ -20,7 +20,7 @@ from specopt.models.fields import Floats, Ints
 from specopt.models.problem import TOLERANCE
 from specopt.models.result import Conflict
 from specopt.solvers.budget import Budget
-from specopt.solvers.fair_goodput.common_rate import log_common_rate, prices_at, raised
+from specopt.solvers.fair_goodput.common_rate import prices_at, raised
 from specopt.solvers.fair_goodput.master import ACCURATE, beyond, fairest_mixture, keep_least
 from specopt.solvers.fair_goodput.method import PER_SECOND, FairGoodputMethod, admitted, drafts_at_most
 from specopt.solvers.fair_goodput.region import LAST_DIGITS
@@ -117,7 +117,7 @@ class Search:
         factor = max(1.0, worth - float(extra @ self.least))
         self.bound = min(self.bound, raised(problem, problem.utility(x), factor))
         budget.improve_bound(self.bound)
-        log = log_common_rate(problem, x)
+        log = problem.log_common_rate(x)
         self.best_log = max(self.best_log, log)
         self.bound_log = min(self.bound_log, log + math.log(factor))
         return math.expm1(self.bound_log - self.best_log) <= max(budget.gap, PROVEN) or not self.add(allocation)

@@ -27,19 +27,6 @@ def prices_at(problem: FairGoodputProblem, goodput: Floats) -> Floats:
     return slope(goodput, np.log(problem.weight), problem.fairness)
 
 
-def log_common_rate(problem: FairGoodputProblem, goodput: Floats) -> float:
-    """Return the logarithm of the common rate of some goodput.
-
-    From the rates, since a utility next to fairness 1 does not hold its digits: see `FairGoodputProblem.worth`.
-    """
-    shares, logs, power = problem.weight / problem.weight.sum(), np.log(goodput), 1.0 - problem.fairness
-    if power == 0.0:
-        return float(shares @ logs)
-    top = float((power * logs).max())
-    grown = np.expm1(power * logs - top)  # one is 0, the others above -1: what is 1 in all of them is left out
-    return (top + math.log1p(float(shares @ grown))) / power
-
-
 def raised(problem: FairGoodputProblem, utility: float, factor: float) -> float:
     """Return the utility of rates that are a factor larger than rates of some utility."""
     if problem.fairness == 1.0:

@@ -24,6 +24,7 @@ from specopt.solvers.fair_goodput.method import PER_ROUND, FairGoodputMethod, ad
 from specopt.solvers.fair_goodput.region import Region, plan_of, region_of
 from specopt.solvers.formulation import Formulation, Value
 from specopt.solvers.method import Outcome
+from specopt.solvers.solver_status import failure_of, termination_of
 
 BYTES_PER_LINE = 1300.0
 
@@ -34,8 +35,6 @@ CLARABEL_DEFAULT = 1e-8
 
 LEAST_RATE = 1.0
 """Tokens per round that everybody gets: the server's own."""
-
-SOLVED = ("optimal", "optimal_inaccurate")
 
 NEAR_1 = 0.09
 """Fairness so close to 1 is reached from logarithms: x^(1-g) is too nearly constant for Clarabel's tolerances."""
@@ -80,8 +79,8 @@ class Convex(FairGoodputMethod):
             programs += 1
             stats = {"programs": programs, "lines": int(lines.sum()), "price": price, "solver_status": status}
             if tokens is None:
-                ended = Termination.TIME_LIMIT if status == "user_limit" else Termination.CONVERGED
-                return Outcome(plan=budget.incumbent, termination=ended, stats=stats)
+                budget.check()
+                return Outcome(plan=budget.incumbent, termination=failure_of(status), stats=stats)
             short = (tokens > lines - 0.5) & (lines < region.most)
             if not short.any():
                 break
@@ -107,7 +106,7 @@ def solve_program(
     s, x, constraints = constrained(cp, problem, region, lines)
     within_budget = constraints[0]
     status = maximise(cp, x, np.log(problem.weight), problem.fairness, constraints, budget, accuracy)
-    if s.value is None or within_budget.dual_value is None or status not in SOLVED:
+    if s.value is None or within_budget.dual_value is None or termination_of(status) is not Termination.CONVERGED:
         return None, 0.0, status
     unit = float(problem.weight.sum())
     if problem.fairness > 1.0 - NEAR_1:  # the slope of the utility where its logarithm was maximised
@@ -151,7 +150,7 @@ def maximise(
     for turn in range(turns):
         aim = utility(cp, weights, 1.0 if turns > 1 else fairness, x)
         status = run_clarabel(cp, cp.Problem(cp.Maximize(aim), constraints), budget, accuracy)
-        if status not in SOLVED or x.value is None or turn == turns - 1:
+        if termination_of(status) is not Termination.CONVERGED or x.value is None or turn == turns - 1:
             break
         weights = log_weights + (1.0 - fairness) * np.log(np.maximum(x.value, 1e-300))
     return status
@@ -243,13 +242,18 @@ def formulate(problem: FairGoodputProblem) -> Any:
     Raises
     ------
     Unsupported
-        If rates are per second.
+        If rates are per second, or fairness is close to 1 and not 1.
     """
     import cvxpy as cp
 
     clash = PER_ROUND.clash(None, problem)
     if clash is not None:
         raise Unsupported(f"formulation: the problem has {clash}")
+    if 0.0 < abs(problem.fairness - 1.0) < NEAR_1:
+        raise Unsupported(
+            f"formulation: at fairness {problem.fairness!r} rates change the utility by less than solvers see; "
+            f"take 1, or a fairness that differs from 1 by at least {NEAR_1:g}, or solve by convex"
+        )
     region = region_of(problem)
     lines = np.maximum(1, region.most).astype(np.int64)
     _, x, constraints = constrained(cp, problem, region, lines)

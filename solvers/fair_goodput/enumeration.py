@@ -22,11 +22,12 @@ from specopt.models.problem import TOLERANCE
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.common_rate import raised, slope
-from specopt.solvers.fair_goodput.convex import SOLVED, maximise
+from specopt.solvers.fair_goodput.convex import maximise
 from specopt.solvers.fair_goodput.method import FairGoodputMethod, admitted, offer_first_plan
 from specopt.solvers.fair_goodput.region import LAST_DIGITS
 from specopt.solvers.fair_goodput.rounds import mixture, rates_of
 from specopt.solvers.method import Outcome
+from specopt.solvers.solver_status import failure_of, termination_of
 
 DROPPED = 1e-10
 """Shares below it are left out of the plan."""
@@ -72,8 +73,8 @@ class Enumeration(FairGoodputMethod):
         rates, status = fairest_rates(cp, columns, log_weights, problem.fairness, spare, budget)
         stats = {"allocations": len(table), "solver_status": status}
         if rates is None and theta is None:
-            ended = Termination.TIME_LIMIT if status == cp.USER_LIMIT else Termination.CONVERGED
-            return Outcome(plan=budget.incumbent, termination=ended, stats=stats)
+            budget.check()
+            return Outcome(plan=budget.incumbent, termination=failure_of(status), stats=stats)
         if rates is not None:
             worth = slope(rates, log_weights, problem.fairness) @ columns
             near = worth >= (1.0 - NEAR) * worth.max()  # the same again, with fewer columns and rates next to 1
@@ -101,7 +102,7 @@ def fairest_rates(
     x = cp.Variable(len(columns))
     limits = [x == columns @ share, *mixed(cp, share, spare)]
     status = maximise(cp, x, log_weights, fairness, limits, budget)
-    if x.value is None or status not in SOLVED:
+    if x.value is None or termination_of(status) is not Termination.CONVERGED:
         return None, status
     return np.asarray(columns @ np.maximum(0.0, share.value), np.float64), status
 

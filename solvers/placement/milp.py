@@ -37,7 +37,7 @@ class MilpPlacement(ByProgram, PlacementMethod):
         """State the program, solve it, and read the plan."""
         budget.load("placement.units")
         outcome = run_program(problem, FORMULATION, budget, solver=self.solver)
-        if outcome.plan is None and outcome.termination is Termination.INTERRUPTED:
+        if outcome.plan is None and outcome.termination is Termination.INFEASIBLE:
             raise why_infeasible(prepare(problem, exact=True))
         return outcome
 

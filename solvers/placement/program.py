@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from specopt.models.fields import Floats
+from specopt.models.result import Termination
+from specopt.solvers.solver_status import termination_of
 
 TOLERANCE = 1e-9
 """By how much HiGHS may miss rows, and reduced costs their sign."""
@@ -97,10 +99,9 @@ class Program:
             solver.setOptionValue("presolve", "off")
             solver.setOptionValue("simplex_strategy", 4)
             solver.run()
-        info, found, status = solver.getInfo(), solver.getSolution(), solver.getModelStatus()
-        none = (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible)
+        info, found, ended = solver.getInfo(), solver.getSolution(), termination_of(solver.getModelStatus())
         if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
-            bound = -math.inf if status in none else info.mip_dual_bound * unit
+            bound = -math.inf if ended is Termination.INFEASIBLE else info.mip_dual_bound * unit
             return Solution(None, np.zeros(0), -math.inf, bound)
         value = info.objective_function_value * unit
         bound = info.mip_dual_bound * unit if any(self.whole) else value

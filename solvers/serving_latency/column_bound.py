@@ -39,10 +39,12 @@ import highspy
 import numpy as np
 
 from specopt.models.fields import Floats, Ints
+from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.highs import Highs
 from specopt.solvers.serving_latency.bound import entries
 from specopt.solvers.serving_latency.stages import Stages
+from specopt.solvers.solver_status import termination_of
 
 # Every bound holds whatever these are: they move how close it comes, and after how many rounds.
 RANGES = 3  # more of them bound better in the end, but later
@@ -131,7 +133,7 @@ class ColumnBound:
         Sets `near` when the bound is close to the program's value, `done` when nothing is left to gain.
         """
         self._model.run()
-        if self._model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        if termination_of(self._model.getModelStatus()) is not Termination.CONVERGED:
             self.near = self.done = True
             return
         value = self._model.getObjectiveValue() * self._scale

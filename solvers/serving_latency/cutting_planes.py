@@ -11,7 +11,9 @@ import highspy
 import numpy as np
 
 from specopt.models.fields import Floats
+from specopt.models.result import Termination
 from specopt.solvers.highs import Highs
+from specopt.solvers.solver_status import termination_of
 
 
 class CuttingPlanes:
@@ -61,7 +63,7 @@ class CuttingPlanes:
         high = np.minimum(1.0, self.center + self._radius).ravel()
         self._model.changeColsBounds(self._size, np.arange(self._size, dtype=np.int32), low, high)
         self._model.run()
-        if self._model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        if termination_of(self._model.getModelStatus()) is not Termination.CONVERGED:
             return None
         solution = np.array(self._model.getSolution().col_value)
         self.promised = solution[-1] * self._scale

@@ -29,7 +29,7 @@ from specopt.models.result import Termination
 from specopt.models.serving_data import Mechanism, ServingLatencyPlan
 from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.formulation import Formulation, Value
+from specopt.solvers.formulation import Formulation, Value, check_size
 from specopt.solvers.method import Condition, Outcome, at_most
 from specopt.solvers.pyomo_program import HIGHS, ByProgram, solve_program
 from specopt.solvers.serving_latency.equal_sizes import feasible, slices_of
@@ -194,6 +194,14 @@ class Case:
     def verify(self) -> Floats:
         """T^v of every shape (row) at every decoding step (column); 0 once its batch is done."""
         return self._table(self._verify_seconds)
+
+    @property
+    def program_size(self) -> tuple[int, int, int]:
+        """Rows, columns and entries of the program with all steps."""
+        tasks, shapes = self.prepared.tasks, len(self.shapes)
+        stages = (3 if self.prepared.mechanism == "pipelined" else 1) * tasks * self.steps
+        columns = tasks * (tasks + shapes + 2 * self.steps)
+        return 4 * tasks + tasks**2 + stages, columns, (stages + tasks**2 + 4 * tasks) * (shapes + 2)
 
     @property
     def first_ranges(self) -> Ints:
@@ -391,7 +399,7 @@ def solve_case(
         stats["programs"] += 1
         stats["nodes"] += solved.nodes
         stats["simplex_iterations"] += solved.count("simplex_iteration_count")
-        if solved.infeasible:
+        if solved.termination is Termination.INFEASIBLE:
             bounds[case] = max(bounds[case], budget.objective)  # no plan of this case is better than the known one
             return Termination.CONVERGED
         if solved.bound is not None:
@@ -421,7 +429,7 @@ def state(problem: ServingLatencyProblem, length: int | None = None, mechanism: 
     Raises
     ------
     Unsupported
-        If the problem is none of those that `milp` takes, but for its size.
+        If the problem is none of those that `milp` takes, but for its size, or its program is too large.
     InvalidInput
         If there is no such length or mechanism.
     Infeasible
@@ -445,7 +453,9 @@ def state(problem: ServingLatencyProblem, length: int | None = None, mechanism: 
 
     simple = simple_batches(prepared)
     known, best = min((min(latency(batches, at) for batches in simple), at) for at in lengths)
-    return formulate(Case(prepared, best), known)
+    case = Case(prepared, best)
+    check_size(*case.program_size)
+    return formulate(case, known)
 
 
 def read(problem: ServingLatencyProblem, program: Any, value: Value) -> ServingLatencyPlan:

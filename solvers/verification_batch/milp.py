@@ -13,7 +13,7 @@ import numpy as np
 
 from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.formulation import Formulation, Value
+from specopt.solvers.formulation import Formulation, Value, check_size
 from specopt.solvers.method import Outcome
 from specopt.solvers.pyomo_program import ByProgram, solve_program
 from specopt.solvers.verification_batch.method import VerificationBatchMethod, plan_of
@@ -66,10 +66,17 @@ def formulate(problem: VerificationBatchProblem) -> Any:
     """Return the program as a Pyomo model; times are in parts of the longest room, memory of what there is.
 
     Hopeless requests and those worth nothing stay out: `prepared.items` has the others.
+
+    Raises
+    ------
+    Unsupported
+        If the program is too large.
     """
     import pyomo.environ as pyo
 
     prepared = Prepared(problem)
+    count = len(prepared.items)
+    check_size(count + 1, count, count * (count + 3))
     *columns, memory_room = prepared.columns
     values, seconds, memory, rooms = (column.tolist() for column in columns)
     longest, bytes_ = max(rooms, default=0.0) / UNITS or 1.0, memory_room / UNITS or 1.0
@@ -88,13 +95,24 @@ def formulate(problem: VerificationBatchProblem) -> Any:
     )
     # Eq. 14
     program.memory = pyo.Constraint(
-        expr=sum(memory[k] / bytes_ * program.takes[k] for k in program.pending) <= memory_room / bytes_
+        rule=lambda p: (
+            sum(memory[k] / bytes_ * p.takes[k] for k in p.pending) <= memory_room / bytes_
+            if any(memory)
+            else pyo.Constraint.Skip
+        )
     )
     # Eq. 15: a member's deadline holds; whoever is not a member leaves the longest room.
     program.due = pyo.Constraint(
         program.pending,
-        rule=lambda p, k: time <= rooms[k] / longest + (max(rooms) - rooms[k]) / longest * (1.0 - p.takes[k]),
+        rule=lambda p, k: (
+            time <= rooms[k] / longest + (max(rooms) - rooms[k]) / longest * (1.0 - p.takes[k])
+            if any(seconds)
+            else pyo.Constraint.Skip
+        ),
     )
+    if not values:  # solvers want a column and a row
+        program.idle = pyo.Var(domain=pyo.Binary)
+        program.nothing = pyo.Constraint(expr=program.idle <= 1)
     program.refused = pyo.ConstraintList()  # batches that exceed a limit by less than HiGHS can tell
     return program
 

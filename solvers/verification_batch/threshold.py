@@ -8,9 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from specopt.models.errors import OutOfTime, OutOfWork
 from specopt.models.fields import Floats, Ints
+from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
+from specopt.solvers.solver_status import termination_of
 from specopt.solvers.verification_batch.method import VerificationBatchMethod, enough, plan_of
 from specopt.solvers.verification_batch.pareto import Labels
 from specopt.solvers.verification_batch.prepare import SURE, Prepared
@@ -141,9 +144,10 @@ class Threshold(VerificationBatchMethod):
         left = np.flatnonzero(able & (np.abs(reduced) <= spare) & (seconds <= room) & (memory <= space))
         if room < 0 or space < 0:
             return len(left), self._enough(budget)  # what a better batch would have to hold does not fit
-        chosen, most = knapsack(values[left], seconds[left], memory[left], room, space, budget)
+        solved = knapsack(values[left], seconds[left], memory[left], room, space, budget)
+        chosen, most = solved or (np.empty(0, np.int64), None)
         batch = [int(i) for i in prepared.items[np.concatenate([inside, left[chosen]])]]
-        if prepared.admits(batch):
+        if solved and prepared.admits(batch):
             budget.offer(plan_of(batch))
             missed = float(values[left].max(initial=0.0)) * (1e-6 + 1e-9 * len(left)) / UNITS  # by HiGHS, at most
             if most is not None:
@@ -172,7 +176,7 @@ def polish(prepared: Prepared, end: int, per_second: float, per_byte: float, bud
 
 def knapsack(
     values: Floats, seconds: Floats, memory: Floats, room: float, space: float, budget: Budget
-) -> tuple[Ints, float | None]:
+) -> tuple[Ints, float | None] | None:
     """Return the positions of the best choice within room and space, by HiGHS from bare arrays.
 
     HiGHS may exceed a row by 1e-6, overlook what gains less, and be off by the tolerance of its duals per column: units
@@ -183,11 +187,12 @@ def knapsack(
     -------
     tuple
         The best choice found; what no choice is worth more than, where time or work did not suffice to prove it best.
+        None if HiGHS fails.
 
     Raises
     ------
-    OutOfTime, Stopped
-        If HiGHS ends without a choice.
+    OutOfTime, OutOfWork
+        If time or work ends before there is a choice.
     """
     import highspy
 
@@ -218,14 +223,13 @@ def knapsack(
     lp.a_matrix_.value_ = UNITS * np.column_stack([seconds / (room or 1.0), memory / (space or 1.0)]).ravel()
     model.passModel(lp)
     model.run()
-    info, status = model.getInfo(), model.getModelStatus()
-    budget.spend(max(0, info.mip_node_count) * SECONDS_PER_NODE)
-    proven = status == highspy.HighsModelStatus.kOptimal
-    if not proven and (
-        info.primal_solution_status != FOUND
-        or status not in (highspy.HighsModelStatus.kTimeLimit, highspy.HighsModelStatus.kSolutionLimit)
-    ):
-        budget.check()
-        raise RuntimeError(f"HiGHS ended a knapsack with {status}")
+    info, ended = model.getInfo(), termination_of(model.getModelStatus())
+    is_spent = ended is Termination.WORK_LIMIT  # the last node counts whole
+    budget.spend(budget.work_left if is_spent else max(0, info.mip_node_count) * SECONDS_PER_NODE)
+    if ended not in (Termination.CONVERGED, Termination.TIME_LIMIT, Termination.WORK_LIMIT):
+        return None
+    if info.primal_solution_status != FOUND:
+        raise OutOfWork if is_spent else OutOfTime
     chosen = np.flatnonzero(np.array(model.getSolution().col_value) > 0.5)
+    proven = ended is Termination.CONVERGED
     return chosen, None if proven else info.mip_dual_bound * float(values.max()) / UNITS

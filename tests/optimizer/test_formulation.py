@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.units import in_other_seconds
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import specopt
 from specopt import (
+    FairGoodputProblem,
     InvalidInput,
     Problem,
     PromptChunkingProblem,
@@ -18,12 +22,21 @@ from specopt import (
     Unsupported,
     formulation,
     generate,
+    load,
     plan_of,
     solve,
 )
+from specopt.api.formulation import write_formulation
 from specopt.commands.cli import run
 from specopt.kinds import KINDS
+from specopt.testing.strategies.draft_allocation import problems as draft_allocations
+from specopt.testing.strategies.draft_control import problems as draft_controls
+from specopt.testing.strategies.draft_stopping import problems as draft_stoppings
+from specopt.testing.strategies.fair_goodput import problems as fair_goodputs
 from specopt.testing.strategies.prompt_chunking import problems as prompt_chunkings
+from specopt.testing.strategies.verification_batch import problems as verification_batches
+
+EDGES = Path(__file__).parents[1] / "data" / "edges"
 
 CASES: dict[str, dict[str, Any]] = {
     "serving-latency/paper-1": {"tasks": 3, "max_output": 16},
@@ -72,6 +85,96 @@ def test_the_program_is_the_problem(family: str, seed: int) -> None:
     assert problem.evaluate(plan).objective == pytest.approx(best.objective, rel=1e-6)
     if problem.kind != "fair-goodput":
         assert model.unit * value + model.offset == pytest.approx(best.objective, rel=1e-6)
+
+
+def check(problem: Problem) -> None:
+    """Solve a problem by its program, and compare the plan with the default's."""
+    model = formulation(problem)
+    solved(model)
+    plan = plan_of(problem, model)
+    best = solve(problem).objective
+    assert best is not None
+    assert problem.violations(plan) == []
+    assert problem.gap(best, problem.evaluate(plan).objective, size=1.0) <= 2e-6
+
+
+@settings(max_examples=30)
+@given(
+    st.one_of(verification_batches(), draft_stoppings(), draft_controls(), draft_allocations()),
+    st.sampled_from([1e-9, 1.0, 1e9]),
+)
+def test_random_problems_in_any_unit(problem: Problem, factor: float) -> None:
+    """Tests that the program of a random problem has its optimum, also in seconds of another size."""
+    check(in_other_seconds(problem, factor))
+
+
+@pytest.mark.parametrize("fairness", [0.0, 0.5, 0.9, 1.0, 1.1, 2.0, 12.0])
+@settings(max_examples=4)
+@given(problem=fair_goodputs(per=("round",)))
+def test_random_fairness(fairness: float, problem: FairGoodputProblem) -> None:
+    """Tests that the program of fair goodput has its optimum, steep or flat."""
+    check(dataclasses.replace(problem, fairness=fairness))
+
+
+@pytest.mark.parametrize("fairness", [1.0 - 1e-12, 0.92, 1.0 + 2.3e-16, 1.08])
+def test_fairness_next_to_1_is_refused(fairness: float) -> None:
+    """Tests that a utility that hardly changes with the rates is refused with a sentence that says what to do."""
+    problem = generate("fair-goodput/paper-5", clients=3, budget=6, seed=1)
+    with pytest.raises(Unsupported, match=r"formulation: at fairness .* take 1, or a fairness that differs"):
+        formulation(dataclasses.replace(problem, fairness=fairness))
+
+
+@pytest.mark.parametrize("factor", [1e-9, 1.0, 1e9])
+def test_sticky_chains_keep_their_optimum(factor: float) -> None:
+    """Tests that transitions rarer than a solver's tolerances do not change the plan of the program."""
+    check(in_other_seconds(load(EDGES / "draft-control-sticky.json"), factor))
+
+
+@pytest.mark.parametrize("form", ["lp", "mps"])
+def test_what_takes_no_memory_has_a_program(form: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Tests that requests without memory are stated, solved and written, and that Pyomo prints nothing."""
+    file = EDGES / "verification-formulation-no-memory.json"
+    check(load(file))
+    assert run(["export", str(file), "--as", form, "-o", str(tmp_path / "program")]) == 0
+    out, err = capfd.readouterr()
+    assert out == "" and err.splitlines()[0] == "stating and writing the program ..."
+    assert len(err.splitlines()) == 2
+
+
+def test_what_nothing_can_be_chosen_of_has_a_program(tmp_path: Path) -> None:
+    """Tests that a problem of which no request can be met is stated, solved and written."""
+    problem = generate("verification-batch/warm", requests=3, seed=1)
+    problem = dataclasses.replace(problem, expected_tokens=[0.0, 0.0, 0.0])
+    check(problem)
+    write_formulation(problem, tmp_path / "program.lp", "lp")
+
+
+def test_programs_that_are_too_large_are_not_begun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that the rows and columns of a large program are named, and that nothing of it is stated or written."""
+    file, target = tmp_path / "problem.json", tmp_path / "program.lp"
+    for problem in (
+        generate("serving-latency/paper-1", tasks=40, seed=1),
+        generate("verification-batch/correlated", requests=1000, seed=1),
+    ):
+        specopt.save(problem, file)
+        assert run(["export", str(file), "--as", "lp", "-o", str(target)]) == 2
+        assert re.search(r"would have [\d,]+ rows, [\d,]+ columns and [\d,]+ entries", capsys.readouterr().err)
+        assert not target.exists()
+
+
+def test_the_size_of_a_program_is_that_which_is_stated() -> None:
+    """Tests that rows and columns are counted right before a program of serving latency is stated."""
+    import pyomo.environ as pyo
+    from pyomo.core.expr.visitor import identify_variables
+
+    for mechanism in ("pipelined", "sequential"):
+        problem = generate("serving-latency/paper-1", tasks=3, max_output=8, seed=1)
+        model = formulation(dataclasses.replace(problem, mechanism=mechanism), length=2)
+        rows, columns, entries = model.case.program_size
+        assert columns == sum(1 for _ in model.component_data_objects(pyo.Var))
+        assert rows == sum(1 for _ in model.component_data_objects(pyo.Constraint))
+        terms = sum(len(list(identify_variables(row.body))) for row in model.component_data_objects(pyo.Constraint))
+        assert 0.3 * entries <= terms <= entries
 
 
 @settings(max_examples=40)

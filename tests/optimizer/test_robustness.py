@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specopt import InvalidInput, ServingLatencyProblem, Unsupported, generate, save, solve
+from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem, Unsupported, generate, save, solve
 from specopt.api.generate import FAMILIES
 from specopt.api.robustness import robustness
 from specopt.commands.cli import run
+from specopt.kinds import kind_of
+from specopt.models.acceptance import rate_that_yields
 
 
 def small(seed: int, lengths: str = "conservative") -> ServingLatencyProblem:
@@ -51,6 +53,65 @@ def test_nothing_in_the_interval_is_worse(seed: int, lengths: str, low: float, w
     assert max(grid) <= found.worst.objective * (1.0 + 1e-7)
     assert found.worst.acceptance is not None
     assert low <= found.worst.acceptance <= low + width
+
+
+def rebatched(draw: np.random.Generator, **changes: object) -> tuple[ServingLatencyProblem, ServingLatencyPlan]:
+    """Return a few tasks whose batches change, and a plan of random phases."""
+    base = generate("serving-latency/paper-1", tasks=3, max_output=12, seed=int(draw.integers(100)))
+    problem = ServingLatencyProblem.from_dict(base.to_dict() | {"batching": "rebatched"} | changes)
+
+    def batches() -> list[list[int]]:
+        tasks, cut = draw.permutation(3).tolist(), int(draw.integers(1, 4))
+        return [part for part in (tasks[:cut], tasks[cut:]) if part]
+
+    phases = [{"first_step": n, "batches": batches()} for n in sorted({1, *draw.integers(2, 6, 2).tolist()})]
+    length = 0 if problem.mechanism == "autoregressive" else 2
+    plan = {"speculation_length": length, "phases": phases, "bandwidth_share": [0.3, 0.3, 0.4]}
+    return problem, ServingLatencyPlan.from_dict(plan)
+
+
+@pytest.mark.parametrize("lengths", ["conservative", "known", "predicted"])
+@pytest.mark.parametrize("objective", ["makespan", "mean_latency"])
+@pytest.mark.parametrize("mechanism", ["pipelined", "sequential", "autoregressive"])
+def test_longer_outputs_are_worse_where_all_tasks_are_there(lengths: str, objective: str, mechanism: str) -> None:
+    """Tests that no output scale of a dense grid is worse than the largest, for random phases without arrivals."""
+    draw = np.random.default_rng(1)
+    for _ in range(3):
+        problem, plan = rebatched(
+            draw, objective=objective, mechanism=mechanism, output_lengths=lengths, regroup_seconds=0.1,
+            output_samples=draw.integers(1, 12, (2, 3)).tolist() if lengths == "predicted" else None,
+        )  # fmt: skip
+        found = robustness(problem, plan, output_scale=(0.4, 2.5), samples=2)
+        assert found.worst_is_exact
+        vary = kind_of(problem).uncertainty.vary  # type: ignore[union-attr]
+        grid = [vary(problem, plan, None, scale)[0].evaluate(plan).objective for scale in np.linspace(0.4, 2.5, 30)]
+        assert max(grid) <= found.worst.objective * (1.0 + 1e-9)
+
+
+def test_longer_outputs_may_be_better_where_tasks_arrive() -> None:
+    """Tests that with arrivals a case inside the interval is worse than its ends, so that no worst case is certain."""
+    draw, inside = np.random.default_rng(3), 0
+    for _ in range(40):
+        arrivals = draw.uniform(0.0, 8.0, 3).tolist()
+        problem, plan = rebatched(draw, arrival_seconds=arrivals, output_lengths="known", objective="mean_latency")
+        found = robustness(problem, plan, output_scale=(0.4, 1.2), samples=20)
+        assert not found.worst_is_exact
+        assert robustness(problem, plan, output_scale=(1.2, 1.2), samples=2).worst_is_exact
+        inside += 0.4 < found.worst.output_scale < 1.2
+    assert inside
+
+
+def test_the_worst_rate_lies_just_before_a_step_is_saved() -> None:
+    """Tests that the worst case is found where rates are so low that the judge forgives a step just before it."""
+    problem = dataclasses.replace(small(1, "known"), output_tokens=np.full(5, 2000), max_output_tokens=2000)
+    plan = solve(problem, "no-batching").plan
+    assert plan is not None
+    saved = rate_that_yields(2000 / 1999, plan.speculation_length)
+    found = robustness(problem, plan, acceptance=(0.9999 * saved, 1.0001 * saved), samples=2)
+    assert found.worst_is_exact
+    for before in (1e-6, 1e-8):
+        one = dataclasses.replace(problem, acceptance_rate=saved * (1.0 - before))
+        assert one.evaluate(plan).objective <= found.worst.objective * (1.0 + 1e-9)
 
 
 def test_a_higher_rate_can_be_worse() -> None:

@@ -12,12 +12,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from helpers.fair_goodput_corners import corner
 
+import specopt
 from specopt import FairGoodputPlan, FairGoodputProblem, Result, Status, load, solve
 from specopt.models.fields import Floats
-from specopt.solvers.fair_goodput.common_rate import log_common_rate
 
 CASES = int(os.environ.get("SPECOPT_CORNERS", "40"))
 
@@ -135,9 +136,64 @@ def test_next_to_fairness_1_the_plans_agree_where_their_utilities_do_not_say(fai
         assert isinstance(result.plan, FairGoodputPlan) and result.objective is not None
         goodput = problem.realised(result.plan.schedule)[0]
         rates.append(float(common_rate(problem, goodput)))
-        assert log_common_rate(problem, goodput) == pytest.approx(float(common_rate(problem, goodput).ln()), rel=1e-14)
+        assert problem.log_common_rate(goodput) == pytest.approx(float(common_rate(problem, goodput).ln()), rel=1e-14)
         assert problem.worth(result.objective, problem.scale) == pytest.approx(rates[-1], rel=1e-9)
     assert rates == pytest.approx([rates[0]] * len(rates), rel=1e-11)
+
+
+@pytest.mark.parametrize("away", [1e-7, -1e-9, 1e-12, -1e-12, 2.3e-16, -1.2e-16])
+@pytest.mark.parametrize("per", ["round", "second"])
+def test_next_to_fairness_1_no_method_claims_what_utilities_do_not_show(away: float, per: str) -> None:
+    """Tests that exact methods and the default find the best common rate, and that no bound or claim contradicts it."""
+    draw, timed = np.random.default_rng(5), {key: value for key, value in TIMED.items() if key != "min_goodput"}
+    for _ in range(2):
+        problem = FairGoodputProblem.from_dict(
+            timed | {
+                "format": "specopt/1", "kind": "fair-goodput", "acceptance_rates": draw.uniform(0.1, 0.95, 3).tolist(),
+                "weights": draw.uniform(0.5, 2.0, 3).tolist(), "fairness": 1.0 + away, "per": per,
+            }
+        )  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            results = {one.name: solve(problem, one.name) for one in specopt.methods(problem)}
+        rates = {
+            name: float(common_rate(problem, problem.realised(found.plan.schedule)[0]))
+            for name, found in results.items()
+        }
+        best = max(rates.values())
+        for name, found in results.items():
+            exact = name in (*methods(problem), "auto")
+            if exact or found.status is Status.OPTIMAL:
+                assert rates[name] == pytest.approx(best, rel=2e-9), name
+            if found.bound is not None:
+                assert problem.worth(found.bound, problem.scale) >= best * (1 - 1e-9), name
+
+
+@pytest.mark.parametrize("fairness", [0.0, 0.5, 1.0 - 1e-9, 1.0, 1.0 + 1e-12, 1.5, 7.3])
+@pytest.mark.parametrize("per", ["round", "second"])
+def test_weights_far_apart(fairness: float, per: str) -> None:
+    """Tests that weights over 30 to 240 decades are solved by every method, its bounds above the best plan."""
+    timed = {key: value for key, value in TIMED.items() if key != "min_goodput"}
+    for lightest in (1e-30, 1e-31, 1e-100, 1e-240):
+        problem = FairGoodputProblem.from_dict(
+            timed | {
+                "format": "specopt/1", "kind": "fair-goodput", "acceptance_rates": [0.8, 0.3, 0.6],
+                "weights": [lightest, 1.0, 1.0], "fairness": fairness, "per": per,
+            }
+        )  # fmt: skip
+        results = {one.name: solve(problem, one.name) for one in specopt.methods(problem)}
+        rates = {
+            name: common_rate(problem, problem.realised(found.plan.schedule)[0]) for name, found in results.items()
+        }
+        best = float(max(rates.values()))
+        assert float(rates["auto"]) == pytest.approx(best, rel=2e-9)
+        for name, found in results.items():
+            goodput = problem.realised(found.plan.schedule)[0]
+            assert problem.log_common_rate(goodput) == pytest.approx(float(rates[name].ln()), rel=1e-9, abs=1e-12)
+            if found.status is Status.OPTIMAL:
+                assert float(rates[name]) == pytest.approx(best, rel=1e-6), name
+            if found.bound is not None:
+                assert problem.worth(found.bound, problem.scale) >= best * (1 - 1e-9), name
 
 
 TIMED: dict[str, Any] = {
