@@ -27,6 +27,7 @@ class Termination(StrEnum):
     GAP = "gap"
     TIME_LIMIT = "time_limit"
     WORK_LIMIT = "work_limit"
+    EXHAUSTED = "exhausted"
     INTERRUPTED = "interrupted"
     INFEASIBLE = "infeasible"
 
