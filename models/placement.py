@@ -449,10 +449,11 @@ class PlacementProblem(Problem):
 
     def violations(self, plan: PlacementPlan) -> list[str]:
         """Return what the plan refers to that there is not; else least rates, memory, units and counts it misses."""
-        found = self._defects(plan)
-        if found:
-            return found
-        return [*self._slow(plan), *self._memory(plan), *self._counts(plan)]
+        return self._defects(plan) or [*self._slow(plan), *self._memory(plan), *self._counts(plan)]
+
+    def serves(self, plan: PlacementPlan) -> bool:
+        """Return whether all units of a plan keep least rates and memory, whoever is not placed."""
+        return not (self._defects(plan) or self._slow(plan) or self._memory(plan))
 
     def _defects(self, plan: PlacementPlan) -> list[str]:
         """Return what keeps the equations from making sense."""
@@ -570,9 +571,11 @@ class PlacementProblem(Problem):
                         f"{what} {each.name!r}: {used[what, each.name]} units are used, there are {each.units}"
                     )
         for g, draft in enumerate(plan.draft_groups):
-            clients, held = used["draft group", g], draft.units * draft.per_unit
-            if clients > held:
-                found.append(f"draft_groups[{g}]: {clients} clients refer to it, it holds {held}")
+            clients = used["draft group", g]
+            share = -(-clients // draft.units)
+            if draft.per_unit != share:
+                found.append(f"draft_groups[{g}].per_unit: expected {share} ({clients} clients refer to {draft.units} "
+                             f"units), got {draft.per_unit}")  # fmt: skip
         return found
 
 

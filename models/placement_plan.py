@@ -114,7 +114,7 @@ class DraftGroup(Checked):
     units
         How many units.
     per_unit
-        Clients that a unit holds.
+        Clients of a unit: those that refer to the group over its units, rounded up.
     """
 
     pool: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,12 @@ from specopt.instances.deployment.placement import at_limits
 from specopt.instances.deployment.proposal import Proposal
 from specopt.instances.placement.parts import spread
 from specopt.models.acceptance import rate_that_yields
+from specopt.models.errors import OutOfTime
 from specopt.models.named import NamedRates, NamedSeconds, NamedTrips
 from specopt.models.placement import Objective, PlacementProblem
 from specopt.models.placement_plan import PlacementPlan
-from specopt.models.result import Progress, Result
+from specopt.models.result import Progress, Result, Termination
+from specopt.solvers.clock import Clock
 from specopt.solvers.placement.none import NoDrafts
 
 PLACES = {
@@ -40,7 +42,9 @@ MANY = 10_000
 """Clients of whom a unit carries as many as it can."""
 
 SECONDS = 5.0
-"""Time limit of one of the solves here, unless the plan's own is shorter."""
+"""Time limit of one of the solves here; none takes more than half of the time that is left."""
+
+LATE = "The time limit leaves out the rest of places and break-evens: a longer --time-limit has them."
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,9 @@ class Advice:
                 "break_even": self.break_even}  # fmt: skip
 
 
-def advise(known: Deployment, proposal: Proposal, result: Result | None = None, *, seconds: float = SECONDS) -> Advice:
+def advise(
+    known: Deployment, proposal: Proposal, result: Result | None = None, *, clock: Clock | None = None
+) -> Advice:
     """Return what each place yields, and where the verdict turns.
 
     Parameters
@@ -127,33 +133,44 @@ def advise(known: Deployment, proposal: Proposal, result: Result | None = None, 
         What the user has, and the problem made of it.
     result
         Of that problem; None: it was not solved.
-    seconds
-        Time limit of every solve here.
+    clock
+        The time that is left; what there is no time for is left out, and the last line says so.
     """
-    problem = proposal.problem
+    problem, clock = proposal.problem, clock or Clock()
     assert isinstance(problem, PlacementProblem)
     if not len(problem.classes) == len(problem.drafters) == len(problem.verifiers) == 1:
         return Advice(figures=(), lines=(), measure=(), break_even={})
 
     def figure(place: str, of: PlacementProblem, gap: float = GAP, over: float = math.nan) -> Figure:
-        return _figure(place, of, min(seconds, SECONDS), gap, over)
+        clock.check()
+        return _figure(place, of, min(0.5 * clock.remaining, SECONDS), gap, over)
 
-    alone = {place: figure(place, problem, 0.0) for place in PLACES if _restricted(problem, place) is not None}
-    if _has_limits(known):
-        ends = [at_limits(known, proposal, which) for which in ("upper", "lower")]
-        for place, one in alone.items():
+    alone: dict[str, Figure] = {}
+    turns: dict[str, float | None] = {}
+    lines, measure = list[str](), list[str]()
+    try:
+        for place in PLACES:
+            if _restricted(problem, place) is not None:
+                alone[place] = figure(place, problem, 0.0)
+        ends = [at_limits(known, proposal, which) for which in ("upper", "lower")] if _has_limits(known) else []
+        for place, one in alone.items() if ends else ():
             low, high = sorted(figure(place, end).value for end in ends)
-            band = min(low, one.value), max(high, one.value)
-            alone[place] = dataclasses.replace(one, band=band)
-    ranked = sorted(alone.values(), key=lambda one: -one.value)
-    turns, lines = _turns(problem, alone, figure)
-    measure = []
-    if ranked[0].batch and (beyond := _beyond(known, problem, ranked[0])):
-        measure.append(beyond)
-    return Advice(
-        figures=tuple(ranked), lines=(_headline(problem, ranked), *lines, *_units(known, problem, result)),
-        measure=tuple(measure), break_even=turns,
-    )  # fmt: skip
+            alone[place] = dataclasses.replace(one, band=(min(low, one.value), max(high, one.value)))
+        best = _ranked(alone)
+        lines.append(_headline(problem, best))
+        if best[0].batch and (beyond := _beyond(known, problem, best[0])):
+            measure.append(beyond)
+        for name, turn, line in _turns(problem, alone, figure):
+            turns[name] = turn
+            lines.append(line)
+    except OutOfTime:
+        lines.append(LATE)
+    return Advice(figures=tuple(_ranked(alone)), lines=(*lines, *_units(known, problem, result)),
+                  measure=tuple(measure), break_even=turns)  # fmt: skip
+
+
+def _ranked(alone: dict[str, Figure]) -> list[Figure]:
+    return sorted(alone.values(), key=lambda one: -one.value)
 
 
 def _headline(problem: PlacementProblem, ranked: list[Figure]) -> str:
@@ -184,6 +201,11 @@ def _figure(place: str, problem: PlacementProblem, seconds: float, gap: float, o
     """Solve one place alone: the clients that one unit carries at their least rate, or the tokens that they get.
 
     The solve ends as soon as the best plan is known to be worth more than `over`, if that is a number, or not.
+
+    Raises
+    ------
+    OutOfTime
+        If it has no time to know that, or to serve anybody.
     """
     restricted = _restricted(problem, place)
     assert restricted is not None, "the place is there"
@@ -200,6 +222,9 @@ def _figure(place: str, problem: PlacementProblem, seconds: float, gap: float, o
 
     # like clients without drafts differ in their number alone, which the method of that name finds
     result = solve(asked, NoDrafts() if place == "none" else None, time_limit=seconds, gap=gap, callback=decided)
+    undecided = seconds < SECONDS and not math.isnan(over)
+    if result.termination is Termination.TIME_LIMIT and (undecided or not result.objective):
+        raise OutOfTime
     if result.plan is None or not result.terms["classes"]:
         return Figure(place, 0.0, (), 0.0)
     rows = [row for served in result.terms["classes"].values() for row in served]
@@ -215,10 +240,8 @@ def _figure(place: str, problem: PlacementProblem, seconds: float, gap: float, o
 
 def _turns(
     problem: PlacementProblem, alone: dict[str, Figure], figure: Callable[..., Figure]
-) -> tuple[dict[str, float | None], list[str]]:
-    """Return up to which trip and seconds per token devices are best, and from which acceptance drafts pay."""
-    turns: dict[str, float | None] = {}
-    lines = []
+) -> Iterator[tuple[str, float | None, str]]:
+    """Give up to which trip and seconds per token devices are best, and from which acceptance drafts pay, in words."""
     others = max(one.value for place, one in alone.items() if place != "device")
     (drafter,), (of,), (verifier,) = problem.drafters, problem.classes, problem.verifiers
 
@@ -240,10 +263,10 @@ def _turns(
             ("round_trip_seconds", "a mean round trip of {} ms", trip, near),
             ("device_seconds_per_token", "{} ms a draft token", each, fast),
         ):
-            turn = turns[name] = _last(holds, LEAST_SECONDS, MOST_SECONDS)
+            turn = _last(holds, LEAST_SECONDS, MOST_SECONDS)
             until = f"not even best at {1e3 * LEAST_SECONDS:g}" if turn is None else f"best up to {1e3 * turn:.3g}"
             word, number = until.rsplit(" ", 1)
-            lines.append(f"Drafting on the devices is {word} {what.format(number)}; here: {1e3 * now:.3g} ms.")
+            yield name, turn, f"Drafting on the devices is {word} {what.format(number)}; here: {1e3 * now:.3g} ms."
 
     def useless(rate: float) -> bool:
         rates = NamedRates({drafter.name: np.array(rate)})
@@ -251,12 +274,11 @@ def _turns(
 
     if len(alone) > 1 and any(one.value for one in alone.values()):
         rate = _last(useless, 0.01, 1.0)
-        turns["acceptance_rate"] = rate if rate != 1.0 else None
         own = of.accepted(drafter.name, problem.max_draft_tokens)
         same = rate_that_yields(1.0 + float(np.cumprod(own[:-1]).sum()), len(own) - 1)
         verdict = "at any" if rate is None else "at no" if rate == 1.0 else f"from {rate:.2f} on as"
-        lines.append(f"Drafts pay {verdict} acceptance rate; here: {same:.2f}.")
-    return turns, lines
+        line = f"Drafts pay {verdict} acceptance rate; here: {same:.2f}."
+        yield "acceptance_rate", rate if rate != 1.0 else None, line
 
 
 def _last(holds: Callable[[float], bool], low: float, high: float) -> float | None:

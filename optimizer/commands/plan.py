@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from specopt.instances.deployment.deployment import Deployment
     from specopt.instances.deployment.proposal import Proposal, Value
     from specopt.models.acceptance_lengths import Acceptance
+    from specopt.solvers.clock import Clock
     from specopt.solvers.speculation_table.runtimes import Runtimes
     from specopt.solvers.speculation_table.table import SpeculationTable
 
@@ -93,7 +94,9 @@ def plan(given: Plan) -> int:
     from specopt.api.generate import from_deployment
     from specopt.engines import ENGINES
     from specopt.kinds import kind_of
+    from specopt.solvers.clock import Clock
 
+    clock = Clock(given.time_limit)
     for source in (given.draft, given.verify, given.runtimes, given.device_runtimes, given.trace, given.acceptance):
         for target in (given.output, given.problem):
             check_target(target, source)
@@ -113,11 +116,11 @@ def plan(given: Plan) -> int:
         for option, value in (("--set", given.set_), ("--problem", given.problem)):
             if value:
                 raise InvalidInput(f"{option}: expected a kind of problem, got --for {for_}")
-        _engine(ENGINES[for_], known, given)
+        _engine(ENGINES[for_], known, given, clock)
         return FOUND
     if given.engine_version is not None:
         raise InvalidInput(f"--engine-version: expected an engine, got --for {for_}")
-    return _kind(_replaced(kinds[for_](known, given.seed), given.set_ or ()), known, given)
+    return _kind(_replaced(kinds[for_](known, given.seed), given.set_ or ()), known, given, clock)
 
 
 def _deployment(given: Plan) -> Deployment:
@@ -177,8 +180,8 @@ def _replaced(proposal: Proposal, values: Sequence[str]) -> Proposal:
     return dataclasses.replace(proposal, problem=replaced, sources={**proposal.sources, **own}).labelled()
 
 
-def _kind(proposal: Proposal, known: Deployment, given: Plan) -> int:
-    """Solve a proposal's problem, have the result judged, and show both."""
+def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> int:
+    """Solve a proposal's problem, in half of the time if there is advice, have the result judged, and show both."""
     from importlib import import_module
 
     from specopt.api.solve import solve
@@ -192,14 +195,15 @@ def _kind(proposal: Proposal, known: Deployment, given: Plan) -> int:
     if not given.as_json:
         print_values(problem.kind, proposal.values, proposal.unused, out)
         line(out, "assumed from", f"{proposal.family.name}: {proposal.family.summary}")
-    result = solve(problem, time_limit=given.time_limit, seed=given.seed, verbose=True)
+    advice, more = kind_of(problem).advice, {}
+    seconds = (1.0 if advice is None else 0.5) * clock.remaining
+    result = solve(problem, time_limit=seconds, seed=given.seed, verbose=True)
     write(problem, given.problem)
     write(result, given.output)
     report = None if result.plan is None else verify(problem, result)
-    advice, more = kind_of(problem).advice, {}
     following = proposal.next
     if advice is not None:
-        said = import_module(advice).advise(known, proposal, result, seconds=given.time_limit)
+        said = import_module(advice).advise(known, proposal, result, clock=clock)
         more, following = {"advice": said.to_dict()}, [*said.measure, *following]
     if given.as_json:
         judged = None if report is None else {"feasible": report.feasible, "objective": report.objective}
@@ -218,7 +222,7 @@ def _kind(proposal: Proposal, known: Deployment, given: Plan) -> int:
     return exit_code(result)
 
 
-def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
+def _engine(engine: Engine, known: Deployment, given: Plan, clock: Clock) -> None:
     """Compute an engine's drafts per batch size, and show what they rest on."""
     from specopt.api.placing import advise
     from specopt.instances.deployment.deployment import room
@@ -259,7 +263,7 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
         *(["context_tokens: --trace FILE, a log of requests"] if known.trace is None else []),
         "zero_draft_cost: throughput at a few concurrencies with and without drafts, for `specopt tune SWEEP --ask`",
     ]
-    link = () if known.link is None else advise(known, placement(known, given.seed)).lines
+    link = () if known.link is None else advise(known, placement(known, given.seed), clock=clock).lines
     show = (found, rates, engine, given.engine_version, given.as_json, given.output)
     if given.as_json:
         show_speculation_table(*show, {**({"link": list(link)} if link else {}), **_told(values, (), advice), **beside})

@@ -50,8 +50,6 @@ class Cover:
 
 def covers(prepared: Prepared) -> Iterator[Cover]:
     """Give the boxes of every side that can serve anybody."""
-    from specopt.solvers._kernels.placement.units import Box
-
     most = most_clients(prepared)
     for index, side in enumerate(prepared.sides):
         fits = int(max(-1.0, side.unit.room * (1.0 + 1e-9) / (side.unit.kv * side.options["memory"].min())))
@@ -68,7 +66,7 @@ def covers(prepared: Prepared) -> Iterator[Cover]:
         else:
             base, light = _light(prepared, side, low)
             boxes += light
-        yield Cover(index, np.array(boxes, Box), base, low)
+        yield Cover(index, np.array(boxes, prepared.kernels.Box), base, low)
 
 
 def _steps(low: float, high: float) -> list[tuple[float, float]]:
@@ -110,9 +108,8 @@ def _light(prepared: Prepared, side: Side, shortest: float) -> tuple[float, list
 
 def width(prepared: Prepared, classes: int) -> int:
     """Return the most rows that a pattern keeps in a box."""
-    from specopt.solvers._kernels.placement.units import LATER
-
-    pieces = max(len(side.unit.passes) * (len(side.unit.beside) or 1 + len(LATER)) for side in prepared.sides)
+    later = len(prepared.kernels.LATER)
+    pieces = max(len(side.unit.passes) * (len(side.unit.beside) or 1 + later) for side in prepared.sides)
     return 1 + max(2, pieces) + classes
 
 

@@ -29,10 +29,9 @@ class BruteForcePlacement(PlacementMethod):
     max_size = 20_000
     size_hint = "fewer clients, drafters or tokens"
 
-    def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
+    def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
         """Add a unit at a time to all states of what is served."""
-        budget.load("placement.units")
-        prepared = prepare(problem, True, budget.check)
+        prepared = prepare(problem, True, budget)
         patterns = undominated(prepared, valued(prepared, list(all_patterns(prepared))))
         nobody: State = ((0,) * len(problem.classes), ())
         states: dict[State, tuple[float, tuple[Pattern, ...]]] = {nobody: (0.0, ())}
@@ -84,9 +83,10 @@ def _total(prepared: Prepared, state: State, value: float) -> float:
     used = [0] * len(problem.draft_pools)
     for d, count, context, length in state[1]:
         of = prepared.drafts[d]
-        if not (context and length):
+        units = -(-count // of.most)
+        if not (context and length) or -(-count // units) < of.most:
             return -math.inf
-        used[of.pool] += -(-count // of.most)
+        used[of.pool] += units
     for p, number in enumerate(used):
         value -= prepared.price_of(p) * number
         if number > problem.draft_pools[p].units:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -66,43 +66,55 @@ class Frame:
         return cls(program, classes, verifiers, drafts)
 
 
-def choose(prepared: Prepared, patterns: Sequence[Pattern], seconds: float, penalty: float = 0.0) -> Choice:
+def choose(prepared: Prepared, patterns: Sequence[Pattern], reached: float = -math.inf, penalty: float = 0.0) -> Choice:
     """Return the most valuable use of some patterns that places every client (for capacity: the most of each class).
+
+    The linear program comes first: its bound is known soon, and what is better than a plan that is known uses no
+    pattern that loses the difference to that bound.
 
     Parameters
     ----------
     prepared, patterns
         The problem, and patterns of its units with their values.
-    seconds
-        Of HiGHS at most.
+    reached
+        Value of the known plan; where nothing is better, none is chosen.
     penalty
         For every client that is left out; 0: none may be.
     """
     problem, frame = prepared.problem, Frame.of(prepared)
     program = frame.program
     used = [one.drafted(prepared) for one in patterns]
-    met: dict[tuple[int, int], int] = {}
-    for d, draft in enumerate(prepared.drafts):  # somebody has the context and the length of a type that is used
-        for which in (0, 1) if draft.context is not None and any(d in of for of in used) else ():
-            (met[d, which],) = program.rows([-math.inf], [0.0])
-            program.columns[d] = {**program.columns[d], met[d, which]: 1.0}
+    met: dict[int, range] = {}
+    pooled = [problem.draft_pools[draft.pool].units for draft in prepared.drafts]
+    for d in {d for of in used for d in of}:
+        # where a type is used, somebody has its context, somebody its length, and all share no fewer on a unit
+        met[d], full = program.rows([-math.inf] * 3, [0.0] * 3), prepared.drafts[d].least - 1.0 + 1.0 / pooled[d]
+        program.columns[d] = {**program.columns[d], **dict(zip(met[d], (1.0, 1.0, full), strict=True))}
     first = len(program.costs)
     for one, drafted in zip(patterns, used, strict=True):
+        prepared.budget.check()
         held = {frame.classes[c]: float(count) for c, count in enumerate(one.served(prepared)) if count}
         held[frame.verifiers[prepared.sides[one.side].verifier]] = 1.0
         for d, count in drafted.items():
-            held[frame.drafts[d]] = float(count)
-            units = problem.draft_pools[prepared.drafts[d].pool].units
-            held |= {
-                row: -float(units) for (of, which), row in met.items() if of == d and widest(prepared, one, d)[which]
-            }
+            context, length = widest(prepared, one, d)
+            met_by = -float(pooled[d] * context), -float(pooled[d] * length), -float(count)
+            held |= {frame.drafts[d]: float(count), **dict(zip(met[d], met_by, strict=True))}
         program.column(0.0 if problem.objective == "capacity" else one.value, held, whole=True)
     if penalty:
         for row in frame.classes:
             program.column(-penalty, {row: 1.0})
     unit = max((abs(one.value) for one in patterns), default=0.0) or 1.0
-    found = program.solve(seconds, unit=1.0 if problem.objective == "capacity" else unit)
+    unit = 1.0 if problem.objective == "capacity" else unit
+    relaxed = replace(program, whole=[]).solve(prepared.budget.remaining, unit=unit)
+    gained = relaxed.bound - reached
+    if relaxed.bound == -math.inf or gained <= 1e-9 * abs(reached) < math.inf:
+        return Choice(None, relaxed.bound)
+    lost = gained * (1.0 + 1e-9) + 1e-8 * unit
+    for column in np.flatnonzero(relaxed.losses > lost):
+        program.most[column] = 0.0
+    found = program.solve(prepared.budget.remaining, unit=unit)
+    bound = max(reached, min(found.bound, relaxed.bound))
     if found.amounts is None:
-        return Choice(None, found.bound)
+        return Choice(None, bound)
     counts = np.rint(found.amounts[first : first + len(patterns)]).astype(int).tolist()
-    return Choice([(one, count) for one, count in zip(patterns, counts, strict=True) if count], found.bound)
+    return Choice([(one, count) for one, count in zip(patterns, counts, strict=True) if count], bound)

@@ -5,19 +5,24 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from specopt.models.errors import Infeasible
+from specopt.models.errors import Infeasible, OutOfTime, OutOfWork
 from specopt.models.placement import PlacementProblem
 from specopt.models.placement_plan import PlacementPlan
-from specopt.models.result import Conflict
+from specopt.models.result import Conflict, Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome
+from specopt.solvers.placement.first_plans import first_plans
 from specopt.solvers.placement.patterns import SLACK, Pattern, count_exact, plan_of
 from specopt.solvers.placement.prepare import Prepared, most_options, prepare
+
+PLAIN_OPTIONS, PLAIN_PATTERNS = 20_000, 3000
+"""Maximum number of options, and of patterns that are judged, for plans without compiled code."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,33 @@ class PlacementMethod(Method):
         """Return the bytes of a problem's arrays, too: rows of options, what these are in a plan, and their prices."""
         return super().bytes_needed(problem) | {"options of clients": 500.0 * most_options(problem)}
 
+    def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
+        """Search; where the time is up before there is a plan, offer the simple ones of the judge."""
+        try:
+            return self.search(problem, budget)
+        except OutOfTime:
+            if budget.incumbent is None:
+                self.offer_plain(problem, budget)
+            raise
+
+    @abstractmethod
+    def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
+        """Solve within a budget, as `run` of other methods does."""
+
+    def plans(self, prepared: Prepared) -> Iterator[Counter[Pattern]]:
+        """Give the patterns of plans that are quickly found."""
+        return first_plans(prepared)
+
+    def offer_plain(self, problem: PlacementProblem, budget: Budget) -> None:
+        """Offer plans that need no compiled code, as far as that takes no time to speak of."""
+        if most_options(problem) > PLAIN_OPTIONS:
+            return
+        prepared = replace(prepare(problem), kernels=None)
+        prepared.budget.work_left = PLAIN_PATTERNS
+        with suppress(OutOfWork):
+            for used in self.plans(prepared):
+                offer(prepared, used, budget)
+
 
 @dataclass(frozen=True)
 class SimplePlacement(PlacementMethod):
@@ -43,15 +75,19 @@ class SimplePlacement(PlacementMethod):
     may_fail = True
 
     @abstractmethod
-    def patterns(self, prepared: Prepared, budget: Budget) -> Counter[Pattern]:
+    def patterns(self, prepared: Prepared) -> Counter[Pattern]:
         """Return patterns that serve all clients; none where clients are left."""
 
-    def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
+    def plans(self, prepared: Prepared) -> Iterator[Counter[Pattern]]:
+        """Give the patterns of the method's only plan."""
+        yield self.patterns(prepared)
+
+    def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
         """Offer the plan of these patterns."""
-        budget.load("placement.units")
-        prepared = prepare(problem, check=budget.check)
-        plan = offer(prepared, self.patterns(prepared, budget), budget)
-        return Outcome(plan=plan, explanation=self.guarantee if plan is None else None)
+        prepared = prepare(problem, budget=budget)
+        plan = offer(prepared, self.patterns(prepared), budget)
+        said = self.guarantee if plan is None else None
+        return Outcome(plan=plan, termination=Termination.EXHAUSTED, explanation=said)
 
 
 def sign(problem: PlacementProblem) -> float:
@@ -112,9 +148,8 @@ def why_infeasible(prepared: Prepared, served: float | None = None) -> Infeasibl
 
 def rate_alone(prepared: Prepared, side: int, option: int) -> float:
     """Return the tokens per second of one client alone on a unit."""
-    from specopt.solvers._kernels.placement.units import GOODPUT, value
-
     of = prepared.sides[side]
     one = np.array([option]), np.ones(1, np.int64)
-    worth = value(of.unit, of.options, prepared.trips, GOODPUT, *one, math.inf)
+    kernels = prepared.kernels
+    worth = kernels.value(of.unit, of.options, prepared.trips, kernels.GOODPUT, *one, math.inf)
     return float(worth / of.options[option]["weight"])

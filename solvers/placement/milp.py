@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from specopt.models.errors import Unsupported
@@ -33,17 +34,19 @@ class MilpPlacement(ByProgram, PlacementMethod):
     max_size = MAX_PATTERNS
     size_hint = "fewer clients, drafters or tokens"
 
-    def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
+    def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
         """State the program, solve it, and read the plan."""
-        budget.load("placement.units")
-        outcome = run_program(problem, FORMULATION, budget, solver=self.solver)
+        formulation = replace(FORMULATION, state=partial(formulate, budget=budget))
+        outcome = run_program(problem, formulation, budget, solver=self.solver)
         if outcome.plan is None and outcome.termination is Termination.INFEASIBLE:
-            raise why_infeasible(prepare(problem, exact=True))
+            raise why_infeasible(prepare(problem, True, budget))
+        if outcome.plan is None:
+            budget.check()
         return outcome
 
 
-def formulate(problem: PlacementProblem) -> Any:
-    """Return the program as a Pyomo model, over all patterns.
+def formulate(problem: PlacementProblem, budget: Budget | None = None) -> Any:
+    """Return the program as a Pyomo model, over all patterns; budget: of the solve that asks, if one does.
 
     Raises
     ------
@@ -54,10 +57,10 @@ def formulate(problem: PlacementProblem) -> Any:
 
     if count_exact(problem, MAX_PATTERNS) > MAX_PATTERNS:
         raise Unsupported(f"formulation: the problem has more than {MAX_PATTERNS:,} patterns of units")
-    prepared = prepare(problem, exact=True)
+    prepared = prepare(problem, True, budget)
     patterns = valued(prepared, list(all_patterns(prepared)))
     program = pyo.ConcreteModel()
-    program.patterns, program.offset = patterns, 0.0
+    program.prepared, program.patterns, program.offset = prepared, patterns, 0.0
     program.unit = unit = sign(problem) * (max((abs(one.value) for one in patterns), default=0.0) or 1.0) / UNITS
     program.number = pyo.RangeSet(0, len(patterns) - 1)
     program.used = pyo.Var(program.number, domain=pyo.NonNegativeIntegers)  # units with a pattern
@@ -92,16 +95,19 @@ def formulate(problem: PlacementProblem) -> Any:
     for v, verifier in enumerate(problem.verifiers):
         if v in side:
             program.units.add(sum(program.used[k] for k in program.number if side[k] == v) <= verifier.units)
-    # Draft units hold the clients that refer to them, one of whom has the context and the length of the type.
+    # Draft units hold the clients that refer to them, one of whom has the context and the length of the type. With
+    # fewer of them on a unit, the type is another.
     program.held = pyo.ConstraintList()
     drafted = [one.drafted(prepared) for one in patterns]
     for d, draft in enumerate(prepared.drafts):
         users = [k for k in program.number if d in drafted[k]]
         held = sum(drafted[k][d] * program.used[k] for k in users)
+        units = pools[draft.pool].units
         program.held.add(held - draft.most * program.drafting[d] <= 0)
+        program.held.add((draft.least - 1 + 1 / units) * program.drafting[d] - held <= 0)
         for which in (0, 1):
             met = sum(program.used[k] for k in users if widest(prepared, patterns[k], d)[which])
-            program.held.add(program.drafting[d] - pools[draft.pool].units * met <= 0)
+            program.held.add(program.drafting[d] - units * met <= 0)
     for p, pool in enumerate(pools):
         if p in of_pool:
             program.held.add(sum(program.drafting[d] for d in program.types if of_pool[d] == p) <= pool.units)
@@ -111,7 +117,7 @@ def formulate(problem: PlacementProblem) -> Any:
 def read(problem: PlacementProblem, program: Any, value: Value) -> PlacementPlan:
     """Return the plan of a program's solution."""
     counts = ((one, round(value(program.used[k]))) for k, one in enumerate(program.patterns))
-    return plan_of(prepare(problem, exact=True), {one: count for one, count in counts if count})
+    return plan_of(program.prepared, {one: count for one, count in counts if count})
 
 
 FORMULATION = Formulation(formulate, read)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -54,8 +55,8 @@ class Pattern:
 
 def valued(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:
     """Return those of some patterns that keep memory and least rates, each once, with their values."""
-    from specopt.solvers._kernels.placement.units import values
-
+    if prepared.kernels is None:
+        return [one for one in map(partial(judged, prepared), dict.fromkeys(patterns)) if one.value > -math.inf]
     by_side: dict[int, dict[tuple[tuple[int, int], ...], None]] = {}
     for one in patterns:
         by_side.setdefault(one.side, {})[one.entries] = None
@@ -65,12 +66,24 @@ def valued(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:
         sizes = np.array([len(one) for one in listed])
         chosen, counts = np.zeros((2, len(listed), int(sizes.max())), np.int64)
         for row, entries in enumerate(listed):
+            prepared.budget.check()
             for at, (option, count) in enumerate(entries):
                 chosen[row, at], counts[row, at] = option, count
         out = np.empty(len(listed))
-        values(of.unit, of.options, prepared.trips, chosen, counts, sizes, prepared.objective, SLACK, out)
+        prepared.kernels.values(
+            of.unit, of.options, prepared.trips, chosen, counts, sizes, prepared.objective, SLACK, out
+        )
         found += [Pattern(side, one, v) for one, v in zip(listed, out.tolist(), strict=True) if v > -math.inf]
     return found
+
+
+def judged(prepared: Prepared, pattern: Pattern) -> Pattern:
+    """Return a pattern with its value by the judge; -inf if it misses memory or least rates."""
+    prepared.budget.check()
+    prepared.budget.spend(1.0)
+    plan, problem = plan_of(prepared, {pattern: 1}), prepared.problem
+    sign = -1.0 if problem.sense == "minimize" else 1.0
+    return replace(pattern, value=sign * problem.evaluate(plan).objective if problem.serves(plan) else -math.inf)
 
 
 def count_all(prepared: Prepared, enough: int) -> float:
@@ -118,13 +131,16 @@ def all_patterns(prepared: Prepared) -> Iterator[Pattern]:
                 for chosen in combinations_with_replacement(options, size)
             ]
             partial = [before + more for before in partial for more in mine]
-        yield from (Pattern(index, entries) for entries in partial if entries)
+        for entries in filter(None, partial):
+            prepared.budget.check()
+            yield Pattern(index, entries)
 
 
 def undominated(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:
     """Return the most valuable pattern of those with the same verifier, clients of every class and draft units."""
     best: dict[tuple[object, ...], Pattern] = {}
     for one in patterns:
+        prepared.budget.check()
         drafted = sorted((d, count, *widest(prepared, one, d)) for d, count in one.drafted(prepared).items())
         key = (prepared.sides[one.side].verifier, *one.served(prepared), *drafted)
         held = best.get(key)
@@ -142,13 +158,13 @@ def widest(prepared: Prepared, pattern: Pattern, draft: int) -> tuple[bool, bool
 
 
 def plan_of(prepared: Prepared, used: Mapping[Pattern, int]) -> PlacementPlan:
-    """Return the plan in which patterns are used so often; draft units are as many as are needed."""
+    """Return the plan in which patterns are used so often, with as few draft units as their types allow."""
     problem = prepared.problem
     held: dict[int, int] = {}
     for pattern, units in used.items():
         for draft, count in pattern.drafted(prepared).items():
             held[draft] = held.get(draft, 0) + units * count
-    number = {draft: index for index, draft in enumerate(held)}
+    index = {draft: at for at, draft in enumerate(held)}
     groups = []
     for pattern, units in used.items():
         side, served = prepared.sides[pattern.side], []
@@ -159,7 +175,7 @@ def plan_of(prepared: Prepared, used: Mapping[Pattern, int]) -> PlacementPlan:
                 class_=problem.classes[way.cls].name, per_unit=count, place=way.place,
                 drafter=problem.drafters[way.drafter].name if way.place == "device" else None,
                 draft_tokens=way.length if away else None, overlap=way.overlap,
-                draft_group=number[way.draft] if way.place == "pool" else None,
+                draft_group=index[way.draft] if way.place == "pool" else None,
             ))  # fmt: skip
         beside = None
         if side.drafter >= 0:
@@ -169,8 +185,7 @@ def plan_of(prepared: Prepared, used: Mapping[Pattern, int]) -> PlacementPlan:
     drafts = []
     for draft, clients in held.items():
         of = prepared.drafts[draft]
-        drafts.append(DraftGroup(
-            pool=problem.draft_pools[of.pool].name, drafter=problem.drafters[of.drafter].name,
-            units=-(-clients // of.most), per_unit=of.most,
-        ))  # fmt: skip
+        number, pool = -(-clients // of.most), problem.draft_pools[of.pool]
+        drafter = problem.drafters[of.drafter].name
+        drafts.append(DraftGroup(pool=pool.name, drafter=drafter, units=number, per_unit=-(-clients // number)))
     return PlacementPlan(groups=tuple(groups), draft_groups=tuple(drafts))

@@ -15,6 +15,7 @@ import numpy as np
 from specopt.models.fields import Floats
 from specopt.models.placement import ClientClass, Drafter, PlacementProblem, Verifier
 from specopt.models.placement_plan import Place
+from specopt.solvers.budget import Budget
 
 OBJECTIVES = ("goodput", "fair", "capacity", "cost", "energy")
 """In the order of the kernels' numbers."""
@@ -24,13 +25,6 @@ EXACT_SIZES = 8
 
 RANGE = 1.25
 """Ratio of the ends of these ranges."""
-
-
-FEW_SIZES = 64
-"""Sizes of draft units up to which all that memory allows are searched, even more than there are clients."""
-
-MOST_WITHOUT_MEMORY = 1024
-"""Clients of a draft unit at most, where neither memory nor their number sets a limit."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +109,10 @@ class Prepared:
         Round trips of all options, end to end.
     drafts
         Types of draft units.
+    budget
+        Of the solve, which counts what kernels take to compile.
+    kernels
+        Those of `units`, each of which is compiled when it is first called; None: the judge values patterns.
     """
 
     problem: PlacementProblem
@@ -122,6 +120,8 @@ class Prepared:
     sides: tuple[Side, ...]
     trips: Floats
     drafts: tuple[DraftType, ...]
+    budget: Budget
+    kernels: Any
 
     @cached_property
     def clients(self) -> list[int]:
@@ -135,12 +135,17 @@ class Prepared:
         return prices.get(OBJECTIVES[self.objective], 0.0)
 
 
-def prepare(problem: PlacementProblem, exact: bool = False, check: Callable[[], None] = lambda: None) -> Prepared:
-    """Return the arrays of a problem; where `exact`, types of draft units say their largest context and length."""
-    builder = _Builder(problem, exact, check)
+def prepare(problem: PlacementProblem, exact: bool = False, budget: Budget | None = None) -> Prepared:
+    """Return the arrays of a problem; where `exact`, types of draft units say their largest context and length.
+
+    budget: of the solve, by default one without limits.
+    """
+    budget = budget or Budget(problem)
+    kernels = budget.load("placement.units")
+    builder = _Builder(problem, exact, budget.check)
     sides = tuple(builder.sides())
-    trips = np.array(builder.trips)
-    return Prepared(problem, OBJECTIVES.index(problem.objective), sides, trips, tuple(builder.drafts))
+    trips, objective = np.array(builder.trips), OBJECTIVES.index(problem.objective)
+    return Prepared(problem, objective, sides, trips, tuple(builder.drafts), budget, kernels)
 
 
 class _Builder:
@@ -276,17 +281,20 @@ class _Builder:
 
 
 def draft_sizes(problem: PlacementProblem, drafter: Drafter) -> dict[int, int]:
-    """Return the most clients that draft units are searched with, by the pool that runs a drafter."""
+    """Return how many clients a draft unit holds at most, by the pool that runs a drafter: all, or as memory allows."""
     users = [c for c in problem.classes if drafter.name in c.acceptance.values]
     found: dict[int, int] = {}
-    for p, pool in enumerate(problem.draft_pools if users else ()):
+    if not users:
+        return found
+    context, clients = min(c.most_context for c in users), float(sum(c.clients for c in users))
+    if problem.objective == "capacity":  # as many as the verifiers hold
+        room = ((v.memory_bytes * (1.0 + 1e-9) - v.weights_bytes) / v.kv_bytes_per_token for v in problem.verifiers)
+        clients = sum(v.units * max(0.0, r // (context + 2)) for v, r in zip(problem.verifiers, room, strict=True))
+    each = drafter.kv_bytes_per_token * (context + 1)
+    for p, pool in enumerate(problem.draft_pools):
         if drafter.server is not None and pool.name in drafter.server.values:
-            each = drafter.kv_bytes_per_token * (min(c.most_context for c in users) + 1)
-            left = pool.memory_bytes * (1.0 + 1e-9) - drafter.weights_bytes
-            fits = (int(left / each) if each else MOST_WITHOUT_MEMORY) if left >= 0.0 else 0
-            # a unit may be said to hold more clients than there are, which slows it: few such sizes are searched
-            free = problem.objective == "capacity" or fits <= FEW_SIZES
-            found[p] = fits if free else min(fits, sum(c.clients for c in users))
+            left = max(0.0, pool.memory_bytes * (1.0 + 1e-9) - drafter.weights_bytes)
+            found[p] = int(min(clients, left / each if each else math.inf)) if left else 0
     return found
 
 

@@ -24,14 +24,15 @@ class Solution:
     ----------
     amounts
         Of every column; None without a feasible point.
-    duals
-        Of every row; of a linear program.
+    duals, losses
+        Of every row, and of every column what it loses for each of it; of a linear program.
     value, bound
         Of the point, and on all points; -inf where there are none.
     """
 
     amounts: Floats | None
     duals: Floats
+    losses: Floats
     value: float
     bound: float
 
@@ -86,9 +87,11 @@ class Program:
         model.a_matrix_.start_ = np.cumsum([0, *map(len, self.columns)])
         model.a_matrix_.index_ = np.array([row for held in self.columns for row in held], np.int32)
         model.a_matrix_.value_ = np.array([value for held in self.columns for value in held.values()], np.float64)
+        solver = Highs()
         if any(self.whole):
             model.integrality_ = [kinds[whole] for whole in self.whole]
-        solver = Highs()
+            if seconds < math.inf:  # presolving an integer program may take many times its limit
+                solver.setOptionValue("presolve", "off")
         for name, value in (("mip_rel_gap", gap), ("mip_abs_gap", 0.0), ("mip_feasibility_tolerance", TOLERANCE),
                             ("primal_feasibility_tolerance", TOLERANCE), ("dual_feasibility_tolerance", TOLERANCE),
                             ("time_limit", max(0.01, seconds))):  # fmt: skip
@@ -101,8 +104,11 @@ class Program:
             solver.run()
         info, found, ended = solver.getInfo(), solver.getSolution(), termination_of(solver.getModelStatus())
         if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
-            bound = -math.inf if ended is Termination.INFEASIBLE else info.mip_dual_bound * unit
-            return Solution(None, np.zeros(0), -math.inf, bound)
+            bound = -math.inf if ended is Termination.INFEASIBLE else info.mip_dual_bound * unit if any(self.whole) else math.inf
+            return Solution(None, np.zeros(0), np.zeros(0), -math.inf, bound)
         value = info.objective_function_value * unit
-        bound = info.mip_dual_bound * unit if any(self.whole) else value
-        return Solution(np.array(found.col_value), np.array(found.row_dual) * unit, value, bound)
+        bound = value if ended is Termination.CONVERGED else math.inf
+        if any(self.whole):
+            bound = info.mip_dual_bound * unit
+        duals, losses = np.array(found.row_dual) * unit, -np.array(found.col_dual) * unit
+        return Solution(np.array(found.col_value), duals, losses, value, bound)

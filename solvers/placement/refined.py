@@ -8,14 +8,12 @@ from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
 from specopt.models.placement import PlacementProblem
-from specopt.models.placement_plan import PLACES
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.placement.choice import Choice, choose
-from specopt.solvers.placement.greedy import GreedyPlacement
+from specopt.solvers.placement.first_plans import first_plans
 from specopt.solvers.placement.method import PlacementMethod, offer, sign, why_infeasible
-from specopt.solvers.placement.one_place import filled
 from specopt.solvers.placement.patterns import Pattern, all_patterns, count_all, undominated, valued
 from specopt.solvers.placement.prepare import OBJECTIVES, Prepared, most_options, prepare
 from specopt.solvers.placement.relaxation import Duals, Relaxation
@@ -24,8 +22,8 @@ from specopt.solvers.placement.rounding import completed, improved, nearest, who
 FEW_PATTERNS = 60_000
 """Patterns up to which all are listed: listing and choosing among them takes some seconds."""
 
-EXACT_CLIENTS = 64
-"""Clients up to which draft units of every size and largest context are told apart."""
+EXACT_CLIENTS, EXACT_OPTIONS = 64, 1_000_000
+"""Clients, and options, up to which draft units of every size and largest context are told apart."""
 
 ROUNDED = 1.03
 """Ratio of the ends of boxes from which on plans are looked for in every round."""
@@ -38,9 +36,6 @@ LEAVES = 200
 
 NARROW = tuple(1.0 + width for width in (0.1, 0.03, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10))
 """Ratios of the ends of boxes in which patterns are priced, round after round."""
-
-FEW_CLIENTS = 300
-"""Clients up to which placing them one by one takes no time to speak of."""
 
 NEAR = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0)
 """Shares of the gap that the patterns of a plan near the bound lose: few patterns first."""
@@ -66,50 +61,58 @@ class Refined(PlacementMethod):
     guarantee = "a bound; optimal where patterns are few, else within the gap of fractional patterns"
     complexity = "patterns in all, or sides x boxes x options per pricing"
 
-    def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
+    def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
         """List patterns, or price them."""
-        budget.load("placement.units")
         exact = sum(one.clients for one in problem.classes) <= EXACT_CLIENTS
-        exact = exact and most_options(problem, exact=True) <= 1_000_000  # that many rows take seconds
-        prepared = prepare(problem, exact, budget.check)
-        for place in PLACES[:3]:
-            offer(prepared, filled(prepared, place, budget), budget)
-        if exact and count_all(prepared, FEW_PATTERNS) <= FEW_PATTERNS:
-            return _listed(prepared, budget)
-        if sum(prepared.clients) <= FEW_CLIENTS:
-            offer(prepared, GreedyPlacement().patterns(prepared, budget), budget)
-        return _priced(prepared, budget)
+        prepared = prepare(problem, exact and most_options(problem, exact=True) <= EXACT_OPTIONS, budget)
+        for used in first_plans(prepared):
+            offer(prepared, used, budget)
+        whole = all(draft.context is not None for draft in prepared.drafts)
+        listed = whole and count_all(prepared, FEW_PATTERNS) <= FEW_PATTERNS
+        stats = _listed(prepared, budget) if listed else _priced(prepared, whole, budget)
+        proven = budget.is_proven(1e-9)
+        if not proven:
+            budget.check()  # HiGHS may have ended because the time is up
+        end = Termination.CONVERGED if proven else Termination.EXHAUSTED
+        return Outcome(plan=budget.incumbent, bound=budget.bound, termination=end, stats=stats)
 
 
-def _listed(prepared: Prepared, budget: Budget) -> Outcome:
-    """Choose among all patterns."""
+def _listed(prepared: Prepared, budget: Budget) -> dict[str, int]:
+    """Choose among all patterns; return what to count."""
     patterns = undominated(prepared, valued(prepared, list(all_patterns(prepared))))
     budget.check()
     if not patterns and prepared.problem.objective != "capacity":
         raise why_infeasible(prepared)
     chosen = _chosen(prepared, patterns, budget)
     if chosen.used is None and chosen.bound == -math.inf:
-        served = choose(prepared, [replace(one, value=0.0) for one in patterns], budget.remaining, penalty=1.0)
+        served = choose(prepared, [replace(one, value=0.0) for one in patterns], penalty=1.0)
         raise why_infeasible(prepared, sum(prepared.clients) + served.bound)
     _improve(budget, chosen.bound)
-    end = Termination.CONVERGED if budget.remaining > 0.0 else Termination.TIME_LIMIT
-    return Outcome(plan=budget.incumbent, bound=budget.bound, termination=end, stats={"patterns": len(patterns)})
+    return {"patterns": len(patterns)}
 
 
 def _chosen(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> Choice:
-    """Choose among patterns, and offer the plan."""
-    chosen = choose(prepared, patterns, budget.remaining)
+    """Choose among patterns what is better than the best plan, and offer that."""
+    chosen = choose(prepared, patterns, _reached(budget))
     if chosen.used is not None:
         offer(prepared, dict(chosen.used), budget)
     return chosen
 
 
-def _priced(prepared: Prepared, budget: Budget) -> Outcome:
-    """Price patterns in ever smaller boxes, and round what the master program uses."""
+def _reached(budget: Budget) -> float:
+    """Return the value of the best plan, as something to maximise; -inf without one."""
+    problem: PlacementProblem = budget.problem  # type: ignore[assignment]
+    return -math.inf if budget.objective is None else sign(problem) * budget.objective
+
+
+def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
+    """Price patterns in ever smaller boxes, and round what the master program uses; return what to count.
+
+    whole: whether draft units of every size, largest context and length are told apart.
+    """
     relaxation, rounds = Relaxation(prepared), 0
     if not relaxation.covers and prepared.problem.objective != "capacity":
         raise why_infeasible(prepared)
-    whole_types = all(draft.context is not None for draft in prepared.drafts)
 
     def check() -> None:
         if math.isfinite(relaxation.bound):
@@ -123,7 +126,7 @@ def _priced(prepared: Prepared, budget: Budget) -> Outcome:
         rounds += 1
         if relaxation.missing > 1e-6 and rounds == 1:
             _check_feasible(prepared, budget)
-        if whole_types and narrow <= WHOLE_UNITS and _near(relaxation, duals, budget):
+        if whole and narrow <= WHOLE_UNITS and _near(relaxation, duals, budget):
             break
         if narrow <= ROUNDED or budget.objective is None:
             _round(relaxation, duals, budget)
@@ -133,8 +136,7 @@ def _priced(prepared: Prepared, budget: Budget) -> Outcome:
             relaxation.last = last
         if budget.is_proven(1e-9):
             break
-    stats = {"rounds": rounds, "patterns": len(relaxation.columns)}
-    return Outcome(plan=budget.incumbent, bound=budget.bound, stats=stats)
+    return {"rounds": rounds, "patterns": len(relaxation.columns)}
 
 
 def _improve(budget: Budget, value: float) -> None:
@@ -150,11 +152,11 @@ def _round(relaxation: Relaxation, duals: Duals, budget: Budget) -> None:
     prepared = relaxation.prepared
     for boxes in BOXES:
         units = whole_units(relaxation, duals, boxes, min(SECONDS_PER_PLAN, 0.5 * budget.remaining))
-        whole = completed(prepared, units, budget.check)
+        whole = completed(prepared, units)
         if offer(prepared, whole, budget) is not None:
             better: Counter[Pattern] = Counter()
             for one, number in whole.items():
-                better[improved(prepared, one, budget.check)] += number
+                better[improved(prepared, one)] += number
             offer(prepared, better, budget)
 
 
@@ -167,7 +169,7 @@ def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
         value, least, most = heappop(nodes)
         top = max(-value, *ends, -math.inf)
         _improve(budget, top)
-        reached = -math.inf if budget.objective is None else sign(problem) * budget.objective
+        reached = _reached(budget)
         if (ends and max(ends) >= -value) or -value <= reached + budget.gap * abs(reached):
             ends.append(-value)
             break
@@ -188,8 +190,7 @@ def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
         down[v], up[v] = math.floor(used[v]), math.ceil(used[v])
         heappush(nodes, (-relaxation.bound, least, down))
         heappush(nodes, (-relaxation.bound, up, most))
-    reached = -math.inf if budget.objective is None else sign(problem) * budget.objective
-    _improve(budget, max(reached, *ends, *(-value for value, _, _ in nodes[:1])))
+    _improve(budget, max(_reached(budget), *ends, *(-value for value, _, _ in nodes[:1])))
     relaxation.least = [0 for _ in problem.verifiers]
     relaxation.most = [one.units for one in problem.verifiers]
 
@@ -200,12 +201,11 @@ def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:
     Plans of the patterns of the master program, rounded, and of the nearest patterns come first: the better they are,
     the fewer patterns are listed.
     """
-    prepared, problem = relaxation.prepared, relaxation.prepared.problem
+    prepared = relaxation.prepared
     _chosen(prepared, undominated(prepared, nearest(relaxation)), budget)
     for share in NEAR:
-        if budget.objective is None:
+        if (reached := _reached(budget)) == -math.inf:
             return False
-        reached = sign(problem) * budget.objective
         lost = share * (relaxation.last - reached) * (1.0 + 1e-9) + 1e-9 * abs(reached)
         patterns = relaxation.near(duals, lost, budget.check)
         if patterns is None:

@@ -139,9 +139,7 @@ class Relaxation:
         self, check: Callable[[], None], of_classes: Floats, of_units: Floats, of_drafts: Floats
     ) -> tuple[float, list[Column]]:
         """Return the bound at dual prices, and patterns that the master program lacks."""
-        from specopt.solvers._kernels.placement import units as kernels
-
-        prepared, problem = self.prepared, self.prepared.problem
+        prepared, problem, kernels = self.prepared, self.prepared.problem, self.prepared.kernels
         best = np.where(np.array(self.least) > 0, -np.inf, 0.0)
         clients = np.array(prepared.clients, np.float64)
         found: list[Column] = []
@@ -176,10 +174,8 @@ class Relaxation:
 
     def near(self, duals: Duals, budget: float, check: Callable[[], None]) -> list[Pattern] | None:
         """Return all whole patterns that lose at most a budget at dual prices; None if there are too many."""
-        from specopt.solvers._kernels.placement import units as kernels
-
         of_classes, of_units, of_drafts = duals
-        prepared = self.prepared
+        prepared, kernels = self.prepared, self.prepared.kernels
         clients = np.array(prepared.clients, np.float64)
         found: list[Pattern] = []
         for cover in self.covers:
@@ -232,8 +228,9 @@ class Relaxation:
         for row, units in zip(frame.verifiers, self.least, strict=True):
             if units:
                 program.column(-self.penalty, {row: 1.0})
-        found = program.solve()
+        found = program.solve(prepared.budget.remaining)
         if found.amounts is None:  # clients and units may be missing: HiGHS has given up on numbers that lie too close
+            prepared.budget.check()
             raise OutOfWork
         self.value = found.value
         self.used = [(c, a) for c, a in zip(self.columns, found.amounts[first:].tolist(), strict=False) if a > 1e-9]

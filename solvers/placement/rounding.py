@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -62,9 +62,7 @@ Group = tuple[int, "np.ndarray[tuple[int], np.dtype[np.int64]]", Floats, Floats,
 
 def _groups(relaxation: Relaxation, duals: Duals, boxes: int) -> list[Group]:
     """Return the linear programs of the best boxes, with the options that matter there."""
-    from specopt.solvers._kernels.placement import units as kernels
-
-    prepared = relaxation.prepared
+    prepared, kernels = relaxation.prepared, relaxation.prepared.kernels
     of_classes, of_units, of_drafts = duals
     covers = {cover.side: cover for cover in relaxation.covers}
 
@@ -143,9 +141,8 @@ class Filling:
         The problem.
     """
 
-    def __init__(self, prepared: Prepared, check: Callable[[], None]) -> None:
+    def __init__(self, prepared: Prepared) -> None:
         self.prepared = prepared
-        self.check = check
         self.best: dict[tuple[Pattern | int, int, int], tuple[float, Pattern] | None] = {}
 
     def move(self, now: Counter[Pattern], cls: int, step: int) -> int:
@@ -176,7 +173,7 @@ class Filling:
         """Return the gain and the pattern of the best move of a unit; of an unused unit of a verifier, by its index."""
         key = (unit, cls, step)
         if key not in self.best:
-            self.check()
+            self.prepared.budget.check()
             tried = valued(self.prepared, list(self._offers(unit, cls, step)))
             before = unit.value if isinstance(unit, Pattern) else 0.0
             one = max(tried, key=lambda one: one.value, default=None)
@@ -205,7 +202,7 @@ class Filling:
                 yield Pattern(unit.side, tuple(sorted(rest.items())))
 
 
-def completed(prepared: Prepared, units: Counter[Pattern], check: Callable[[], None]) -> Counter[Pattern]:
+def completed(prepared: Prepared, units: Counter[Pattern]) -> Counter[Pattern]:
     """Return patterns of units that serve every client once, from some that nearly do; none where that fails.
 
     Clients that are too many are taken away, and those that are left out are added, where it costs least.
@@ -221,11 +218,11 @@ def completed(prepared: Prepared, units: Counter[Pattern], check: Callable[[], N
         now.update(dict.fromkeys(fine, number))
     if prepared.problem.objective == "capacity":
         return now
-    filling = Filling(prepared, check)
+    filling = Filling(prepared)
     for c, clients in enumerate(prepared.clients):
         left = clients - sum(one.served(prepared)[c] * number for one, number in now.items())
         while left:
-            check()
+            prepared.budget.check()
             moved = filling.move(now, c, (1 if left > 0 else -1) * max(1, abs(left) // 16))
             if not moved:
                 return Counter()
@@ -233,11 +230,11 @@ def completed(prepared: Prepared, units: Counter[Pattern], check: Callable[[], N
     return now
 
 
-def improved(prepared: Prepared, pattern: Pattern, check: Callable[[], None]) -> Pattern:
+def improved(prepared: Prepared, pattern: Pattern) -> Pattern:
     """Return the best pattern that serves the same clients, found by changing the option of one entry at a time."""
     best = pattern
     while True:
-        check()
+        prepared.budget.check()
         side, tried = prepared.sides[best.side], []
         taken = {option for option, _ in best.entries}
         for at, (option, count) in enumerate(best.entries):

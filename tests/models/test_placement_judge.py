@@ -61,7 +61,7 @@ def test_every_draft_group_has_its_own_clients() -> None:
     def plan(short: int, most: int) -> PlacementPlan:
         clients = [{"class": name, "place": "pool", "draft_tokens": 1, "per_unit": count, "draft_group": g}
                    for g, (name, count) in enumerate({"short": short, "long": 2}.items())]  # fmt: skip
-        drafts = [{"pool": "p", "drafter": "d", "units": 1, "per_unit": each} for each in (2, most)]
+        drafts = [{"pool": "p", "drafter": "d", "units": 1, "per_unit": each} for each in (short, most)]
         groups = [{"verifier": "v", "units": 1, "clients": clients}]
         return PlacementPlan.from_dict({"groups": groups, "draft_groups": drafts})
 
@@ -76,7 +76,10 @@ def test_every_draft_group_has_its_own_clients() -> None:
     assert drafters() == ["d", "d"]
     assert drafters(draft_group=2) == ["d", None]
     assert problem.violations(plan(2, 2)) == []
-    assert problem.violations(plan(2, 1)) == ["draft_groups[1]: 2 clients refer to it, it holds 1"]
+    for wrong in (1, 3):
+        assert problem.violations(plan(2, wrong)) == [
+            f"draft_groups[1].per_unit: expected 2 (2 clients refer to 1 units), got {wrong}"
+        ]
     for short in (1, 2):
         one = plan(short, 2)
         data = problem.to_dict()

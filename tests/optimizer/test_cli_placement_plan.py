@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import time
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ def simple(tmp_path: Path) -> list[str]:
 @pytest.fixture
 def no_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out where the verdict turns, which takes most of a plan's time."""
-    monkeypatch.setattr(placing, "_turns", lambda *_: ({}, []))
+    monkeypatch.setattr(placing, "_turns", lambda *_: ())
 
 
 def planned(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
@@ -111,6 +112,36 @@ def test_break_evens_take_no_proof(
     planned(capsys, *simple, "--link", "100,20", "--clients", "30", "--tpot", "50")
     assert "interrupted" not in {one.termination for one in ends[:3]}
     assert sum(one.termination == "interrupted" for one in ends) > len(ends) / 4
+
+
+@pytest.mark.parametrize("all_late", [True, False])
+@pytest.mark.parametrize("target", ["placement", "vllm"])
+def test_the_limit_covers_the_advice(
+    target: str, all_late: bool, simple: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that plan, places and break-evens keep one limit together, and that what is left out is said.
+
+    Every solve takes all the time that it is given, and finds nothing; or only those that decide a break-even do.
+    """
+    now = [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+
+    def slow(problem: Any, method: Any = None, *, time_limit: float, **rest: Any) -> Any:
+        found = specopt.solve(problem, "none")
+        late = all_late or rest.get("gap") == placing.GAP
+        now[0] += time_limit if late else 0.01
+        nothing = {"plan": None, "objective": None} if all_late else {}
+        ended = specopt.Termination.TIME_LIMIT if late else specopt.Termination.GAP
+        return dataclasses.replace(found, termination=ended, **nothing)
+
+    monkeypatch.setattr(placing, "solve", slow)
+    monkeypatch.setattr("specopt.api.solve.solve", slow)
+    given = ["--link", "100,20", "--clients", "30", "--tpot", "50", "--time-limit", "1", "--json"]
+    run(["plan", *simple[:4], "--for", target, *given])
+    data = json.loads(capsys.readouterr().out)
+    lines = data["link"] if target == "vllm" else data["advice"]["lines"]
+    assert 0.0 < now[0] <= 1.0 and placing.LATE in lines
+    assert ("clients a unit" in lines[0]) == (not all_late)
 
 
 @pytest.mark.usefixtures("no_turns")

@@ -267,9 +267,8 @@ def evaluate(problem: Json, plan: Json) -> Json:
         need(row["units"] >= 1 and row["per_unit"] >= 1, "an empty draft group")
         mine = [(g["units"], e) for g, _, _, entries in groups for e in entries if e["group"] == i]
         need(len(mine) >= 1, "a draft group without clients")
-        need(
-            sum(n * e["q"] for n, e in mine) <= row["units"] * row["per_unit"], "draft_units: clients of a draft group"
-        )
+        share = math.ceil(sum(n * e["q"] for n, e in mine) / row["units"])
+        need(row["per_unit"] == share, f"draft_units: {share} clients on a unit of a draft group")
         X, K = max(e["class"]["context_tokens"] for _, e in mine), max(e["K"] for _, e in mine)
         for _, e in mine:
             e["draft"] |= {"X": X, "K": K}
@@ -343,7 +342,8 @@ def better(problem: Json, one: float, other: float) -> bool:
 def draft_choices(problem: Json) -> Iterator[tuple[Json, ...]]:
     """Every set of draft groups of different nature, with what they claim of their clients: X and the largest K.
 
-    Two groups of one nature and one size h are as good as one of as many units.
+    Two groups of one nature and one size h are as good as one of as many units: c1 / n1 and c2 / n2 are over h - 1 and
+    up to h, and so is (c1 + c2) / (n1 + n2).
     """
     natures = []
     for pool in problem.get("draft_pools", []):
@@ -352,8 +352,15 @@ def draft_choices(problem: Json) -> Iterator[tuple[Json, ...]]:
             if pool["name"] not in d.get("server", {}) or not able:
                 continue
             least = min(memory_tokens(c) for c in able) + 1
+            most = sum(c["clients"] for c in able)
+            if problem["objective"] == "capacity":
+                most = sum(math.floor(v["units"] * v["memory_bytes"] / v["kv_bytes_per_token"] / least)
+                           for v in problem["verifiers"])  # fmt: skip
             room = pool["memory_bytes"] * (1 + 2e-9) - d["weights_bytes"]
-            most = math.floor(room / (d["kv_bytes_per_token"] * least))
+            while most and d["kv_bytes_per_token"] * most * least > room:
+                most -= 1
+            if room < 0:
+                continue
             if most > 40:
                 raise ValueError("too many clients of a draft unit for a brute force")
             for h in range(1, most + 1):
@@ -485,6 +492,8 @@ def combined(
     for units, use in ends:
         if all(u[1] == d["X"] and d["K"] in (None, u[2]) for u, d in zip(use, choice, strict=True)):
             needed = [-(-u[0] // d["h"]) for u, d in zip(use, choice, strict=True)]
+            if any(-(-u[0] // n) != d["h"] for u, n, d in zip(use, needed, choice, strict=True)):
+                continue  # no number of units has h clients each, and more units have fewer each
             within = (
                 sum(n for n, d in zip(needed, choice, strict=True) if d["pool"] is pool) <= pool["units"]
                 for pool in problem.get("draft_pools", [])

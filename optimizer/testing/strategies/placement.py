@@ -54,7 +54,8 @@ def problems(draw: st.DrawFn, objective: str | None = None, most_clients: int = 
     ]  # fmt: skip
     drafters = [
         {"name": name, "kind": draw(st.sampled_from(["sequential", "parallel"])), "weights_bytes": draw(small),
-         "kv_bytes_per_token": draw(half) + 0.5, "beside": draw(_some(names, _passes(0.0, 0.125, 0.25))),
+         "kv_bytes_per_token": draw(st.sampled_from([0.0, 0.5, 0.5, 1.0])),
+         "beside": draw(_some(names, _passes(0.0, 0.125, 0.25))),
          "server": draw(_some(pools, _passes(0.0, 0.125, 0.25)))}
         for name in models
     ]  # fmt: skip
@@ -100,7 +101,7 @@ def plans(draw: st.DrawFn, problem: PlacementProblem) -> PlacementPlan:
     draft = None
     if pools and draw(st.booleans()):
         draft = {"pool": pools[0]["name"], "drafter": draw(st.sampled_from(drafters))["name"],
-                 "units": draw(st.integers(1, pools[0]["units"])), "per_unit": draw(st.integers(1, 2))}  # fmt: skip
+                 "units": draw(st.integers(1, pools[0]["units"]))}  # fmt: skip
     groups, left = [], {one["name"]: one["clients"] for one in data["classes"]}
     units = [one for one in data["verifiers"] for _ in range(one["units"])]
     for at, unit in enumerate(units):
@@ -138,5 +139,7 @@ def plans(draw: st.DrawFn, problem: PlacementProblem) -> PlacementPlan:
                 entries.append({"class": client["name"], "per_unit": clients, **chosen})
         if entries:
             groups.append({"verifier": name, "units": 1, "beside": beside, "clients": entries})
-    used = any(one["place"] == "pool" for group in groups for one in group["clients"])
-    return PlacementPlan.from_dict({"groups": groups, "draft_groups": [draft] if used else []})
+    pooled = sum(one["per_unit"] for group in groups for one in group["clients"] if one["place"] == "pool")
+    if draft is not None:
+        draft["per_unit"] = -(-pooled // draft["units"])
+    return PlacementPlan.from_dict({"groups": groups, "draft_groups": [draft] if pooled else []})

@@ -425,15 +425,20 @@ def program(unit, options, trips, objective, sizes, clients, box, worths, table,
     return limits(unit, options, trips, clients, sizes, box, shares, sums, table, rhs), own_worth(unit, objective, box)
 
 
+CLIENTS = 10_000
+"""Maximum number of clients of a pattern that is listed; with more the list is given up."""
+
+
 @helper
 def enumerate_box(table, rhs, losses, budget, chosen, counts, sizes, found):
     """Write every whole pattern of a box that loses no more than a budget; return their number, -1 if too many.
 
     losses: by option, what a client loses at the prices of rows. chosen, counts, sizes: patterns from row `found` on.
+    A pattern of more than `CLIENTS` clients, or of more entries than `chosen` has columns, is one too many.
     """
     count, size = table.shape
     most, width = chosen.shape
-    stack = np.empty(10_000, np.int64)
+    stack = np.empty(CLIENTS, np.int64)
     left = rhs.copy()
     depth, item = 0, 0
     while True:
@@ -447,20 +452,20 @@ def enumerate_box(table, rhs, losses, budget, chosen, counts, sizes, found):
                 left[r] += table[item, r]
             item += 1
             continue
-        fits = losses[item] <= budget and depth < len(stack)
+        fits = losses[item] <= budget
         for r in range(size):
             if table[item, r] > left[r] + 1e-9 * rhs[r]:
                 fits = False
         if not fits:
             item += 1
             continue
+        if found == most or depth == CLIENTS:
+            return -1
         stack[depth] = item
         depth += 1
         budget -= losses[item]
         for r in range(size):
             left[r] -= table[item, r]
-        if found == most:
-            return -1
         sizes[found] = 0
         for d in range(depth):
             if sizes[found] == 0 or chosen[found, sizes[found] - 1] != stack[d]:

@@ -23,18 +23,19 @@ def instance(name: str, **changes: Any) -> Prepared:
     return prepare(PlacementProblem.from_dict(INSTANCES[name].to_dict() | changes), exact=True)
 
 
-def test_the_first_client_is_served_best() -> None:
+def test_the_first_client_is_served_best(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that the first client of each class is served by the best of all patterns that serve it alone."""
     prepared = instance("goodput")
     every = valued(prepared, list(all_patterns(prepared)))
     asked: list[int] = []
+    monkeypatch.setattr(prepared.budget, "check", lambda: asked.append(1))
     for cls, alone in enumerate(([1, 0], [0, 1])):
         now: Counter[Pattern] = Counter()
-        assert Filling(prepared, lambda: asked.append(1)).move(now, cls, 1)
+        assert Filling(prepared).move(now, cls, 1)
         [(found, number)] = now.items()
         assert number == 1 and found.served(prepared) == alone
         assert found.value == max(one.value for one in every if one.served(prepared) == alone)
-    assert len(asked) == 2, "every unit that is tried asks for the time"
+    assert len(asked) >= 2, "every unit that is tried asks for the time"
 
 
 def test_units_that_hold_one_client_each_are_filled() -> None:
@@ -43,7 +44,7 @@ def test_units_that_hold_one_client_each_are_filled() -> None:
     [verifier], [clients] = data["verifiers"], data["classes"]
     one_each = verifier | {"units": 32, "memory_bytes": verifier["weights_bytes"] + 5.0}
     prepared = instance("memory for exactly 3", verifiers=[one_each], classes=[clients | {"clients": 32}])
-    found = completed(prepared, Counter(), lambda: None)
+    found = completed(prepared, Counter())
     assert [(one.served(prepared), number) for one, number in found.items()] == [([1], 32)]
 
 

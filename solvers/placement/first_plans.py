@@ -1,0 +1,109 @@
+"""Simple plans that methods start from: all drafts in one place, or clients placed one by one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from specopt.models.placement_plan import PLACES, Place
+from specopt.solvers.placement.patterns import Pattern, valued
+from specopt.solvers.placement.prepare import Prepared
+from specopt.solvers.placement.rounding import Filling
+
+CLIENTS = 2**40
+"""Maximum number of clients of a unit where the problem does not limit them: more than memory holds."""
+
+STEPS = 300
+"""Maximum number of groups of clients that are placed one by one; with more clients, groups are larger."""
+
+
+def first_plans(prepared: Prepared) -> Iterator[Counter[Pattern]]:
+    """Give simple plans, the quickest first; with many clients not the one that places them one by one."""
+    for place in PLACES[:3]:
+        yield filled(prepared, place)
+    if sum(prepared.clients) <= STEPS:
+        yield one_by_one(prepared)
+
+
+def one_by_one(prepared: Prepared) -> Counter[Pattern]:
+    """Return patterns that serve all clients, each on the unit and with the option that gain most; none if some fail.
+
+    Classes take turns, first the one of which the smallest share is placed. For capacity clients are placed while any
+    fit.
+    """
+    total, free = sum(prepared.clients), prepared.problem.objective == "capacity"
+    size = max(1, total // STEPS)
+    placed = [0] * len(prepared.clients)
+    units: Counter[Pattern] = Counter()
+    filling = Filling(prepared)
+    while True:
+        prepared.budget.check()
+        open_classes = [c for c, clients in enumerate(prepared.clients) if free or placed[c] < clients]
+        if not open_classes:
+            return units
+        c = min(open_classes, key=lambda c: placed[c] / prepared.clients[c])
+        step = size if free else min(size, prepared.clients[c] - placed[c])
+        moved = filling.move(units, c, step)
+        if not moved:
+            return units if free else Counter()
+        placed[c] += moved
+
+
+def filled(prepared: Prepared, place: Place) -> Counter[Pattern]:
+    """Return patterns that serve all clients from one place, each class alone on units filled as far as they go.
+
+    Classes come in order of weight; each takes the verifier and option that are worth most per client on a full unit.
+    Empty where clients are left; for capacity the classes share the units as far as they go.
+    """
+    problem = prepared.problem
+    left = [one.units for one in problem.verifiers]
+    units: Counter[Pattern] = Counter()
+    share = problem.objective == "capacity"
+    for c in sorted(range(len(problem.classes)), key=lambda c: -problem.classes[c].weight):
+        clients = sum(one.units for one in problem.verifiers) * CLIENTS if share else prepared.clients[c]
+        full = [
+            one
+            for index, side in enumerate(prepared.sides)
+            for option in side.by_class[c]
+            if side.ways[option].place == place and (one := _full_unit(prepared, index, option, clients))
+        ]
+        full.sort(key=lambda one: (-one.value / one.entries[0][1], -one.entries[0][1]))
+        room = [u // len(problem.classes) if share else u for u in left]
+        for one in full:
+            verifier = prepared.sides[one.side].verifier
+            option, most = one.entries[0]
+            while clients and room[verifier]:
+                part = one if clients >= most else _largest(prepared, one.side, option, clients)
+                if part is None:
+                    break
+                number = min(room[verifier], clients // most) or 1
+                units[part] += number
+                clients -= number * part.entries[0][1]
+                room[verifier] -= number
+                left[verifier] -= number
+        if clients and not share:
+            return Counter()
+    return units
+
+
+def _full_unit(prepared: Prepared, index: int, option: int, clients: int) -> Pattern | None:
+    side = prepared.sides[index]
+    fits = int(max(0.0, side.unit.room) / (side.unit.kv * side.options[option]["memory"]))
+    return _largest(prepared, index, option, min(fits, clients))
+
+
+def _largest(prepared: Prepared, side: int, option: int, most: int) -> Pattern | None:
+    """Return the largest number of clients of an option alone on a unit that keeps the least rate, by halving.
+
+    Rates are not monotone in the number of clients, so that a larger one may exist.
+    """
+    prepared.budget.check()
+    low, best, high = 0, None, most
+    while low < high:
+        middle = high if best is None and high == most else (low + high + 1) // 2
+        found = valued(prepared, [Pattern(side, ((option, middle),))])
+        if found:
+            low, best = middle, found[0]
+        else:
+            high = middle - 1
+    return best

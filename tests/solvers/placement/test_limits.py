@@ -1,0 +1,320 @@
+"""Limits of the methods of placement: none of them hides in a certificate, and the time is kept everywhere."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from oracles import placement as oracle
+from small_instances.placement import INSTANCES
+
+from specopt import PlacementProblem, Status, generate, methods, solve
+from specopt.models.errors import OutOfTime
+from specopt.models.placement_plan import PlacementPlan
+from specopt.models.result import Termination
+from specopt.solvers._kernels.placement import units as kernels
+from specopt.solvers.budget import Budget
+from specopt.solvers.compiler import Compiler
+from specopt.solvers.placement import refined
+from specopt.solvers.placement.milp import MilpPlacement
+from specopt.solvers.placement.patterns import all_patterns, valued
+from specopt.solvers.placement.prepare import draft_sizes, prepare
+from specopt.solvers.placement.program import Program, Solution
+from specopt.solvers.placement.relaxation import Relaxation
+
+EDGES = {
+    path.stem: PlacementProblem.from_dict(json.loads(path.read_text()))
+    for path in sorted((Path(__file__).parents[2] / "data" / "edges").glob("placement-*.json"))
+}
+OPTIMA = {"placement-converged-with-gap": 55.51141409619043, "placement-no-plan-at-limit-0": 700.0}
+EXACT = ("refined", "milp", "brute-force")
+
+
+def cases() -> Iterator[tuple[str, str]]:
+    """Give every case with every method that takes it; the portfolio ends as its only member does."""
+    for case, problem in EDGES.items():
+        for method in methods(problem):
+            if method.name != "auto":
+                yield case, method.name
+
+
+def passes(*seconds: float) -> list[dict[str, float]]:
+    """A pass of one piece."""
+    names = ("overhead_seconds", "seconds_per_sequence", "seconds_per_token", "seconds_per_cached_token")
+    return [dict(zip(names, seconds, strict=True))]
+
+
+def pooled(objective: str, clients: int) -> PlacementProblem:
+    """Clients of one class with a pool of one unit, whose drafter takes no memory for its cache."""
+    return PlacementProblem.from_dict({
+        "format": "specopt/1", "kind": "placement", "objective": objective, "max_draft_tokens": 4,
+        "verifiers": [{"name": "v", "units": 2, "memory_bytes": 1e9, "weights_bytes": 0.0, "kv_bytes_per_token": 1.0,
+                       "passes": passes(0.02, 2e-5, 2e-6, 0.0), "price_per_second": 1.0}],
+        "drafters": [{"name": "d", "weights_bytes": 1.0, "kv_bytes_per_token": 0.0,
+                      "server": {"p": passes(1e-4, 0.0, 1e-7, 0.0)}}],
+        "draft_pools": [{"name": "p", "units": 1, "memory_bytes": 9.0, "round_trip_seconds": {"v": 0.001},
+                         "price_per_second": 0.1}],
+        "classes": [{"name": "c", "clients": clients, "context_tokens": 10, "acceptance": {"d": 0.9},
+                     "min_tokens_per_second": 25.0}],
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize(("case", "method"), list(cases()))
+def test_converged_is_proven(case: str, method: str) -> None:
+    """Tests that exact methods prove the optimum of every case, and that the others say that they are exhausted."""
+    result = solve(EDGES[case], method)
+    if method in EXACT:
+        assert result.status is Status.OPTIMAL and result.objective == pytest.approx(OPTIMA[case], rel=1e-6)
+    else:
+        assert result.termination is Termination.EXHAUSTED and result.bound is None
+
+
+@pytest.mark.parametrize(("case", "method"), list(cases()))
+def test_a_plan_comes_before_the_first_kernel(case: str, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that with no time every method has a plan where it has one with time, and calls no compiled code."""
+    has = method in EXACT or solve(EDGES[case], method).plan is not None
+    for name in ("value", "values", "search", "near", "program"):
+        monkeypatch.delattr(kernels, name)
+    result = solve(EDGES[case], method, time_limit=0.0)
+    assert result.termination is Termination.TIME_LIMIT and (result.plan is not None) == has
+
+
+def test_an_exhausted_method_without_a_plan_is_no_proof() -> None:
+    """Tests that a method that finds no plan where there is one says so."""
+    result = solve(EDGES["placement-no-plan-at-limit-0"], "none")
+    assert (result.status, result.termination) == (Status.NONE, Termination.EXHAUSTED)
+
+
+class Watched:
+    """A kernel that may be called once a budget has prepared it."""
+
+    declared, _can_compile = (), True
+
+    def __init__(self, kernel: Any) -> None:
+        self.kernel, self.ready = kernel, False
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the kernel."""
+        assert self.ready
+        return self.kernel(*arguments)
+
+
+def prepare_watched(budget: Budget, kernel: Any) -> None:
+    """Do what a budget does, without compiling."""
+    kernel.ready = True
+
+
+def test_every_kernel_is_compiled_by_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that no method calls a kernel that its budget has not compiled, whose time and limit it counts."""
+    watched = {name: Watched(getattr(kernels, name)) for name in ("value", "values", "search", "near", "program")}
+    for name, one in watched.items():
+        monkeypatch.setattr(kernels, name, one)
+    monkeypatch.setattr(Compiler, "prepare", prepare_watched)
+    used = set[str]()
+    for few, name in ((refined.FEW_PATTERNS, "infeasible: rate"), (refined.FEW_PATTERNS, "energy"), (-1, "goodput")):
+        monkeypatch.setattr(refined, "FEW_PATTERNS", few)
+        for method in methods(INSTANCES[name]):
+            solve(INSTANCES[name], method())
+            used |= {one for one, kernel in watched.items() if kernel.ready}
+            for kernel in watched.values():
+                kernel.ready = False
+    assert used == set(watched)
+
+
+def test_every_call_of_highs_has_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that linear and integer programs of a limited solve are limited, whether patterns are listed or priced."""
+    given: list[float] = []
+    solved = Program.solve
+
+    def watched(self: Program, seconds: float = math.inf, gap: float = 0.0, unit: float = 1.0) -> Solution:
+        given.append(seconds)
+        return solved(self, seconds, gap, unit)
+
+    monkeypatch.setattr(Program, "solve", watched)
+    for few in (refined.FEW_PATTERNS, -1):
+        monkeypatch.setattr(refined, "FEW_PATTERNS", few)
+        assert solve(INSTANCES["goodput"], "refined", time_limit=500.0).status is Status.OPTIMAL
+    assert len(given) > 4 and max(given) <= 500.0
+
+
+def test_presolve_does_not_outlast_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that HiGHS presolves an integer program only where no time is limited: it does not look at the clock."""
+    set_: list[tuple[str, Any]] = []
+    made = importlib.import_module("specopt.solvers.highs").Highs
+
+    class Highs(made):  # type: ignore[misc,valid-type]
+        def setOptionValue(self, name: str, value: Any) -> Any:
+            """Note the option."""
+            set_.append((name, value))
+            return super().setOptionValue(name, value)
+
+    monkeypatch.setattr("specopt.solvers.highs.Highs", Highs)
+    for whole, seconds, off in ((True, 500.0, True), (True, math.inf, False), (False, 500.0, False)):
+        set_.clear()
+        one = Program()
+        one.column(1.0, {one.rows([0.0], [1.5])[0]: 1.0}, whole=whole)
+        assert one.solve(seconds).value == (1.0 if whole else 1.5)
+        assert (("presolve", "off") in set_) == off
+
+
+def test_the_bound_outlives_an_integer_program_that_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that the bound of the linear program is returned where HiGHS ends the integer one without anything."""
+    solved = Program.solve
+
+    def stopped(self: Program, *arguments: Any, **named: Any) -> Solution:
+        if any(self.whole):
+            return Solution(None, np.zeros(0), np.zeros(0), -math.inf, math.inf)
+        return solved(self, *arguments, **named)
+
+    monkeypatch.setattr(Program, "solve", stopped)
+    result = solve(INSTANCES["goodput"], "refined")
+    best = oracle.optimum(INSTANCES["goodput"].to_dict())
+    assert best is not None and result.bound is not None and result.objective is not None
+    assert result.objective <= best[0] <= result.bound < 1.5 * best[0]
+
+
+def test_a_linear_program_that_is_stopped_has_no_bound() -> None:
+    """Tests that the value of a point that is not optimal is no bound."""
+    one = Program()
+    (row,) = one.rows([0.0], [1.0])
+    one.column(1.0, {row: 1.0})
+    assert one.solve().bound == 1.0
+    made = importlib.import_module("specopt.solvers.highs").Highs
+
+    class Stopped(made):  # type: ignore[misc,valid-type]
+        def getModelStatus(self) -> Any:
+            """Return that the time is up."""
+            return importlib.import_module("highspy").HighsModelStatus.kTimeLimit
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(importlib.import_module("specopt.solvers.highs"), "Highs", Stopped)
+        assert one.solve().bound == math.inf
+
+
+def test_listing_patterns_asks_for_the_time() -> None:
+    """Tests that listing, valuing and choosing patterns end where the time is up."""
+    prepared = prepare(INSTANCES["goodput"], exact=True)  # type: ignore[arg-type]
+    every = list(all_patterns(prepared))
+    prepared.budget.time_limit = 0.0
+    for call in (lambda: list(all_patterns(prepared)), lambda: valued(prepared, every)):
+        with pytest.raises(OutOfTime):
+            call()
+
+
+def test_what_highs_does_not_decide_is_not_infeasible(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that an integer program that ends without a plan, but not as infeasible, proves nothing."""
+    from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
+
+    from specopt.solvers import pyomo_program
+
+    found = pyomo_program._solver("highs")
+
+    class Unsure:
+        def solve(self, program: Any, **options: Any) -> Any:
+            """Forget what was found."""
+            results = found.solve(program, **options)
+            results.solution_status = SolutionStatus.noSolution
+            results.termination_condition = TerminationCondition.unknown
+            results.objective_bound = None
+            return results
+
+    monkeypatch.setattr(pyomo_program, "_solver", lambda name: Unsure())
+    result = solve(INSTANCES["goodput"], MilpPlacement())
+    assert (result.status, result.plan) == (Status.NONE, None)
+
+
+# ------------------------------------------------------------------ what is limited in number
+
+
+def test_draft_units_hold_all_clients_where_memory_does() -> None:
+    """Tests that a drafter without a cache drafts for 3,000 clients on one unit, as one plan of one line does."""
+    problem = pooled("cost", 3000)
+    assert draft_sizes(problem, problem.drafters[0]) == {0: 3000}
+    plan = PlacementPlan.from_dict({
+        "groups": [{"verifier": "v", "units": 1,
+                    "clients": [{"class": "c", "per_unit": 3000, "place": "pool", "draft_tokens": 3,
+                                 "draft_group": 0}]}],
+        "draft_groups": [{"pool": "p", "drafter": "d", "units": 1, "per_unit": 3000}],
+    })  # fmt: skip
+    assert problem.violations(plan) == [] and problem.evaluate(plan).objective == pytest.approx(1.1)
+    result = solve(problem, "refined")
+    assert result.status is Status.OPTIMAL and result.objective == pytest.approx(1.1)
+
+
+def test_draft_units_hold_what_verifiers_hold_for_capacity() -> None:
+    """Tests that the clients of a draft unit are those that memory of all verifiers holds where all counts are free."""
+    problem = pooled("capacity", 1)
+    assert draft_sizes(problem, problem.drafters[0]) == {0: 2 * (10**9 // 12)}
+
+
+LIMITS = {
+    "refined": {"FEW_PATTERNS": -1, "EXACT_CLIENTS": -1, "EXACT_OPTIONS": -1, "LEAVES": 1, "NARROW": (1.1,),
+                "NEAR": (1 / 64,), "BOXES": (1,), "SECONDS_PER_PLAN": 1e-9, "ROUNDED": 0.0, "WHOLE_UNITS": 0.0},
+    "relaxation": {"FEW_UNITS": 0, "SPARE": 2, "MOST_NEAR": 1, "PER_SIDE": 1},
+    "rounding": {"OPTIONS": 0},
+    "prepare": {"EXACT_SIZES": 0, "RANGE": 5.0},
+    "first_plans": {"STEPS": 0, "CLIENTS": 1},
+    "boxes": {"RATIO": 9.0},
+}  # fmt: skip
+"""What limits the search, with values that bind in the smallest problems."""
+
+
+@pytest.mark.parametrize(("module", "name"), [(module, name) for module, of in LIMITS.items() for name in of])
+@pytest.mark.parametrize("instance", ["pool", "energy"])
+def test_no_limit_hides_in_a_certificate(
+    module: str, name: str, instance: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that bounds hold and that what is called optimal is, however tight a limit of the search is."""
+    monkeypatch.setattr(refined, "FEW_PATTERNS", -1)
+    if module == "prepare":
+        monkeypatch.setattr(refined, "EXACT_CLIENTS", -1)
+    monkeypatch.setattr(f"specopt.solvers.placement.{module}.{name}", LIMITS[module][name])
+    problem = INSTANCES[instance]
+    result, best = solve(problem, "refined"), oracle.optimum(problem.to_dict())
+    assert best is not None and result.objective is not None and result.bound is not None
+    sense, slack = 1.0 if problem.sense == "maximize" else -1.0, 1e-9 * abs(best[0])
+    assert sense * result.objective - slack <= sense * best[0] <= sense * result.bound + slack
+    if result.termination is Termination.CONVERGED:
+        assert result.status is Status.OPTIMAL and result.objective == pytest.approx(best[0], rel=1e-9)
+    else:
+        assert result.status is Status.FEASIBLE and result.termination is Termination.EXHAUSTED
+
+
+def test_too_many_clients_of_a_pattern_end_the_list() -> None:
+    """Tests that patterns are not listed where one has more clients than the list keeps: nothing is left out."""
+    table, rhs = np.full((1, 1), 1.0), np.array([kernels.CLIENTS + 1.0])
+    chosen, counts, sizes = *np.zeros((2, kernels.CLIENTS + 9, 1), np.int64), np.zeros(kernels.CLIENTS + 9, np.int64)
+    arguments = np.zeros(1), 0.0, chosen, counts, sizes, 0
+    assert kernels.enumerate_box(table, rhs, *arguments) == -1
+    assert kernels.enumerate_box(table, rhs - 1.0, *arguments) == kernels.CLIENTS
+
+
+def test_passes_of_many_pieces_are_listed() -> None:
+    """Tests that a verifier whose passes have 30 pieces, which make more than 64 rows, has all its patterns listed."""
+    data = INSTANCES["one client"].to_dict()
+    (verifier,) = data["verifiers"]
+    verifier["passes"] = [one | {"seconds_per_token": (1 + k / 900) * one["seconds_per_token"]}
+                          for one in verifier["passes"] for k in range(30)]  # fmt: skip
+    prepared = prepare(PlacementProblem.from_dict(data), exact=True)
+    relaxation = Relaxation(prepared, narrow=np.inf)
+    assert relaxation.width > 64
+    listed = relaxation.near((np.zeros(1), np.zeros(1), np.zeros(0)), 1e6, lambda: None)
+    assert listed is not None
+    assert set(listed) >= set(valued(prepared, list(all_patterns(prepared))))
+
+
+def test_large_problems_have_no_plain_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that with no time nothing is tried where the options alone take time, and little where judging does."""
+    problem = generate("placement/many-classes")
+    assert solve(problem, "refined", time_limit=0.0).plan is not None
+    monkeypatch.setattr("specopt.solvers.placement.method.PLAIN_PATTERNS", 1)
+    assert solve(problem, "refined", time_limit=0.0).plan is None
+    monkeypatch.setattr("specopt.solvers.placement.method.PLAIN_PATTERNS", 3000)
+    monkeypatch.setattr("specopt.solvers.placement.method.PLAIN_OPTIONS", 9)
+    assert solve(problem, "refined", time_limit=0.0).plan is None
