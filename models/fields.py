@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Self, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
@@ -58,7 +58,38 @@ class Column:
     minimum_size: int = 1
 
 
-class Custom(ABC):
+class Immutable:
+    """Base of values that do not change: their arrays are read-only, and copies and pickles are built as they were."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            object.__setattr__(self, field.name, frozen(getattr(self, field.name)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        own = dataclasses.fields(self)
+        return _built, (type(self), {field.name: getattr(self, field.name) for field in own if field.init})
+
+
+def _built(cls: type[T], values: dict[str, Any]) -> T:
+    return cls(**values)
+
+
+def frozen(value: T) -> T:
+    """Return a value whose arrays are read-only: a writeable array is copied, as its owner may change it."""
+    found: Any = value
+    if isinstance(value, np.ndarray) and value.flags.writeable:
+        found = value.copy()
+        found.flags.writeable = False
+    elif isinstance(value, tuple):
+        found = tuple(map(frozen, value))
+    elif isinstance(value, Mapping):
+        found = {name: frozen(item) for name, item in value.items()}
+    return typing.cast("T", found)
+
+
+class Custom(Immutable, ABC):
     """A field value that reads and writes its own JSON form, for what columns and objects cannot hold compactly."""
 
     @classmethod
@@ -149,7 +180,7 @@ def json_name(name: str) -> str:
     return name.rstrip("_")
 
 
-class Checked:
+class Checked(Immutable):
     """Base of dataclasses whose declared fields are checked, and nothing besides."""
 
     def __post_init__(self) -> None:
