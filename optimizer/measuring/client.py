@@ -152,11 +152,11 @@ class Client:
         try:
             with _ended_in_time(connection, self.patience):
                 connection.request(verb, base + path, text, {"Content-Type": "application/json"})
-                answer = connection.getresponse()
-                if answer.status != http.HTTPStatus.OK:
-                    said = answer.read(300).decode(errors="replace")
-                    raise ServerFailed(f"{where}: {answer.status} {answer.reason}: {' '.join(said.split())}")
-                yield answer
+                with closing(connection.getresponse()) as answer:
+                    if answer.status != http.HTTPStatus.OK:
+                        said = answer.read(300).decode(errors="replace")
+                        raise ServerFailed(f"{where}: {answer.status} {answer.reason}: {' '.join(said.split())}")
+                    yield answer
         except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError, AttributeError) as error:
             said = getattr(error, "strerror", None) or str(error) or "the connection ended"
             if time.monotonic() >= until:
