@@ -20,7 +20,7 @@ import typing
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_origin, get_type_hints
 
@@ -68,12 +68,8 @@ class Immutable:
             object.__setattr__(self, field.name, frozen(getattr(self, field.name)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        own = dataclasses.fields(self)
-        return _built, (type(self), {field.name: getattr(self, field.name) for field in own if field.init})
-
-
-def _built(cls: type[T], values: dict[str, Any]) -> T:
-    return cls(**values)
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.init}
+        return partial(type(self), **values), ()
 
 
 def frozen(value: T) -> T:
@@ -85,7 +81,7 @@ def frozen(value: T) -> T:
     elif isinstance(value, tuple):
         found = tuple(map(frozen, value))
     elif isinstance(value, Mapping):
-        found = {name: frozen(item) for name, item in value.items()}
+        found = dict(zip(value, map(frozen, value.values()), strict=True))
     return typing.cast("T", found)
 
 
