@@ -14,14 +14,14 @@ import numpy as np
 
 from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, describe
+from specopt.models.fields import Floats, Immutable, describe, frozen
 from specopt.models.position_acceptance import LEVEL, PositionAcceptance
 
 MAX_LENGTH = 1_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AcceptanceLengths:
+class AcceptanceLengths(Immutable):
     """Mean tokens of a step by draft length, the server's own included.
 
     Parameters
@@ -58,8 +58,7 @@ class AcceptanceLengths:
             values = np.array(getattr(self, name), np.float64)
             if values.shape != most.shape or not ((values >= 1.0) & (values <= most)).all():
                 raise InvalidInput(f"{name}: expected 1 to 1 + K tokens for each K, got {describe(values.tolist())}")
-            values.flags.writeable = False
-            object.__setattr__(self, name, values)
+            object.__setattr__(self, name, frozen(values))
         if (self.lower > self.tokens).any() or (self.tokens > self.upper).any():
             raise InvalidInput("lower, upper: expected limits on both sides of the tokens")
 

@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike
 
 from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import MAX_TOKENS, Floats, describe
+from specopt.models.fields import MAX_TOKENS, Floats, Immutable, describe, frozen
 from specopt.models.markov_chain import recurrent_classes, stationary_distribution
 
 MAX_MODES = 5000
 
 
 @dataclass(frozen=True, eq=False)
-class AcceptanceProcess:
+class AcceptanceProcess(Immutable):
     """The acceptance rates of N clients over the rounds; use the constructors `fixed`, `drifting` and `switching`.
 
     Parameters
@@ -140,5 +140,4 @@ def _array(name: str, values: object, dimensions: int) -> Floats:
     if array.ndim != dimensions or array.size == 0 or not np.isfinite(array).all():
         shape = ("a list", "a list of lists", "a cube")[dimensions - 1]
         raise InvalidInput(f"{name}: expected {shape} of finite numbers, got {describe(values)}")
-    array.flags.writeable = False
-    return array
+    return frozen(array)

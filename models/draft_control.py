@@ -28,6 +28,7 @@ from specopt.models.fields import (
     Positive,
     Unit,
     describe,
+    frozen,
 )
 from specopt.models.markov_chain import TransitionMatrix, recurrent_classes, stationary_distribution
 from specopt.models.problem import Evaluation, Plan, Problem
@@ -204,9 +205,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
     @cached_property
     def stationary_distribution(self) -> Floats:
         """Long-run share of iterations in each state, shape (S,)."""
-        shares = stationary_distribution(self.transition.scaled, self.recurrent_states)
-        shares.flags.writeable = False
-        return shares
+        return frozen(stationary_distribution(self.transition.scaled, self.recurrent_states))
 
     @cached_property
     def verify_by_length(self) -> Floats:

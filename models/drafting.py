@@ -18,7 +18,7 @@ import numpy as np
 from specopt.models.acceptance import expected_tokens_per_step
 from specopt.models.arguments import random_generator
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Checked, Column, Floats, Ints, Truths, Unit, check, describe
+from specopt.models.fields import Checked, Column, Floats, Immutable, Ints, Truths, Unit, check, describe, frozen
 
 ACCEPTED, FIRST_REJECTION, AFTER = 1, 0, -1
 """What a drafted token turned out to be, as a `DraftLog` counts it."""
@@ -59,7 +59,7 @@ class BinaryPredictor(Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scores:
+class Scores(Checked):
     """Distribution of a rejection predictor's score over B bins; the more bins, the less of the score is lost.
 
     Parameters
@@ -176,7 +176,7 @@ def check_sum(name: str, probabilities: Floats) -> None:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DraftLog:
+class DraftLog(Immutable):
     """Logged drafted tokens: what the device saw, and what became of each.
 
     Parameters
@@ -219,8 +219,7 @@ class DraftLog:
             (outcomes.astype(np.int64), "outcomes"),
             (rounds.astype(np.int64), "rounds"),
         ):
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
+            object.__setattr__(self, name, frozen(array))
         object.__setattr__(self, "names", tuple(self.names) or tuple(f"x{i}" for i in range(features.shape[1])))
 
     def __len__(self) -> int:

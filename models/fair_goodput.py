@@ -38,6 +38,7 @@ from specopt.models.fields import (
     Positive,
     TokenBudget,
     Truths,
+    frozen,
     read,
 )
 from specopt.models.problem import ROUNDING, Evaluation, Plan, Problem
@@ -99,8 +100,7 @@ class Schedule(Custom):
             ("share", np.float64), ("starts", np.int64), ("clients", np.int64), ("tokens", np.int64), ("full", np.bool_)
         ):  # fmt: skip
             array = np.array(getattr(self, name), dtype)  # always a copy: the caller's array stays theirs
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
+            object.__setattr__(self, name, frozen(array))
         self._check()
 
     def _check(self) -> None:
@@ -163,7 +163,7 @@ class Schedule(Custom):
     @cached_property
     def entries(self) -> Ints:
         """The entry that each item of `clients` and `tokens` belongs to."""
-        return np.repeat(np.arange(len(self.share)), np.diff(self.starts))
+        return frozen(np.repeat(np.arange(len(self.share)), np.diff(self.starts)))
 
     @cached_property
     def before(self) -> Ints:
@@ -172,12 +172,12 @@ class Schedule(Custom):
         earlier = np.zeros(len(order), np.int64)
         same = self.clients[order[1:]] == self.clients[order[:-1]]
         earlier[order[1:]] = np.where(same, self.tokens[order[:-1]], 0)
-        return earlier
+        return frozen(earlier)
 
     @cached_property
     def steps(self) -> Ints:
         """What each item adds to the tokens that it replaces."""
-        return self.tokens - self.before
+        return frozen(self.tokens - self.before)
 
     def allocations(self) -> Iterator[tuple[float, Ints]]:
         """Yield share and allocation of every entry, the allocation as an array of its own."""
@@ -386,9 +386,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
     @cached_property
     def weight(self) -> Floats:
         """Weight of each client: as given, else 1."""
-        found = np.ones(self.clients) if self.weights is None else self.weights
-        found.flags.writeable = False
-        return found
+        return frozen(np.ones(self.clients) if self.weights is None else self.weights)
 
     @property
     def most_tokens(self) -> Ints:
@@ -542,9 +540,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         goodput = np.bincount(schedule.clients, (now - until_now) * left, self.clients)
         tokens = np.bincount(schedule.clients, schedule.steps * left, self.clients)
         mean = np.maximum(0.0, tokens / (left[0] if left[0] > 0 else 1.0))
-        found = np.asarray(goodput, np.float64), np.asarray(mean, np.float64)
-        for array in found:
-            array.flags.writeable = False
+        found = frozen((np.asarray(goodput, np.float64), np.asarray(mean, np.float64)))
         _realised[schedule] = weakref.ref(self), found
         return found
 

@@ -20,9 +20,9 @@ import typing
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from types import NoneType, UnionType
-from typing import Annotated, Any, Self, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
@@ -58,7 +58,34 @@ class Column:
     minimum_size: int = 1
 
 
-class Custom(ABC):
+class Immutable:
+    """Base of values that do not change: their arrays are read-only, and copies and pickles are built as they were."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            object.__setattr__(self, field.name, frozen(getattr(self, field.name)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.init}
+        return partial(type(self), **values), ()
+
+
+def frozen(value: T) -> T:
+    """Return a value whose arrays are read-only: a writeable array is copied, as its owner may change it."""
+    found: Any = value
+    if isinstance(value, np.ndarray) and value.flags.writeable:
+        found = value.copy()
+        found.flags.writeable = False
+    elif isinstance(value, tuple):
+        found = tuple(map(frozen, value))
+    elif isinstance(value, Mapping):
+        found = dict(zip(value, map(frozen, value.values()), strict=True))
+    return typing.cast("T", found)
+
+
+class Custom(Immutable, ABC):
     """A field value that reads and writes its own JSON form, for what columns and objects cannot hold compactly."""
 
     @classmethod
@@ -149,7 +176,7 @@ def json_name(name: str) -> str:
     return name.rstrip("_")
 
 
-class Checked:
+class Checked(Immutable):
     """Base of dataclasses whose declared fields are checked, and nothing besides."""
 
     def __post_init__(self) -> None:

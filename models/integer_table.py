@@ -50,9 +50,7 @@ class IntegerTable(Custom):
             for place, value in enumerate(row):
                 if type(value) is not int or not cls.least <= value <= cls.most:
                     raise InvalidInput(f"{where}[{index}][{place}]: expected {cls.entry}, got {describe(value)}")
-        rows = np.array(given, np.int64).reshape(len(given), -1 if given else 0)
-        rows.flags.writeable = False
-        return cls(rows)
+        return cls(np.array(given, np.int64).reshape(len(given), -1 if given else 0))
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from specopt.models.fields import NonNegative
+from specopt.models.fields import Count, NonNegative
 
 PARTS = 5
 """Of a load, whose spread says how sure its mean is."""
@@ -30,6 +30,8 @@ class Load:
         Standard error of the output's logarithm; 0 where one figure is all there is.
     counted
         Drafts, their tokens, and those accepted by position; empty where the engine counts none.
+    requests, failed
+        How many requests were made, and how many of these failed twice; 0 where another program counts them.
     """
 
     tokens_per_second: Annotated[float, Meta(gt=0.0, le=1e12)]
@@ -37,6 +39,12 @@ class Load:
     acceptance_length: float | None
     deviation: Annotated[float, Meta(ge=0.0, le=10.0)] = 0.0
     counted: tuple[NonNegative, ...] = ()
+    requests: Count = 0
+    failed: Count = 0
+
+    def __str__(self) -> str:
+        failed = f", {self.failed} of {self.requests} requests failed" if self.failed else ""
+        return f"{self.tokens_per_second:.4g} tokens/s{failed}"
 
 
 @dataclass(frozen=True)

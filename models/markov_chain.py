@@ -13,7 +13,7 @@ import numpy as np
 
 from specopt.models.arguments import is_number
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Custom, Floats, describe
+from specopt.models.fields import Custom, Floats, describe, frozen
 
 ROW_TOLERANCE = 1e-9
 """What the sum of a row may differ from 1 by."""
@@ -51,8 +51,7 @@ class TransitionMatrix(Custom):
             raise InvalidInput(
                 f"rows[{row}]: expected probabilities that sum to 1 within {ROW_TOLERANCE:g}, got {float(sums[row])!r}"
             )
-        rows.flags.writeable = False
-        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "rows", frozen(rows))
 
     def __len__(self) -> int:
         return len(self.rows)

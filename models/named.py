@@ -105,7 +105,7 @@ class NamedTrips(_NamedFloats):
         found: list[float] | float = read(list[Amount] | Amount, given, where)
         if found == []:
             raise InvalidInput(f"{where}: expected at least one value, got none")
-        return _frozen(np.array(found, np.float64), where)
+        return _checked(np.array(found, np.float64), where)
 
     @classmethod
     def _schema(cls) -> dict[str, Any]:
@@ -123,14 +123,13 @@ class NamedRates(_NamedFloats):
     @classmethod
     def _read(cls, data: object, where: str) -> Floats:
         found = _ClosedRates.parse(data, where)
-        return _frozen(found.values if isinstance(found, Rates) else np.array(found), where)
+        return _checked(found.values if isinstance(found, Rates) else np.array(found), where)
 
     @classmethod
     def _schema(cls) -> dict[str, Any]:
         return _ClosedRates.schema()
 
 
-def _frozen(array: Floats, where: str) -> Floats:
+def _checked(array: Floats, where: str) -> Floats:
     refuse_denormal(array, where)
-    array.flags.writeable = False
     return array

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from specopt.models.draft_shares import even_hazards, share_limits, yield_limits
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, describe
+from specopt.models.fields import Floats, Immutable, describe, frozen
 
 LEVEL = 0.95
 MAX_BOUNDED = 32
@@ -23,7 +23,7 @@ MAX_BOUNDED = 32
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PositionAcceptance:
+class PositionAcceptance(Immutable):
     """Conditional acceptance rates by position, with confidence intervals where counts are known.
 
     Parameters
@@ -293,5 +293,4 @@ def _rates(name: str, values: ArrayLike) -> Floats:
         array = np.empty(0)
     if array.ndim != 1 or not array.size or not np.isfinite(array).all() or (array < 0.0).any() or (array > 1.0).any():
         raise InvalidInput(f"{name}: expected a list of numbers in [0, 1], got {describe(values)}")
-    array.flags.writeable = False
-    return array
+    return frozen(array)

@@ -16,7 +16,7 @@ import numpy as np
 
 from specopt.models.code import text_of
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Checked, check, count_numbers, describe, dump, parse, refuse_denormal
+from specopt.models.fields import Checked, Immutable, check, count_numbers, describe, dump, parse, refuse_denormal
 from specopt.models.schema import described, schema
 
 Sense = Literal["minimize", "maximize"]
@@ -114,7 +114,7 @@ class Shown:
         return None if Shown.html is None else Shown.html(self)
 
 
-class Filed:
+class Filed(Immutable):
     """Base of what a file holds under its kind: declared dataclasses with a JSON form."""
 
     kind: ClassVar[str]

@@ -46,7 +46,6 @@ class Rates(Custom):
         values = np.array(given if set(map(type, given)) == {float} else 0.0)
         if not ((values > 0.0) & (values < 1.0)).all():
             values = np.array([cls._rate(item, f"{where}[{index}]") for index, item in enumerate(given)])
-        values.flags.writeable = False
         return cls(values)
 
     def __add__(self, amount: float) -> Self:

@@ -204,7 +204,8 @@ class Result(Shown, Generic[P]):
         lines.append(f"seconds   {self.seconds:.3g}")
         preparing = self.stats.get("preparing_seconds", 0.0)
         if self.termination == Termination.TIME_LIMIT and preparing > 0.2 * self.seconds:
-            lines.append(f"{preparing:.3g} s went into preparing kernels, once on this machine: solve again")
+            often = self.stats.get("no_cache", "once on this machine: solve again")
+            lines.append(f"{preparing:.3g} s went into preparing kernels, {often}")
         if self.termination == Termination.WORK_LIMIT:
             lines.append(GO_ON)
         if self.explanation:

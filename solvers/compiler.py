@@ -8,12 +8,12 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
 from specopt.models.errors import OutOfTime
-from specopt.solvers._kernels.compiling import announced
+from specopt.solvers._kernels.cache import NO_CACHE, folder
+from specopt.solvers._kernels.compiling import announced, meter, metered
 from specopt.solvers.clock import Clock
 
 POLL_SECONDS = 0.02
@@ -28,7 +28,7 @@ class Compiler(Clock):
 
     def __init__(self, time_limit: float | None = None, started: float | None = None) -> None:
         super().__init__(time_limit, started)
-        self.preparing_seconds = 0.0
+        self._metered_before = meter.seconds
         self.chain: tuple[str, ...] = ()  # what a process compiles after what is missing: the kind's other kernels
 
     def load(self, module: str) -> Any:
@@ -68,7 +68,7 @@ class Compiler(Clock):
         self.check()
         if kernels.is_ready(kernel):
             return
-        with self._preparing():
+        with metered():
             if not kernels.is_cached(kernel):
                 with contextlib.suppress(OSError):  # no place for a cache, or no more processes
                     self._wait_for_process(kernel)
@@ -94,23 +94,24 @@ class Compiler(Clock):
             if missing:
                 prepare.start(*missing)
 
-    def outlook(self) -> dict[str, float]:
-        """Return how many kernels of the kind are still to be compiled, and for how long, where time was short."""
+    @property
+    def preparing_seconds(self) -> float:
+        """Seconds that this thread has spent on imports and compilation since the clock started."""
+        return meter.seconds - self._metered_before
+
+    def outlook(self) -> dict[str, Any]:
+        """Return what to say where compilation took the time: that nothing is kept, or how much there is still to do.
+
+        That is how many kernels of the kind are missing, and about how long they take.
+        """
         from specopt.solvers._kernels import prepare
 
         if self.remaining > 0.0 or self.preparing_seconds < 0.1 * self.seconds:
             return {}
+        if folder() is None:
+            return {"no_cache": NO_CACHE}
         missing, seconds = prepare.outlook(*self.chain)
         return {"kernels_missing": missing, "about_seconds": seconds} if missing else {}
-
-    @contextlib.contextmanager
-    def _preparing(self) -> Iterator[None]:
-        """Count the seconds of the enclosed code as preparing, whether or not it comes to an end."""
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.preparing_seconds += time.perf_counter() - started
 
     def _wait_for_process(self, kernel: Any) -> None:
         """Wait for the process that is at work on a kernel, if any; where the time may not suffice, start it."""
@@ -160,7 +161,7 @@ class Compiler(Clock):
         if loader is None:
             loader = _loaders[name] = threading.Thread(target=_load, args=(name,), daemon=True)
             loader.start()
-        with self._preparing():
+        with metered():
             while loader.is_alive():
                 loader.join(min(0.1, self.remaining))
                 self.check()

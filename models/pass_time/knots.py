@@ -10,11 +10,11 @@ from typing import Annotated
 import numpy as np
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Column, Floats, NonNegative, check, dump
+from specopt.models.fields import Checked, Column, Floats, NonNegative, dump
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CloudDelay:
+class CloudDelay(Checked):
     """g(m), seconds that the cloud takes for a batch of m tokens on one GPU.
 
     Linear between the knots; the first value holds to the left of them, the last slope continues to the right.
@@ -31,7 +31,7 @@ class CloudDelay:
     seconds: Annotated[Floats, Column(NonNegative, "knot", 2)]
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         for name, values, step in (("tokens", self.tokens, "more"), ("seconds", self.seconds, "no less")):
             rises = np.diff(values)
             wrong = rises <= 0 if step == "more" else rises < 0

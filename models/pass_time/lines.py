@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput, Unsupported
-from specopt.models.fields import Checked, Floats, Ints, NonNegative, check, refuse_denormal
+from specopt.models.fields import Checked, Floats, Ints, NonNegative, refuse_denormal
 from specopt.models.pass_time.measured import MeasuredPasses, PassTable
 
 
@@ -73,7 +73,7 @@ class PiecewiseRuntime(Checked):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TabledRuntime:
+class TabledRuntime(Checked):
     """Measured passes, linear between the points of their grid: what they take, whatever their operations.
 
     Parameters
@@ -85,7 +85,7 @@ class TabledRuntime:
     passes: PassTable
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         refuse_denormal(self.passes, "passes")
         if self.grid.moved > ROUNDING:
             raise InvalidInput(

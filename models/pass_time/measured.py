@@ -10,7 +10,17 @@ from typing import Annotated, Self
 import numpy as np
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Checked, Column, Floats, NonNegative, NonNegativeInt, Positive, PositiveInt, Truths
+from specopt.models.fields import (
+    Checked,
+    Column,
+    Floats,
+    Immutable,
+    NonNegative,
+    NonNegativeInt,
+    Positive,
+    PositiveInt,
+    Truths,
+)
 from specopt.models.pass_time.monotone import isotonic, majorant, minorant
 from specopt.models.pass_time.pass_time import PassTime, Which, interval
 
@@ -47,7 +57,7 @@ class PassTable(Checked):
 
 
 @dataclass(frozen=True, eq=False)
-class MeasuredPasses(PassTime):
+class MeasuredPasses(Immutable, PassTime):
     """Times on a complete grid, linear between its points.
 
     At a point the limits hold every time measured there, its spread included. Between points they widen by the error of

@@ -42,7 +42,8 @@ class Validate:
     tokens: int = option("N", "Tokens of an answer where no trace says it.", default=256)
     seconds: float = option("S", "How long a load lasts.", default=60.0)
     requests: int | None = option("N", "That a load has at most; default: as many as its seconds allow.")
-    patience: float = option("S", "How long a server may send nothing.", default=300.0)
+    patience: float = option("S", "Time limit of a request, from its start to the end of its answer.", default=600.0)
+    failures: float = option("SHARE", "Share of the requests of a load that may fail, each tried twice.", default=0.05)
     load_generator: str = option(
         "own|guidellm|vllm", "What loads it; options of theirs may follow, in the same word.", default="own"
     )
@@ -175,4 +176,4 @@ def _client(given: Validate) -> Client:
         prompts = tuple(filter(str.strip, read_text(given.prompts).splitlines()))
     return Client(endpoint=given.endpoint, model=given.model, prompts=prompts, max_tokens=tokens,
                   requests=MANY if given.requests is None else given.requests, seconds=given.seconds,
-                  patience=given.patience)  # fmt: skip
+                  patience=given.patience, failures=given.failures)  # fmt: skip

@@ -26,14 +26,14 @@ def warmup(
     from specopt.console.progress import end_progress, print_step
     from specopt.kinds import KINDS, kind_of
     from specopt.solvers._kernels import prepare
-    from specopt.solvers._kernels.cache import folder
+    from specopt.solvers._kernels.cache import NO_CACHE, folder
     from specopt.solvers._kernels.kernel import is_cached, name_of
     from specopt.solvers._kernels.kernel import prepare as compile_now
     from specopt.solvers.compiler import processors
 
     chosen = list(KINDS) if not kind else [kind_of(name) for name in dict.fromkeys(kind)]
     if folder() is None:
-        raise InvalidInput("NUMBA_CACHE_DIR: expected a folder to keep kernels in, found none that is yours alone")
+        raise InvalidInput(f"kernels would be compiled {NO_CACHE}")
     started = time.monotonic()
     kernels = [each for one in chosen for each in prepare.kernels_of(one.name.replace("-", "_"))]
     missing = [each for each in kernels if not is_cached(each)]

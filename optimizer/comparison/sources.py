@@ -17,6 +17,7 @@ from importlib.util import find_spec, resolve_name
 from pathlib import Path
 
 from specopt.models.code import text_of
+from specopt.solvers._kernels.prepare import modules_of
 from specopt.solvers.method import Method
 
 INSTALLED = ("site-packages", "dist-packages")
@@ -31,20 +32,9 @@ def sources_of(method: type[Method]) -> dict[str, str]:
     return {
         "version": version_of(method.__module__),
         "method": _digest(modules, texts),
-        "kernels": _digest(kernels_of(kind)),
+        "kernels": _digest(modules_of(kind)),
         "judge": _digest([method.solves.__module__, "specopt.models.judge"]),
     }
-
-
-def kernels_of(kind: str) -> list[str]:
-    """Return the modules of the kernels that methods of a kind call."""
-    import pkgutil
-
-    import specopt.solvers._kernels as kernels
-
-    names = (found.name for found in pkgutil.walk_packages(kernels.__path__, f"{kernels.__name__}."))
-    mine = f"{kernels.__name__}.{kind}"
-    return [name for name in names if name.startswith(mine) and not name.endswith("simulation")]
 
 
 @cache

@@ -18,7 +18,7 @@ from typing import Any, TextIO
 
 from specopt.api.solve import solve
 from specopt.comparison.cell import unpickled
-from specopt.comparison.sources import kernels_of, sources_of
+from specopt.comparison.sources import sources_of
 from specopt.console.interrupts import SIGNALS
 from specopt.console.progress import showing_kernels
 from specopt.kinds import kind_of
@@ -96,14 +96,11 @@ def keep_highs_to_one_thread() -> None:
 @cache
 def load_kernels(kind: str) -> None:
     """Prepare the compiled loops of a kind: building them, once per machine, is not part of any method's time."""
-    import importlib
-
     from specopt.solvers._kernels.kernel import prepare
+    from specopt.solvers._kernels.prepare import kernels_of
 
-    for module in kernels_of(kind.replace("-", "_")):
-        for found in vars(importlib.import_module(module)).values():
-            if getattr(found, "declared", None) is not None:
-                prepare(found)
+    for found in kernels_of(kind.replace("-", "_")):
+        prepare(found)
 
 
 def _end_with(parent: int) -> None:

@@ -12,6 +12,7 @@ from specopt.console import streams
 from specopt.console.streams import write_error
 from specopt.models.fields import printable
 from specopt.models.result import Progress
+from specopt.solvers._kernels.cache import NO_CACHE, folder
 from specopt.solvers._kernels.compiling import listeners
 
 FIRST_SECONDS = 0.5  # short solves stay silent
@@ -91,7 +92,8 @@ def _show_kernels(module: str) -> None:
     global _live
     with _lock:
         terminal = sys.stderr.isatty()
-        text = f"preparing {module.replace('_', '-')} kernels, once on this machine ..."
+        often = "once on this machine" if folder() else NO_CACHE
+        text = f"preparing {module.replace('_', '-')} kernels, {often} ..."
         if terminal:
             write_error(_ERASE + text if module else _ERASE)
             _live = bool(module)

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import numpy as np
 
 from specopt.instances.acceptance.prometheus import counters, is_scrape
-from specopt.models.arguments import integer, positive
+from specopt.models.arguments import integer, number, positive
 from specopt.models.errors import InvalidInput, ServerFailed
 from specopt.models.load import PARTS, Load
 
@@ -32,10 +33,13 @@ class Client:
 
     Parameters
     ----------
-    endpoint, model, prompts, max_tokens, seconds, patience, requests
+    endpoint, model, prompts, max_tokens, seconds, requests
         Its address and the name that it serves (None: its first one). What is asked in turn, and tokens of the answers.
-        How long a load lasts, how long a server may send nothing before it counts as stuck, and the most requests of a
-        load; each worker sends at least one.
+        How long a load lasts, and the most requests of a load; each worker sends at least one.
+    patience
+        Time limit of a request in seconds, from its start to the end of its answer.
+    failures
+        Share of the requests of a load that may fail, each tried twice; with more the load fails.
     """
 
     endpoint: str
@@ -43,8 +47,9 @@ class Client:
     prompts: Sequence[str] = PROMPTS
     max_tokens: Sequence[int] = (256,)
     seconds: float = 60.0
-    patience: float = 300.0
+    patience: float = 600.0
     requests: int = MANY
+    failures: float = 0.05
 
     def __post_init__(self) -> None:
         found = None
@@ -58,6 +63,7 @@ class Client:
         integer("requests", self.requests, 1)
         for name in ("seconds", "patience"):
             positive(name, getattr(self, name))
+        number("failures", self.failures, 0, 1)
 
     def models(self) -> list[str]:
         """Return the names of the models that the server has, at least one."""
@@ -75,19 +81,23 @@ class Client:
 
         def work(worker: int) -> None:
             number = worker
-            while not failures and (number == worker or (time.monotonic() < until and number < self.requests)):
+            while len(failures) <= max(concurrency, self.failures * sum(map(len, done))) and (
+                not done[worker] or (time.monotonic() < until and number < self.requests)
+            ):
                 try:
-                    done[worker].append(self._request(model, number))
-                    number += concurrency
+                    done[worker].append(self._tried_twice(model, number))
                 except ServerFailed as error:
                     failures.append(error)
+                number += concurrency
 
         threads = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(concurrency)]
         for call in (threading.Thread.start, threading.Thread.join):
             for thread in threads:
                 call(thread)
-        if failures:
-            raise ServerFailed(f"at concurrency {concurrency}: {failures[0]}")
+        asked = sum(map(len, done)) + len(failures)
+        if not all(done) or len(failures) > self.failures * asked:
+            failed = f"{len(failures)} of {asked} requests failed"
+            raise ServerFailed(f"at concurrency {concurrency}: {failed}, the first: {failures[0]}")
         first, last = max(one[0][1] for one in done), min(one[-1][2] for one in done)
         if first >= last:
             raise ServerFailed(f"at concurrency {concurrency}: requests waited for others; let a load last longer")
@@ -96,7 +106,8 @@ class Client:
         speeds = np.diff(shares @ tokens) * PARTS / (last - first)
         speed, deviation = float(speeds.mean()), float(speeds.std(ddof=1)) / PARTS**0.5
         length = 1.0 + sum(counted[2:]) / counted[0] if any(counted := self.counted(before)) else None
-        return Load(speed, float((begin - sent).mean()), length, deviation / speed, counted)
+        wait = float((begin - sent).mean())
+        return Load(speed, wait, length, deviation / speed, counted, requests=asked, failed=len(failures))
 
     def counted(self, before: Sequence[float] = ()) -> tuple[float, ...]:
         """Return drafts, their tokens and those accepted by position, since before; nothing from a server without."""
@@ -106,6 +117,11 @@ class Client:
                 now = found.drafts, found.draft_tokens, *found.accepted_at
                 return tuple(np.subtract(now, before or 0.0).tolist())
         return ()
+
+    def _tried_twice(self, model: str, number: int) -> tuple[float, float, float, int]:
+        with suppress(ServerFailed):
+            return self._request(model, number)
+        return self._request(model, number)
 
     def _request(self, model: str, number: int) -> tuple[float, float, float, int]:
         """Send a request; return when it was sent, began to come and had come, and its tokens."""
@@ -132,19 +148,38 @@ class Client:
         kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
         connection, where = kind(url.netloc, timeout=self.patience), f"{self.endpoint}{path}"
         base, text = url.path.rstrip("/").removesuffix("/v1"), None if body is None else json.dumps(body)
+        until = time.monotonic() + self.patience
         try:
-            connection.request(verb, base + path, text, {"Content-Type": "application/json"})
-            answer = connection.getresponse()
-            if answer.status != http.HTTPStatus.OK:
-                said = answer.read(300).decode(errors="replace")
-                raise ServerFailed(f"{where}: {answer.status} {answer.reason}: {' '.join(said.split())}")
-            yield answer
-        except TimeoutError:
-            raise ServerFailed(f"{where}: no answer within {self.patience:g} s") from None
-        except (json.JSONDecodeError, LookupError, TypeError, AttributeError):
-            raise ServerFailed(f"{where}: expected JSON as OpenAI's API has it, got something else") from None
-        except (OSError, http.client.HTTPException, ValueError) as error:
+            with _ended_in_time(connection, self.patience):
+                connection.request(verb, base + path, text, {"Content-Type": "application/json"})
+                with closing(connection.getresponse()) as answer:
+                    if answer.status != http.HTTPStatus.OK:
+                        said = answer.read(300).decode(errors="replace")
+                        raise ServerFailed(f"{where}: {answer.status} {answer.reason}: {' '.join(said.split())}")
+                    yield answer
+        except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError, AttributeError) as error:
             said = getattr(error, "strerror", None) or str(error) or "the connection ended"
+            if time.monotonic() >= until:
+                said = f"no answer within {self.patience:g} s"
+            elif isinstance(error, json.JSONDecodeError | LookupError | TypeError | AttributeError):
+                said = "expected JSON as OpenAI's API has it, got something else"
             raise ServerFailed(f"{where}: {said[:200]}") from None
+
+
+@contextmanager
+def _ended_in_time(connection: http.client.HTTPConnection, seconds: float) -> Iterator[None]:
+    """Connect, and end the connection after the enclosed code or when the time is up, whatever still comes."""
+    with closing(connection):
+        connection.connect()
+        limit = threading.Timer(seconds, _end, [connection.sock])
+        limit.daemon = True
+        limit.start()
+        try:
+            yield
         finally:
-            connection.close()
+            limit.cancel()
+
+
+def _end(connected: socket.socket) -> None:
+    with suppress(OSError):
+        connected.shutdown(socket.SHUT_RDWR)

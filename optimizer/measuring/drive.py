@@ -96,7 +96,7 @@ class Drive:
             file.write("" if file.tell() else HEADER)
             file.write(f"{concurrency},{name},{found.tokens_per_second:.4f},{accepted}\n")
         tuner.tell(point, found.tokens_per_second, float(accepted) if accepted else None)
-        say(f"draft length {name}, concurrency {concurrency}: {found.tokens_per_second:.4g} tokens/s")
+        say(f"draft length {name}, concurrency {concurrency}: {found}")
 
     def _server(self, length: int | None) -> AbstractContextManager[None]:
         words = shlex.split(self.command.replace(PLACE, str(name_of(length))))

@@ -61,4 +61,4 @@ def drive(
             raise ServerFailed(f"at concurrency {load}: the counters went down, as if the server had started anew")
         record.loads.append(Seen(load, length, found))
         write_text(path, json_text(dataclasses.asdict(record), indent=1) + "\n")
-        say(f"concurrency {load}, draft length {name_of(length)}: {found.tokens_per_second:.4g} tokens/s")
+        say(f"concurrency {load}, draft length {name_of(length)}: {found}")

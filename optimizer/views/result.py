@@ -47,8 +47,9 @@ def print_result(problem: Problem, result: Result, out: Console) -> None:
     if apart and result.termination == "time_limit":
         rest = "{kernels_missing} more are compiled meanwhile, in about {about_seconds:.2g} s; "
         rest = rest.format(**result.stats) if "kernels_missing" in result.stats else ""
-        line(out, "hint", f"{preparing:.3g} s of the limit went into preparing kernels, once on this machine; {rest}"
-                          f"solve again, or run `specopt warmup {problem.kind}` first")  # fmt: skip
+        again = f"once on this machine; {rest}solve again, or run `specopt warmup {problem.kind}` first"
+        often = result.stats.get("no_cache", again)
+        line(out, "hint", f"{preparing:.3g} s of the limit went into preparing kernels, {often}")
     if result.termination == "work_limit":
         line(out, "hint", GO_ON)
     if result.explanation:

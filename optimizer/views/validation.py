@@ -22,6 +22,8 @@ def print_validation(data: Mapping[str, Any], out: Console) -> None:
     sentence(out, f"Tokens per second; the median error is {data['median_error']:.1%}.")
     told = f"{order['right']} of {order['separated']} pairs that the intervals tell apart are as predicted{rest}."
     sentence(out, f"Order of options: {told}")
+    for note in data["notes"]:
+        sentence(out, f"At {note}.")
     if data["acceptance"]:
         columns = (data["acceptance"][name] for name in ("acceptance_rates", "lower", "upper"))
         rates = ", ".join(f"{one:.3f} ({low:.3f}-{high:.3f})" for one, low, high in zip(*columns, strict=True))

@@ -16,6 +16,9 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+NO_CACHE = "in every process: there is no folder to keep them in; set NUMBA_CACHE_DIR to one that only you can write to"
+"""How often kernels are compiled where there is no cache."""
+
 KEPT_SECONDS = 30 * 24 * 3600
 """Caches of other sources that nobody has written to for so long are removed."""
 

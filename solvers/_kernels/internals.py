@@ -95,6 +95,10 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
     _impl_class = _CacheFiles
 
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        """Leave out the bytecode: the sources decide, and `python -OO` makes other bytecode of the same."""
+        return sig, codegen.magic_tuple()
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return what was kept, or None."""
         try:

@@ -15,8 +15,8 @@ import re
 import sys
 import threading
 from collections import namedtuple
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numba
@@ -25,7 +25,7 @@ from numba import njit, types
 from numba.core import sigutils
 
 from specopt.solvers._kernels.cache import folder
-from specopt.solvers._kernels.compiling import announced
+from specopt.solvers._kernels.compiling import announced, metered
 
 try:
     from specopt.solvers._kernels import internals
@@ -37,14 +37,25 @@ _named: dict[str, Any] = dict(vars(types))
 """What the names in signatures stand for: Numba's types, records and rows."""
 
 
-def helper(function: Callable[..., Any]) -> Any:
+@contextmanager
+def _compiling() -> Iterator[None]:
+    """Let Numba compile in the enclosed code, also where NUMBA_DISABLE_JIT is set: that is for the user's own code."""
+    before, numba.config.DISABLE_JIT = numba.config.DISABLE_JIT, False
+    try:
+        yield
+    finally:
+        numba.config.DISABLE_JIT = before
+
+
+@_compiling()
+def helper(function: Callable[..., Any], **options: Any) -> Any:
     """Return a function that kernels call, compiled as part of them."""
-    return njit(function) if internals is None else internals.Helper(function)
+    return njit(function) if internals is None else internals.Helper(function, **options)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
     """Return a helper whose code is copied to every call of it: one so short that a call would cost more."""
-    return njit(function) if internals is None else internals.Helper(function, forceinline=True)
+    return helper(function, forceinline=True)
 
 
 def kernel(*signatures: Any, nogil: bool = True) -> Callable[[Callable[..., Any]], Any]:
@@ -107,7 +118,7 @@ def name_of(dispatcher: Any) -> str:
 
 def prepare(dispatcher: Any) -> None:
     """Compile every declared signature of a kernel, or read it from the cache."""
-    with _lock:
+    with metered(), _lock, _compiling():
         if is_ready(dispatcher):
             return
         with nullcontext() if is_cached(dispatcher) else announced(name_of(dispatcher).partition(":")[0]):
@@ -141,6 +152,7 @@ def _in_cache(dispatcher: Any, signature: Any) -> bool:
         return False
 
 
+@_compiling()
 def _cached(function: Callable[..., Any], **options: Any) -> Any:
     if folder() is None:
         return njit(**options)(function)

@@ -32,7 +32,7 @@ _children: list[subprocess.Popen[bytes]] = []  # kept, as Python warns of one th
 def start(*names: str) -> subprocess.Popen[bytes]:
     """Start a process that compiles kernels one after another, but those that another is at, and return it.
 
-    The name of a module alone stands for all its kernels, PREFIX* for those of `kernels_of`.
+    The name of a module alone, or PREFIX*, stands for those of `kernels_of`.
 
     Raises
     ------
@@ -75,19 +75,18 @@ def was_begun(name: str) -> bool:
     return _mark(name).exists()
 
 
+def modules_of(prefix: str) -> list[str]:
+    """Return the modules here whose names begin so, those of other simulations aside."""
+    found = (module.name for module in pkgutil.walk_packages([str(Path(__file__).parent)], f"{__package__}."))
+    start = f"{__package__}.{prefix}"
+    return [name for name in found if name.startswith(start) and not name[len(start) :].endswith("simulation")]
+
+
 def kernels_of(prefix: str) -> list[Any]:
-    """Return the kernels of all modules and folders here whose names begin so, those of simulations aside."""
-    found = []
-    for module in pkgutil.walk_packages([str(Path(__file__).parent)], f"{__package__}."):
-        name = module.name.removeprefix(f"{__package__}.")
-        if name.startswith(prefix) and not name.endswith("simulation"):
-            members = vars(importlib.import_module(module.name)).values()
-            found += [each for each in members if _is_declared_in(each, module.name)]
-    return found
-
-
-def _is_declared_in(value: Any, module: str) -> bool:
-    return getattr(value, "declared", None) is not None and value.py_func.__module__ == module
+    """Return the kernels of the modules whose names begin so."""
+    modules = [importlib.import_module(name) for name in modules_of(prefix)]
+    members = [(each, module.__name__) for module in modules for each in vars(module).values()]
+    return [each for each, home in members if hasattr(each, "declared") and each.py_func.__module__ == home]
 
 
 @contextmanager
@@ -143,14 +142,10 @@ def main(handed: str, *names: str) -> None:
         mark = mark or _locked(name)
         if mark is None:
             continue
-        module, _, function = name.partition(":")
-        if name.endswith("*"):
-            found = kernels_of(name[:-1])
-        else:
-            members = vars(importlib.import_module(f"{__package__}.{module}"))
-            every = [members[function]] if function else [*members.values()]
-            found = [each for each in every if _is_declared_in(each, f"{__package__}.{module}")]
-        for each in found:
+        module, _, function = name.rstrip("*").partition(":")
+        for each in kernels_of(module):
+            if function and name_of(each) != name:
+                continue
             with marked(name_of(each)):
                 if not is_cached(each):
                     started = time.perf_counter()

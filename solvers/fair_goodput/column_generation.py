@@ -22,7 +22,13 @@ from specopt.models.result import Conflict
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.common_rate import prices_at, raised
 from specopt.solvers.fair_goodput.master import ACCURATE, beyond, fairest_mixture, keep_least
-from specopt.solvers.fair_goodput.method import PER_SECOND, FairGoodputMethod, admitted, drafts_at_most
+from specopt.solvers.fair_goodput.method import (
+    PER_SECOND,
+    FairGoodputMethod,
+    admitted,
+    drafts_at_most,
+    offer_first_plan,
+)
 from specopt.solvers.fair_goodput.region import LAST_DIGITS
 from specopt.solvers.fair_goodput.rounds import Rounds, mixture, rates_of
 from specopt.solvers.fair_goodput.tokens_per_round import fair_per_round
@@ -80,8 +86,8 @@ class Search:
         problem, budget = self.problem, self.budget
         none = np.zeros(problem.clients, np.int64)
         equal = np.minimum(problem.budget_tokens // problem.clients, problem.most_tokens)
+        offer_first_plan(problem, budget)
         if problem.min_goodput is None:
-            budget.offer(mixture(problem, np.ones(1), equal[None]))
             self.add(self.rounds.best_utility(budget))
             if self.is_best(np.ones(1), np.zeros(problem.clients)):  # of few clients one round often is
                 return self.outcome()

@@ -54,8 +54,8 @@ def admitted(problem: FairGoodputProblem, outcome: Outcome) -> Outcome:
 
 
 def offer_first_plan(problem: FairGoodputProblem, budget: Budget, region: Region | None = None) -> None:
-    """Offer equal drafts; where there are minimum rates, what they need of a region if it is given."""
-    if problem.min_goodput is None:
-        budget.offer(equal_drafts(problem))
-    elif region is not None:
-        budget.offer(plan_of(problem, region.least))
+    """Offer equal drafts, or what minimum rates need of a region, if these give the minimum rates."""
+    is_free = problem.min_goodput is None
+    plan = equal_drafts(problem) if is_free or region is None else plan_of(problem, region.least)
+    if is_free or not problem.violations(plan):
+        budget.offer(plan)

@@ -224,6 +224,8 @@ def report(prediction: Prediction, seen: Sequence[Seen]) -> dict[str, Any]:
             "measured": measured,
             "interval": _limits(measured, one.load.deviation, PARTS),
             "error": speed / measured - 1.0,
+            "requests": one.load.requests,
+            "failed": one.load.failed,
         })  # fmt: skip
     pairs = [(a, b) for a, b in combinations(rows, 2) if a["concurrency"] == b["concurrency"]]
     ends = [np.array([a["interval"], b["interval"]]) for a, b in pairs]
@@ -235,6 +237,7 @@ def report(prediction: Prediction, seen: Sequence[Seen]) -> dict[str, Any]:
         "order": {"pairs": len(pairs), "separated": len(apart), "right": right},
         "factors": _factors(prediction, seen),
         "acceptance": _acceptance(seen),
+        "notes": [f"concurrency {one.concurrency}: {one.load}" for one in seen if one.load.failed],
     }
 
 

@@ -19,6 +19,7 @@ from specopt import DraftAllocationPlan, DraftAllocationProblem, generate
 from specopt.models.errors import OutOfMemory, OutOfTime, Stopped
 from specopt.models.result import Progress
 from specopt.solvers import compiler as module
+from specopt.solvers._kernels.compiling import metered
 from specopt.solvers.budget import Budget
 
 PROBLEM = DraftAllocationProblem(acceptance_rates=np.array([0.5]), weights=np.array([1.0]), budget_tokens=9)
@@ -467,3 +468,26 @@ def test_what_is_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(prepare, "start", fails)
     Budget(PROBLEM).compile_ahead("toys:other")
+
+
+def test_compilation_of_the_thread_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that what a thread spends on compilation since a budget began counts, nested code once, others' never."""
+    now = [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+
+    def compiled() -> None:
+        with metered(), metered():
+            now[0] += 1.0
+
+    compiled()
+    budget = Budget(generate("draft-allocation/uniform", seed=1))
+    assert budget.preparing_seconds == 0.0
+    compiled()
+    with pytest.raises(KeyError), metered():
+        now[0] += 0.5
+        raise KeyError
+    other = threading.Thread(target=compiled)
+    other.start()
+    other.join()
+    now[0] += 5.0
+    assert budget.preparing_seconds == 1.5

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from specopt.solvers._kernels import kernel, prepare
+from specopt.solvers._kernels.cache import NO_CACHE
 from specopt.solvers._kernels.kernel import name_of
 
 COLD = """
@@ -167,6 +168,61 @@ def test_without_a_cache_the_time_limit_is_kept(cache: str, tmp_path: Path) -> N
         program = COLD.replace("result =", f"import shutil; shutil.rmtree({cache!r}); result =")
     assert solve_cold(cache, "float(len(compiler._compilers))", program) == "time_limit feasible 0 True"
     assert solve_cold(cache, STILL, program).startswith("converged optimal")
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a cache that a solve has filled."""
+    cache = tmp_path_factory.mktemp("warm")
+    assert solve_cold(cache, STILL).startswith("converged optimal")
+    return cache
+
+
+@pytest.mark.parametrize(("optimised", "disabled"), [("2", ""), ("", "1")])
+def test_every_way_to_start_python_has_one_cache(
+    optimised: str, disabled: str, warm: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that `python -OO` finds what others compiled, as does a process whose user has disabled Numba."""
+    monkeypatch.setenv("PYTHONOPTIMIZE", optimised)
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", disabled or "0")
+    program = f"""{COLD}
+from specopt.solvers._kernels import draft_allocation
+print(compiler.folder().parent.parent, draft_allocation.allocate.stats.cache_misses)
+"""
+    assert solve_cold(warm, STILL, program).splitlines() == ["converged optimal 0 False", f"{warm} Counter()"]
+    assert kept(warm) == 1
+
+
+EVERY = """
+import sys
+from importlib import import_module
+from specopt import methods, solve
+from specopt.kinds import KINDS
+
+for kind in KINDS:
+    problems = import_module(f"small_instances.{kind.name.replace('-', '_')}").INSTANCES.values()
+    for method in methods(kind.problem):
+        problem = next(problem for problem in problems if method().refusal(problem) is None)
+        found = solve(problem, method(), time_limit=0)
+        if found.plan is None and kind.name != "placement":
+            print(kind.name, method.name, found.status)
+        if kind.name != "placement":
+            assert "numba" not in sys.modules, method
+"""
+
+
+def test_plans_without_time_need_no_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that every method has a plan at time limit 0 where nothing is compiled, and that it does not load Numba."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    assert solve_cold(tmp_path, "", EVERY) == ""
+    assert not [*tmp_path.rglob("*.nbi")]
+
+
+def test_it_is_said_that_there_is_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a solve, a compilation and `warmup` say that nothing is kept, and by which variable it would be."""
+    said = solve_cold("/dev/null/nowhere", "float(len(compiler._compilers))", COLD + "print(result)")
+    assert f"1 s went into preparing kernels, {NO_CACHE}" in said
+    assert "once" not in said and "warmup" not in said
 
 
 def test_a_process_that_fails_is_made_up_for(tmp_path: Path) -> None:

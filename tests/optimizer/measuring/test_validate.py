@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import csv
 import json
 import os
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -129,6 +131,105 @@ def test_a_server_that_fails_is_one_line(fault: str, words: str, capsys: pytest.
     assert Path("validate.json").exists() == (fault == "later")
 
 
+def _endless(said: bytes) -> Callable[..., Coroutine[Any, Any, None]]:
+    """Return what streams the same forever."""
+
+    async def stream(self: LawServer, writer: asyncio.StreamWriter, asked: object) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
+        try:
+            while not writer.is_closing():
+                writer.write(said)
+                await asyncio.sleep(0.02)
+        finally:
+            writer.transport.abort()  # what nobody reads any more
+
+    return stream
+
+
+@pytest.mark.parametrize(
+    "said", [b": keep-alive\n\n", b'data: {"choices": [{"text": "a"}]}\n\n', b"a line without an end"]
+)
+def test_an_answer_without_an_end_is_cut(said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a request has a time limit, whatever the server goes on sending."""
+    monkeypatch.setattr(LawServer, "stream", _endless(said))
+    with serving(Law(0.01, 0.0, 0.0, 0.5), None) as url:
+        asked = Client(endpoint=url, model="stand-in", seconds=0.1, patience=0.2)
+        with pytest.raises(ServerFailed, match=r"2 of 2 requests failed, .*/v1/completions: no answer within 0.2 s"):
+            asked.run(1)
+
+
+def test_a_head_without_an_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that the time limit holds for other requests, and before the answer begins."""
+
+    async def drip(self: LawServer, reader: object, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            writer.write(b"HTTP/1.1 200 OK\r\n")
+            await _endless(b"x")(self, writer, None)
+        writer.close()
+
+    monkeypatch.setattr(LawServer, "answer", drip)
+    with serving(Law(0.01, 0.0, 0.0, 0.5), None) as url, pytest.raises(ServerFailed, match=r"no answer within 0.2 s"):
+        Client(endpoint=url, patience=0.2).models()
+
+
+@pytest.fixture
+def refusing(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """Let a server refuse requests: the times that it does, by prompt."""
+    stream, left = LawServer.stream, {"once": 1, "twice": 2}
+
+    async def some(self: LawServer, writer: asyncio.StreamWriter, asked: dict[str, object]) -> None:
+        prompt = str(asked["prompt"])
+        if left.get(prompt, 0) > 0:
+            left[prompt] -= 1
+            self.plain(writer, "overloaded", "503 Service Unavailable")
+        else:
+            await stream(self, writer, asked)
+
+    monkeypatch.setattr(LawServer, "stream", some)
+    return left
+
+
+@pytest.mark.parametrize(("share", "failed"), [(0.1, 1), (0.09, None), (0.0, None)])
+def test_a_share_of_the_requests_may_fail(share: float, failed: int | None, refusing: dict[str, int]) -> None:
+    """Tests that a request is tried twice, that failed ones are counted, and that more than the share end a load."""
+    prompts = ("a", "once", "twice", "b", "c", "d", "e", "f", "g", "h")
+    with serving(Law(0.002, 0.0, 0.0, 0.5), None) as url:
+        asked = Client(endpoint=url, prompts=prompts, max_tokens=(2,), requests=10, failures=share)
+        if failed is None:
+            with pytest.raises(ServerFailed, match=r"at concurrency 1: 1 of \d+ requests failed, the first: .* 503"):
+                asked.run(1)
+        else:
+            load = asked.run(1)
+            assert (load.requests, load.failed) == (10, failed)
+            assert refusing == {"once": 0, "twice": 0}
+
+
+def test_failed_requests_are_reported(refusing: dict[str, int], capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that the share that failed is said while loading, in the text, and in the JSON with its notes."""
+    Path("prompts.txt").write_text("a\ntwice\nb\n")
+    with serving(Law(0.002, 0.0, 0.0, 0.5), None) as url:
+        asked = ["sweep.csv", "--endpoint", url, "--loads", "1", "--prompts", "prompts.txt", "--tokens", "2",
+                 "--requests", "3", "--failures", "0.4"]  # fmt: skip
+        assert _validate(*asked) == 0
+        out, err = capsys.readouterr()
+        assert "tokens/s, 1 of 3 requests failed\n" in err
+        assert "1 of 3 requests failed." in out
+        assert _validate(*asked, "--json") == 0
+    data = json.loads(capsys.readouterr().out)
+    assert [(row["requests"], row["failed"]) for row in data["loads"]] == [(3, 1)]
+    [note] = data["notes"]
+    assert note.startswith("concurrency 1: ") and note.endswith(" tokens/s, 1 of 3 requests failed")
+
+
+def test_a_server_that_dies_is_left_alone(refusing: dict[str, int]) -> None:
+    """Tests that a load ends long before its time where every request fails."""
+    refusing["a"] = 1000
+    failed = pytest.raises(ServerFailed, match=r"([34]) of \1 requests failed")
+    with serving(Law(0.002, 0.0, 0.0, 0.5), None) as url, failed:
+        Client(endpoint=url, prompts=("a",), seconds=60.0).run(2)
+    assert refusing["a"] >= 1000 - 2 * 4
+
+
 @pytest.mark.parametrize("usage", ["many", -5, 10**400, float("nan"), float("inf")])
 def test_a_usage_that_is_none_is_one_line(usage: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that tokens which cannot have come are a failure of the server."""
@@ -143,11 +244,18 @@ def test_a_usage_that_is_none_is_one_line(usage: object, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    "given", [{"endpoint": "http://[::"}, {"endpoint": "http://127.0.0.1:99999"}, {"patience": 0.0}, {"requests": 0}]
+    "given",
+    [
+        {"endpoint": "http://[::"},
+        {"endpoint": "http://127.0.0.1:99999"},
+        {"patience": 0.0},
+        {"requests": 0},
+        {"failures": 1.5},
+    ],
 )
 def test_no_client_asks_what_cannot_be_asked(given: dict[str, Any]) -> None:
     """Tests that an address without a server, and no patience at all, are refused."""
-    with pytest.raises(InvalidInput, match=r"endpoint: expected an address|patience: expected|requests: expected"):
+    with pytest.raises(InvalidInput, match=r"endpoint: expected an address|(patience|requests|failures): expected"):
         Client(**{"endpoint": "http://127.0.0.1:8000", **given})
 
 
@@ -518,5 +626,5 @@ def test_counters_that_go_down_are_named(
 
 def test_the_client_stays_small() -> None:
     """Tests that the client is a page that one reads."""
-    assert len(Path(client.__file__).read_text().splitlines()) <= 150
+    assert len(Path(client.__file__).read_text().splitlines()) <= 190
     assert Client(endpoint="http://x").max_tokens == (256,)

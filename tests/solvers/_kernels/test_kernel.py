@@ -73,6 +73,14 @@ def run(tmp_path: Path) -> Run:
     return call
 
 
+def test_a_call_that_compiles_is_counted(run: Run) -> None:
+    """Tests that compilation counts where a kernel is called without being asked for first, and only then."""
+    again = (
+        "\nbefore = compiling.meter.seconds\nuse.total(x, 2)\nprint(before > 0.0, compiling.meter.seconds == before)"
+    )
+    assert run(RUN + again).splitlines()[-1] == "True True"
+
+
 def test_an_edit_in_another_file_is_noticed(run: Run, tmp_path: Path) -> None:
     """Tests that kernels are compiled once, and again after an edit of a helper that lies in another file."""
     assert run() == "12.0 ['use', '.']"
