@@ -104,7 +104,8 @@ class Program:
             solver.run()
         info, found, ended = solver.getInfo(), solver.getSolution(), termination_of(solver.getModelStatus())
         if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
-            bound = -math.inf if ended is Termination.INFEASIBLE else info.mip_dual_bound * unit if any(self.whole) else math.inf
+            bound = info.mip_dual_bound * unit if any(self.whole) else math.inf
+            bound = -math.inf if ended is Termination.INFEASIBLE else bound
             return Solution(None, np.zeros(0), np.zeros(0), -math.inf, bound)
         value = info.objective_function_value * unit
         bound = value if ended is Termination.CONVERGED else math.inf
