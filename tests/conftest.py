@@ -8,6 +8,7 @@ from pathlib import Path
 
 import helpers.vectors  # noqa: F401, before numpy
 import pytest
+from helpers.processor_time import ProcessorTime
 from hypothesis import HealthCheck, settings
 
 from specopt import ServingLatencyProblem, generate
@@ -16,6 +17,11 @@ from specopt import ServingLatencyProblem, generate
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True, max_examples=30)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure the processor time of every test."""
+    config.pluginmanager.register(ProcessorTime())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
