@@ -66,7 +66,9 @@ class ProcessorTime:
         for name in sorted(self.seconds, key=self.seconds.__getitem__, reverse=True)[:REPORTED_TESTS]:
             terminalreporter.line(f"{self.seconds[name]:8.2f} s  {name}")
         for name in self.too_expensive():
-            terminalreporter.line(f"takes more than {MAX_SECONDS:g} s of processor time: {name}; mark it nightly", red=True)
+            terminalreporter.line(
+                f"takes more than {MAX_SECONDS:g} s of processor time: {name}; mark it nightly", red=True
+            )
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
