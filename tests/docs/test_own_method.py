@@ -61,7 +61,7 @@ def test_the_example_works_in_python(installed: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_example_works_on_a_cluster(installed: Path) -> None:
     """Tests that the workers of a Dask cluster run the method."""
     cluster = """
