@@ -18,11 +18,14 @@ Path = tuple[str | int, ...]
 
 NUMBERS = {"integer", "number"}
 
+DENORMAL = 5e-324
+"""A number that is too small to keep all its digits."""
+
 
 def outside(schema: dict[str, Any]) -> Iterator[Any]:
     """Yield values outside the domain of a number, a choice or a flag."""
     if schema.get("type") in NUMBERS:
-        yield from ("x", True, math.nan, math.inf)
+        yield from ("x", True, math.nan, math.inf, DENORMAL)
         if schema["type"] == "integer":
             yield 1.5
         step = 1 if schema["type"] == "integer" else 1e-3
