@@ -228,20 +228,23 @@ FIGURES: dict[str, Measured | Computed] = {
     ),
 }
 
-LABORATORY = Path(__file__).parents[1] / "laboratory"
-sys.path.append(str(LABORATORY))
+sys.path.append(str(ROOT / "laboratory"))
 
-import report  # type: ignore[import-not-found]  # noqa: E402 - the laboratory is no package
 
-FIGURES |= {
-    key: Computed(f"laboratory/results.md, from laboratory/records: {key}", lambda value=value: value)
-    for key, value in report.figures().items()
-}
+def _laboratory() -> dict[str, Computed]:
+    """Return the figures of the laboratory, which are computed from its raw records."""
+    import report  # type: ignore[import-not-found]  # the laboratory is no package
+
+    return {
+        key: Computed(f"laboratory/results.md, from laboratory/records: {key}", lambda value=value: value)
+        for key, value in report.figures().items()
+    }
 
 
 def record() -> dict[str, dict[str, Any]]:
     """Return value and source of every figure."""
-    return {key: {"value": one.value(), "source": one.source} for key, one in sorted(FIGURES.items())}
+    every = FIGURES | _laboratory()
+    return {key: {"value": one.value(), "source": one.source} for key, one in sorted(every.items())}
 
 
 def write() -> None:

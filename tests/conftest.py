@@ -8,6 +8,7 @@ from pathlib import Path
 
 import helpers.vectors  # noqa: F401, before numpy
 import pytest
+from helpers.processor_time import ProcessorTime
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from specopt import ServingLatencyProblem, generate
@@ -18,6 +19,11 @@ settings.register_profile("ci", settings.get_profile("default"), derandomize=Tru
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 EXAMPLES = int(os.environ.get("SPECOPT_EXAMPLES", "1"))
 """Factor on the examples of every hypothesis test."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure the processor time of every test."""
+    config.pluginmanager.register(ProcessorTime())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.nightly
+
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.slow
 def test_smoke_run(tmp_path: Path) -> None:
     """Tests that every benchmark runs on tiny inputs and that the table is written."""
     table = tmp_path / "table.md"

@@ -41,7 +41,7 @@ CELLS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("kind", "case", "method"), CELLS)
 def test_limits_are_kept(kind: str, case: str, method: str) -> None:
     """Tests that a method that takes the largest case keeps the contract's time limit and 2 GiB."""
@@ -50,7 +50,7 @@ def test_limits_are_kept(kind: str, case: str, method: str) -> None:
     assert not cell.outcome.startswith("refused"), cell
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_cannot_be_held_is_refused() -> None:
     """Tests that ten million stages for every chunk are refused at once, with the field and the bytes."""
     cell = limits.measure("prompt-chunking", "pipeline_length", "deadline", LIMIT, "process_time")

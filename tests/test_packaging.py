@@ -103,7 +103,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_wheel_holds_the_package_alone(checkout: Path) -> None:
     """Tests that a wheel holds every source and data file of the package, no other name at its top, no laboratory."""
     version = PYPROJECT["project"]["version"]
@@ -123,7 +123,7 @@ def test_the_wheel_holds_the_package_alone(checkout: Path) -> None:
     assert "report" in extras and "testbed" not in extras
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_source_distribution_holds_no_tests(checkout: Path) -> None:
     """Tests that the source distribution has the four folders of the package and what builds them, and no more."""
     with tarfile.open(next((checkout / "dist").glob("*.tar.gz"))) as source:
@@ -132,7 +132,7 @@ def test_the_source_distribution_holds_no_tests(checkout: Path) -> None:
     assert tops - made == {*FOLDERS.values(), "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("pattern", ["*.whl", "*.tar.gz"])
 def test_both_distributions_can_be_installed(checkout: Path, pattern: str, tmp_path: Path) -> None:
     """Tests that each installs without an index, and that the package installed solves a problem away from here."""

@@ -11,6 +11,8 @@ import pytest
 
 from specopt.kinds import KINDS
 
+pytestmark = pytest.mark.nightly
+
 PROBLEMS = {
     "serving-latency": [
         ("serving-latency/known-lengths", {"tasks": 40}), ("serving-latency/paper-1", {"tasks": 12, "max_output": 64}),
@@ -53,7 +55,6 @@ def started(kind: str, **environment: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env=os.environ | environment, stdout=subprocess.PIPE, text=True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
 def test_every_process_gives_the_same_answers(kind: str) -> None:
     """Tests that all methods agree to the last bit in two processes, one of them hashed, threaded and slowed otherwise.

@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,11 @@ class Case:
         """Solve the problem with the method."""
         return solve(self.problem, self.method, **keywords)
 
+    @cached_property
+    def answer(self) -> Result:
+        """The result without keywords, solved once."""
+        return self.checked()
+
     def checked(self, **keywords: Any) -> Result:
         """Solve the problem with the method, and check the result."""
         result = self.solve(**keywords)
@@ -187,7 +193,7 @@ def check_status(case: Case) -> None:
     If the method says that there is no plan, specopt's own best method must agree.
     """
     before = case.problem.to_dict()
-    result = case.checked()
+    result = case.answer
     case.expect(case.problem.to_dict() == before, "changed the problem")
     shown = f"ends as {result.status} by {result.termination}"
     if case.gave_up(result):
@@ -204,22 +210,13 @@ def check_status(case: Case) -> None:
 
 def check_rivals(case: Case, rivals: Sequence[Method]) -> None:
     """Check that no rival beats an exact method, and that no bound cuts off what another has found."""
-    result = case.solve()
     for other in rivals:
-        rival = Case(other, case.problem)
-        _compare(case, result, rival, rival.solve())
+        check_pair(case, Case(other, case.problem))
 
 
-def check_each_other(problem: Problem, methods: Sequence[Method]) -> None:
-    """Check that no method beats an exact one, and that no bound cuts off what another has found."""
-    cases = [Case(method, problem) for method in methods]
-    results = [case.solve() for case in cases]
-    for case, result in zip(cases, results, strict=True):
-        for other, rival in zip(cases, results, strict=True):
-            _compare(case, result, other, rival)
-
-
-def _compare(case: Case, result: Result, other: Case, rival: Result) -> None:
+def check_pair(case: Case, other: Case) -> None:
+    """Check that another method does not beat an exact one, and that no bound of it cuts off what the first found."""
+    result, rival = case.answer, other.answer
     if result.objective is None or other.gave_up(rival):
         return
     name = other.method.name
@@ -240,7 +237,7 @@ def _compare(case: Case, result: Result, other: Case, rival: Result) -> None:
 
 def check_seed(case: Case) -> None:
     """Check that the same seed gives the same plan twice."""
-    first, second = (case.solve(seed=7) for _ in range(2))
+    first, second = case.answer, case.solve()
     same = (first.plan, first.objective, first.bound) == (second.plan, second.objective, second.bound)
     case.expect(same, "gives two answers with one seed")
 
@@ -288,7 +285,7 @@ def check_callback(case: Case) -> None:
     case.expect(bool(seen), "reports no progress: call budget.check() or budget.offer()")
     seconds = [progress.seconds for progress in seen]
     case.expect(seconds == sorted(seconds), "reports progress out of order")
-    same = result.objective == case.solve().objective
+    same = result.objective == case.answer.objective
     case.expect(same, "has another objective when it is watched")
     objectives = [case.sign * progress.objective for progress in seen if progress.objective is not None]
     case.expect(objectives == sorted(objectives, reverse=True), "reports plans that get worse")
@@ -318,7 +315,7 @@ def check_interrupt(case: Case) -> None:
 
 def check_files(case: Case) -> None:
     """Check that a saved result is the same result, that the judge agrees with it, and that it holds the options."""
-    result = case.solve()
+    result = case.answer
     with tempfile.TemporaryDirectory() as folder:
         save(result, Path(folder, "result.json"))
         again = load(Path(folder, "result.json"))

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.nightly
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "answers.py"
 INSTANCE = "draft-allocation/paper-5/N4-C24-mild"
 MODEL = "model draft-15m.config.json"
@@ -22,7 +24,6 @@ def run(verb: str, file: Path, *arguments: str) -> subprocess.CompletedProcess[s
     return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
 
-@pytest.mark.slow
 def test_what_is_recorded_is_found_again_and_differences_are_listed(tmp_path: Path) -> None:
     """Tests that recording resumes and leaves out what does not end, and that a check lists what differs, only that."""
     file = tmp_path / "answers.jsonl"

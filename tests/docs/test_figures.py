@@ -31,6 +31,7 @@ def prose(page: Path) -> str:
     return re.sub(r"`[^`\n]*`", "", text)
 
 
+@pytest.mark.nightly
 def test_the_record_is_current() -> None:
     """Tests that the record is what the newest tables of the benchmarks and the instance library say."""
     assert figures.record() == RECORD

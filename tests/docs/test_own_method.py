@@ -61,7 +61,7 @@ def test_the_example_works_in_python(installed: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_example_works_on_a_cluster(installed: Path) -> None:
     """Tests that the workers of a Dask cluster run the method."""
     cluster = """
@@ -187,6 +187,7 @@ noise("importing")
 """
 
 
+@pytest.mark.nightly
 def test_what_a_plug_in_prints_is_no_part_of_the_answer(tmp_path: Path) -> None:
     """Tests that a pipe gets the JSON alone and stderr all else; a process that a plug-in leaves behind has no pipe."""
     child = 'subprocess.Popen(["sleep", "6000"], stderr=-3, close_fds=False).pid'
@@ -214,6 +215,7 @@ def test_what_a_plug_in_prints_is_no_part_of_the_answer(tmp_path: Path) -> None:
 HANGING = "import sys, time; print('hanging', file=sys.stderr, flush=True); time.sleep(600.0)"
 
 
+@pytest.mark.nightly
 def test_a_plug_in_that_hangs_keeps_nobody_waiting(tmp_path: Path) -> None:
     """Tests that one that does not answer is named where all are listed, once each, and not loaded by others."""
     plug_in(tmp_path, "mine", HANGING)

@@ -11,6 +11,8 @@ import pytest
 
 from specopt.commands.cli import run
 
+pytestmark = pytest.mark.nightly
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -34,7 +36,6 @@ def test_it_holds_the_questions_and_nothing_else() -> None:
     assert len(heads) >= 20
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("question", SCRIPT.QUESTIONS, ids=lambda question: str(question[0])[:40])
 def test_the_command_prints_what_the_page_says(
     question: tuple[str, str, tuple[str, ...]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -10,6 +10,8 @@ import pytest
 
 from specopt.commands.cli import run
 
+pytestmark = pytest.mark.nightly
+
 ROOT = Path(__file__).parents[2]
 ROLES = dict(re.findall(r"^### (\w+): [^\n]*\n\n```sh\n(.*?)```$", (ROOT / "docs/start.md").read_text(), re.S | re.M))
 
@@ -21,7 +23,6 @@ def test_there_are_three_roles() -> None:
         assert [line.split()[0] for line in path.splitlines()] == ["specopt"] * 3
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES)
 def test_the_path_can_be_followed(role: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that every command of a role succeeds and writes what the next one reads."""

@@ -1,6 +1,6 @@
 """Every command on every file that it reads, harmed, and wrong command lines: refused with one line, or answered.
 
-By default 300 cases. ``SPECOPT_FUZZ=5000`` in the environment takes as many, ``SPECOPT_FUZZ_FROM=4711`` begins there:
+By default 80 cases. ``SPECOPT_FUZZ=5000`` in the environment takes as many, ``SPECOPT_FUZZ_FROM=4711`` begins there:
 with ``SPECOPT_FUZZ=1`` it repeats one case of a report.
 """
 
@@ -24,7 +24,7 @@ from fuzz.outcome import check_printed, check_refusal
 
 from specopt.commands.cli import COMMANDS, run
 
-CASES = int(os.environ.get("SPECOPT_FUZZ", "300"))
+CASES = int(os.environ.get("SPECOPT_FUZZ", "80"))
 FIRST = int(os.environ.get("SPECOPT_FUZZ_FROM", "0"))
 CHUNK = 100
 CHUNKS = [range(start, min(start + CHUNK, FIRST + CASES)) for start in range(FIRST, FIRST + CASES, CHUNK)]
@@ -116,7 +116,7 @@ def test_every_command_that_reads_has_files() -> None:
     assert {command.split()[0] for _, command in places()} == names - idle | {"export"}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_whole_files_are_answered(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Tests that without harm every command answers: else it would be refused for another reason than the harm."""
     refused = {number: capfd.readouterr().err for number in range(len(places())) if run(case(number, tmp_path, True))}

@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 from specopt.commands.cli import run
 from specopt.views.terminal import console, line, sentence, table, title
 
+pytestmark = pytest.mark.nightly
+
 NASTY = ("\x1b[31m", "\x1b]0;t\x07", "\x1b]8;;http://x\x1b\\", "\x9b2J", "\x7f", "\x85", "\u2028", "\u202e", "\u2066",
          "\r", "\n", "\t", "\b", "\0", "[red]", "[/]", "[link=file:///etc]", ":boom:", "{}", "%s", "\\x1b")  # fmt: skip
 texts = (

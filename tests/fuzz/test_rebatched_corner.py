@@ -55,7 +55,7 @@ def test_bound_below_the_least_plan(path: Path) -> None:
     check(problem)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("numbers", CHUNKS, ids=lambda numbers: f"{numbers.start}-{numbers.stop - 1}")
 def test_bounds_below_all_plans(numbers: range) -> None:
     """Tests that bound <= optimum <= every plan, the optimum by enumeration with another judge."""

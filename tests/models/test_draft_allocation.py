@@ -104,18 +104,10 @@ def test_wrong_length_has_no_objective() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"acceptance_rates": [0.5, 1.0, 0.1]}, r"acceptance_rates\[1\]: expected .*< 1.*, got 1.0"),
-        ({"acceptance_rates": [0.5, -0.1, 0.1]}, r"acceptance_rates\[1\]: expected .*>= 0"),
-        ({"weights": [1.0, -1.0, 0.0]}, r"weights\[1\]: expected .*>= 0"),
         ({"weights": [1.0]}, "weights: expected 3 entries, as in acceptance_rates, got 1"),
         ({"weights": [1e308, 1e308, 1e308]}, "weights: expected a finite sum"),
-        ({"budget_tokens": -1}, "budget_tokens: expected .*>= 0"),
-        ({"budget_tokens": 7.0}, "budget_tokens: expected int"),
         ({"max_draft_tokens": [1, 2]}, "max_draft_tokens: expected 3 entries, as in acceptance_rates, got 2"),
-        ({"max_draft_tokens": [1, 2, -1]}, r"max_draft_tokens\[2\]: expected .*>= 0"),
-        ({"max_draft_tokens": [1, 2, 3.0]}, r"max_draft_tokens\[2\]: expected int"),
         ({"acceptance_rates": [], "weights": []}, "acceptance_rates: expected .*length >= 1|at least 1 entry"),
-        ({"colour": 1}, "colour: unknown field"),
     ],
 )
 def test_refusals(fields: dict[str, Any], message: str) -> None:

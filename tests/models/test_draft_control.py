@@ -157,23 +157,15 @@ def test_verification_by_length() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"vocabulary_size": 1}, "vocabulary_size: expected int >= 2, got 1"),
-        ({"draft_seconds_per_token": -1.0}, "draft_seconds_per_token: expected float >= 0.0, got -1.0"),
         ({"draft_lengths": [1]}, "draft_lengths: expected array of length 2, got [1]"),
-        ({"draft_lengths": [-1, 2]}, "draft_lengths[0]: expected int >= 0, got -1"),
-        ({"draft_lengths": [1, 2.0]}, "draft_lengths[1]: expected int, got 2.0"),
         ({"draft_lengths": [3, 2]}, "draft_lengths: expected [min, max] with min <= max, got [3, 2]"),
-        ({"draft_lengths": [3, 20_000]}, "draft_lengths[1]: expected int <= 10000, got 20000"),
-        ({"resolutions": [3, 0]}, "resolutions[1]: expected int >= 1, got 0"),
         ({"resolutions": [3, 3]}, "resolutions[1]: expected distinct resolutions, got 3 twice"),
         ({"resolutions": [3]}, "states[0].acceptance_rates: expected 1 entries, as in resolutions, got 2"),
-        ({"states": []}, "states: expected at least 1 entry, got 0"),
         ({"states": BASE["states"][:1]}, "transition: expected 1 rows, one for each of the states, got 2"),
         (
             {"distribution_code": "support"},
             'states[0].distribution_bits: expected 2 entries with the distribution code "support", got none',
         ),
-        ({"distribution_code": "huffman"}, "distribution_code: expected one of lattice, support, got 'huffman'"),
         (
             {"transition": [[1.0, 0.0], [0.0, 1.0]]},
             "transition: expected exactly one recurrent class, got 2: states [0] and [1]",
@@ -194,7 +186,6 @@ def test_verification_by_length() -> None:
         ),
         ({"verify_seconds": [1.0, -1.0]}, "verify_seconds[1]: expected a number >= 0, got -1.0"),
         ({"verify_seconds": []}, "verify_seconds: expected at least one number, got none"),
-        ({"anything": 1}, "anything: unknown field"),
         ({"transition": [[0.5, 0.6], [1.0, 0.0]]}, "transition[0]: expected probabilities that sum to 1 within 1e-09"),
     ],
 )
@@ -207,11 +198,7 @@ def test_refusals(fields: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"acceptance_rates": [0.5, 1.5]}, "acceptance_rates[1]: expected float <= 1.0, got 1.5"),
         ({"acceptance_rates": [0.5]}, "acceptance_rates: expected 2 entries, as in resolutions, got 1"),
-        ({"uplink_bits_per_second": 0.0}, "uplink_bits_per_second: expected float > 0.0, got 0.0"),
-        ({"downlink_bits_per_second": -1.0}, "downlink_bits_per_second: expected float > 0.0, got -1.0"),
-        ({"distribution_bits": [-1.0, 1.0]}, "distribution_bits[0]: expected float >= 0.0, got -1.0"),
         (
             {"distribution_bits": [1.0, 1.0, 1.0]},
             "distribution_bits: expected 2 entries, as in acceptance_rates, got 3",

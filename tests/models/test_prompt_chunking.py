@@ -155,28 +155,16 @@ def test_wrong_sums_have_no_objective() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"prompt_tokens": 0}, "prompt_tokens: expected .*>= 1"),
-        ({"prompt_tokens": 7.0}, "prompt_tokens: expected int"),
-        ({"bytes_per_token": -1.0}, "bytes_per_token: expected .*>= 0"),
-        ({"uplink_bytes_per_second": 0.0}, "uplink_bytes_per_second: expected .*> 0"),
         ({"uplink_bytes_per_second": 3e-308}, "uplink_bytes_per_second: expected a finite time"),
-        ({"pipeline_length": 0}, "pipeline_length: expected .*>= 1"),
-        ({"background_tokens": -1.0}, "background_tokens: expected .*>= 0"),
-        ({"wait": "maybe"}, "wait: .*'maybe'"),
-        ({"download": "some"}, "download: .*'some'"),
-        ({"max_chunks": 0}, "max_chunks: expected .*>= 1"),
-        ({"grid_tokens": 0}, "grid_tokens: expected .*>= 1"),
         ({"cloud_delay": {"tokens": [0.0], "seconds": [0.1]}}, "cloud_delay.tokens: expected at least 2"),
         ({"cloud_delay": {"tokens": [0.0, 0.0], "seconds": [0.1, 0.2]}}, r"cloud_delay.tokens\[1\]: expected more"),
         ({"cloud_delay": {"tokens": [0.0, 1.0], "seconds": [0.2, 0.1]}}, r"cloud_delay.seconds\[1\]: expected no less"),
-        ({"cloud_delay": {"tokens": [0.0, 1.0], "seconds": [-0.2, 0.1]}}, r"cloud_delay.seconds\[0\]: expected .*>= 0"),
         (
             {"cloud_delay": {"tokens": [0.0, 1.0, 2.0], "seconds": [0.2, 0.3]}},
             "cloud_delay.seconds: expected 3 entries",
         ),
         ({"cloud_delay": {"tokens": [0.0, 1e-300], "seconds": [0.0, 1e300]}}, "cloud_delay.tokens: .*slopes"),
         ({"cloud_delay": {"tokens": [0.0, 1.0], "seconds": [0.0, 1e308]}}, "cloud_delay: expected finite times"),
-        ({"colour": 1}, "colour: unknown field"),
     ],
 )
 def test_refusals(fields: dict[str, Any], message: str) -> None:

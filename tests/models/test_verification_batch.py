@@ -131,17 +131,10 @@ def test_empty() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"expected_tokens": [1.0, -1.0, 1.0]}, r"expected_tokens\[1\]: expected .*>= 0"),
-        ({"new_tokens": [1, 2.0, 1]}, r"new_tokens\[1\]: expected int"),
         ({"deadline_seconds": [1.0]}, "deadline_seconds: expected 3 entries, as in expected_tokens, got 1"),
-        ({"memory_bytes": -1.0}, "memory_bytes: expected .*>= 0"),
-        ({"guard_seconds": -0.1}, "guard_seconds: expected .*>= 0"),
         ({"expected_tokens": [1e308, 1e308, 1e308]}, "expected_tokens: expected a finite sum"),
-        ({"estimator": BASE["estimator"] | {"overhead_seconds": -1.0}}, "estimator.overhead_seconds: expected .*>= 0"),
         ({"request_memory_bytes": [1e308, 1e308, 1e308]}, "^request_memory_bytes: expected a finite sum"),
         ({"estimator": BASE["estimator"] | {"seconds_per_new_token": 1e308}}, "^estimator: expected a finite sum"),
-        ({"estimator": {}}, "estimator.seconds_per_new_token: required"),
-        ({"colour": 1}, "colour: unknown field"),
     ],
 )
 def test_refusals(fields: dict[str, Any], message: str) -> None:

@@ -51,10 +51,7 @@ SLOW_IMPORTS = ("highspy", "hypothesis.extra.numpy", "numba", "rich.console", "s
 MAX_FILES = 10
 """So many files of tests are asked for each mutant."""
 
-RECORDED = tuple(
-    f"tests/{name}.py"
-    for name in ("solvers/test_same_work", "optimizer/test_same_answers", "instances/test_same_problems")
-)
+RECORDED = tuple(f"tests/{name}.py" for name in ("solvers/test_same_work", "instances/test_same_problems"))
 """These are asked as well: they compare what nearly all of the product does with what it did before."""
 
 JOBS = os.cpu_count() or 1

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 import specopt
 from specopt.api.generate import FAMILIES
 from specopt.api.solve import methods
-from specopt.commands.cli import run
+from specopt.commands.cli import app, run
 from specopt.console import progress
 from specopt.console.progress import end_progress, print_progress, showing_kernels
 from specopt.kinds import KINDS
@@ -27,10 +28,7 @@ from specopt.models.result import Progress
 from specopt.solvers._kernels.compiling import announced
 
 Invoke = Callable[..., "Outcome"]
-COMMANDS = (
-    "solve", "evaluate", "simulate", "sensitivity", "methods", "generate", "import", "compare", "reproduce", "schema",
-    "model", "measure", "fit", "demo",
-)  # fmt: skip
+COMMANDS = tuple(typer.main.get_group(app).commands)
 
 
 class Outcome:

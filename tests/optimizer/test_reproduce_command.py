@@ -109,6 +109,7 @@ def test_folders_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert f"{place}: cannot be made" in capsys.readouterr().err
 
 
+@pytest.mark.nightly
 def test_interruption_keeps_what_is_finished(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,7 +67,7 @@ def test_values_by_name_count() -> None:
         assert more - few == pytest.approx(method.bytes_per_number * (many.numbers - one.numbers)), method
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("case", HEAVY, ids=lambda case: f"{case['family']}-{case['method']}")
 def test_declared_bytes_hold_what_is_measured(case: dict[str, Any]) -> None:
     """Tests that a method holds no more than it declares, and not much less."""

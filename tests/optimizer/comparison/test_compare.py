@@ -196,7 +196,7 @@ def test_a_killed_comparison_goes_on(tmp_path: Path) -> None:
     assert len(records) == 12
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_writers_share_a_folder(tmp_path: Path) -> None:
     """Tests that two comparisons at once into one folder leave every record whole."""
     command = [sys.executable, "-P", "-m", "specopt", "compare", "serving-latency/paper-1", "--instances", "3"]
@@ -276,7 +276,7 @@ def test_a_callback_stops() -> None:
     assert len(compare(QUICK, small(2), jobs=1, callback=lambda at: at.done >= 1)) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_dask_cluster_of_processes(tmp_path: Path) -> None:
     """Tests that a cluster's worker processes run the cells, by its own executor and by address."""
     script = """

@@ -149,7 +149,7 @@ print(found.status, found.key, found.started)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_class_without_a_file_travels(tmp_path: Path) -> None:
     """Tests that a class of a notebook runs in a worker, is not run again, and is after an edit of what it calls."""
 

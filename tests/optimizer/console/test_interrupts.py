@@ -124,7 +124,7 @@ def test_ctrl_c_while_loading(tmp_path: Path) -> None:
         check_interrupted(child, f"help after {wait:.3f} s")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
 @pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])
 @pytest.mark.parametrize("name", ["help", "solve", "simulate", "compare"])

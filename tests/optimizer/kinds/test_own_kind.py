@@ -96,6 +96,7 @@ def test_it_works_in_python(installed: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.nightly
 def test_it_works_on_the_command_line(installed: Path) -> None:
     """Tests that files of the kind are read by commands that nobody has told of it, and that its view prints plans."""
     assert json.loads(command(installed, "schema", "toy"))["properties"]["kind"]["const"] == "toy"

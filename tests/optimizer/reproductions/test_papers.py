@@ -21,6 +21,8 @@ from specopt.reproductions.audit import follows
 from specopt.reproductions.experiment import Found
 from specopt.reproductions.ledger import TITLES, paper, record
 
+pytestmark = pytest.mark.nightly
+
 RECORD = Path(__file__).parents[2] / "data" / "experiments.json"
 CHEAP = [
     (name, experiment)
@@ -40,7 +42,6 @@ def default(name: str, experiment: str, **changes: object) -> Found:
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "experiment"), CHEAP)
 def test_experiments_answer_their_statements(name: str, experiment: str) -> None:
     """Tests that an experiment yields a finite number for exactly the statements that name it, and whole curves."""

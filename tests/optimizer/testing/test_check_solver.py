@@ -58,7 +58,7 @@ def strange(problem: VerificationBatchProblem) -> Any:
 @pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
 def test_the_default_passes(kind: str, tmp_path: Path) -> None:
     """Tests that `solve` keeps what is asked of an exact solver, and that nothing is saved."""
-    check_solver(solve, kind, exact=True, examples=15, sizes=(), tolerance=3e-9, folder=tmp_path)
+    check_solver(solve, kind, exact=True, examples=5, sizes=(), tolerance=3e-9, folder=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -27,7 +27,7 @@ def test_exact_methods_keep_it(one: Relation) -> None:
     """Tests that the relation holds for the optima of every exact method, and that its condition occurs."""
     held = 0
 
-    @settings(max_examples=12, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=8, suppress_health_check=list(HealthCheck))
     @given(strategies.problems(one.kind, **SHAPES.get(one.name, {})), st.integers(0, 99))
     def check(problem: Problem, seed: int) -> None:
         nonlocal held
@@ -44,6 +44,7 @@ def test_exact_methods_keep_it(one: Relation) -> None:
     assert held > 0
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("one", relations(), ids=lambda one: f"{one.kind}: {one.name}")
 def test_each_can_fail(one: Relation) -> None:
     """Tests that an answer a thousandth worse than the relation implies is refused, with problem and reason."""

@@ -184,7 +184,7 @@ def test_robust_comes_close_soon() -> None:
         )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_table_1() -> None:
     """Tests that the targets of both spans are met at the ends of Table I, with the feedback of Eq. 3.
 

@@ -125,7 +125,7 @@ def test_beats_algorithm_1(pair: str) -> None:
     assert 0.955 * result.objective < result.bound < result.objective < 0.9 * objective(problem, "algorithm-1")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("pair", PAIRS)
 def test_seven_tasks(pair: str) -> None:
     """Tests that seven tasks of the paper's setting are almost always served at the optimum, never 1 % above."""

@@ -201,7 +201,7 @@ def test_equal_inputs(tasks: int) -> None:
     assert math.isclose(exact.objective, enumerated.objective, rel_tol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_large_instances_are_certified() -> None:
     """Tests that a thousand tasks get a plan within half a percent of its bound."""
     result = solve(generate("serving-latency/paper-1", tasks=1000, seed=3), "exact", time_limit=20)
