@@ -157,5 +157,4 @@ def run_program(
     if solved.has_solution:
         budget.offer(formulation.read(problem, program, solved.values().__getitem__))
     stats = {"nodes": solved.nodes}
-    ended = Termination.INFEASIBLE if solved.infeasible else solved.termination
-    return Outcome(plan=budget.incumbent, bound=budget.bound, termination=ended, stats=stats)
+    return Outcome(plan=budget.incumbent, bound=budget.bound, termination=solved.termination, stats=stats)
