@@ -19,18 +19,28 @@ NUMERICS := $(addprefix tests/solvers/,$(addprefix fair_goodput/,test_master.py 
 run: .venv/ok ## solve the setting of paper 1 and show plan, rivals and pipeline
 	@$(PY) -P -m specopt demo
 
-test: .venv/ok ## all tests
-	$(PY) -P -m pytest -n 2 --dist worksteal
+test: .venv/ok ## the tests of everything's correctness (some five minutes)
+	$(PY) -P -m pytest -n 2 --dist worksteal -m "not nightly"
 
-quick: .venv/ok ## the tests that take under a minute
-	$(PY) -P -m pytest -n 2 --dist worksteal -m "not slow"
+quick: .venv/ok ## those of these tests that are not slow
+	$(PY) -P -m pytest -n 2 --dist worksteal -m "not slow and not nightly"
+
+nightly: .venv/ok ## the rest: long fuzz, limits, records, papers, packaging, notebooks, clusters, numerics, smoke runs
+	$(PY) -P -m pytest -n 2 --dist worksteal -m nightly
+	SPECOPT_FUZZ=2000 $(PY) -P -m pytest -n 2 --dist worksteal tests/fuzz
+	$(MAKE) numerics
+	$(MAKE) mutants MUTANTS="models/draft_allocation.py --count 3"
+	if command -v chromium chromium-browser google-chrome >/dev/null; then $(MAKE) browser-test; fi
+
+laboratory-test: .venv/ok ## the tests of the laboratory and of its records
+	$(PY) -P -m pytest -n 2 --dist worksteal laboratory/tests
 
 numerics: .venv/ok ## the tests of what BLAS computes, with its kernels for other processors (see CONTRIBUTING.md)
 	@for type in $$($(PY) tests/helpers/core_types.py); do echo "OPENBLAS_CORETYPE=$$type"; \
-	NPY_DISABLE_CPU_FEATURES= OPENBLAS_CORETYPE=$$type OPENBLAS_NUM_THREADS=1 $(PY) -P -m pytest -n 2 -q -m "not slow" $(NUMERICS) || exit 1; done
+	NPY_DISABLE_CPU_FEATURES= OPENBLAS_CORETYPE=$$type OPENBLAS_NUM_THREADS=1 $(PY) -P -m pytest -n 2 -q -m "not slow and not nightly" $(NUMERICS) || exit 1; done
 
 bounds: .venv/ok ## the tests of the solvers with every index of a kernel checked (five minutes; see CONTRIBUTING)
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/bounds $(PY) -P -m pytest -n 2 -q -m "not slow" -k "not hundred" tests/solvers
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/bounds $(PY) -P -m pytest -n 2 -q -m "not slow and not nightly" -k "not hundred" tests/solvers
 
 bounds-quick: .venv/ok ## the same for a part of them that reaches every module of kernels, and 200 random problems (under two minutes)
 	@export NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/bounds && $(PY) -P -m specopt warmup && \
@@ -133,4 +143,4 @@ size: .venv/ok ## tokens and lines of every folder, beside what its budget allow
 help: ## this list
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-.PHONY: run test quick size numerics bounds bounds-quick mutants lock minima newest bench library draft logs testbed engine docs pages dist check types browser-test help
+.PHONY: run test quick nightly laboratory-test size numerics bounds bounds-quick mutants lock minima newest bench library draft logs testbed engine docs pages dist check types browser-test help

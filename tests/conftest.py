@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 from specopt import ServingLatencyProblem, generate
 
 # too_slow: the first example of a run may compile the kernels, which takes seconds on a fresh cache
-settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ci", settings.get_profile("default"), derandomize=True, max_examples=30)
+settings.register_profile("default", deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 EXAMPLES = int(os.environ.get("SPECOPT_EXAMPLES", "1"))
 """Factor on the examples of every hypothesis test."""

@@ -121,7 +121,7 @@ def test_an_index_error_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
             Clock(limit).call(fails)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.usefixtures("own_clock")
 @pytest.mark.parametrize("numbers", CHUNKS, ids=lambda numbers: f"{numbers.start}-{numbers.stop - 1}")
 def test_no_index_out_of_bounds(numbers: range) -> None:
