@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -19,7 +19,7 @@ from specopt.models.draft_stopping import Transitions
 PROBLEMS = {
     kind.name: import_module(f"small_instances.{kind.name.replace('-', '_')}").INSTANCES.values() for kind in KINDS
 }
-COPIES = {
+COPIES: dict[str, Callable[[Any], Any]] = {
     "constructor": lambda value: value,
     "copy": copy.copy,
     "deepcopy": copy.deepcopy,

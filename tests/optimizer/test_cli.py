@@ -25,7 +25,10 @@ from specopt.console import progress
 from specopt.console.progress import end_progress, print_progress, showing_kernels
 from specopt.kinds import KINDS
 from specopt.models.result import Progress
+from specopt.solvers._kernels.cache import NO_CACHE
 from specopt.solvers._kernels.compiling import announced
+from specopt.views.result import print_result
+from specopt.views.terminal import console
 
 Invoke = Callable[..., "Outcome"]
 COMMANDS = tuple(typer.main.get_group(app).commands)
@@ -612,6 +615,24 @@ def test_compiling_on_a_terminal_is_one_live_line(
         pass
     text = "\r\x1b[2Kpreparing fair-goodput kernels, once on this machine ...\r\x1b[2K"
     assert capsys.readouterr().err == text
+
+
+def test_without_a_cache_nothing_is_once(
+    small: specopt.ServingLatencyProblem, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that where nothing is kept it is said, with the variable that names a folder, while compiling and after."""
+    monkeypatch.setattr("specopt.console.progress.folder", lambda: None)
+    with showing_kernels(), announced("toys_without_a_cache"):
+        pass
+    stats = {"preparing_seconds": 1.0, "no_cache": NO_CACHE}
+    late = dataclasses.replace(
+        specopt.solve(small, time_limit=0), termination=specopt.Termination.TIME_LIMIT, stats=stats
+    )
+    print_result(small, late, console())
+    out, err = capsys.readouterr()
+    assert err == f"preparing toys-without-a-cache kernels, {NO_CACHE} ...\n"
+    assert NO_CACHE in " ".join(out.split()) and "warmup" not in out
+    assert NO_CACHE in str(late)
 
 
 # ---------------------------------------------------------------------------- progress
