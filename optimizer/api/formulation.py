@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import typing
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +48,7 @@ def formulation(problem: Problem, **options: Any) -> Any:
     for name in options:
         if name not in known:
             raise InvalidInput(f"{name}: expected an option of the formulation ({', '.join(known) or 'it has none'})")
-    with _silent_pyomo():
-        return found.state(problem, **options)
+    return found.state(problem, **options)
 
 
 def plan_of(problem: Problem[P], model: Any) -> P:
@@ -94,24 +90,12 @@ def write_formulation(problem: Problem, path: Path, form: str, **options: Any) -
         raise InvalidInput(f"format: expected one of {', '.join(FORMATS)}, got {form!r}")
     if not _formulation_of(problem).is_linear:
         raise Unsupported(f"formulation: the program of {problem.kind} is not linear")
-    with TemporaryDirectory() as folder:
+    from pyomo.common.log import LoggingIntercept
+
+    with TemporaryDirectory() as folder, LoggingIntercept(module="pyomo"):  # exceptions say what Pyomo logs
         target = Path(folder, f"program.{form}")
-        model = formulation(problem, **options)
-        with _silent_pyomo():
-            model.write(str(target), format=form, io_options={"symbolic_solver_labels": True})
+        formulation(problem, **options).write(str(target), format=form, io_options={"symbolic_solver_labels": True})
         write_text(path, target.read_text())
-
-
-@contextmanager
-def _silent_pyomo() -> Iterator[None]:
-    """Let Pyomo log nothing in the enclosed code: its exceptions say the same."""
-    logger = logging.getLogger("pyomo")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 def _formulation_of(problem: Problem) -> Formulation:

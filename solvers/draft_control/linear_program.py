@@ -24,12 +24,11 @@ VISITED = 1e-7
 
 @dataclass(frozen=True)
 class LinearProgram(ByProgram, DraftControlMethod):
-    """Maximise sum N x over occupation measures x(s, a) >= 0, scaled so that the seconds sum to a constant.
+    """Maximise sum pi N x over measures pi(s) x(s, a) >= 0, scaled so that the seconds sum to a constant.
 
-    The flow balance y = y P needs y(s) = sum over a of x(s, a) alone, because the next state does not depend on the
-    action. The bound comes from the rate found, as a price, not from HiGHS. Where it proves nothing, because
-    transitions are as rare as HiGHS's tolerances, the program is solved once more with pi(s) x(s, a) for x(s, a), pi
-    the stationary distribution: y is then constant.
+    The next state does not depend on the action. So the flow balance says that y(s) = sum over a of x(s, a) is constant
+    where x counts in parts of the stationary distribution pi. Transitions may be rarer than HiGHS's tolerances: the
+    balance itself would be lost among these. The bound comes from the rate found, as a price, not from HiGHS.
     """
 
     name = "linear-program"
@@ -42,13 +41,7 @@ class LinearProgram(ByProgram, DraftControlMethod):
     def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
         """State the program, solve it, and read policy and price."""
         problem: Any = budget.problem
-        outcome = self._solved(kernels, prepared, formulate(problem), budget)
-        assert isinstance(outcome.plan, DraftControlPlan) and outcome.bound is not None
-        if problem.gap(problem.evaluate(outcome.plan).objective, outcome.bound) <= self.tolerance:
-            return outcome
-        return self._solved(kernels, prepared, formulate(problem, shares_of(kernels, prepared)), budget)
-
-    def _solved(self, kernels: Any, prepared: Prepared, program: Any, budget: Budget) -> Outcome:
+        program = formulate(problem, shares_of(kernels, prepared))
         budget.check()
         solved = solve_program(program, budget, ACCURACY, solver=self.solver)
         if not solved.has_solution:  # numbers too far apart, or no time: say so, with a valid bound
@@ -58,15 +51,15 @@ class LinearProgram(ByProgram, DraftControlMethod):
         return certify(kernels, prepared, lengths, indices, budget, rate)
 
 
-def formulate(problem: DraftControlProblem, shares: Floats | None = None) -> Any:
+def formulate(problem: DraftControlProblem, part: Floats) -> Any:
     """Return the program as a Pyomo model: tokens of a measure x(s, a) whose iterations take a given time in all.
 
     Parameters
     ----------
     problem
         The states that are left for ever have no measure.
-    shares
-        The stationary distribution, where x is to be counted in parts of it; None: it follows from the flow.
+    part
+        The stationary distribution, which x is counted in parts of.
     """
     import pyomo.environ as pyo
 
@@ -74,8 +67,6 @@ def formulate(problem: DraftControlProblem, shares: Floats | None = None) -> Any
     tokens, seconds, _, _ = prepared.all_actions()
     states = [int(s) for s in prepared.recurrent]
     typical = float(prepared.quickest[states].mean())  # the measure then sums to about 1, whatever the unit of time
-    part = np.ones(prepared.states) if shares is None else shares
-    chain = prepared.transition
     program = pyo.ConcreteModel()
     program.unit, program.offset, program.part = 1.0 / typical, 0.0, part
     program.states = pyo.Set(initialize=states)
@@ -92,19 +83,8 @@ def formulate(problem: DraftControlProblem, shares: Floats | None = None) -> Any
     program.total = pyo.Constraint(
         program.states, rule=lambda p, s: p.visited[s] == sum(p.visits[s, a] for a in p.actions)
     )
-
-    def flow(p: Any, s: int) -> Any:
-        """A state is left as often as it is entered, whatever is done: y = y P; in parts all are visited alike."""
-        if len(states) == 1:
-            return pyo.Constraint.Skip
-        if shares is not None:
-            return p.visited[s] == p.visited[states[0]] if s != states[0] else pyo.Constraint.Skip
-        leaves = float(sum(chain[s, r] for r in states if r != s))
-        return leaves * p.visited[s] == sum(
-            float(chain[r, s]) * p.visited[r] for r in states if r != s and chain[r, s] > 0
-        )
-
-    program.flow = pyo.Constraint(program.states, rule=flow)
+    # A state is left as often as it is entered: in parts all are visited alike.
+    program.flow = pyo.Constraint(states[1:], rule=lambda p, s: p.visited[s] == p.visited[states[0]])
     return program
 
 

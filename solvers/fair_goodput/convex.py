@@ -24,7 +24,7 @@ from specopt.solvers.fair_goodput.method import PER_ROUND, FairGoodputMethod, ad
 from specopt.solvers.fair_goodput.region import Region, plan_of, region_of
 from specopt.solvers.formulation import Formulation, Value
 from specopt.solvers.method import Outcome
-from specopt.solvers.solver_status import failure_of, termination_of
+from specopt.solvers.solver_status import termination_of
 
 BYTES_PER_LINE = 1300.0
 
@@ -80,7 +80,7 @@ class Convex(FairGoodputMethod):
             stats = {"programs": programs, "lines": int(lines.sum()), "price": price, "solver_status": status}
             if tokens is None:
                 budget.check()
-                return Outcome(plan=budget.incumbent, termination=failure_of(status), stats=stats)
+                return Outcome(plan=budget.incumbent, termination=termination_of(status), stats=stats)
             short = (tokens > lines - 0.5) & (lines < region.most)
             if not short.any():
                 break

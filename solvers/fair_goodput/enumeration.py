@@ -27,7 +27,7 @@ from specopt.solvers.fair_goodput.method import FairGoodputMethod, admitted, off
 from specopt.solvers.fair_goodput.region import LAST_DIGITS
 from specopt.solvers.fair_goodput.rounds import mixture, rates_of
 from specopt.solvers.method import Outcome
-from specopt.solvers.solver_status import failure_of, termination_of
+from specopt.solvers.solver_status import termination_of
 
 DROPPED = 1e-10
 """Shares below it are left out of the plan."""
@@ -74,7 +74,7 @@ class Enumeration(FairGoodputMethod):
         stats = {"allocations": len(table), "solver_status": status}
         if rates is None and theta is None:
             budget.check()
-            return Outcome(plan=budget.incumbent, termination=failure_of(status), stats=stats)
+            return Outcome(plan=budget.incumbent, termination=termination_of(status), stats=stats)
         if rates is not None:
             worth = slope(rates, log_weights, problem.fairness) @ columns
             near = worth >= (1.0 - NEAR) * worth.max()  # the same again, with fewer columns and rates next to 1

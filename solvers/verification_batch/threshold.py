@@ -144,10 +144,9 @@ class Threshold(VerificationBatchMethod):
         left = np.flatnonzero(able & (np.abs(reduced) <= spare) & (seconds <= room) & (memory <= space))
         if room < 0 or space < 0:
             return len(left), self._enough(budget)  # what a better batch would have to hold does not fit
-        solved = knapsack(values[left], seconds[left], memory[left], room, space, budget)
-        chosen, most = solved or (np.empty(0, np.int64), None)
+        chosen, most = knapsack(values[left], seconds[left], memory[left], room, space, budget)
         batch = [int(i) for i in prepared.items[np.concatenate([inside, left[chosen]])]]
-        if solved and prepared.admits(batch):
+        if prepared.admits(batch):
             budget.offer(plan_of(batch))
             missed = float(values[left].max(initial=0.0)) * (1e-6 + 1e-9 * len(left)) / UNITS  # by HiGHS, at most
             if most is not None:
@@ -176,7 +175,7 @@ def polish(prepared: Prepared, end: int, per_second: float, per_byte: float, bud
 
 def knapsack(
     values: Floats, seconds: Floats, memory: Floats, room: float, space: float, budget: Budget
-) -> tuple[Ints, float | None] | None:
+) -> tuple[Ints, float | None]:
     """Return the positions of the best choice within room and space, by HiGHS from bare arrays.
 
     HiGHS may exceed a row by 1e-6, overlook what gains less, and be off by the tolerance of its duals per column: units
@@ -187,7 +186,7 @@ def knapsack(
     -------
     tuple
         The best choice found; what no choice is worth more than, where time or work did not suffice to prove it best.
-        None if HiGHS fails.
+        If HiGHS fails, no position and infinity.
 
     Raises
     ------
@@ -227,7 +226,7 @@ def knapsack(
     is_spent = ended is Termination.WORK_LIMIT  # the last node counts whole
     budget.spend(budget.work_left if is_spent else max(0, info.mip_node_count) * SECONDS_PER_NODE)
     if ended not in (Termination.CONVERGED, Termination.TIME_LIMIT, Termination.WORK_LIMIT):
-        return None
+        return np.empty(0, np.int64), math.inf
     if info.primal_solution_status != FOUND:
         raise OutOfWork if is_spent else OutOfTime
     chosen = np.flatnonzero(np.array(model.getSolution().col_value) > 0.5)
