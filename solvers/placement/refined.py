@@ -131,9 +131,9 @@ def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
         if narrow <= ROUNDED or budget.objective is None:
             _round(relaxation, duals, budget)
         if narrow <= WHOLE_UNITS and not budget.is_proven(1e-9):
-            last = relaxation.last
+            last, bound = relaxation.last, relaxation.bound
             _branch(relaxation, budget, 0.3 * (narrow - 1.0))
-            relaxation.last = last
+            relaxation.last, relaxation.bound = last, bound  # that of a branch is none of all plans
         if budget.is_proven(1e-9):
             break
     return {"rounds": rounds, "patterns": len(relaxation.columns)}

@@ -32,7 +32,10 @@ EDGES = {
     path.stem: PlacementProblem.from_dict(json.loads(path.read_text()))
     for path in sorted((Path(__file__).parents[2] / "data" / "edges").glob("placement-*.json"))
 }
-OPTIMA = {"placement-converged-with-gap": 55.51141409619043, "placement-no-plan-at-limit-0": 700.0}
+OPTIMA = {
+    "placement-converged-with-gap": 55.51141409619043, "placement-no-plan-at-limit-0": 700.0,
+    "placement-bound-of-a-branch": 203.3878683177852,
+}  # fmt: skip
 EXACT = ("refined", "milp", "brute-force")
 
 
@@ -83,6 +86,15 @@ def test_a_plan_comes_before_the_first_kernel(case: str, method: str, monkeypatc
         monkeypatch.delattr(kernels, name)
     result = solve(EDGES[case], method, time_limit=0.0)
     assert result.termination is Termination.TIME_LIMIT and (result.plan is not None) == has
+
+
+def test_the_bound_of_a_branch_is_not_that_of_all_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that what bounds plans with so many units of a verifier is forgotten before the next, narrower boxes."""
+    case = "placement-bound-of-a-branch"
+    monkeypatch.setattr(refined, "EXACT_CLIENTS", -1)
+    monkeypatch.setattr(refined, "NARROW", refined.NARROW[:4])
+    result = solve(EDGES[case], "refined")
+    assert result.bound is not None and result.bound <= OPTIMA[case]
 
 
 def test_an_exhausted_method_without_a_plan_is_no_proof() -> None:
