@@ -44,7 +44,7 @@ bounds: .venv/ok ## the tests of the solvers with every index of a kernel checke
 
 bounds-quick: .venv/ok ## the same for a part of them that reaches every module of kernels, and 200 random problems (under two minutes)
 	@export NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/bounds && $(PY) -P -m specopt warmup && \
-	$(PY) -P -m pytest -n 2 -q $(BOUNDS)
+	$(PY) -P -m pytest -n 2 --dist worksteal -q $(BOUNDS)
 
 mutants: .venv/ok ## mutation testing: changes anywhere in the product that no test notices (the first run takes longest: it records what tests call; MUTANTS="models/ --count 20" is less)
 	@PYTHONPATH=tests OMP_NUM_THREADS=1 $(PY) -m mutants.run $(MUTANTS)

@@ -31,9 +31,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     tests = {item.function for item in items if isinstance(item, pytest.Function)}
     for test in tests if EXAMPLES > 1 else ():
         if is_hypothesis_test(test):
-            used = test._hypothesis_internal_use_settings  # type: ignore[attr-defined]
+            used = test._hypothesis_internal_use_settings
             more = settings(used, max_examples=EXAMPLES * used.max_examples)
-            test._hypothesis_internal_use_settings = more  # type: ignore[attr-defined]
+            test._hypothesis_internal_use_settings = more
     items.sort(key=lambda one: one.get_closest_marker("slow") is None)
 
 

@@ -88,7 +88,7 @@ def _draw(kind: str) -> tuple[Callable[[bytes], object], list[Problem]]:
     def keep(problem: Problem) -> None:
         found.append(problem)
 
-    return keep.hypothesis.fuzz_one_input, found
+    return keep.hypothesis.fuzz_one_input, found  # type: ignore[attr-defined]
 
 
 def _drawn(kind: str, rng: random.Random) -> Problem | None:

@@ -100,7 +100,13 @@ def play(problem: Problem, result: Result[Any] | None, rng: random.Random) -> No
             simulate(problem, result, seed=rng.randrange(100), replications=2)
         return
     family = rng.choice(simulator.workloads)
-    short = {"rounds": 30, "requests": 20, "warm_up_requests": 2, "seconds": 3.0, "warm_up_seconds": 1.0}
+    short: dict[str, Any] = {
+        "rounds": 30,
+        "requests": 20,
+        "warm_up_requests": 2,
+        "seconds": 3.0,
+        "warm_up_seconds": 1.0,
+    }
     options = {name: value for name, value in short.items() if name in simulator.options}
     world, policy = family.generate(seed=rng.randrange(100)), rng.choice(simulator.policies)
     simulate(world, policy, seed=rng.randrange(100), replications=1, **options)
@@ -113,7 +119,8 @@ def test_an_index_error_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
         raise IndexError("index is out of bounds")
 
     monkeypatch.setattr("specopt.solvers.serving_latency.rebatched.Former.form", fails)
-    serving = replace(generate("serving-latency/paper-1", tasks=2, max_output=5, seed=1), batching="rebatched")
+    data = generate("serving-latency/paper-1", tasks=2, max_output=5, seed=1).to_dict()
+    serving = ServingLatencyProblem.from_dict(data | {"batching": "rebatched"})
     for limit in (None, 10.0):
         with pytest.raises(IndexError):
             solve(serving, "rebatching", time_limit=limit)

@@ -107,9 +107,9 @@ def test_bound_below_optimum_below_heuristic(problem: ServingLatencyProblem) -> 
 @pytest.mark.parametrize("tasks", [1, 3])
 def test_no_batch_fits_with_drafts(tasks: int) -> None:
     """Tests that tasks are served without drafts where the draft model's memory holds none of them."""
-    problem = generate("serving-latency/paper-1", tasks=tasks, max_output=10, seed=1)
-    problem = dataclasses.replace(problem, batching="rebatched", min_speculation_length=0, draft_memory_bytes=1e9)
-    found = solve(problem)
+    data = generate("serving-latency/paper-1", tasks=tasks, max_output=10, seed=1).to_dict()
+    data |= {"batching": "rebatched", "min_speculation_length": 0, "draft_memory_bytes": 1e9}
+    found = solve(ServingLatencyProblem.from_dict(data))
     assert found.plan is not None and {phase.speculation_length for phase in found.plan.phases} == {0}
 
 
