@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from ceiling import ceiling
 from table import Benchmark, Row
 
 from specopt.instances.verification_batch.workload import TABLE_12, mixed_classes
 from specopt.models.files import write_text
 from specopt.models.verification_workload import VerificationWorkload
 from specopt.online import VerificationScheduler
-from specopt.solvers.verification_batch.ceiling import ceiling
 from specopt.solvers.verification_batch.policies import POLICIES, Policy
 from specopt.solvers.verification_batch.simulate import Belief, Capacity, capacity, run_once
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +13,14 @@ from specopt.instances.verification_batch.workload import mixed_classes
 from specopt.models.errors import InvalidInput
 from specopt.models.pass_time import VerificationTime
 from specopt.models.verification_workload import DraftPredictor, VerificationWorkload
-from specopt.solvers.verification_batch.ceiling import ceiling
 from specopt.solvers.verification_batch.policies import POLICIES, Policy
 from specopt.solvers.verification_batch.simulate import run_once
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+
+from ceiling import ceiling  # type: ignore[import-not-found]
+
+pytestmark = pytest.mark.nightly
 
 
 def test_by_hand() -> None:
