@@ -119,7 +119,7 @@ def test_random_fairness(fairness: float, problem: FairGoodputProblem) -> None:
 @pytest.mark.parametrize("fairness", [1.0 - 1e-12, 0.92, 1.0 + 2.3e-16, 1.08])
 def test_fairness_next_to_1_is_refused(fairness: float) -> None:
     """Tests that a utility that hardly changes with the rates is refused with a sentence that says what to do."""
-    problem = generate("fair-goodput/paper-5", clients=3, budget=6, seed=1)
+    problem: Any = generate("fair-goodput/paper-5", clients=3, budget=6, seed=1)
     with pytest.raises(Unsupported, match=r"formulation: at fairness .* take 1, or a fairness that differs"):
         formulation(dataclasses.replace(problem, fairness=fairness))
 
@@ -127,14 +127,19 @@ def test_fairness_next_to_1_is_refused(fairness: float) -> None:
 @pytest.mark.parametrize("factor", [1e-9, 1.0, 1e9])
 def test_sticky_chains_keep_their_optimum(factor: float) -> None:
     """Tests that transitions rarer than a solver's tolerances do not change the plan of the program."""
-    check(in_other_seconds(load(EDGES / "draft-control-sticky.json"), factor))
+    problem = load(EDGES / "draft-control-sticky.json")
+    assert isinstance(problem, Problem)
+    check(in_other_seconds(problem, factor))
 
 
 @pytest.mark.parametrize("form", ["lp", "mps"])
 def test_what_takes_no_memory_has_a_program(form: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Tests that requests without memory are stated, solved and written, and that Pyomo prints nothing."""
     file = EDGES / "verification-formulation-no-memory.json"
-    check(load(file))
+    problem = load(file)
+    assert isinstance(problem, Problem)
+    check(problem)
+    assert {solve(problem, method.name).objective for method in specopt.methods(problem)} == {3.0}
     assert run(["export", str(file), "--as", form, "-o", str(tmp_path / "program")]) == 0
     out, err = capfd.readouterr()
     assert out == "" and err.splitlines()[0] == "stating and writing the program ..."
@@ -143,7 +148,7 @@ def test_what_takes_no_memory_has_a_program(form: str, tmp_path: Path, capfd: py
 
 def test_what_nothing_can_be_chosen_of_has_a_program(tmp_path: Path) -> None:
     """Tests that a problem of which no request can be met is stated, solved and written."""
-    problem = generate("verification-batch/warm", requests=3, seed=1)
+    problem: Any = generate("verification-batch/warm", requests=3, seed=1)
     problem = dataclasses.replace(problem, expected_tokens=[0.0, 0.0, 0.0])
     check(problem)
     write_formulation(problem, tmp_path / "program.lp", "lp")
@@ -168,7 +173,7 @@ def test_the_size_of_a_program_is_that_which_is_stated() -> None:
     from pyomo.core.expr.visitor import identify_variables
 
     for mechanism in ("pipelined", "sequential"):
-        problem = generate("serving-latency/paper-1", tasks=3, max_output=8, seed=1)
+        problem: Any = generate("serving-latency/paper-1", tasks=3, max_output=8, seed=1)
         model = formulation(dataclasses.replace(problem, mechanism=mechanism), length=2)
         rows, columns, entries = model.case.program_size
         assert columns == sum(1 for _ in model.component_data_objects(pyo.Var))
