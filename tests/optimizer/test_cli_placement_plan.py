@@ -130,7 +130,7 @@ def test_the_limit_covers_the_advice(
         found = specopt.solve(problem, "none")
         late = all_late or rest.get("gap") == placing.GAP
         now[0] += time_limit if late else 0.01
-        nothing = {"plan": None, "objective": None} if all_late else {}
+        nothing: dict[str, Any] = {"plan": None, "objective": None} if all_late else {}
         ended = specopt.Termination.TIME_LIMIT if late else specopt.Termination.GAP
         return dataclasses.replace(found, termination=ended, **nothing)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specopt import Problem, Progress, generate, solve
+from specopt import Problem, Progress, ServingLatencyProblem, generate, solve
 from specopt.kinds import KINDS
 from specopt.solvers.method import Method
 
@@ -60,6 +60,7 @@ def test_bound_is_what_was_proven(method: type[Method], problem: Problem) -> Non
 def test_bound_of_the_pipelined_search(seed: int, tasks: int, length: int, gap: float) -> None:
     """Tests that the bound of a search over pipeline orders is that of its parts, whatever gap prunes them."""
     problem = generate("serving-latency/paper-1", tasks=tasks, max_input=60, max_output=12, seed=seed)
+    assert isinstance(problem, ServingLatencyProblem)
     check_bounds(dataclasses.replace(problem, max_speculation_length=length), "exact", gap)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -214,7 +214,8 @@ def test_listing_patterns_asks_for_the_time() -> None:
     prepared = prepare(INSTANCES["goodput"], exact=True)  # type: ignore[arg-type]
     every = list(all_patterns(prepared))
     prepared.budget.time_limit = 0.0
-    for call in (lambda: list(all_patterns(prepared)), lambda: valued(prepared, every)):
+    calls: list[Callable[[], object]] = [lambda: list(all_patterns(prepared)), lambda: valued(prepared, every)]
+    for call in calls:
         with pytest.raises(OutOfTime):
             call()
 
@@ -265,7 +266,7 @@ def test_draft_units_hold_what_verifiers_hold_for_capacity() -> None:
     assert draft_sizes(problem, problem.drafters[0]) == {0: 2 * (10**9 // 12)}
 
 
-LIMITS = {
+LIMITS: dict[str, dict[str, Any]] = {
     "refined": {"FEW_PATTERNS": -1, "EXACT_CLIENTS": -1, "EXACT_OPTIONS": -1, "LEAVES": 1, "NARROW": (1.1,),
                 "NEAR": (1 / 64,), "BOXES": (1,), "SECONDS_PER_PLAN": 1e-9, "ROUNDED": 0.0, "WHOLE_UNITS": 0.0},
     "relaxation": {"FEW_UNITS": 0, "SPARE": 2, "MOST_NEAR": 1, "PER_SIDE": 1},
