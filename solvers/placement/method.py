@@ -106,10 +106,10 @@ def offer(prepared: Prepared, used: Mapping[Pattern, int], budget: Budget) -> Pl
     return plan
 
 
-def why_infeasible(prepared: Prepared, served: float | None = None) -> Infeasible:
+def why_infeasible(prepared: Prepared, served: float = math.inf) -> Infeasible:
     """Return the proof that there is no plan: the class and the constraint that stand in the way.
 
-    served: how many clients can be served at most, where no class alone is the reason.
+    served: maximum number of clients that can be served, where no class alone is the reason; infinite if unknown.
     """
     problem = prepared.problem
     for c, of in enumerate(problem.classes):
@@ -138,7 +138,7 @@ def why_infeasible(prepared: Prepared, served: float | None = None) -> Infeasibl
                 [Conflict(constraint="rate", index=c, needs=of.min_tokens_per_second, has=best)],
             )
     units, clients = sum(one.units for one in problem.verifiers), sum(prepared.clients)
-    if served is None:
+    if served == math.inf:
         return Infeasible(f"{units} units cannot serve {clients} clients within memory and least rates")
     return Infeasible(
         f"{units} units serve at most {math.floor(served)} of {clients} clients within memory and least rates",

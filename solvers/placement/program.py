@@ -103,13 +103,14 @@ class Program:
             solver.setOptionValue("simplex_strategy", 4)
             solver.run()
         info, found, ended = solver.getInfo(), solver.getSolution(), termination_of(solver.getModelStatus())
-        if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
-            bound = info.mip_dual_bound * unit if any(self.whole) else math.inf
-            bound = -math.inf if ended is Termination.INFEASIBLE else bound
-            return Solution(None, np.zeros(0), np.zeros(0), -math.inf, bound)
-        value = info.objective_function_value * unit
-        bound = value if ended is Termination.CONVERGED else math.inf
-        if any(self.whole):
+        value, bound = info.objective_function_value * unit, math.inf
+        if ended is Termination.INFEASIBLE:
+            bound = -math.inf
+        elif any(self.whole) and ended is not Termination.INTERRUPTED:
             bound = info.mip_dual_bound * unit
+        elif ended is Termination.CONVERGED:
+            bound = value
+        if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+            return Solution(None, np.zeros(0), np.zeros(0), -math.inf, bound)
         duals, losses = np.array(found.row_dual) * unit, -np.array(found.col_dual) * unit
         return Solution(np.array(found.col_value), duals, losses, value, bound)

@@ -22,6 +22,7 @@ from specopt.solvers._kernels.placement import units as kernels
 from specopt.solvers.budget import Budget
 from specopt.solvers.compiler import Compiler
 from specopt.solvers.placement import refined
+from specopt.solvers.placement.choice import Choice
 from specopt.solvers.placement.milp import MilpPlacement
 from specopt.solvers.placement.patterns import all_patterns, valued
 from specopt.solvers.placement.prepare import draft_sizes, prepare
@@ -240,6 +241,18 @@ def test_what_highs_does_not_decide_is_not_infeasible(monkeypatch: pytest.Monkey
     monkeypatch.setattr(pyomo_program, "_solver", lambda name: Unsure())
     result = solve(INSTANCES["goodput"], MilpPlacement())
     assert (result.status, result.plan) == (Status.NONE, None)
+
+
+def test_a_proof_needs_no_count_of_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that the proof does not count clients where the time is up before their number is known."""
+    choose = refined.choose
+
+    def late(*arguments: Any, penalty: float = 0.0) -> Choice:
+        return Choice(None, math.inf) if penalty else choose(*arguments)
+
+    monkeypatch.setattr(refined, "choose", late)
+    result = solve(INSTANCES["infeasible: units"], "refined")
+    assert result.status is Status.INFEASIBLE and "units cannot serve" in str(result.explanation)
 
 
 # ------------------------------------------------------------------ what is limited in number
