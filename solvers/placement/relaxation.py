@@ -26,8 +26,11 @@ FEW_UNITS = 24
 SPARE = 4096
 """Halves of boxes of one side in one pricing, at most: then wider boxes bound."""
 
-MOST_NEAR = 200_000
+MAX_NEAR = 200_000
 """Whole patterns that are listed near the prices of the master program, at most."""
+
+MAX_ENTRIES = 12
+"""Maximum number of entries of a listed pattern; where one has more, the list is given up."""
 
 PER_SIDE = 3
 """Patterns of one side from one pricing."""
@@ -183,14 +186,14 @@ class Relaxation:
             side = prepared.sides[cover.side]
             threshold = float(of_units[side.verifier]) - budget
             sizes = kernels.Sizes(cover.base, cover.floor, self.narrow, threshold, self.classes)
-            chosen, counts = np.zeros((2, MOST_NEAR, 12), np.int64)
-            entries = np.zeros(MOST_NEAR, np.int64)
+            chosen, counts = np.zeros((2, MAX_NEAR, MAX_ENTRIES), np.int64)
+            entries = np.zeros(MAX_NEAR, np.int64)
             prices = self._prices(side, of_classes, of_drafts)
             number = kernels.near(
                 side.unit, side.options, prepared.trips, prepared.objective, sizes, prices, clients, room(cover, SPARE),
                 chosen, counts, entries,
             )  # fmt: skip
-            if number < 0 or len(found) + number > MOST_NEAR:
+            if number < 0 or len(found) + number > MAX_NEAR:
                 return None
             for k in range(number):
                 pairs = zip(chosen[k, : entries[k]].tolist(), counts[k, : entries[k]].tolist(), strict=True)

@@ -146,7 +146,7 @@ def test_every_pattern_within_reach_is_listed(monkeypatch: pytest.MonkeyPatch) -
     """Tests that all whole patterns that lose no more than a budget are listed: at no prices, all that there are."""
     prepared = prepare(INSTANCES["goodput"], exact=True)  # type: ignore[arg-type]
     every = valued(prepared, list(all_patterns(prepared)))
-    monkeypatch.setattr("specopt.solvers.placement.relaxation.MOST_NEAR", 5000)
+    monkeypatch.setattr("specopt.solvers.placement.relaxation.MAX_NEAR", 5000)
     relaxation, best = Relaxation(prepared, narrow=np.inf), max(one.value for one in every)
     asked: list[int] = []
     for unit, budget in ((0.0, 1e6), (best, 0.3 * best)):

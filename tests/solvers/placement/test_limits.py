@@ -282,7 +282,7 @@ def test_draft_units_hold_what_verifiers_hold_for_capacity() -> None:
 LIMITS: dict[str, dict[str, Any]] = {
     "refined": {"FEW_PATTERNS": -1, "EXACT_CLIENTS": -1, "EXACT_OPTIONS": -1, "LEAVES": 1, "NARROW": (1.1,),
                 "NEAR": (1 / 64,), "BOXES": (1,), "SECONDS_PER_PLAN": 1e-9, "ROUNDED": 0.0, "WHOLE_UNITS": 0.0},
-    "relaxation": {"FEW_UNITS": 0, "SPARE": 2, "MOST_NEAR": 1, "PER_SIDE": 1},
+    "relaxation": {"FEW_UNITS": 0, "SPARE": 2, "MAX_NEAR": 1, "PER_SIDE": 1, "MAX_ENTRIES": 1},
     "rounding": {"OPTIONS": 0},
     "prepare": {"EXACT_SIZES": 0, "RANGE": 5.0},
     "first_plans": {"STEPS": 0, "CLIENTS": 1},
