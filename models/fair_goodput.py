@@ -52,7 +52,7 @@ LARGEST = 1e250
 
 LARGEST_EXPONENT = 700.0
 
-LAST_DIGITS = 3
+MIN_ULPS = 3
 """Units in the last place by which a bound on the utility is widened at least: the rounding of its sum and powers."""
 
 MAX_INTEGER = 2.0**53
@@ -425,7 +425,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         behind one utility.
         """
         power = 1.0 - scale[1]
-        return bound + max(ROUNDING * (scale[0] if power == 0.0 else power * bound), LAST_DIGITS * math.ulp(bound))
+        return bound + max(ROUNDING * (scale[0] if power == 0.0 else power * bound), MIN_ULPS * math.ulp(bound))
 
     def utility(self, goodput: Floats) -> float:
         """Return the utility of some rates, all of them positive."""

@@ -101,8 +101,9 @@ class Result(Shown, Generic[P]):
         Whether the plan is proven optimal, feasible, or absent (proven infeasible, or none found in time).
     termination
         Why the method stopped: the plan is proven (`converged`), or within the gap asked for (`gap`), or the problem is
-        proven to have none (`infeasible`). Without a proof, a limit ended it (`time_limit`, `work_limit`), the caller
-        did (`interrupted`), or it has done all it does and more time changes nothing (`exhausted`).
+        proven to have none (`infeasible`). Without a proof, a limit ended it (`time_limit`, `work_limit`), the caller,
+        a failed solver or missing memory did (`interrupted`), or it has done all it does and more time changes
+        nothing (`exhausted`).
     plan, objective, terms
         The plan, its objective as the judge computed it, and the parts of the objective. None and empty if absent.
     bound, gap

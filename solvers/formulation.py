@@ -47,7 +47,7 @@ def check_size(rows: int, columns: int, entries: int) -> None:
     if entries > MAX_ENTRIES:
         raise Unsupported(
             f"formulation: the program would have {rows:,} rows, {columns:,} columns and {entries:,} entries, "
-            f"and at most {MAX_ENTRIES:,} entries are stated: take a smaller problem"
+            f"and at most {MAX_ENTRIES:,} entries are stated; take a smaller problem, or use `specopt solve`"
         )
 
 

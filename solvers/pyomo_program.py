@@ -110,6 +110,8 @@ def solve_program(
             solver_options=options if solver == HIGHS else {},
         )
     ended, bound = termination_of(results.termination_condition), results.objective_bound
+    if ended is Termination.INFEASIBLE and budget.incumbent is not None:
+        ended = Termination.INTERRUPTED  # rows that are met nearly: the solver lost the plan
     tolerance = tolerance if solver == HIGHS else TOLERANCE
     if bound is not None:
         binaries = sum(variable.is_binary() for variable in program.component_data_objects(Var))

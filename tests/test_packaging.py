@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[1]
 PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 FOLDERS: dict[str, str] = PYPROJECT["tool"]["setuptools"]["package-dir"]
 SOURCES = sorted(path for folder in FOLDERS.values() for path in (ROOT / folder).rglob("*.py"))
-LABORATORY = sorted((ROOT / "laboratory").rglob("*.py"))
+LABORATORY = sorted(path for path in (ROOT / "laboratory").rglob("*.py") if "tests" not in path.parts)
 
 
 def test_every_subpackage_is_listed() -> None:
@@ -206,7 +206,7 @@ def test_tests_say_what_they_test() -> None:
     """Tests that the docstring of every test begins with what it tests."""
     silent = [
         f"{path.name}: {node.name}"
-        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        for path in sorted([*(ROOT / "tests").rglob("test_*.py"), *(ROOT / "laboratory/tests").rglob("test_*.py")])
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
         if not (ast.get_docstring(node) or "").startswith("Tests that")

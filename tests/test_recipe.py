@@ -51,11 +51,10 @@ BODIES = {
     "draft-stopping": """
         return rule(window_plan(0, prepare(problem).none_flagged), budget)""",
     "placement": """
-        budget.load("placement.units")
-        from specopt.solvers.placement.one_place import filled
+        from specopt.solvers.placement.first_plans import filled
 
-        prepared = prepare(problem)
-        return Outcome(plan=offer(prepared, filled(prepared, "none", budget), budget))""",
+        prepared = prepare(problem, budget=budget)
+        return Outcome(plan=offer(prepared, filled(prepared, "none"), budget))""",
     "prompt-chunking": """
         offer_first_plan(problem, budget)
         return certify([problem.prompt_tokens], budget)""",

@@ -42,9 +42,9 @@ MANY = 10_000
 """Clients of whom a unit carries as many as it can."""
 
 SECONDS = 5.0
-"""Time limit of one of the solves here; none takes more than half of the time that is left."""
+"""Time limit of each solve here, which also takes at most half of the time that is left."""
 
-LATE = "The time limit leaves out the rest of places and break-evens: a longer --time-limit has them."
+LATE = "The time limit ended before all places and break-evens were computed; use a longer --time-limit."
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def advise(
 
     alone: dict[str, Figure] = {}
     turns: dict[str, float | None] = {}
-    lines, measure = list[str](), list[str]()
+    lines = list[str]()
     try:
         for place in PLACES:
             if _restricted(problem, place) is not None:
@@ -156,17 +156,20 @@ def advise(
         for place, one in alone.items() if ends else ():
             low, high = sorted(figure(place, end).value for end in ends)
             alone[place] = dataclasses.replace(one, band=(min(low, one.value), max(high, one.value)))
-        best = _ranked(alone)
-        lines.append(_headline(problem, best))
-        if best[0].batch and (beyond := _beyond(known, problem, best[0])):
-            measure.append(beyond)
+        lines.append(_headline(problem, _ranked(alone)))
         for name, turn, line in _turns(problem, alone, figure):
             turns[name] = turn
             lines.append(line)
     except OutOfTime:
         lines.append(LATE)
-    return Advice(figures=tuple(_ranked(alone)), lines=(*lines, *_units(known, problem, result)),
-                  measure=tuple(measure), break_even=turns)  # fmt: skip
+    ranked = tuple(_ranked(alone))
+    beyond = _beyond(known, problem, ranked[0]) if ranked and ranked[0].batch else None
+    return Advice(
+        figures=ranked,
+        lines=(*lines, *_units(known, problem, result)),
+        measure=() if beyond is None else (beyond,),
+        break_even=turns,
+    )
 
 
 def _ranked(alone: dict[str, Figure]) -> list[Figure]:
@@ -222,8 +225,8 @@ def _figure(place: str, problem: PlacementProblem, seconds: float, gap: float, o
 
     # like clients without drafts differ in their number alone, which the method of that name finds
     result = solve(asked, NoDrafts() if place == "none" else None, time_limit=seconds, gap=gap, callback=decided)
-    undecided = seconds < SECONDS and not math.isnan(over)
-    if result.termination is Termination.TIME_LIMIT and (undecided or not result.objective):
+    is_short = result.termination is Termination.TIME_LIMIT and seconds < SECONDS
+    if is_short and not (result.objective and math.isnan(over)):
         raise OutOfTime
     if result.plan is None or not result.terms["classes"]:
         return Figure(place, 0.0, (), 0.0)

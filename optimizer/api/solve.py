@@ -418,10 +418,12 @@ def _ended(said: Termination, proof: Proof, budget: Budget, gap: float) -> Termi
     """Return why a method stopped, by what is proven: without a proof none has converged, whatever it said."""
     if proof.gap is not None and 0.0 < proof.gap <= gap:
         return Termination.GAP
-    if said not in (Termination.CONVERGED, Termination.GAP, Termination.EXHAUSTED):
+    if said in (Termination.INFEASIBLE, Termination.INTERRUPTED):
         return said
     if proof.gap == 0.0:
         return Termination.CONVERGED
+    if said in (Termination.TIME_LIMIT, Termination.WORK_LIMIT):
+        return said
     late = budget.cut_short or budget.remaining == 0.0
     return Termination.TIME_LIMIT if late else Termination.EXHAUSTED
 

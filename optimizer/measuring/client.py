@@ -119,8 +119,12 @@ class Client:
         return ()
 
     def _tried_twice(self, model: str, number: int) -> tuple[float, float, float, int]:
-        with suppress(ServerFailed):
+        until = time.monotonic() + self.patience
+        try:
             return self._request(model, number)
+        except ServerFailed:
+            if time.monotonic() >= until:  # a server that hangs would take as long again
+                raise
         return self._request(model, number)
 
     def _request(self, model: str, number: int) -> tuple[float, float, float, int]:
@@ -150,13 +154,15 @@ class Client:
         base, text = url.path.rstrip("/").removesuffix("/v1"), None if body is None else json.dumps(body)
         until = time.monotonic() + self.patience
         try:
-            with _ended_in_time(connection, self.patience):
+            with _ended_in_time(connection, until):
                 connection.request(verb, base + path, text, {"Content-Type": "application/json"})
                 with closing(connection.getresponse()) as answer:
                     if answer.status != http.HTTPStatus.OK:
                         said = answer.read(300).decode(errors="replace")
                         raise ServerFailed(f"{where}: {answer.status} {answer.reason}: {' '.join(said.split())}")
                     yield answer
+                if time.monotonic() >= until:  # what ended may be cut short
+                    raise TimeoutError
         except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError, AttributeError) as error:
             said = getattr(error, "strerror", None) or str(error) or "the connection ended"
             if time.monotonic() >= until:
@@ -167,11 +173,11 @@ class Client:
 
 
 @contextmanager
-def _ended_in_time(connection: http.client.HTTPConnection, seconds: float) -> Iterator[None]:
+def _ended_in_time(connection: http.client.HTTPConnection, until: float) -> Iterator[None]:
     """Connect, and end the connection after the enclosed code or when the time is up, whatever still comes."""
     with closing(connection):
         connection.connect()
-        limit = threading.Timer(seconds, _end, [connection.sock])
+        limit = threading.Timer(until - time.monotonic(), _end, [connection.sock])
         limit.daemon = True
         limit.start()
         try:

@@ -61,7 +61,13 @@ class External:
             asked.write_text("".join(lines))
             command = [self.program, *self._words(base, concurrency, tokens, count, asked, result), *self.more]
             before = client.counted()
-            done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+            limit = client.seconds + math.ceil(count / concurrency) * client.patience
+            try:
+                done = subprocess.run(
+                    command, capture_output=True, text=True, errors="replace", check=False, timeout=limit
+                )
+            except subprocess.TimeoutExpired:
+                raise ServerFailed(f"at concurrency {concurrency}: {self.program} ran for {limit:g} s") from None
             if done.returncode or not result.exists():
                 last = (done.stderr or done.stdout).strip().rpartition("\n")[2][:300]
                 raise ServerFailed(f"at concurrency {concurrency}: {self.program} ended with status {done.returncode}, "

@@ -32,6 +32,7 @@ try:
 except (ImportError, AttributeError):  # a Numba whose inner parts are others: all compiles, in more time
     internals = None  # type: ignore[assignment]
 
+_DISABLED = numba.config.DISABLE_JIT
 _lock = threading.RLock()
 _named: dict[str, Any] = dict(vars(types))
 """What the names in signatures stand for: Numba's types, records and rows."""
@@ -40,11 +41,15 @@ _named: dict[str, Any] = dict(vars(types))
 @contextmanager
 def _compiling() -> Iterator[None]:
     """Let Numba compile in the enclosed code, also where NUMBA_DISABLE_JIT is set: that is for the user's own code."""
-    before, numba.config.DISABLE_JIT = numba.config.DISABLE_JIT, False
-    try:
+    if not _DISABLED:
         yield
-    finally:
-        numba.config.DISABLE_JIT = before
+        return
+    with _lock:
+        numba.config.DISABLE_JIT = False
+        try:
+            yield
+        finally:
+            numba.config.DISABLE_JIT = _DISABLED
 
 
 @_compiling()

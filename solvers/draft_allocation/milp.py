@@ -15,7 +15,7 @@ from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocation
 from specopt.models.fields import Floats
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_allocation.method import DraftAllocationMethod, offer_first_plan
-from specopt.solvers.formulation import Formulation, Value
+from specopt.solvers.formulation import Formulation, Value, check_size
 from specopt.solvers.method import Outcome
 from specopt.solvers.pyomo_program import ByProgram, run_program
 
@@ -50,8 +50,17 @@ def goodputs(rate: float, longest: int) -> Floats:
 
 
 def formulate(problem: DraftAllocationProblem) -> Any:
-    """Return the program as a Pyomo model."""
+    """Return the program as a Pyomo model.
+
+    Raises
+    ------
+    Unsupported
+        If the program is too large.
+    """
     import pyomo.environ as pyo
+
+    binaries = sum(problem.caps.tolist()) + problem.clients
+    check_size(problem.clients + 1, binaries, 2 * binaries)
 
     program = pyo.ConcreteModel()
     program.unit = unit = float(problem.weights.sum()) / UNITS or 1.0

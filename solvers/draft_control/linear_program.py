@@ -12,7 +12,7 @@ from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_control.method import DraftControlMethod, certify, first_actions, shares_of
 from specopt.solvers.draft_control.prepare import Prepared, prepare
-from specopt.solvers.formulation import Formulation, Value
+from specopt.solvers.formulation import Formulation, Value, check_size
 from specopt.solvers.method import Outcome
 from specopt.solvers.pyomo_program import ByProgram, solve_program
 
@@ -109,7 +109,16 @@ def read(problem: DraftControlProblem, program: Any, value: Value) -> DraftContr
 
 
 def state(problem: DraftControlProblem) -> Any:
-    """Return the program in parts of the stationary distribution: rare transitions are below solvers' tolerances."""
+    """Return the program in parts of the stationary distribution: rare transitions are below solvers' tolerances.
+
+    Raises
+    ------
+    Unsupported
+        If the program is too large.
+    """
+    lengths, states = problem.draft_lengths, len(problem.states)
+    actions = states * len(problem.resolutions) * (lengths[1] - lengths[0] + 1)
+    check_size(2 * states, states + actions, 2 * actions + 3 * states - 2)
     kernels = Budget(problem).load("draft_control")
     return formulate(problem, shares_of(kernels, prepare(problem)))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from specopt.models.placement import PlacementProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.placement.method import PlacementMethod, offer, sign, why_infeasible
+from specopt.solvers.placement.method import PlacementSearch, offer, sign, why_infeasible
 from specopt.solvers.placement.patterns import Pattern, all_patterns, undominated, valued, widest
 from specopt.solvers.placement.prepare import Prepared, prepare
 
@@ -18,7 +18,7 @@ State = tuple[tuple[int, ...], tuple[tuple[int, int, bool, bool], ...]]
 
 
 @dataclass(frozen=True)
-class BruteForcePlacement(PlacementMethod):
+class BruteForcePlacement(PlacementSearch):
     """All patterns, unit after unit."""
 
     name = "brute-force"

@@ -77,7 +77,7 @@ def choose(prepared: Prepared, patterns: Sequence[Pattern], reached: float = -ma
     prepared, patterns
         The problem, and patterns of its units with their values.
     reached
-        Value of the known plan; where nothing is better, none is chosen.
+        Value of the known plan; no choice is returned if it is not better.
     penalty
         For every client that is left out; 0: none may be.
     """
@@ -107,8 +107,10 @@ def choose(prepared: Prepared, patterns: Sequence[Pattern], reached: float = -ma
     unit = 1.0 if problem.objective == "capacity" else unit
     relaxed = replace(program, whole=[]).solve(prepared.budget.remaining, unit=unit)
     gained = relaxed.bound - reached
-    if relaxed.bound == -math.inf or gained <= 1e-9 * abs(reached) < math.inf:
+    if relaxed.bound == -math.inf:
         return Choice(None, relaxed.bound)
+    if gained <= 1e-9 * abs(reached) < math.inf:
+        return Choice(None, max(reached, relaxed.bound))
     lost = gained * (1.0 + 1e-9) + 1e-8 * unit
     for column in np.flatnonzero(relaxed.losses > lost):
         program.most[column] = 0.0

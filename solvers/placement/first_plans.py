@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from specopt.models.errors import OutOfTime, OutOfWork
 from specopt.models.placement_plan import PLACES, Place
 from specopt.solvers.placement.patterns import Pattern, valued
 from specopt.solvers.placement.prepare import Prepared
@@ -18,11 +19,12 @@ STEPS = 300
 
 
 def first_plans(prepared: Prepared) -> Iterator[Counter[Pattern]]:
-    """Give simple plans, the quickest first; with many clients not the one that places them one by one."""
+    """Give the simple plans that there are, the quickest first; with many clients not the one client by client."""
     for place in PLACES[:3]:
-        yield filled(prepared, place)
-    if sum(prepared.clients) <= STEPS:
-        yield one_by_one(prepared)
+        if used := filled(prepared, place):
+            yield used
+    if sum(prepared.clients) <= STEPS and (used := one_by_one(prepared)):
+        yield used
 
 
 def one_by_one(prepared: Prepared) -> Counter[Pattern]:
@@ -37,7 +39,12 @@ def one_by_one(prepared: Prepared) -> Counter[Pattern]:
     units: Counter[Pattern] = Counter()
     filling = Filling(prepared)
     while True:
-        prepared.budget.check()
+        try:
+            prepared.budget.check()
+        except (OutOfTime, OutOfWork):
+            if free and units:
+                return units
+            raise
         open_classes = [c for c, clients in enumerate(prepared.clients) if free or placed[c] < clients]
         if not open_classes:
             return units

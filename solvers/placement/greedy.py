@@ -13,7 +13,7 @@ from specopt.solvers.placement.prepare import Prepared
 
 @dataclass(frozen=True)
 class GreedyPlacement(SimplePlacement):
-    """One client at a time (beyond 300 clients, as many as make so many steps), drafting units aside."""
+    """One client at a time (with many clients, a few at a time), drafting units aside."""
 
     name = "greedy"
     source = "own"

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
+from operator import itemgetter
 
 import numpy as np
 
@@ -23,6 +25,9 @@ from specopt.solvers.placement.prepare import Prepared, most_options, prepare
 
 PLAIN_OPTIONS, PLAIN_PATTERNS = 20_000, 3000
 """Maximum number of options, and of patterns that are judged, for plans without compiled code."""
+
+PLAIN_SECONDS = 0.02
+"""Seconds after which no further simple plan is sought, where there is one and no time is left to search."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +45,13 @@ class PlacementMethod(Method):
         """Return the bytes of a problem's arrays, too: rows of options, what these are in a plan, and their prices."""
         return super().bytes_needed(problem) | {"options of clients": 500.0 * most_options(problem)}
 
+
+@dataclass(frozen=True)
+class PlacementSearch(PlacementMethod):
+    """Base of the methods that have a simple plan where the time is up before their own."""
+
     def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """Search; where the time is up before there is a plan, offer the simple ones of the judge."""
+        """Search; where the time is up before there is a plan, offer a simple one."""
         try:
             return self.search(problem, budget)
         except OutOfTime:
@@ -58,18 +68,35 @@ class PlacementMethod(Method):
         return first_plans(prepared)
 
     def offer_plain(self, problem: PlacementProblem, budget: Budget) -> None:
-        """Offer plans that need no compiled code, as far as that takes no time to speak of."""
+        """Offer the best of the simple plans that are found at once; after `PLAIN_SECONDS` the first one is offered.
+
+        The judge values patterns where the kernel that does is still to be compiled.
+        """
+        from specopt.solvers._kernels.kernel import is_cached, is_ready
+        from specopt.solvers._kernels.placement.units import values
+
         if most_options(problem) > PLAIN_OPTIONS:
             return
-        prepared = replace(prepare(problem), kernels=None)
+        prepared, until = prepare(problem), budget.seconds + PLAIN_SECONDS
+        if not (is_ready(values) or is_cached(values)):
+            prepared = replace(prepared, kernels=None)
         prepared.budget.work_left = PLAIN_PATTERNS
+        found: list[tuple[float, PlacementPlan]] = []
         with suppress(OutOfWork):
-            for used in self.plans(prepared):
-                offer(prepared, used, budget)
+            for used in chain(self.plans(prepared), first_plans(prepared)):
+                plan = plan_of(prepared, used)
+                if used and not problem.violations(plan):
+                    found.append((sign(problem) * problem.evaluate(plan).objective, plan))
+                if budget.seconds >= until and any(value for value, _ in found):  # 0: a class without any client
+                    break
+        if found:
+            budget.offer(max(found, key=itemgetter(0))[1])
+        else:
+            offer(prepared, {}, budget)
 
 
 @dataclass(frozen=True)
-class SimplePlacement(PlacementMethod):
+class SimplePlacement(PlacementSearch):
     """Base of the methods that fill units once."""
 
     may_fail = True

@@ -13,7 +13,7 @@ from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.formulation import Formulation, Value
 from specopt.solvers.method import Outcome
-from specopt.solvers.placement.method import PlacementMethod, sign, why_infeasible
+from specopt.solvers.placement.method import PlacementSearch, sign, why_infeasible
 from specopt.solvers.placement.patterns import all_patterns, count_exact, plan_of, valued, widest
 from specopt.solvers.placement.prepare import prepare
 from specopt.solvers.pyomo_program import ByProgram, run_program
@@ -25,7 +25,7 @@ UNITS = 100.0
 
 
 @dataclass(frozen=True)
-class MilpPlacement(ByProgram, PlacementMethod):
+class MilpPlacement(ByProgram, PlacementSearch):
     """One whole number per pattern of a unit: how often it is used."""
 
     name = "milp"

@@ -13,7 +13,7 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.placement.choice import Choice, choose
 from specopt.solvers.placement.first_plans import first_plans
-from specopt.solvers.placement.method import PlacementMethod, offer, sign, why_infeasible
+from specopt.solvers.placement.method import PlacementSearch, offer, sign, why_infeasible
 from specopt.solvers.placement.patterns import Pattern, all_patterns, count_all, undominated, valued
 from specopt.solvers.placement.prepare import OBJECTIVES, Prepared, most_options, prepare
 from specopt.solvers.placement.relaxation import Duals, Relaxation
@@ -48,7 +48,7 @@ SECONDS_PER_PLAN = 2.0
 
 
 @dataclass(frozen=True)
-class Refined(PlacementMethod):
+class Refined(PlacementSearch):
     """Column generation over patterns of units, by boxes of periods; all patterns where these are few.
 
     Few patterns: an integer program over all of them, of which the best with the same clients counts. Else the bound is

@@ -14,7 +14,7 @@ import numpy as np
 
 from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.formulation import Formulation, Value
+from specopt.solvers.formulation import Formulation, Value, check_size
 from specopt.solvers.method import Outcome
 from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, offer_first_plan, places, plan_of
 from specopt.solvers.pyomo_program import ByProgram, run_program
@@ -46,12 +46,20 @@ class MilpChunking(ByProgram, PromptChunkingMethod):
 
 
 def formulate(problem: PromptChunkingProblem) -> Any:
-    """Return the program as a Pyomo model; times are in parts of what one chunk takes."""
+    """Return the program as a Pyomo model; times are in parts of what one chunk takes.
+
+    Raises
+    ------
+    Unsupported
+        If the program is too large.
+    """
     import pyomo.environ as pyo
 
     N, step = problem.prompt_tokens, problem.grid_tokens or 1
+    M, clocks = places(problem), 3 + problem.pipeline_length
+    pairs = M * (M + 1) // 2
+    check_size(clocks * pairs + M + 3, pairs + clocks * (M + 1), (4 * clocks + 3) * pairs - (clocks + 1) * M + 1)
     ends = [*range(0, N, step), N]
-    M = len(ends) - 1
     whole = problem.evaluate(plan_of([N])).objective
     program = pyo.ConcreteModel()
     program.unit = unit = whole / UNITS or 1.0

@@ -1,4 +1,4 @@
-"""The support code as texts: `specopt.models.codes.support_code` has its lengths.
+"""The support code as texts: `testbed.codes.support_lengths` has its lengths.
 
 A codeword says how many tokens have a count above 0, which, and how the units are divided among them.
 """

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from oracles import quantisation as naive
 
 from specopt.models.codes.lattice import distribution_bits, nearest_counts
-from specopt.models.codes.support_code import counts_bits
 from specopt.models.errors import InvalidInput
 from testbed.codes.support_code import (
     decode_support,
     encode_support,
     support_code_bits,
 )
+from testbed.codes.support_lengths import counts_bits
 
 
 @pytest.mark.parametrize("vocabulary", range(1, 6))

@@ -216,6 +216,9 @@ def reach(unit, options, trips, objective, sizes, box, worths, shares, sums):
             worths[k] -= (unit.busy - unit.idle) * shares[k]
 
 
+MAX_STEPS = 4000
+"""Maximum number of steps of the simplex method in a box; a box that takes more has no bound."""
+
 LATER = (1.15, 1.4, 2.0, 4.0)
 """Longer periods at which a pattern whose period is in a box must be done in time, too, as factors of its high end."""
 
@@ -300,7 +303,7 @@ def simplex(worths, rows, rhs, size, basis, amounts, duals):
     for k in range(count):
         largest = max(largest, worths[k])
     tolerance = 1e-11 * largest
-    for step in range(4000):
+    for step in range(MAX_STEPS):
         for r in range(size):
             duals[r] = 0.0
             for s in range(size):

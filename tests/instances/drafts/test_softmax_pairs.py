@@ -9,12 +9,12 @@ import pytest
 
 from specopt.instances.drafts.softmax_pairs import SoftmaxPairs, softmax_pairs
 from specopt.models.codes.lattice import distribution_bits, nearest_counts, quantised
-from specopt.models.codes.support_code import counts_bits
 from specopt.models.errors import InvalidInput
 from specopt.models.quantised_outputs import quantised_outputs
 from specopt.models.speculative_sampling import acceptance_rate, total_variation
 from testbed.codes.quantised_acceptance import QuantisedAcceptance
 from testbed.codes.support_code import encode_support
+from testbed.codes.support_lengths import counts_bits
 
 RESOLUTIONS = (2, 5, 10, 20, 50, 100, 200, 500, 1000)
 

@@ -10,8 +10,8 @@ import pytest
 from oracles import quantisation as naive
 
 from specopt.models.codes.lattice import binomial_bits, nearest_counts
-from specopt.models.codes.support_code import counts_bits, expected_bits
 from specopt.models.errors import InvalidInput
+from testbed.codes.support_lengths import counts_bits, expected_bits
 
 
 def test_every_small_coefficient() -> None:
