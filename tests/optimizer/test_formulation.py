@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import specopt
 from specopt import (
+    DraftControlProblem,
     FairGoodputProblem,
     InvalidInput,
     Problem,
@@ -160,6 +161,11 @@ def test_programs_that_are_too_large_are_not_begun(tmp_path: Path, capsys: pytes
     for problem in (
         generate("serving-latency/paper-1", tasks=40, seed=1),
         generate("verification-batch/correlated", requests=1000, seed=1),
+        generate("prompt-chunking/paper-4", prompt_tokens=900),
+        generate("draft-allocation/uniform", clients=100, budget=10_000, seed=1),
+        DraftControlProblem.from_dict(
+            generate("draft-control/random", seed=1).to_dict() | {"draft_lengths": [0, 9999]}
+        ),
     ):
         specopt.save(problem, file)
         assert run(["export", str(file), "--as", "lp", "-o", str(target)]) == 2
@@ -180,6 +186,33 @@ def test_the_size_of_a_program_is_that_which_is_stated() -> None:
         assert rows == sum(1 for _ in model.component_data_objects(pyo.Constraint))
         terms = sum(len(list(identify_variables(row.body))) for row in model.component_data_objects(pyo.Constraint))
         assert 0.3 * entries <= terms <= entries
+
+
+@pytest.mark.parametrize(
+    ("family", "parameters"),
+    [
+        *[("prompt-chunking/random", {"prompt_tokens": tokens, "seed": tokens}) for tokens in (3, 5, 7)],
+        ("draft-allocation/uniform", {"clients": 3, "budget": 5}),
+        ("draft-control/random", {}),
+    ],
+)
+def test_the_size_that_is_compared_is_that_of_the_program(
+    family: str, parameters: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that rows, columns and entries are counted exactly before a program is stated."""
+    import pyomo.environ as pyo
+    from pyomo.core.expr.visitor import identify_variables
+
+    counted: list[tuple[int, int, int]] = []
+    problem: Any = generate(family, **parameters)
+    module = {"prompt-chunking": "prompt_chunking.milp", "draft-allocation": "draft_allocation.milp"}.get(
+        problem.kind, "draft_control.linear_program"
+    )
+    monkeypatch.setattr(f"specopt.solvers.{module}.check_size", lambda *size: counted.append(size))
+    model = formulation(problem)
+    rows = list(model.component_data_objects(pyo.Constraint))
+    columns = sum(1 for _ in model.component_data_objects(pyo.Var))
+    assert counted == [(len(rows), columns, sum(len(list(identify_variables(row.body))) for row in rows))]
 
 
 @settings(max_examples=40)

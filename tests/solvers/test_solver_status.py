@@ -12,6 +12,7 @@ from pyomo.contrib.solver.common.results import TerminationCondition
 
 from specopt import Termination, generate, solve
 from specopt.models.errors import OutOfTime, OutOfWork
+from specopt.solvers import pyomo_program
 from specopt.solvers.budget import Budget
 from specopt.solvers.highs import Highs
 from specopt.solvers.solver_status import MEANINGS, termination_of
@@ -101,6 +102,36 @@ def test_no_end_of_highs_loses_the_plan(monkeypatch: pytest.MonkeyPatch, name: s
         assert result.plan is not None and result.objective is not None
         assert "refuted" not in result.stats
         assert result.bound is not None and result.bound >= best * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("family", "parameters"),
+    [
+        ("draft-allocation/uniform", {"clients": 3, "budget": 5}),
+        ("prompt-chunking/random", {"prompt_tokens": 6}),
+        ("verification-batch/mixed", {"requests": 6}),
+    ],
+)
+def test_a_solver_that_denies_a_known_plan_is_not_believed(
+    family: str, parameters: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that a program that is called infeasible leaves the plan that is known, and proves nothing."""
+    from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
+
+    found = pyomo_program._solver("highs")
+
+    class Denying:
+        def solve(self, program: Any, **options: Any) -> Any:
+            """Call the program infeasible."""
+            results = found.solve(program, **options)
+            results.solution_status = SolutionStatus.noSolution
+            results.termination_condition = TerminationCondition.provenInfeasible
+            return results
+
+    monkeypatch.setattr(pyomo_program, "_solver", lambda name: Denying())
+    result = solve(generate(family, seed=1, **parameters), "milp")
+    assert result.plan is not None and result.termination is Termination.INTERRUPTED
+    assert "refuted" not in result.stats
 
 
 def test_work_that_is_spent_in_highs_keeps_plan_and_bound(monkeypatch: pytest.MonkeyPatch) -> None:

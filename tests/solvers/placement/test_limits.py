@@ -245,7 +245,7 @@ def test_what_highs_does_not_decide_is_not_infeasible(monkeypatch: pytest.Monkey
 
 def test_a_proof_needs_no_count_of_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that the proof does not count clients where the time is up before their number is known."""
-    choose = refined.choose
+    from specopt.solvers.placement.choice import choose
 
     def late(*arguments: Any, penalty: float = 0.0) -> Choice:
         return Choice(None, math.inf) if penalty else choose(*arguments)
