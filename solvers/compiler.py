@@ -102,11 +102,11 @@ class Compiler(Clock):
     def outlook(self) -> dict[str, Any]:
         """Return what to say where compilation took the time: that nothing is kept, or how much there is still to do.
 
-        That is how many kernels of the kind are missing, and about how long they take.
+        That is which kernels of the kind are missing, and about how long they take.
         """
         from specopt.solvers._kernels import prepare
 
-        if self.remaining > 0.0 or self.preparing_seconds < 0.1 * self.seconds:
+        if self.remaining > 0.0 or self.preparing_seconds < 0.1 * self.seconds * (self.time_limit > 0.0):
             return {}
         if folder() is None:
             return {"no_cache": NO_CACHE}

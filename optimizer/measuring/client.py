@@ -26,6 +26,9 @@ from specopt.models.load import PARTS, Load
 PROMPTS = tuple(f"Tell a story in which the number {k} matters, with a beginning and an end." for k in range(1, 65))
 MANY = 10**9
 
+MAX_LINE_BYTES = 2**20
+"""Size from which a line of an answer is an error: a server may send one without an end."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Client:
@@ -134,7 +137,9 @@ class Client:
                  "ignore_eos": True, "stream_options": {"include_usage": True}}  # fmt: skip
         sent, first, tokens = time.monotonic(), 0.0, 0
         with self._answer("POST", "/v1/completions", asked) as answer:
-            for line in answer:
+            while line := answer.readline(MAX_LINE_BYTES):
+                if len(line) == MAX_LINE_BYTES:
+                    raise ValueError(f"expected lines of less than {MAX_LINE_BYTES:,} bytes")
                 if line.startswith(b"data:") and line[5:].strip() != b"[DONE]":
                     data = json.loads(line[5:])
                     if "error" in data:

