@@ -244,7 +244,7 @@ def _figure(place: str, problem: PlacementProblem, seconds: float, gap: float, o
 def _turns(
     problem: PlacementProblem, alone: dict[str, Figure], figure: Callable[..., Figure]
 ) -> Iterator[tuple[str, float | None, str]]:
-    """Give up to which trip and seconds per token devices are best, and from which acceptance drafts pay, in words."""
+    """Yield each break-even: its name, its value, and a sentence. Devices are best below the first two."""
     others = max(one.value for place, one in alone.items() if place != "device")
     (drafter,), (of,), (verifier,) = problem.drafters, problem.classes, problem.verifiers
 

@@ -28,7 +28,7 @@ def first_plans(prepared: Prepared) -> Iterator[Counter[Pattern]]:
 
 
 def one_by_one(prepared: Prepared) -> Counter[Pattern]:
-    """Return patterns that serve all clients, each on the unit and with the option that gain most; none if some fail.
+    """Return patterns that serve all clients, each on the unit and with the option that gain most; empty if some fail.
 
     Classes take turns, first the one of which the smallest share is placed. For capacity clients are placed while any
     fit.

@@ -46,7 +46,7 @@ class MilpPlacement(ByProgram, PlacementSearch):
 
 
 def formulate(problem: PlacementProblem, budget: Budget | None = None) -> Any:
-    """Return the program as a Pyomo model, over all patterns; budget: of the solve that asks, if one does.
+    """Return the program as a Pyomo model, over all patterns, within the budget of a solve if there is one.
 
     Raises
     ------

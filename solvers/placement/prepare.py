@@ -110,9 +110,9 @@ class Prepared:
     drafts
         Types of draft units.
     budget
-        Of the solve, which counts what kernels take to compile.
+        The budget of the solve; it counts the compilation of kernels.
     kernels
-        Those of `units`, each of which is compiled when it is first called; None: the judge values patterns.
+        The module `units`, whose kernels are compiled on their first call; None if the judge values patterns.
     """
 
     problem: PlacementProblem
@@ -138,7 +138,7 @@ class Prepared:
 def prepare(problem: PlacementProblem, exact: bool = False, budget: Budget | None = None) -> Prepared:
     """Return the arrays of a problem; where `exact`, types of draft units say their largest context and length.
 
-    budget: of the solve, by default one without limits.
+    budget: the budget of the solve; by default one without limits.
     """
     budget = budget or Budget(problem)
     kernels = budget.load("placement.units")

@@ -25,7 +25,7 @@ class Solution:
     amounts
         Of every column; None without a feasible point.
     duals, losses
-        Of every row, and of every column what it loses for each of it; of a linear program.
+        Dual value of every row, and reduced cost of every column, of a linear program.
     value, bound
         Of the point, and on all points; -inf where there are none.
     """

@@ -133,7 +133,7 @@ def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
         if narrow <= WHOLE_UNITS and not budget.is_proven(1e-9):
             last, bound = relaxation.last, relaxation.bound
             _branch(relaxation, budget, 0.3 * (narrow - 1.0))
-            relaxation.last, relaxation.bound = last, bound  # that of a branch is none of all plans
+            relaxation.last, relaxation.bound = last, bound  # a branch bounds only its own plans
         if budget.is_proven(1e-9):
             break
     return {"rounds": rounds, "patterns": len(relaxation.columns)}
