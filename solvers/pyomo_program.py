@@ -110,8 +110,6 @@ def solve_program(
             solver_options=options if solver == HIGHS else {},
         )
     ended, bound = termination_of(results.termination_condition), results.objective_bound
-    if ended is Termination.INFEASIBLE and budget.incumbent is not None:
-        ended = Termination.INTERRUPTED  # rows that are met nearly: the solver lost the plan
     tolerance = tolerance if solver == HIGHS else TOLERANCE
     if bound is not None:
         binaries = sum(variable.is_binary() for variable in program.component_data_objects(Var))
@@ -159,4 +157,10 @@ def run_program(
     if solved.has_solution:
         budget.offer(formulation.read(problem, program, solved.values().__getitem__))
     stats = {"nodes": solved.nodes}
-    return Outcome(plan=budget.incumbent, bound=budget.bound, termination=solved.termination, stats=stats)
+    return Outcome(plan=budget.incumbent, bound=budget.bound, termination=believed(solved, budget), stats=stats)
+
+
+def believed(solved: SolvedProgram, budget: Budget) -> Termination:
+    """Return why a program that every plan meets ended: a solver that denies a known plan has failed."""
+    lost = solved.termination is Termination.INFEASIBLE and budget.incumbent is not None
+    return Termination.INTERRUPTED if lost else solved.termination

@@ -105,7 +105,8 @@ def choose(prepared: Prepared, patterns: Sequence[Pattern], reached: float = -ma
             program.column(-penalty, {row: 1.0})
     unit = max((abs(one.value) for one in patterns), default=0.0) or 1.0
     unit = 1.0 if problem.objective == "capacity" else unit
-    relaxed = replace(program, whole=[]).solve(prepared.budget.remaining, unit=unit)
+    # comparing thousands of columns with each other would take longer than solving
+    relaxed = replace(program, whole=[]).solve(prepared.budget.remaining, unit=unit, presolve=False)
     gained = relaxed.bound - reached
     if relaxed.bound == -math.inf:
         return Choice(None, relaxed.bound)

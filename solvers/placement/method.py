@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain
 from operator import itemgetter
 
 import numpy as np
@@ -83,7 +82,7 @@ class PlacementSearch(PlacementMethod):
         prepared.budget.work_left = PLAIN_PATTERNS
         found: list[tuple[float, PlacementPlan]] = []
         with suppress(OutOfWork):
-            for used in chain(self.plans(prepared), first_plans(prepared)):
+            for used in self.plans(prepared):
                 plan = plan_of(prepared, used)
                 if used and not problem.violations(plan):
                     found.append((sign(problem) * problem.evaluate(plan).objective, plan))

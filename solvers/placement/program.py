@@ -71,8 +71,11 @@ class Program:
         self.columns.append(held)
         return len(self.costs) - 1
 
-    def solve(self, seconds: float = math.inf, gap: float = 0.0, unit: float = 1.0) -> Solution:
-        """Return the solution; `unit`: what objectives are divided by for HiGHS, whose tolerances are absolute."""
+    def solve(self, seconds: float = math.inf, gap: float = 0.0, unit: float = 1.0, presolve: bool = True) -> Solution:
+        """Return the solution; `unit`: what objectives are divided by for HiGHS, whose tolerances are absolute.
+
+        presolve: whether to presolve. Integer programs are not where time is limited: it may take many times as long.
+        """
         import highspy
 
         from specopt.solvers.highs import Highs
@@ -90,7 +93,7 @@ class Program:
         solver = Highs()
         if any(self.whole):
             model.integrality_ = [kinds[whole] for whole in self.whole]
-        if seconds < math.inf:  # presolving many columns may take many times the limit
+        if not presolve or (any(self.whole) and seconds < math.inf):
             solver.setOptionValue("presolve", "off")
         for name, value in (("mip_rel_gap", gap), ("mip_abs_gap", 0.0), ("mip_feasibility_tolerance", TOLERANCE),
                             ("primal_feasibility_tolerance", TOLERANCE), ("dual_feasibility_tolerance", TOLERANCE),

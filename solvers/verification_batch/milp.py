@@ -15,7 +15,7 @@ from specopt.models.verification_batch import VerificationBatchPlan, Verificatio
 from specopt.solvers.budget import Budget
 from specopt.solvers.formulation import Formulation, Value, check_size
 from specopt.solvers.method import Outcome
-from specopt.solvers.pyomo_program import ByProgram, solve_program
+from specopt.solvers.pyomo_program import ByProgram, believed, solve_program
 from specopt.solvers.verification_batch.method import VerificationBatchMethod, plan_of
 from specopt.solvers.verification_batch.prepare import Prepared
 
@@ -59,7 +59,7 @@ class MilpBatch(ByProgram, VerificationBatchMethod):
                 budget.offer(plan_of(batch))
                 break
             program.refused.add(sum(program.takes[k] for k in cover(prepared, chosen)) <= len(chosen) - 1)
-        return Outcome(plan=budget.incumbent, bound=budget.bound, termination=solved.termination, stats=stats)
+        return Outcome(plan=budget.incumbent, bound=budget.bound, termination=believed(solved, budget), stats=stats)
 
 
 def formulate(problem: VerificationBatchProblem) -> Any:

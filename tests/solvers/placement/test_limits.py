@@ -79,12 +79,19 @@ def test_converged_is_proven(case: str, method: str) -> None:
         assert result.termination is Termination.EXHAUSTED and result.bound is None
 
 
+def no_kernel_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no kernel be compiled or in the cache, and fail where one is called."""
+    for question in ("is_ready", "is_cached"):
+        monkeypatch.setattr(f"specopt.solvers._kernels.kernel.{question}", lambda kernel: False)
+    for name in ("value", "values", "search", "near", "program"):
+        monkeypatch.setattr(kernels, name, None)
+
+
 @pytest.mark.parametrize(("case", "method"), list(cases()))
 def test_a_plan_comes_before_the_first_kernel(case: str, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that with no time every method has a plan where it has one with time, and calls no compiled code."""
     has = method in EXACT or solve(EDGES[case], method).plan is not None
-    for name in ("value", "values", "search", "near", "program"):
-        monkeypatch.delattr(kernels, name)
+    no_kernel_is_ready(monkeypatch)
     result = solve(EDGES[case], method, time_limit=0.0)
     assert result.termination is Termination.TIME_LIMIT and (result.plan is not None) == has
 
@@ -145,9 +152,9 @@ def test_every_call_of_highs_has_the_time_that_is_left(monkeypatch: pytest.Monke
     given: list[float] = []
     solved = Program.solve
 
-    def watched(self: Program, seconds: float = math.inf, gap: float = 0.0, unit: float = 1.0) -> Solution:
+    def watched(self: Program, seconds: float = math.inf, *arguments: float, **options: Any) -> Solution:
         given.append(seconds)
-        return solved(self, seconds, gap, unit)
+        return solved(self, seconds, *arguments, **options)
 
     monkeypatch.setattr(Program, "solve", watched)
     for few in (refined.FEW_PATTERNS, -1):
@@ -168,11 +175,16 @@ def test_presolve_does_not_outlast_a_limit(monkeypatch: pytest.MonkeyPatch) -> N
             return super().setOptionValue(name, value)
 
     monkeypatch.setattr("specopt.solvers.highs.Highs", Highs)
-    for whole, seconds, off in ((True, 500.0, True), (True, math.inf, False), (False, 500.0, False)):
+    for whole, seconds, presolve, off in (
+        (True, 500.0, True, True),
+        (True, math.inf, True, False),
+        (False, 500.0, True, False),
+        (False, 500.0, False, True),
+    ):
         set_.clear()
         one = Program()
         one.column(1.0, {one.rows([0.0], [1.5])[0]: 1.0}, whole=whole)
-        assert one.solve(seconds).value == (1.0 if whole else 1.5)
+        assert one.solve(seconds, presolve=presolve).value == (1.0 if whole else 1.5)
         assert (("presolve", "off") in set_) == off
 
 
@@ -337,6 +349,7 @@ def test_passes_of_many_pieces_are_listed() -> None:
 
 def test_large_problems_have_no_plain_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that with no time nothing is tried where the options alone take time, and little where judging does."""
+    no_kernel_is_ready(monkeypatch)
     problem = generate("placement/many-classes")
     assert solve(problem, "refined", time_limit=0.0).plan is not None
     monkeypatch.setattr("specopt.solvers.placement.method.PLAIN_PATTERNS", 1)
