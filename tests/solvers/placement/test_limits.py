@@ -152,7 +152,7 @@ def test_every_call_of_highs_has_the_time_that_is_left(monkeypatch: pytest.Monke
     given: list[float] = []
     solved = Program.solve
 
-    def watched(self: Program, seconds: float = math.inf, *arguments: float, **options: Any) -> Solution:
+    def watched(self: Program, seconds: float = math.inf, *arguments: Any, **options: Any) -> Solution:
         given.append(seconds)
         return solved(self, seconds, *arguments, **options)
 
