@@ -213,7 +213,7 @@ def test_an_engine_hears_what_the_link_decides(simple: list[str], capsys: pytest
 @pytest.mark.usefixtures("no_turns")
 def test_beyond_what_was_measured_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that a table of batches up to 4 says that 30 clients are beyond it, and how far its fit is off."""
-    data = planned(capsys, *HAVE, "--for", "placement", "--link", "100,20", "--clients", "30", "--time-limit", "20")
+    data = planned(capsys, *HAVE, "--for", "placement", "--link", "100,20", "--clients", "30", "--time-limit", "8")
     assert data["measure_next"][0].startswith("passes of ") and "batches 1-4" in data["measure_next"][0]
     assert "passes lie -" in values_of(data)["verifiers.passes"]["source"]
 

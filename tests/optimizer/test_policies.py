@@ -80,7 +80,7 @@ class Wrong(Policy):
         return self.decision
 
 
-LONG: dict[str, Any] = {"devices": 12, "seconds": 8.0, "warm_up_seconds": 2.0, "replications": 2}
+LONG: dict[str, Any] = {"devices": 6, "seconds": 4.0, "warm_up_seconds": 1.0, "replications": 2}
 SHORT: dict[str, Any] = {"requests": 12, "warm_up_requests": 3, "replications": 2}
 CASES = [
     ("fair-goodput", "switching", Equal(), "fixed", {"rounds": 20, "replications": 3}),

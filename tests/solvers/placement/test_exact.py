@@ -73,6 +73,7 @@ def test_bounds_hold_where_patterns_are_priced(least: str, problem: PlacementPro
     assert result.objective is None or sense * (expected - result.objective) >= -tolerance
 
 
+@pytest.mark.nightly
 def test_shares_of_unequal_classes_are_bounded() -> None:
     """Tests that a bound on the share of 1000 clients is not that of 3 others: a plan carries 38 %, 1 of 3 are 33 %."""
     data = generate("placement/capacity", number_of_clients=100).to_dict()
