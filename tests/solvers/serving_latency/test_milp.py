@@ -12,7 +12,6 @@ from oracles import serving_latency as naive
 
 from specopt import InvalidInput, ServingLatencyProblem, Status, Termination, Unsupported, generate, solve
 from specopt.solvers.serving_latency.exact import Exact
-from specopt.solvers.serving_latency.milp import Milp
 from specopt.solvers.serving_latency.milp import Case, Milp, Shape
 from specopt.solvers.serving_latency.prepare import prepare
 from specopt.testing.strategies.serving_latency import problems
