@@ -54,7 +54,9 @@ class ProcessorTime:
                 self.nightly.add(report.nodeid)
 
     def too_expensive(self) -> list[str]:
-        """Return the tests above the limit that are not marked `nightly`."""
+        """Return the tests above the limit that are not `nightly`; none where kernels are compiled with checks."""
+        if os.environ.get("NUMBA_BOUNDSCHECK"):
+            return []
         return [name for name, seconds in self.seconds.items() if seconds > MAX_SECONDS and name not in self.nightly]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
