@@ -8,11 +8,11 @@ import cvxpy.settings
 import highspy
 import numpy as np
 import pytest
+from helpers.program_endings import end_programs_as
 from pyomo.contrib.solver.common.results import TerminationCondition
 
 from specopt import Termination, generate, solve
 from specopt.models.errors import OutOfTime, OutOfWork
-from specopt.solvers import pyomo_program
 from specopt.solvers.budget import Budget
 from specopt.solvers.highs import Highs
 from specopt.solvers.solver_status import MEANINGS, termination_of
@@ -116,19 +116,7 @@ def test_a_solver_that_denies_a_known_plan_is_not_believed(
     family: str, parameters: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tests that a program that is called infeasible leaves the plan that is known, and proves nothing."""
-    from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
-
-    found = pyomo_program._solver("highs")
-
-    class Denying:
-        def solve(self, program: Any, **options: Any) -> Any:
-            """Call the program infeasible."""
-            results = found.solve(program, **options)
-            results.solution_status = SolutionStatus.noSolution
-            results.termination_condition = TerminationCondition.provenInfeasible
-            return results
-
-    monkeypatch.setattr(pyomo_program, "_solver", lambda name: Denying())
+    end_programs_as(TerminationCondition.provenInfeasible, monkeypatch)
     result = solve(generate(family, seed=1, **parameters), "milp")
     assert result.plan is not None and result.termination is Termination.INTERRUPTED
     assert "refuted" not in result.stats

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.program_endings import end_programs_as
 from oracles import placement as oracle
 from small_instances.placement import INSTANCES
 
@@ -235,22 +236,9 @@ def test_listing_patterns_asks_for_the_time() -> None:
 
 def test_what_highs_does_not_decide_is_not_infeasible(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that an integer program that ends without a plan, but not as infeasible, proves nothing."""
-    from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
+    from pyomo.contrib.solver.common.results import TerminationCondition
 
-    from specopt.solvers import pyomo_program
-
-    found = pyomo_program._solver("highs")
-
-    class Unsure:
-        def solve(self, program: Any, **options: Any) -> Any:
-            """Forget what was found."""
-            results = found.solve(program, **options)
-            results.solution_status = SolutionStatus.noSolution
-            results.termination_condition = TerminationCondition.unknown
-            results.objective_bound = None
-            return results
-
-    monkeypatch.setattr(pyomo_program, "_solver", lambda name: Unsure())
+    end_programs_as(TerminationCondition.unknown, monkeypatch)
     result = solve(INSTANCES["goodput"], MilpPlacement())
     assert (result.status, result.plan) == (Status.NONE, None)
 
