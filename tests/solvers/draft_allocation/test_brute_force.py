@@ -5,40 +5,15 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracles import draft_allocation as naive
 
-from specopt import DraftAllocationPlan, DraftAllocationProblem, Status, Unsupported, generate, methods, solve
+from specopt import Unsupported, generate, methods, solve
 from specopt.solvers.draft_allocation import METHODS
 from specopt.solvers.draft_allocation.brute_force import BruteForceAllocation, allocations
-from specopt.solvers.method import Method
-from specopt.testing.strategies.draft_allocation import problems as draft_allocations
 
 EXACT = [method for method in METHODS if method.name != "milp"]
-
-
-@settings(max_examples=50)
-@given(draft_allocations(clients=(1, 3), budget=(0, 6)))
-def test_equals_naive(problem: DraftAllocationProblem) -> None:
-    """Tests that the optimum is that of enumeration in rational numbers."""
-    result = solve(problem, "brute-force")
-    assert result.status is Status.OPTIMAL
-    assert result.objective == pytest.approx(float(naive.optimum(problem.to_dict())), rel=1e-12)
-
-
-@pytest.mark.parametrize("method", EXACT, ids=lambda method: method.name)
-@settings(max_examples=50)
-@given(problem=draft_allocations(clients=(1, 5), budget=(0, 9)))
-def test_all_agree(method: type[Method], problem: DraftAllocationProblem) -> None:
-    """Tests that every method finds and proves the same optimum, to 1e-12."""
-    optimum = solve(problem, "brute-force").objective
-    result = solve(problem, method.name)
-    assert optimum is not None and result.objective == pytest.approx(optimum, rel=1e-12)
-    assert result.bound == pytest.approx(problem.widened(optimum), rel=1e-12)
-    assert result.status is Status.OPTIMAL
-    assert isinstance(result.plan, DraftAllocationPlan)
-    assert problem.violations(result.plan) == []
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=4), st.integers(0, 12))

@@ -3,20 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from oracles import draft_control as naive
 
-from specopt import DraftControlProblem, Status, Unsupported, generate, solve
-from specopt.testing.strategies.draft_control import problems as draft_controls
-
-
-@settings(max_examples=40)
-@given(draft_controls())
-def test_brute_force_finds_the_optimum(problem: DraftControlProblem) -> None:
-    """Tests that the enumeration of all policies finds the oracle's optimum, beside transient states too."""
-    result = solve(problem, "brute-force")
-    assert result.status is Status.OPTIMAL
-    assert result.objective == pytest.approx(float(naive.optimum(problem.to_dict())), rel=1e-12)
+from specopt import DraftControlProblem, Unsupported, generate, solve
 
 
 def test_too_many_policies() -> None:

@@ -1,4 +1,4 @@
-"""The static problem, by brute force and by policy iteration."""
+"""Problems with one state: long drafts, and rates that rise again behind a peak."""
 
 from __future__ import annotations
 
@@ -9,18 +9,6 @@ from oracles import draft_control as naive
 
 from specopt import DraftControlProblem, Status, solve
 from specopt.testing.strategies.draft_control import acceptance, uplinks
-from specopt.testing.strategies.draft_control import problems as draft_controls
-
-
-@given(draft_controls(states=(1, 1), longest=9))
-def test_both_find_the_optimum(problem: DraftControlProblem) -> None:
-    """Tests that enumeration and policy iteration find the best of all actions in rational arithmetic."""
-    best = float(naive.optimum(problem.to_dict()))
-    for method in ("brute-force", "policy-iteration"):
-        result = solve(problem, method)
-        assert result.status is Status.OPTIMAL
-        assert result.objective == pytest.approx(best, rel=1e-12)
-        assert result.bound == pytest.approx(problem.widened(best), rel=1e-12)
 
 
 @given(

@@ -1,4 +1,4 @@
-"""The convex program: same optimum, honest status, honest bound."""
+"""The convex program: its lines, its bound from any price, and its status."""
 
 from __future__ import annotations
 
@@ -6,26 +6,12 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from specopt import FairGoodputProblem, Status, Termination, generate, solve
 from specopt.solvers.fair_goodput.convex import Convex, price_bound, repaired
 from specopt.solvers.fair_goodput.region import Region, region_of
 from specopt.testing.strategies.fair_goodput import problems as fair_goodputs
-
-
-@settings(max_examples=40)
-@given(fair_goodputs(clients=(1, 6), budget=(0, 20), per=("round",), least=True))
-def test_agrees_with_dual(problem: FairGoodputProblem) -> None:
-    """Tests that both find the same optimum within 1e-6, and agree where there is none."""
-    best, other = solve(problem, "dual"), solve(problem, "convex")
-    if best.status is Status.INFEASIBLE:
-        assert other.status is Status.INFEASIBLE
-        return
-    assert best.objective is not None and other.objective is not None
-    assert abs(best.objective - other.objective) <= 1e-6 * max(1.0, abs(best.objective))
-    if other.bound is not None:
-        assert other.bound >= best.objective - 1e-9 * max(1.0, abs(best.objective))
 
 
 def test_lines_are_added_where_needed() -> None:

@@ -1,4 +1,4 @@
-"""The exact method against brute force, and what must hold for optima."""
+"""The exact method on larger problems, and relations between optima."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-from helpers.tabled_runtimes import MEASURED
 from hypothesis import given, settings
 
 from specopt import ServingLatencyProblem, Status, Termination, generate, solve
@@ -21,13 +20,6 @@ def optimum(problem: ServingLatencyProblem) -> float:
 
 
 EXACT = {"mechanisms": ["pipelined", "sequential", "autoregressive", "any"], "output_lengths": ["conservative"]}
-
-
-@settings(max_examples=150)
-@given(problems(tasks=(1, 6), max_output=20, **EXACT) | problems(tasks=(1, 6), max_output=20, **EXACT, **MEASURED))  # type: ignore[arg-type]
-def test_equals_brute_force(problem: ServingLatencyProblem) -> None:
-    """Tests that the proven optimum is that of the enumeration, for every mechanism."""
-    compare(problem)
 
 
 @pytest.mark.slow

@@ -1,0 +1,58 @@
+"""Every exact method against the enumeration of an oracle that shares no code."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from helpers.tabled_runtimes import MEASURED
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import serving_latency as naive
+
+from specopt import ServingLatencyProblem, Status, solve
+from specopt.solvers.method import Method
+from specopt.solvers.serving_latency import METHODS
+from specopt.testing.strategies.serving_latency import problems
+
+EXACT = [method for method in METHODS if method.exact and method.name != "every-step"]
+"""`every-step` takes other problems: `test_rebatching.py` compares it with its own oracle."""
+
+MILP_TASKS = 3
+"""Largest number of tasks for the integer program here: with more it takes seconds."""
+
+
+@pytest.mark.parametrize("method", EXACT, ids=lambda method: method.name)
+@given(data=st.data())
+def test_equals_the_optimum(method: type[Method], data: st.DataObject) -> None:
+    """Tests that every method proves the oracle's optimum on every problem that it accepts."""
+    tasks = (1, MILP_TASKS if method.name == "milp" else 4)
+    drawn = problems(tasks=tasks) | problems(tasks=tasks, **MEASURED)
+    problem = data.draw(drawn.filter(lambda one: method().refusal(one) is None))
+    compare(problem, method)
+
+
+@pytest.mark.parametrize("method", [method for method in EXACT if method.name != "milp"], ids=lambda one: one.name)
+@settings(max_examples=20)
+@given(data=st.data())
+def test_equals_the_optimum_where_memory_may_be_short(method: type[Method], data: st.DataObject) -> None:
+    """Tests that infeasible is the answer exactly where no partition fits."""
+    drawn = problems(tasks=(1, 4), feasible=False)
+    compare(data.draw(drawn.filter(lambda one: method().refusal(one) is None)), method)
+
+
+def compare(problem: ServingLatencyProblem, method: type[Method]) -> None:
+    """Compare a method with the oracle."""
+    best, plan = naive.brute_force(problem.to_dict())
+    result = solve(problem, method.name)
+    if plan is None:
+        assert math.isinf(best)
+        assert result.status is Status.INFEASIBLE
+        return
+    assert result.status is Status.OPTIMAL
+    assert result.plan is not None and result.objective is not None and result.bound is not None
+    assert best * (1 - 1e-9) <= result.objective <= best * (1 + method.tolerance)
+    assert result.bound == pytest.approx(best, rel=method.tolerance)
+    assert naive.violations(problem.to_dict(), result.plan.to_dict()) == set()
+    judged = naive.evaluate(problem.to_dict(), result.plan.to_dict())["objective"]
+    assert judged == pytest.approx(result.objective, rel=1e-12)
