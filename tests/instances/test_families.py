@@ -72,24 +72,6 @@ def test_the_draws_are_the_papers() -> None:
     assert np.log(problem.snr).mean() == pytest.approx(expected, abs=0.05)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"pair": "7B"}, "pair: expected one of 68M-7B, 1.1B-7B, 1.1B-13B, got '7B'"),
-        ({"tasks": 0}, "tasks: expected an integer >= 1, got 0"),
-        ({"tasks": 2.0}, "tasks: expected an integer >= 1, got 2.0"),
-        ({"max_output": True}, "max_output: expected an integer >= 1, got True"),
-        ({"alpha": 1.0}, "alpha: expected .*, got 1.0"),
-        ({"bandwidth": -1.0}, "bandwidth_hz: expected .*, got -1.0"),
-        ({"colour": 1}, "colour: serving-latency/paper-1 has no such parameter; it has pair, tasks, "),
-    ],
-)
-def test_parameters_are_checked(parameters: dict[str, Any], message: str) -> None:
-    """Tests that a parameter outside its domain is refused by name."""
-    with pytest.raises(InvalidInput, match=message):
-        generate(FAMILY, **parameters)
-
-
 def test_unknown_families() -> None:
     """Tests that a wrong name lists the right ones."""
     with pytest.raises(InvalidInput, match=r"family: expected one of serving-latency/paper-1.*, got 'paper-1'"):

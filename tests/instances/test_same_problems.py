@@ -54,15 +54,15 @@ def prints(family: Family) -> dict[str, Any]:
     return {"": print_of(family), **{f"{name}={value}": print_of(family, **{name: value}) for name, value in ends}}
 
 
-@pytest.mark.parametrize("name", ALL)
+RECORDED: dict[str, dict[str, Any]] = json.loads(RECORD.read_text())
+
+
+@pytest.mark.parametrize("name", RECORDED)
 def test_problems_are_those_of_before(name: str) -> None:
-    """Tests that a family's problems, and what it refuses, are those that were recorded."""
-    recorded = json.loads(RECORD.read_text())
-    assert set(recorded) == set(ALL)
+    """Tests that a recorded family's problems and refusals have not changed; new families and parameters are fine."""
     assert ALL[name].defaults.get("seed", 0) == 0
     found = prints(ALL[name])
-    assert found.keys() == recorded[name].keys()
-    for parameter, expected in recorded[name].items():
+    for parameter, expected in RECORDED[name].items():
         same = expected if isinstance(expected, str) else pytest.approx(expected, rel=1e-11)
         assert found[parameter] == same, parameter
 
