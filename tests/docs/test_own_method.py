@@ -55,6 +55,7 @@ def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_the_example_works_in_python(installed: Path) -> None:
     """Tests that method and family are found by name, in worker processes, and that the method keeps its promises."""
     done = python(installed, "-c", IN_PYTHON, "local")
@@ -77,6 +78,7 @@ if __name__ == "__main__":
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.nightly
 def test_the_example_works_on_the_command_line(installed: Path) -> None:
     """Tests that `specopt methods` lists it with its distribution, and that the README's other commands succeed."""
     listed = json.loads(python(installed, "-m", "specopt", "methods", "verification-batch", "--json").stdout)
@@ -148,7 +150,9 @@ print(json.dumps(answers))
 """
 
 
-@pytest.mark.parametrize(("name", "text", "message"), BROKEN)
+@pytest.mark.parametrize(
+    ("name", "text", "message"), [BROKEN[0], *(pytest.param(*one, marks=pytest.mark.nightly) for one in BROKEN[1:])]
+)
 def test_a_broken_plug_in_is_one_line(name: str, text: str, message: str, tmp_path: Path) -> None:
     """Tests that what cannot be used is named in one line by those who ask for it, and unnoticed by others."""
     plug_in(tmp_path, name, text)
@@ -164,7 +168,7 @@ def test_a_broken_plug_in_is_one_line(name: str, text: str, message: str, tmp_pa
     assert used == 0 or line.count("\n") == 1
 
 
-@pytest.mark.parametrize("body", ["return problem.nothing", "return 3", "raise ZeroDivisionError", "raise SystemExit"])
+@pytest.mark.parametrize("body", ["return 3", "raise SystemExit"])
 def test_a_plug_in_that_fails_is_one_line(body: str, tmp_path: Path) -> None:
     """Tests that what a plug-in raises, or returns instead of an outcome, is one line that names it."""
     plug_in(tmp_path, "mine", METHOD.format(name="mine", body=body))

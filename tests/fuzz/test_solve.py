@@ -1,6 +1,6 @@
 """`specopt solve` on files of every kind: harmed ones, arbitrary JSON, arbitrary bytes.
 
-By default cases 0 to 79. ``SPECOPT_FUZZ=20000`` in the environment takes 20,000, ``SPECOPT_FUZZ_FROM=4711`` begins
+By default cases 0 to 39. ``SPECOPT_FUZZ=20000`` in the environment takes 20,000, ``SPECOPT_FUZZ_FROM=4711`` begins
 there: with ``SPECOPT_FUZZ=1`` it repeats one case of a report.
 """
 
@@ -20,7 +20,7 @@ from fuzz.seed_problems import families_of
 from specopt.commands.cli import run
 from specopt.kinds import KINDS
 
-CASES = int(os.environ.get("SPECOPT_FUZZ", "80"))
+CASES = int(os.environ.get("SPECOPT_FUZZ", "40"))
 FIRST = int(os.environ.get("SPECOPT_FUZZ_FROM", "0"))
 CHUNK = 100
 CHUNKS = [range(start, min(start + CHUNK, FIRST + CASES)) for start in range(FIRST, FIRST + CASES, CHUNK)]

@@ -320,6 +320,7 @@ def test_files(tmp_path: Path) -> None:
     assert load(tmp_path / "result.json").to_dict() == result.to_dict()
 
 
+@pytest.mark.nightly
 def test_many_changes_are_judged_in_time() -> None:
     """Tests that the judge's work grows with the changes, not with clients times entries."""
 

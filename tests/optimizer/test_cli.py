@@ -549,32 +549,10 @@ def processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-@pytest.mark.slow
-def test_interrupt_signal_writes_the_best_plan(tmp_path: Path) -> None:
-    """Tests that a real Ctrl-C during a long solve exits with 130 and leaves a feasible result file."""
-    problem = specopt.generate("serving-latency/paper-1", tasks=8, max_output=8000, seed=2)
-    path, target = tmp_path / "problem.json", tmp_path / "result.json"
-    specopt.save(problem, path)
-    specopt.solve(
-        specopt.generate("serving-latency/paper-1", tasks=2, seed=2), "brute-force"
-    )  # compiles here, if at all
-    child = process("solve", path, "--method", "brute-force", "-o", target, stdout=subprocess.PIPE)
-    # it has a plan after 3 s of work, however busy the machine is
-    while child.poll() is None and processor_seconds(child.pid) < 3.0:
-        time.sleep(0.1)
-    child.send_signal(signal.SIGINT)
-    out, err = child.communicate(timeout=600)
-    assert child.returncode == 130, err
-    assert "Traceback" not in err
-    assert "interrupted" in out
-    result = specopt.load(target)
-    assert isinstance(result, specopt.Result)
-    assert specopt.verify(problem, result).feasible
-
-
 # ---------------------------------------------------------------------------- kernels
 
 
+@pytest.mark.nightly
 def test_compiling_is_said_on_stderr_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that a first run says what it prepares, that stdout stays JSON, and that a second run says nothing."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
@@ -587,6 +565,7 @@ def test_compiling_is_said_on_stderr_once(tmp_path: Path, monkeypatch: pytest.Mo
         assert err.count("preparing draft-allocation kernels, once on this machine ...\n") == expected
 
 
+@pytest.mark.nightly
 def test_ctrl_c_while_compiling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that an interrupted compilation ends the command with exit code 130 and no traceback."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))

@@ -81,6 +81,7 @@ def test_from_what_a_user_has_to_a_judged_plan(
     assert "90 clients take" in data["advice"]["lines"][-1] and "proven the fewest" in data["advice"]["lines"][-1]
 
 
+@pytest.mark.nightly
 def test_break_evens_are_where_the_verdict_turns(simple: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that devices carry more than any other place just below the break-even round trip, and not above it."""
     data = planned(capsys, *simple, "--link", "100,20", "--clients", "30", "--tpot", "50")
@@ -144,6 +145,7 @@ def test_the_limit_covers_the_advice(
     assert ("clients a unit" in lines[0]) == (not all_late)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("no_turns")
 def test_what_nobody_gave_is_assumed_and_asked_for(simple: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that defaults are named too, each with a way to measure it, and that what is given is known."""
@@ -182,6 +184,7 @@ def test_acceptance_by_position_bands_and_devices(
         assert low <= one["value"] <= high and (low < high) == (one["place"] != "none")
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("no_turns")
 def test_money_and_power(simple: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that prices of an hour and watts reach the problem, and a price of servers offers these."""
@@ -199,6 +202,7 @@ def test_money_and_power(simple: list[str], capsys: pytest.CaptureFixture[str]) 
     assert data["result"]["objective"] == pytest.approx(data["result"]["terms"]["watts"])
 
 
+@pytest.mark.nightly
 def test_an_engine_hears_what_the_link_decides(simple: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that a link is not ignored for an engine on one machine: places and break-evens are said."""
     given = [*simple[:4], "--for", "vllm", "--link", "100,20", "--clients", "20"]
@@ -210,6 +214,7 @@ def test_an_engine_hears_what_the_link_decides(simple: list[str], capsys: pytest
     assert "Not used: --link" not in text and data["link"][1] in text
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("no_turns")
 def test_beyond_what_was_measured_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that a table of batches up to 4 says that 30 clients are beyond it, and how far its fit is off."""

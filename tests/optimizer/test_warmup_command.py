@@ -36,6 +36,7 @@ def test_every_kernel_of_the_methods_is_prepared(kind: object) -> None:
     assert loaded <= prepared
 
 
+@pytest.mark.nightly
 def test_a_warm_machine_compiles_nothing(tmp_path: Path) -> None:
     """Tests that the solve after a warm-up finds all it needs, the one before says how long preparing took."""
     problem = tmp_path / "problem.json"

@@ -50,6 +50,7 @@ def test_a_cold_cache_keeps_the_time_limit_and_gets_warm(tmp_path: Path) -> None
     assert kept(tmp_path) == 1
 
 
+@pytest.mark.nightly
 def test_what_has_no_time_to_import_gets_warm(tmp_path: Path) -> None:
     """Tests that a solve that ends before Numba is there has its kernels compiled, once, for the solves after it."""
     program = COLD.replace("budget.Budget(problem).load", "# ")
@@ -82,6 +83,7 @@ def test_a_process_is_at_work_before_it_has_begun(tmp_path: Path, monkeypatch: p
     assert not prepare.is_running("toys:last")
 
 
+@pytest.mark.nightly
 def test_two_solves_at_once_compile_once(tmp_path: Path) -> None:
     """Tests that a second solve waits for the process of the first, and both end with the optimum."""
     command = [sys.executable, "-P", "-c", COLD.replace("CLOCK", STILL)]
@@ -96,6 +98,7 @@ def test_two_solves_at_once_compile_once(tmp_path: Path) -> None:
 OUTLOOK = COLD.replace("(problem, time_limit=0.5)", "(problem, time_limit=0.5); print(result.stats)")
 
 
+@pytest.mark.nightly
 def test_the_rest_is_compiled_in_one_chain_and_foretold(tmp_path: Path) -> None:
     """Tests that a solve out of time has the kind's other kernels compiled, and says how many and how long it takes."""
     said = solve_cold(tmp_path, STARTED, OUTLOOK)
@@ -161,6 +164,7 @@ def test_a_second_processor_compiles_ahead(processors: int, said: str, tmp_path:
     assert done.stdout.strip() == said, done.stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("cache", ["/dev/null/nowhere", "vanishes"])
 def test_without_a_cache_the_time_limit_is_kept(cache: str, tmp_path: Path) -> None:
     """Tests that a thread compiles within the limit where there is no folder to write to, or it goes away."""
@@ -180,6 +184,7 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return cache
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("optimised", "disabled"), [("2", ""), ("", "1")])
 def test_every_way_to_start_python_has_one_cache(
     optimised: str, disabled: str, warm: Path, monkeypatch: pytest.MonkeyPatch
@@ -213,6 +218,7 @@ for kind in KINDS:
 """
 
 
+@pytest.mark.nightly
 def test_plans_without_time_need_no_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that every method has a plan at time limit 0 where nothing is compiled, and that it does not load Numba."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
@@ -227,6 +233,7 @@ def test_it_is_said_that_there_is_no_cache(monkeypatch: pytest.MonkeyPatch) -> N
     assert "once" not in said and "warmup" not in said
 
 
+@pytest.mark.nightly
 def test_a_process_that_fails_is_made_up_for(tmp_path: Path) -> None:
     """Tests that kernels are compiled here where no process can do it."""
     program = COLD.replace("result =", "sys.executable = '/bin/false'; result =")

@@ -59,6 +59,7 @@ def test_without_noise_all_is_accepted() -> None:
     assert rates[0] == pytest.approx(1.0, abs=1e-12) and rates == sorted(rates, reverse=True)
 
 
+@pytest.mark.nightly
 def test_quantise_then_sample_keeps_the_law(figures: Figures) -> None:
     """Tests that, as in Figure 3, sample-then-quantise loses p at every resolution, quantise-then-sample at none."""
     assert figures["kept_error"].max() < 1e-14

@@ -16,7 +16,7 @@ from helpers.sweeps import read_sweep
 from specopt.models.errors import InvalidInput
 from testbed.engine.tables import write_csv
 
-CASES = int(os.environ.get("SPECOPT_FUZZ_FILES", "40"))
+CASES = int(os.environ.get("SPECOPT_FUZZ_FILES", "20"))
 VLLM = {
     "model_id": "m", "max_concurrency": 8, "failed": 0, "output_throughput": 90.5, "dataset_name": "random",
     "random_input_len": 400, "spec_decode_acceptance_length": 2.5, "spec_decode_num_drafts": 100,

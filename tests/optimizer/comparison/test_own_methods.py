@@ -87,6 +87,7 @@ class First(FirstComeFirstServed):
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_an_edit_runs_again(tmp_path: Path) -> None:
     """Tests that after an edit of what a method imports its cells run again, others do not, and old rows stay."""

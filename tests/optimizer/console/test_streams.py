@@ -90,6 +90,7 @@ def test_names_beyond_the_encoding_of_stdout(tmp_path: Path) -> None:
     assert "Zo\\xeb \\u4e2d" in out
 
 
+@pytest.mark.nightly
 def test_help_version_and_completion_go_to_stdout() -> None:
     """Tests that what typer prints by itself is on stdout, and nothing on stderr."""
     shell = {"_SPECOPT_COMPLETE": "complete_bash", "COMP_WORDS": "specopt sol", "COMP_CWORD": "1"}

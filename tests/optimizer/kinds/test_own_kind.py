@@ -125,7 +125,11 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("name", "body", "said"), BROKEN, ids=["import", "value", "name", "clash"])
+@pytest.mark.parametrize(
+    ("name", "body", "said"),
+    [pytest.param(*BROKEN[0], id="import")]
+    + [pytest.param(*one, id=one[0], marks=pytest.mark.nightly) for one in BROKEN[1:]],
+)
 def test_a_broken_one_is_one_line(installed: Path, tmp_path: Path, name: str, body: str, said: str) -> None:
     """Tests that a kind that cannot be used is named where all are listed, and that specopt's own work as ever."""
     (tmp_path / "mine.py").write_text(body + "\n")

@@ -401,6 +401,7 @@ RESULTS = {
 """What the programs write, as far as it is read."""
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", RESULTS)
 def test_other_load_generators_are_called(
     name: str, played: type[_Played], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,

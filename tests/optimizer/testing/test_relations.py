@@ -22,6 +22,7 @@ SHAPES = {"least rates lowered": {"least": True}}
 """Problems in which conditions occur."""
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("one", relations(), ids=lambda one: f"{one.kind}: {one.name}")
 def test_exact_methods_keep_it(one: Relation) -> None:
     """Tests that the relation holds for the optima of every exact method, and that its condition occurs."""

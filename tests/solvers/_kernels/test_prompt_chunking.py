@@ -32,8 +32,8 @@ def test_play_is_the_judge(problem: PromptChunkingProblem, data: st.DataObject) 
     assert prepared.chunks(bounds).tolist() == chunks.tolist()
 
 
-@settings(max_examples=15)
-@given(prompt_chunkings(tokens=(1, 12)))
+@settings(max_examples=10)
+@given(prompt_chunkings(tokens=(1, 9)))
 def test_compiled_is_plain_python(problem: PromptChunkingProblem) -> None:
     """Tests that bound and polishing give the same in plain Python as compiled."""
     lower_bound, polish, prepared = load("bound").lower_bound, load("search").polish, prepare(problem)

@@ -55,6 +55,7 @@ def test_exact_methods_find_the_optimum(problem: PlacementProblem, method: str) 
         assert (result.bound - expected) * (1 if problem.sense == "maximize" else -1) >= -tolerance
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("least", ["EXACT_CLIENTS", "FEW_PATTERNS"])
 @settings(max_examples=EXAMPLES // 3, deadline=None)

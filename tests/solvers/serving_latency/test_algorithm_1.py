@@ -51,6 +51,7 @@ def test_equals_plain_on_piecewise_runtimes(problem: ServingLatencyProblem) -> N
     check(problem)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @settings(max_examples=40)
 @given(problems(tasks=(1, 12), max_input=200, mechanisms=["pipelined"], max_output=300, max_length=5))

@@ -141,6 +141,7 @@ def test_interpolated_prices_lose_little(pair: str) -> None:
     assert bounds[0] * 0.98 <= bounds[1] <= bounds[0] * (1 + 1e-4)
 
 
+@pytest.mark.nightly
 def test_a_thousand_tasks_are_certified() -> None:
     """Tests that the plan of a thousand tasks comes with a proof that it is within 12 % of the optimum."""
     problem = generate("serving-latency/paper-1", tasks=1000, seed=1)
@@ -160,6 +161,7 @@ def test_columns_close_without_overlap(mechanism: Any) -> None:
     assert result.gap is not None and result.gap < 0.01
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("pair", ["1.1B-7B", "68M-7B"])
 def test_rivals_report_the_bound(pair: str) -> None:
     """Tests that rivals report the bound, and that column generation raises it."""

@@ -22,6 +22,7 @@ def optimum(problem: ServingLatencyProblem) -> float:
 EXACT = {"mechanisms": ["pipelined", "sequential", "autoregressive", "any"], "output_lengths": ["conservative"]}
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @settings(max_examples=60)
 @given(problems(tasks=(6, 8), max_input=200, max_output=40, max_length=2, **EXACT))  # type: ignore[arg-type]

@@ -116,6 +116,7 @@ def test_ties(mechanism: str) -> None:
     assert objective(known, "length-aware") == pytest.approx(objective(conservative, "exact"), rel=1e-9)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("pair", PAIRS)
 def test_beats_algorithm_1(pair: str) -> None:
     """Tests that a hundred tasks are served at least 10 % faster than by planning with O_max, with a close bound."""

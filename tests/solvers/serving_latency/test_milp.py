@@ -36,6 +36,7 @@ def compare(problem: ServingLatencyProblem) -> None:
         assert result.bound == pytest.approx(best.objective, rel=Milp.tolerance)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @settings(max_examples=60)
 @given(problems(tasks=(4, 4), max_output=20, max_length=2, mechanisms=("pipelined",)))
@@ -52,6 +53,7 @@ def test_equals_enumeration_and_exact_where_stages_balance(output_lengths: str) 
     compare(generated(4, 24, output_lengths=output_lengths, mechanism="any", max_speculation_length=3))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("output_lengths", ["conservative", "known"])
 @pytest.mark.parametrize("tasks", [5, 6])

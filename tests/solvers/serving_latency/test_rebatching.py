@@ -194,6 +194,7 @@ def test_plans_are_feasible(problem: ServingLatencyProblem) -> None:
     assert found.bound <= found.objective
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", EXECUTED)
 def test_hundred_tasks(name: str) -> None:
     """Tests that a hundred tasks are served no slower than by the policy that reserves final lengths."""

@@ -232,6 +232,7 @@ def test_replications() -> None:
     assert [done for done, _ in seen] == [1, 2, 3]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("prompt", [150.0, 300.0])
 def test_slack_carries_more_in_mixed_classes(prompt: float) -> None:

@@ -83,6 +83,7 @@ def test_an_own_mode_is_an_option_with_its_longest_length_only() -> None:
     assert [k for k in range(9) if found.best.is_option(k)] == [0, 1, 8]
 
 
+@pytest.mark.nightly
 def test_the_regret_bound_holds_other_drafters() -> None:
     """Tests that a drafter that is nearly as good counts in what may be lost and is asked about; a bad one is not."""
     near = {key: 0.999 * speed for key, speed in SPEEDS[MTP].items()}

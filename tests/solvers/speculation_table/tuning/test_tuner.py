@@ -33,6 +33,7 @@ def _regret(table: dict[Point, Measurement], tuning: Tuning) -> float:
     return max(lost)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", [2, 9])
 def test_asking_needs_fewer_points_than_a_full_grid(seed: int) -> None:
     """Tests that few points of a complete table give a schedule as good as the full grid's, within what was asked."""
