@@ -45,6 +45,7 @@ from specopt.kinds import KINDS
 from specopt.solvers.auto import Auto
 
 ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "benchmarks"))
 EXAMPLES = (ROOT / "instances" / "data" / "measured", ROOT / "tests" / "data")
 SEED = 0
 SMALL_SECONDS = 0.2
@@ -119,7 +120,7 @@ def commands() -> dict[str, list[str]]:
         *(f"solve {problem}" for problem, _ in KEPT),
         *(f"sensitivity {problem}" for problem, _ in KEPT),
         *(f"front {problem} --field {field}" for problem, field in FRONTS.items()),
-        "reproduce theorems",
+        "papers theorems",
     ]
     first = {"export": f"fit {PASSES} {PAIR} -o pair.json"}
     found = {
@@ -176,14 +177,17 @@ def answer(case: str) -> tuple[Any, float]:
 
 def _printed(case: str) -> tuple[Any, float]:
     """Return what the commands of a case print, in the folder of the examples."""
-    from specopt.commands.cli import run
+    from papers.run import main  # of benchmarks/papers, which is no command
+
+    from specopt.commands import cli
 
     *before, last = commands()[case]
     for line in before:
-        run(line.split())
+        cli.run(line.split())
     out, why, started = io.StringIO(), io.StringIO(), time.process_time()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(why):
-        code = run(last.split())
+        words = last.split()
+        code = main(words[1:]) if words[0] == "papers" else cli.run(words)
     seconds, text = time.process_time() - started, out.getvalue()
     if code:
         return {"code": code, "refusal": why.getvalue().splitlines()[-1:]}, seconds

@@ -18,13 +18,13 @@ from typing import Any
 import specopt
 from specopt.api.library import best_known, saved
 from specopt.models.files import write_text
-from specopt.reproductions.ledger import TITLES, counts, entries, paper
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "benchmarks"))
 
 import placement_map  # type: ignore[import-not-found]  # noqa: E402 - benchmarks are no package
 import serving_online  # noqa: E402 - as above
+from papers.ledger import counts, entries  # noqa: E402 - as above
 
 RECORD = ROOT / "docs" / "figures.json"
 NUMBER = r"-?\d[\d,]*\.?\d*(?:e-?\d+)?"
@@ -127,12 +127,12 @@ def _map(row: int, place: int) -> Computed:
 
 
 def _ledger(name: str, *, real: bool = False) -> Computed:
-    return Computed("the ledger of statements", lambda: counts(entries(*map(paper, TITLES)), real=real)[name])
+    return Computed("the ledger of statements", lambda: counts(entries(), real=real)[name])
 
 
 def _least() -> float:
     """Return the least share, in percent, that statements that hold at every point may have in their boxes."""
-    listed = [one for one in entries(*map(paper, TITLES)) if one.get("check") == "can fail"]
+    listed = [one for one in entries() if one.get("check") == "can fail"]
     whole = [one for one in listed if one.get("share") == 1.0 and not one["item"].endswith(".real")]
     return round(100 * min(one["interval"][0] for one in whole), 1)
 

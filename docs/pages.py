@@ -29,14 +29,14 @@ from specopt.api.solve import methods as methods_of
 from specopt.kinds import kind_of
 from specopt.models.schema import rows as schema_rows
 from specopt.models.schema import schema as schema_of
-from specopt.reproductions.ledger import TITLES, entries, paper
-from specopt.reproductions.views import HEAD, assumption_cells, cells, count_rows, summary
 from specopt.views.chart import Picture
 from specopt.views.methods import method_entry
 
 HERE = Path(__file__).parent
 sys.path += [str(HERE), str(HERE.parent / "benchmarks")]
 
+from papers.ledger import TITLES, entries, paper  # noqa: E402 - of the benchmarks
+from papers.views import HEAD, assumption_cells, cells, count_rows, summary  # noqa: E402
 from pictures import PICTURES  # noqa: E402 - the folder is no package
 
 RESULTS = HERE.parent / "benchmarks" / "results"
@@ -82,7 +82,7 @@ def families(kind: str) -> Iterator[str]:
 def ledger(name: str) -> Iterator[str]:
     """Yield what a paper states and what became of it, and what its simulations assume; without a name the counts."""
     if not name:
-        rows = list(count_rows(entries(*map(paper, TITLES))))
+        rows = list(count_rows(entries()))
         yield from table(
             ["", *rows[0][1]], [[f"`{row}`" if row in TITLES else row, *found.values()] for row, found in rows]
         )

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 
 import placement_map  # type: ignore[import-not-found]  # of the benchmarks, which are no package
+from papers.ledger import CHECKS, TITLES, entries, paper
 
 import specopt
-from specopt.reproductions.ledger import CHECKS, TITLES, entries, paper
 from specopt.views.chart import Chart, Picture, category, looks, quantity
 from specopt.views.serving_latency import pipeline_figure
 

@@ -1,12 +1,13 @@
 """Condense the laboratory's raw files into what reproductions of the papers take from them.
 
-``python -P laboratory/inputs.py``, at the end of ``make logs``, writes `optimizer/reproductions/data/laboratory.json`,
-which the wheel has; it has none of the raw files. Tests condense them again.
+``python -P laboratory/inputs.py``, at the end of ``make logs``, writes `benchmarks/papers/data/laboratory.json`.
+Tests condense the raw files again.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, fields
 from functools import cache
@@ -19,7 +20,6 @@ from pyarrow import parquet
 from specopt.models.drafting import AFTER
 from specopt.models.fields import Floats
 from specopt.models.files import write_text
-from specopt.reproductions.paper_3 import SETS, Laws
 from specopt.solvers.drafting.predictors import Kind
 from testbed.prompts import KINDS
 from testbed.recorded import RecordedDrafts, read_recorded
@@ -28,7 +28,11 @@ from testbed.studies.rejections import PARTS as THIRDS
 from testbed.studies.rejections import correlations, rejections
 
 HERE = Path(__file__).parent
-TARGET = HERE.parent / "optimizer" / "reproductions" / "data" / "laboratory.json"
+sys.path.append(str(HERE.parent / "benchmarks"))
+
+from papers.paper_3 import SETS, Laws  # noqa: E402 - benchmarks are no package
+
+TARGET = HERE.parent / "benchmarks" / "papers" / "data" / "laboratory.json"
 DIGITS = 4
 """Significant digits that are kept."""
 

@@ -159,7 +159,7 @@ def test_the_picture_shows_the_recorded_points() -> None:
 
 
 def test_what_reproductions_take_is_condensed_from_raw_files() -> None:
-    """Tests that the numbers that the wheel has are those of logs, laws and texts; predictors within a rounded step."""
+    """Tests that what the papers' experiments use is that of logs, laws and texts; predictors within a rounded step."""
     kept = json.loads(inputs.TARGET.read_text())
     assert set(kept) == set(inputs.PARTS)
     for name in ("statistics", "acceptance", "laws", "texts"):

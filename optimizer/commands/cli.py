@@ -132,7 +132,7 @@ def _fail(message: str, code: int) -> int:
 
 COMMANDS = (
     "plan", "solve", "evaluate", "simulate", "sensitivity", "front", "methods", "generate", "import_", "compare",
-    "reproduce", "report", "schema", "model", "measure", "fit", "fit_predictor", "tune", "validate", "warmup", "demo",
+    "report", "schema", "model", "measure", "fit", "fit_predictor", "tune", "validate", "warmup", "demo",
 )  # fmt: skip
 """In the order of `specopt --help`: functions in modules of their names, called without a closing `_`, with hyphens."""
 

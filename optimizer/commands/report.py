@@ -16,7 +16,7 @@ def report(
         list[str],
         typer.Argument(
             metavar="SOURCE...",
-            help="A result; folders of compare; a folder of reproduce; or measured sweeps, as tune takes them.",
+            help="A result; folders of compare; or measured sweeps, as tune takes them.",
         ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="PAGE", help="Write the page to this file (HTML).")],

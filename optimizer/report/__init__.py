@@ -1,1 +1,1 @@
-"""Reports: one self-contained page for a result, a comparison, a sweep or a reproduction."""
+"""Reports: one self-contained page for a result, a comparison or a sweep."""

@@ -68,13 +68,6 @@ def table(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
     )
 
 
-def picture(png: bytes, words: str) -> str:
-    """Return a picture inside the page."""
-    import base64
-
-    return f"<img alt='{text(words)}' src='data:image/png;base64,{base64.b64encode(png).decode()}'>"
-
-
 def data(value: Any) -> str:
     """Return JSON that no script element ends in."""
     return json.dumps(value, allow_nan=False).replace("<", "\\u003c")

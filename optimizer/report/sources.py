@@ -1,4 +1,4 @@
-"""What a report can be made from, recognised by content: files of `solve`, `compare`, `reproduce`, sweeps."""
+"""What a report can be made from, recognised by content: files of `solve`, `compare`, sweeps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def page_of(sources: Sources, problem: Problem | None = None) -> Page:
     Parameters
     ----------
     sources
-        A result; folders of comparisons; what `reproduce` wrote; or sweeps, as `tune` takes them.
+        A result; folders of comparisons; or sweeps, as `tune` takes them.
     problem
         A result's problem.
 
@@ -32,18 +32,18 @@ def page_of(sources: Sources, problem: Problem | None = None) -> Page:
     maker = _maker(Path(sources[0]))
     if problem is not None and maker is not _result:
         raise InvalidInput(f"--problem: expected a result, but {sources[0]} is not one")
-    if maker in (_result, _reproduction) and len(sources) > 1:
+    if maker is _result and len(sources) > 1:
         raise InvalidInput(f"{sources[1]}: expected no other source with {sources[0]}, which has its own page")
     return maker(sources, problem)
 
 
 def _maker(path: Path) -> Maker:
     if path.is_dir():
-        return _comparison if any(path.glob("records-*.jsonl")) else _reproduction
+        if not any(path.glob("records-*.jsonl")):
+            raise InvalidInput(f"{path}: expected a folder that compare wrote, found no records-*.jsonl in it")
+        return _comparison
     data = read_json(path) if path.suffix.lower() == ".json" and path.is_file() else None
     if isinstance(data, Mapping):
-        if "statements" in data:
-            return _reproduction
         if data.get("format") == "specopt-testbed/1":
             raise InvalidInput(f"{path}: is a record of the laboratory, whose own command makes its page: testbed page")
         if "kind" in data:
@@ -67,18 +67,6 @@ def _comparison(sources: Sources, _: Problem | None) -> Page:
     from specopt.report.comparison import comparison_page
 
     return comparison_page(merged(sources), sources)
-
-
-def _reproduction(sources: Sources, _: Problem | None) -> Page:
-    from specopt.report.reproduction import read_reproduction, reproduction_page
-
-    path = Path(sources[0])
-    if path.is_dir():
-        pages = sorted(path.glob("paper-*.json"), key=lambda one: (len(one.name), one.name))
-        if not pages:
-            raise InvalidInput(f"{path}: expected a folder of compare or reproduce, got neither")
-        path = pages[0]  # the whole paper's, if it is there
-    return reproduction_page(read_reproduction(read_json(path), path), path.parent, sources)
 
 
 def _sweep(sources: Sources, _: Problem | None) -> Page:

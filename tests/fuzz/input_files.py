@@ -181,11 +181,6 @@ LOG = "round,outcome,margin,entropy\n" + "".join(
     for one in range(40)
     for token in range(3)
 )
-STATEMENTS = {"title": "paper-9", "pictures": ["a.png"], "statements": [
-    {"item": "figure-3", "place": "Figure 3", "statement": "rises", "printed": 5, "ours": 4.0, "holds": False,
-     "status": "simulated", "check": "can fail", "share": 0.25, "samples": 4,
-     "interval": [0.006, 0.806], "split": "half"}
-]}  # fmt: skip
 INPUT_FILES = (
     _file(
         "result.json",
@@ -218,7 +213,6 @@ INPUT_FILES = (
         "problem.json", partial(problem, "serving-latency"), "sensitivity FILE --time-limit 0",
         "front FILE --field bandwidth_hz --values 1e6,1e8 --time-limit 0", "export FILE --as lp -o PAGE",
     ),
-    _file("paper-9.json", json.dumps(STATEMENTS), "report FILE -o PAGE", "report FOLDER -o PAGE"),
     _file("records-here.jsonl", records, "compare --table FOLDER", "report FOLDER -o PAGE",
           "compare --table FOLDER --json"),
     _file("golden.yaml", GOLDEN, f"{_VLLM} RUNTIME --acceptance FILE --mode other --extrapolate",

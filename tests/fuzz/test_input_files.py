@@ -111,7 +111,7 @@ def watchdog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_every_command_that_reads_has_files() -> None:
     """Tests that no command is forgotten: what reads no file of a user is named here."""
-    idle = {"methods", "schema", "reproduce", "warmup", "demo", "measure"}
+    idle = {"methods", "schema", "warmup", "demo", "measure"}
     names = {command.rstrip("_").replace("_", "-") for command in COMMANDS}
     assert {command.split()[0] for _, command in places()} == names - idle | {"export"}
 

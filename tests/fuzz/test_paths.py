@@ -25,9 +25,9 @@ READING = ("solve X", "solve P --method local-search --warm-start X", "evaluate 
            "simulate P X", "import X --as serving-latency", "compare X", "model X", "measure X -o NEW",
            f"{FIT.replace(' T ', ' X ')}", f"{FIT} --model X", "export vllm --runtime X --acceptance RATES",
            "export vllm --runtime RUNTIME --acceptance X", "export csv X")  # fmt: skip
-WRITING = ("compare P -o X", "reproduce paper-3 -o X", "solve P -o X", "generate draft-allocation/uniform -o X",
+WRITING = ("compare P -o X", "solve P -o X", "generate draft-allocation/uniform -o X",
            "measure C -o X", "import A --as serving-latency -o X", f"{FIT} -o X")  # fmt: skip
-NAMING = ("reproduce X", "reproduce paper-1 X", "reproduce paper-1 X -o NEW", "schema X", "generate X", "methods X",
+NAMING = ("schema X", "generate X", "methods X",
           "solve P --method X", "measure C --batch X -o NEW", "measure C --device X -o NEW")  # fmt: skip
 NOWHERE = ("a\0b", "\x1b[31m\ud800", "x" * 5000, "P/x")
 FILELESS = ("a\0b", "x" * 5000, "P/x")

@@ -13,9 +13,9 @@ from functools import cache
 
 import numpy as np
 
+from papers.laboratory import lines
 from specopt.models.fields import Floats, Ints
 from specopt.online import GoodputScheduler
-from specopt.reproductions.laboratory import lines
 from specopt.solvers.fair_goodput.policies import Gradient
 
 
@@ -85,7 +85,7 @@ def _run(
     tokens, expected, estimates = np.full((3, rounds, clients), np.nan)
     allocations = np.empty((rounds, clients), np.int64)
     for number in range(rounds):
-        drafts = policy[number] if scheduler is None else scheduler.allocate()  # type: ignore[index]
+        drafts = policy[number] if scheduler is None else scheduler.allocate()
         positions = (places[:, None] + ahead) % sizes[:, None]
         chances = table[np.arange(clients)[:, None], positions]
         drafted = ahead < drafts[:, None]

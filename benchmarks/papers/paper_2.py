@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from papers.experiment import Curves, Experiment, Found, Point
+from papers.laboratory import lines, real
+from papers.ledger import paper
+from papers.paper_2_audits import SECTION_4_4, audits
 from specopt.instances.verification_batch.workload import CLASS_SPEEDS, TABLE_12, mixed_classes
 from specopt.models.fields import Floats
 from specopt.models.pass_time import VerificationTime
 from specopt.models.verification_workload import DraftPredictor, VerificationWorkload
-from specopt.reproductions.experiment import Curves, Experiment, Found, Point
-from specopt.reproductions.laboratory import lines, real
-from specopt.reproductions.ledger import paper
-from specopt.reproductions.paper_2_audits import SECTION_4_4, audits
 from specopt.solvers.verification_batch.policies import PolicyName
 from specopt.solvers.verification_batch.simulate import capacity, run_once
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from papers.ledger import Assumption
 from specopt.models.fields import Floats, Truths
-from specopt.reproductions.ledger import Assumption
 
 BINS = 4
 """Parts of an assumption's range that first-order indices compare; choices are bins of their own."""

@@ -1,23 +1,17 @@
-"""What became of statements, for people: lines in the terminal, a page and its data, two kinds of pictures."""
+"""What became of statements, for people: lines of text, rows of the pages' tables, points and pictures."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.text import Text
-
-from specopt.models.errors import InvalidInput
+from papers.experiment import Curves, Finding, Run
+from papers.ledger import Assumption, Paper, counts, portion
 from specopt.models.files import csv_text, write_text
-from specopt.reproductions.experiment import Curves, Finding, Run
-from specopt.reproductions.ledger import Assumption, Paper, counts, portion
 from specopt.views.chart import Chart, Picture, category, looks, quantity
-from specopt.views.terminal import table
 
 _ROWS = 16  # of a map, the ones without a printed number first
 
@@ -65,16 +59,13 @@ HEAD = (
 )  # fmt: skip
 
 
-def print_entries(entries: Iterable[Mapping[str, Any]], out: Console) -> None:
-    """Print statements, a line or two each."""
-    for entry in entries:
-        item, said, printed, ours, verdict, check, why = cells(entry)
-        good = entry.get("holds", entry["status"] == "proved")
-        colour = "green" if good else "yellow" if entry["status"] == "not-attempted" else "red"
-        out.print(Text.assemble((item, "bold"), f"  {said}: ", (verdict, colour)), soft_wrap=True)
-        numbers = [f"{word} {value}" for word, value in (("printed", printed), ("here", ours)) if value]
-        if parts := [part for part in (*numbers, check, why) if part]:
-            out.print(Text("  " + "; ".join(parts), style="dim"), soft_wrap=True)
+def print_entry(entry: Mapping[str, Any]) -> None:
+    """Print a statement in a line or two."""
+    item, said, printed, ours, verdict, check, why = cells(entry)
+    print(f"{item}  {said}: {verdict}")
+    numbers = [f"{word} {value}" for word, value in (("printed", printed), ("here", ours)) if value]
+    if parts := [part for part in (*numbers, check, why) if part]:
+        print("  " + "; ".join(parts))
 
 
 def count_rows(entries: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, int]]]:
@@ -84,84 +75,34 @@ def count_rows(entries: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, dict
     yield "on the real pair", counts(entries, real=True)
 
 
-def print_counts(entries: Sequence[Mapping[str, Any]], out: Console) -> None:
+def print_counts(entries: Sequence[Mapping[str, Any]]) -> None:
     """Print how many statements of each paper came out how."""
-    rows = list(count_rows(entries))
-    view = table("paper", *rows[0][1], left=1)
-    for name, counted in rows:
-        view.add_row(name, *map(str, counted.values()))
-    out.print(view)
+    rows = [(name, *map(str, counted.values())) for name, counted in count_rows(entries)]
+    table = [("paper", *counts(entries)), *rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for first, *others in table:
+        numbers = [one.rjust(width) for one, width in zip(others, widths[1:], strict=True)]
+        print("  ".join((first.ljust(widths[0]), *numbers)))
 
 
-def make_folder(folder: Path) -> None:
-    """Make a folder if need be, and see that files can be written to it.
-
-    Raises
-    ------
-    InvalidInput
-        If they cannot.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
-        raise InvalidInput(f"{folder}: cannot be made ({getattr(error, 'strerror', None) or error})") from None
-    if not os.access(folder, os.W_OK):
-        raise InvalidInput(f"{folder}: cannot be written to (no permission)")
-
-
-def write_run(run: Run, folder: Path, *, pictures: bool = True) -> None:
-    """Write the sampled points of an experiment, and then its pictures: its map, and the figures' lines.
-
-    Raises
-    ------
-    InvalidInput
-        If a file cannot be written.
-    MissingDependency
-        If pictures need vl-convert-python; the points are written all the same.
-    """
+def write_run(run: Run, folder: Path) -> None:
+    """Write the sampled points of an experiment, and then its pictures: its map, and the figures' lines."""
+    drawn = {name: draw_curves(name, one) for name, one in run.curves.items()}
     if run.points:
         columns = {one.said.id: one.values.tolist() for one in run.findings}
         rows = zip(*columns.values(), strict=True)
         body = ((*point.values(), *row) for point, row in zip(run.points, rows, strict=True))
         write_text(folder / f"{run.name}.csv", csv_text([(*run.points[0], *columns), *body]))
-    if pictures:
-        drawn = {f"map-{run.name}": draw_map(run)} if run.points else {}
-        for name, picture in (drawn | {name: draw_curves(name, one) for name, one in run.curves.items()}).items():
-            picture.save(folder / f"{file_name(name)}.png")
-
-
-def file_name(name: str) -> str:
-    """Return a name without what a shell or a link would have to quote."""
-    return re.sub(r"[^\w.-]+", "-", name)
-
-
-def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a Markdown table."""
-    for row in (head, ("---",) * len(head), *rows):
-        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+        drawn[f"map-{run.name}"] = draw_map(run)
+    for name, picture in drawn.items():
+        file_name = re.sub(r"[^\w.-]+", "-", name)
+        picture.save(folder / f"{file_name}.png")
 
 
 def assumption_cells(one: Assumption) -> tuple[str, str, str, str]:
     """Return a row of a table: name, default, range and reason."""
     plausible = ", ".join(map(str, one.choices)) or f"{number(one.low)} to {number(one.high)}"
     return one.name, number(one.default), plausible, one.reason
-
-
-def pictures_of(runs: Iterable[Run], folder: Path) -> list[str]:
-    """Return the names of the pictures that were drawn of runs."""
-    names = [name for run in runs for name in (f"map-{run.name}", *map(file_name, run.curves))]
-    return [f"{name}.png" for name in names if (folder / f"{name}.png").exists()]
-
-
-def page(title: str, entries: Sequence[Mapping[str, Any]], runs: Sequence[Run], pictures: Iterable[str]) -> str:
-    """Return a page of Markdown: statements, assumptions, pictures."""
-    used = {one.name: one for run in runs for one in run.box}
-    lines = [f"# {title}", "", *markdown(HEAD, map(cells, entries))]
-    if used:
-        lines += ["", *markdown(("assumption", "default", "range", "reason"), map(assumption_cells, used.values()))]
-    for name in pictures:
-        lines += ["", f"![{name.removesuffix('.png')}]({name})"]
-    return "\n".join(lines) + "\n"
 
 
 # ---------------------------------------------------------------------------- pictures

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from papers.experiment import Curves, Experiment, Found, Point
+from papers.ledger import paper
 from specopt.api.solve import solve
 from specopt.instances.serving_latency.paper_1 import LLAMA_7B, paper_1
 from specopt.models.decoder import ExactDecoder
 from specopt.models.fields import Floats
 from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.models.uplink import spectral_efficiency
-from specopt.reproductions.experiment import Curves, Experiment, Found, Point
-from specopt.reproductions.ledger import paper
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency.fixed_length import FixedLength
 from specopt.solvers.serving_latency.heuristic_batching import HeuristicBatching
@@ -85,7 +85,7 @@ def _lines(
     """Return the mean latency of schemes, by name, at the points of an axis."""
     memory = point["verify_memory_gb"] * 1e9 if point["verify_memory_gb"] < _AMPLE else None
     problems = [
-        [dataclasses.replace(paper_1(**cell, seed=seed), verify_memory_bytes=memory) for seed in seeds]  # type: ignore[arg-type]
+        [dataclasses.replace(paper_1(**cell, seed=seed), verify_memory_bytes=memory) for seed in seeds]
         for cell in cells
     ]
     return {

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from papers.paper_2_audits import SECTION_4_4, least_seconds
 
 from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.pass_time import VerificationTime
-from specopt.reproductions.paper_2_audits import SECTION_4_4, least_seconds
+
+pytestmark = pytest.mark.nightly
 
 COLD = [([length], [0]) for length in (150, 300, 600, 1200)]
 

@@ -8,15 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from papers.box import Split, first_order, sample, split
+from papers.ledger import Assumption, Paper, Statement
 from specopt.models.fields import Floats
-from specopt.reproductions.box import Split, first_order, sample, split
-from specopt.reproductions.ledger import Assumption, Paper, Statement
 
 Point = Mapping[str, Any]
 """A value for every assumption of an experiment."""
-
-Say = Callable[[str], None]
-"""Told what is going on."""
 
 MATTERS = 0.05
 """An assumption that explains less than this share of the variance is not named."""
@@ -141,16 +138,14 @@ class Run:
     curves: Mapping[str, Curves]
 
 
-def run(paper: Paper, name: str, *, samples: int, seeds: int, say: Say = lambda _: None) -> Run:
+def run(paper: Paper, name: str, *, samples: int, seeds: int) -> Run:
     """Run an experiment: at the defaults over a number of seeds, and at sampled points with a seed each."""
     experiment: Experiment = paper.module.EXPERIMENTS[name]
     box = paper.box(name)
-    say(f"{paper.name}, {name}")
     found = experiment({one.name: one.default for one in box}, range(seeds))
     places, points = sample(box, samples) if box else (np.empty((0, 0)), [])
     values: dict[str, list[float]] = {said.id: [] for said in paper.of(name)}
     for number, point in enumerate(points):
-        say(f"{paper.name}, {name}: point {number + 1} of {len(points)}")
         there = experiment(point, (seeds + number,)).values
         for one, column in values.items():
             column.append(float(there[one]))

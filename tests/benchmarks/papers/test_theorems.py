@@ -5,10 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
+from papers import theorems
+from papers.ledger import THEOREMS, TITLES, paper
+from papers.theorems import CHECKS, fluid_relation
 
-from specopt.reproductions import theorems
-from specopt.reproductions.ledger import THEOREMS, TITLES, paper
-from specopt.reproductions.theorems import CHECKS, fluid_relation
+pytestmark = pytest.mark.nightly
 
 SHEET = {
     (name, said.id): said

@@ -17,6 +17,8 @@ from typing import Self
 
 import numpy as np
 
+from papers.experiment import Curves, Experiment, Found, Point
+from papers.laboratory import lines, real
 from specopt.api.solve import solve
 from specopt.instances.drafts.softmax_pairs import OPT_VOCABULARY_SIZE, softmax_pairs
 from specopt.models.codes.lattice import distribution_bits
@@ -24,8 +26,6 @@ from specopt.models.draft_control import ChannelState, DraftControlProblem
 from specopt.models.fields import Floats
 from specopt.models.markov_chain import TransitionMatrix
 from specopt.models.quantised_outputs import quantised_outputs
-from specopt.reproductions.experiment import Curves, Experiment, Found, Point
-from specopt.reproductions.laboratory import lines, real
 from specopt.solvers.draft_control.policies import AdaptiveHeuristic
 from specopt.solvers.draft_control.simulate import simulate
 

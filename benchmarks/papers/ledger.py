@@ -8,11 +8,14 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
-from importlib import import_module, resources
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-from specopt.models.errors import InvalidInput
-from specopt.models.fields import describe
+DATA = Path(__file__).parent / "data"
+
+RECORD = DATA / "record.json"
+"""What the last run of each experiment found; `run.py --record` writes it."""
 
 LEVEL = 0.1
 """A printed number comes out if ours is within 10 % of it."""
@@ -173,7 +176,7 @@ class Paper:
     @property
     def module(self) -> Any:
         """Where its experiments are: a function each in ``EXPERIMENTS``."""
-        return import_module(f"specopt.reproductions.{self.name.replace('-', '_')}")
+        return import_module(f"papers.{self.name.replace('-', '_')}")
 
 
 TITLES = {
@@ -187,16 +190,8 @@ TITLES = {
 
 @cache
 def paper(name: str) -> Paper:
-    """Return a paper by name.
-
-    Raises
-    ------
-    InvalidInput
-        If there is none.
-    """
-    if name not in TITLES:
-        raise InvalidInput(f"paper: expected one of {', '.join(TITLES)}, got {describe(name)}")
-    data = tomllib.loads(read(f"{name}.toml"))
+    """Return a paper by name."""
+    data = tomllib.loads((DATA / f"{name}.toml").read_text())
     known = {one.name for one in fields(Statement)} - {"given"}
     statements = {}
     for line in data["statements"]:
@@ -218,15 +213,15 @@ def paper(name: str) -> Paper:
 @cache
 def record() -> Mapping[str, Any]:
     """Return the record of the last full run: when, how, and per paper and statement what came out."""
-    found: dict[str, Any] = json.loads(read("record.json"))
+    found: dict[str, Any] = json.loads(RECORD.read_text())
     return found
 
 
 def entries(*papers: Paper) -> list[dict[str, Any]]:
-    """Return the ledger: an entry per statement, with what the record says of it."""
+    """Return the ledger, of all papers by default: an entry per statement, with what is recorded of it."""
     return [
         entry(one, said, record()["papers"].get(one.name, {}).get(said.id, {}))
-        for one in papers
+        for one in papers or map(paper, TITLES)
         for said in one.statements.values()
     ]
 
@@ -267,8 +262,3 @@ def counts(listed: Sequence[Mapping[str, Any]], *, real: bool = False) -> dict[s
         "can fail": len(tried), "hold by default": sum(one["holds"] for one in tried), "mapped": len(mapped),
         "everywhere": mapped.count(1.0), "nowhere": mapped.count(0.0),
     }  # fmt: skip
-
-
-def read(name: str) -> str:
-    """Return the text of a data file."""
-    return (resources.files(__package__) / "data" / name).read_text(encoding="utf-8")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from papers import paper_2, paper_3, paper_5, replay
+from papers.laboratory import lines
+from papers.ledger import paper
 
-from specopt.reproductions import paper_2, paper_3, paper_5, replay
-from specopt.reproductions.laboratory import lines
-from specopt.reproductions.ledger import paper
 from specopt.solvers.fair_goodput.policies import Gradient
+
+pytestmark = pytest.mark.nightly
 
 
 def test_texts_that_always_or_never_accept() -> None:

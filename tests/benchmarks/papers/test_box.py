@@ -6,10 +6,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from papers.box import first_order, sample, split
+from papers.experiment import Found, run
+from papers.ledger import Assumption, Paper, Statement
 
-from specopt.reproductions.box import first_order, sample, split
-from specopt.reproductions.experiment import Found, run
-from specopt.reproductions.ledger import Assumption, Paper, Statement
+pytestmark = pytest.mark.nightly
 
 SLOW = Assumption(name="draft_ms", default=2.0, reason="r", low=1.0, high=100.0, log=True)
 IDLE = Assumption(name="idle", default=0.5, reason="r", low=0.0, high=1.0)

@@ -13,12 +13,12 @@ from functools import partial
 
 import numpy as np
 
+from papers.audit import follows
+from papers.experiment import Curves, Experiment, Found, Point
+from papers.laboratory import real
+from papers.replay import Replay, replay, texts
 from specopt.models.fields import Floats, Ints
 from specopt.models.goodput_workload import GoodputWorkload
-from specopt.reproductions.audit import follows
-from specopt.reproductions.experiment import Curves, Experiment, Found, Point
-from specopt.reproductions.laboratory import real
-from specopt.reproductions.replay import Replay, replay, texts
 from specopt.solvers.fair_goodput.policies import Gradient
 from specopt.solvers.fair_goodput.simulate import simulate
 

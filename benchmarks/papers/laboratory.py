@@ -1,7 +1,7 @@
 """What the laboratory's logs of a real pair of models say, condensed, in the place of synthetic drafts.
 
-`laboratory/inputs.py` writes it from raw files that only a checkout has. Experiments on it are those on synthetic
-drafts, with other assumptions: their statements' ids end in ``.real``.
+`laboratory/inputs.py` writes it from the raw files. Experiments on it are those on synthetic drafts, with other
+assumptions: their statements' ids end in ``.real``.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from specopt.reproductions.experiment import Experiment, Found, Point
-from specopt.reproductions.ledger import read
+from papers.experiment import Experiment, Found, Point
+from papers.ledger import DATA
 
 
 @cache
 def condensed() -> dict[str, list[dict[str, Any]]]:
     """Return everything: lists of lines, by name."""
-    found: dict[str, list[dict[str, Any]]] = json.loads(read("laboratory.json"))
+    found: dict[str, list[dict[str, Any]]] = json.loads((DATA / "laboratory.json").read_text())
     return found
 
 

@@ -1,7 +1,7 @@
 """Experiments of the five papers: what they find at their defaults, in small versions, against what is known.
 
-`tests/data/experiments.json` holds what each found before. A change that is meant is recorded with
-``.venv/bin/python -P tests/optimizer/reproductions/test_papers.py``.
+`experiments.json` holds what each found before. An intended change is recorded with
+``PYTHONPATH=benchmarks .venv/bin/python -P tests/benchmarks/papers/test_papers.py``.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from papers import paper_1, paper_2, paper_3, paper_4, paper_5
+from papers.audit import follows
+from papers.experiment import Found
+from papers.ledger import TITLES, paper, record
 
 from specopt.models.draft_control import DraftChoice, DraftControlPlan
-from specopt.reproductions import paper_1, paper_2, paper_3, paper_4, paper_5
-from specopt.reproductions.audit import follows
-from specopt.reproductions.experiment import Found
-from specopt.reproductions.ledger import TITLES, paper, record
 
 pytestmark = pytest.mark.nightly
 
-RECORD = Path(__file__).parents[2] / "data" / "experiments.json"
+RECORD = Path(__file__).parent / "experiments.json"
 CHEAP = [
     (name, experiment)
     for name in TITLES
@@ -94,7 +94,8 @@ def test_paper_1_reductions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_paper_2_controller() -> None:
     """Tests that with the drafting controller on WISP carries no more than centralised serving, class of 2 tokens/s."""
-    from specopt.reproductions.paper_2 import _SYSTEMS, _workload
+    from papers.paper_2 import _SYSTEMS, _workload
+
     from specopt.solvers.verification_batch.simulate import capacity
 
     box = {one.name: one.default for one in paper("paper-2").box("table-2")}
@@ -178,7 +179,7 @@ def test_paper_3_laws() -> None:
 
 def test_paper_4_strategies_are_schemes() -> None:
     """Tests that the strategy without any part takes U-shape's time per token, and the one with all parts HAT's."""
-    from specopt.reproductions.paper_4 import DATASETS, Bench
+    from papers.paper_4 import DATASETS, Bench
 
     point = {one.name: one.default for one in paper("paper-4").box("hat")}
     scales = dict.fromkeys(DATASETS, 1.0)

@@ -12,11 +12,11 @@ from itertools import product
 
 import numpy as np
 
+from papers.audit import follows
+from papers.ledger import Statement, paper
 from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.decoder import ExactDecoder
 from specopt.models.pass_time import VerificationTime
-from specopt.reproductions.audit import follows
-from specopt.reproductions.ledger import Statement, paper
 
 QWEN3_32B = ExactDecoder(
     layers=64, hidden=5120, ffn=25600, heads=64, kv_heads=8, head_dim=128, gated=True, vocabulary=151936, tied=False,

@@ -1,1 +1,0 @@
-"""Printed statements of the papers, one file each."""
