@@ -2,8 +2,7 @@
 
 A draft token is drawn from a draft law and verified with a verification law; p is the server's law. Where they are the
 same law (quantise, then sample), the token that comes out has law p (Proposition 1). Where the draft is drawn from q
-and verified with its quantised q-hat (sample, then quantise), it has another law. `specopt.models.codes.losslessness`
-shows both in rational arithmetic.
+and verified with its quantised q-hat (sample, then quantise), it has another law.
 
 Conventions where Eq. 1-2 divide by 0: a draft with q-hat = 0 is accepted if p > 0 and rejected if p = 0. If p has no
 mass above q-hat, there is nothing to resample from; a rejected draft (q-hat = p = 0 there) is replaced by a draw from

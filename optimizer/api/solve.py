@@ -32,7 +32,7 @@ from specopt.models.errors import (
 )
 from specopt.models.fields import describe
 from specopt.models.judge import Proof, proof_of
-from specopt.models.problem import ROUNDING, P, Plan, Problem, departure
+from specopt.models.problem import ROUNDING, P, Plan, Problem, refuse_subclass
 from specopt.models.result import SOLVED, Result, Status, Termination
 from specopt.solvers.auto import Auto
 from specopt.solvers.budget import MEMORY_LIMIT, Budget, Callback
@@ -98,13 +98,12 @@ def solve(
     -------
     Result
         Infeasible problems and elapsed time are results, too. Ctrl-C returns the best plan so far. A plan that refutes
-        the proof of its method comes without the proof, with a `RefutedProof` warning and `refuted` in `stats`. So does
-        a plan of a variant that overrides parts of the class that its method solves, with `variant`.
+        the proof of its method comes without the proof, with a `RefutedProof` warning and `refuted` in `stats`.
 
     Raises
     ------
     InvalidInput
-        If an argument is outside its domain.
+        If an argument is outside its domain, or the class of the problem is a subclass of that of its kind.
     Unsupported
         If the method does not exist or cannot take this problem; the message names those that can.
     InternalError
@@ -118,7 +117,6 @@ def solve(
     logger.info("%s by %s: time limit %s s, gap %g, seed %d", problem.kind, chosen.name, time_limit, gap, seed)
     digest = problem.sha256  # now, on the clock of the method: a large problem's takes a while
     SOLVED[digest] = problem
-    doubt = departure(type(problem), chosen.solves)
     callback = _printing(callback) if verbose else callback
     fixed = time.perf_counter() - started
     budget = Budget(
@@ -129,7 +127,7 @@ def solve(
         workers=workers,
         memory_limit=memory_limit,
         warm_start=_warm_plan(problem, chosen, warm_start),
-        callback=_unproven(callback) if doubt and callback else callback,
+        callback=callback,
         started=started,
     )
     try:
@@ -138,10 +136,6 @@ def solve(
     finally:
         if verbose:
             end_progress()
-    if doubt:
-        doubt = f"{doubt}: {chosen.name} proves nothing of it"
-        warnings.warn(doubt, stacklevel=2)
-        outcome, budget.bound_by = _without_proof(problem, outcome, doubt), None
     result = _judged(problem, digest, fixed, chosen, outcome, budget, gap)
     logger.info(
         "%s by %s: %s (%s), objective %s, bound %s, %.3g s", problem.kind, result.method, result.status.value,
@@ -168,7 +162,7 @@ def methods(problem: Problem | type[Problem] | None = None) -> tuple[type[Method
 def _takes(method: type[Method], problem: Problem) -> bool:
     try:
         with blamed(method):
-            return isinstance(problem, method.solves) and method().refusal(problem) is None
+            return method().refusal(problem) is None
     except BrokenPlugin as error:
         logger.warning("%s", error)
         return False
@@ -243,8 +237,6 @@ def choose(problem: Problem, method: str | Method | None, memory_limit: float = 
     if not isinstance(method, Method):
         raise InvalidInput(f"method: expected a name or a method, got {describe(method)}")
     reason = None if isinstance(problem, method.solves) else f"it solves {method.solves.kind}"
-    if reason and method.solves.kind == problem.kind:
-        reason = f"it solves {method.solves.__name__}"
     with blamed(type(method)):
         reason = reason or method.refusal(problem, memory_limit)
     if reason is not None:
@@ -289,6 +281,7 @@ def _best(problem: Problem, memory_limit: float) -> Method:
 def _check_arguments(problem: object, time_limit: object, gap: object, seed: object, memory_limit: object) -> None:
     if not isinstance(problem, Problem):
         raise InvalidInput(f"problem: expected a specopt problem, got {describe(problem)}")
+    refuse_subclass(problem)
     if not (time_limit is None or time_limit == math.inf or (is_number(time_limit) and time_limit >= 0)):
         raise InvalidInput(f"time_limit: expected seconds >= 0 or None, got {describe(time_limit)}")
     number("gap", gap, 0)
@@ -328,22 +321,6 @@ def _warm_plan(problem: Problem, method: Method, warm_start: Result | Plan | Non
     if violations:
         raise InvalidInput(f"warm_start: expected a feasible plan, but {violations[0]}")
     return plan
-
-
-def _without_proof(problem: Problem, outcome: Outcome, doubt: str) -> Outcome:
-    """Return what is left of an outcome whose method is for another class: its plan, where that is feasible."""
-    left: dict[str, Any] = {"bound": None, "conflict": (), "stats": outcome.stats | {"variant": doubt}}
-    if outcome.termination is Termination.INFEASIBLE:
-        said = f"{doubt}; {outcome.explanation}" if outcome.plan is None else None
-        left |= {"termination": Termination.EXHAUSTED, "explanation": said}
-    violated = [] if outcome.plan is None else problem.violations(outcome.plan)
-    if violated:
-        left |= {"plan": None, "explanation": f"{doubt}; its plan violates: {violated[0]}"}
-    return dataclasses.replace(outcome, **left)
-
-
-def _unproven(callback: Callback) -> Callback:
-    return lambda progress: callback(dataclasses.replace(progress, bound=None, gap=None))
 
 
 def _printing(callback: Callback | None) -> Callback:

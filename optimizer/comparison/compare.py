@@ -19,7 +19,7 @@ from specopt.comparison.table import Comparison
 from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import describe, printable
-from specopt.models.problem import Problem
+from specopt.models.problem import Problem, refuse_subclass
 from specopt.models.reading import StrPath
 from specopt.solvers.method import Method
 
@@ -213,6 +213,7 @@ def _named(problems: Mapping[str, Problem] | Iterable[Problem]) -> dict[str, Pro
     for place, problem in problems.items() if isinstance(problems, Mapping) else enumerate(problems):
         if not isinstance(problem, Problem):
             raise InvalidInput(f"problems[{place}]: expected a problem, got {type(problem).__name__}")
+        refuse_subclass(problem)
         name = place if isinstance(place, str) else problem.name or f"{problem.kind} {place}"
         named[name if name not in named else f"{name} ({place})"] = problem
     return named

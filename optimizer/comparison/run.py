@@ -77,8 +77,6 @@ def run_cell(cell: Cell, grace_seconds: float = GRACE_SECONDS) -> Record:
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     request = {
         "problem": cell.problem,
-        "problem_sha256": cell.problem_sha256,
-        "variant": cell.variant,
         "method": cell.pickled,
         "sources": cell.sources,
         "path": [str(Path(folder).absolute()) for folder in sys.path],

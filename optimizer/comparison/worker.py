@@ -47,12 +47,8 @@ def main() -> None:
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     """Solve one cell; whatever goes wrong is the answer, too."""
     try:
-        method, sources = method_of(request["method"], tuple(request["path"]))  # finds the modules of a variant, too
-        variant = request.get("variant")
-        problem_class = unpickled(variant) if variant else kind_of(request["problem"]["kind"]).problem
-        problem = problem_class.from_dict(request["problem"])
-        if variant and problem.sha256 != request["problem_sha256"]:
-            raise RuntimeError(f"the problem's class {problem_class.__name__} differs here from the one that was given")
+        method, sources = method_of(request["method"], tuple(request["path"]))
+        problem = kind_of(request["problem"]["kind"]).problem.from_dict(request["problem"])
         if sources is not None and sources != request["sources"]:
             changed = [name for name, value in sources.items() if request["sources"].get(name) != value]
             raise RuntimeError(f"method {method.name} differs here from the one that was asked for: {changed}")
