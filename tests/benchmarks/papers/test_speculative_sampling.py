@@ -11,14 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from oracles import quantisation as naive
-
-from specopt.models.codes.lattice import nearest_counts, quantised
-from specopt.models.errors import InvalidInput
-from specopt.models.speculative_sampling import (
+from papers.speculative_sampling import (
     acceptance_rate,
     output_law,
     total_variation,
 )
+
+from specopt.models.codes.lattice import nearest_counts, quantised
+from specopt.models.errors import InvalidInput
+
+pytestmark = pytest.mark.nightly
 
 EIGHTHS = st.lists(st.integers(0, 8), min_size=3, max_size=3).filter(lambda w: sum(w) <= 8)
 LAWS = EIGHTHS.map(lambda w: [Fraction(x, 8) for x in (*w, 8 - sum(w))])

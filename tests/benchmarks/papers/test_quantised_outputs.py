@@ -7,8 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from oracles.quantisation import output_law, quantised
+from papers.quantised_outputs import entropy, quantised_outputs
 
-from specopt.models.quantised_outputs import entropy, quantised_outputs
+pytestmark = pytest.mark.nightly
 
 P, Q = [Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)], [Fraction(2, 3), Fraction(1, 4), Fraction(1, 12)]
 

@@ -6,15 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from papers.quantised_outputs import quantised_outputs
+from papers.softmax_pairs import SoftmaxPairs, softmax_pairs
+from papers.speculative_sampling import acceptance_rate, total_variation
 
-from specopt.instances.drafts.softmax_pairs import SoftmaxPairs, softmax_pairs
 from specopt.models.codes.lattice import distribution_bits, nearest_counts, quantised
 from specopt.models.errors import InvalidInput
-from specopt.models.quantised_outputs import quantised_outputs
-from specopt.models.speculative_sampling import acceptance_rate, total_variation
 from testbed.codes.quantised_acceptance import QuantisedAcceptance
 from testbed.codes.support_code import encode_support
 from testbed.codes.support_lengths import counts_bits
+
+pytestmark = pytest.mark.nightly
 
 RESOLUTIONS = (2, 5, 10, 20, 50, 100, 200, 500, 1000)
 

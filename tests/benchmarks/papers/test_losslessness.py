@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import quantisation as naive
+from papers.speculative_sampling import output_law
 
 from specopt.models.codes.lattice import nearest_counts, quantised
-from specopt.models.speculative_sampling import output_law
+
+pytestmark = pytest.mark.nightly
 
 WEIGHTS = st.lists(st.integers(0, 12), min_size=5, max_size=5).filter(any)
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from papers.speculative_sampling import acceptance_rate, output_law, total_variation
 from specopt.models.codes.lattice import nearest_counts, quantised
 from specopt.models.fields import Floats
-from specopt.models.speculative_sampling import acceptance_rate, output_law, total_variation
 
 
 def quantised_outputs(p: Any, q: Any, resolutions: Sequence[int]) -> dict[str, Floats]:
