@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from specopt.api.scan import scan
 from specopt.api.simulate import simulate, simulator_of
 from specopt.models.errors import InvalidInput
 from specopt.solvers.simulation import Estimate, Simulation
@@ -81,9 +82,9 @@ def compare_policies(
     named = worlds if isinstance(worlds, Mapping) else {_name(place, one): one for place, one in enumerate(worlds)}
     if not policies or not named:
         raise InvalidInput("compare_policies: expected at least one policy and one workload, got none")
-    return PolicyComparison(
-        {name: [simulate(world, policy, seed=seed, **options) for policy in policies] for name, world in named.items()}
-    )
+    pairs = [(name, (world, policy)) for name, world in named.items() for policy in policies]
+    played = iter(scan(pairs, lambda pair, *_: simulate(*pair, seed=seed, **options)))
+    return PolicyComparison({name: [next(played) for _ in policies] for name in named})
 
 
 def _name(place: int, world: Any) -> str:

@@ -111,7 +111,7 @@ def solve(
         If the method returned a plan that violates the problem.
     """
     started = time.perf_counter()
-    _check_arguments(problem, time_limit, gap, seed, memory_limit)
+    check_arguments(problem, time_limit, gap, seed, memory_limit)
     integer("workers", workers, 1)
     chosen = choose(problem, _with_options(problem, method, options), memory_limit)
     _check_seconds(problem, chosen, math.inf if time_limit is None else time_limit)
@@ -286,7 +286,10 @@ def _best(problem: Problem, memory_limit: float) -> Method:
     raise Unsupported(f"no method for {problem.kind} takes this problem; {reasons[0]}")
 
 
-def _check_arguments(problem: object, time_limit: object, gap: object, seed: object, memory_limit: object) -> None:
+def check_arguments(
+    problem: object, time_limit: object, gap: object, seed: object, memory_limit: object = MEMORY_LIMIT
+) -> None:
+    """Refuse arguments of `solve` that are outside their domain."""
     if not isinstance(problem, Problem):
         raise InvalidInput(f"problem: expected a specopt problem, got {describe(problem)}")
     if not (time_limit is None or time_limit == math.inf or (is_number(time_limit) and time_limit >= 0)):
