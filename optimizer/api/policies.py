@@ -82,9 +82,13 @@ def compare_policies(
     named = worlds if isinstance(worlds, Mapping) else {_name(place, one): one for place, one in enumerate(worlds)}
     if not policies or not named:
         raise InvalidInput("compare_policies: expected at least one policy and one workload, got none")
-    pairs = [(name, (world, policy)) for name, world in named.items() for policy in policies]
-    played = iter(scan(pairs, lambda pair, *_: simulate(*pair, seed=seed, **options)))
-    return PolicyComparison({name: [next(played) for _ in policies] for name in named})
+
+    def play(pair: tuple[Any, Any], *_: object) -> Simulation:
+        return simulate(*pair, seed=seed, **options)
+
+    return PolicyComparison(
+        {name: scan([(name, (world, policy)) for policy in policies], play) for name, world in named.items()}
+    )
 
 
 def _name(place: int, world: Any) -> str:

@@ -135,20 +135,19 @@ def robustness(
             violations=tuple(variant.violations(adapted)),
         )
 
-    drawn = []
+    draws = []
     for _ in range(samples):
         rates = None if acceptance is None else rng.uniform(*acceptance, size=shape)
-        drawn.append((rates, float(rng.uniform(*output_scale))))
+        draws.append(("sample", (rates, float(rng.uniform(*output_scale)))))
     candidates: tuple[list[Any], bool] = [None if acceptance is None else np.full(shape or (), acceptance[0])], True
     if acceptance is not None and uncertainty.worst is not None:
         candidates = uncertainty.worst(problem, plan, acceptance, output_scale[1])
-    tried = [(rates, scale) for rates in candidates[0] for scale in sorted({*output_scale})]
-    cases = scan([("corner", one) for one in tried] + [("sample", one) for one in drawn], case)
-    sampled = cases[len(tried) :]
+    corners = [("corner", (rates, scale)) for rates in candidates[0] for scale in sorted({*output_scale})]
+    tried, drawn = scan(corners, case), scan(draws, case)
     worse = max if problem.sense == "minimize" else min
     is_largest_worst = output_scale[0] == output_scale[1] or uncertainty.longer_is_worse(problem)
-    worst = worse(cases, key=lambda one: one.objective)
-    objectives = np.array([one.objective for one in sampled])
+    worst = worse(tried + drawn, key=lambda one: one.objective)
+    objectives = np.array([one.objective for one in drawn])
     estimate = Estimate.of(objectives)
     return Robustness(
         acceptance=acceptance,
@@ -160,7 +159,7 @@ def robustness(
         interval=estimate.confidence_interval,
         quantiles={level: float(np.quantile(objectives, level)) for level in QUANTILES},
         samples=samples,
-        violated=sum(bool(one.violations) for one in sampled),
+        violated=sum(bool(one.violations) for one in drawn),
     )
 
 

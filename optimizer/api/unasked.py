@@ -33,8 +33,7 @@ def solve_beside(
     result = solve(problem, method, time_limit=None if time_limit is None else time_limit - spare, **keywords)
     if result.objective is None or result.termination == "interrupted":
         return result
-    copies = [(changes, dataclasses.replace(problem, **changes)) for changes in choices]
-    copies = [(changes, copy) for changes, copy in copies if methods(copy)]
+    copies = [(changes, copy) for changes in choices if methods(copy := dataclasses.replace(problem, **changes))]
     others = scan(copies, lambda copy, limit, _: solve(copy, time_limit=limit), time_limit=spare)
     seconds, best, found = result.seconds, result.objective, {}
     for (changes, _), other in zip(copies, others, strict=False):
