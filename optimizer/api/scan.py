@@ -66,7 +66,8 @@ def scan(
 def solving(method: str | Method | None, start: int, **keywords: Any) -> Callable[..., Result]:
     """Return the function that solves a changed copy for `scan`.
 
-    It starts from the plan of the earlier answer at position `start`, if the method can use it and it is feasible.
+    It starts from the plan of the earlier answer at position `start`, if the method can use one and the plan is
+    feasible for the copy.
     """
 
     def answer(copy: Problem, limit: float | None, earlier: Sequence[Any]) -> Result:
