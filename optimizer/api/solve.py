@@ -10,9 +10,11 @@ import math
 import sys
 import time
 import warnings
+from collections.abc import Mapping
 from contextlib import nullcontext
 from functools import cache
 from tempfile import NamedTemporaryFile
+from types import MappingProxyType
 from typing import Any
 
 from specopt.api.plugins import METHODS, blamed, plugged, plugged_methods
@@ -110,13 +112,12 @@ def solve(
         If the method returned a plan that violates the problem.
     """
     started = time.perf_counter()
-    _check_arguments(problem, time_limit, gap, seed, memory_limit)
+    check_arguments(problem, time_limit, gap, seed, memory_limit)
     integer("workers", workers, 1)
-    chosen = choose(problem, _with_options(problem, method, options), memory_limit)
+    chosen = choose(problem, method, memory_limit, options)
     _check_seconds(problem, chosen, math.inf if time_limit is None else time_limit)
     logger.info("%s by %s: time limit %s s, gap %g, seed %d", problem.kind, chosen.name, time_limit, gap, seed)
-    digest = problem.sha256  # now, on the clock of the method: a large problem's takes a while
-    SOLVED[digest] = problem
+    SOLVED[problem.sha256] = problem  # now, on the clock of the method: the digest of a large problem takes a while
     callback = _printing(callback) if verbose else callback
     fixed = time.perf_counter() - started
     budget = Budget(
@@ -130,13 +131,8 @@ def solve(
         callback=callback,
         started=started,
     )
-    try:
-        with showing_kernels() if verbose else nullcontext():
-            outcome = _outcome(chosen, problem, budget)
-    finally:
-        if verbose:
-            end_progress()
-    result = _judged(problem, digest, fixed, chosen, outcome, budget, gap)
+    outcome = _run(chosen, problem, budget, verbose)
+    result = _judged(problem, chosen, outcome, budget, gap, fixed)
     logger.info(
         "%s by %s: %s (%s), objective %s, bound %s, %.3g s", problem.kind, result.method, result.status.value,
         result.termination.value, result.objective, result.bound, result.seconds,
@@ -168,10 +164,21 @@ def _takes(method: type[Method], problem: Problem) -> bool:
         return False
 
 
-def _outcome(method: Method, problem: Problem, budget: Budget) -> Outcome:
+def _run(method: Method, problem: Problem, budget: Budget, verbose: bool) -> Outcome:
     """Run a method; whatever ends it, what is known by then is its outcome."""
+    stats: dict[str, Any] = {}
+    explanation = None
     try:
-        return _run(method, problem, budget)
+        with showing_kernels() if verbose else nullcontext(), blamed(type(method)):
+            outcome = method.run(problem, budget)
+            if not isinstance(outcome, Outcome):
+                raise TypeError(f"run: expected an Outcome, got {describe(outcome)}")
+            plan_type = problem.plan_type
+            if not isinstance(outcome.plan, plan_type | None):
+                raise TypeError(f"run: expected a plan of type {plan_type.__name__}, got {describe(outcome.plan)}")
+            if outcome.bound is not None and math.isfinite(outcome.bound):
+                budget.improve_bound(outcome.bound)
+            return dataclasses.replace(outcome, bound=budget.bound)
     except Infeasible as clash:
         refuting = budget.incumbent is not None and not problem.violations(budget.incumbent)
         return Outcome(
@@ -181,27 +188,18 @@ def _outcome(method: Method, problem: Problem, budget: Budget) -> Outcome:
             conflict=() if refuting else clash.conflicts,
         )
     except OutOfTime:
-        return Outcome(plan=budget.incumbent, bound=budget.bound, termination=Termination.TIME_LIMIT)
+        termination = Termination.TIME_LIMIT
     except (Stopped, KeyboardInterrupt):
-        return Outcome(plan=budget.incumbent, bound=budget.bound, termination=Termination.INTERRUPTED)
+        termination = Termination.INTERRUPTED
     except (OutOfMemory, MemoryError) as error:
-        stats = {"out_of_memory": str(error)}
-        return Outcome(
-            plan=budget.incumbent, bound=budget.bound, termination=Termination.INTERRUPTED, stats=stats,
-            explanation=None if budget.incumbent is not None else str(error),
-        )  # fmt: skip
-
-
-def _run(method: Method, problem: Problem, budget: Budget) -> Outcome:
-    with blamed(type(method)):
-        outcome = method.run(problem, budget)
-        if not isinstance(outcome, Outcome):
-            raise TypeError(f"run: expected an Outcome, got {describe(outcome)}")
-        if not isinstance(outcome.plan, problem.plan_type | None):
-            raise TypeError(f"run: expected a plan of type {problem.plan_type.__name__}, got {describe(outcome.plan)}")
-        if outcome.bound is not None and math.isfinite(outcome.bound):
-            budget.improve_bound(outcome.bound)
-        return dataclasses.replace(outcome, bound=budget.bound)
+        termination, stats = Termination.INTERRUPTED, {"out_of_memory": str(error)}
+        explanation = None if budget.incumbent is not None else str(error)
+    finally:
+        if verbose:
+            end_progress()
+    return Outcome(
+        plan=budget.incumbent, bound=budget.bound, termination=termination, stats=stats, explanation=explanation
+    )
 
 
 def method_named(kind: str, name: str) -> type[Method] | None:
@@ -217,23 +215,30 @@ def method_named(kind: str, name: str) -> type[Method] | None:
     return next((m for m in kind_of(kind).methods if m.name == name), None) or plugged(METHODS, kind, name)
 
 
-def choose(problem: Problem, method: str | Method | None, memory_limit: float = MEMORY_LIMIT) -> Method:
-    """Return the method value that `solve` would run.
+def choose(
+    problem: Problem,
+    method: str | Method | None,
+    memory_limit: float = MEMORY_LIMIT,
+    options: Mapping[str, Any] = MappingProxyType({}),
+) -> Method:
+    """Return the method value that `solve` runs; options go with a method's name.
 
     Raises
     ------
+    InvalidInput
+        If the method has no such option, or an option is outside its domain.
     Unsupported
-        If it does not exist or cannot take this problem.
+        If the method does not exist or cannot take this problem.
     """
+    if options and not isinstance(method, str):
+        name = next(iter(options))
+        raise InvalidInput(
+            f"{name}: solve has no such argument{did_you_mean(name, _ARGUMENTS)}; options go with a method's name"
+        )
     if method is None:
         return _best(problem, memory_limit)
     if isinstance(method, str):
-        found = method_named(problem.kind, method)
-        if found is None:
-            names = [m.name for m in methods(type(problem))]
-            meant = did_you_mean(method, names)
-            raise Unsupported(f"method: {problem.kind} has no method {method!r}{meant}; it has {', '.join(names)}")
-        method = found()
+        method = _named(problem, method, options)
     if not isinstance(method, Method):
         raise InvalidInput(f"method: expected a name or a method, got {describe(method)}")
     reason = None if isinstance(problem, method.solves) else f"it solves {method.solves.kind}"
@@ -245,23 +250,18 @@ def choose(problem: Problem, method: str | Method | None, memory_limit: float = 
     return method
 
 
-def _with_options(problem: Problem, method: str | Method | None, options: dict[str, Any]) -> str | Method | None:
-    """Return a method that is given by its name with its options set, any other as it is."""
-    if not options:
-        return method
-    name = next(iter(options))
-    if not isinstance(method, str):
-        raise InvalidInput(
-            f"{name}: solve has no such argument{did_you_mean(name, _ARGUMENTS)}; options go with a method's name"
-        )
-    found = method_named(problem.kind, method)
+def _named(problem: Problem, name: str, options: Mapping[str, Any]) -> Method:
+    """Return the method of that name with its options set."""
+    found = method_named(problem.kind, name)
     if found is None:
-        return method  # `choose` says so
+        names = [m.name for m in methods(type(problem))]
+        meant = did_you_mean(name, names)
+        raise Unsupported(f"method: {problem.kind} has no method {name!r}{meant}; it has {', '.join(names)}")
     has = [field.name for field in dataclasses.fields(found)]
-    for name in options:
-        if name not in has:
-            meant = did_you_mean(name, [*has, *_ARGUMENTS])
-            raise InvalidInput(f"{name}: method {method} has no such option{meant}; it has {', '.join(has) or 'none'}")
+    for option in options:
+        if option not in has:
+            meant = did_you_mean(option, [*has, *_ARGUMENTS])
+            raise InvalidInput(f"{option}: method {name} has no such option{meant}; it has {', '.join(has) or 'none'}")
     return found(**options)
 
 
@@ -278,7 +278,10 @@ def _best(problem: Problem, memory_limit: float) -> Method:
     raise Unsupported(f"no method for {problem.kind} takes this problem; {reasons[0]}")
 
 
-def _check_arguments(problem: object, time_limit: object, gap: object, seed: object, memory_limit: object) -> None:
+def check_arguments(
+    problem: object, time_limit: object, gap: object, seed: object, memory_limit: object = MEMORY_LIMIT
+) -> None:
+    """Refuse arguments of `solve` that are outside their domain."""
     if not isinstance(problem, Problem):
         raise InvalidInput(f"problem: expected a specopt problem, got {describe(problem)}")
     refuse_subclass(problem)
@@ -332,7 +335,7 @@ def _printing(callback: Callback | None) -> Callback:
 
 
 def _judged(
-    problem: Problem[P], digest: str, fixed: float, method: Method, outcome: Outcome, budget: Budget, gap: float
+    problem: Problem[P], method: Method, outcome: Outcome, budget: Budget, gap: float, fixed: float
 ) -> Result[P]:
     """Turn an outcome into a result whose objective is the judge's; `fixed` seconds went into validation and digest."""
     bound = None  # as are those that are no number, or infinite
@@ -370,7 +373,7 @@ def _judged(
             warnings.warn(stats["refuted"], RefutedProof, stacklevel=3)
     return Result(
         kind=problem.kind,
-        problem_sha256=digest,
+        problem_sha256=problem.sha256,
         method=method.name,
         options=method.options,
         status=status,
@@ -387,7 +390,7 @@ def _judged(
         | {"fixed_seconds": fixed, "preparing_seconds": budget.preparing_seconds},
         explanation=explanation,
         conflict=outcome.conflict,
-        versions=dict(_versions()),
+        versions=_versions(),
     )
 
 
