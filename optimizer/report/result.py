@@ -10,8 +10,8 @@ from typing import Any
 from specopt.api.claims import held_against, method_of_result
 from specopt.api.front import Front
 from specopt.comparison.profiles import profile_figure
-from specopt.comparison.summary import tables_of
 from specopt.comparison.table import Comparison
+from specopt.comparison.tables import tables_of
 from specopt.kinds import kind_of
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe

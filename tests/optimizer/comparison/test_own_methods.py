@@ -13,7 +13,9 @@ from typing import Any, ClassVar
 import pytest
 
 from specopt import InvalidInput, compare, generate
+from specopt.comparison.compare import cells_of
 from specopt.comparison.sources import sources_of
+from specopt.comparison.store import Store
 from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome
@@ -33,18 +35,21 @@ def broken_method() -> Method:
     return Broken()
 
 
-def test_what_was_given_runs() -> None:
+def test_what_was_given_runs(tmp_path: Path) -> None:
     """Tests that a subclass that raises is a failure with its message, though a method of its name would succeed."""
-    (record,) = compare([broken_method()], [PROBLEM], jobs=1)
+    (record,) = compare([broken_method()], [PROBLEM], jobs=1, folder=tmp_path)
     assert (record.method, record.status) == ("fcfs", "failed")
     assert record.error == "ArithmeticError: mine, and broken"
+    assert record.machine["processor"] and record.wall_seconds > 0.0
+    assert list(Store(tmp_path).records().values()) == [record]
 
 
 def test_a_shared_name_is_refused() -> None:
     """Tests that two methods of one name and kind are refused by their import paths, and a method twice is not."""
     with pytest.raises(InvalidInput, match=r"FirstComeFirstServed and .*Broken share the name 'fcfs'"):
         compare(["fcfs", broken_method()], [PROBLEM])
-    assert len(compare(["fcfs", FirstComeFirstServed(), FirstComeFirstServed(skip=True)], [PROBLEM], jobs=1)) == 2
+    twice = ["fcfs", FirstComeFirstServed(), FirstComeFirstServed(skip=True)]
+    assert len(cells_of(twice, [PROBLEM], time_limit=1.0, gap=0.0, seeds=(0,))) == 2
 
 
 def test_what_cannot_travel_is_refused() -> None:
@@ -87,7 +92,7 @@ class First(FirstComeFirstServed):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_edit_runs_again(tmp_path: Path) -> None:
     """Tests that after an edit of what a method imports its cells run again, others do not, and old rows stay."""
     (tmp_path / "run.py").write_text(SCRIPT)

@@ -11,10 +11,10 @@ import pytest
 import specopt
 from specopt.commands.cli import run
 from specopt.comparison.cell import Record
-from specopt.comparison.leaderboard import pairs_of_methods
 from specopt.comparison.paired import holm
 from specopt.comparison.store import Store
 from specopt.comparison.table import Comparison
+from specopt.comparison.tables import pairs_of_methods
 
 
 def record(method: str, problem: int, objective: float | None, seed: int = 0) -> Record:

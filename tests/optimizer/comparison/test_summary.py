@@ -16,10 +16,10 @@ import pytest
 from specopt import generate, save
 from specopt.commands.cli import run
 from specopt.comparison.cell import Record
-from specopt.comparison.leaderboard import leaderboard
 from specopt.comparison.profiles import gap_profile, profile_figure, time_profile
 from specopt.comparison.summary import shifted_geometric_mean, summaries, time_of, who_wins
 from specopt.comparison.table import Comparison
+from specopt.comparison.tables import markdown, tables_of
 from specopt.report.comparison import comparison_page
 
 
@@ -129,7 +129,7 @@ def test_swept_parameters_are_columns(tmp_path: Path) -> None:
         ("a", None, 1, None), ("a", 9.0, 1, pytest.approx(8 / 9)), ("b", 9.0, 1, pytest.approx(8 / 9)),
         ("a", 10.0, 1, 0.9), ("b", 10.0, 1, 0.9),
     ]  # fmt: skip
-    board = leaderboard(found)
+    board = markdown(tables_of(found))
     assert "| method | tasks | draft | common |" in board and "| a | 10 | 68M | 1 |" in board
     assert "| a |  |  | 1 |" in board
     arrow = found.to_arrow()
@@ -214,7 +214,7 @@ def test_files_hold_every_record(comparison: Comparison, tmp_path: Path) -> None
     assert (tmp_path / "empty.csv").read_text().strip() == (tmp_path / "c.csv").read_text().splitlines()[0]
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("in_this_process")
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that the command runs files, folders and families, prints a summary and leaves its files."""
     folder = tmp_path / "mine"
@@ -233,6 +233,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(json.loads(capsys.readouterr().out)) == 5
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_picture_is_claimed_only_where_it_is_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,6 +277,7 @@ def test_bad_usage_is_one_message(arguments: list[str], message: str, capsys: py
     assert captured.err.count("\n") == 1
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_twins_and_names_that_are_formulas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that a twin is not called left out, and that names that begin a formula are text in the CSV."""
     names = ("=1+1", "+cmd", "-2e1", "@x")
