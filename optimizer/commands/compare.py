@@ -8,17 +8,21 @@ from pathlib import Path
 from specopt.commands.options import argument, filled, flag, from_fields, option
 from specopt.commands.shared import FOUND, INTERRUPTED, NOT_FOUND, AsJson, hand_over, print_json
 from specopt.comparison.again import judged_again
+from specopt.comparison.compare import CompareProgress
 from specopt.comparison.compare import compare as run_comparison
 from specopt.comparison.instances import instances_of
 from specopt.comparison.methods import methods_of
 from specopt.comparison.profiles import profile_figure
-from specopt.comparison.progress import comparison_progress
 from specopt.comparison.store import Store, merged, opened
 from specopt.comparison.table import Comparison, newest
 from specopt.comparison.tables import FORMS, markdown, pairs_of_methods, tables_of
+from specopt.console.progress import end_progress, print_step
 from specopt.console.streams import say
 from specopt.models.errors import InvalidInput, MissingDependency
 from specopt.models.fields import printable
+
+PLAIN_SECONDS = 10.0
+"""Seconds between two lines of progress where stderr is not a terminal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,25 +62,26 @@ def compare(given: Compare) -> int:
     problems = instances_of(given.sources, instances=given.instances, parameters=given.param or (), size=given.size)
     chosen = methods_of(given.method, problems.values())
     code, output = FOUND, given.output
-    with comparison_progress() as show:
-        try:
-            comparison = filled(
-                run_comparison,
-                given,
-                methods=chosen,
-                problems=problems,
-                seeds=given.seed or [0],
-                time_limit=None if given.work else given.time_limit,
-                shard=None if given.shard is None else _shard(given.shard),
-                jobs=given.jobs or None,
-                folder=output,
-                callback=show,
-            )
-        except KeyboardInterrupt:
-            kept = [] if output is None else newest(Store(output).records().values())
-            if not kept:
-                raise
-            comparison, code = Comparison(kept), INTERRUPTED
+    try:
+        comparison = filled(
+            run_comparison,
+            given,
+            methods=chosen,
+            problems=problems,
+            seeds=given.seed or [0],
+            time_limit=None if given.work else given.time_limit,
+            shard=None if given.shard is None else _shard(given.shard),
+            jobs=given.jobs or None,
+            folder=output,
+            callback=_show,
+        )
+    except KeyboardInterrupt:
+        kept = [] if output is None else newest(Store(output).records().values())
+        if not kept:
+            raise
+        comparison, code = Comparison(kept), INTERRUPTED
+    finally:
+        end_progress()
     written = [] if output is None else _write(comparison, output)
     if given.as_json:
         print_json(comparison.rows())
@@ -92,6 +97,12 @@ def compare(given: Compare) -> int:
     if code == INTERRUPTED or not len(comparison):  # a shard may be empty
         return code
     return FOUND if any(record.objective is not None for record in comparison) else NOT_FOUND
+
+
+def _show(at: CompareProgress) -> None:
+    left = "" if at.seconds_left is None else f", about {at.seconds_left:.0f} s left"
+    text = f"{at.done} of {at.total} cells, {at.failed} failed, {at.seconds:.0f} s{left}"
+    print_step(at.seconds, text, PLAIN_SECONDS)
 
 
 def _shard(text: str) -> tuple[int, int]:

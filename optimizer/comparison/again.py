@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 from specopt.comparison.cell import Record
 from specopt.comparison.store import Store
-from specopt.comparison.table import LEAST_GAP
+from specopt.comparison.table import held_against
 from specopt.kinds import kind_of
 from specopt.models.errors import InvalidInput
-from specopt.models.judge import proof_of, verify
+from specopt.models.judge import verify
 from specopt.models.problem import TOLERANCE
-from specopt.models.result import Status
 
 
 @dataclass(frozen=True)
@@ -51,18 +51,13 @@ def _differences(record: Record, store: Store) -> list[str]:
         return [str(error)]
     if report.objective is None or not report.feasible:
         return [f"plan: infeasible: {report.violations[0]}"]
-    found = []
-    if not _alike(record.objective, report.objective, TOLERANCE * abs(report.objective)):
-        found.append(f"objective: {record.objective} in the record, {report.objective} by the judge")
-    proof = proof_of(type(problem), report.objective, record.bound, LEAST_GAP, problem.scale, report.size)
-    if proof.refuted:
-        return [*found, f"bound: {record.bound} in the record, refuted by its plan of {report.objective}"]
-    if not _alike(record.gap, proof.gap, LEAST_GAP * max(1.0, proof.gap or 0.0)):
-        found.append(f"gap: {record.gap} in the record, {proof.gap} by its plan and bound")
-    if record.status == Status.OPTIMAL and (proof.gap is None or proof.gap > max(record.gap_limit, LEAST_GAP)):
-        found.append("status: optimal in the record, but its bound does not prove it")
-    return found
-
-
-def _alike(one: float | None, other: float | None, rounding: float) -> bool:
-    return one is other if one is None or other is None else abs(one - other) <= rounding
+    objective = record.objective
+    if objective is None or not math.isclose(objective, report.objective, rel_tol=TOLERANCE):
+        objective = report.objective
+    judged = held_against(replace(record, objective=objective), report.objective, report.size)
+    return [
+        f"{name}: {getattr(record, name)} in the record, "
+        + ("refuted by its plan" if name == "bound" else f"{getattr(judged, name)} by its plan and bound")
+        for name in ("objective", "bound", "gap", "status")
+        if getattr(record, name) != getattr(judged, name)
+    ]

@@ -58,6 +58,7 @@ def test_every_cell_once_and_resumed(
 
 def test_shards_share_a_folder(in_this_process: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that n shards run every cell once, that work is a limit, and that nothing is left to run."""
+    monkeypatch.setitem(sys.modules, "vl_convert", None)  # pictures take long
     command = ["compare", "draft-allocation/uniform", "--instances", "2", "--method", "greedy", "--method", "auto"]
     command += ["--param", "clients=2", "--work", "--jobs", "1", "-o", str(tmp_path)]
     for shard, size in (("1/3", 2), ("2/3", 1), ("3/3", 1), ("9/9", 0)):

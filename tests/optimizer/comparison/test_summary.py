@@ -16,7 +16,7 @@ import pytest
 from specopt import generate, save
 from specopt.commands.cli import run
 from specopt.comparison.cell import Record
-from specopt.comparison.profiles import gap_profile, profile_figure, time_profile
+from specopt.comparison.profiles import distance_profile, profile_figure, time_profile
 from specopt.comparison.summary import shifted_geometric_mean, summaries, time_of, who_wins
 from specopt.comparison.table import Comparison
 from specopt.comparison.tables import markdown, tables_of
@@ -110,7 +110,7 @@ def test_methods_are_averaged_over_the_same_cells() -> None:
     assert exact.seconds == pytest.approx(4.0)
     assert rough.seconds == pytest.approx(shifted_geometric_mean([1.0, 10.0]))
     assert who_wins(found) == {"a": {"exact": 1.0, "rough": 0.0}, "b": {"rough": 1.0}}
-    for profile in (gap_profile(found, "serving-latency"), time_profile(found, "serving-latency")):
+    for profile in (distance_profile(found, "serving-latency"), time_profile(found, "serving-latency")):
         assert [len(values) for values in profile.values()] == [4, 4]
         assert np.isinf(profile["exact"]).tolist() == [False, False, True, True]
     nothing_shared = Comparison([record("exact", "a/1", 1.0), record("rough", "a/2", 2.0)], known={})
@@ -150,13 +150,13 @@ def test_a_proof_of_infeasibility_is_an_answer() -> None:
     assert (exact.without_plan, exact.proven, exact.wins) == (0, 1.0, 1.0)
     assert (paper.without_plan, paper.proven, paper.wins) == (1, 0.0, 0.0)
     assert (time_of(proof), time_of(nothing)) == (0.5, 10.0)
-    assert gap_profile(comparison, "serving-latency")["exact"].tolist() == [0.0]
+    assert distance_profile(comparison, "serving-latency")["exact"].tolist() == [0.0]
     assert time_profile(comparison, "serving-latency")["algorithm-1"].tolist() == [math.inf]
 
 
 def test_profiles_keep_what_failed(comparison: Comparison) -> None:
     """Tests that profiles have every cell, unsolved ones at infinity, and the fastest at 1."""
-    gaps = gap_profile(comparison, "serving-latency")
+    gaps = distance_profile(comparison, "serving-latency")
     assert gaps["algorithm-1"] == pytest.approx(np.array([5 / 95, 10 / 110, math.inf]))
     times = time_profile(comparison, "serving-latency")
     assert times["exact"].tolist() == [1.0, math.inf, math.inf]

@@ -9,7 +9,7 @@ import pytest
 from specopt import InvalidInput
 from specopt.commands.cli import run
 from specopt.comparison.cell import Record
-from specopt.comparison.profiles import shortfall_profile
+from specopt.comparison.profiles import distance_profile
 from specopt.comparison.store import Store, merged
 from specopt.comparison.table import Comparison
 
@@ -48,7 +48,7 @@ def test_shortfalls_are_of_the_bound() -> None:
     by = {one.method: one for one in found}
     assert [found.shortfall(by[name]) for name in "abcd"] == [0.75, 1.0, 0.0, None]
     assert found.gap(by["a"]) == pytest.approx(3.0)
-    assert [values.tolist() for values in shortfall_profile(found, "draft-allocation").values()][:3] == [
+    assert [values.tolist() for values in distance_profile(found, "draft-allocation").values()][:3] == [
         [0.75],
         [1],
         [0],
