@@ -56,7 +56,9 @@ def test_every_cell_once_and_resumed(
     assert message.startswith(f"{path}:1: no record (")
 
 
-def test_shards_share_a_folder(in_this_process: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_shards_share_a_folder(
+    in_this_process: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Tests that n shards run every cell once, that work is a limit, and that nothing is left to run."""
     monkeypatch.setitem(sys.modules, "vl_convert", None)  # pictures take long
     command = ["compare", "draft-allocation/uniform", "--instances", "2", "--method", "greedy", "--method", "auto"]
@@ -158,20 +160,18 @@ def test_ray_runs_cells(in_this_process: list[str], monkeypatch: pytest.MonkeyPa
     """Tests that every cell is a task of Ray on one processor, and that Ray is ended where it was started here."""
     calls: list[str] = []
 
-    def remote(num_cpus: int) -> Any:
-        def task(cell: Any, grace_seconds: float) -> Any:
+    class Task:
+        def __init__(self, function: Any) -> None:
+            self.function = function
+
+        def remote(self, *arguments: Any) -> Any:
             future: Future[Any] = Future()
-            future.set_result(function(cell, grace_seconds))
+            future.set_result(self.function(*arguments))
             return SimpleNamespace(future=lambda: future)
 
-        def declared(found: Any) -> Any:
-            nonlocal function
-            function = found
-            return SimpleNamespace(remote=task)
-
-        function: Any = None
+    def remote(num_cpus: int) -> type[Task]:
         calls.append(f"{num_cpus} processor")
-        return declared
+        return Task
 
     ray = SimpleNamespace(
         is_initialized=lambda: False,

@@ -48,7 +48,7 @@ def test_a_shared_name_is_refused() -> None:
     """Tests that two methods of one name and kind are refused by their import paths, and a method twice is not."""
     with pytest.raises(InvalidInput, match=r"FirstComeFirstServed and .*Broken share the name 'fcfs'"):
         compare(["fcfs", broken_method()], [PROBLEM])
-    twice = ["fcfs", FirstComeFirstServed(), FirstComeFirstServed(skip=True)]
+    twice: list[str | Method] = ["fcfs", FirstComeFirstServed(), FirstComeFirstServed(skip=True)]
     assert len(cells_of(twice, [PROBLEM], time_limit=1.0, gap=0.0, seeds=(0,))) == 2
 
 
