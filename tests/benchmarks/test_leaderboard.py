@@ -5,11 +5,20 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+from helpers.records import record
 
-from specopt.comparison.cell import Record
 from specopt.comparison.table import Comparison
+
+FIELDS: dict[str, Any] = {
+    "kind": "draft-allocation",
+    "bound": 200.0,
+    "seed": 3,
+    "machine": {"processor": "fast | _one_"},
+    "sources": {"version": "specopt 0.1.0", "method": "abc"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -23,25 +32,15 @@ def script() -> ModuleType:
     return module
 
 
-def record(method: str, objective: float, instance: str = "a/1", kind: str = "draft-allocation") -> Record:
-    """Return a record of a cell whose objective is to be maximised."""
-    return Record(
-        key=f"{method} {instance}", method=method, label=method, options={}, time_limit=10.0, gap_limit=0.0, seed=3,
-        objective=objective, bound=200.0, status="feasible", seconds=1.0, instance=instance, kind=kind,
-        problem_sha256=instance, machine={"processor": "fast | _one_"}, versions={"numpy": "2"},
-        sources={"version": "specopt 0.1.0", "method": "abc"},
-    )  # fmt: skip
-
-
 def test_families_on_which_all_methods_are_alike_are_one_row(script: ModuleType) -> None:
     """Tests that such families leave the averages of the methods, that a family which tells one apart stays.
 
     The page says where its numbers come from.
     """
     methods = ("greedy", "water-level")
-    different = [record("greedy", 50.0), record("water-level", 200.0)]
-    alike = [record(name, 7.0, f"{family}/1") for family in "bc" for name in methods]
-    alone = [record(name, 7.0, "d/1", kind="placement") for name in methods]
+    different = [record("greedy", "a/1", 50.0, **FIELDS), record("water-level", "a/1", 200.0, **FIELDS)]
+    alike = [record(name, f"{family}/1", 7.0, **FIELDS) for family in "bc" for name in methods]
+    alone = [record(name, "d/1", 7.0, **(FIELDS | {"kind": "placement"})) for name in methods]
     board = script.leaderboard(Comparison([*different, *alike, *alone], known={}))
     assert "## draft-allocation: 3 instances\n\n| method |" in board
     assert "| greedy | 1 | 0 | 0 | 300 | 300 | 75 | 1 | 1 | 0 | 0 | 0 | 0 | 0 |" in board

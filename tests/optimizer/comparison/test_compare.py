@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -78,7 +79,7 @@ def test_shards_share_a_folder(
 
 
 def test_cells_depend_on_what_matters() -> None:
-    """Tests that a cell's identity is problem, method, options and limits, not its name, nor how a number is written.
+    """Tests that problem, method, sources and limits identify a cell, not its name, nor how a number is written.
 
     A comparison of the command line goes on with what Python began: 2 seconds are 2.0.
     """
@@ -90,7 +91,9 @@ def test_cells_depend_on_what_matters() -> None:
 
     assert key() == key("y") == key(time_limit=1, gap=0)
     different = [key(time_limit=2.0), key(gap=0.1), key(seeds=(1,)), key(method="max-batching")]
-    assert len({key(), *different}) == 5
+    (cell,) = cells_of(["algorithm-1"], [problem], time_limit=1.0, gap=0.0, seeds=(0,))
+    different.append(replace(cell, sources=cell.sources | {"method": "edited"}).key)
+    assert len({key(), *different}) == 6 and cell.key == key()
 
 
 @pytest.mark.nightly

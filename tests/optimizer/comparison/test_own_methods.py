@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 
@@ -67,18 +66,9 @@ def test_what_cannot_travel_is_refused() -> None:
         compare([Holding()], [PROBLEM])
 
 
-SCRIPT = """
-import json, sys
-from specopt import compare, generate
-from own_first import First
-
-found = compare([First(), "fcfs"], [generate("verification-batch/mixed", requests=5)], jobs=1, folder=sys.argv[1])
-print(json.dumps([[r.method, r.status, r.error, r.started, r.key, r.sources, r.machine] for r in found]))
-"""
-
 METHOD = """
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 from specopt.solvers.verification_batch.fcfs import FirstComeFirstServed
 from own_helper import order
 
@@ -90,29 +80,6 @@ class First(FirstComeFirstServed):
         assert order() == 1
         return super().run(problem, budget)
 """
-
-
-@pytest.mark.nightly
-def test_an_edit_runs_again(tmp_path: Path) -> None:
-    """Tests that after an edit of what a method imports its cells run again, others do not, and old rows stay."""
-    (tmp_path / "run.py").write_text(SCRIPT)
-    (tmp_path / "own_first.py").write_text(METHOD)
-
-    def run(order: int) -> dict[str, list[Any]]:
-        (tmp_path / "own_helper.py").write_text(f"def order():\n    return {order}\n")
-        command = [sys.executable, str(tmp_path / "run.py"), str(tmp_path / "out")]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-        assert done.returncode == 0, done.stderr
-        return {row[0]: row[1:] for row in json.loads(done.stdout)}
-
-    first, again, edited = run(1), run(1), run(-12)
-    assert first == again
-    assert first["fcfs"] == edited["fcfs"]
-    assert (first["first"][0], edited["first"][:2]) == ("feasible", ["failed", "AssertionError: "])
-    assert first["first"][3] != edited["first"][3]
-    assert first["first"][5]["processor"]
-    rows = [line for path in (tmp_path / "out").glob("records-*") for line in path.read_text().splitlines()]
-    assert len(rows) == 3
 
 
 def test_an_edit_of_a_module_of_its_package_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,25 +12,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.records import record
 
 from specopt import generate, save
 from specopt.commands.cli import run
-from specopt.comparison.cell import Record
 from specopt.comparison.profiles import distance_profile, profile_figure, time_profile
 from specopt.comparison.summary import shifted_geometric_mean, summaries, time_of, who_wins
 from specopt.comparison.table import Comparison
 from specopt.comparison.tables import markdown, tables_of
 from specopt.report.comparison import comparison_page
-
-
-def record(method: str, instance: str, objective: float | None, bound: float | None = None, **found: object) -> Record:
-    """Return a record of a serving-latency cell."""
-    defaults = {"status": "feasible" if objective is not None else "none", "seconds": 1.0, "seed": 0}
-    return Record(
-        key=f"{method} {instance} {found.get('seed')}", instance=instance, kind="serving-latency",
-        problem_sha256=instance, method=method, label=method, options={}, time_limit=10.0, gap_limit=0.0,
-        objective=objective, bound=bound, **(defaults | found),  # type: ignore[arg-type]
-    )  # fmt: skip
 
 
 @pytest.fixture

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from helpers.records import record
 
 from specopt import InvalidInput
 from specopt.commands.cli import run
@@ -13,24 +15,7 @@ from specopt.comparison.profiles import distance_profile
 from specopt.comparison.store import Store, merged
 from specopt.comparison.table import Comparison
 
-
-def record(method: str, objective: float | None, *, started: str = "2026-01-01", **found: object) -> Record:
-    """Return a record of a cell whose objective is to be maximised."""
-    defaults = {
-        "kind": "draft-allocation",
-        "instance": "a/1",
-        "problem_sha256": "x",
-        "bound": 200.0,
-        "status": "feasible",
-        "seconds": 1.0,
-        "sources": {"version": "specopt 0.1.0", "method": "abc"},
-        "machine": {"processor": "fast | _one_"},
-        "versions": {"numpy": "2"},
-    }
-    return Record(
-        key=f"{method} {started} {found}", method=method, label=method, options={}, time_limit=10.0,
-        gap_limit=0.0, seed=3, objective=objective, started=started, **(defaults | found),  # type: ignore[arg-type]
-    )  # fmt: skip
+DRAFTS: dict[str, Any] = {"kind": "draft-allocation", "bound": 200.0, "sources": {"version": "specopt 0.1.0"}}
 
 
 def kept(folder: Path, *records: Record) -> Path:
@@ -44,7 +29,10 @@ def kept(folder: Path, *records: Record) -> Path:
 
 def test_shortfalls_are_of_the_bound() -> None:
     """Tests that a shortfall is 0 to 1 of the best bound, unlike the gap, and not there where less is better."""
-    found = Comparison([record("a", 50.0), record("b", 0.0), record("c", 200.0), record("d", None)], known={})
+    found = Comparison(
+        [record(name, "a/1", value, **DRAFTS) for name, value in zip("abcd", (50.0, 0.0, 200.0, None), strict=True)],
+        known={},
+    )
     by = {one.method: one for one in found}
     assert [found.shortfall(by[name]) for name in "abcd"] == [0.75, 1.0, 0.0, None]
     assert found.gap(by["a"]) == pytest.approx(3.0)
@@ -53,14 +41,14 @@ def test_shortfalls_are_of_the_bound() -> None:
         [1],
         [0],
     ]
-    less = Comparison([record("a", 50.0, kind="serving-latency", bound=40.0)], known={})
+    less = Comparison([record("a", "a/1", 50.0, 40.0)], known={})
     assert less.shortfall(less.records[0]) is None
 
 
 def test_folders_are_merged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that the newest record of a cell counts, in whatever order folders are given."""
-    first = kept(tmp_path / "1", record("greedy", 50.0), record("water_level", 200.0))
-    second = kept(tmp_path / "2", record("greedy", 150.0, started="2026-02-01"))
+    first = kept(tmp_path / "1", record("greedy", "a/1", 50.0, **DRAFTS), record("water_level", "a/1", 200.0, **DRAFTS))
+    second = kept(tmp_path / "2", record("greedy", "a/1", 150.0, started="2026-02-01", **DRAFTS))
     for folders in ((first, second), (second, first)):
         assert run(["compare", "--table", *map(str, folders)]) == 0
         shown = capsys.readouterr().out
@@ -77,6 +65,10 @@ def test_what_cannot_be_merged_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="expected a folder with results of a comparison, got none"):
         merged([tmp_path])
     mine = {"version": "mine 1.0", "method": "def"}
-    folder = kept(tmp_path / "1", record("greedy", 50.0), record("greedy", 60.0, problem_sha256="y", sources=mine))
+    folder = kept(
+        tmp_path / "1",
+        record("greedy", "a/1", 50.0, **DRAFTS),
+        record("greedy", "b", 60.0, **(DRAFTS | {"sources": mine})),
+    )
     with pytest.raises(InvalidInput, match="methods of 'specopt' and 'mine' share the name 'greedy'"):
         merged([folder])
