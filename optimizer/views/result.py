@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from specopt.api.claims import every_plan_has
 from specopt.models.judge import Report
 from specopt.models.problem import Problem
 from specopt.models.result import GO_ON, Result
@@ -31,8 +32,7 @@ def print_result(problem: Problem, result: Result, out: Console) -> None:
         line(out, "objective", f"{result.objective:.6g}  {problem.objective_label}")
     _print_terms(result.terms, out)
     if result.bound is not None:
-        word = "at least" if problem.sense == "minimize" else "at most"
-        line(out, "bound", f"{result.bound:.6g}  every plan has {word} this")
+        line(out, "bound", f"{result.bound:.6g}  {every_plan_has(type(problem), problem.scale)} this")
     if result.gap is not None:
         line(out, "gap", percent(result.gap))
     unasked = result.stats.get("unasked")
