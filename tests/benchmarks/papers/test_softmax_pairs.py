@@ -29,7 +29,8 @@ def figures(request: pytest.FixtureRequest) -> Figures:
     """What quantising does to pairs over a real vocabulary, at two temperatures; shape (positions, resolutions)."""
     pairs: SoftmaxPairs = softmax_pairs(32, temperature=request.param)
     counts = [nearest_counts(pairs.draft_laws, resolution) for resolution in RESOLUTIONS]
-    return quantised_outputs(pairs.server_laws, pairs.draft_laws, RESOLUTIONS) | {
+    found: Figures = quantised_outputs(pairs.server_laws, pairs.draft_laws, RESOLUTIONS)
+    return found | {
         "distance": np.stack([total_variation(pairs.draft_laws, quantised(one)) for one in counts], axis=1),
         "bits": np.stack([counts_bits(one) for one in counts], axis=1),
         "unquantised_rate": acceptance_rate(pairs.server_laws, pairs.draft_laws),
