@@ -17,7 +17,7 @@ from specopt.comparison.sources import sources_of
 from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome
-from specopt.solvers.verification_batch.fcfs import FirstComeFirstServed
+from specopt.solvers.verification_batch.baselines import FirstComeFirstServed
 
 PROBLEM = generate("verification-batch/mixed", requests=5)
 
@@ -74,7 +74,7 @@ print(json.dumps([[r.method, r.status, r.error, r.started, r.key, r.sources, r.m
 METHOD = """
 from dataclasses import dataclass
 from typing import Any, ClassVar
-from specopt.solvers.verification_batch.fcfs import FirstComeFirstServed
+from specopt.solvers.verification_batch.baselines import FirstComeFirstServed
 from own_helper import order
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ import sys
 from dataclasses import dataclass
 from typing import ClassVar
 from specopt import compare, generate
-from specopt.solvers.verification_batch.fcfs import FirstComeFirstServed
+from specopt.solvers.verification_batch.baselines import FirstComeFirstServed
 
 def order():
     return ORDER
