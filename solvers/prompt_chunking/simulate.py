@@ -491,7 +491,7 @@ def _world(workload: PromptWorkload, requests: Requests, firsts: Ints, smoothing
 def geometric_chunks(problem: PromptChunkingProblem) -> Ints:
     """Return the chunks of the method ``geometric``."""
     from specopt.solvers.budget import Budget
-    from specopt.solvers.prompt_chunking.geometric import Geometric
+    from specopt.solvers.prompt_chunking.baselines import Geometric
 
     plan: Any = Geometric().run(problem, Budget(problem)).plan
     chunks: Ints = plan.chunks

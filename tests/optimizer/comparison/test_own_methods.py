@@ -18,7 +18,7 @@ from specopt.comparison.store import Store
 from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome
-from specopt.solvers.verification_batch.fcfs import FirstComeFirstServed
+from specopt.solvers.verification_batch.baselines import FirstComeFirstServed
 
 PROBLEM = generate("verification-batch/mixed", requests=5)
 
@@ -69,7 +69,7 @@ def test_what_cannot_travel_is_refused() -> None:
 METHOD = """
 from dataclasses import dataclass
 from typing import ClassVar
-from specopt.solvers.verification_batch.fcfs import FirstComeFirstServed
+from specopt.solvers.verification_batch.baselines import FirstComeFirstServed
 from own_helper import order
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ import sys
 from dataclasses import dataclass
 from typing import ClassVar
 from specopt import compare, generate
-from specopt.solvers.verification_batch.fcfs import FirstComeFirstServed
+from specopt.solvers.verification_batch.baselines import FirstComeFirstServed
 
 def order():
     return ORDER
