@@ -1,27 +1,27 @@
 """Hugging Face `config.json` files: exact counts of decoders and draft heads, and cost models of dense ones.
 
-Strict by `model_type`: `specopt.instances.checkpoints.model_types` has the conventions of those that are understood.
-Everything else (encoders, state-space layers, unknown types and quantisations) is refused by name.
+`specopt.instances.checkpoints.fields` has the types that are understood. `transformers`, where it is installed, counts
+the parameters of others. Everything else (encoders, unknown quantisations) is refused by name.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from specopt.instances.checkpoints.config_fields import Fields
+from specopt.instances.checkpoints.config import Config
 from specopt.instances.checkpoints.dense import DenseShape, Layout, dense_shape
-from specopt.instances.checkpoints.forms import Sizes
-from specopt.instances.checkpoints.heads import HEADS, DraftHead, head_kind, predicting_layers, read_head
-from specopt.instances.checkpoints.layers import norm_values, read_layers, side_size
+from specopt.instances.checkpoints.draft_heads import CLASSES, DraftHead, head_kind, predicting_layers, read_head
+from specopt.instances.checkpoints.fields import DECODER, VISION
+from specopt.instances.checkpoints.layers import read_layers, under
+from specopt.instances.checkpoints.meta_device import attention_of_fields, built_weights
 from specopt.instances.checkpoints.part import Part
-from specopt.instances.checkpoints.quantisation import read_storage
-from specopt.instances.checkpoints.storage import EXPONENTS, Storage
-from specopt.instances.checkpoints.vision import vision_parameters
-from specopt.instances.checkpoints.weights import Weight, matrix, under, vector
+from specopt.instances.checkpoints.quantisation import EXPONENTS, Storage, read_storage
+from specopt.instances.checkpoints.section import Section
+from specopt.instances.checkpoints.tensors import Formulas
 from specopt.models.arguments import one_of
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.errors import InvalidInput, Unsupported
@@ -64,7 +64,7 @@ class ModelConfig(Part):
     model_type: str
     head: str | None = None
     heads: tuple[DraftHead, ...] = ()
-    dense: DenseShape | None
+    dense: DenseShape | None = None
     vision_parameters: int | None = None
     dtype: str | None
     notes: tuple[str, ...]
@@ -165,156 +165,156 @@ def parse_model_config(data: object, *, name: str = "model", value_bytes: int | 
     InvalidInput
         If a field is missing, contradictory, or means a model whose counts are not known here.
     """
-    return _read(Fields(data), name, value_bytes)
+    return _read(Config(data), name, value_bytes)
 
 
-def _read(fields: Fields, name: str, value_bytes: int | None) -> ModelConfig:
-    kind = head_kind(fields)
-    fields.refuse_marks(*(("drafts",) if kind else ()))
-    fields.check_architectures(*(HEADS if kind else ()))
-    fields.check_fixed()
-    label, dtype = _name(fields, name), _dtype(fields)
-    storage = _storage(fields, value_bytes)
-    if fields.part.get("auto_map") is not None:
-        fields.notes.append(f"auto_map: code of its own is named there; counted as a {fields.model_type}")
-    if kind is not None:
-        head = read_head(fields, kind, storage)
-        fields.notes.append(f"{kind}: a draft head; it borrows {', '.join(item.name for item in head.borrowed)}")
-        return ModelConfig(
-            name=label, model_type=fields.model_type, head=kind, dense=None, dtype=dtype, notes=tuple(fields.notes),
-            weights=head.weights, borrowed=head.borrowed, mixers=head.mixers, storage=storage,
-        )  # fmt: skip
-    layers = read_layers(fields)
-    if fields.get("sliding_window") is not None and all(layer.mixer.window is None for layer in layers):
-        _note_unused_window(fields)
-    hidden = fields.size("hidden_size")
-    dense = dense_shape(fields, layers, label, storage)
-    embeddings = _embeddings(fields, hidden, dense.layout if dense else None)
-    sides = _sides(fields, hidden, len(layers))
+def _read(config: Config, fallback: str, value_bytes: int | None) -> ModelConfig:
+    name, dtype, storage = _name(config, fallback), _dtype(config), _storage(config, value_bytes)
+    if not config.is_known:
+        return _built(config, name, dtype, storage)
+    kind = head_kind(config)
+    config.refuse_marks(*(("drafts",) if kind else ()))
+    config.check_architectures(CLASSES if kind else ())
+    config.check_fixed({})
+    if config.given("auto_map"):
+        config.note(f"auto_map: code of its own is named there; counted as a {config.model_type}")
+    if kind is None:
+        return _decoder(config, name, dtype, storage)
+    head = read_head(config, kind, storage)
+    config.note(f"{head.kind}: a draft head; it borrows {', '.join(item.name for item in head.borrowed)}")
+    return ModelConfig(
+        name=name,
+        model_type=config.model_type,
+        head=head.kind,
+        dtype=dtype,
+        notes=tuple(config.notes),
+        weights=head.weights,
+        borrowed=head.borrowed,
+        attention=head.attention,
+        storage=storage,
+    )
+
+
+def _decoder(config: Config, name: str, dtype: str | None, storage: Storage) -> ModelConfig:
+    """Return the counts of a decoder whose type the table has."""
+    layers = read_layers(config)
+    attention = tuple(layer.attention for layer in layers)
+    sizes = config.formulas.having({}, layers=len(layers), index=0, kind="", sparse=False)
+    if config.given("sliding_window") and all(item.window is None for item in attention):
+        _note_unused_window(config)
+    weights = [*sizes.tensors(DECODER), *sizes.tensors(config.type.outside)]
+    embeddings = [item for item in weights if item.name in ("model.embed_tokens", "lm_head")]
+    for index, layer in enumerate(layers):
+        weights += under(f"{config.type.names['model']}.layers.{index}", layer.weights)
+    head = predicting_layers(config, layers, embeddings, storage)
     found = ModelConfig(
-        name=label,
-        model_type=fields.model_type,
-        heads=predicting_layers(fields, layers, embeddings, storage),
-        dense=dense,
-        vision_parameters=vision_parameters(fields.whole, hidden),
+        name=name,
+        model_type=config.model_type,
+        heads=() if head is None else (head,),
+        dense=dense_shape(layers, name, storage.value_bytes),
+        vision_parameters=_vision_parameters(config, sizes["hidden_size"]),
         dtype=dtype,
         notes=(),
-        weights=(*embeddings, *sides,
-            *_outside(hidden, norm_values(fields), dense.layout if dense else None),
-            *under(fields.type.model, Sizes(fields).tensors(fields.type.outside)),
-                 *(weight for index, layer in enumerate(layers)
-                   for weight in under(f"{fields.type.model}.layers.{index}", layer.weights()))),
-        mixers=tuple(layer.mixer for layer in layers),
+        weights=tuple(weights),
+        attention=attention,
         storage=storage,
-    )  # fmt: skip
-    return replace(found, notes=(*fields.notes, *_notes(found)))
+    )
+    return replace(found, notes=(*config.notes, *_notes(found)))
 
 
-def _embeddings(fields: Fields, hidden: int, layout: Layout | None) -> list[Weight]:
-    """Return the table of embeddings and the output matrix, or the one matrix that is both."""
-    shape = (fields.size("vocab_size"), hidden if layout is None else layout.embedding)
-    if fields.tied():
-        return [Weight(name="model.embed_tokens", shape=shape, role="tied")]
-    return [
-        Weight(name="model.embed_tokens", shape=shape, role="table"),
-        Weight(name="lm_head", shape=shape, role="head"),
-    ]
+def _built(config: Config, name: str, dtype: str | None, storage: Storage) -> ModelConfig:
+    """Return the counts of a decoder that the table does not have, as `transformers` builds it."""
+    weights = built_weights(config)
+    attention, unknown = attention_of_fields(config)
+    if storage.method is not None:
+        unknown.append("weight_bytes")
+    if any("expert" in weight.name for weight in weights):
+        unknown += ["active_parameters", "routed_expert_parameters", "flops_per_token", "reads"]
+    config.note(f"model_type: {config.model_type} is not known here; its parameters are those of transformers")
+    if unknown:
+        config.note(f"{', '.join(unknown)}: null, for no field says what they are; give by hand what a plan needs")
+    return ModelConfig(
+        name=name,
+        model_type=config.model_type,
+        dtype=dtype,
+        notes=tuple(config.notes),
+        weights=weights,
+        attention=attention,
+        storage=storage,
+        unknown=tuple(unknown),
+    )
 
 
-def _sides(fields: Fields, hidden: int, layers: int) -> list[Weight]:
-    """Return the tables of embeddings that layers have of their own, and what mixes them with the model's."""
-    side = side_size(fields)
-    if side == 0:
-        return []
-    rows = fields.size("vocab_size_per_layer_input", fields.size("vocab_size"))
-    return [
-        Weight(name="model.embed_tokens_per_layer", shape=(rows, layers * side), role="table"),
-        *matrix("model.per_layer_model_projection", layers * side, hidden),
-        vector("model.per_layer_projection_norm", side),
-    ]
+def _vision_parameters(config: Config, decoder_width: int) -> int | None:
+    """Return the parameters of an image encoder and its projector; None where there is none, or its type is unknown."""
+    part, wrapper = config.whole.get("vision_config"), str(config.whole.get("model_type"))
+    if not isinstance(part, dict) or wrapper not in VISION:
+        return None
+    return int(Formulas(Section(part, "vision_config"), VISION[wrapper], decoder_width=decoder_width)["parameters"])
 
 
-def _outside(hidden: int, values: int, layout: Layout | None) -> list[Weight]:
-    """Return what stands before and behind the layers, embeddings aside."""
-    if layout is None:
-        return [vector("model.norm", values, hidden)]
-    found = [vector("model.norm", values, hidden)] if layout.final_norm else []
-    if layout.position_rows:
-        found.append(Weight(name="model.embed_positions", shape=(layout.position_rows, hidden), role="table"))
-    if layout.embedding != hidden:
-        found += [*matrix("model.project_in", hidden, layout.embedding),
-                  *matrix("model.project_out", layout.embedding, hidden)]  # fmt: skip
-    return found
-
-
-def _storage(fields: Fields, value_bytes: int | None) -> Storage:
+def _storage(config: Config, value_bytes: int | None) -> Storage:
     """Return how weights are kept: at a size that was asked for, or as the config says."""
-    places = ((fields.part, fields.where), (fields.whole, ""))
-    keys = ("quantization_config", "compression_config")
-    given = [(place[key], f"{where}{key}") for place, where in places for key in keys if place.get(key)]
     if value_bytes is not None:
         return Storage(value_bytes=value_bytes, kv_value_bytes=value_bytes)
+    keys = ("quantization_config", "compression_config")
+    places = ((config.data, config.where), (config.whole, ""))
+    given = [(place[key], f"{where}{key}") for place, where in places for key in keys if place.get(key)]
     storage = read_storage(*given[0]) if given else Storage()
-    experts = fields.get("expert_dtype") or (fields.type.expert_dtype if given else None)
-    if experts is not None and one_of(f"{fields.where}expert_dtype", experts, ("fp4", "fp8")) == "fp4":
+    experts = config.get("expert_dtype") or (config.type.expert_dtype if given else None)
+    if experts and one_of(config.path("expert_dtype"), experts, ("fp4", "fp8")) == "fp4":
         return replace(storage, schemes=(("*.experts.*", EXPONENTS), *storage.schemes), method=storage.method or "fp4")
     return storage
 
 
-def _notes(config: ModelConfig) -> Sequence[str]:
-    """Return what the counts leave open."""
-    notes, window = [], config.window
+def _notes(config: ModelConfig) -> Iterator[str]:
+    """Yield what the counts leave open."""
     if config.projected:
-        notes.append(
+        yield (
             f"word_embed_proj_dim: embeddings of {config.layout.embedding}, not {config.exact.hidden}, with two"
             " projections; they are in the parameters, but no cost model can say so"
         )
     if config.dense is None:
-        notes.append(
-            f"paper: null, for the papers' cost model knows dense decoders alone, and this has {_unlike(config)}"
-        )
-    if window is not None and config.window_kv_bytes:
-        caches = "every cache grows" if not config.growing_kv_bytes else f"{config.window_kv_bytes:,} bytes more grow"
-        notes.append(f"sliding_window: {caches} per token up to {window:,} tokens only")
+        yield f"paper: null, for the papers' cost model knows dense decoders alone, and this has {_unlike(config)}"
+    if config.window is not None and config.window_kv_bytes:
+        caches = f"{config.window_kv_bytes:,} bytes more grow" if config.growing_kv_bytes else "every cache grows"
+        yield f"sliding_window: {caches} per token up to {config.window:,} tokens only"
     if config.state_bytes_per_sequence:
-        what = ", ".join(dict.fromkeys(mixer.what for mixer in config.mixers if mixer.state_values))
-        notes.append(
+        what = ", ".join(dict.fromkeys(item.what for item in config.attention if item.state_values))
+        yield (
             f"{what}: {config.state_bytes_per_sequence:,} bytes of state per sequence beside the cache,"
             f" at {config.storage.kv_value_bytes} per value"
         )
     if config.storage.method is not None:
         cost = "; cost models count plain weights" if config.dense is not None else ""
-        notes.append(f"quantization_config: {config.storage.method}, in weight_bytes with its scales{cost}")
-    notes += [
-        f"{head.kind}: {head.layers} more {'layer' if head.layers == 1 else 'layers'} for drafting, counted apart"
-        for head in config.heads
-    ]
-    return notes
+        yield f"quantization_config: {config.storage.method}, in weight_bytes with its scales{cost}"
+    for head in config.heads:
+        yield f"{head.kind}: {head.layers} more {'layer' if head.layers == 1 else 'layers'} for drafting, counted apart"
 
 
 def _unlike(config: ModelConfig) -> str:
     """Return what sets a decoder apart from a dense one whose layers are all alike."""
     found = ["routed experts"] if config.routed_expert_parameters else []
-    found += dict.fromkeys(mixer.what for mixer in config.mixers if mixer.what)
+    found += dict.fromkeys(item.what for item in config.attention if item.what)
     return ", ".join(found) or "layers that differ from each other"
 
 
-def _note_unused_window(fields: Fields) -> None:
-    if fields.get("use_sliding_window") is not False:
-        window = describe(fields.get("sliding_window"))
-        fields.notes.append(
-            f"sliding_window: {window}; not a {fields.model_type}'s: every cache grows with the context"
+def _note_unused_window(config: Config) -> None:
+    if config.get("use_sliding_window") is not False:
+        window = describe(config.get("sliding_window"))
+        config.note(
+            f"sliding_window: {window}; not a {config.model_type}'s: every cache grows with the context"
         )
 
 
-def _name(fields: Fields, fallback: str) -> str:
-    given = fields.whole.get("_name_or_path")
+def _name(config: Config, fallback: str) -> str:
+    given = config.whole.get("_name_or_path")
     is_repository = isinstance(given, str) and re.fullmatch(r"[A-Za-z0-9_-][\w.-]*/[\w.-]+", given, re.ASCII)
     return str(given) if is_repository else fallback
 
 
-def _dtype(fields: Fields) -> str | None:
-    for place, where in ((fields.part, fields.where), (fields.whole, "")):
+def _dtype(config: Config) -> str | None:
+    for place, where in ((config.data, config.where), (config.whole, "")):
         found = {key: place[key] for key in ("dtype", "torch_dtype") if place.get(key) is not None}
         for key, value in found.items():
             if not isinstance(value, str) or not re.fullmatch(r"[\w.]{1,40}", value, re.ASCII):

@@ -121,7 +121,7 @@ def print_model_costs(config: ModelConfig, dtype: str | None, out: Console) -> N
 
 
 def _shape(config: ModelConfig) -> str:
-    found = f"{config.model_type}, {len(config.mixers)} layers"
+    found = f"{config.model_type}, {len(config.attention)} layers"
     if config.dense is None:
         return found
     shape = config.exact
