@@ -19,10 +19,10 @@ class Attention:
         Its name in the table of forms.
     what
         What sets it apart from grouped attention.
-    window
-        Tokens after which `window_values` stop growing; None if there is no window.
     tensors
         Its tensors.
+    window
+        Tokens after which `window_values` stop growing; 0 if there is no window.
     kv_values, window_values
         Values cached per token, for all of the context and up to the window.
     state_values
@@ -33,34 +33,25 @@ class Attention:
 
     form: str
     what: str
-    window: int | None
     tensors: tuple[Weight, ...]
+    window: int
     kv_values: int
     window_values: int
     state_values: int
     values_per_pair: int
 
-    @property
-    def has_cache(self) -> bool:
-        """Whether anything is kept of every token."""
-        return self.kv_values + self.window_values > 0
+
+VALUES = ("window", "kv_values", "window_values", "state_values", "values_per_pair")
 
 
 def read_attention(sizes: Formulas, form: str, name: str | None = None) -> Attention:
     """Return attention of a form with the sizes of a layer; `name` is its name in checkpoints."""
     entry = ATTENTION[form]
     if form == "grouped" and sizes["heads"] % sizes["groups"]:
+        where, heads, found = sizes.section.where, sizes["heads"], sizes["groups"]
         raise InvalidInput(
-            f"{sizes.section.where}num_key_value_heads: expected a divisor of num_attention_heads = {sizes['heads']},"
-            f" got {sizes['groups']}"
+            f"{where}num_key_value_heads: expected a divisor of num_attention_heads = {heads}, got {found}"
         )
-    return Attention(
-        form=form,
-        what=entry["what"],
-        window=sizes.value(entry["window"]) or None,
-        tensors=tuple(sizes.tensors(entry["tensors"], f"{name or entry['name']}.")),
-        kv_values=sizes.value(entry["cache"]),
-        window_values=sizes.value(entry["window_cache"]),
-        state_values=sizes.value(entry["state"]),
-        values_per_pair=sizes.value(entry["pair"]),
-    )
+    tensors = tuple(sizes.tensors(entry["tensors"], f"{name or entry['name']}."))
+    values = {key: sizes.value(entry[key]) for key in VALUES}
+    return Attention(form=form, what=entry["what"], tensors=tensors, **values)

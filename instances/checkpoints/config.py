@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from specopt.instances.checkpoints.fields import MARKS, MODEL_TYPES
+from specopt.instances.checkpoints.fields import BASE_TYPE, CHECKED, MARKS, MODEL_TYPES
 from specopt.instances.checkpoints.section import Section
 from specopt.instances.checkpoints.tensors import Formulas
 from specopt.models.errors import InvalidInput
@@ -15,20 +15,10 @@ from specopt.models.fields import describe
 BY_HAND = "measure and enter seconds_per_token and kv_bytes_per_token by hand"
 """What a refusal of a model tells its reader to do."""
 
-NESTED = ("text_config", "language_config", "llm_config", "thinker_config", "transformer_layer_config")
+HEAD = "transformer_layer_config"
+
+NESTED = ("text_config", "language_config", "llm_config", "thinker_config.text_config", "thinker_config", HEAD)
 """Where a decoder stands inside another config: of a model that reads images or sound, or of a draft head."""
-
-TIED = "tie_word_embeddings"
-
-FIXED_BY = {
-    "attention_bias": "qkv_bias",
-    "qkv_bias": "qkv_bias",
-    "mlp_bias": "mlp_bias",
-    "use_qk_norm": "query_key_norm",
-    "qk_norm": "query_key_norm",
-    "qk_layernorm": "query_key_norm",
-}
-"""Fields that may contradict a formula of the type that is True or False."""
 
 
 class Config(Section):
@@ -47,117 +37,83 @@ class Config(Section):
         What a reader should know.
     model_type, type
         The decoder's type, by name and as the table has it.
+    formulas
+        The formulas of the type, over this config.
     """
 
     def __init__(self, data: object) -> None:
         super().__init__(data)
-        self.whole, self.notes = self.data, list[str]()
-        self.type = MODEL_TYPES["base"]
-        name = self._enter()
-        if name == "thinker_config" and self.data.get("text_config") is not None:
-            name = self._enter()
-        elif name is not None and (inner := next((key for key in NESTED if self.data.get(key) is not None), None)):
-            raise InvalidInput(f"{self.where}{inner}: expected a decoder, got another config in it")
-        if name not in (None, "transformer_layer_config"):
-            around = "image encoders and their projectors"
-            self.notes.append(f"{self.where[:-1]} alone is counted, not what is around it ({around})")
-        found = self.data.get("model_type")
-        if not found and self.where and f"{self.whole.get('model_type')}_text" in MODEL_TYPES:
-            found = f"{self.whole['model_type']}_text"
-        if found is None:
+        self.whole, self.notes, self.type = self.data, dict[str, None](), BASE_TYPE
+        path = next(filter(self.given, NESTED), "")
+        if path:
+            super().__init__(self.get(path), path)
+            for inner in filter(self.given, NESTED):
+                raise InvalidInput(f"{self.where}{inner}: expected a decoder, got another config in it")
+        if path and path != HEAD:
+            self.note(f"{path} alone is counted, not what is around it (image encoders and their projectors)")
+        self.model_type = self.data.get("model_type")
+        if not self.model_type and path and f"{self.whole.get('model_type')}_text" in MODEL_TYPES:
+            self.model_type = f"{self.whole['model_type']}_text"
+        if self.model_type is None:
             raise InvalidInput(f"{self.where}model_type: required field is missing")
-        self.model_type = found
+        self.is_known = isinstance(self.model_type, str) and self.model_type in MODEL_TYPES
         if self.is_known:
-            self.type = MODEL_TYPES[found]
-
-    def _enter(self) -> str | None:
-        """Go into the first config inside this one, and return its name."""
-        for name in NESTED:
-            if self.data.get(name) is not None:
-                super().__init__(self.data[name], self.path(name))
-                return name
-        return None
-
-    @property
-    def is_known(self) -> bool:
-        """Whether the table has the type."""
-        return isinstance(self.model_type, str) and self.model_type in MODEL_TYPES and self.model_type != "base"
+            self.type = MODEL_TYPES[self.model_type]
+        self.formulas = Formulas(self, self.type.formulas)
 
     def get(self, name: str) -> Any:
         """Return a field of the decoder, or the default of its type; None where there is neither."""
         value, around = super().get(name), self.whole.get(name)
-        if value is None and name == TIED:
+        if value is None and name == "tie_word_embeddings":
             return around
         if value is None and name in self.type.defaults:
             value = self.type.defaults[name]
             self.note(f"{name}: absent; {value}, the default of {self.model_type}")
-        elif value is not None and around is not None and around != value:
-            raise InvalidInput(
-                f"{self.where}{name}: {describe(value)} contradicts {describe(around)} around {self.where[:-1]}"
-            )
+        elif None not in (value, around) and around != value:
+            path = self.path(name)
+            raise InvalidInput(f"{path}: {describe(value)} contradicts {describe(around)} around {self.where[:-1]}")
         return value
 
     def note(self, text: str) -> None:
         """Add a note, unless it is there."""
-        if text not in self.notes:
-            self.notes.append(text)
-
-    @property
-    def formulas(self) -> Formulas:
-        """The formulas of the type, over this config."""
-        return Formulas(self, self.type.formulas)
+        self.notes[text] = None
 
     def refusal(self) -> InvalidInput:
         """Return the error for a type that cannot be counted."""
-        known = ", ".join(name for name in MODEL_TYPES if not name.endswith("_text") and name != "base")
+        known = ", ".join(name for name in MODEL_TYPES if not name.endswith("_text"))
         found = describe(self.model_type)
         return InvalidInput(f"{self.where}model_type: expected one of {known}, got {found}; {BY_HAND}")
 
-    def refuse_marks(self, *known: str) -> None:
+    def refuse_marks(self, *further: str) -> None:
         """Refuse fields that mean what neither the type nor the reader has."""
-        patterns = [
-            (pattern, mark["what"])
-            for name, mark in MARKS.items()
-            if name not in (*self.type.understands, *known)
-            for pattern in mark["fields"]
-        ]
+        unknown = [mark for name, mark in MARKS.items() if name not in (*self.type.understands, *further)]
         for place, where in ((self.data, self.where), (self.whole, "")):
             for key, value in place.items():
-                what = next((what for pattern, what in patterns if fnmatchcase(str(key), pattern)), None)
-                if what is not None and value not in (None, False, 0, [], {}, ""):
-                    shown = key if str(key).isprintable() else describe(key)
-                    raise InvalidInput(
-                        f"{where}{shown}: {what} are not counted for {self.model_type}, got {describe(value)}; {BY_HAND}"
-                    )
+                what = [mark["what"] for mark in unknown if any(fnmatchcase(str(key), name) for name in mark["fields"])]
+                if what and value not in (None, False, [], {}, ""):
+                    field = where + (key if str(key).isprintable() else describe(key))
+                    counted = f"{what[0]} are not counted for {self.model_type}"
+                    raise InvalidInput(f"{field}: {counted}, got {describe(value)}; {BY_HAND}")
 
-    def check_architectures(self, further: Sequence[str]) -> None:
+    def check_architectures(self, *further: str) -> None:
         """Refuse other classes than those of the type, and further ones."""
-        found = self.data.get("architectures")
-        if found is None:
-            return
-        if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
-            raise InvalidInput(f"{self.where}architectures: expected a list of names, got {describe(found)}")
+        found = self.data.get("architectures") or []
+        names = {str(item).lower() for item in (found if isinstance(found, list) else [found])}
         expected = (*self.type.architecture, *further)
-        if any(item.lower() not in [name.lower() for name in expected] for item in found):
+        if not names <= {name.lower() for name in expected}:
+            listed, shown = " or ".join(expected), describe(found)
             raise InvalidInput(
-                f"{self.where}architectures: expected {' or '.join(expected)}, as model_type {self.model_type} has it,"
-                f" got {describe(found)}"
+                f"{self.where}architectures: expected {listed}, as model_type {self.model_type} has it, got {shown}"
             )
 
     def check_fixed(self, further: Mapping[str, str]) -> None:
         """Refuse fields that ask for what the type does not have: some readers would follow them, others not."""
-        formulas = self.formulas
-        fixed = {name: self.type.formulas[formula] for name, formula in FIXED_BY.items()}
-        flags = {name: formula for name, formula in fixed.items() if formula in ("True", "False")}
-        for name in flags:
-            self.flag(name)
-        for name, formula in (flags | dict(self.type.fixed) | dict(further)).items():
-            found = self.get(name)
-            if found is not None and found != (expected := formulas.value(formula)):
-                raise InvalidInput(
-                    f"{self.where}{name}: expected {_word(expected)}, as {self.model_type} has it, got {_word(found)}"
-                )
-
-
-def _word(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else describe(value)
+        table = self.type.formulas
+        flags = {name: table[formula] for name, formula in CHECKED.items() if table[formula] in ("True", "False")}
+        for name, formula in {**flags, **self.type.fixed, **further}.items():
+            found = self.flag(name) if name in flags and self.given(name) else self.get(name)
+            expected = None if found is None else self.formulas.value(formula)
+            if found != expected:
+                words = [str(item).lower() if isinstance(item, bool) else describe(item) for item in (expected, found)]
+                path = self.path(name)
+                raise InvalidInput(f"{path}: expected {words[0]}, as {self.model_type} has it, got {words[1]}")

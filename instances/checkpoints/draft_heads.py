@@ -7,14 +7,13 @@ but not held once more. `fields.toml` lists what each kind has next to its layer
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from specopt.instances.checkpoints.config import Config
 from specopt.instances.checkpoints.fields import HEADS, MARKS
 from specopt.instances.checkpoints.layers import Layer, listed_words, read_layer, read_layers, under
 from specopt.instances.checkpoints.part import Part
 from specopt.instances.checkpoints.quantisation import Storage
-from specopt.instances.checkpoints.section import Section
 from specopt.instances.checkpoints.tensors import Weight
 from specopt.models.arguments import one_of
 from specopt.models.errors import InvalidInput
@@ -26,59 +25,39 @@ PARALLEL = "ptd_token_id|parallel_drafting|para_depths|num_depths"
 """Fields of an EAGLE-3 head that drafts all tokens in one pass: a P-EAGLE one."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class DraftHead(Part):
-    """A draft head.
-
-    Parameters
-    ----------
-    kind
-        How it drafts: a name in `HEADS`.
-    """
-
-    kind: str
-
-    @property
-    def layers(self) -> int:
-        """Its decoder layers."""
-        return len(self.attention)
-
-
 def predicting_layers(
     config: Config, layers: Sequence[Layer], embeddings: Sequence[Weight], storage: Storage
-) -> DraftHead | None:
+) -> list[Part]:
     """Return the head of layers that predict further tokens, if a target's config has one.
 
     Each joins embedding and hidden state by a matrix, behind a norm of each, and is a layer like the target's last one
     with a norm behind it. Qwen's share the matrix and the norms.
     """
-    name = "" if config.given("dspark_block_size") else config.type.drafts
-    if not name:
+    kind = config.type
+    if not kind.drafts or config.given("dspark_block_size"):
         for other in filter(config.get, MARKS["predicting"]["fields"]):
             config.note(f"{other}: layers for drafting; they are not counted for {config.model_type}")
-    count = config.size(name, 0, low=0) if name else 0
-    if count == 0:
-        return None
-    blocks = _predicting_blocks(config, layers)
-    sizes, shares = blocks[0].sizes, name == "mtp_num_hidden_layers"
-    weights = list[Weight]()
+        return []
+    count, shares = config.size(kind.drafts, 0, 0), kind.drafts == "mtp_num_hidden_layers"
+    blocks, weights = _predicting_blocks(config, layers), list[Weight]()
     for index in range(count):
-        place = f"mtp.layers.{index}" if shares else f"{config.type.names['model']}.layers.{len(layers) + index}"
+        place = f"mtp.layers.{index}" if shares else f"{kind.names['model']}.layers.{len(layers) + index}"
         for block in blocks:
             weights += under(place, block.weights)
-        if config.type.draft_kinds:
-            weights += sizes.tensors(config.type.outside)
+        if kind.draft_kinds:
+            weights += config.formulas.tensors(kind.outside)
         if index == 0 or not shares:
             join = "mtp.fc" if shares else f"{place}.eh_proj"
-            weights += sizes.tensors([f"{join}: hidden_size, 2 * hidden_size", "norms other: 3, hidden_size"])
-    dedicated = config.flag("mtp_use_dedicated_embeddings")
-    if dedicated:
-        weights.append(replace(embeddings[0], name="mtp.embed_tokens", role="table"))
-    borrowed = embeddings[1:] if dedicated and len(embeddings) > 1 else embeddings
+            weights += blocks[0].sizes.tensors([f"{join}: hidden_size, 2 * hidden_size", "norms other: 3, hidden_size"])
+    borrowed = tuple(embeddings)
+    if config.flag("mtp_use_dedicated_embeddings"):
+        weights.append(replace(borrowed[0], name="mtp.embed_tokens", role="table"))
+        borrowed = borrowed[1:] or borrowed
     attention = tuple(block.attention for block in blocks) * count
-    return DraftHead(
-        kind="mtp", weights=tuple(weights), borrowed=tuple(borrowed), attention=attention, storage=storage
+    head = Part(
+        kind="mtp", layers=count, weights=tuple(weights), borrowed=borrowed, attention=attention, storage=storage
     )
+    return [head] if count else []
 
 
 def _predicting_blocks(config: Config, layers: Sequence[Layer]) -> list[Layer]:
@@ -87,7 +66,8 @@ def _predicting_blocks(config: Config, layers: Sequence[Layer]) -> list[Layer]:
     lists = (listed_words(config, name, kind.kind_names, of_head=True) for name in kind.draft_fields)
     names = next(filter(None, lists), kind.draft_kinds)
     if not names:
-        return [next((layer for layer in reversed(layers) if layer.attention.has_cache), layers[-1])]
+        caching = [layer for layer in layers if layer.attention.kv_values or layer.attention.window_values]
+        return caching[-1:] or [layers[-1]]
     found = []
     for name in names:
         word, _, network = name.partition("/")
@@ -96,30 +76,14 @@ def _predicting_blocks(config: Config, layers: Sequence[Layer]) -> list[Layer]:
     return found
 
 
-def widen(config: Config) -> None:
-    """Let a head's config have the fields around its decoder, too, and those of its kind."""
-    whole = config.whole
-    places = (whole.get("dflash_config"), whole.get("eagle_config"), whole, config.data)
-    config.data = {
-        name: value
-        for place in places
-        if isinstance(place, Mapping)
-        for name, value in place.items()
-        if value is not None
-    }
-
-
 def head_kind(config: Config) -> str | None:
     """Return which draft head a config of its own describes; None if it is a decoder."""
-    given = config.whole.get("architectures")
-    names = given if isinstance(given, list) else []
-    kind = next((CLASSES[name] for name in names if isinstance(name, str) and name in CLASSES), None)
-    if kind is None and config.whole.get("draft_vocab_size") is not None:
-        kind = "eagle3"
-    return kind
+    names = config.whole.get("architectures")
+    kinds = [CLASSES[name] for name in (names if isinstance(names, list) else ()) if str(name) in CLASSES]
+    return (*kinds, "eagle3")[0] if kinds or config.whole.get("draft_vocab_size") is not None else None
 
 
-def read_head(config: Config, kind: str, storage: Storage) -> DraftHead:
+def read_head(config: Config, kind: str, storage: Storage) -> Part:
     """Return the draft head that a config describes.
 
     Raises
@@ -127,23 +91,27 @@ def read_head(config: Config, kind: str, storage: Storage) -> DraftHead:
     InvalidInput
         If a field is missing, contradictory or unknown.
     """
-    widen(config)
+    own = config.whole.get("dflash_config")
+    for name in own if isinstance(own, Mapping) else ():
+        one_of("dflash_config", name, HEADS["dflash"]["fields"])
+    places = (own, config.whole.get("eagle_config"), config.whole, config.data)
+    fields = [item for place in places if isinstance(place, Mapping) for item in place.items()]
+    config.data = {name: value for name, value in fields if value is not None}
     if kind == "eagle3" and (config.given(PARALLEL) or config.get("speculators_model_type") == "peagle"):
         kind = "p-eagle"
     if kind == "dflash":
-        kind = one_of("projector_type", config.get("projector_type") or kind, ("dflash", "dspark", "domino"))
+        kind = config.choice("projector_type", ("dflash", "dspark", "domino"), kind)
     head = HEADS[kind]
     config.check_fixed(head["fixed"])
-    for name in Section(config.get("dflash_config") or {}, "dflash_config").data:
-        one_of("dflash_config", name, HEADS["dflash"]["fields"])
     layers = read_layers(config)
     if not all(layer.is_plain for layer in layers):
         raise InvalidInput(f"{config.where}model_type: expected a dense decoder for {kind}, got {config.model_type}")
     layers[0] = read_layer(config, layers[0].sizes.having(head["first_layer"]))
     sizes = config.formulas.having(head["formulas"])
     weights = [weight for index, layer in enumerate(layers) for weight in under(f"layers.{index}", layer.weights)]
-    return DraftHead(
+    return Part(
         kind=kind,
+        layers=len(layers),
         weights=(*weights, *sizes.tensors(head["tensors"])),
         borrowed=tuple(sizes.tensors(head["borrowed"])),
         attention=tuple(layer.attention for layer in layers),

@@ -9,17 +9,15 @@ from specopt.instances.checkpoints.tensors import Formulas, Weight
 from specopt.models.errors import InvalidInput
 
 
-def dense_network(sizes: Formulas, names: Mapping[str, str]) -> Iterator[Weight]:
-    """Return the tensors of a dense network."""
-    return sizes.tensors(FEED_FORWARD["dense"], f"{names['network']}.")
-
-
-def expert_network(sizes: Formulas, names: Mapping[str, str]) -> Iterator[Weight]:
-    """Return the tensors of router, routed experts and shared experts."""
-    count, per_token = sizes["experts"], sizes["experts_per_token"]
-    if per_token > count:
-        fields = [sizes.table[name] for name in ("experts_per_token", "experts")]
-        raise InvalidInput(
-            f"{sizes.section.where}{fields[0]}: expected at most {fields[1]} = {count}, got {per_token}"
-        )
-    return sizes.tensors(FEED_FORWARD["experts"], f"{names['experts']}.", **names)
+def read_networks(sizes: Formulas, names: Mapping[str, str]) -> Iterator[Weight]:
+    """Yield the tensors of a layer's dense network and of its router and experts; `names` are those of checkpoints."""
+    if sizes["dense"]:
+        yield from sizes.tensors(FEED_FORWARD["dense"], f"{names['network']}.")
+    if sizes["sparse"]:
+        count, per_token = sizes["experts"], sizes["experts_per_token"]
+        if per_token > count:
+            where, table = sizes.section.where, sizes.table
+            raise InvalidInput(
+                f"{where}{table['experts_per_token']}: expected at most {table['experts']} = {count}, got {per_token}"
+            )
+        yield from sizes.tensors(FEED_FORWARD["experts"], f"{names['experts']}.", **names)

@@ -75,6 +75,7 @@ def _entries(name: str) -> dict[str, dict[str, Any]]:
         parent = found.get(entry.pop("like", "base"), {})
         merged = {part: parent.get(part, {}) | entry.get(part, {}) for part in MERGED if part in {**parent, **entry}}
         found[key] = {**parent, **entry, **merged}
+    del found["base"]
     return found
 
 
@@ -82,6 +83,8 @@ _TABLE = tomllib.loads((resources.files(__package__) / "fields.toml").read_text(
 
 MARKS: Mapping[str, Mapping[str, Any]] = _TABLE["marks"]
 """Fields (with wildcards) that, set to anything but nothing, mean what only some types have."""
+CHECKED: Mapping[str, str] = _TABLE["checked"]
+"""Fields that may contradict a formula of the type that is True or False."""
 ATTENTION = _entries("attention")
 """Forms of attention: their tensors, and formulas of what they keep."""
 FEED_FORWARD: Mapping[str, Sequence[str]] = _TABLE["feed_forward"]
@@ -92,5 +95,9 @@ HEADS = _entries("heads")
 """Draft heads by kind."""
 VISION = _entries("vision")
 """Formulas for image encoders, by the type of the whole model."""
+QUANTISATION = _entries("quantisation")
+"""Formulas of how a matrix is stored, by method."""
+BASE_TYPE = ModelType(**_TABLE["types"]["base"])
+"""What most types share."""
 MODEL_TYPES = {name: ModelType(**entry) for name, entry in _entries("types").items()}
-"""The types that are understood, and "base", which has what most of them share."""
+"""The types that are understood."""

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from specopt.instances.checkpoints.attention import Attention, read_attention
 from specopt.instances.checkpoints.config import Config
-from specopt.instances.checkpoints.feed_forward import dense_network, expert_network
+from specopt.instances.checkpoints.feed_forward import read_networks
 from specopt.instances.checkpoints.tensors import Formulas, Weight
 from specopt.models.arguments import one_of
 from specopt.models.errors import InvalidInput
@@ -76,12 +76,8 @@ def read_layer(config: Config, sizes: Formulas) -> Layer:
     """Return a layer whose index and kind are among its formulas."""
     kind = config.type
     attention = read_attention(sizes, kind.attention.get(sizes["kind"], "none"), kind.names.get("mixer"))
-    weights = list(attention.tensors)
-    if sizes["dense"]:
-        weights += dense_network(sizes, kind.names)
-    if sizes["sparse"]:
-        weights += expert_network(sizes, kind.names)
-    return Layer(sizes=sizes, attention=attention, weights=(*weights, *sizes.tensors(kind.layer)))
+    weights = (*attention.tensors, *read_networks(sizes, kind.names), *sizes.tensors(kind.layer))
+    return Layer(sizes=sizes, attention=attention, weights=weights)
 
 
 def layer_kinds(config: Config) -> list[str]:

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from specopt.instances.checkpoints.config import Config
 from specopt.instances.checkpoints.dense import DenseShape, Layout, dense_shape
-from specopt.instances.checkpoints.draft_heads import CLASSES, DraftHead, head_kind, predicting_layers, read_head
+from specopt.instances.checkpoints.draft_heads import CLASSES, head_kind, predicting_layers, read_head
 from specopt.instances.checkpoints.fields import DECODER, VISION
-from specopt.instances.checkpoints.layers import read_layers, under
+from specopt.instances.checkpoints.layers import Layer, read_layers, under
 from specopt.instances.checkpoints.meta_device import attention_of_fields, built_weights
 from specopt.instances.checkpoints.part import Part
-from specopt.instances.checkpoints.quantisation import EXPONENTS, Storage, read_storage
+from specopt.instances.checkpoints.quantisation import Storage, read_scheme, read_storage
 from specopt.instances.checkpoints.section import Section
 from specopt.instances.checkpoints.tensors import Formulas
 from specopt.models.arguments import one_of
@@ -31,6 +31,8 @@ from specopt.models.reading import StrPath, read_bytes
 
 MAX_BYTES = 4 * 2**20
 """Largest file that is read as a config: weights given by mistake are not loaded first."""
+
+QUANTISED = "quantization_config|compression_config"
 
 DTYPES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "float8": 1, "int8": 1}
 """Bytes per value of the data types that counts can be given in."""
@@ -46,8 +48,6 @@ class ModelConfig(Part):
         The model's name, or the file's.
     model_type
         As in the config.
-    head
-        Which draft head it is; None: it is a decoder.
     heads
         Draft heads that come with a decoder; they are not in its counts.
     dense
@@ -62,8 +62,7 @@ class ModelConfig(Part):
 
     name: str
     model_type: str
-    head: str | None = None
-    heads: tuple[DraftHead, ...] = ()
+    heads: tuple[Part, ...] = ()
     dense: DenseShape | None = None
     vision_parameters: int | None = None
     dtype: str | None
@@ -98,24 +97,6 @@ class ModelConfig(Part):
         return self.dense
 
 
-def bytes_per_value(dtype: str) -> int:
-    """Return the bytes of a value of this data type.
-
-    Raises
-    ------
-    InvalidInput
-        If the data type is not one of `DTYPES`.
-
-    Examples
-    --------
-    >>> bytes_per_value("bfloat16")
-    2
-    """
-    if dtype not in DTYPES:
-        raise InvalidInput(f"dtype: expected one of {', '.join(DTYPES)}, got {describe(dtype)}")
-    return DTYPES[dtype]
-
-
 def read_model_config(path: StrPath, *, dtype: str | None = None) -> ModelConfig:
     """Read a `config.json`, or the one in a folder.
 
@@ -136,7 +117,7 @@ def read_model_config(path: StrPath, *, dtype: str | None = None) -> ModelConfig
     file = Path(path)
     if file.is_dir():
         file = file / "config.json"
-    value = None if dtype is None else bytes_per_value(dtype)
+    value = None if dtype is None else DTYPES[one_of("dtype", dtype, DTYPES)]
     raw = read_bytes(file, MAX_BYTES)
     try:
         data = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=unique_keys)
@@ -165,146 +146,113 @@ def parse_model_config(data: object, *, name: str = "model", value_bytes: int | 
     InvalidInput
         If a field is missing, contradictory, or means a model whose counts are not known here.
     """
-    return _read(Config(data), name, value_bytes)
-
-
-def _read(config: Config, fallback: str, value_bytes: int | None) -> ModelConfig:
-    name, dtype, storage = _name(config, fallback), _dtype(config), _storage(config, value_bytes)
+    config = Config(data)
+    known = {"name": _name(config, name), "model_type": config.model_type, "dtype": _dtype(config)}
+    storage = _storage(config, value_bytes)
     if not config.is_known:
-        return _built(config, name, dtype, storage)
+        part = _built(config, storage)
+        return ModelConfig(**vars(part), **known, notes=tuple(config.notes))
     kind = head_kind(config)
-    config.refuse_marks(*(("drafts",) if kind else ()))
-    config.check_architectures(CLASSES if kind else ())
+    config.refuse_marks(*(["drafts"] if kind else []))
+    config.check_architectures(*(CLASSES if kind else ()))
     config.check_fixed({})
     if config.given("auto_map"):
         config.note(f"auto_map: code of its own is named there; counted as a {config.model_type}")
-    if kind is None:
-        return _decoder(config, name, dtype, storage)
-    head = read_head(config, kind, storage)
-    config.note(f"{head.kind}: a draft head; it borrows {', '.join(item.name for item in head.borrowed)}")
-    return ModelConfig(
-        name=name,
-        model_type=config.model_type,
-        head=head.kind,
-        dtype=dtype,
-        notes=tuple(config.notes),
-        weights=head.weights,
-        borrowed=head.borrowed,
-        attention=head.attention,
-        storage=storage,
-    )
-
-
-def _decoder(config: Config, name: str, dtype: str | None, storage: Storage) -> ModelConfig:
-    """Return the counts of a decoder whose type the table has."""
+    if kind is not None:
+        part = read_head(config, kind, storage)
+        config.note(f"{part.kind}: a draft head; it borrows {', '.join(item.name for item in part.borrowed)}")
+        return ModelConfig(**vars(part), **known, notes=tuple(config.notes))
     layers = read_layers(config)
-    attention = tuple(layer.attention for layer in layers)
-    sizes = config.formulas.having({}, layers=len(layers), index=0, kind="", sparse=False)
-    if config.given("sliding_window") and all(item.window is None for item in attention):
-        _note_unused_window(config)
+    part = _decoder(config, layers, storage)
+    embeddings = [item for item in part.weights if item.name in ("model.embed_tokens", "lm_head")]
+    found = ModelConfig(
+        **vars(part),
+        **known,
+        heads=tuple(predicting_layers(config, layers, embeddings, storage)),
+        dense=dense_shape(layers, known["name"], storage.value_bytes),
+        vision_parameters=_vision_parameters(config),
+        notes=(),
+    )
+    return replace(found, notes=(*config.notes, *_notes(found, config)))
+
+
+def _decoder(config: Config, layers: Sequence[Layer], storage: Storage) -> Part:
+    """Return a decoder whose type the table has."""
+    sizes = config.formulas.having({}, layers=len(layers))
     weights = [*sizes.tensors(DECODER), *sizes.tensors(config.type.outside)]
-    embeddings = [item for item in weights if item.name in ("model.embed_tokens", "lm_head")]
     for index, layer in enumerate(layers):
         weights += under(f"{config.type.names['model']}.layers.{index}", layer.weights)
-    head = predicting_layers(config, layers, embeddings, storage)
-    found = ModelConfig(
-        name=name,
-        model_type=config.model_type,
-        heads=() if head is None else (head,),
-        dense=dense_shape(layers, name, storage.value_bytes),
-        vision_parameters=_vision_parameters(config, sizes["hidden_size"]),
-        dtype=dtype,
-        notes=(),
-        weights=tuple(weights),
-        attention=attention,
-        storage=storage,
-    )
-    return replace(found, notes=(*config.notes, *_notes(found)))
+    attention = tuple(layer.attention for layer in layers)
+    return Part(weights=tuple(weights), attention=attention, storage=storage, layers=len(layers))
 
 
-def _built(config: Config, name: str, dtype: str | None, storage: Storage) -> ModelConfig:
-    """Return the counts of a decoder that the table does not have, as `transformers` builds it."""
+def _built(config: Config, storage: Storage) -> Part:
+    """Return a decoder that the table does not have, as `transformers` builds it."""
     weights = built_weights(config)
     attention, unknown = attention_of_fields(config)
     if storage.method is not None:
-        unknown.append("weight_bytes")
+        unknown += ["weight_bytes", "reads"]
     if any("expert" in weight.name for weight in weights):
-        unknown += ["active_parameters", "routed_expert_parameters", "flops_per_token", "reads"]
+        unknown += ["active_parameters", "routed_expert_parameters", "reads", "flops_per_token"]
     config.note(f"model_type: {config.model_type} is not known here; its parameters are those of transformers")
     if unknown:
-        config.note(f"{', '.join(unknown)}: null, for no field says what they are; give by hand what a plan needs")
-    return ModelConfig(
-        name=name,
-        model_type=config.model_type,
-        dtype=dtype,
-        notes=tuple(config.notes),
-        weights=weights,
-        attention=attention,
-        storage=storage,
-        unknown=tuple(unknown),
-    )
+        config.note(
+            f"{', '.join(dict.fromkeys(unknown))}: null, for no field says what they are; give by hand what a plan needs"
+        )
+    layers = config.size("num_hidden_layers", len(attention))
+    return Part(weights=weights, attention=attention, storage=storage, layers=layers, unknown=tuple(unknown))
 
 
-def _vision_parameters(config: Config, decoder_width: int) -> int | None:
+def _vision_parameters(config: Config) -> int | None:
     """Return the parameters of an image encoder and its projector; None where there is none, or its type is unknown."""
-    part, wrapper = config.whole.get("vision_config"), str(config.whole.get("model_type"))
-    if not isinstance(part, dict) or wrapper not in VISION:
+    part, table = config.whole.get("vision_config"), VISION.get(str(config.whole.get("model_type")))
+    if not isinstance(part, dict) or table is None:
         return None
-    return int(Formulas(Section(part, "vision_config"), VISION[wrapper], decoder_width=decoder_width)["parameters"])
+    width = config.size("hidden_size")
+    return int(Formulas(Section(part, "vision_config"), table, decoder_width=width)["parameters"])
 
 
 def _storage(config: Config, value_bytes: int | None) -> Storage:
     """Return how weights are kept: at a size that was asked for, or as the config says."""
     if value_bytes is not None:
         return Storage(value_bytes=value_bytes, kv_value_bytes=value_bytes)
-    keys = ("quantization_config", "compression_config")
-    places = ((config.data, config.where), (config.whole, ""))
-    given = [(place[key], f"{where}{key}") for place, where in places for key in keys if place.get(key)]
-    storage = read_storage(*given[0]) if given else Storage()
+    given = config.get(QUANTISED) or Section(config.whole).get(QUANTISED)
+    where = config.path(QUANTISED) if config.get(QUANTISED) else "quantization_config"
+    storage = read_storage(given, where) if given else Storage()
     experts = config.get("expert_dtype") or (config.type.expert_dtype if given else None)
     if experts and one_of(config.path("expert_dtype"), experts, ("fp4", "fp8")) == "fp4":
-        return replace(storage, schemes=(("*.experts.*", EXPONENTS), *storage.schemes), method=storage.method or "fp4")
+        schemes = (("*.experts.*", read_scheme(config, "mxfp4")), *storage.schemes)
+        return replace(storage, schemes=schemes, method=storage.method or "fp4")
     return storage
 
 
-def _notes(config: ModelConfig) -> Iterator[str]:
+def _notes(found: ModelConfig, config: Config) -> Iterator[str]:
     """Yield what the counts leave open."""
-    if config.projected:
+    window = config.get("sliding_window")
+    if window is not None and found.window is None and config.get("use_sliding_window") is not False:
+        yield f"sliding_window: {describe(window)}; not a {found.model_type}'s: every cache grows with the context"
+    if found.projected:
         yield (
-            f"word_embed_proj_dim: embeddings of {config.layout.embedding}, not {config.exact.hidden}, with two"
+            f"word_embed_proj_dim: embeddings of {found.layout.embedding}, not {found.exact.hidden}, with two"
             " projections; they are in the parameters, but no cost model can say so"
         )
-    if config.dense is None:
-        yield f"paper: null, for the papers' cost model knows dense decoders alone, and this has {_unlike(config)}"
-    if config.window is not None and config.window_kv_bytes:
-        caches = f"{config.window_kv_bytes:,} bytes more grow" if config.growing_kv_bytes else "every cache grows"
-        yield f"sliding_window: {caches} per token up to {config.window:,} tokens only"
-    if config.state_bytes_per_sequence:
-        what = ", ".join(dict.fromkeys(item.what for item in config.attention if item.state_values))
-        yield (
-            f"{what}: {config.state_bytes_per_sequence:,} bytes of state per sequence beside the cache,"
-            f" at {config.storage.kv_value_bytes} per value"
-        )
-    if config.storage.method is not None:
-        cost = "; cost models count plain weights" if config.dense is not None else ""
-        yield f"quantization_config: {config.storage.method}, in weight_bytes with its scales{cost}"
-    for head in config.heads:
+    if found.dense is None:
+        unlike = ["routed experts"] if found.routed_expert_parameters else []
+        unlike += dict.fromkeys(item.what for item in found.attention if item.what)
+        has = ", ".join(unlike) or "layers that differ from each other"
+        yield f"paper: null, for the papers' cost model knows dense decoders alone, and this has {has}"
+    if found.window_kv_bytes:
+        caches = f"{found.window_kv_bytes:,} bytes more grow" if found.growing_kv_bytes else "every cache grows"
+        yield f"sliding_window: {caches} per token up to {found.window:,} tokens only"
+    if found.state_bytes_per_sequence:
+        what = ", ".join(dict.fromkeys(item.what for item in found.attention if item.state_values))
+        size = f"{found.state_bytes_per_sequence:,} bytes of state per sequence beside the cache"
+        yield f"{what}: {size}, at {found.storage.kv_value_bytes} per value"
+    if found.storage.method is not None:
+        cost = "; cost models count plain weights" if found.dense is not None else ""
+        yield f"quantization_config: {found.storage.method}, in weight_bytes with its scales{cost}"
+    for head in found.heads:
         yield f"{head.kind}: {head.layers} more {'layer' if head.layers == 1 else 'layers'} for drafting, counted apart"
-
-
-def _unlike(config: ModelConfig) -> str:
-    """Return what sets a decoder apart from a dense one whose layers are all alike."""
-    found = ["routed experts"] if config.routed_expert_parameters else []
-    found += dict.fromkeys(item.what for item in config.attention if item.what)
-    return ", ".join(found) or "layers that differ from each other"
-
-
-def _note_unused_window(config: Config) -> None:
-    if config.get("use_sliding_window") is not False:
-        window = describe(config.get("sliding_window"))
-        config.note(
-            f"sliding_window: {window}; not a {config.model_type}'s: every cache grows with the context"
-        )
 
 
 def _name(config: Config, fallback: str) -> str:
@@ -314,16 +262,15 @@ def _name(config: Config, fallback: str) -> str:
 
 
 def _dtype(config: Config) -> str | None:
-    for place, where in ((config.data, config.where), (config.whole, "")):
-        found = {key: place[key] for key in ("dtype", "torch_dtype") if place.get(key) is not None}
-        for key, value in found.items():
-            if not isinstance(value, str) or not re.fullmatch(r"[\w.]{1,40}", value, re.ASCII):
-                raise InvalidInput(f"{where}{key}: expected the name of a data type, got {describe(value)}")
-        names = {value.removeprefix("torch.") for value in found.values()}
-        if len(names) > 1:
-            raise InvalidInput(f"{where}dtype: contradicts torch_dtype, {' and '.join(sorted(names))}")
-        if names:
-            return str(names.pop())
+    """Return the data type that the config names."""
+    for section in (config, Section(config.whole)):
+        found = section.get("dtype|torch_dtype")
+        if found is not None:
+            if not isinstance(found, str) or not re.fullmatch(r"[\w.]{1,40}", found, re.ASCII):
+                raise InvalidInput(
+                    f"{section.where}torch_dtype: expected the name of a data type, got {describe(found)}"
+                )
+            return found.removeprefix("torch.")
     return None
 
 

@@ -26,6 +26,10 @@ class Part:
         What mixes tokens, layer by layer.
     storage
         How weights and cached values are kept.
+    layers
+        Number of decoder layers.
+    kind
+        Kind of a draft head; None for a decoder.
     unknown
         Names of the quantities that are not known, because the table of field names does not cover the architecture.
     """
@@ -34,6 +38,8 @@ class Part:
     borrowed: tuple[Weight, ...] = ()
     attention: tuple[Attention, ...]
     storage: Storage
+    layers: int
+    kind: str | None = None
     unknown: tuple[str, ...] = ()
 
     def _check_known(self, quantity: str) -> None:
@@ -91,7 +97,7 @@ class Part:
     @property
     def window(self) -> int | None:
         """Tokens after which those caches stop growing; None: there are none."""
-        return max((item.window for item in self.attention if item.window is not None), default=None)
+        return max((item.window for item in self.attention), default=0) or None
 
     @property
     def state_bytes_per_sequence(self) -> int:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from specopt.models.arguments import boolean, integer, sequence
+from specopt.models.arguments import boolean, integer, one_of, sequence
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe
 
@@ -16,21 +17,22 @@ MAX_LAYERS = 10_000
 class Section:
     """An object of a config file.
 
-    In names of fields, dots lead into objects, and ``|`` is between alternatives of which the first that is there holds.
+    In names of fields, dots lead into objects, and ``|`` is between alternatives: the first that is there
+    holds.
 
     Parameters
     ----------
     data
         The object.
-    path
+    name
         Its path in the file.
     """
 
-    def __init__(self, data: object, path: str = "") -> None:
+    def __init__(self, data: object, name: str = "") -> None:
         if not isinstance(data, Mapping):
-            raise InvalidInput(f"{path or 'the top level'}: expected an object, got {describe(data)}")
+            raise InvalidInput(f"{name or 'the top level'}: expected an object, got {describe(data)}")
         self.data: Mapping[str, Any] = data
-        self.where = f"{path}." if path else ""
+        self.where = name and f"{name}."
 
     def get(self, name: str) -> Any:
         """Return a field; None where it is absent or null."""
@@ -61,27 +63,33 @@ class Section:
 
     def flag(self, name: str, default: bool = False) -> bool:
         """Return a field that is true or false."""
+        return default if (value := self.get(name)) is None else boolean(self.path(name), value)
+
+    def choice(self, name: str, choices: tuple[Any, ...], default: Any = None) -> Any:
+        """Return a field that has one of some values."""
+        return one_of(self.path(name), self.get(name) if self.given(name) else default, choices)
+
+    def entries(self, name: str, size: int | None = None) -> list[Any]:
+        """Return a list of some size; a string is one, with commas between its entries."""
         value = self.get(name)
-        return default if value is None else boolean(self.path(name), value)
+        return sequence(self.path(name), value.split(",") if isinstance(value, str) else value, size)
 
     def listed(self, name: str, default: tuple[int, ...] | None = None) -> frozenset[int]:
-        """Return the numbers in a list, which may also be a string with commas."""
-        value = self.get(name)
-        if value is None and default is not None:
+        """Return the numbers in a list."""
+        if default is not None and not self.given(name):
             return frozenset(default)
-        items = value.split(",") if isinstance(value, str) else sequence(self.path(name), value)
-        numbers = [int(item) if isinstance(item, str) and item.strip().isdecimal() else item for item in items]
-        return frozenset(integer(self.path(name), item, 0, MAX_TOKENS) for item in numbers)
+        items = [int(item) if str(item).strip().isdecimal() else item for item in self.entries(name)]
+        return frozenset(integer(self.path(name), item, 0, MAX_TOKENS) for item in items)
 
     def count(self, name: str, default: int | None = None) -> int:
-        """Return how many entries a list has."""
-        value = self.get(name)
-        if value is None and default is not None:
+        """Return how many entries a list has; it may be empty if the default is 0."""
+        if default is not None and not self.given(name):
             return default
-        found = len(sequence(self.path(name), value))
-        if found == 0 and not default == 0:
-            raise InvalidInput(f"{self.path(name)}: expected at least one entry, got none")
-        return found
+        return integer(f"{self.path(name)}, number of entries", len(self.entries(name)), 0 if default == 0 else 1)
+
+    def entry(self, name: str, index: int) -> int:
+        """Return one of two sizes in a list."""
+        return integer(self.path(name), self.entries(name, 2)[index], 1, MAX_TOKENS)
 
     def quotient(self, dividend: str, divisor: str) -> int:
         """Return a field divided by another one, without a remainder."""
@@ -94,6 +102,19 @@ class Section:
         """Return a field that has to be there, but may be null."""
         return value if self.data.get(name, value) is None else self.size(name)
 
-    def section(self, name: str) -> Section:
-        """Return a field that is an object."""
-        return Section(self.get(name), self.path(name))
+    def patterns(self, name: str) -> list[str]:
+        """Return a list of names and, behind ``re:``, of regular expressions for names."""
+        found = sequence(self.path(name), self.get(name) or [])
+        for item in found:
+            if not isinstance(item, str):
+                raise InvalidInput(f"{self.path(name)}: expected names, got {describe(item)}")
+            try:
+                re.compile(item[3:] if item.startswith("re:") else "")
+            except re.error as error:
+                raise InvalidInput(f"{self.path(name)}: expected regular expressions ({error})") from None
+        return found
+
+    def sections(self, name: str) -> dict[str, Section]:
+        """Return the objects in a field that is an object."""
+        inside = Section(self.get(name), self.path(name))
+        return {str(key): Section(item, f"{inside.where}{key}") for key, item in inside.data.items()}

@@ -53,6 +53,10 @@ class Weight:
         return len(self.shape) == 2 and self.role in ("linear", "expert", "router")
 
 
+READERS = ("get", "given", "size", "flag", "listed", "count", "quotient", "null_means", "choice", "entry")
+"""Methods of a section that formulas may call."""
+
+
 class Formulas(dict[str, Any]):
     """Values of named formulas for one config, computed when they are first asked for.
 
@@ -67,8 +71,7 @@ class Formulas(dict[str, Any]):
     """
 
     def __init__(self, section: Section, table: Mapping[str, str], **known: Any) -> None:
-        readers = ("size", "flag", "given", "listed", "count", "quotient", "null_means")
-        super().__init__({name: getattr(section, name) for name in readers}, **known)
+        super().__init__({name: getattr(section, name) for name in READERS}, **known)
         self.section, self.table, self.known = section, table, known
 
     def __missing__(self, name: str) -> Any:

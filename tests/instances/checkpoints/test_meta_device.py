@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from helpers.model_cases import META_COUNTS, SMALL
 
+from specopt.instances.checkpoints.fields import MODEL_TYPES
 from specopt.instances.checkpoints.model_config import parse_model_config
-from specopt.instances.checkpoints.model_types import MODEL_TYPES
 from specopt.models.errors import InvalidInput
 
 FOLDER = Path(__file__).parents[2] / "data" / "model_configs"

@@ -60,7 +60,7 @@ def test_kimi_k3_by_its_tensors() -> None:
 def test_a_published_dspark_head() -> None:
     """Tests that a DSpark head for Qwen3.8-27B has the bytes of its file, 2,718,576,122, without its header."""
     found = parse_model_config(QWEN_DSPARK)
-    assert found.head == "dspark" and 0 < 2_718_576_122 - found.weight_bytes < 10_000
+    assert found.kind == "dspark" and 0 < 2_718_576_122 - found.weight_bytes < 10_000
     assert found.borrowed_parameters == 2 * 248320 * 5120
 
 
@@ -143,7 +143,7 @@ DFLASH = 2 * LAYER + 3 * 64 * 64 + 2 * 64
 def test_heads_that_draft_blocks(data: dict[str, Any], kind: str, expected: int) -> None:
     """Tests that DFlash, DSpark and Domino have their tensors, in a config of their own or of one kind within it."""
     found = parse_model_config(BLOCK | data)
-    assert (found.head, found.parameters) == (kind, expected)
+    assert (found.kind, found.parameters) == (kind, expected)
     if "dflash_config" in data:
         named = data | {"architectures": ["DFlashDraftModel"]}
         assert parse_model_config(BLOCK | named).parameters == expected
@@ -155,7 +155,7 @@ def test_parallel_eagle() -> None:
     eagle = parse_model_config(base | {"architectures": ["LlamaForCausalLMEagle3"]})
     for more in ({"architectures": ["PEagleDraftModel"]}, {"draft_vocab_size": 112, "ptd_token_id": 3}):
         found = parse_model_config(base | more)
-        assert found.head == "p-eagle"
+        assert found.kind == "p-eagle"
         assert found.parameters == eagle.parameters + 112 * 64 + 3 * 64
 
 
@@ -165,7 +165,7 @@ def test_parallel_eagle() -> None:
         (SMALL["deepseek-v4"] | {"compress_ratios": [0, 0, 4, 64, 4, 0]}, r"compress_ratios\[3\]: expected one of"),
         (SMALL["deepseek-v4"] | {"compress_ratios": None}, "layer_types: required field is missing"),
         (SMALL["deepseek-v4"] | {"expert_dtype": "fp3"}, "expert_dtype: expected one of fp4, fp8"),
-        (SMALL["glm-5"] | {"indexer_types": ["full"] * 3}, "indexer_types: expected 4 names"),
+        (SMALL["glm-5"] | {"indexer_types": ["full"] * 3}, "indexer_types: expected 4 entries, got 3"),
         (SMALL["kimi-linear"] | {"linear_attn_config": {"full_attn_layers": [1], "kda_layers": [2, 3]}}, "got none"),
         (SMALL["minimax-m2"] | {"shared_intermediate_size": 8}, "shared_intermediate_size: expected 0, as minimax_m2"),
         (SMALL["mimo-v2"] | {"moe_layer_freq": [0, 1]}, "moe_layer_freq: expected 4 entries, got 2"),
@@ -180,7 +180,7 @@ def test_parallel_eagle() -> None:
         ),
         (
             BLOCK | {"architectures": ["DSparkDraftModel"], "target_layer_ids": [1], "markov_head_type": "rnn"},
-            "markov_head_type: expected one of vanilla, got 'rnn'",
+            "markov_head_type: expected 'vanilla', as qwen3 has it, got 'rnn'",
         ),
         (
             SMALL["deepseek-v3.2"] | {"architectures": ["DFlashDraftModel"], "target_layer_ids": [1]},
