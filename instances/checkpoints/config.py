@@ -78,11 +78,11 @@ class Config(Section):
         """Add a note, unless it is there."""
         self.notes[text] = None
 
-    def refusal(self) -> InvalidInput:
+    def refusal(self, why: str) -> InvalidInput:
         """Return the error for a type that cannot be counted."""
         known = ", ".join(name for name in MODEL_TYPES if not name.endswith("_text"))
         found = describe(self.model_type)
-        return InvalidInput(f"{self.where}model_type: expected one of {known}, got {found}; {BY_HAND}")
+        return InvalidInput(f"{self.where}model_type: expected one of {known} ({why}), got {found}; {BY_HAND}")
 
     def refuse_marks(self, *further: str) -> None:
         """Refuse fields that mean what neither the type nor the reader has."""

@@ -7,11 +7,10 @@ from typing import Any
 
 from specopt.instances.checkpoints.attention import Attention, read_attention
 from specopt.instances.checkpoints.config import Config
+from specopt.instances.checkpoints.fields import MODEL_TYPES
 from specopt.instances.checkpoints.layers import layer_kinds
 from specopt.instances.checkpoints.tensors import Weight
 from specopt.models.errors import InvalidInput
-
-INSTALL = "or install torch and transformers, which count its parameters"
 
 
 def built_weights(config: Config) -> tuple[Weight, ...]:
@@ -26,7 +25,7 @@ def built_weights(config: Config) -> tuple[Weight, ...]:
         torch: Any = importlib.import_module("torch")
         transformers: Any = importlib.import_module("transformers")
     except ImportError:
-        raise InvalidInput(f"{config.refusal()}, {INSTALL}") from None
+        raise config.refusal("unless torch and transformers are installed") from None
     try:
         built = transformers.AutoConfig.for_model(**config.data)
         with torch.device("meta"):
@@ -34,7 +33,7 @@ def built_weights(config: Config) -> tuple[Weight, ...]:
         model.tie_weights()
         shapes = {name: tuple(item.shape) for name, item in model.named_parameters()}
     except Exception as error:  # whatever a class makes of fields that it does not expect
-        raise InvalidInput(f"{config.refusal()} (transformers: {type(error).__name__})") from None
+        raise config.refusal(f"transformers: {type(error).__name__}") from None
     names = [name.removesuffix(".weight") for name in shapes]
     untied = any(name.endswith("lm_head") for name in names)
     return tuple(
@@ -59,7 +58,8 @@ def attention_of_fields(config: Config) -> tuple[tuple[Attention, ...], list[str
     try:
         config.refuse_marks("experts", "latent", "predicting")
         kinds = layer_kinds(config)
-        sizes = [config.formulas.having({}, kind=kind) for kind in dict.fromkeys(kinds)]
+        table = MODEL_TYPES["deepseek_v2"].formulas if form == "latent" else {}
+        sizes = [config.formulas.having(table, kind=kind) for kind in dict.fromkeys(kinds)]
         read = {item["kind"]: read_attention(item, form) for item in sizes}
     except InvalidInput:
         return (), ["kv_bytes_per_token", "flops_per_token_pair"]

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from specopt.instances.checkpoints.config import Config
 from specopt.instances.checkpoints.dense import DenseShape, Layout, dense_shape
@@ -147,7 +148,7 @@ def parse_model_config(data: object, *, name: str = "model", value_bytes: int | 
         If a field is missing, contradictory, or means a model whose counts are not known here.
     """
     config = Config(data)
-    known = {"name": _name(config, name), "model_type": config.model_type, "dtype": _dtype(config)}
+    known: dict[str, Any] = {"name": _name(config, name), "model_type": config.model_type, "dtype": _dtype(config)}
     storage = _storage(config, value_bytes)
     if not config.is_known:
         part = _built(config, storage)
@@ -196,9 +197,8 @@ def _built(config: Config, storage: Storage) -> Part:
         unknown += ["active_parameters", "routed_expert_parameters", "reads", "flops_per_token"]
     config.note(f"model_type: {config.model_type} is not known here; its parameters are those of transformers")
     if unknown:
-        config.note(
-            f"{', '.join(dict.fromkeys(unknown))}: null, for no field says what they are; give by hand what a plan needs"
-        )
+        names = ", ".join(dict.fromkeys(unknown))
+        config.note(f"{names}: null, for no field says what they are; give by hand what a plan needs")
     layers = config.size("num_hidden_layers", len(attention))
     return Part(weights=weights, attention=attention, storage=storage, layers=layers, unknown=tuple(unknown))
 
