@@ -46,9 +46,7 @@ def shapes(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[int, ...]]:
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that without transformers such a type is refused, with what to install and what to give by hand."""
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(
-        InvalidInput, match=r"unless torch and transformers are installed\), got 'unheard_of'; measure .* by hand"
-    ):
+    with pytest.raises(InvalidInput, match=r"torch and transformers are installed\), got 'unheard_of'; measure"):
         parse_model_config(DATA)
 
 
@@ -97,7 +95,5 @@ def test_experts_and_quantisation_are_left_open(shapes: dict[str, tuple[int, ...
 def test_what_cannot_be_built_is_refused(monkeypatch: pytest.MonkeyPatch, shapes: dict[str, Any]) -> None:
     """Tests that an error of transformers is a refusal of the type."""
     monkeypatch.setattr(sys.modules["transformers"].AutoConfig, "for_model", lambda **fields: {}["x"])
-    with pytest.raises(
-        InvalidInput, match=r"model_type: expected one of .* \(transformers: KeyError\), got 'unheard_of'"
-    ):
+    with pytest.raises(InvalidInput, match=r"\(transformers: KeyError\), got 'unheard_of'; measure"):
         parse_model_config(DATA)
