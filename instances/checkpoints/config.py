@@ -9,6 +9,7 @@ from typing import Any
 from specopt.instances.checkpoints.fields import BASE_TYPE, CHECKED, MARKS, MODEL_TYPES
 from specopt.instances.checkpoints.section import Section
 from specopt.instances.checkpoints.tensors import Formulas
+from specopt.models.arguments import sequence
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 
@@ -97,8 +98,8 @@ class Config(Section):
 
     def check_architectures(self, *further: str) -> None:
         """Refuse other classes than those of the type, and further ones."""
-        found = self.data.get("architectures") or []
-        names = {str(item).lower() for item in (found if isinstance(found, list) else [found])}
+        found = self.data.get("architectures")
+        names = {str(item).lower() for item in ([] if found is None else sequence(self.path("architectures"), found))}
         expected = (*self.type.architecture, *further)
         if not names <= {name.lower() for name in expected}:
             listed, shown = " or ".join(expected), describe(found)

@@ -167,6 +167,7 @@ def test_defaults_of_the_class_are_noted() -> None:
         ({"layer_types": ["full_attention"]}, "layer_types: expected 2 entries, got 1"),
         ({"architectures": ["MixtralForCausalLM"]}, "architectures: expected LlamaForCausalLM"),
         ({"architectures": ["LlamaForSequenceClassification"]}, "architectures: expected LlamaForCausalLM"),
+        ({"architectures": "LlamaForCausalLM"}, "architectures: expected a list, got 'LlamaForCausalLM'"),
         ({"hidden_size": None}, "hidden_size: required field is missing"),
         ({"hidden_size": 64.0}, "hidden_size: expected an integer >= 1, got 64.0"),
         ({"hidden_size": True}, "hidden_size: expected an integer .* got True"),

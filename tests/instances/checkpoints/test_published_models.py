@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import model_cases
+from helpers.model_cases import EAGLE3_8B, MIMO_7B
 from helpers.published_models import BYTES, CHECKPOINTS, GIB, KIMI_K3, QWEN_DSPARK
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -97,17 +99,18 @@ def test_small_configs(name: str) -> None:
     } == COUNTS[name]
 
 
-@given(st.sampled_from(sorted(SMALL)), st.data())
-@settings(max_examples=400)
-def test_broken_configs(name: str, data: st.DataObject) -> None:
+@given(st.sampled_from([*SMALL.values(), *model_cases.SMALL.values(), EAGLE3_8B, MIMO_7B]), st.data())
+@settings(max_examples=500)
+def test_broken_configs(config: dict[str, Any], data: st.DataObject) -> None:
     """Tests that a family's config with some field broken or gone is refused as bad input, or counted."""
-    whole = json.loads(json.dumps(SMALL[name]))
+    whole = json.loads(json.dumps(config))
     part = data.draw(st.sampled_from([whole, whole.get("text_config", whole)]))
     for key in data.draw(st.lists(st.sampled_from(sorted(part)), min_size=1, max_size=2)):
         part[key] = data.draw(st.integers(-1, 9) | junk)
     with contextlib.suppress(InvalidInput):
         found = parse_model_config(whole)
-        assert found.parameters > 0 and found.kv_bytes_per_token >= 0 and found.flops_per_token >= 0
+        assert found.parameters >= found.active_parameters > 0 and found.flops_per_token >= 0
+        assert found.kv_bytes_per_token >= 0 and found.reads.bytes(3) > 0
 
 
 LAYER = 2 * 64 * 64 + 2 * 64 * 32 + 2 * 16 + 3 * 64 * 96 + 2 * 64
