@@ -63,10 +63,20 @@ def _paper_costs(config: ModelConfig, size: int) -> dict[str, Any]:
 
 
 QUANTITIES = (
-    "parameters", "active_parameters", "routed_expert_parameters", "borrowed_parameters", "kv_bytes_per_token",
-    "window_kv_bytes", "window", "state_bytes_per_sequence", "weight_bytes", "reads", "flops_per_token",
-    "flops_per_token_pair", "flops_per_logit",
-)  # fmt: skip
+    "parameters",
+    "active_parameters",
+    "routed_expert_parameters",
+    "borrowed_parameters",
+    "kv_bytes_per_token",
+    "window_kv_bytes",
+    "window",
+    "state_bytes_per_sequence",
+    "weight_bytes",
+    "reads",
+    "flops_per_token",
+    "flops_per_token_pair",
+    "flops_per_logit",
+)
 NAMES = {"window_kv_bytes": "window_kv_bytes_per_token", "window": "sliding_window"}
 
 
