@@ -34,6 +34,8 @@ from specopt.models.fields import describe
 from specopt.models.judge import Proof, proof_of
 from specopt.models.problem import ROUNDING, P, Plan, Problem, departure
 from specopt.models.result import SOLVED, Result, Status, Termination
+from specopt.solvers._kernels.cache import NO_CACHE, folder
+from specopt.solvers._kernels.compiling import checked
 from specopt.solvers.auto import Auto
 from specopt.solvers.budget import MEMORY_LIMIT, Budget, Callback
 from specopt.solvers.method import Method, Outcome
@@ -199,7 +201,7 @@ def _outcome(method: Method, problem: Problem, budget: Budget) -> Outcome:
 
 
 def _run(method: Method, problem: Problem, budget: Budget) -> Outcome:
-    with blamed(type(method)):
+    with blamed(type(method)), checked(budget.check):
         outcome = method.run(problem, budget)
         if not isinstance(outcome, Outcome):
             raise TypeError(f"run: expected an Outcome, got {describe(outcome)}")
@@ -406,7 +408,7 @@ def _judged(
         terms=terms,
         stats=stats
         | credits
-        | budget.outlook()
+        | ({} if folder() or not budget.preparing_seconds else {"no_cache": NO_CACHE})
         | {"fixed_seconds": fixed, "preparing_seconds": budget.preparing_seconds},
         explanation=explanation,
         conflict=outcome.conflict,

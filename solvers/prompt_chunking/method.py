@@ -87,14 +87,9 @@ def offer_first_plan(problem: PromptChunkingProblem, budget: Budget) -> None:
     budget.check()
 
 
-def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget, *late: str) -> Prepared:
-    """Offer one chunk and the lower bound that every result carries; return the arrays.
-
-    late: kernels that are needed afterwards; see `Budget.compile_ahead`.
-    """
+def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget) -> Prepared:
+    """Offer one chunk and the lower bound that every result carries; return the arrays."""
     offer_first_plan(problem, budget)
-    if late:
-        budget.compile_ahead(*late)
     kernels = budget.load("prompt_chunking_bound")
     budget.check(SECONDS_PER_TOKEN * problem.prompt_tokens)
     prepared = prepare(problem)
@@ -109,6 +104,7 @@ def call(budget: Budget, kernel: Callable[..., T], *arguments: Any, partial: boo
     """Return what a kernel gives, stopped through its `Prompt`; see `Budget.call`."""
     if math.isinf(budget.time_limit):
         return kernel(*arguments)
+    kernel.prepare()  # in this thread, as `budget.call` would
 
     def prompted(*given: Any) -> T:
         *rest, stop = given

@@ -66,13 +66,11 @@ def sweep(
 
 def warm_up() -> None:
     """Load the kernel, which compiles it on a fresh machine, so that the first call of `sweep` need not."""
-    from specopt.solvers._kernels.kernel import prepare
-
-    prepare(_kernel())
+    _kernel()
 
 
 @cache
 def _kernel() -> Any:
     from specopt.solvers._kernels.verification_batch_sweep import sweep as kernel
 
-    return kernel
+    return kernel.prepare()
