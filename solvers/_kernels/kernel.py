@@ -135,7 +135,7 @@ def record(name: str, **fields: str) -> Any:
     """Return a class of named tuples that kernels take as one argument, each field of a type of its own."""
     module = sys._getframe(1).f_globals["__name__"]
     found = namedtuple(name, fields, module=module)  # type: ignore[misc]  # noqa: PYI024  (made from arguments)
-    _name(name, types.NamedTuple(tuple(map(_read, fields.values())), found))
+    _name(name, types.BaseTuple.from_types(tuple(map(_read, fields.values())), found))
     return found
 
 

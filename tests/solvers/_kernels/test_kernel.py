@@ -32,7 +32,7 @@ USE = """
 from kernels.kernel import helper, kernel, record, rows
 from kernels.tool import add
 
-Shop = record("Shop", prices="const f8[::1]", closed="b1")
+Shop = record("Shop", prices="f8[::1]", closed="b1")
 Order = rows("Order", item="i8", count="i8")
 
 @kernel("f8(const f8[::1], i8)")
@@ -128,10 +128,10 @@ def check():
 del told[:]
 with compiling.checked(check):
     try:
-        use.sell(use.Shop(x, False), np.array([(1, 2)], use.Order))
+        use.sell(use.Shop(np.arange(4.0), False), np.array([(1, 2)], use.Order))
     except Late:
         print("late", *told)
-print(use.sell(use.Shop(x, False), np.array([(1, 2)], use.Order)))
+print(use.sell(use.Shop(np.arange(4.0), False), np.array([(1, 2)], use.Order)))
 """
 
 
