@@ -114,7 +114,7 @@ def test_calls(run: Run) -> None:
     Kernels are compiled although the user has disabled Numba for other code.
     """
     said = run(CALLS + RUN + AFTERWARDS, NUMBA_DISABLE_JIT="1")
-    assert said == ["12.0 use .", "True True True", "20.0 -11.0", "No matching definition", "True 12.0"]
+    assert said == ["12.0 use .", "True True True", "23.0 -11.0", "No matching definition", "True 12.0"]
 
 
 LATE = """
