@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -82,9 +83,8 @@ def test_converged_is_proven(case: str, method: str) -> None:
 
 def no_kernel_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no kernel be compiled or in the cache, and fail where one is called."""
-    monkeypatch.setattr("specopt.solvers._kernels.kernel.Kernel.is_ready", False)
     for name in ("value", "values", "search", "near", "program"):
-        monkeypatch.setattr(kernels, name, None)
+        monkeypatch.setattr(kernels, name, SimpleNamespace(is_ready=False))
 
 
 @pytest.mark.parametrize(("case", "method"), list(cases()))
