@@ -74,7 +74,6 @@ class Budget(Compiler):
         started: float | None = None,
     ) -> None:
         super().__init__(time_limit, started)
-        self.chain = (f"{problem.kind.replace('-', '_')}*",)
         self.problem = problem
         self.gap = gap
         self.seed = seed

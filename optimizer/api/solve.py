@@ -36,6 +36,8 @@ from specopt.models.fields import describe
 from specopt.models.judge import Proof, proof_of
 from specopt.models.problem import ROUNDING, P, Plan, Problem, refuse_subclass
 from specopt.models.result import SOLVED, Result, Status, Termination
+from specopt.solvers._kernels.cache import NO_CACHE, folder
+from specopt.solvers._kernels.compiling import checked
 from specopt.solvers.auto import Auto
 from specopt.solvers.budget import MEMORY_LIMIT, Budget, Callback
 from specopt.solvers.method import Method, Outcome
@@ -169,7 +171,7 @@ def _run(method: Method, problem: Problem, budget: Budget, verbose: bool) -> Out
     stats: dict[str, Any] = {}
     explanation = None
     try:
-        with showing_kernels() if verbose else nullcontext(), blamed(type(method)):
+        with showing_kernels() if verbose else nullcontext(), blamed(type(method)), checked(budget.check):
             outcome = method.run(problem, budget)
             if not isinstance(outcome, Outcome):
                 raise TypeError(f"run: expected an Outcome, got {describe(outcome)}")
@@ -242,7 +244,7 @@ def choose(
     if not isinstance(method, Method):
         raise InvalidInput(f"method: expected a name or a method, got {describe(method)}")
     reason = None if isinstance(problem, method.solves) else f"it solves {method.solves.kind}"
-    with blamed(type(method)):
+    with blamed(type(method)), checked(budget.check):
         reason = reason or method.refusal(problem, memory_limit)
     if reason is not None:
         able = ", ".join(m.name for m in methods(problem)) or "none"
@@ -295,7 +297,7 @@ def check_arguments(
 
 def _check_seconds(problem: Problem, method: Method, time_limit: float) -> None:
     """Refuse what cannot end by a time limit; warn of what takes long without one."""
-    with blamed(type(method)):
+    with blamed(type(method)), checked(budget.check):
         needs = method.seconds_needed(problem)
     total = sum(needs.values())
     if total <= min(LAST_SECONDS + time_limit, LONG_SECONDS):
@@ -386,7 +388,7 @@ def _judged(
         terms=terms,
         stats=stats
         | credits
-        | budget.outlook()
+        | ({} if folder() or not budget.preparing_seconds else {"no_cache": NO_CACHE})
         | {"fixed_seconds": fixed, "preparing_seconds": budget.preparing_seconds},
         explanation=explanation,
         conflict=outcome.conflict,

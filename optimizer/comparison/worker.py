@@ -25,6 +25,7 @@ from specopt.console.interrupts import SIGNALS
 from specopt.console.progress import showing_kernels
 from specopt.kinds import kind_of
 from specopt.models.fields import printable
+from specopt.solvers._kernels.compiling import kernels_of
 from specopt.solvers.method import Method
 
 Request = tuple[Cell, list[str]]
@@ -112,11 +113,8 @@ def keep_highs_to_one_thread() -> None:
 @cache
 def load_kernels(kind: str) -> None:
     """Prepare the compiled loops of a kind: building them, once per machine, is not part of any method's time."""
-    from specopt.solvers._kernels.kernel import prepare
-    from specopt.solvers._kernels.prepare import kernels_of
-
     for found in kernels_of(kind.replace("-", "_")):
-        prepare(found)
+        found.prepare()
 
 
 def _end_with(parent: int) -> None:

@@ -45,9 +45,7 @@ def print_result(problem: Problem, result: Result, out: Console) -> None:
     apart = f", and {preparing:.3g} s preparing" if preparing >= WORTH_TELLING else ""
     line(out, "solved in", f"{result.seconds - (preparing if apart else 0.0):.3g} s{apart}")
     if apart and result.termination == "time_limit":
-        missing, seconds = result.stats.get("kernels_missing", ()), result.stats.get("about_seconds", 0.0)
-        rest = f"{len(missing)} more are compiled meanwhile, in about {seconds:.2g} s; " if missing else ""
-        again = f"once on this machine; {rest}solve again, or run `specopt warmup {problem.kind}` first"
+        again = f"once on this machine: solve again, or run `specopt warmup {problem.kind}` first"
         often = result.stats.get("no_cache", again)
         line(out, "hint", f"{preparing:.3g} s of the limit went into preparing kernels, {often}")
     if result.termination == "work_limit":

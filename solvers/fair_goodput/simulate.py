@@ -290,7 +290,7 @@ def _play(kernels: Any, given: tuple[Any, ...], points: Ints, filled: tuple[NDAr
         kernels.simulate(*given, first, points, *(array[part] for array in filled))
         return part.stop
 
-    kernels.simulate  # noqa: B018  (it is compiled here, and not by each of the threads)
+    kernels.simulate.prepare()  # once, and not in each of the threads
     with ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:  # the kernel does not hold the interpreter's lock
         yield from pool.map(play, range(0, runs, _RUNS_PER_CALL))
 

@@ -545,9 +545,7 @@ def _play_own(policy: OwnPolicy, *arguments: Any) -> Any:
 
 def warm_up() -> None:
     """Load the kernel, so that no later call compiles."""
-    from specopt.solvers._kernels.kernel import prepare
-
-    prepare(_kernels().play)
+    _kernels().play.prepare()
 
 
 def _flat(scheme: Scheme, prompt_tokens: Ints, plans: Sequence[Sequence[int] | Ints] | None) -> tuple[Ints, Ints]:
