@@ -244,7 +244,7 @@ def choose(
     if not isinstance(method, Method):
         raise InvalidInput(f"method: expected a name or a method, got {describe(method)}")
     reason = None if isinstance(problem, method.solves) else f"it solves {method.solves.kind}"
-    with blamed(type(method)), checked(budget.check):
+    with blamed(type(method)):
         reason = reason or method.refusal(problem, memory_limit)
     if reason is not None:
         able = ", ".join(m.name for m in methods(problem)) or "none"
@@ -297,7 +297,7 @@ def check_arguments(
 
 def _check_seconds(problem: Problem, method: Method, time_limit: float) -> None:
     """Refuse what cannot end by a time limit; warn of what takes long without one."""
-    with blamed(type(method)), checked(budget.check):
+    with blamed(type(method)):
         needs = method.seconds_needed(problem)
     total = sum(needs.values())
     if total <= min(LAST_SECONDS + time_limit, LONG_SECONDS):
