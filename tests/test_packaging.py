@@ -29,15 +29,6 @@ SOURCES = sorted(path for folder in FOLDERS.values() for path in (ROOT / folder)
 LABORATORY = sorted(path for path in (ROOT / "laboratory").rglob("*.py") if "tests" not in path.parts)
 
 
-def test_every_subpackage_is_listed() -> None:
-    """Tests that no subpackage is missing from the wheel: the editable install would not notice."""
-    found = set()
-    for package, folder in FOLDERS.items():
-        for init in (ROOT / folder).rglob("__init__.py"):
-            found.add(".".join([package, *init.parent.relative_to(ROOT / folder).parts]))
-    assert found == set(PYPROJECT["tool"]["setuptools"]["packages"])
-
-
 def test_every_source_is_in_a_package() -> None:
     """Tests that no module lies in a folder without __init__.py."""
     assert [path for path in SOURCES if not (path.parent / "__init__.py").exists()] == []

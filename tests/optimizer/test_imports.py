@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -67,14 +66,3 @@ def test_checkout_folders_do_not_leak() -> None:
     """Tests that only `specopt` is importable, not a folder of the checkout under its own name."""
     code = "import importlib.util as u; assert not any(u.find_spec(n) for n in ('models', 'solvers', 'optimizer'))"
     subprocess.run([sys.executable, "-P", "-c", code], check=True, cwd=ROOT)
-
-
-def test_every_package_is_listed() -> None:
-    """Tests that each folder with an `__init__.py` is in `packages`: the wheel silently lacks the others."""
-    tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
-    found = set()
-    for package, folder in tools["package-dir"].items():
-        for marker in (ROOT / folder).rglob("__init__.py"):
-            inner = marker.parent.relative_to(ROOT / folder).parts
-            found.add(".".join((package, *inner)))
-    assert found == set(tools["packages"])
