@@ -1,6 +1,6 @@
-"""Rebatched plans by a scheduler that is played ahead of time, at every speculation length, and at each step's best.
+"""Plans by a scheduler that is played ahead of time, at every speculation length, and at each step's best.
 
-See `specopt.solvers.serving_latency.rebatched` for the scheduler. Bandwidth: the optimal shares of a common start
+See `specopt.solvers.continuous_serving.scheduler` for the scheduler. Bandwidth: the optimal shares of a common start
 (Eq. 27); of tasks that arrive one by one, those shares of all that may upload at one time.
 """
 
@@ -10,34 +10,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from specopt.models.continuous_serving import ContinuousServingPlan, ContinuousServingProblem, Phase
 from specopt.models.fields import Floats
-from specopt.models.serving_data import Phase, ServingLatencyPlan
-from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
+from specopt.solvers.continuous_serving.bound import served_bound
+from specopt.solvers.continuous_serving.method import ContinuousServingMethod, prepare_all
+from specopt.solvers.continuous_serving.prepare import Prepared
+from specopt.solvers.continuous_serving.scheduler import FEW, MAX_LENGTHS, Former, PhaseBuilder
 from specopt.solvers.method import Outcome
-from specopt.solvers.serving_latency.method import (
-    REBATCHED,
-    ServingLatencyMethod,
-    offer_if_feasible,
-    planned_outputs,
-    prepare_all,
-)
-from specopt.solvers.serving_latency.prepare import Prepared, quick_batches
-from specopt.solvers.serving_latency.rebatched import FEW, MAX_LENGTHS, Former, PhaseBuilder
-from specopt.solvers.serving_latency.served_bound import served_bound
+from specopt.solvers.serving_method import offer_if_feasible, planned_outputs
+from specopt.solvers.serving_prepare import quick_batches
 
 
 @dataclass(frozen=True)
-class Rebatching(ServingLatencyMethod):
+class Rebatching(ContinuousServingMethod):
     """Batches formed anew wherever a task finishes or joins; the best of all speculation lengths."""
 
     name = "rebatching"
     source = "own; shortest paths and Johnson's rule at every event"
     guarantee = "a lower bound; the gap is certified, not closed"
     complexity = "O(l_max E K B), E events, B tasks in the largest batch"
-    serves = (REBATCHED,)
 
-    def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
+    def run(self, problem: ContinuousServingProblem, budget: Budget) -> Outcome:
         """Play the scheduler under every mechanism."""
         able = prepare_all(problem)
         for prepared in able:
@@ -54,7 +48,7 @@ class Rebatching(ServingLatencyMethod):
         one that seems to be the fastest.
         """
         lengths = builder.prepared.lengths
-        found: list[tuple[float, ServingLatencyPlan]] = []
+        found: list[tuple[float, ContinuousServingPlan]] = []
         for length in lengths:
             found.append(builder.plan(range(length, length + 1), budget))
             if len(found) > 2 and found[-1][0] > found[-2][0] > found[-3][0]:
@@ -80,11 +74,11 @@ def arrival_shares(prepared: Prepared) -> Floats:
     return np.minimum(1.0, low * prepared.shares)
 
 
-def _at_first(prepared: Prepared) -> ServingLatencyPlan:
+def _at_first(prepared: Prepared) -> ContinuousServingPlan:
     """Return a plan without search: batches that fit with final lengths, or one task each as fits whenever any does."""
     problem = prepared.problem
     batches = quick_batches(prepared) if problem.output_lengths != "predicted" else None
     lists = [prepared.order[batch] for batch in batches] if batches else [[task] for task in range(prepared.tasks)]
     parts = tuple(tuple(int(task) for task in batch) for batch in lists)
     phase = Phase(first_step=1, batches=parts, speculation_length=prepared.served_lengths[0])
-    return prepared.phased([phase], prepared.lengths[0])
+    return prepared.plan([phase], prepared.lengths[0])

@@ -11,11 +11,11 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
+from specopt.models.continuous_serving import ContinuousServingProblem
 from specopt.models.fields import Amount, Count, HalfOpenUnit
 from specopt.models.serving_data import Mechanism
-from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_latency.prepare import prepare
+from specopt.solvers.continuous_serving.prepare import prepare
 
 USUAL_TOKENS = 256.0
 """Output length that is expected before any task has finished."""
@@ -66,10 +66,10 @@ class StepChoice:
         A problem whose models, runtimes, memory and speculation lengths count, and how tasks are served.
     """
 
-    def __init__(self, deployment: ServingLatencyProblem, mechanism: Mechanism) -> None:
+    def __init__(self, deployment: ContinuousServingProblem, mechanism: Mechanism) -> None:
         prepared = prepare(deployment, mechanism)
         self._lengths = np.array(prepared.served_lengths, np.int64)
-        self._kernels = Budget(deployment).load("serving_latency.online")
+        self._kernels = Budget(deployment).load("continuous_serving.online")
         self._server = self._kernels.Server(prepared.models, prepared.memory, prepared.runtimes, prepared.overlap)
         self._make_room(16)
 

@@ -1,4 +1,4 @@
-"""Rebatched plans of serving latency, timed step by step for the judge.
+"""Plans of continuous serving, timed step by step for the judge.
 
 A plan is a list of phases; each lists every task in batches and holds from its first step until the next one's. At
 every step the unfinished tasks that are ready are served, all of them, in the listed order. What is timed:
@@ -24,10 +24,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from specopt.models.continuous_serving_data import ContinuousServingData, ContinuousServingPlan
 from specopt.models.fields import Floats, Ints, Truths
 from specopt.models.problem import exceeds
-from specopt.models.serving_data import ServingData, ServingLatencyPlan
-from specopt.models.static_serving import stage_ends, too_much
+from specopt.models.serving_stages import stage_ends, too_much
 
 ROUNDING = 1e-12
 """Relative distance within which a clock or a length counts as reached."""
@@ -83,7 +83,7 @@ class Played:
     breaches: list[str]
 
 
-def phase_defects(problem: ServingData, plan: ServingLatencyPlan) -> list[str]:
+def phase_defects(problem: ContinuousServingData, plan: ContinuousServingPlan) -> list[str]:
     """Return why the phases are none of this problem."""
     found = []
     drafting = problem.mechanism_of(plan) != "autoregressive"
@@ -108,7 +108,7 @@ def phase_defects(problem: ServingData, plan: ServingLatencyPlan) -> list[str]:
     return found
 
 
-def length_violations(problem: ServingData, plan: ServingLatencyPlan) -> list[str]:
+def length_violations(problem: ContinuousServingData, plan: ContinuousServingPlan) -> list[str]:
     """Return which phases guess more than the problem allows ((24f))."""
     least, limit = problem.min_speculation_length, problem.max_speculation_length or 0
     return [
@@ -119,7 +119,7 @@ def length_violations(problem: ServingData, plan: ServingLatencyPlan) -> list[st
     ]
 
 
-def play(problem: ServingData, plan: ServingLatencyPlan) -> tuple[Played, ...]:
+def play(problem: ContinuousServingData, plan: ContinuousServingPlan) -> tuple[Played, ...]:
     """Return what becomes of the tasks in every scenario."""
     ready = problem.readiness(plan)[1]
     scenarios = problem.scenarios
@@ -139,7 +139,9 @@ def play(problem: ServingData, plan: ServingLatencyPlan) -> tuple[Played, ...]:
 class _Run:
     """The state of a plan that is being played: clock, step, phase, and what each task has gained."""
 
-    def __init__(self, problem: ServingData, plan: ServingLatencyPlan, outputs: Ints, ready: Floats) -> None:
+    def __init__(
+        self, problem: ContinuousServingData, plan: ContinuousServingPlan, outputs: Ints, ready: Floats
+    ) -> None:
         self.problem, self.plan, self.outputs, self.ready = problem, plan, outputs, ready
         self.mechanism = problem.mechanism_of(plan)
         lengths = {length for phase in plan.phases for length in phase.lengths(plan.speculation_length)}
@@ -332,7 +334,7 @@ class _Run:
             self.breaches.setdefault((self.phase, batch, which), sentence)
 
 
-def _rates(problem: ServingData) -> tuple[Floats, Floats]:
+def _rates(problem: ContinuousServingData) -> tuple[Floats, Floats]:
     """Return operations and bytes per token of both models, and the pieces of both runtimes."""
     models, lines = np.zeros((2, 4)), []
     both = (problem.draft, problem.draft_runtime), (problem.verify, problem.verify_runtime)

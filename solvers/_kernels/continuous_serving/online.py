@@ -11,9 +11,10 @@ import math
 import numpy as np
 
 from specopt.solvers._kernels.acceptance import expected_tokens
+from specopt.solvers._kernels.continuous_serving.chains import first_verified
 from specopt.solvers._kernels.kernel import helper, inlined, kernel, record
 from specopt.solvers._kernels.serving_latency.stages import DRAFT, HEIGHT, INFINITY, SLOPE, VERIFY, stage_seconds
-from specopt.solvers._kernels.serving_latency.step import first_verified, served
+from specopt.solvers._kernels.serving_latency.step import served
 
 ENDS = 16  # places where the batches of one group may end, at most
 BATCHES = 5  # batches of one group past its first step, but for memory

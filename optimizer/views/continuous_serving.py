@@ -1,24 +1,28 @@
-"""Rebatched plans of serving latency: as text, and which tasks run together over time."""
+"""Plans of continuous serving: as text, and which tasks run together over time."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 
-from specopt.models.rebatched_serving import Stretch
-from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.continuous_serving import ContinuousServingPlan, ContinuousServingProblem
+from specopt.models.continuous_serving_steps import Stretch
 from specopt.views.chart import MAX_MARKS, Chart, quantity, timeline
 from specopt.views.terminal import MAX_ROWS, cut, line, table
+from specopt.views.view import View
 
 
-def stretches(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> list[Stretch]:
+def stretches(problem: ContinuousServingProblem, plan: ContinuousServingPlan) -> list[Stretch]:
     """Return what runs when, where steps are few enough to list; of predicted lengths, with the first sample."""
     return problem.played(plan)[0].stretches
 
 
-def print_phases(problem: ServingLatencyProblem, plan: ServingLatencyPlan, out: Console) -> None:
-    """Print what runs from step to step."""
+def print_plan(problem: ContinuousServingProblem, plan: ContinuousServingPlan, out: Console) -> None:
+    """Print what runs from step to step; of a mean latency also what 95 % of the tasks take."""
+    if problem.objective == "mean_latency":
+        line(out, "95 % of tasks", f"within {np.quantile(problem.latencies(plan), 0.95):.6g} s")
     found = stretches(problem, plan)
     line(out, "mechanism", problem.mechanism_of(plan))
     steps = f"{found[-1].last_step} decoding steps" if found else "too many decoding steps to list"
@@ -32,7 +36,7 @@ def print_phases(problem: ServingLatencyProblem, plan: ServingLatencyPlan, out: 
     cut(out, len(found), "stretches")
 
 
-def phase_charts(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tuple[Chart, ...]:
+def charts(problem: ContinuousServingProblem, plan: ContinuousServingPlan) -> tuple[Chart, ...]:
     """Return which batches run from event to event."""
     rows: list[dict[str, Any]] = []
     found = stretches(problem, plan)
@@ -59,3 +63,10 @@ def phase_charts(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tu
             closest=max(4, len(found)),
         ),
     )
+
+
+VIEW = View(
+    print_plan=print_plan,
+    columns={"l": lambda plan: str(plan.speculation_length), "phases": lambda plan: str(len(plan.phases))},
+    charts=charts,
+)

@@ -1,4 +1,4 @@
-"""Rebatched plans by dynamic programming over steps: every ordered partition, every speculation length of every batch.
+"""Plans by dynamic programming over steps: every ordered partition, every speculation length of every batch.
 
 Without arrivals all tasks begin together and every unfinished one is served in every step. What is left to do depends
 on the past only through the steps that each task has had at each speculation length. Where regrouping costs, it also
@@ -18,21 +18,19 @@ from functools import cache
 import numpy as np
 
 from specopt.models.acceptance import decoding_steps
+from specopt.models.continuous_serving import ContinuousServingPlan, ContinuousServingProblem, Phase
+from specopt.models.continuous_serving_steps import ROUNDING
 from specopt.models.fields import Floats
-from specopt.models.rebatched_serving import ROUNDING
-from specopt.models.serving_data import Phase, ServingLatencyPlan
-from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.method import Outcome, at_most
-from specopt.solvers.serving_latency.method import (
+from specopt.solvers.continuous_serving.method import (
     ALWAYS_DRAFTING,
-    GIVEN,
-    REBATCHED,
     TOGETHER,
-    ServingLatencyMethod,
+    ContinuousServingMethod,
     prepare_all,
 )
-from specopt.solvers.serving_latency.prepare import Prepared
+from specopt.solvers.continuous_serving.prepare import Prepared
+from specopt.solvers.method import Outcome, at_most
+from specopt.solvers.serving_method import GIVEN
 
 Counts = tuple[tuple[int, ...], ...]  # by task: steps at each speculation length
 Partition = tuple[tuple[int, ...], ...]
@@ -40,7 +38,7 @@ Choice = tuple[Partition, tuple[int, ...]]  # batches in order, and the speculat
 
 
 @dataclass(frozen=True)
-class EveryStep(ServingLatencyMethod):
+class EveryStep(ContinuousServingMethod):
     """All ordered partitions and all speculation lengths of every step, by what they leave to be done."""
 
     name = "every-step"
@@ -49,10 +47,14 @@ class EveryStep(ServingLatencyMethod):
     guarantee = "optimal"
     complexity = "O(l_max^K a(K)) per state, a(K) ordered partitions: 13 for K = 3, 75 for K = 4"
     max_size = 4
-    serves = (REBATCHED, TOGETHER, GIVEN, ALWAYS_DRAFTING)
-    takes = (at_most(3000, "states", lambda method, problem: _states(problem), "fewer outputs or speculation lengths"),)
+    takes = (
+        TOGETHER,
+        GIVEN,
+        ALWAYS_DRAFTING,
+        at_most(3000, "states", lambda method, problem: _states(problem), "fewer outputs or speculation lengths"),
+    )
 
-    def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
+    def run(self, problem: ContinuousServingProblem, budget: Budget) -> Outcome:
         """Solve each mechanism alone."""
         able = prepare_all(problem)
         for prepared in able:
@@ -66,7 +68,7 @@ class EveryStep(ServingLatencyMethod):
         return Outcome(plan=budget.incumbent, bound=bound)
 
 
-def _states(problem: ServingLatencyProblem) -> float:
+def _states(problem: ContinuousServingProblem) -> float:
     """Return about how many states there are: counts of steps by length for every task, as long as the longest."""
     if problem.tasks > EveryStep.max_size:
         return math.inf
@@ -77,7 +79,7 @@ def _states(problem: ServingLatencyProblem) -> float:
     return sum(min(1e9, float(math.comb(n + lengths - 1, n)) ** problem.tasks) for n in range(steps)) * partitions
 
 
-def _plan(prepared: Prepared, choices: list[Choice]) -> ServingLatencyPlan:
+def _plan(prepared: Prepared, choices: list[Choice]) -> ContinuousServingPlan:
     """Return the plan that takes one choice after the other; tasks that have finished are listed last."""
     phases: list[Phase] = []
     before: Choice | None = None
@@ -89,7 +91,7 @@ def _plan(prepared: Prepared, choices: list[Choice]) -> ServingLatencyPlan:
         batches[-1] += sorted(set(range(prepared.tasks)).difference(*map(set, batches)))
         given = lengths[0] if len(set(lengths)) == 1 else lengths
         phases.append(Phase(first_step=step, batches=tuple(map(tuple, batches)), speculation_length=given))
-    return prepared.phased(phases, prepared.lengths[0])
+    return prepared.plan(phases, prepared.lengths[0])
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What a rebatched plan takes when acceptances are random: all replications at once, step by step.
+"""What a plan takes when acceptances are random: all replications at once, step by step.
 
 Each draft token is accepted with the task's probability alpha, independently, up to the first rejection, and the
 server adds a token of its own. A task leaves when it has its own output length O_k; what it gains beyond counts in its
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from specopt.models.continuous_serving import ContinuousServingPlan, ContinuousServingProblem
 from specopt.models.errors import Unsupported
 from specopt.models.fields import Floats
-from specopt.models.serving_data import Mechanism, ServingLatencyPlan
-from specopt.models.serving_latency import ServingLatencyProblem
-from specopt.solvers.serving_latency.prepare import prepare
+from specopt.models.serving_data import Mechanism
+from specopt.solvers.continuous_serving.prepare import prepare
 from specopt.solvers.simulation import Estimate, Simulation, Tell
 
 AT_ONCE = 100
@@ -25,8 +25,8 @@ AT_ONCE = 100
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RebatchedSimulation(Simulation):
-    """The distribution of the real serving latency of a rebatched plan, beside the judge's number.
+class PlanSimulation(Simulation):
+    """The distribution of the real serving latency of a plan, beside the judge's number.
 
     `estimates` are "latency_seconds", the plan's objective, and "decoding_steps" until the last task has finished.
 
@@ -38,7 +38,7 @@ class RebatchedSimulation(Simulation):
         The part T_com of every replication; it is not random.
     """
 
-    kind = ServingLatencyProblem.kind
+    kind = ContinuousServingProblem.kind
     mechanism: Mechanism
     communication_seconds: float
 
@@ -49,8 +49,8 @@ class RebatchedSimulation(Simulation):
 
 
 def replay(
-    problem: ServingLatencyProblem, plan: ServingLatencyPlan, replications: int, seed: int, tell: Tell
-) -> RebatchedSimulation:
+    problem: ContinuousServingProblem, plan: ContinuousServingPlan, replications: int, seed: int, tell: Tell
+) -> PlanSimulation:
     """Play a feasible plan many times.
 
     Raises
@@ -66,7 +66,7 @@ def replay(
         (problem.min_speculation_length == 0, "steps without drafts"),
     ):
         if clash:
-            raise Unsupported(f"simulate plays rebatched plans, but not with {words}")
+            raise Unsupported(f"simulate plays plans, but not with {words}")
     latency, steps, ready = np.empty(0), np.empty(0), float(problem.readiness(plan)[1].max())
     for first in range(0, replications, AT_ONCE):
         random = np.random.default_rng([seed, first])
@@ -74,7 +74,7 @@ def replay(
         finish = finish.max(axis=1) if problem.objective == "makespan" else finish.mean(axis=1)
         latency, steps = np.append(latency, ready + finish), np.append(steps, taken)
         tell(len(latency), float(latency.mean()))
-    return RebatchedSimulation(
+    return PlanSimulation(
         policy="plan",
         replications=replications,
         seed=seed,
@@ -87,7 +87,7 @@ def replay(
 
 
 def _played(
-    problem: ServingLatencyProblem, plan: ServingLatencyPlan, random: np.random.Generator, count: int
+    problem: ContinuousServingProblem, plan: ContinuousServingPlan, random: np.random.Generator, count: int
 ) -> tuple[Floats, Floats]:
     """Return when each task has finished and how many steps were served, replication by replication."""
     prepared, outputs = prepare(problem, problem.mechanism_of(plan)), problem.output_tokens

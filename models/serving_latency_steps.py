@@ -1,4 +1,4 @@
-"""Static batches of serving latency, timed step by step for the judge (paper 1, Eq. 8, 13-22).
+"""Batches of serving latency, timed step by step for the judge (paper 1, Eq. 8, 13-22).
 
 A batch stays together until its slowest member has finished. Tasks of different acceptance rates gain different L_k
 tokens per step. The batch then takes max_k ceil(Q_k / L_k) steps, or as many as its slowest task in the mean. Before
@@ -12,7 +12,8 @@ import numpy as np
 from specopt.models.acceptance import all_decoding_steps, slowest_rounds
 from specopt.models.fields import Floats, Ints
 from specopt.models.problem import exceeds
-from specopt.models.serving_data import Mechanism, ServingData, ServingLatencyPlan
+from specopt.models.serving_latency_data import ServingLatencyData, ServingLatencyPlan
+from specopt.models.serving_stages import stage_ends, too_much
 
 ENTRIES_AT_ONCE = 1 << 15
 """Batches times decoding steps that the judge holds at once: what fits a processor's cache."""
@@ -46,7 +47,7 @@ class StaticBatch:
         return found
 
 
-def static_batches(problem: ServingData, plan: ServingLatencyPlan, outputs: Ints) -> list[StaticBatch]:
+def static_batches(problem: ServingLatencyData, plan: ServingLatencyPlan, outputs: Ints) -> list[StaticBatch]:
     """Return the batches of a plan; `outputs` are the lengths Q_k that tasks count with."""
     tokens = problem.tokens_per_step(plan.speculation_length)
     found = [StaticBatch(batch, problem.input_tokens, outputs, tokens) for batch in plan.batches]
@@ -56,21 +57,17 @@ def static_batches(problem: ServingData, plan: ServingLatencyPlan, outputs: Ints
     return found
 
 
-def _slowest(problem: ServingData, plan: ServingLatencyPlan, outputs: Ints, rates: Floats) -> Ints:
+def _slowest(problem: ServingLatencyData, plan: ServingLatencyPlan, outputs: Ints, rates: Floats) -> Ints:
     """Return the steps of tasks that run together, by scenario."""
     length = plan.speculation_length
     return np.array([slowest_rounds(zip(row, rates.tolist(), strict=True), length) for row in outputs.tolist()])
 
 
-def play_static(problem: ServingData, plan: ServingLatencyPlan, outputs: Ints) -> tuple[Floats, Floats]:
-    """Return T_inf (Eq. 22), and of a mean latency when each task is done since the first step began.
-
-    Both for several rows of output lengths at once, shape (S, K).
-    """
+def play(problem: ServingLatencyData, plan: ServingLatencyPlan, outputs: Ints) -> Floats:
+    """Return T_inf (Eq. 22) for several rows of output lengths at once, shape (S, K)."""
     mechanism, length = problem.mechanism_of(plan), plan.speculation_length
     batches = static_batches(problem, plan, outputs)
-    own = _own_steps(problem, plan, outputs) if problem.objective == "mean_latency" else np.zeros_like(outputs[:, :0])
-    seconds, finish = np.zeros(len(outputs)), np.zeros(own.shape)
+    seconds = np.zeros(len(outputs))
     last = max(int(batch.steps.max()) for batch in batches)
     width = min(last, ENTRIES_AT_ONCE)
     height = max(1, ENTRIES_AT_ONCE // width)
@@ -79,48 +76,21 @@ def play_static(problem: ServingData, plan: ServingLatencyPlan, outputs: Ints) -
             n = np.arange(first, min(first + width, last + 1), dtype=np.float64)
             draft_done = np.zeros((len(some), len(n)))
             done = np.zeros_like(draft_done)
-            ending = (own[some] >= first) & (own[some] <= n[-1])
             for top in range(0, len(batches), height):
                 rows = batches[top : top + height]
                 size = np.array([batch.size for batch in rows])[:, None]
                 reached = np.stack([batch.reached(n) for batch in rows])
                 times = problem.stage_seconds(size, reached, length, n == 1)
-                for position, (batch, T_d, T_v) in enumerate(zip(rows, *times, strict=True), start=top):
+                for batch, T_d, T_v in zip(rows, *times, strict=True):
                     active = n <= batch.steps[some, None]
                     drafted, finished = stage_ends(mechanism, draft_done, done, T_d, T_v)
                     draft_done = np.where(active, drafted, draft_done)
                     done = np.where(active, finished, done)  # finished batches have left the pipeline, Eq. 21
-                    if own.size:
-                        members = np.array(plan.batches[position])
-                        row, place = np.nonzero(ending[:, members])
-                        finish[some[row], members[place]] = done[row, own[some[row], members[place]] - first]
-            if own.size:
-                row, task = np.nonzero(ending)
-                began = seconds[some, None] + np.cumsum(done, axis=1) - done
-                finish[some[row], task] += began[row, own[some[row], task] - first]
             seconds[some] += done.sum(axis=1)  # Eq. 22
-    return seconds, finish
+    return seconds
 
 
-def stage_ends(
-    mechanism: Mechanism, draft_done: Floats, done: Floats, T_d: Floats, T_v: Floats
-) -> tuple[Floats, Floats]:
-    """Return when the draft and the verify stage have ended with one more batch of a step (Eq. 20)."""
-    if mechanism == "pipelined":
-        draft_done = draft_done + T_d
-        return draft_done, np.maximum(draft_done, done) + T_v
-    return draft_done, done + T_d + T_v
-
-
-def _own_steps(problem: ServingData, plan: ServingLatencyPlan, outputs: Ints) -> Ints:
-    """Return the step in which each task has its own output (Eq. 8), by scenario."""
-    if problem.rounds == "slowest":
-        each = (_slowest(problem, plan, outputs[:, [k]], problem.rates[[k]]) for k in range(problem.tasks))
-        return np.stack(list(each), axis=1)
-    return all_decoding_steps(outputs, problem.tokens_per_step(plan.speculation_length))
-
-
-def static_memory(problem: ServingData, plan: ServingLatencyPlan) -> list[str]:
+def memory_violations(problem: ServingLatencyData, plan: ServingLatencyPlan) -> list[str]:
     """Return which batches need more memory than a model has (Eq. 9-10), in the scenario in which they need most."""
     found = []
     outputs = np.max(problem.scenarios, axis=0)
@@ -132,8 +102,3 @@ def static_memory(problem: ServingData, plan: ServingLatencyPlan) -> list[str]:
             if exceeds(needed, limit):
                 found.append(f"batches[{position}]: {too_much(needed, which, limit)}")
     return found
-
-
-def too_much(needed: float, which: str, limit: float) -> str:
-    """Return the sentence about a batch that does not fit."""
-    return f"needs {needed / 1e9:.3f} GB of {which}-model memory, {limit / 1e9:.3f} GB are available"

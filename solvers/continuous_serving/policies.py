@@ -19,19 +19,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from specopt.models.acceptance import all_decoding_steps
 from specopt.models.arguments import integer, one_of
+from specopt.models.continuous_serving import ContinuousServingPlan, ContinuousServingProblem, Phase
+from specopt.models.continuous_serving_steps import ROUNDING
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import Floats, Ints
-from specopt.models.rebatched_serving import ROUNDING
-from specopt.models.serving_data import Mechanism, Phase, ServingLatencyPlan
-from specopt.models.serving_latency import ServingLatencyProblem
-from specopt.models.static_serving import play_static
+from specopt.models.serving_data import Mechanism
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_latency_steps import static_batches
+from specopt.models.serving_stages import stage_ends
 from specopt.solvers.budget import Budget
+from specopt.solvers.continuous_serving.prepare import Prepared, prepare
+from specopt.solvers.continuous_serving.rebatching import arrival_shares
+from specopt.solvers.continuous_serving.step_choice import Learned, StepChoice, Task
 from specopt.solvers.policy import Policy, refused
+from specopt.solvers.serving_latency import prepare as serving_latency
 from specopt.solvers.serving_latency.algorithm_1 import best_plan
-from specopt.solvers.serving_latency.prepare import Prepared, prepare
-from specopt.solvers.serving_latency.rebatching import arrival_shares
-from specopt.solvers.serving_latency.step_choice import Learned, StepChoice, Task
 from specopt.solvers.simulation import Estimate, Simulation
 
 POLICIES = ("online", "continuous", "autoregressive", "algorithm-1")
@@ -54,9 +58,9 @@ class ServiceSimulation(Simulation):
         Share of the tokens that came of steps with drafts.
     """
 
-    kind = ServingLatencyProblem.kind
+    kind = ContinuousServingProblem.kind
     mechanism: Mechanism
-    plan: ServingLatencyPlan | None = dataclasses.field(repr=False)
+    plan: ContinuousServingPlan | None = dataclasses.field(repr=False)
     drafting_share: float
 
     @property
@@ -91,14 +95,14 @@ class State:
 
 
 def play(
-    problem: ServingLatencyProblem, policy: str | Policy, speculation_length: int = 3, seed: int = 0
+    problem: ContinuousServingProblem, policy: str | Policy, speculation_length: int = 3, seed: int = 0
 ) -> ServiceSimulation:
     """Serve the tasks of a problem by a policy.
 
     Parameters
     ----------
     problem
-        Rebatched, without costs of regrouping, output lengths given.
+        Without costs of regrouping, output lengths given.
     policy
         One of `POLICIES`, or a `specopt.Policy`: it is given a `State`, and returns the batches of the next step in
         order, each as a list of tasks and its draft tokens. A task's first step is in a batch of such tasks.
@@ -116,8 +120,8 @@ def play(
     """
     started = time.perf_counter()
     name = policy.name if isinstance(policy, Policy) else one_of("policy", policy, POLICIES)
-    if problem.batching != "rebatched" or problem.output_lengths == "predicted" or problem.regroup_seconds > 0.0:
-        raise Unsupported("policies serve rebatched tasks of given output lengths, whose regrouping costs nothing")
+    if problem.output_lengths == "predicted" or problem.regroup_seconds > 0.0:
+        raise Unsupported("policies serve tasks of given output lengths, whose regrouping costs nothing")
     mechanism = "autoregressive" if name == "autoregressive" else problem.mechanisms[0]
     if mechanism not in problem.mechanisms or (name == "algorithm-1" and mechanism != "pipelined"):
         raise Unsupported(f"policy {name}: expected a problem that allows its mechanism, got {problem.mechanism!r}")
@@ -142,7 +146,7 @@ def play(
         else:
             rule = _Online(prepared) if name == "online" else _first_come(prepared, length)
         finish, phases, share = _serve(problem, prepared, rule, ready)
-        plan = prepared.phased(phases, prepared.lengths[0], shares)
+        plan = prepared.plan(phases, prepared.lengths[0], shares)
     latency = finish - arrival
     return ServiceSimulation(
         policy=name,
@@ -160,7 +164,7 @@ def play(
 
 
 def _serve(
-    problem: ServingLatencyProblem,
+    problem: ContinuousServingProblem,
     prepared: Prepared,
     rule: Rule,
     ready: Floats,
@@ -304,16 +308,41 @@ def _repeat_static(prepared: Prepared, ready: Floats) -> Floats:
         if not len(chosen):
             clock = float(ready[waiting].min())
             continue
-        lot = dataclasses.replace(
-            problem, mechanism="pipelined", batching="static", arrival_seconds=None, objective="mean_latency",
-            min_speculation_length=1, max_output_tokens=problem.longest_output, output_lengths="conservative",
-            input_tokens=problem.input_tokens[chosen], output_tokens=problem.output_tokens[chosen],
-            snr=problem.snr[chosen], acceptance_rate=problem.common_rate,
-        )  # fmt: skip
-        planned = prepare(lot)
+        lot = ServingLatencyProblem(
+            **problem.shared_fields()
+            | {
+                "mechanism": "pipelined",
+                "output_lengths": "conservative",
+                "output_samples": None,
+                "max_output_tokens": problem.longest_output,
+                "input_tokens": problem.input_tokens[chosen],
+                "output_tokens": problem.output_tokens[chosen],
+                "snr": problem.snr[chosen],
+                "acceptance_rate": problem.common_rate,
+            }
+        )
+        planned = serving_latency.prepare(lot)
         plan = best_plan(planned, Budget(lot), planned.shares)
-        seconds, ends = play_static(lot, plan, problem.planned_output_tokens[None, chosen])
-        finish[chosen] = clock + ends[0]
+        seconds, ends = _static_ends(lot, plan, problem.planned_output_tokens[chosen])
+        finish[chosen] = clock + ends
         waiting[chosen] = False
-        clock += float(seconds[0])
+        clock += seconds
     return finish
+
+
+def _static_ends(lot: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints) -> tuple[float, Floats]:
+    """Return when all batches have ended (Eq. 22), and when each task has its own output."""
+    length = plan.speculation_length
+    batches = static_batches(lot, plan, outputs[None])
+    last = max(int(batch.steps[0]) for batch in batches)
+    n = np.arange(1.0, last + 1.0)
+    own = all_decoding_steps(outputs, lot.tokens_per_step(length)) - 1
+    drafted, done, finish = np.zeros(last), np.zeros(last), np.zeros(len(outputs))
+    for batch, members in zip(batches, map(list, plan.batches), strict=True):
+        times = lot.stage_seconds(batch.size, batch.reached(n), length, n == 1)
+        active = n <= batch.steps[0]
+        ends = stage_ends("pipelined", drafted, done, *times)
+        drafted, done = np.where(active, ends[0], drafted), np.where(active, ends[1], done)
+        finish[members] = done[own[members]]
+    began = np.cumsum(done) - done
+    return float(done.sum()), finish + began[own]

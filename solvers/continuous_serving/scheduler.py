@@ -1,4 +1,4 @@
-"""A rebatched plan, formed step by step: what a scheduler at the engine would do, ahead of time.
+"""A plan, formed step by step: what a scheduler at the engine would do, ahead of time.
 
 Wherever a task finishes or joins, the tasks at hand are batched anew, contiguous in the tokens that they have reached,
 in rising or in falling order. Of every number of batches and every prefix of tasks the chain is kept that is verified
@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from specopt.models.continuous_serving import ContinuousServingPlan, Phase
+from specopt.models.continuous_serving_steps import ROUNDING
 from specopt.models.fields import Floats, Ints
-from specopt.models.rebatched_serving import ROUNDING
-from specopt.models.serving_data import Phase, ServingLatencyPlan
 from specopt.solvers.budget import Budget
+from specopt.solvers.continuous_serving.prepare import Prepared
 from specopt.solvers.serving_latency.bound import room_for
-from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import columns
 
 MAX_ENDS = 120
@@ -47,8 +47,9 @@ class Former:
 
     def __init__(self, prepared: Prepared, budget: Budget) -> None:
         self.prepared, self.budget = prepared, budget
-        self.kernels = budget.load("serving_latency.rebatching")
+        self.kernels = budget.load("continuous_serving.forming")
         self.room = room_for(prepared.tasks, budget)
+        self.search_entries = budget.load("serving_latency.rebatching").SEARCH_ENTRIES
         self.searches: dict[tuple[int, bool], Floats] = {}
 
     def form(self, reached: Floats, gain: Floats, length: int, steps: int, first: bool) -> tuple[float, list[Ints]]:
@@ -80,7 +81,7 @@ class Former:
         if first or best == np.inf:
             widest = min(count / 2, self.prepared.room_for(float(reached.mean() + gain.min())))
             self.budget.check(_SECONDS_PER_BATCH * count * max(1.0, widest))  # of a call that cannot be interrupted
-            search = self.searches.setdefault((length, first), np.full(self.kernels.SEARCH_ENTRIES, 0.5))
+            search = self.searches.setdefault((length, first), np.full(self.search_entries, 0.5))
             seconds = self.kernels.form_batches(
                 step, 1, task, setting, self.prepared.runtimes, self.room, search, slots[1]
             )
@@ -101,7 +102,7 @@ class PhaseBuilder:
         self.entries = 0  # of the phases of all plans
         self.tokens = cache(self.problem.tokens_per_step)  # lengths may be millions
 
-    def plan(self, lengths: Sequence[int], budget: Budget) -> tuple[float, ServingLatencyPlan]:
+    def plan(self, lengths: Sequence[int], budget: Budget) -> tuple[float, ContinuousServingPlan]:
         """Return about how many seconds its steps take, and the plan whose drafts are cut to a length."""
         tasks = len(self.inputs)
         _, ready = self.problem.readiness_at(self.prepared.mechanism, self.shares)
@@ -138,7 +139,7 @@ class PhaseBuilder:
             served |= active
             unfinished &= gained < self.outputs * (1 - ROUNDING)
             step += steps
-        return total, self.prepared.phased(phases, lengths[0], self.shares)
+        return total, self.prepared.plan(phases, lengths[0], self.shares)
 
     def _next(
         self, active: Any, served: Any, gained: Floats, waiting: bool, length: int

@@ -1,4 +1,4 @@
-r"""A lower bound on rebatched plans: prices of tokens that no step can beat, from a linear program.
+r"""Prices of tokens that no step of serving can beat, from a linear program: a bound if batches may change at any step.
 
 Let a task k earn pi_k(g) >= 0 for the token that takes it past g, and q_k >= 0 for its first step. If every step that
 a plan can take lasts at least as long as its tasks earn in it,
@@ -49,16 +49,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
 
+from specopt.models.continuous_serving_steps import ROUNDING
 from specopt.models.errors import OutOfTime
 from specopt.models.fields import Floats, Ints
-from specopt.models.rebatched_serving import ROUNDING
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_latency.prepare import Prepared
+from specopt.solvers.serving_prepare import PreparedServing
 
 MAX_RUNS = 10
 """Runs of one step that have weights of their own, at most; of more, the first and the last one have."""
@@ -127,7 +126,7 @@ class Sort:
         return weights / max(1.0, float(largest.sum()))
 
 
-def sorts(prepared: Prepared, weighed: int) -> list[Sort]:
+def sorts(prepared: PreparedServing, weighed: int) -> list[Sort]:
     """Return all sorts of steps; those of up to so many runs have weights at every one."""
     overlap, lengths = prepared.overlap, list(prepared.served_lengths)
     pieces = [*((1, *row[:2]) for row in prepared.draft_pieces), *((0, *row[:2]) for row in prepared.verify_pieces)]
@@ -150,7 +149,7 @@ def sorts(prepared: Prepared, weighed: int) -> list[Sort]:
     return [*alone, *(sort(runs, all_of_them) for runs in range(2, weighed + 2)), sort(weighed + 2, all_of_them, False)]
 
 
-def operations(prepared: Prepared, reached: Floats, first: Any) -> tuple[Floats, Floats]:
+def operations(prepared: PreparedServing, reached: Floats, first: Any) -> tuple[Floats, Floats]:
     """Return operations of drafting and verifying a step, shape (tasks, lengths); first ones take prompts."""
     token, pair, logit = prepared.models[0]
     verify_token, verify_pair, verify_logit = prepared.models[1]
@@ -172,18 +171,20 @@ class Prices:
     ----------
     prepared
         The problem; tasks stay in its sorted order here.
+    apart
+        Whether tasks arrive one by one, so that their first steps are many steps.
     """
 
-    def __init__(self, prepared: Prepared) -> None:
+    def __init__(self, prepared: PreparedServing, apart: bool = False) -> None:
         problem = prepared.problem
         self.prepared = prepared
         lengths = prepared.served_lengths
         self.tokens = np.stack([problem.tokens_per_step(length)[prepared.order] for length in lengths], axis=1)
         asked = np.array([outputs[prepared.order] for outputs in problem.scenarios], np.float64)
         self.outputs = asked - SHORT * np.maximum(asked, self.tokens.max(axis=1))
-        self.apart = problem.arrival_seconds is not None  # first steps are many steps
+        self.apart = apart
         kv_draft, free_draft, kv_verify, free_verify = prepared.memory
-        drafting = kv_draft / free_draft if problem.min_speculation_length else 0.0  # else it may be spared
+        drafting = kv_draft / free_draft if prepared.least_length else 0.0  # else it may be spared
         self.memory_per_token = max(drafting, kv_verify / free_verify)
         self.step = float(self.tokens.max())
         fulls = float((prepared.inputs + 0.5 * asked.mean(axis=0)).sum()) * self.memory_per_token
@@ -344,6 +345,16 @@ class Prices:
 
     # ------------------------------------------------------------------ what follows
 
+    def work(self, outputs: Floats) -> Floats:
+        """Return what the tokens of tasks of these output lengths (sorted order) earn, and apart their first steps."""
+        price = self.between(self.price.reshape(-1, KNOTS))
+        earned = (price * self.stretches(outputs)).sum(axis=1) + self.between(self.first) * self.apart
+        return np.asarray(earned)
+
+    def makespan(self, outputs: Floats) -> float:
+        """Return what tasks that start together take at least until the last one has finished, beside the uploads."""
+        return max(self.opening() + float(self.work(outputs).sum()), float(self.alone(outputs).max()))
+
     def _seconds(self, first: bool) -> list[Floats]:
         """Return what drafting and verifying a step of each task alone take, shape (tasks, lengths)."""
         passes = np.array(self.prepared.served_lengths), 1
@@ -389,58 +400,11 @@ class Prices:
         return found * (1.0 - LESS)
 
 
-def served_bound(prepared: Prepared, budget: Budget) -> float:
-    """Return a lower bound on the objective of every rebatched plan under this mechanism."""
+def solved_prices(prepared: PreparedServing, budget: Budget, apart: bool = False) -> Prices:
+    """Return the prices of a problem under this mechanism."""
     lengths = len(prepared.served_lengths)
     budget.hold("max_speculation_length", _BYTES_PER_COST * lengths * (4 + min(prepared.tasks, GROUPS // MORE_RUNS)))
     budget.check(_SECONDS_PER_PAIR * lengths**2)
-    prices = Prices(prepared)
+    prices = Prices(prepared, apart)
     prices.solve(budget)
-    return float(np.mean([_bound(prices, outputs) for outputs in prices.outputs]))
-
-
-def _bound(prices: Prices, outputs: Floats) -> float:
-    """Return the bound for tasks (sorted order) of given output lengths."""
-    prepared = prices.prepared
-    problem = prepared.problem
-    price = prices.between(prices.price.reshape(-1, KNOTS))
-    work = (price * prices.stretches(outputs)).sum(axis=1) + prices.between(prices.first) * prices.apart
-    alone = prices.alone(outputs)
-    if problem.arrival_seconds is None:
-        opening = prices.opening()
-        if problem.objective == "makespan":
-            return prepared.communication_seconds + max(opening + float(work.sum()), float(alone.max()))
-        later = outputs > prices.tokens.max(axis=1)  # not done in the first step
-        ends = np.maximum(opening + np.cumsum(np.sort(work[later])), np.sort(alone[later]))  # the j-th ends no earlier
-        return prepared.communication_seconds + float(np.append(ends, alone[~later]).mean())
-    upload = prepared.upload_seconds[prepared.order]  # over the whole band
-    arrival = (problem.arrival_seconds - problem.arrival_seconds.min())[prepared.order]
-    ready = (arrival + upload) * (1.0 - SHORT)
-    if problem.objective == "makespan":
-        return max(float(ready.min() + work.sum()), float((ready + alone).max()))
-    ends = np.maximum(preemptive_ends(ready, work), np.sort(ready + alone))
-    return float(ends.mean() - arrival.mean())
-
-
-def preemptive_ends(release: Floats, work: Floats) -> Floats:
-    """Return when the first, second, ... job ends on one machine that may interrupt any, shortest rest first.
-
-    No schedule has ended more of them by any time.
-    """
-    ends: list[float] = []
-    left: list[float] = []
-    clock = 0.0
-    order = np.argsort(release, kind="stable")
-    following = [*release[order[1:]].tolist(), math.inf]
-    for job, until in zip(order.tolist(), following, strict=True):
-        clock = max(clock, float(release[job]))
-        heappush(left, float(work[job]))
-        while left and clock < until:
-            rest = heappop(left)
-            done = min(rest, until - clock)
-            clock += done
-            if done < rest:
-                heappush(left, rest - done)
-            else:
-                ends.append(clock)
-    return np.array(ends)
+    return prices

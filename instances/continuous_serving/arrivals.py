@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
 from specopt.instances.serving_latency.paper_1 import paper_1
 from specopt.models.arguments import positive
-from specopt.models.serving_latency import ServingLatencyProblem
+from specopt.models.continuous_serving import ContinuousServingProblem
 
 
 def arrivals(
@@ -21,7 +19,7 @@ def arrivals(
     alpha: float = 0.8,
     bandwidth: float = 20e6,
     seed: int = 0,
-) -> ServingLatencyProblem:
+) -> ContinuousServingProblem:
     """The setting of paper 1 with Poisson arrivals; the mean latency counts, every mechanism and pauses are allowed.
 
     What makes it hard: drafting pays while few tasks are at hand, and prompts that were not drafted for have to be
@@ -38,13 +36,14 @@ def arrivals(
     problem = paper_1(
         pair=pair, tasks=tasks, max_input=max_input, max_output=max_output, alpha=alpha, bandwidth=bandwidth, seed=seed
     )
-    return dataclasses.replace(
-        problem,
-        name=f"arrivals {pair} K={tasks} {requests_per_second:g}/s alpha={alpha:g} seed={seed}",
+    return ContinuousServingProblem(
+        **problem.shared_fields()
+        | {
+            "name": f"arrivals {pair} K={tasks} {requests_per_second:g}/s alpha={alpha:g} seed={seed}",
+            "output_lengths": "known",
+            "mechanism": "any",
+        },
         arrival_seconds=np.cumsum(np.random.default_rng((seed, 1)).exponential(1.0 / rate, size=tasks)),
-        batching="rebatched",
         objective="mean_latency",
-        output_lengths="known",
-        mechanism="any",
         min_speculation_length=0,
     )
