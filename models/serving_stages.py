@@ -42,12 +42,15 @@ def verify_seconds(verify: Decoder, runtime: Runtime, size: Any, reached: Floats
 
 
 def stage_ends(
-    mechanism: Mechanism, draft_done: Floats, done: Floats, T_d: Floats, T_v: Floats
-) -> tuple[Floats, Floats]:
-    """Return when the draft and the verify stage have ended with one more batch of a step (Eq. 20)."""
+    mechanism: Mechanism, draft_done: Any, done: Any, T_d: Any, T_v: Any, larger: Any = np.maximum
+) -> tuple[Any, Any]:
+    """Return when the draft and the verify stage have ended with one more batch of a step (Eq. 20).
+
+    Arrays, or numbers with `larger` for them.
+    """
     if mechanism == "pipelined":
         draft_done = draft_done + T_d
-        return draft_done, np.maximum(draft_done, done) + T_v
+        return draft_done, larger(draft_done, done) + T_v
     return draft_done, done + T_d + T_v
 
 

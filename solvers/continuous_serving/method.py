@@ -11,7 +11,7 @@ from specopt.solvers.continuous_serving.prepare import Prepared, prepare
 from specopt.solvers.method import Condition
 from specopt.solvers.serving_method import ServingMethod, able
 
-_SECONDS_PER_RUN = 2.5e-8  # of one decoding step of a task, to judge a plan
+_SECONDS_PER_RUN = 5e-8  # of one decoding step of a task, to judge a plan
 
 TOGETHER = Condition(
     "tasks that arrive together",
