@@ -1,4 +1,4 @@
-"""The judge of rebatched plans, arrivals, rates per task and samples, against the rules written down a second time."""
+"""The judge of continuous serving, against the rules written down a second time."""
 
 from __future__ import annotations
 
@@ -9,20 +9,27 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import rebatched_serving as naive
+from oracles import continuous_serving as naive
 
-from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem
-from specopt.models import rebatched_serving
-from specopt.models.serving_latency import _most_at_once
-from specopt.testing.strategies.serving_latency import problems_with_plans, served_problems, served_problems_with_plans
+from specopt import (
+    ContinuousServingPlan,
+    ContinuousServingProblem,
+    InvalidInput,
+    ServingLatencyPlan,
+    ServingLatencyProblem,
+)
+from specopt.models.continuous_serving import _most_at_once
+from specopt.testing.strategies import serving_latency as fixed_batches
+from specopt.testing.strategies.continuous_serving import problems, problems_with_plans
 
-Case = tuple[ServingLatencyProblem, ServingLatencyPlan]
+GRID = {"batch": [1, 1], "new_tokens": [1, 2], "cached_tokens": [0, 0], "seconds": [1.0, 2.0]}
+Case = tuple[ContinuousServingProblem, ContinuousServingPlan]
 
 
 @settings(max_examples=60)
-@given(served_problems_with_plans(tasks=(1, 5), max_output=20))
+@given(problems_with_plans(tasks=(1, 5), max_output=20))
 def test_judge_agrees_with_naive(case: Case) -> None:
-    """Tests that objective, terms and feasibility are the naive ones, with and without phases."""
+    """Tests that objective, terms and feasibility are the naive ones."""
     problem, plan = case
     expected = naive.evaluate(problem.to_dict(), plan.to_dict())
     found = problem.evaluate(plan)
@@ -37,35 +44,17 @@ def test_judge_agrees_with_naive(case: Case) -> None:
 
 
 @settings(max_examples=60)
-@given(served_problems_with_plans(batching=["rebatched"], tasks=(1, 6), max_output=30))
-def test_whole_phases_are_blocks_of_steps(case: Case) -> None:
-    """Tests that phases served at once end every task when blocks do, within 1e-12, and find the same too large."""
-    problem, plan = case
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rebatched_serving, "LONG", np.inf)
-        blocks = rebatched_serving.play(problem, plan)
-        patch.setattr(rebatched_serving, "LONG", -1)
-        phases = rebatched_serving.play(problem, plan)
-    for block, phase in zip(blocks, phases, strict=True):
-        assert block.stretches and not phase.stretches  # either was asked
-        np.testing.assert_allclose(phase.finish, block.finish, rtol=1e-12)
-        assert sorted(one.partition(":")[0] for one in phase.breaches) == sorted(
-            one.partition(":")[0] for one in block.breaches
-        )
-
-
-@settings(max_examples=60)
-@given(problems_with_plans(max_output=20), st.booleans())
-def test_a_static_plan_as_one_phase_is_no_slower(case: Case, equal: bool) -> None:
-    """Tests that a static plan is feasible as one phase and no slower; as fast where its members finish together."""
+@given(fixed_batches.problems_with_plans(max_output=20), st.booleans())
+def test_fixed_batches_as_one_phase_are_no_slower(
+    case: tuple[ServingLatencyProblem, ServingLatencyPlan], equal: bool
+) -> None:
+    """Tests that fixed batches are feasible as one phase and no slower; as fast where members finish together."""
     problem, plan = case
     if equal:
         problem = dataclasses.replace(problem, output_tokens=np.full(problem.tasks, problem.output_tokens[0]))
-    free = dataclasses.replace(problem, batching="rebatched")
-    phase: Any = {"first_step": 1, "batches": plan.batches}
-    one = ServingLatencyPlan.from_dict(
-        {k: v for k, v in plan.to_dict().items() if k != "batches"} | {"phases": [phase]}
-    )
+    free = ContinuousServingProblem(**problem.shared_fields())
+    data = {name: value for name, value in plan.to_dict().items() if name != "batches"}
+    one = ContinuousServingPlan.from_dict(data | {"phases": [phase(1, *map(list, plan.batches))]})
     before, after = problem.evaluate(plan).objective, free.evaluate(one).objective
     assert after <= before * (1 + 1e-11)
     if equal or problem.output_lengths == "conservative" or all(len(batch) == 1 for batch in plan.batches):
@@ -75,7 +64,7 @@ def test_a_static_plan_as_one_phase_is_no_slower(case: Case, equal: bool) -> Non
 
 
 @settings(max_examples=40)
-@given(served_problems_with_plans(batching=["rebatched"], max_output=20), st.randoms(use_true_random=False))
+@given(problems_with_plans(max_output=20), st.randoms(use_true_random=False))
 def test_names_of_tasks_do_not_matter(case: Case, random: Any) -> None:
     """Tests that tasks given in another order, in problem and plan, take as long."""
     problem, plan = case
@@ -92,34 +81,34 @@ def test_names_of_tasks_do_not_matter(case: Case, random: Any) -> None:
     planned["phases"] = [
         phase | {"batches": [[new[k] for k in batch] for batch in phase["batches"]]} for phase in planned["phases"]
     ]
-    again = ServingLatencyProblem.from_dict(data).evaluate(ServingLatencyPlan.from_dict(planned))
+    again = ContinuousServingProblem.from_dict(data).evaluate(ContinuousServingPlan.from_dict(planned))
     assert again.objective == pytest.approx(problem.evaluate(plan).objective, rel=1e-12)
 
 
 @settings(max_examples=40)
-@given(served_problems())
-def test_json_round_trip(problem: ServingLatencyProblem) -> None:
+@given(problems())
+def test_json_round_trip(problem: ContinuousServingProblem) -> None:
     """Tests that what deployments add survives the JSON form."""
-    again = ServingLatencyProblem.from_dict(problem.to_dict())
+    again = ContinuousServingProblem.from_dict(problem.to_dict())
     assert again == problem and again.sha256 == problem.sha256
 
 
-def tiny(**changes: Any) -> ServingLatencyProblem:
+def tiny(**changes: Any) -> ContinuousServingProblem:
     """Two tasks that draft in 1 s and verify in 10 s, whatever their size; they need 3 and 2 steps of 1.5 tokens."""
     shape = {"layers": 1, "hidden": 1, "ffn": 1}
     data: dict[str, Any] = {
-        "format": "specopt/1", "kind": "serving-latency", "input_tokens": [3, 1], "output_tokens": [4, 2],
+        "format": "specopt/1", "kind": "continuous-serving", "input_tokens": [3, 1], "output_tokens": [4, 2],
         "snr": [1.0, 3.0], "bandwidth_hz": 32.0, "draft": shape, "verify": shape,
         "draft_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 1.0},
         "verify_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 10.0}, "draft_memory_bytes": 1e6,
-        "acceptance_rate": 0.5, "max_speculation_length": 3, "output_lengths": "known", "batching": "rebatched",
+        "acceptance_rate": 0.5, "max_speculation_length": 3, "output_lengths": "known",
     }  # fmt: skip
-    return ServingLatencyProblem.from_dict(data | changes)
+    return ContinuousServingProblem.from_dict(data | changes)
 
 
-def plan(*phases: dict[str, Any], **changes: Any) -> ServingLatencyPlan:
+def plan(*phases: dict[str, Any], **changes: Any) -> ContinuousServingPlan:
     """A plan of the tiny problem."""
-    return ServingLatencyPlan.from_dict(
+    return ContinuousServingPlan.from_dict(
         {"speculation_length": 1, "bandwidth_share": [0.5, 0.5], "phases": list(phases)} | changes
     )
 
@@ -167,9 +156,7 @@ def test_arrivals_by_hand() -> None:
 @pytest.mark.parametrize(
     ("problem", "planned", "message"),
     [
-        ({}, plan(), "phases: expected at least one (batching 'rebatched'), got none"),
-        ({}, plan(phase(1, [0], [1]), batches=[[0, 1]]), "batches: expected none (batching 'rebatched'), got 1"),
-        ({"batching": "static"}, plan(phase(1, [0, 1])), "phases: expected none (batching 'static'), got 1"),
+        ({}, plan(), "phases: expected at least one, got none"),
         ({}, plan(phase(2, [0, 1])), "phases[0].first_step: expected 1, got 2"),
         ({}, plan(phase(1, [0, 1]), phase(1, [0, 1])), "phases[1].first_step: expected more than 1, got 1"),
         ({}, plan(phase(1, [0])), "phases[0].batches: expected each of the tasks 0 to 1 once"),
@@ -192,7 +179,7 @@ def test_arrivals_by_hand() -> None:
         ),
     ],
 )
-def test_violations_say_what_is_wrong(problem: dict[str, Any], planned: ServingLatencyPlan, message: str) -> None:
+def test_violations_say_what_is_wrong(problem: dict[str, Any], planned: ContinuousServingPlan, message: str) -> None:
     """Tests that what is no plan, or too much, has its sentence."""
     assert message in tiny(**problem).violations(planned)
 
@@ -210,10 +197,6 @@ def test_memory_counts_what_is_reached() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"batching": "static", "arrival_seconds": [0.0, 1.0]},
-            r"arrival_seconds: expected none \(batching 'static'\)",
-        ),
         ({"arrival_seconds": [0.0]}, "arrival_seconds: expected 2 entries"),
         ({"arrival_seconds": [0.0, -1.0]}, r"arrival_seconds\[1\]: expected float >= 0.0, got -1.0"),
         ({"arrival_seconds": [0.0, 1e101]}, r"arrival_seconds\[1\]: expected at most 1e\+100"),
@@ -224,6 +207,11 @@ def test_memory_counts_what_is_reached() -> None:
         ({"output_samples": [[1, 2], [1]]}, r"output_samples\[1\]: expected a row as long as the first"),
         ({"output_samples": [[1, 0]]}, r"output_samples\[0\]\[1\]: expected an integer >= 1"),
         ({"regroup_seconds": -1.0}, "regroup_seconds: expected .* >= 0"),
+        (
+            {"verify_runtime": {"passes": GRID}},
+            r"verify_runtime.passes: expected lines or pieces \(continuous-serving\), got a table",
+        ),
+        ({"rounds": "slowest"}, "rounds: unknown field"),
         ({"objective": "median"}, "objective: expected one of makespan, mean_latency"),
     ],
 )

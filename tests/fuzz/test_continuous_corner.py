@@ -1,4 +1,4 @@
-"""Bounds on rebatched plans where lengths are reached to rounding, against all plans and a second judge.
+"""Bounds on plans of continuous serving where lengths are reached to rounding, against all plans and a second judge.
 
 By default problems 0 to 249. ``SPECOPT_FUZZ=20000`` in the environment takes 20,000, ``SPECOPT_FUZZ_FROM=4711`` begins
 there.
@@ -12,11 +12,11 @@ import traceback
 from pathlib import Path
 
 import pytest
-from fuzz.rebatched_corner import corner_problem
-from oracles import rebatched_serving as naive
+from fuzz.continuous_corner import corner_problem
+from oracles import continuous_serving as naive
 from oracles.serving_latency import upload_need
 
-from specopt import ServingLatencyProblem, Status, load, methods, solve
+from specopt import ContinuousServingProblem, Status, load, methods, solve
 
 CASES = int(os.environ.get("SPECOPT_FUZZ", "250"))
 FIRST = int(os.environ.get("SPECOPT_FUZZ_FROM", "0"))
@@ -25,7 +25,7 @@ CHUNKS = [range(start, min(start + CHUNK, FIRST + CASES)) for start in range(FIR
 DATA = Path(__file__).parents[1] / "data" / "edges"
 
 
-def check(problem: ServingLatencyProblem) -> None:
+def check(problem: ContinuousServingProblem) -> None:
     """Hold what the methods say of a problem against all of its plans; shares of arrivals are equal ones there."""
     data = problem.to_dict()
     apart = problem.arrival_seconds is not None
@@ -47,11 +47,11 @@ def check(problem: ServingLatencyProblem) -> None:
             assert found.objective <= least * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("path", sorted(DATA.glob("rebatched-*.json")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(DATA.glob("continuous-serving-*.json")), ids=lambda path: path.stem)
 def test_bound_below_the_least_plan(path: Path) -> None:
     """Tests that no plan lies below a bound in problems where one did: steps of 2 - 1e-13 tokens, outputs of two."""
     problem = load(str(path))
-    assert isinstance(problem, ServingLatencyProblem)
+    assert isinstance(problem, ContinuousServingProblem)
     check(problem)
 
 
@@ -62,7 +62,7 @@ def test_bounds_below_all_plans(numbers: range) -> None:
     failures = []
     for number in numbers:
         try:
-            check(ServingLatencyProblem.from_dict(corner_problem(number)))
+            check(ContinuousServingProblem.from_dict(corner_problem(number)))
         except Exception:
             failures.append(f"problem {number}: {corner_problem(number)}\n{traceback.format_exc(limit=-3)}")
     assert not failures, f"repeat with SPECOPT_FUZZ=1 SPECOPT_FUZZ_FROM=NUMBER\n{chr(10).join(failures)}"

@@ -1,8 +1,8 @@
-"""A second opinion on rebatched plans, arrivals, rates per task and samples: one step and one task at a time.
+"""A second opinion on continuous serving, and on fixed batches with rates per task and samples: task by task.
 
-Works on JSON forms and imports nothing of specopt, as `naive`, whose models it shares. It plays plans, and tries all.
-A task gains L(alpha_k, l) in a step of speculation length l; all that depends on the step is worked out at that step,
-for every task alone.
+Works on JSON forms and imports nothing of specopt, as `serving_latency`, whose models it shares. It plays plans, and
+tries all. A task gains L(alpha_k, l) in a step of speculation length l; all that depends on the step is worked out at
+that step, for every task alone.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def evaluate(problem: Json, plan: Json) -> Json:
     ready = [max(upload)] * K if given is None else [a + u for a, u in zip(arrival, upload, strict=True)]
     objectives, communications, fits = [], [], True
     for Q in samples(problem):
-        finish, within = (static if "batches" in plan else rebatched)(problem, plan, mechanism, Q, ready)
+        finish, within = (fixed if "batches" in plan else in_phases)(problem, plan, mechanism, Q, ready)
         fits = fits and within
         waits = [r - a for r, a in zip(ready, arrival, strict=True)]
         if problem.get("objective", "makespan") == "makespan":
@@ -134,7 +134,7 @@ def holds(problem: Json, mechanism: str, b: int, tokens: float) -> bool:
     return True
 
 
-def static(problem: Json, plan: Json, mechanism: str, Q: list[int], ready: list[float]) -> tuple[list[float], bool]:
+def fixed(problem: Json, plan: Json, mechanism: str, Q: list[int], ready: list[float]) -> tuple[list[float], bool]:
     """When each task has its own output, and whether the batches fit."""
     I, l = problem["input_tokens"], plan["speculation_length"]  # noqa: E741
     own = [steps(Q[k], gain(problem, k, l)) for k in range(len(I))]
@@ -223,7 +223,7 @@ class World:
         return new
 
 
-def rebatched(problem: Json, plan: Json, mechanism: str, Q: list[int], ready: list[float]) -> tuple[list[float], bool]:
+def in_phases(problem: Json, plan: Json, mechanism: str, Q: list[int], ready: list[float]) -> tuple[list[float], bool]:
     """When each task has finished, and whether all that ran together fitted."""
     world, phases, n = World.before(problem, mechanism, Q, ready), plan["phases"], 0
     while world.active():
@@ -248,7 +248,7 @@ def ordered_partitions(items: list[int]) -> Iterator[list[list[int]]]:
 
 
 def least(problem: Json, mechanism: str, share: list[float]) -> float:
-    """The least objective of all rebatched plans under a mechanism with these shares; infinite if none fits."""
+    """The least objective of all plans under a mechanism with these shares; infinite if none fits."""
     upload = [need / w for need, w in zip(upload_need(problem, mechanism), share, strict=True)]
     given = problem.get("arrival_seconds")
     arrival = [0.0] * len(share) if given is None else [a - min(given) for a in given]

@@ -1,4 +1,4 @@
-"""Problem number n of a corner of rebatched serving: tasks of one to three tokens, acceptance next to 1, ties."""
+"""Problem number n of a corner of continuous serving: tasks of one to three tokens, acceptance next to 1, ties."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def corner_problem(number: int) -> dict[str, Any]:
     inputs = [rng.randint(1, rng.choice([1, 3, 40])) for _ in range(K)]
     length = rng.choice([1, 1, 2]) if K < 3 or most < 3 else 1
     data: dict[str, Any] = {
-        "format": "specopt/1", "kind": "serving-latency", "batching": "rebatched",
+        "format": "specopt/1", "kind": "continuous-serving",
         "input_tokens": inputs if rng.random() < 0.6 else inputs[:1] * K,
         "output_tokens": [rng.randint(1, most) for _ in range(K)],
         "snr": [rng.choice([1.0, 10 ** rng.uniform(0, 4)]) for _ in range(K)],

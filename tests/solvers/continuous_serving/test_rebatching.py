@@ -1,4 +1,4 @@
-"""Rebatched plans: the exact method by two routes, the scheduler above it, the bound below it."""
+"""Continuous serving: the exact method by two routes, the scheduler above it, the bound below it."""
 
 from __future__ import annotations
 
@@ -10,22 +10,31 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import rebatched_serving as naive
+from oracles import continuous_serving as naive
 
-from specopt import ServingLatencyPlan, ServingLatencyProblem, Status, generate, load, solve
+from specopt import (
+    ContinuousServingPlan,
+    ContinuousServingProblem,
+    ServingLatencyProblem,
+    Status,
+    generate,
+    load,
+    solve,
+)
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_latency.every_step import EveryStep
-from specopt.solvers.serving_latency.method import prepare_all
-from specopt.solvers.serving_latency.prepare import prepare
-from specopt.solvers.serving_latency.served_bound import KNOTS, Prices, served_bound
-from specopt.testing.strategies.serving_latency import served_problems, served_problems_with_plans
+from specopt.solvers.continuous_serving.bound import served_bound
+from specopt.solvers.continuous_serving.every_step import EveryStep
+from specopt.solvers.continuous_serving.method import prepare_all
+from specopt.solvers.continuous_serving.prepare import prepare
+from specopt.solvers.serving_prices import KNOTS, Prices
+from specopt.testing.strategies.continuous_serving import problems, problems_with_plans
 
-Case = tuple[ServingLatencyProblem, ServingLatencyPlan]
+Case = tuple[ContinuousServingProblem, ContinuousServingPlan]
 EXECUTED = {"1.1B-13B-s1": 131.836, "68M-7B-s1": 55.473}
 """Seconds of batching anew with final lengths reserved, at one speculation length for all steps."""
 
 
-def bound(problem: ServingLatencyProblem) -> float:
+def bound(problem: ContinuousServingProblem) -> float:
     """The bound over all mechanisms that have plans."""
     return min(served_bound(prepared, Budget(problem)) for prepared in prepare_all(problem))
 
@@ -44,12 +53,12 @@ def lists(choices: list[Any], tasks: int) -> list[dict[str, Any]]:
 
 @settings(max_examples=12, deadline=None)
 @given(
-    served_problems(
-        batching=["rebatched"], tasks=(1, 2), max_output=3, max_length=2,
+    problems(
+        tasks=(1, 2), max_output=3, max_length=2,
         mechanisms=["pipelined", "sequential", "autoregressive"],
     )
 )  # fmt: skip
-def test_every_step_is_the_least_of_all_plans(problem: ServingLatencyProblem) -> None:
+def test_every_step_is_the_least_of_all_plans(problem: ContinuousServingProblem) -> None:
     """Tests that the optimum is the least of all plans that there are of so few steps, each worked out alone."""
     problem = dataclasses.replace(problem, arrival_seconds=None, min_speculation_length=1)
     if problem.output_lengths == "predicted":
@@ -73,7 +82,7 @@ def test_every_step_is_the_least_of_all_plans(problem: ServingLatencyProblem) ->
     assert found.objective == pytest.approx(least, rel=1e-9)
 
 
-def every_task_alone(problem: ServingLatencyProblem) -> list[ServingLatencyPlan]:
+def every_task_alone(problem: ContinuousServingProblem) -> list[ContinuousServingPlan]:
     """Plans in which every task is a batch, with the shortest drafts that are allowed, by mechanism."""
     tasks, found = problem.tasks, []
     for mechanism in problem.mechanisms:
@@ -83,13 +92,13 @@ def every_task_alone(problem: ServingLatencyProblem) -> list[ServingLatencyPlan]
         data = {"speculation_length": drafting, "phases": [phase], "bandwidth_share": [1 / tasks] * tasks}
         if problem.mechanism == "any":
             data["mechanism"] = mechanism
-        found.append(ServingLatencyPlan.from_dict(data))
+        found.append(ContinuousServingPlan.from_dict(data))
     return found
 
 
 @settings(max_examples=12, deadline=None)
-@given(served_problems(batching=["rebatched"], tasks=(1, 3), max_output=5, max_length=2))
-def test_bound_below_optimum_below_heuristic(problem: ServingLatencyProblem) -> None:
+@given(problems(tasks=(1, 3), max_output=5, max_length=2))
+def test_bound_below_optimum_below_heuristic(problem: ContinuousServingProblem) -> None:
     """Tests that bound <= optimum <= heuristic, whatever is served how; where no plan is found, none fits."""
     problem = dataclasses.replace(problem, arrival_seconds=None)
     found = solve(problem, "rebatching")
@@ -107,14 +116,14 @@ def test_bound_below_optimum_below_heuristic(problem: ServingLatencyProblem) -> 
 @pytest.mark.parametrize("tasks", [1, 3])
 def test_no_batch_fits_with_drafts(tasks: int) -> None:
     """Tests that tasks are served without drafts where the draft model's memory holds none of them."""
-    data = generate("serving-latency/paper-1", tasks=tasks, max_output=10, seed=1).to_dict()
-    data |= {"batching": "rebatched", "min_speculation_length": 0, "draft_memory_bytes": 1e9}
-    found = solve(ServingLatencyProblem.from_dict(data))
+    data = generate("continuous-serving/paper-1", tasks=tasks, max_output=10, seed=1).to_dict()
+    data |= {"min_speculation_length": 0, "draft_memory_bytes": 1e9}
+    found = solve(ContinuousServingProblem.from_dict(data))
     assert found.plan is not None and {phase.speculation_length for phase in found.plan.phases} == {0}
 
 
 @settings(max_examples=20, deadline=None)
-@given(served_problems_with_plans(batching=["rebatched"], tasks=(1, 8), max_output=40))
+@given(problems_with_plans(tasks=(1, 8), max_output=40))
 def test_bound_below_every_plan(case: Case) -> None:
     """Tests that no feasible plan lies below the bound: arrivals, samples, mixed lengths, rates of every task."""
     problem, plan = case
@@ -123,13 +132,13 @@ def test_bound_below_every_plan(case: Case) -> None:
 
 
 @settings(max_examples=8, deadline=None)
-@given(served_problems(batching=["rebatched"], tasks=(1, 6), max_output=40))
-def test_prices_are_checked(problem: ServingLatencyProblem) -> None:
+@given(problems(tasks=(1, 6), max_output=40))
+def test_prices_are_checked(problem: ContinuousServingProblem) -> None:
     """Tests that the prices found hold, and that larger ones than any step takes do not."""
     for prepared in (prepare(problem, mechanism) for mechanism in problem.mechanisms):
         if prepared.misfit() is not None:
             continue
-        prices = Prices(prepared)
+        prices = Prices(prepared, problem.arrival_seconds is not None)
         prices.solve(Budget(problem))
         assert (prices.price >= 0.0).all() and (prices.first >= 0.0).all() and prices.holds()
         alone = prices.alone(np.ones(problem.tasks)).max()
@@ -140,8 +149,8 @@ def test_prices_are_checked(problem: ServingLatencyProblem) -> None:
 @pytest.mark.parametrize("least", [0, 1])
 def test_prompts_are_counted(least: int) -> None:
     """Tests that the bound of a task alone has its prompt: verified in any case, and taken in if it drafts."""
-    problem = generate("serving-latency/arrivals", tasks=1, max_input=400, max_output=40, seed=3)
-    assert isinstance(problem, ServingLatencyProblem)
+    problem = generate("continuous-serving/arrivals", tasks=1, max_input=400, max_output=40, seed=3)
+    assert isinstance(problem, ContinuousServingProblem)
     problem = dataclasses.replace(problem, min_speculation_length=least)
     objective = solve(problem, "rebatching").objective
     assert objective is not None
@@ -149,15 +158,15 @@ def test_prompts_are_counted(least: int) -> None:
 
 
 @settings(max_examples=20, deadline=None)
-@given(served_problems(batching=["rebatched"], tasks=(1, 30), max_output=40, mechanisms=["pipelined"]), st.data())
-def test_no_step_earns_more_than_it_takes(problem: ServingLatencyProblem, data: st.DataObject) -> None:
+@given(problems(tasks=(1, 30), max_output=40, mechanisms=["pipelined"]), st.data())
+def test_no_step_earns_more_than_it_takes(problem: ContinuousServingProblem, data: st.DataObject) -> None:
     """Tests that tokens between the knots, of prompts between the ends of a group, are paid by every step (Eq. 20)."""
     prepared = prepare(problem, "pipelined")
     if prepared.misfit() is not None:
         return
     with pytest.MonkeyPatch.context() as patch:  # few groups, of different prompts
-        patch.setattr("specopt.solvers.serving_latency.served_bound.GROUPS", 20)
-        prices = Prices(prepared)
+        patch.setattr("specopt.solvers.serving_prices.GROUPS", 20)
+        prices = Prices(prepared, problem.arrival_seconds is not None)
     prices.solve(Budget(problem))
     price = prices.between(prices.price.reshape(-1, KNOTS))
     random = np.random.default_rng(data.draw(st.integers(0, 1000)))
@@ -183,13 +192,13 @@ def test_no_step_earns_more_than_it_takes(problem: ServingLatencyProblem, data: 
 
 
 @settings(max_examples=10, deadline=None)
-@given(served_problems(batching=["rebatched"], tasks=(1, 8), max_output=30))
-def test_plans_are_feasible(problem: ServingLatencyProblem) -> None:
+@given(problems(tasks=(1, 8), max_output=30))
+def test_plans_are_feasible(problem: ContinuousServingProblem) -> None:
     """Tests that the scheduler's plan is feasible and above its bound, whatever is asked."""
     found = solve(problem, "rebatching")
     if found.status is Status.INFEASIBLE:  # a task alone does not fit
         return
-    assert isinstance(found.plan, ServingLatencyPlan) and found.objective is not None and found.bound is not None
+    assert isinstance(found.plan, ContinuousServingPlan) and found.objective is not None and found.bound is not None
     assert problem.violations(found.plan) == []
     assert found.bound <= found.objective
 
@@ -199,7 +208,7 @@ def test_hundred_tasks(name: str) -> None:
     """Tests that a hundred tasks are served no slower than by the policy that reserves final lengths."""
     problem = load(f"{__file__.rpartition('/tests/')[0]}/tests/data/latency-K100-{name}.json")
     assert isinstance(problem, ServingLatencyProblem)
-    free = dataclasses.replace(problem, output_lengths="known", batching="rebatched")
+    free = ContinuousServingProblem(**problem.shared_fields() | {"output_lengths": "known"})
     found = solve(free, "rebatching")
     assert found.objective is not None
     assert found.objective <= 1.005 * EXECUTED[name]

@@ -1,4 +1,4 @@
-"""Rebatched plans, shown: text, picture, chart and rows hold what the judge played."""
+"""Plans of continuous serving, shown: text, picture, chart and rows hold what the judge played."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from specopt import ServingLatencyPlan, ServingLatencyProblem, generate, solve
+from specopt import ContinuousServingPlan, ContinuousServingProblem, generate, solve
 from specopt.kinds import kind_of
-from specopt.views.rebatched import phase_charts, stretches
-from specopt.views.serving_latency import VIEW, pipeline_figure
+from specopt.views.continuous_serving import VIEW, charts, stretches
 
 
-def test_rebatched_plans_are_shown(tmp_path: Path) -> None:
+def test_plans_are_shown(tmp_path: Path) -> None:
     """Tests that phases have their text, their picture, their chart and their rows."""
-    problem = generate("serving-latency/paper-1", tasks=6, max_input=40, max_output=24, seed=1)
-    assert isinstance(problem, ServingLatencyProblem)
-    free = dataclasses.replace(problem, batching="rebatched", output_lengths="known")
+    problem = generate("continuous-serving/paper-1", tasks=6, max_input=40, max_output=24, seed=1)
+    assert isinstance(problem, ContinuousServingProblem)
+    free = dataclasses.replace(problem, output_lengths="known")
     plan = solve(free, "rebatching").plan
-    assert isinstance(plan, ServingLatencyPlan)
+    assert isinstance(plan, ContinuousServingPlan)
     out = StringIO()
     VIEW.print_plan(free, plan, Console(file=out, width=120))
     assert f"{len(plan.phases)}, 6 tasks" in out.getvalue()
@@ -33,9 +32,9 @@ def test_rebatched_plans_are_shown(tmp_path: Path) -> None:
     found = stretches(free, plan)
     assert found[-1].end == pytest.approx(free.evaluate(plan).objective)
     assert sum(found[0].sizes) == 6 and found[0].first_step == 1
-    (chart,) = phase_charts(free, plan)
+    (chart,) = charts(free, plan)
     assert len(chart.rows) == sum(len(stretch.sizes) for stretch in found)
-    pipeline_figure(free, plan).save(tmp_path / "phases.svg")
+    free.plot(plan).save(tmp_path / "phases.svg")
     assert (tmp_path / "phases.svg").read_text().count('aria-roledescription="bar"') == len(chart.rows)
     rows = list(kind_of(free).rows(plan))
     assert len(rows) == 6 * len(plan.phases) and len({tuple(row) for row in rows}) == 1
