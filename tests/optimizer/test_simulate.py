@@ -204,7 +204,7 @@ def test_command_refuses(words: list[str], expected: list[str], invoke: Invoke) 
 
 def test_a_policy_on_the_tasks_of_a_file(tmp_path: Path, invoke: Invoke) -> None:
     """Tests that a policy serves a problem once, and that asking for more is refused."""
-    problem = specopt.generate("serving-latency/arrivals", tasks=3, max_output=9)
+    problem = specopt.generate("continuous-serving/arrivals", tasks=3, max_output=9)
     specopt.save(problem, tmp_path / "problem.json")
     words = "simulate", str(tmp_path / "problem.json"), "--policy", "continuous", "--param", "speculation_length=2"
     code, out, _ = invoke(*words, "--json")

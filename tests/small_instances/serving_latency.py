@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
-
 from specopt import Problem, ServingLatencyProblem, generate
 
 
