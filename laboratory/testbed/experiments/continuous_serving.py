@@ -1,4 +1,4 @@
-"""Rebatched plans of serving latency against the best static ones: the same tasks, which ask for different lengths."""
+"""Plans of continuous serving against the best fixed batches: the same tasks, which ask for different lengths."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from specopt.api.simulate import simulate
+from specopt.models.continuous_serving import ContinuousServingProblem
 from specopt.models.fields import Ints
-from specopt.models.serving_latency import Mechanism, ServingLatencyPlan
-from specopt.solvers.serving_latency.simulate import simulate
+from specopt.models.serving_latency import Mechanism
 from testbed.experiments import plans_of_methods, serving_latency
 from testbed.experiments.serving_latency import carry_out, known, scenes
 from testbed.processes import Laboratory
@@ -18,7 +19,7 @@ from testbed.records import Keep
 
 __all__ = ["KIND", "OURS", "RIVALS", "TINY", "Settings", "carry_out", "prepare"]
 
-KIND = "rebatched-serving"
+KIND = ContinuousServingProblem.kind
 OURS, RIVALS = "rebatching", ("length-aware",)
 
 LABELS: tuple[Mechanism, ...] = ("pipelined", "autoregressive")
@@ -57,9 +58,9 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
     for scene, problem_by in scenes(laboratory, data, settings, random, differing):
         for label in LABELS:
             static = dataclasses.replace(problem_by(label), output_lengths="known")
-            for problem in (static, dataclasses.replace(static, batching="rebatched")):
+            for problem in (static, ContinuousServingProblem(**static.shared_fields())):
                 data["problems"].append(problem.to_dict())
-                for names, plan in plans_of_methods((problem,), ServingLatencyPlan, (OURS, *RIVALS), settings.seed):
+                for names, plan in plans_of_methods((problem,), problem.plan_type, (OURS, *RIVALS), settings.seed):
                     found = problem.evaluate(plan)
                     model = {"total_seconds": found.objective, "undisturbed_seconds": found.objective}
                     predicted = {"model": model}
