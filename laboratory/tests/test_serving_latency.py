@@ -110,7 +110,7 @@ def test_sampled_outputs_hang_on_the_seed_alone(laboratory: Laboratory) -> None:
 
 
 def test_tasks_change_their_batches(laboratory: Laboratory) -> None:
-    """Tests that a plan of continuous serving whose drafts differ in length gives the greedy output, without those done."""
+    """Tests that a plan of phases whose drafts differ in length gives the greedy output, without those done."""
     given = ContinuousServingProblem(**problem(laboratory).shared_fields())
     phases = (
         Phase(first_step=1, batches=((0, 1, 2), (3, 5), (4,)), speculation_length=(2, 1, 3)),

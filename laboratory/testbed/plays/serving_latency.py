@@ -1,4 +1,4 @@
-"""Plans of serving-latency and continuous-serving, carried out: uploads over shares of a band, then batches through both processes.
+"""Plans of both serving kinds, carried out: uploads over shares of a band, then batches through both processes.
 
 A fixed batch keeps all of its tasks until the last one has its tokens (Eq. 8). Each step of continuous serving serves
 the tasks that lack tokens, in the batches of its phase, the last one's to the end; a batch of other tasks than before
