@@ -34,8 +34,8 @@ from specopt.solvers.continuous_serving.prepare import Prepared, prepare
 from specopt.solvers.continuous_serving.rebatching import arrival_shares
 from specopt.solvers.continuous_serving.step_choice import Learned, StepChoice, Task
 from specopt.solvers.policy import Policy, refused
-from specopt.solvers.serving_latency import prepare as serving_latency
 from specopt.solvers.serving_latency.algorithm_1 import best_plan
+from specopt.solvers.serving_latency.prepare import prepare as prepare_fixed
 from specopt.solvers.simulation import Estimate, Simulation
 
 POLICIES = ("online", "continuous", "autoregressive", "algorithm-1")
@@ -321,7 +321,7 @@ def _repeat_static(prepared: Prepared, ready: Floats) -> Floats:
                 "acceptance_rate": problem.common_rate,
             }
         )
-        planned = serving_latency.prepare(lot)
+        planned = prepare_fixed(lot)
         plan = best_plan(planned, Budget(lot), planned.shares)
         seconds, ends = _static_ends(lot, plan, problem.planned_output_tokens[chosen])
         finish[chosen] = clock + ends

@@ -354,7 +354,9 @@ GRID = {"batch": [1, 1, 2, 2], "new_tokens": [1, 3, 1, 3], "cached_tokens": [0] 
          "draft_runtime.passes.seconds: expected times that do not fall as batches, new or cached tokens grow"),
         ({"verify_runtime": {"passes": {name: column[:3] for name, column in (GRID | {"seconds": [1.0] * 4}).items()}}},
          "verify_runtime.passes: expected a complete grid"),
-        ({"batching": "rebatched"}, "batches that change between decoding steps are the kind continuous-serving"),
+        ({"batching": "rebatched"},
+         "batching: serving-latency has no such field, its batches are fixed; batches that change between decoding "
+         "steps are the kind continuous-serving"),
         ({"batching": "static"}, "batching: serving-latency has no such field, its batches are fixed"),
         ({"arrival_seconds": [0.0] * 3}, "arrival_seconds: unknown field"),
         ({"rounds": "slowest", "output_lengths": "predicted", "output_samples": [[1, 1]]},
