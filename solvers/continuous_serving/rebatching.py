@@ -10,16 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.continuous_serving import ContinuousServingPlan, ContinuousServingProblem, Phase
+from specopt.models.continuous_serving import ContinuousServingPlan, ContinuousServingProblem
 from specopt.models.fields import Floats
 from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.bound import served_bound
-from specopt.solvers.continuous_serving.method import ContinuousServingMethod, prepare_all
+from specopt.solvers.continuous_serving.method import ContinuousServingMethod, offer_first_plan, prepare_all
 from specopt.solvers.continuous_serving.prepare import Prepared
 from specopt.solvers.continuous_serving.scheduler import FEW, MAX_LENGTHS, Former, PhaseBuilder
 from specopt.solvers.method import Outcome
 from specopt.solvers.serving_method import offer_if_feasible, planned_outputs
-from specopt.solvers.serving_prepare import quick_batches
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Rebatching(ContinuousServingMethod):
         """Play the scheduler under every mechanism."""
         able = prepare_all(problem)
         for prepared in able:
-            budget.offer(_at_first(prepared))
+            offer_first_plan(prepared, budget)
         for prepared in able:
             former = Former(prepared, budget)
             shares = arrival_shares(prepared)
@@ -72,13 +71,3 @@ def arrival_shares(prepared: Prepared) -> Floats:
         shares = np.minimum(1.0, middle * prepared.shares)
         low, high = (middle, high) if problem.most_at_once(prepared.mechanism, shares) <= 1.0 else (low, middle)
     return np.minimum(1.0, low * prepared.shares)
-
-
-def _at_first(prepared: Prepared) -> ContinuousServingPlan:
-    """Return a plan without search: batches that fit with final lengths, or one task each as fits whenever any does."""
-    problem = prepared.problem
-    batches = quick_batches(prepared) if problem.output_lengths != "predicted" else None
-    lists = [prepared.order[batch] for batch in batches] if batches else [[task] for task in range(prepared.tasks)]
-    parts = tuple(tuple(int(task) for task in batch) for batch in lists)
-    phase = Phase(first_step=1, batches=parts, speculation_length=prepared.served_lengths[0])
-    return prepared.plan([phase], prepared.lengths[0])
