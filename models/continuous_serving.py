@@ -26,7 +26,42 @@ __all__ = ["ContinuousServingPlan", "ContinuousServingProblem", "Phase"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ContinuousServingProblem(ContinuousServingData):
-    """Minimise the latency of K tasks whose batches may change between decoding steps."""
+    """Minimise the latency of K tasks whose batches may change between decoding steps.
+
+    Parameters
+    ----------
+    input_tokens, output_tokens, snr
+        Per task: prompt length I_k, output length O_k, linear signal-to-noise ratio of its uplink.
+    bandwidth_hz
+        Uplink bandwidth B_w shared by all tasks.
+    embedding_bits_per_token
+        Bits lambda sent per input token; None stands for 16 times the sum of the hidden sizes that take part.
+    draft, verify
+        Shapes of the draft and the verify model. `draft` may be None for autoregressive decoding.
+    draft_runtime, verify_runtime
+        Runtime of one forward pass of each model: a line or pieces.
+    draft_memory_bytes, verify_memory_bytes
+        Memory for weights and KV cache of one batch; None for the verify model means ample.
+    acceptance_rate
+        Probability alpha that a draft token is accepted: one number, or one for each task.
+    max_speculation_length, min_speculation_length
+        Largest and smallest l allowed; 0: batches may guess nothing for a while.
+    output_lengths
+        "conservative": every task counts as `max_output_tokens` long; "known": as its own length; "predicted": as
+        `output_samples` say, and the objective is the mean over them.
+    output_samples
+        Equally likely output lengths, a row for each sample.
+    max_output_tokens
+        O_max; None stands for the largest output length.
+    mechanism
+        "pipelined", "sequential", "autoregressive", or "any" to let the plan choose.
+    arrival_seconds
+        When each task arrives; None: all at once, and nothing starts before every input is up.
+    regroup_seconds
+        Cost of each sequence that changes its batch, on each stage that moves it.
+    objective
+        "makespan": until the last task has finished; "mean_latency": from arrival to finish, on average.
+    """
 
     kind = "continuous-serving"
 

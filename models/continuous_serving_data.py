@@ -45,6 +45,12 @@ class ContinuousServingPlan(ServingPlan):
     ----------
     phases
         Batches that hold from a decoding step on.
+    speculation_length
+        Draft tokens per decoding step, l; 0 for autoregressive decoding.
+    bandwidth_share
+        Share w_k of the uplink bandwidth of each task.
+    mechanism
+        The chosen mechanism; only for problems that leave the choice open.
     """
 
     phases: tuple[Phase, ...]
@@ -52,19 +58,7 @@ class ContinuousServingPlan(ServingPlan):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ContinuousServingData(ServingData[ContinuousServingPlan]):
-    """The fields of a problem.
-
-    Parameters
-    ----------
-    min_speculation_length
-        Smallest l allowed; 0: batches may guess nothing for a while.
-    arrival_seconds
-        When each task arrives; None: all at once, and nothing starts before every input is up.
-    regroup_seconds
-        Cost of each sequence that changes its batch, on each stage that moves it.
-    objective
-        "makespan": until the last task has finished; "mean_latency": from arrival to finish, on average.
-    """
+    """The fields of a problem; its class describes them."""
 
     plan_type = ContinuousServingPlan
 

@@ -48,17 +48,7 @@ SMALLEST_SHARE = 1e-201
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServingPlan(Plan):
-    """The part of a plan that both kinds share.
-
-    Parameters
-    ----------
-    speculation_length
-        Draft tokens per decoding step, l; 0 for autoregressive decoding.
-    bandwidth_share
-        Share w_k of the uplink bandwidth of each task.
-    mechanism
-        The chosen mechanism; only for problems that leave the choice open.
-    """
+    """The part of a plan that both kinds share; the classes of the kinds describe it."""
 
     speculation_length: NonNegativeInt
     bandwidth_share: Annotated[Floats, Column(float, "task")]
@@ -70,36 +60,7 @@ S = TypeVar("S", bound=ServingPlan, covariant=True)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServingData(Problem[S]):
-    """The fields that both kinds share.
-
-    Parameters
-    ----------
-    input_tokens, output_tokens, snr
-        Per task: prompt length I_k, output length O_k, linear signal-to-noise ratio of its uplink.
-    bandwidth_hz
-        Uplink bandwidth B_w shared by all tasks.
-    embedding_bits_per_token
-        Bits lambda sent per input token; None stands for 16 times the sum of the hidden sizes that take part.
-    draft, verify
-        Shapes of the draft and the verify model. `draft` may be None for autoregressive decoding.
-    draft_runtime, verify_runtime
-        Runtime of one forward pass of each model: a line, pieces, or measured passes.
-    draft_memory_bytes, verify_memory_bytes
-        Memory for weights and KV cache of one batch; None for the verify model means ample.
-    acceptance_rate
-        Probability alpha that a draft token is accepted: one number, or one for each task.
-    max_speculation_length
-        Largest l allowed.
-    output_lengths
-        "conservative": every task counts as `max_output_tokens` long; "known": as its own length; "predicted": as
-        `output_samples` say, and the objective is the mean over them.
-    output_samples
-        Equally likely output lengths, a row for each sample.
-    max_output_tokens
-        O_max; None stands for the largest output length.
-    mechanism
-        "pipelined", "sequential", "autoregressive", or "any" to let the plan choose.
-    """
+    """The fields that both kinds share; the classes of the kinds describe them."""
 
     sense: ClassVar[Sense] = "minimize"
     objective_label = "total serving latency (s)"

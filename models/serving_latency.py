@@ -27,7 +27,39 @@ __all__ = ["DRAFTING_FIELDS", "MECHANISMS", "Mechanism", "ServingLatencyPlan", "
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServingLatencyProblem(ServingLatencyData):
-    """Minimise the total serving latency of K tasks under speculative decoding (paper 1)."""
+    """Minimise the total serving latency of K tasks under speculative decoding (paper 1).
+
+    Parameters
+    ----------
+    input_tokens, output_tokens, snr
+        Per task: prompt length I_k, output length O_k, linear signal-to-noise ratio of its uplink.
+    bandwidth_hz
+        Uplink bandwidth B_w shared by all tasks.
+    embedding_bits_per_token
+        Bits lambda sent per input token; None stands for 16 times the sum of the hidden sizes that take part.
+    draft, verify
+        Shapes of the draft and the verify model. `draft` may be None for autoregressive decoding.
+    draft_runtime, verify_runtime
+        Runtime of one forward pass of each model: a line, pieces, or measured passes.
+    draft_memory_bytes, verify_memory_bytes
+        Memory for weights and KV cache of one batch; None for the verify model means ample.
+    acceptance_rate
+        Probability alpha that a draft token is accepted: one number, or one for each task.
+    max_speculation_length
+        Largest l allowed.
+    output_lengths
+        "conservative": every task counts as `max_output_tokens` long; "known": as its own length; "predicted": as
+        `output_samples` say, and the objective is the mean over them.
+    output_samples
+        Equally likely output lengths, a row for each sample.
+    max_output_tokens
+        O_max; None stands for the largest output length.
+    mechanism
+        "pipelined", "sequential", "autoregressive", or "any" to let the plan choose.
+    rounds
+        "mean": a batch takes the decoding steps of Eq. 8; "slowest": the expected largest of its tasks' numbers of
+        rounds, which do not depend on each other, rounded up. Conservative or known output lengths only.
+    """
 
     kind = "serving-latency"
 

@@ -21,6 +21,12 @@ class ServingLatencyPlan(ServingPlan):
     ----------
     batches
         Task indices (from 0) of each batch, batches in pipeline order.
+    speculation_length
+        Draft tokens per decoding step, l; 0 for autoregressive decoding.
+    bandwidth_share
+        Share w_k of the uplink bandwidth of each task.
+    mechanism
+        The chosen mechanism; only for problems that leave the choice open.
     """
 
     batches: tuple[tuple[int, ...], ...]
@@ -28,14 +34,7 @@ class ServingLatencyPlan(ServingPlan):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServingLatencyData(ServingData[ServingLatencyPlan]):
-    """The fields of a problem.
-
-    Parameters
-    ----------
-    rounds
-        "mean": a batch takes the decoding steps of Eq. 8; "slowest": the expected largest of its tasks' numbers of
-        rounds, which do not depend on each other, rounded up. Conservative or known output lengths only.
-    """
+    """The fields of a problem; its class describes them."""
 
     plan_type = ServingLatencyPlan
 
