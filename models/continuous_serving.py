@@ -19,7 +19,7 @@ from specopt.models.continuous_serving_steps import Played, length_violations, p
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
 from specopt.models.problem import Evaluation
-from specopt.models.serving_data import Mechanism
+from specopt.models.serving_stages import Mechanism
 
 __all__ = ["ContinuousServingPlan", "ContinuousServingProblem", "Phase"]
 

@@ -10,7 +10,8 @@ from msgspec import Meta
 
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Checked, Column, Floats, NonNegative, NonNegativeInt, PositiveInt
-from specopt.models.serving_data import LONGEST_SECONDS, Mechanism, ServingData, ServingPlan
+from specopt.models.serving_data import LONGEST_SECONDS, ServingData, ServingPlan
+from specopt.models.serving_stages import Mechanism
 
 
 @dataclass(frozen=True, kw_only=True)

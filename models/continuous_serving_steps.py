@@ -127,7 +127,7 @@ def length_violations(problem: ContinuousServingData, plan: ContinuousServingPla
 def play(problem: ContinuousServingData, plan: ContinuousServingPlan) -> tuple[Played, ...]:
     """Return what becomes of the tasks in every scenario."""
     ready = problem.readiness(plan)[1]
-    found = []
+    found: list[Played] = []
     for outputs in problem.scenarios:
         run = _Run(problem, plan, outputs, ready, listed=not found)
         while run.table.size:
@@ -154,6 +154,7 @@ class _Run:
         self.runs_listed = 0
         self.breaches: dict[tuple[int, int, str], str] = {}
         self.batch_of = np.zeros(problem.tasks, np.int64)
+        self.lengths_now = np.zeros(0, np.int64)  # speculation length of each batch of this phase
         self.table = np.zeros((11, problem.tasks))  # unfinished tasks, in the order of their batches
         self.table[TASK] = np.arange(problem.tasks)
         self.table[INPUT], self.table[OUTPUT], self.table[READY] = problem.input_tokens, outputs, ready
@@ -293,9 +294,12 @@ class _Run:
     def _completed(self, draft: Floats, verify: Floats) -> Floats:
         """Return C of every run at every step, since the step began (Eq. 20)."""
         one = len(verify) == 1  # numbers take less time than arrays of one
-        completed, drafted, done = [], 0.0, 0.0
-        for times in zip(*((part[0].tolist() if one else part.T) for part in (draft, verify)), strict=True):
-            drafted, done = stage_ends(self.mechanism, drafted, done, *times, max if one else np.maximum)
+        columns: Any = (draft[0].tolist(), verify[0].tolist()) if one else (draft.T, verify.T)
+        completed: list[Any] = []
+        drafted: Any = 0.0
+        done: Any = 0.0
+        for T_d, T_v in zip(*columns, strict=True):
+            drafted, done = stage_ends(self.mechanism, drafted, done, T_d, T_v, max if one else np.maximum)
             completed.append(done)
         return np.array([completed]) if one else np.stack(completed, axis=1)
 

@@ -18,9 +18,10 @@ import numpy as np
 
 from specopt.models.errors import InvalidInput
 from specopt.models.problem import Evaluation
-from specopt.models.serving_data import DRAFTING_FIELDS, MECHANISMS, Mechanism
+from specopt.models.serving_data import DRAFTING_FIELDS, MECHANISMS
 from specopt.models.serving_latency_data import ServingLatencyData, ServingLatencyPlan
 from specopt.models.serving_latency_steps import memory_violations, play
+from specopt.models.serving_stages import Mechanism
 
 __all__ = ["DRAFTING_FIELDS", "MECHANISMS", "Mechanism", "ServingLatencyPlan", "ServingLatencyProblem"]
 

@@ -25,10 +25,9 @@ from specopt.models.continuous_serving import ContinuousServingPlan, ContinuousS
 from specopt.models.continuous_serving_steps import ROUNDING
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import Floats, Ints
-from specopt.models.serving_data import Mechanism
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.serving_latency_steps import static_batches
-from specopt.models.serving_stages import stage_ends
+from specopt.models.serving_stages import Mechanism, stage_ends
 from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.prepare import Prepared, prepare
 from specopt.solvers.continuous_serving.rebatching import arrival_shares

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from specopt.models.continuous_serving import ContinuousServingPlan, ContinuousServingProblem, Phase
 from specopt.models.fields import Floats
-from specopt.models.serving_data import Mechanism
+from specopt.models.serving_stages import Mechanism
 from specopt.solvers.serving_prepare import PreparedServing
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from specopt.models.continuous_serving import ContinuousServingPlan, ContinuousServingProblem
 from specopt.models.errors import Unsupported
 from specopt.models.fields import Floats
-from specopt.models.serving_data import Mechanism
+from specopt.models.serving_stages import Mechanism
 from specopt.solvers.continuous_serving.prepare import prepare
 from specopt.solvers.simulation import Estimate, Simulation, Tell
 

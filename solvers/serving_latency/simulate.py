@@ -28,8 +28,8 @@ import numpy as np
 from specopt.models.arguments import boolean, integer
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import describe
-from specopt.models.serving_data import Mechanism
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_stages import Mechanism
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.prepare import Prepared, prepare
 from specopt.solvers.serving_method import GIVEN, ONE_RATE

@@ -58,7 +58,8 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
     for scene, problem_by in scenes(laboratory, data, settings, random, differing):
         for label in LABELS:
             static = dataclasses.replace(problem_by(label), output_lengths="known")
-            for problem in (static, ContinuousServingProblem(**static.shared_fields())):
+            both: tuple[Any, ...] = (static, ContinuousServingProblem(**static.shared_fields()))
+            for problem in both:
                 data["problems"].append(problem.to_dict())
                 for names, plan in plans_of_methods((problem,), problem.plan_type, (OURS, *RIVALS), settings.seed):
                     found = problem.evaluate(plan)
