@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -75,7 +76,7 @@ def test_output_is_what_the_verify_model_decodes_alone(
         assert 0 < run.accepted < run.drafted
 
 
-def _check_times(run: Run, problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> None:
+def _check_times(run: Run, problem: Any, plan: Any) -> None:
     """Check what must hold of stages, whatever the machine is busy with."""
     expected = problem.evaluate(plan).terms["communication_seconds"]
     assert expected <= run.communication_seconds <= expected + 0.1

@@ -19,22 +19,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.acceptance import all_decoding_steps
 from specopt.models.arguments import integer, one_of
 from specopt.models.continuous_serving import ContinuousServingPlan, ContinuousServingProblem, Phase
 from specopt.models.continuous_serving_steps import ROUNDING
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import Floats, Ints
-from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
-from specopt.models.serving_latency_steps import static_batches
-from specopt.models.serving_stages import Mechanism, stage_ends
-from specopt.solvers.budget import Budget
+from specopt.models.serving_stages import Mechanism
 from specopt.solvers.continuous_serving.prepare import Prepared, prepare
 from specopt.solvers.continuous_serving.rebatching import arrival_shares
 from specopt.solvers.continuous_serving.step_choice import Learned, StepChoice, Task
 from specopt.solvers.policy import Policy, refused
-from specopt.solvers.serving_latency.algorithm_1 import best_plan
-from specopt.solvers.serving_latency.prepare import prepare as prepare_fixed
+from specopt.solvers.serving_latency.lots import served_lot
 from specopt.solvers.simulation import Estimate, Simulation
 
 POLICIES = ("online", "continuous", "autoregressive", "algorithm-1")
@@ -307,41 +302,8 @@ def _repeat_static(prepared: Prepared, ready: Floats) -> Floats:
         if not len(chosen):
             clock = float(ready[waiting].min())
             continue
-        lot = ServingLatencyProblem(
-            **problem.shared_fields()
-            | {
-                "mechanism": "pipelined",
-                "output_lengths": "conservative",
-                "output_samples": None,
-                "max_output_tokens": problem.longest_output,
-                "input_tokens": problem.input_tokens[chosen],
-                "output_tokens": problem.output_tokens[chosen],
-                "snr": problem.snr[chosen],
-                "acceptance_rate": problem.common_rate,
-            }
-        )
-        planned = prepare_fixed(lot)
-        plan = best_plan(planned, Budget(lot), planned.shares)
-        seconds, ends = _static_ends(lot, plan, problem.planned_output_tokens[chosen])
+        seconds, ends = served_lot(problem, chosen)
         finish[chosen] = clock + ends
         waiting[chosen] = False
         clock += seconds
     return finish
-
-
-def _static_ends(lot: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints) -> tuple[float, Floats]:
-    """Return when all batches have ended (Eq. 22), and when each task has its own output."""
-    length = plan.speculation_length
-    batches = static_batches(lot, plan, outputs[None])
-    last = max(int(batch.steps[0]) for batch in batches)
-    n = np.arange(1.0, last + 1.0)
-    own = all_decoding_steps(outputs, lot.tokens_per_step(length)) - 1
-    drafted, done, finish = np.zeros(last), np.zeros(last), np.zeros(len(outputs))
-    for batch, members in zip(batches, map(list, plan.batches), strict=True):
-        times = lot.stage_seconds(batch.size, batch.reached(n), length, n == 1)
-        active = n <= batch.steps[0]
-        ends = stage_ends("pipelined", drafted, done, *times)
-        drafted, done = np.where(active, ends[0], drafted), np.where(active, ends[1], done)
-        finish[members] = done[own[members]]
-    began = np.cumsum(done) - done
-    return float(done.sum()), finish + began[own]

@@ -100,7 +100,9 @@ def _played(
             place += 1
         phase = plan.phases[place]
         runs = list(zip(map(list, phase.batches), phase.lengths(plan.speculation_length), strict=True))
-        accepted = np.floor(np.log(random.random(gained.shape)) / logarithms)  # luck depends on step and task alone
+        accepted = np.floor(
+            np.log(random.random((AT_ONCE, problem.tasks))[:count]) / logarithms
+        )  # luck depends on step and task alone
         times = []
         for members, length in runs:
             served = unfinished[:, members]

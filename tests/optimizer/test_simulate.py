@@ -31,6 +31,9 @@ PLANNED: dict[str, Callable[[], tuple[Any, str]]] = {
     "serving-latency": lambda: (
         specopt.generate("serving-latency/paper-1", tasks=4, max_output=40, seed=3), "static-batching"
     ),
+    "continuous-serving": lambda: (
+        specopt.generate("continuous-serving/paper-1", tasks=4, max_output=40, seed=3), "rebatching"
+    ),
     "draft-stopping": lambda: (specopt.generate("draft-stopping/mixed", max_draft=4), "belief"),
     "placement": lambda: (specopt.generate("placement/one-class"), "all-device"),
 }  # fmt: skip

@@ -65,8 +65,7 @@ def play(
 ) -> Run:
     """Carry out a plan; `prompts` are the tasks' tokens, as many as the problem's inputs."""
     mechanism = problem.mechanism_of(plan)
-    continuous = isinstance(plan, ContinuousServingPlan)
-    phases = plan.phases if continuous else (Phase(first_step=1, batches=plan.batches),)
+    phases = plan.phases if isinstance(plan, ContinuousServingPlan) else (Phase(first_step=1, batches=plan.batches),)
     laboratory.play(
         "serving_latency",
         prompts=[list(prompt) for prompt in prompts],
@@ -75,7 +74,7 @@ def play(
             (phase.first_step, [list(batch) for batch in phase.batches], list(phase.lengths(plan.speculation_length)))
             for phase in phases
         ],
-        continuous=continuous,
+        continuous=isinstance(plan, ContinuousServingPlan),
         overlapped=mechanism == "pipelined",
         sampling=vars(sampling),
     )

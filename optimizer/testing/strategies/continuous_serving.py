@@ -8,7 +8,6 @@ import numpy as np
 from hypothesis import strategies as st
 
 from specopt.models.continuous_serving import ContinuousServingPlan, ContinuousServingProblem
-from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.testing.strategies import serving_latency
 from specopt.testing.strategies.columns import lists_of
 from specopt.testing.strategies.serving_latency import magnitudes
@@ -33,12 +32,11 @@ def problems(draw: st.DrawFn, /, **kwargs: Any) -> ContinuousServingProblem:
 @st.composite
 def plans(draw: st.DrawFn, problem: ContinuousServingProblem) -> ContinuousServingPlan:
     """Any plan: every task once in each phase, lengths of the plan, of a phase, or of each batch."""
-    fixed = ServingLatencyProblem(**problem.shared_fields())
-    plan = draw(serving_latency.plans(fixed))
+    plan = draw(serving_latency.plans(problem))
     firsts = [1, *sorted(draw(st.sets(st.integers(2, 9), max_size=3)))]
     phases = []
     for first in firsts:
-        batches = draw(serving_latency.plans(fixed)).batches
+        batches = draw(serving_latency.plans(problem)).batches
         phase = {"first_step": first, "batches": batches}
         if plan.speculation_length:
             length = st.integers(problem.min_speculation_length, problem.max_speculation_length or 1)

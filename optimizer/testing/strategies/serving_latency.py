@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.pass_time import LinearRuntime, PiecewiseRuntime, Runtime
+from specopt.models.serving_data import ServingData
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.testing.strategies.columns import lists_of
 
@@ -122,7 +123,7 @@ def memory(draw: st.DrawFn, model: PaperDecoder | ExactDecoder, tokens: int, K: 
 
 
 @st.composite
-def plans(draw: st.DrawFn, problem: ServingLatencyProblem) -> ServingLatencyPlan:
+def plans(draw: st.DrawFn, problem: ServingData[Any]) -> ServingLatencyPlan:
     """Any plan of the right shape: every task once, shares that sum to at most 1; memory may be exceeded."""
     K = problem.tasks
     order = draw(st.permutations(range(K)))

@@ -121,8 +121,13 @@ def test_problems_are_solved() -> None:
 @pytest.mark.parametrize(
     ("kind", "family", "parameters", "message"),
     [
-        ("fair-goodput", None, {}, "kind: expected one of serving-latency, verification-batch, got 'fair-goodput'"),
-        ("serving-latency", "mixed", {}, "family: expected one of paper-1, arrivals for serving-latency, got 'mixed'"),
+        (
+            "fair-goodput",
+            None,
+            {},
+            "kind: expected one of serving-latency, continuous-serving, verification-batch, got 'fair-goodput'",
+        ),
+        ("serving-latency", "mixed", {}, "family: expected one of paper-1 for serving-latency, got 'mixed'"),
         ("verification-batch", "serving-latency/paper-1", {}, "family: expected one of mixed, warm, tight, memory-bou"),
         ("serving-latency", None, {"tasks": 3}, "tasks: comes from the trace"),
         ("verification-batch", None, {"requests": 3}, "requests: comes from the trace"),
