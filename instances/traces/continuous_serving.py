@@ -8,6 +8,7 @@ from typing import Any
 from specopt.instances.continuous_serving import FAMILIES
 from specopt.instances.family import Family, labelled
 from specopt.instances.traces.problem import FromTrace
+from specopt.instances.traces.serving_latency import serving_latency
 from specopt.instances.traces.trace import Trace
 from specopt.models.continuous_serving import ContinuousServingProblem
 
@@ -32,19 +33,13 @@ def continuous_serving(trace: Trace, family: Family, *, seed: int = 0, **paramet
     InvalidInput
         If the family has no such parameter, or a value is outside its domain.
     """
-    drawn = family.generate(seed=seed, tasks=len(trace), **parameters)
-    assert isinstance(drawn, ContinuousServingProblem)
-    arrival = drawn.arrival_seconds
-    if arrival is not None:
-        default = family.defaults["requests_per_second"]
-        arrival = trace.arrival_seconds * (trace.requests_per_second / parameters.get("requests_per_second", default))
-    return dataclasses.replace(
-        drawn,
-        input_tokens=trace.input_tokens,
-        output_tokens=trace.output_tokens,
-        max_output_tokens=None,
-        arrival_seconds=arrival,
-    )
+    problem: Any = serving_latency(trace, family, seed=seed, **parameters)
+    if problem.arrival_seconds is not None:
+        rate = parameters.get("requests_per_second", family.defaults["requests_per_second"])
+        arrivals = trace.arrival_seconds * (trace.requests_per_second / rate)
+        problem = dataclasses.replace(problem, arrival_seconds=arrivals)
+    assert isinstance(problem, ContinuousServingProblem)
+    return problem
 
 
 FROM_TRACE = FromTrace(

@@ -31,8 +31,7 @@ def serving_latency(trace: Trace, family: Family, *, seed: int = 0, **parameters
     InvalidInput
         If the family has no such parameter, or a value is outside its domain.
     """
-    drawn = family.generate(seed=seed, tasks=len(trace), **parameters)
-    assert isinstance(drawn, ServingLatencyProblem)
+    drawn: ServingLatencyProblem = family.generate(seed=seed, tasks=len(trace), **parameters)
     return dataclasses.replace(
         drawn,
         input_tokens=trace.input_tokens,
