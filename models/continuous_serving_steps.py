@@ -39,9 +39,13 @@ STEPS_TO_ARRIVAL = 64
 """Maximum number of steps of a block while tasks have yet to arrive."""
 
 TASK, BATCH, INPUT, OUTPUT, READY, TARGET, TOKENS, OTHERS, COUNT, UNSEEN, SERVED = range(11)
-"""Rows of what is known of unfinished tasks: index, batch in this phase, I_k, Q_k, when it is ready, what g_k has to
-reach; tokens per step at the speculation length of this phase, tokens gained at other lengths, steps at this one;
-tokens that the draft model lacks besides the last; whether the task has had its first step."""
+"""Rows of the table of unfinished tasks.
+
+TASK and BATCH are the index of a task and its batch in this phase. INPUT and OUTPUT are I_k and Q_k. READY is the time
+at which it is ready. TARGET is what g_k has to reach. TOKENS are the tokens per step at the speculation length of this
+phase, COUNT the steps at that length, and OTHERS the tokens gained at other lengths. UNSEEN are the tokens that the
+draft model lacks besides the last. SERVED is 1 once the task has had its first step.
+"""
 
 MAX_LISTED_RUNS = 1_000_000
 """Runs up to which a plan's stretches are listed; a plan with more has none."""

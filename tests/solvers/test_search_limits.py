@@ -68,9 +68,9 @@ TINY: dict[tuple[str, str], Any] = {
 """Values at which limits bind on small problems."""
 
 IMPORTED = {
-    (SERVING + "blocks", "RANGES"): "pipelined",
-    ("continuous_serving/scheduler", "FEW"): "rebatching",
-    ("continuous_serving/scheduler", "MAX_LENGTHS"): "rebatching",
+    (SERVING + "blocks", "RANGES"): "serving_latency.pipelined",
+    ("continuous_serving/scheduler", "FEW"): "continuous_serving.rebatching",
+    ("continuous_serving/scheduler", "MAX_LENGTHS"): "continuous_serving.rebatching",
 }
 """Modules that import a limit by its name."""
 
@@ -191,7 +191,7 @@ def test_no_certificate_ignores_a_limit(place: str, name: str, monkeypatch: pyte
     else:
         monkeypatch.setattr(module, name, TINY[place, name])
     if (place, name) in IMPORTED:
-        monkeypatch.setattr(f"specopt.solvers.serving_latency.{IMPORTED[place, name]}.{name}", TINY[place, name])
+        monkeypatch.setattr(f"specopt.solvers.{IMPORTED[place, name]}.{name}", TINY[place, name])
     for problem, reference in zip(problems(place), best, strict=True):
         sign = 1.0 if problem.sense == "minimize" else -1.0
         for method in methods(problem):

@@ -14,18 +14,21 @@ from specopt.testing.strategies.serving_latency import magnitudes
 
 
 @st.composite
-def problems(draw: st.DrawFn, /, **kwargs: Any) -> ContinuousServingProblem:
-    """A problem; the parameters are those of `serving_latency.problems` but for `rounds`."""
-    served = draw(serving_latency.served_problems(**kwargs))
+def problems(
+    draw: st.DrawFn, /, *, tasks: tuple[int, int] = (1, 3), max_output: int = 4, max_length: int = 2, **kwargs: Any
+) -> ContinuousServingProblem:
+    """A problem; the other parameters are those of `serving_latency.problems` but for `rounds`."""
+    sizes: dict[str, Any] = {"tasks": tasks, "max_output": max_output, "max_length": max_length}
+    served = draw(serving_latency.served_problems(**sizes, **kwargs))
     arrivals = None
-    if draw(st.booleans()):
+    if draw(st.integers(0, 2)) == 0:
         arrivals = draw(magnitudes(-4, 2)) * np.array(draw(lists_of(st.integers(0, 20), served.tasks)), np.float64)
     return ContinuousServingProblem(
         **served.shared_fields(),
         arrival_seconds=arrivals,
         objective=draw(st.sampled_from(["makespan", "mean_latency"])),
         regroup_seconds=draw(st.sampled_from([0.0, 1e-4, 0.5])),
-        min_speculation_length=draw(st.integers(0, 1)),
+        min_speculation_length=draw(st.sampled_from([1, 1, 0])),
     )
 
 
