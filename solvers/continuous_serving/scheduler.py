@@ -21,7 +21,7 @@ from specopt.models.continuous_serving_steps import ROUNDING
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.prepare import Prepared
-from specopt.solvers.serving_latency.bound import room_for
+from specopt.solvers.serving_latency.bound import new_search, room_for
 from specopt.solvers.serving_latency.stages import columns
 
 MAX_ENDS = 120
@@ -49,7 +49,6 @@ class Former:
         self.prepared, self.budget = prepared, budget
         self.kernels = budget.load("continuous_serving.forming")
         self.room = room_for(prepared.tasks, budget)
-        self.search_entries = budget.load("serving_latency.rebatching").SEARCH_ENTRIES
         self.searches: dict[tuple[int, bool], Floats] = {}
 
     def form(self, reached: Floats, gain: Floats, length: int, steps: int, first: bool) -> tuple[float, list[Ints]]:
@@ -81,7 +80,7 @@ class Former:
         if first or best == np.inf:
             widest = min(count / 2, self.prepared.room_for(float(reached.mean() + gain.min())))
             self.budget.check(_SECONDS_PER_BATCH * count * max(1.0, widest))  # of a call that cannot be interrupted
-            search = self.searches.setdefault((length, first), np.full(self.search_entries, 0.5))
+            search = self.searches.setdefault((length, first), new_search(self.budget))
             seconds = self.kernels.form_batches(
                 step, 1, task, setting, self.prepared.runtimes, self.room, search, slots[1]
             )
