@@ -46,6 +46,18 @@ from specopt.solvers.auto import Auto
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "benchmarks"))
+RENAMED = (
+    (r"^serving-latency/(\w+/\w+)-K24-rebatched", r"continuous-serving/\1-K24-together"),
+    (r"^serving-latency/(\w+/\w+-K50-arrivals)", r"continuous-serving/\1"),
+    (
+        r"^serving-latency/laboratory/rebatched-serving-([1357])\b",
+        r"continuous-serving/laboratory/continuous-serving-\1",
+    ),
+    (r"^serving-latency/laboratory/rebatched-serving-", "serving-latency/laboratory/continuous-serving-"),
+    (r"^reproduce theorems", "papers theorems"),
+)
+"""Patterns of old names of cases, and their new names: `check` asks for the new ones."""
+
 EXAMPLES = (ROOT / "instances" / "data" / "measured", ROOT / "tests" / "data")
 SEED = 0
 SMALL_SECONDS = 0.2
@@ -339,7 +351,10 @@ def check(file: Path, wanted: Sequence[str], small: bool, tolerance: float, jobs
 
     def ask(worker: Answerer, case: str) -> dict[str, Any]:
         limit = PATIENCE * max(known[case]["seconds"], 12.0)  # the first cases of a process load and compile kernels
-        return {"case": case, "found": worker.answer(case, limit), "limit": limit}
+        now = case
+        for old, new in RENAMED:
+            now = re.sub(old, new, now)
+        return {"case": case, "found": worker.answer(now, limit), "limit": limit}
 
     different = 0
     for line in all_answers(asked, jobs, ask):

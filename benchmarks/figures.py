@@ -97,7 +97,7 @@ _CONTROL, _CHUNKS = (
     ("prompt-chunking: time to first token on the paper's testbed"),
 )
 _TTFT = "N = {}, P = {}, 3 ms per message: TTFT of Eq. 3 and of the best equal chunks, over the default's {} ms"
-_INDEXED, _CORES = "serving-latency: a time-indexed program", "serving-latency: exact on two cores"
+_INDEXED, _CORES = "continuous-serving: a time-indexed program", "serving-latency: exact on two cores"
 _ARRIVALS = "arrivals, 100 tasks, 0.8 requests per second: best policy, bound, program in intervals of 0.4 s"
 _K300 = "paper-1/K300, proven: seconds of a processor, those of the busier thread with two workers, ratio"
 _HELD_OUT = "batch {}, a benchmark held out but for its {} at K = 3: {}"
@@ -155,7 +155,7 @@ FIGURES: dict[str, Measured | Computed] = {
         1,
     ),
     "anew.gap": Measured(
-        "serving-latency: batches formed anew", "rebatching, 1.1B-7B, K = 1000, known lengths: largest gap"
+        "continuous-serving: against fixed batches", "rebatching, 1.1B-7B, K = 1000, known lengths: largest gap"
     ),
     "served.best": Measured(_INDEXED, _ARRIVALS, 0),
     "served.bound": Measured(_INDEXED, _ARRIVALS, 1),

@@ -69,13 +69,13 @@ def _chain(states: int) -> Callable[[], Problem]:
     return build
 
 
-def _sampled(tasks: int, samples: int, **fields: Any) -> Callable[[], Problem]:
-    """Return what builds a problem of serving latency with that many predicted lengths of every task."""
+def _sampled(family: str, tasks: int, samples: int) -> Callable[[], Problem]:
+    """Return what builds a problem of serving with that many predicted lengths of every task."""
 
     def build() -> Problem:
-        base = specopt.generate(LATENCY, seed=1, tasks=tasks)
+        base = specopt.generate(family, seed=1, tasks=tasks)
         drawn = np.random.default_rng(1).integers(1, 513, (samples, tasks)).tolist()
-        return base.from_dict(base.to_dict() | {"output_lengths": "predicted", "output_samples": drawn} | fields)
+        return base.from_dict(base.to_dict() | {"output_lengths": "predicted", "output_samples": drawn})
 
     return build
 
@@ -149,18 +149,18 @@ def _pools(pools: int) -> Callable[[], Problem]:
 
 LATENCY, CHUNKS, BATCH = "serving-latency/paper-1", "prompt-chunking/paper-4", "verification-batch/mixed"
 CONTROL, ALLOCATION, FAIR = "draft-control/paper-3", "draft-allocation/paper-5", "fair-goodput/paper-5"
-ARRIVALS = "serving-latency/arrivals"
+CONTINUOUS, ARRIVALS = "continuous-serving/paper-1", "continuous-serving/arrivals"
 SMALL = {"tasks": 5, "max_input": 40, "max_output": 24}
 LONG = {"output_tokens": [MAX_TOKENS] * 5, "max_output_tokens": MAX_TOKENS, "draft_memory_bytes": 1e15}
 KNOWN = {"output_lengths": "known"}
-REBATCHED = {"batching": "rebatched", **KNOWN}
 KINKED = [{"seconds_per_flop": 0.0, "overhead_seconds": 0.05}, {"seconds_per_flop": 1e-14, "overhead_seconds": 0.01}]
 
 STOPPING = "draft-stopping/random"
 ONE, CLASSES, EDGE = "placement/one-class", "placement/many-classes", "placement/edge-cloud"
 LEAST = {"least_rate": 5.0}
 FAMILIES = {
-    family.partition("/")[0]: family for family in (LATENCY, CHUNKS, BATCH, CONTROL, ALLOCATION, FAIR, STOPPING, ONE)
+    family.partition("/")[0]: family
+    for family in (LATENCY, CONTINUOUS, CHUNKS, BATCH, CONTROL, ALLOCATION, FAIR, STOPPING, ONE)
 }
 
 CASES: dict[str, dict[str, Callable[[], Problem]]] = {
@@ -181,22 +181,22 @@ CASES: dict[str, dict[str, Callable[[], Problem]]] = {
         "10,000 tasks in ample memory, a kinked runtime, known": _with(
             LATENCY, params={"tasks": 10_000}, draft_memory_bytes=1e15, verify_runtime={"pieces": KINKED}, **KNOWN
         ),
-        "output_tokens, rebatched": _with(LATENCY, params=SMALL, **LONG, **REBATCHED),
-        "max_speculation_length, rebatched": _with(
-            LATENCY, params=SMALL, max_speculation_length=MAX_TOKENS, **REBATCHED
-        ),
-        "10,000 tasks, rebatched": _with(LATENCY, params={"tasks": 10_000}, **REBATCHED),
         "1,000 tasks in ample memory": _with(LATENCY, params={"tasks": 1000}, draft_memory_bytes=1e15),
         "tasks in ample memory, known": _with(LATENCY, params={"tasks": MANY}, draft_memory_bytes=1e15, **KNOWN),
         "1,000,000 tasks": _with(LATENCY, params={"tasks": MOST}),
         "1,000,000 tasks, known": _with(LATENCY, params={"tasks": MOST}, **KNOWN),
-        "1,000,000 tasks, rebatched": _with(LATENCY, params={"tasks": MOST}, **REBATCHED),
         "1,000,000 tasks, a rate for each": _with(
             LATENCY, params={"tasks": MOST}, acceptance_rate=np.linspace(0.5, 0.9, MOST).tolist()
         ),
-        "tasks, rebatched": _with(LATENCY, params={"tasks": MANY}, **REBATCHED),
-        "200 tasks, 10,000 samples": _sampled(200, 10_000),
-        "200 tasks, 10,000 samples, rebatched": _sampled(200, 10_000, batching="rebatched"),
+        "200 tasks, 10,000 samples": _sampled(LATENCY, 200, 10_000),
+    },
+    "continuous-serving": {
+        "output_tokens": _with(CONTINUOUS, params=SMALL, **LONG, **KNOWN),
+        "max_speculation_length": _with(CONTINUOUS, params=SMALL, max_speculation_length=MAX_TOKENS, **KNOWN),
+        "10,000 tasks": _with(CONTINUOUS, params={"tasks": 10_000}, **KNOWN),
+        "1,000,000 tasks": _with(CONTINUOUS, params={"tasks": MOST}, **KNOWN),
+        "tasks": _with(CONTINUOUS, params={"tasks": MANY}, **KNOWN),
+        "200 tasks, 10,000 samples": _sampled(CONTINUOUS, 200, 10_000),
         "10,000 arrivals": _with(ARRIVALS, params={"tasks": 10_000}),
         "10,000 arrivals far apart": _with(ARRIVALS, params={"tasks": 10_000, "requests_per_second": 0.01}),
         "arrivals": _with(ARRIVALS, params={"tasks": MANY}),
@@ -329,10 +329,10 @@ def measure_all(kind: str, case: str, method: str, limit: float, clock: str = "p
 
 def _small(kind: str, case: str) -> Problem:
     """Return a problem that takes a moment and every library and kernel that the case takes."""
-    if kind != "serving-latency":
+    if kind not in ("serving-latency", "continuous-serving"):
         return specopt.generate(FAMILIES[kind], seed=1)
-    fields = REBATCHED if "rebatched" in case else KNOWN if "known" in case else {}
-    return _with(LATENCY, params=SMALL, **fields)()
+    fields = KNOWN if "known" in case or kind == "continuous-serving" else {}
+    return _with(FAMILIES[kind], params=SMALL, **fields)()
 
 
 def _children(kind: str, case: str, method: str, limit: float, clock: str) -> dict[str, Any]:

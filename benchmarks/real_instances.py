@@ -48,7 +48,7 @@ PAIRS = {
     "llama": ("TinyLlama--TinyLlama-1.1B-Chat", "meta-llama--Llama-2-13b-hf"),
 }
 SERVED = (
-    (20, "conservative"), (50, "known"), (100, "known"), (24, "rebatched"), (50, "arrivals"), (12, "predicted")
+    (20, "conservative"), (50, "known"), (100, "known"), (24, "together"), (50, "arrivals"), (12, "predicted")
 )  # fmt: skip
 """Tasks of an instance, and what is known of the lengths or decided anew."""
 
@@ -103,21 +103,20 @@ def serving(folder: Path) -> Iterator[Found]:
             for tasks, mode in SERVED:
                 if trace == "burstgpt" and tasks > 24:
                     continue
+                kind = "continuous-serving" if mode in ("together", "arrivals") else "serving-latency"
                 family = "arrivals" if mode == "arrivals" else "paper-1"
                 rows = read_trace(folder / "traces" / file, start=10 * tasks if trace == "azure" else 0, rows=tasks)
-                problem = from_trace("serving-latency").problem(rows, family, seed=1)
+                problem = from_trace(kind).problem(rows, family, seed=1)
                 changes = data | {"embedding_bits_per_token": 17.0, "bandwidth_hz": 2e7, "draft_memory_bytes": 24e9}
                 changes |= {"output_lengths": "known" if mode != "conservative" else mode}
-                if mode in ("rebatched", "arrivals"):
-                    changes |= {"batching": "rebatched"}
                 if mode == "predicted":
                     changes |= _samples(problem.output_tokens)  # type: ignore[attr-defined]
                 if pair == "llama" and trace != "mooncake":  # whose contexts do not fit
                     changes |= {"verify_memory_bytes": 80e9}
                 yield (
-                    f"serving-latency/{trace}/{pair}-K{len(rows)}-{mode}",
+                    f"{kind}/{trace}/{pair}-K{len(rows)}-{mode}",
                     type(problem).from_dict(problem.to_dict() | changes),
-                    f"{source}; {PASSES}; configs; channel of serving-latency/paper-1",
+                    f"{source}; {PASSES}; configs; channel of {kind}/paper-1",
                 )
 
 

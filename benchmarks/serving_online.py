@@ -20,13 +20,13 @@ from table import Benchmark, Row
 import specopt
 from specopt.api.generate import from_trace
 from specopt.instances.traces import Trace, read_trace
+from specopt.models.continuous_serving import ContinuousServingProblem
 from specopt.models.files import write_text
-from specopt.models.serving_latency import ServingLatencyProblem
 from specopt.online import ServingScheduler
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_latency.method import prepare_all
-from specopt.solvers.serving_latency.policies import play
-from specopt.solvers.serving_latency.served_bound import served_bound
+from specopt.solvers.continuous_serving.bound import served_bound
+from specopt.solvers.continuous_serving.method import prepare_all
+from specopt.solvers.continuous_serving.policies import play
 
 RECORD = Path(__file__).parents[1] / "docs" / "recorded" / "load.csv"
 TRACES = {
@@ -51,7 +51,7 @@ COLUMNS = ("trace", "requests_per_second", "policy", "mean_seconds", "quantile_9
 Point = tuple[str, float, float, float]  # policy, mean, 95 % quantile, drafting share
 
 
-def at_load(problem: ServingLatencyProblem) -> list[Point]:
+def at_load(problem: ContinuousServingProblem) -> list[Point]:
     """Return what every policy makes of a problem, and what none can beat."""
     found: list[Point] = []
     for name, lengths in (("online", (3,)), ("continuous", FIXED), ("autoregressive", (3,)), ("algorithm-1", (3,))):
@@ -91,7 +91,9 @@ def recorded_turning_point(trace: str) -> float:
     return found
 
 
-def loads(build: Callable[[float], ServingLatencyProblem], rates: list[float]) -> Iterator[tuple[float, list[Point]]]:
+def loads(
+    build: Callable[[float], ContinuousServingProblem], rates: list[float]
+) -> Iterator[tuple[float, list[Point]]]:
     """Yield what every policy makes of each load."""
     for rate in rates:
         yield rate, at_load(dataclasses.replace(build(rate), embedding_bits_per_token=BITS_PER_TOKEN))
@@ -101,9 +103,9 @@ def curves(smoke: bool) -> list[Row]:
     """Mean latency against load, Poisson arrivals, the setting of paper 1: the online policy and the best other."""
     rates, tasks = ([0.2, 3.2], 6) if smoke else ([0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4], 100)
 
-    def build(rate: float) -> ServingLatencyProblem:
-        problem = specopt.generate("serving-latency/arrivals", tasks=tasks, requests_per_second=rate, seed=1)
-        assert isinstance(problem, ServingLatencyProblem)
+    def build(rate: float) -> ContinuousServingProblem:
+        problem = specopt.generate("continuous-serving/arrivals", tasks=tasks, requests_per_second=rate, seed=1)
+        assert isinstance(problem, ContinuousServingProblem)
         return problem
 
     rows, points = [], []
@@ -120,8 +122,8 @@ def curves(smoke: bool) -> list[Row]:
 
 def steps(smoke: bool) -> list[Row]:
     """Milliseconds of `ServingScheduler.next_step` and `complete`, tasks leaving and joining all the time."""
-    problem = specopt.generate("serving-latency/arrivals")
-    assert isinstance(problem, ServingLatencyProblem)
+    problem = specopt.generate("continuous-serving/arrivals")
+    assert isinstance(problem, ContinuousServingProblem)
     rows = []
     for tasks in (10, 200):
         scheduler, random = ServingScheduler(problem), np.random.default_rng(0)
@@ -141,8 +143,8 @@ def steps(smoke: bool) -> list[Row]:
 
 
 BENCHMARKS = (
-    Benchmark("serving-latency online: one step", steps),
-    Benchmark("serving-latency online: latency against load", curves),
+    Benchmark("continuous-serving online: one step", steps),
+    Benchmark("continuous-serving online: latency against load", curves),
 )
 
 
@@ -154,9 +156,9 @@ def main(folder: Path, *names: str) -> None:
         rows = [row for row in rows if row[0] != name]
         trace = read_trace(folder / file, rows=requests)
 
-        def build(rate: float, trace: Trace = trace, memory: float = memory) -> ServingLatencyProblem:
-            problem = from_trace("serving-latency").problem(trace, "arrivals", requests_per_second=rate)
-            assert isinstance(problem, ServingLatencyProblem)
+        def build(rate: float, trace: Trace = trace, memory: float = memory) -> ContinuousServingProblem:
+            problem = from_trace("continuous-serving").problem(trace, "arrivals", requests_per_second=rate)
+            assert isinstance(problem, ContinuousServingProblem)
             return dataclasses.replace(problem, draft_memory_bytes=memory)
 
         for rate, points in loads(build, list(rates)):

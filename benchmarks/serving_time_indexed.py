@@ -16,9 +16,9 @@ import scipy.optimize
 import scipy.sparse
 
 import specopt
-from specopt.models.serving_latency import ServingLatencyProblem
-from specopt.solvers.serving_latency.prepare import prepare
-from specopt.solvers.serving_latency.served_bound import operations
+from specopt.models.continuous_serving import ContinuousServingProblem
+from specopt.solvers.continuous_serving.prepare import prepare
+from specopt.solvers.serving_prices import operations
 
 LENGTHS = np.array([0, 1, 2, 3, 4, 5, 6, 8, 10])
 BITS_PER_TOKEN = 32.0  # as in `serving_online`
@@ -53,10 +53,10 @@ class Program:
         return float(scipy.optimize.linprog(cost, matrix, self.limits, bounds=bounds, method="highs-ipm").fun)
 
 
-def time_indexed(problem: ServingLatencyProblem, seconds: float) -> tuple[float, int]:
+def time_indexed(problem: ContinuousServingProblem, seconds: float) -> tuple[float, int]:
     """Return the least mean latency of tasks that may end in parts, and the number of variables."""
     prepared = prepare(problem, "sequential")
-    tokens = np.array([prepared.tokens_per_step(length) for length in LENGTHS])
+    tokens = np.array([problem.tokens_per_step(length)[0] for length in LENGTHS])
     arrival = (problem.arrival_seconds - problem.arrival_seconds.min())[prepared.order]
     ready = arrival + prepared.upload_seconds[prepared.order]
     outputs = problem.scenarios[0][prepared.order].astype(np.float64)
@@ -108,8 +108,8 @@ def time_indexed(problem: ServingLatencyProblem, seconds: float) -> tuple[float,
 if __name__ == "__main__":
     given = dict(enumerate(sys.argv[1:]))
     tasks, seconds, rate = int(given.get(0, 100)), float(given.get(1, 0.4)), float(given.get(2, 0.8))
-    problem = specopt.generate("serving-latency/arrivals", tasks=tasks, requests_per_second=rate, seed=1)
-    assert isinstance(problem, ServingLatencyProblem)
+    problem = specopt.generate("continuous-serving/arrivals", tasks=tasks, requests_per_second=rate, seed=1)
+    assert isinstance(problem, ContinuousServingProblem)
     started = time.process_time()
     problem = dataclasses.replace(problem, embedding_bits_per_token=BITS_PER_TOKEN)
     found, variables = time_indexed(problem, seconds)

@@ -1,22 +1,24 @@
-"""What a problem and a plan of serving latency hold; the judge stands on it, see `specopt.models.serving_latency`."""
+"""The fields that both kinds of serving problems share, and what follows from them without a plan's timing.
+
+The kinds are `specopt.models.serving_latency` (fixed batches) and `specopt.models.continuous_serving` (batches that
+change between decoding steps).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from abc import abstractmethod
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
-from msgspec import Meta
 
 from specopt.models.acceptance import expected_tokens, expected_tokens_per_step
 from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import (
-    Checked,
     Column,
     Floats,
     Ints,
-    NonNegative,
     NonNegativeInt,
     OpenUnit,
     Positive,
@@ -25,79 +27,41 @@ from specopt.models.fields import (
     describe,
 )
 from specopt.models.pass_time import Runtime, TabledRuntime, pass_seconds
-from specopt.models.problem import Plan, Problem, Sense
+from specopt.models.problem import Plan, Problem, Sense, exceeds
 from specopt.models.rates import Rates
-from specopt.models.serving_stages import draft_seconds, verify_seconds
+from specopt.models.serving_stages import Mechanism, draft_seconds, verify_seconds
 from specopt.models.token_samples import TokenSamples
 from specopt.models.uplink import upload_seconds
 
-Mechanism = Literal["pipelined", "sequential", "autoregressive"]
 MECHANISMS: tuple[Mechanism, ...] = ("pipelined", "sequential", "autoregressive")
 
 DRAFTING_FIELDS = ("draft", "draft_runtime", "draft_memory_bytes", "acceptance_rate", "max_speculation_length")
 """What every mechanism but the autoregressive one needs."""
 
-MOST_COUNTED = 10_000
-"""Output tokens up to which the law of the rounds of a response is computed."""
-
 SHORTEST_SECONDS, LONGEST_SECONDS = 1e-100, 1e100
 """Seconds that a problem may ask for: floating-point numbers hold their sums, products with counts, and quotients."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Phase(Checked):
-    """Batches that hold from a decoding step on, until the next phase begins.
-
-    Parameters
-    ----------
-    first_step
-        The step that it begins with, from 1.
-    batches
-        Every task once, in pipeline order; finished and unready ones are left out when their step comes.
-    speculation_length
-        Draft tokens per step in this phase, for all batches or for each; None: the plan's.
-    """
-
-    first_step: PositiveInt
-    batches: tuple[tuple[int, ...], ...]
-    speculation_length: NonNegativeInt | tuple[NonNegativeInt, ...] | None = None
-
-    def lengths(self, default: int) -> tuple[int, ...]:
-        """Return the speculation length of each batch; the plan's is the default."""
-        given = default if self.speculation_length is None else self.speculation_length
-        return given if isinstance(given, tuple) else (given,) * len(self.batches)
+SMALLEST_SHARE = 1e-201
+"""Smallest share of the bandwidth that a plan may give: the longest upload and the sum of all uploads stay finite."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ServingLatencyPlan(Plan):
-    """Which tasks run together and when, how long to guess, and who gets how much bandwidth.
-
-    Parameters
-    ----------
-    speculation_length
-        Draft tokens per decoding step, l; 0 for autoregressive decoding.
-    batches
-        Task indices (from 0) of each batch, batches in pipeline order; static batching.
-    phases
-        Batches that change between decoding steps; rebatched.
-    bandwidth_share
-        Share w_k of the uplink bandwidth of each task.
-    mechanism
-        The chosen mechanism; only for problems that leave the choice open.
-    """
+class ServingPlan(Plan):
+    """The part of a plan that both kinds share; the classes of the kinds describe it."""
 
     speculation_length: NonNegativeInt
-    batches: tuple[tuple[int, ...], ...] = ()
-    phases: tuple[Phase, ...] = ()
     bandwidth_share: Annotated[Floats, Column(float, "task")]
     mechanism: Mechanism | None = None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ServingData(Problem[ServingLatencyPlan]):
-    """The fields of a problem, and what follows from them without a plan's timing."""
+S = TypeVar("S", bound=ServingPlan, covariant=True)
 
-    plan_type = ServingLatencyPlan
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ServingData(Problem[S]):
+    """The fields that both kinds share; the classes of the kinds describe them."""
+
     sense: ClassVar[Sense] = "minimize"
     objective_label = "total serving latency (s)"
 
@@ -117,13 +81,7 @@ class ServingData(Problem[ServingLatencyPlan]):
     mechanism: Literal["pipelined", "sequential", "autoregressive", "any"] = "pipelined"
     embedding_bits_per_token: Positive | None = None
     verify_memory_bytes: Positive | None = None
-    batching: Literal["static", "rebatched"] = "static"
-    arrival_seconds: Annotated[Floats, Column(NonNegative, "task")] | None = None
-    regroup_seconds: NonNegative = 0.0
-    min_speculation_length: Annotated[int, Meta(ge=0, le=1)] = 1
-    objective: Literal["makespan", "mean_latency"] = "makespan"
     output_samples: TokenSamples | None = None
-    rounds: Literal["mean", "slowest"] = "mean"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -137,13 +95,13 @@ class ServingData(Problem[ServingLatencyPlan]):
                 f"max_output_tokens: expected at least the largest of output_tokens, {longest}, "
                 f"got {self.max_output_tokens}"
             )
-        self._check_serving()
+        self._check_samples()
         if isinstance(self.acceptance_rate, Rates) and self.acceptance_rate.values.max() >= 1.0:
             raise InvalidInput(f"acceptance_rate: expected numbers < 1, got {self.acceptance_rate.values.max():g}")
         self._check_range()
 
-    def _check_serving(self) -> None:
-        """Refuse lists of another length than the tasks', samples that are missing, arrivals at static batches."""
+    def _check_samples(self) -> None:
+        """Refuse lists of another length than the tasks', and samples that are missing."""
         if self.output_lengths == "predicted" and self.output_samples is None:
             raise InvalidInput("output_samples: required field is missing (output_lengths 'predicted')")
         for name, values in (
@@ -152,34 +110,6 @@ class ServingData(Problem[ServingLatencyPlan]):
         ):
             if values is not None and len(values) != self.tasks:
                 raise InvalidInput(f"{name}: expected {self.tasks} entries, as in input_tokens, got {len(values)}")
-        if self.min_speculation_length == 0 and self.batching == "static":
-            raise InvalidInput("min_speculation_length: expected 1 (batching 'static'), got 0")
-        self._check_forms()
-        if self.arrival_seconds is None:
-            return
-        if self.batching == "static":
-            raise InvalidInput("arrival_seconds: expected none (batching 'static'), got a list")
-        if self.arrival_seconds.max() > LONGEST_SECONDS:
-            raise InvalidInput(
-                f"arrival_seconds[{int(np.argmax(self.arrival_seconds))}]: expected at most {LONGEST_SECONDS:g}, "
-                f"got {self.arrival_seconds.max():g}"
-            )
-
-    def _check_forms(self) -> None:
-        """Refuse what is there for static batches alone: measured passes, and the rounds of the slowest task."""
-        if self.batching != "static" and self.tables:
-            raise InvalidInput(f"{self.tables[0]}.passes: expected lines or pieces (batching 'rebatched'), got a table")
-        if self.rounds == "mean":
-            return
-        if self.batching != "static" or self.output_lengths == "predicted":
-            raise InvalidInput(
-                "rounds: expected 'mean' unless batching is 'static' and output_lengths 'conservative' or 'known', "
-                "got 'slowest'"
-            )
-        if self.longest_output > MOST_COUNTED:
-            raise InvalidInput(
-                f"rounds: expected 'mean' beyond {MOST_COUNTED:,} output tokens, got 'slowest' at {self.longest_output}"
-            )
 
     def _check_range(self) -> None:
         """Refuse runtimes and links whose seconds leave the range of floating-point numbers in any plan of use."""
@@ -201,11 +131,20 @@ class ServingData(Problem[ServingLatencyPlan]):
             tokens = np.array([longest])
             with np.errstate(all="ignore"):
                 one = pass_seconds(model, runtime, self.tasks, tokens, tokens, int(longest))
-                slowest = float((passes * (one + self.regroup_seconds * self.tasks))[0])
+                slowest = float((passes * (one + self.moving_seconds))[0])
             if not slowest <= LONGEST_SECONDS:
                 raise InvalidInput(
                     f"{name}_runtime: expected at most {LONGEST_SECONDS:g} seconds in all, got {slowest:g}"
                 )
+
+    def shared_fields(self) -> dict[str, Any]:
+        """Return the values of the fields that problems of both kinds have."""
+        return {field.name: getattr(self, field.name) for field in fields(ServingData)}
+
+    @property
+    def moving_seconds(self) -> float:
+        """Longest time that moving sequences between batches adds to a step."""
+        return 0.0
 
     @property
     def tables(self) -> list[str]:
@@ -289,7 +228,7 @@ class ServingData(Problem[ServingLatencyPlan]):
             hidden += self.draft.hidden
         return 16.0 * hidden
 
-    def mechanism_of(self, plan: ServingLatencyPlan) -> Mechanism:
+    def mechanism_of(self, plan: ServingPlan) -> Mechanism:
         """Return the mechanism that a plan runs with.
 
         Raises
@@ -305,18 +244,10 @@ class ServingData(Problem[ServingLatencyPlan]):
             raise InvalidInput(f"plan.mechanism: expected {self.mechanism!r}, got {plan.mechanism!r}")
         return self.mechanism
 
-    def readiness(self, plan: ServingLatencyPlan) -> tuple[Floats, Floats]:
-        """Return when each task arrives, and when its input has, in seconds since the earliest arrival."""
-        return self.readiness_at(self.mechanism_of(plan), plan.bandwidth_share)
-
-    def readiness_at(self, mechanism: Mechanism, shares: Floats) -> tuple[Floats, Floats]:
-        """Return the same for a mechanism and bandwidth shares."""
+    def uploads(self, mechanism: Mechanism, shares: Floats) -> Floats:
+        """Return what the upload of each task's input takes with bandwidth shares, in seconds (Eq. 15)."""
         bits = np.asarray(self.bits_per_token(mechanism) * self.input_tokens, np.float64)
-        upload = upload_seconds(bits, shares, self.bandwidth_hz, self.snr)  # Eq. 15
-        if self.arrival_seconds is None:
-            return np.zeros(self.tasks), np.full(self.tasks, upload.max())
-        arrival = self.arrival_seconds - self.arrival_seconds.min()
-        return arrival, arrival + upload
+        return upload_seconds(bits, shares, self.bandwidth_hz, self.snr)
 
     def limited_models(self, mechanism: Mechanism) -> list[tuple[str, Decoder, float]]:
         """Return the models that take part and have a limit on their memory: name, shape, bytes."""
@@ -325,3 +256,36 @@ class ServingData(Problem[ServingLatencyPlan]):
             assert self.draft is not None
             models.insert(0, ("draft", self.draft, self.draft_memory_bytes))
         return [(name, model, limit) for name, model, limit in models if limit is not None]
+
+    @abstractmethod
+    def batch_defects(self, plan: Any) -> list[str]:
+        """Return why the batches of a plan are not batches of this problem."""
+
+    def defects(self, plan: ServingPlan) -> list[str]:
+        """Return why the plan is no plan for this problem at all ((24c)-(24e), shapes)."""
+        try:
+            mechanism = self.mechanism_of(plan)
+        except InvalidInput as error:
+            return [str(error)]
+        found = []
+        if (plan.speculation_length == 0) != (mechanism == "autoregressive"):
+            expected = "0 (autoregressive)" if mechanism == "autoregressive" else f"at least 1 ({mechanism})"
+            found.append(f"speculation_length: expected {expected}, got {plan.speculation_length}")
+        if len(plan.bandwidth_share) != self.tasks:
+            found.append(f"bandwidth_share: expected {self.tasks} entries, got {len(plan.bandwidth_share)}")
+        elif (plan.bandwidth_share <= 0).any():
+            task = int(np.argmin(plan.bandwidth_share))
+            found.append(f"bandwidth_share[{task}]: expected more than 0, got {plan.bandwidth_share[task]}")
+        elif (plan.bandwidth_share < SMALLEST_SHARE).any() or (plan.bandwidth_share > 1 / SMALLEST_SHARE).any():
+            found.append(f"bandwidth_share: expected shares from {SMALLEST_SHARE:g} on, each task's upload must end")
+        return found + self.batch_defects(plan)
+
+    def share_and_length_violations(self, plan: ServingPlan, total_share: float) -> list[str]:
+        """Return whether a plan breaks (24a), given the largest sum of the shares held at one time, or (24f)."""
+        found = []
+        if exceeds(total_share, 1.0):
+            found.append(f"bandwidth_share: sums to {total_share:.12g}, more than 1")
+        limit = self.max_speculation_length or 0
+        if self.mechanism_of(plan) != "autoregressive" and not 1 <= plan.speculation_length <= limit:
+            found.append(f"speculation_length: expected 1 to {limit}, got {plan.speculation_length}")
+        return found

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from specopt.models.errors import InvalidInput
-from specopt.models.serving_data import ServingLatencyPlan
-from specopt.models.serving_latency import ServingLatencyProblem
-from specopt.models.static_serving import static_batches
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_latency_steps import static_batches
 
 
 @dataclass(frozen=True)

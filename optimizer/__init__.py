@@ -28,6 +28,7 @@ from specopt.comparison.paired import PairedTest, paired_tests
 from specopt.comparison.profiles import profile_figure
 from specopt.comparison.summary import MethodSummary, summaries
 from specopt.comparison.table import Comparison
+from specopt.models.continuous_serving import ContinuousServingPlan, ContinuousServingProblem
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
 from specopt.models.draft_control import ChannelState, DraftChoice, DraftControlPlan, DraftControlProblem
@@ -100,6 +101,8 @@ __all__ = [
     "CloudDelay",
     "Comparison",
     "Conflict",
+    "ContinuousServingPlan",
+    "ContinuousServingProblem",
     "DraftAllocationPlan",
     "DraftAllocationProblem",
     "DraftChoice",

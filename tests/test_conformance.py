@@ -41,6 +41,8 @@ def large() -> list[Problem]:
     return [
         generate(paper_1, tasks=9, max_input=40, max_output=24),
         generate(paper_1, tasks=4, max_output=8000),
+        generate("continuous-serving/paper-1", tasks=5, max_input=40, max_output=24),
+        generate("continuous-serving/paper-1", tasks=4, max_input=40, max_output=24),
         generate(uniform, clients=100, budget=100),
         generate(fair, clients=20_001, budget=20_001),
         generate(timed, clients=1000, budget=20_000),

@@ -5,14 +5,12 @@ Seconds are those of the processor, which a busy machine does not stretch; compi
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from specopt import ServingLatencyProblem, Unsupported, generate, solve
+from specopt import Problem, ServingLatencyProblem, Unsupported, generate, solve
 from specopt.models.fields import MAX_TOKENS
 from specopt.solvers.serving_latency.no_batching import NoBatching
 
@@ -26,7 +24,7 @@ CELLS = [
     ("serving-latency", "output_tokens", "algorithm-1"),
     ("serving-latency", "output_tokens, known", "length-aware"),
     ("serving-latency", "max_speculation_length", "exact"),
-    ("serving-latency", "max_speculation_length, rebatched", "rebatching"),
+    ("continuous-serving", "max_speculation_length", "rebatching"),
     ("serving-latency", "tasks", "algorithm-1"),
     ("prompt-chunking", "pipeline_length", "equation-3"),
     ("prompt-chunking", "pipeline_length", "geometric"),
@@ -58,29 +56,28 @@ def test_what_cannot_be_held_is_refused() -> None:
     assert cell.kept(LIMIT)
 
 
-def _long(tasks: int, **fields: object) -> ServingLatencyProblem:
+def _long(kind: str, tasks: int) -> Problem:
     """Tasks whose outputs are as long as the format allows."""
-    problem = generate("serving-latency/paper-1", tasks=tasks, seed=1)
-    assert isinstance(problem, ServingLatencyProblem)
-    outputs = np.full(tasks, MAX_TOKENS)
-    changes = {"output_tokens": outputs, "max_output_tokens": MAX_TOKENS, "draft_memory_bytes": 1e15} | fields
-    return dataclasses.replace(problem, **changes)  # type: ignore[arg-type]
+    problem = generate(f"{kind}/paper-1", tasks=tasks, seed=1)
+    outputs = [MAX_TOKENS] * tasks
+    changes = {"output_tokens": outputs, "max_output_tokens": MAX_TOKENS, "draft_memory_bytes": 1e15}
+    return type(problem).from_dict(problem.to_dict() | changes)
 
 
 @pytest.mark.parametrize(
-    ("tasks", "fields", "method"),
+    ("kind", "tasks", "method"),
     [
-        (1000, {"batching": "rebatched"}, "rebatching"),
-        (1000, {"batching": "rebatched"}, "auto"),
-        (1000, {}, "no-batching"),
-        (100_000, {}, "auto"),
+        ("continuous-serving", 1000, "rebatching"),
+        ("continuous-serving", 1000, "auto"),
+        ("serving-latency", 1000, "no-batching"),
+        ("serving-latency", 100_000, "auto"),
     ],
 )
-def test_what_cannot_end_in_time_is_refused(tasks: int, fields: dict[str, object], method: str) -> None:
+def test_what_cannot_end_in_time_is_refused(kind: str, tasks: int, method: str) -> None:
     """Tests that plans that take long to judge are refused where a limit is given, with what they take."""
     said = rf"method {method} cannot keep time_limit 1: tasks times decoding steps take about .* seconds"
     with pytest.raises(Unsupported, match=said):
-        solve(_long(tasks, **fields), method, time_limit=1.0)
+        solve(_long(kind, tasks), method, time_limit=1.0)
 
 
 def test_what_takes_long_is_run_without_a_limit(small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch) -> None:

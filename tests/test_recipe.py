@@ -35,6 +35,10 @@ from specopt.solvers.method import Outcome
 BODIES = {
     "serving-latency": """
         return best_of_mechanisms(problem, budget, lambda prepared: Outcome(plan=budget.incumbent))""",
+    "continuous-serving": """
+        for prepared in prepare_all(problem):
+            offer_first_plan(prepared, budget)
+        return Outcome(plan=budget.incumbent)""",
     "draft-allocation": """
         offer_first_plan(problem, budget)
         return Outcome(plan=budget.incumbent, bound=budget.bound)""",
@@ -63,6 +67,7 @@ BODIES = {
 
 FAMILIES = {
     "serving-latency": ("paper-1", {"tasks": 3}),
+    "continuous-serving": ("paper-1", {"tasks": 3}),
     "draft-allocation": ("uniform", {"clients": 3, "budget": 5}),
     "fair-goodput": ("paper-5", {"clients": 3, "budget": 5}),
     "verification-batch": ("mixed", {"requests": 4}),

@@ -18,6 +18,7 @@ PROBLEMS = {
         ("serving-latency/known-lengths", {"tasks": 40}), ("serving-latency/paper-1", {"tasks": 12, "max_output": 64}),
         ("serving-latency/paper-1", {"tasks": 3, "max_output": 16}),
     ],
+    "continuous-serving": [("continuous-serving/paper-1", {"tasks": 12, "max_output": 64})],
     "prompt-chunking": [("prompt-chunking/random", {}), ("prompt-chunking/slow-message", {})],
     "draft-allocation": [("draft-allocation/ties", {"clients": 6})],
     "fair-goodput": [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from specopt.instances.family import families
-from specopt.instances.serving_latency.arrivals import arrivals
 from specopt.instances.serving_latency.equal_inputs import equal_inputs
 from specopt.instances.serving_latency.heavy_prefill import heavy_prefill
 from specopt.instances.serving_latency.known_lengths import known_lengths
@@ -22,5 +21,4 @@ FAMILIES = families(
     slow_link,
     heavy_prefill,
     known_lengths,
-    arrivals,
 )

@@ -13,7 +13,7 @@ from specopt.models.serving_latency import ServingLatencyProblem
 
 
 def serving_latency(trace: Trace, family: Family, *, seed: int = 0, **parameters: Any) -> ServingLatencyProblem:
-    """Return the problem of serving the requests of a trace together, or, in a family with arrivals, as they arrived.
+    """Return the problem of serving the requests of a trace together.
 
     Parameters
     ----------
@@ -24,32 +24,25 @@ def serving_latency(trace: Trace, family: Family, *, seed: int = 0, **parameters
     seed
         Seed of the family.
     parameters
-        Parameters of the family but tasks, max_input and max_output. O_max is the longest response of the trace. Of
-        `requests_per_second` the gaps between arrivals are stretched to that mean rate.
+        Parameters of the family but tasks, max_input and max_output. O_max is the longest response of the trace.
 
     Raises
     ------
     InvalidInput
         If the family has no such parameter, or a value is outside its domain.
     """
-    drawn = family.generate(seed=seed, tasks=len(trace), **parameters)
-    assert isinstance(drawn, ServingLatencyProblem)
-    arrival = drawn.arrival_seconds
-    if arrival is not None:
-        default = family.defaults["requests_per_second"]
-        arrival = trace.arrival_seconds * (trace.requests_per_second / parameters.get("requests_per_second", default))
+    drawn: ServingLatencyProblem = family.generate(seed=seed, tasks=len(trace), **parameters)
     return dataclasses.replace(
         drawn,
         input_tokens=trace.input_tokens,
         output_tokens=trace.output_tokens,
         max_output_tokens=None,
-        arrival_seconds=arrival,
     )
 
 
 FROM_TRACE = FromTrace(
     build=serving_latency,
-    families=labelled(FAMILIES, "paper-1", "arrivals"),
+    families=labelled(FAMILIES, "paper-1"),
     of_the_trace=("tasks", "max_input", "max_output"),
-    unused="arrivals, but for the family arrivals: all requests are taken to wait at the start",
+    unused="arrivals: all requests are taken to wait at the start",
 )

@@ -33,7 +33,8 @@ def simulate(
     Parameters
     ----------
     world
-        A problem of serving latency or draft control, or a workload of fair goodput, verification or prompts.
+        A problem of serving latency, continuous serving or draft control, or a workload of fair goodput, verification
+        or prompts.
     policy
         A result or plan of the problem; or a policy, its name, or one of your own (`specopt.Policy`).
     seed
@@ -55,7 +56,8 @@ def simulate(
 
     See Also
     --------
-    specopt.solvers.serving_latency.simulate, specopt.solvers.draft_control.simulate,
+    specopt.solvers.serving_latency.simulate, specopt.solvers.continuous_serving.simulate,
+    specopt.solvers.draft_control.simulate,
     specopt.solvers.fair_goodput.simulate, specopt.solvers.verification_batch.simulate,
     specopt.solvers.prompt_chunking.simulate : what each assumes and takes.
     """

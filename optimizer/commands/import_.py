@@ -27,7 +27,7 @@ class Import:
     """What `import` takes."""
 
     trace: Path = argument("TRACE", "A file of requests: CSV or JSON lines.")
-    kind: str = required("KIND", "serving-latency or verification-batch.", "--as")
+    kind: str = required("KIND", "serving-latency, continuous-serving or verification-batch.", "--as")
     tasks: int | None = option("N", "Rows to take; default: all from the start on.")
     start: int | None = option("N", "First row, from 0; dropped ones do not count.")
     from_seconds: float | None = option("S", "Take what arrives from then on; first row: 0.")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 POLICIES = (
     "draft-control: adaptive-heuristic, llm-alone; fair-goodput: robust, gradient, fixed, random; verification-batch: "
     "fcfs, edf, algorithm-1, algorithm-1-drop, per-epoch, slack; prompt-chunking: u-shape, u-medusa, u-sarathi, hat, "
-    "planned; on a serving-latency FILE with arrivals: online, continuous, autoregressive, algorithm-1."
+    "planned; on a continuous-serving FILE: online, continuous, autoregressive, algorithm-1."
 )
 WORKLOADS = (
     "draft-control: its families of problems; fair-goodput: fixed, random, drifting, switching; verification-batch: "
@@ -36,7 +36,7 @@ class Simulate:
     workload: str | None = option("FAMILY", f"Workload of the policy. {WORKLOADS}")
     param: list[str] | None = option("NAME=VALUE", "A parameter of the workload family, or an option of the simulator.")
     replications: int | None = option(
-        "R", "How often: [1000] for plans ([200] rebatched), [100] rounds, [5] long runs."
+        "R", "How often: [1000] for plans ([200] of continuous-serving), [100] rounds, [5] long runs."
     )
     drop_finished: bool = flag("Serving latency: tasks that have finished leave at once.")
     iterations: int | None = option("I", "Draft control: iterations of a replication [1000].")
@@ -49,9 +49,9 @@ class Simulate:
 def simulate(given: Simulate) -> None:
     """Play a plan with random acceptances, or a policy on a workload.
 
-    FILE RESULT: the real latency of a serving-latency plan, or the tokens per second of a draft-control plan, next to
-    the model's number. KIND --policy P --workload FAMILY: the long-run performance of a policy. FILE --policy P: on the
-    tasks of a problem.
+    FILE RESULT: the real latency of a serving-latency or continuous-serving plan, or the tokens per second of a
+    draft-control plan, next to the model's number. KIND --policy P --workload FAMILY: the long-run performance of a
+    policy. FILE --policy P: on the tasks of a problem.
     """
     from specopt import simulate as play
     from specopt.api.simulate import simulator_of

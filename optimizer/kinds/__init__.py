@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from specopt.kinds import (
+    continuous_serving,
     draft_allocation,
     draft_control,
     draft_stopping,
@@ -20,6 +21,7 @@ from specopt.models.problem import FINDERS, Problem
 
 KINDS = (
     serving_latency.KIND,
+    continuous_serving.KIND,
     prompt_chunking.KIND,
     draft_allocation.KIND,
     fair_goodput.KIND,

@@ -3,7 +3,7 @@
 It knows no output lengths. Each step it chooses who drafts, how many tokens, and the batches; every task at hand is
 served.
 
->>> from specopt.instances.serving_latency.paper_1 import paper_1
+>>> from specopt.instances.continuous_serving.paper_1 import paper_1
 >>> scheduler = ServingScheduler(paper_1())  # its models, runtimes and memory; its tasks play no part
 >>> scheduler.submit("a", input_tokens=300)
 >>> step = scheduler.next_step()
@@ -24,12 +24,12 @@ from typing import Any, ClassVar, Self
 
 from specopt.models.acceptance import expected_tokens_per_step
 from specopt.models.arguments import Key, integer, key_of, number, one_of
+from specopt.models.continuous_serving import ContinuousServingProblem
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe
-from specopt.models.serving_data import Mechanism
-from specopt.models.serving_latency import ServingLatencyProblem
+from specopt.models.serving_stages import Mechanism
 from specopt.online.base import Online, SavedTotals, Setting, distinct, locked, restoring
-from specopt.solvers.serving_latency.step_choice import Learned, StepChoice, Task
+from specopt.solvers.continuous_serving.step_choice import Learned, StepChoice, Task
 
 
 @dataclass(frozen=True)
@@ -102,10 +102,10 @@ class ServingScheduler(Online):
         "tokens_total": "Tokens that tasks gained.",
         "error_tokens_total": "Absolute error of the tokens expected of steps, as far as reported.",
     }
-    deployment = Setting[ServingLatencyProblem]()
+    deployment = Setting[ContinuousServingProblem]()
     mechanism = Setting[Mechanism]()
 
-    def __init__(self, deployment: ServingLatencyProblem, mechanism: Mechanism | None = None) -> None:
+    def __init__(self, deployment: ContinuousServingProblem, mechanism: Mechanism | None = None) -> None:
         super().__init__()
         allowed = deployment.mechanisms
         self._mechanism = allowed[0] if mechanism is None else one_of("mechanism", mechanism, allowed)
@@ -118,8 +118,8 @@ class ServingScheduler(Online):
     def _change(self, name: str, value: Any) -> None:
         if name != "deployment":
             super()._change(name, value)
-        if not isinstance(value, ServingLatencyProblem):
-            raise InvalidInput(f"deployment: expected a problem of serving latency, got {describe(value)}")
+        if not isinstance(value, ContinuousServingProblem):
+            raise InvalidInput(f"deployment: expected a problem of continuous serving, got {describe(value)}")
         one_of("mechanism", self._mechanism, value.mechanisms)
         self._choice, self._deployment = StepChoice(value, self._mechanism), value
 
@@ -256,7 +256,7 @@ class ServingScheduler(Online):
 
     @classmethod
     @restoring
-    def from_state(cls, deployment: ServingLatencyProblem, state: Mapping[str, Any]) -> Self:
+    def from_state(cls, deployment: ContinuousServingProblem, state: Mapping[str, Any]) -> Self:
         """Return the scheduler whose `state` this is; a step that was running then has to be planned again.
 
         Raises

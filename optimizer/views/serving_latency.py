@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 
 from specopt.models.errors import InvalidInput
@@ -23,7 +22,6 @@ from specopt.views.chart import (
     time_unit,
     timeline,
 )
-from specopt.views.rebatched import phase_charts, print_phases
 from specopt.views.terminal import MAX_ROWS, cut, line, table
 from specopt.views.view import View
 
@@ -32,12 +30,7 @@ _MINIMUM_WIDTH = 40
 
 
 def print_plan(problem: ServingLatencyProblem, plan: ServingLatencyPlan, out: Console) -> None:
-    """Print the batches in pipeline order, or the phases; of a mean latency also what 95 % of the tasks take."""
-    if problem.objective == "mean_latency":
-        line(out, "95 % of tasks", f"within {np.quantile(problem.latencies(plan), 0.95):.6g} s")
-    if plan.phases:
-        print_phases(problem, plan, out)
-        return
+    """Print the batches in pipeline order."""
     mechanism = problem.mechanism_of(plan)
     line(out, "mechanism", mechanism)
     if mechanism != "autoregressive":
@@ -92,7 +85,7 @@ def text_gantt(problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: i
 def pipeline_figure(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, steps: Sequence[int] | None = None
 ) -> Picture:
-    """Return a Gantt chart of decoding steps, one panel per step; of a rebatched plan which batches run when.
+    """Return a Gantt chart of decoding steps, one panel per step.
 
     Parameters
     ----------
@@ -101,11 +94,6 @@ def pipeline_figure(
     steps
         Decoding steps from 1, the prefill, on; None: the prefill and a step in the middle.
     """
-    if plan.phases:
-        found = phase_charts(problem, plan)
-        if not found:
-            raise InvalidInput("plan: expected fewer decoding steps to draw")
-        return Picture(found)
     chosen = default_steps(problem, plan) if steps is None else tuple(steps)
     if not chosen:
         raise InvalidInput("steps: expected at least one decoding step, got none")
@@ -210,9 +198,7 @@ def _round_step(least: float) -> float:
 
 
 def charts(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tuple[Chart, ...]:
-    """Return the pipeline over all decoding steps, and what the batches are; of a rebatched plan the latter."""
-    if plan.phases:
-        return phase_charts(problem, plan)
+    """Return the pipeline over all decoding steps, and what the batches are."""
     rows: list[dict[str, Any]] = []
     began, last = 0.0, max(steps_per_batch(problem, plan))
     shown = 0
@@ -262,12 +248,8 @@ def _batches(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> Chart:
     )
 
 
-def _count(plan: ServingLatencyPlan) -> str:
-    return f"{len(plan.phases)} phases" if plan.phases else str(len(plan.batches))
-
-
 VIEW = View(
     print_plan=print_plan,
-    columns={"l": lambda plan: str(plan.speculation_length), "batches": _count},
+    columns={"l": lambda plan: str(plan.speculation_length), "batches": lambda plan: str(len(plan.batches))},
     charts=charts,
 )

@@ -11,7 +11,6 @@ from specopt.solvers.auto import Auto
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency.algorithm_1 import Algorithm1
 from specopt.solvers.serving_latency.brute_force import BruteForce
-from specopt.solvers.serving_latency.every_step import EveryStep
 from specopt.solvers.serving_latency.exact import Exact
 from specopt.solvers.serving_latency.fixed_length import FixedLength
 from specopt.solvers.serving_latency.heuristic_batching import HeuristicBatching
@@ -20,7 +19,6 @@ from specopt.solvers.serving_latency.max_batching import MaxBatching
 from specopt.solvers.serving_latency.milp import Milp
 from specopt.solvers.serving_latency.no_batching import NoBatching
 from specopt.solvers.serving_latency.prepare import prepare
-from specopt.solvers.serving_latency.rebatching import Rebatching
 from specopt.solvers.serving_latency.stand_in import StandIn
 from specopt.solvers.serving_latency.static_batching import StaticBatching
 from specopt.solvers.serving_latency.uniform_bandwidth import UniformBandwidth
@@ -33,11 +31,11 @@ FEW_TASKS = 6
 class AutoServing(Auto):
     """The exact search of conservative lengths; known ones by local search and columns, then, of few tasks, every plan.
 
-    Other rates, lengths and objectives are planned by stand-ins, rebatched plans by every step or by the scheduler.
+    Rates of every task and predicted lengths are planned by stand-ins.
     """
 
     solves = ServingLatencyProblem
-    order = (Exact, LengthAware, BruteForce, EveryStep, Rebatching)
+    order = (Exact, LengthAware, BruteForce)
     instead = (StandIn, Algorithm1, HeuristicBatching)
 
     def order_for(self, problem: ServingLatencyProblem) -> tuple[type[Method], ...]:
@@ -46,10 +44,8 @@ class AutoServing(Auto):
             return self.order
         return (BruteForce, *(member for member in self.order if member is not BruteForce))
 
-    def repaired(self, problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> ServingLatencyPlan | None:
+    def repaired(self, problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> ServingLatencyPlan:
         """Return the plan without the tasks that there are no more, each new one in a batch of its own."""
-        if plan.phases or problem.batching != "static":
-            return None
         prepared = prepare(problem, plan.mechanism)
         place = np.argsort(prepared.order)
         batches = [[int(place[k]) for k in batch if k < problem.tasks] for batch in plan.batches]
@@ -64,13 +60,11 @@ METHODS = (
     LengthAware,
     Algorithm1,
     BruteForce,
-    EveryStep,
     FixedLength,
     HeuristicBatching,
     MaxBatching,
     Milp,
     NoBatching,
-    Rebatching,
     StandIn,
     StaticBatching,
     UniformBandwidth,

@@ -28,7 +28,8 @@ from specopt.solvers.serving_latency.method import (
     offer_first_plan,
     prepare_all,
 )  # fmt: skip
-from specopt.solvers.serving_latency.prepare import Prepared, quick_batches
+from specopt.solvers.serving_latency.prepare import Prepared
+from specopt.solvers.serving_prepare import quick_batches
 
 TIE = 1e-12
 

@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 
 from specopt.models.errors import OutOfMemory, OutOfTime
-from specopt.models.fields import Ints
+from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.contiguous import additive_batches
 from specopt.solvers.serving_latency.pipelined import PipelinedSearch
@@ -106,14 +106,21 @@ def room_for(tasks: int, budget: Budget) -> Any:
     )
 
 
+def new_search(budget: Budget) -> Floats:
+    """Return a search for the weight between the stages, which begins in the middle."""
+    kernels = budget.load("serving_latency.rebatching")
+    search = np.zeros(kernels.SEARCH_ENTRIES)
+    search[kernels.VALUE_WEIGHT] = 0.5
+    return search
+
+
 def _sum_ranges(at: Stages, ends: Ints, budget: Budget) -> float:
     kernels = budget.load("serving_latency.rebatching")
     tasks = at.prepared.tasks
     seconds = np.zeros(len(ends) - 1)
     by_output = np.argsort(at.prepared.outputs, kind="stable")
     room = room_for(tasks, budget)
-    search = np.zeros(kernels.SEARCH_ENTRIES)
-    search[kernels.VALUE_WEIGHT] = 0.5
+    search = new_search(budget)
     first = 0
     while first < len(seconds):
         budget.check(_SECONDS_PER_ENTRY[not at.linear] * entries(at))

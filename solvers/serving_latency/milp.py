@@ -26,15 +26,17 @@ from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import Floats, Ints, PositiveInt
 from specopt.models.result import Termination
-from specopt.models.serving_data import Mechanism, ServingLatencyPlan
-from specopt.models.serving_latency import ServingLatencyProblem
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_stages import Mechanism
 from specopt.solvers.budget import Budget
 from specopt.solvers.formulation import Formulation, Value, check_size
 from specopt.solvers.method import Condition, Outcome, at_most
 from specopt.solvers.pyomo_program import HIGHS, ByProgram, solve_program
 from specopt.solvers.serving_latency.equal_sizes import feasible, slices_of
-from specopt.solvers.serving_latency.method import ONE_RATE, ServingLatencyMethod, prepare_all
-from specopt.solvers.serving_latency.prepare import Prepared, prepare, quick_batches
+from specopt.solvers.serving_latency.method import ServingLatencyMethod, prepare_all
+from specopt.solvers.serving_latency.prepare import Prepared, prepare
+from specopt.solvers.serving_method import ONE_RATE
+from specopt.solvers.serving_prepare import quick_batches
 
 MAX_STEPS = 2_000
 

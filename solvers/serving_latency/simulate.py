@@ -28,14 +28,11 @@ import numpy as np
 from specopt.models.arguments import boolean, integer
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import describe
-from specopt.models.serving_data import Mechanism, ServingLatencyPlan
-from specopt.models.serving_latency import ServingLatencyProblem
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_stages import Mechanism
 from specopt.solvers.budget import Budget
-from specopt.solvers.policy import Policy
-from specopt.solvers.serving_latency.method import GIVEN, ONE_RATE, STATIC
-from specopt.solvers.serving_latency.policies import POLICIES, play
 from specopt.solvers.serving_latency.prepare import Prepared, prepare
-from specopt.solvers.serving_latency.replay import replay
+from specopt.solvers.serving_method import GIVEN, ONE_RATE
 from specopt.solvers.simulation import MAX_REPLICATIONS, Estimate, Simulation, Tell, random_key
 
 _DRAWS_PER_CALL = 20_000_000  # about a tenth of a second
@@ -100,32 +97,28 @@ class LatencySimulation(Simulation):
 
 def simulate(
     problem: ServingLatencyProblem,
-    plan: ServingLatencyPlan | Policy | str,
+    plan: ServingLatencyPlan,
     *,
     seed: int = 0,
     replications: int | None = None,
     callback: Tell | None = None,
     drop_finished: bool = False,
-    speculation_length: int = 3,
-) -> Simulation:
-    """Replay a plan with random acceptances; or let a policy serve the tasks, once and by the mean.
+) -> LatencySimulation:
+    """Replay a plan with random acceptances.
 
     Parameters
     ----------
     problem, plan
-        The plan must be feasible for the problem. A policy is one of `policies.POLICIES`, or a
-        `specopt.Policy`, see there.
+        The plan must be feasible for the problem.
     seed
         The same seed gives the same luck to every task, whatever the plan: differences between plans are paired.
     replications
-        How often, at least twice; None: 1000 times, 200 times of rebatched plans. A policy is played once.
+        How often, at least twice; None: 1000 times.
     callback
         Called now and then with the replications done and their mean latency in seconds.
     drop_finished
         Whether a task that has finished leaves its batch at once; else the batch stays as large as it was until all
         of its tasks have finished.
-    speculation_length
-        Of the policy "continuous".
 
     Raises
     ------
@@ -135,36 +128,27 @@ def simulate(
         If the problem is served in another way.
     """
     started = time.perf_counter()
-    if isinstance(plan, str | Policy):
-        if replications is not None:
-            raise InvalidInput(f"replications: expected none (a policy is played once), got {replications}")
-        return play(problem, plan, speculation_length, integer("seed", seed, 0))
     if not isinstance(plan, ServingLatencyPlan):
-        raise InvalidInput(f"policy: expected one of {', '.join(POLICIES)}, a policy or a plan, got {describe(plan)}")
+        raise InvalidInput(f"policy: expected a plan, got {describe(plan)}")
     tell = callback or (lambda done, mean: None)
-    usual = 1000 if problem.batching == "static" else 200
-    replications = integer("replications", usual if replications is None else replications, 2, MAX_REPLICATIONS)
+    replications = integer("replications", 1000 if replications is None else replications, 2, MAX_REPLICATIONS)
     seed = integer("seed", seed, 0)
     drop_finished = boolean("drop_finished", drop_finished)
     violations = problem.violations(plan)
     if violations:
         raise InvalidInput(f"plan: expected a feasible plan, but {violations[0]}")
-    if problem.batching == "rebatched":
-        if drop_finished:
-            raise InvalidInput("drop_finished: expected False (finished tasks leave rebatched plans at once), got True")
-        return replay(problem, plan, replications, seed, tell)
-    clash = next((words for c in (STATIC, ONE_RATE, GIVEN) if (words := c.clash(None, problem))), None)
+    clash = next((words for c in (ONE_RATE, GIVEN) if (words := c.clash(None, problem))), None)
     if clash:
-        raise Unsupported(f"simulate plays static batches of given output lengths at one acceptance rate, not {clash}")
+        raise Unsupported(f"simulate plays batches of given output lengths at one acceptance rate, not {clash}")
     return dataclasses.replace(
-        _simulate_static(problem, plan, replications, seed, drop_finished, tell), seconds=time.perf_counter() - started
+        _simulate(problem, plan, replications, seed, drop_finished, tell), seconds=time.perf_counter() - started
     )
 
 
-def _simulate_static(
+def _simulate(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, replications: int, seed: int, drop: bool, tell: Tell
 ) -> LatencySimulation:
-    """Replay a static plan; the seconds are left to the caller."""
+    """Replay a plan; the seconds are left to the caller."""
     mechanism = problem.mechanism_of(plan)
     model = problem.evaluate(plan)
     known = dataclasses.replace(problem, output_lengths="known").evaluate(plan)

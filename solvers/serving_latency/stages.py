@@ -10,6 +10,7 @@ import numpy as np
 from specopt.models.fields import Floats, Ints
 from specopt.models.pass_time import pass_seconds
 from specopt.solvers.serving_latency.prepare import Prepared
+from specopt.solvers.serving_prepare import PreparedServing
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def stages(prepared: Prepared, length: int, conservative: bool = False) -> Stage
 
 
 def columns(
-    prepared: Prepared, length: int, tokens: float, inputs: Floats, outputs: Floats, steps: Any, gained: float
+    prepared: PreparedServing, length: int, tokens: float, inputs: Floats, outputs: Floats, steps: Any, gained: float
 ) -> tuple[Floats, Floats]:
     """Return the columns of tasks and the setting: `tokens` gained in each step, `gained` before the second one."""
     (token, pair, logit), (verify_token, verify_pair, verify_logit) = prepared.models

@@ -1,4 +1,4 @@
-"""Static batches where tasks differ in acceptance, lengths are predicted, or the mean latency counts.
+"""Batches where tasks differ in acceptance, or lengths are predicted.
 
 The shortest paths and columns of the other methods need one acceptance rate and one length for every task. Such a
 problem has stand-ins: problems of known lengths with one rate in which every task takes the decoding steps that it
@@ -9,8 +9,9 @@ takes here, at some speculation length. Predicted lengths are at the mean or som
 2. The best plan is improved by moving and swapping tasks, rated by its mean over the stand-ins of all samples: a
    sample average, with the same samples for every plan.
 
-Where all tasks have one rate the stand-ins are exact in seconds, otherwise contexts grow at the mean rate. A static
-plan is a rebatched one of a single phase and never faster than that, so the bound of rebatched plans holds.
+Where all tasks have one rate the stand-ins are exact in seconds, otherwise contexts grow at the mean rate. The bound is
+that of batches that may change at every step and lose their finished members: no plan here is faster than its batches
+served in that way.
 """
 
 from __future__ import annotations
@@ -24,25 +25,15 @@ from specopt.models.acceptance import all_decoding_steps, rate_that_yields
 from specopt.models.errors import Infeasible, OutOfTime
 from specopt.models.fields import MAX_TOKENS, Ints, NonNegativeInt
 from specopt.models.rates import Rates
-from specopt.models.serving_data import ServingLatencyPlan
-from specopt.models.serving_latency import ServingLatencyProblem
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome
 from specopt.solvers.serving_latency.length_aware import LengthAware
-from specopt.solvers.serving_latency.method import (
-    GIVEN,
-    MAKESPAN,
-    ONE_RATE,
-    STATIC,
-    ServingLatencyMethod,
-    offer_first_plan,
-    offer_if_feasible,
-    planned_outputs,
-    prepare_all,
-)
-from specopt.solvers.serving_latency.prepare import prepare
-from specopt.solvers.serving_latency.served_bound import served_bound
+from specopt.solvers.serving_latency.method import ServingLatencyMethod, offer_first_plan, prepare_all
+from specopt.solvers.serving_latency.prepare import Prepared, prepare
 from specopt.solvers.serving_latency.stages import rate, stages
+from specopt.solvers.serving_method import GIVEN, ONE_RATE, offer_if_feasible, planned_outputs
+from specopt.solvers.serving_prices import solved_prices
 
 QUANTILES = (0.5, 0.75, 0.9, 1.0)
 """Of a task's samples, for the lengths to plan with."""
@@ -54,10 +45,10 @@ MAX_TURNS = 3
 """Stand-ins for one plan after the other, each at the speculation length of the one before."""
 
 DIFFERENT = Condition(
-    "a rate for each task, predicted lengths or the mean latency: others plan the rest",
+    "a rate for each task or predicted lengths: others plan the rest",
     lambda method, problem: (
-        "one rate, given lengths and the makespan"
-        if all(other.clash(method, problem) is None for other in (ONE_RATE, GIVEN, MAKESPAN))
+        "one rate and given lengths"
+        if all(other.clash(method, problem) is None for other in (ONE_RATE, GIVEN))
         else None
     ),
 )
@@ -77,9 +68,9 @@ class StandIn(ServingLatencyMethod):
 
     name = "stand-in"
     source = "own; `length-aware` on problems that resemble this one, then descent on the sample average"
-    guarantee = "a lower bound, of rebatched plans; the gap is certified, not closed"
+    guarantee = "a lower bound, of batches that may change at every step; the gap is certified, not closed"
     complexity = "that of length-aware, then O(S M^2) per move, M batches, S samples"
-    serves = (STATIC, DIFFERENT)
+    serves = (DIFFERENT,)
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Plan the stand-ins, improve the best plan."""
@@ -103,8 +94,8 @@ class StandIn(ServingLatencyMethod):
                 offer_if_feasible(problem, plan, budget)
         assert isinstance(budget.incumbent, ServingLatencyPlan)
         offer_if_feasible(problem, self._improved(problem, budget.incumbent, budget), budget)
-        free = [prepare(replace(problem, batching="rebatched"), prepared.mechanism) for prepared in able]
-        return Outcome(plan=budget.incumbent, bound=min(served_bound(prepared, budget) for prepared in free))
+        bounds = [_bound(prepare(problem, prepared.mechanism), budget) for prepared in able]
+        return Outcome(plan=budget.incumbent, bound=min(bounds))
 
     def _improved(self, problem: ServingLatencyProblem, plan: ServingLatencyPlan, budget: Budget) -> ServingLatencyPlan:
         """Return the plan after moves and swaps of tasks, each of which lowers the mean over all samples."""
@@ -169,5 +160,11 @@ def _stand_in(problem: ServingLatencyProblem, length: int, outputs: Ints) -> Ser
         acceptance = rate_that_yields(mean, length) if length else float(acceptance.values.mean())
     return replace(
         problem, output_lengths="known", output_tokens=outputs, output_samples=None, max_output_tokens=None,
-        objective="makespan", acceptance_rate=acceptance,
+        acceptance_rate=acceptance,
     )  # fmt: skip
+
+
+def _bound(prepared: Prepared, budget: Budget) -> float:
+    """Return a lower bound on the objective of every plan under this mechanism."""
+    prices = solved_prices(prepared, budget)
+    return prepared.communication_seconds + float(np.mean([prices.makespan(outputs) for outputs in prices.outputs]))

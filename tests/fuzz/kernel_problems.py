@@ -17,9 +17,9 @@ from fuzz.seed_problems import families_of, seed_problem
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from specopt import InvalidInput, Problem, ServingLatencyProblem, generate
+from specopt import ContinuousServingProblem, InvalidInput, Problem, generate
 from specopt.kinds import KINDS, kind_of
-from specopt.testing.strategies import fair_goodput, problems, serving_latency
+from specopt.testing.strategies import continuous_serving, fair_goodput, problems, serving_latency
 from specopt.testing.strategies.serving_latency import served_problems
 
 BYTES = 6000
@@ -43,12 +43,12 @@ def kernel_problem(number: int) -> Problem:
         found = _drawn(kind, rng) if source < 0.75 else None
     if found is None:
         found = kind_of(kind).problem.from_dict(seed_problem(kind, rng))
-    if isinstance(found, ServingLatencyProblem) and found.batching == "rebatched" and rng.random() < 0.3:
+    if isinstance(found, ContinuousServingProblem) and rng.random() < 0.3:
         found = _hardly_drafting(found, rng)
     return _spoilt(found, rng) if rng.random() < 0.5 else found
 
 
-def _hardly_drafting(problem: ServingLatencyProblem, rng: random.Random) -> ServingLatencyProblem:
+def _hardly_drafting(problem: ContinuousServingProblem, rng: random.Random) -> ContinuousServingProblem:
     """Return a problem whose draft model has memory for some tasks or none, and may be left out."""
     if problem.draft is None:
         return problem
@@ -63,11 +63,15 @@ def _strategies() -> dict[str, st.SearchStrategy[Problem]]:
     served = lengths.flatmap(lambda longest: served_problems(
         tasks=(1, 7), max_output=longest, max_length=5, feasible=False, rounds=("mean", "mean", "slowest"),
     ))  # fmt: skip
+    continuous = lengths.flatmap(lambda longest: continuous_serving.problems(
+        tasks=(1, 7), max_output=longest, max_length=5, feasible=False,
+    ))  # fmt: skip
     ordered = serving_latency.problems(
         tasks=(6, 14), max_output=40, max_length=5, mechanisms=("pipelined", "any"), feasible=False
     )  # too many plans for the exact method to rate all of them
     return {
         "serving-latency": st.one_of(served, served, ordered),
+        "continuous-serving": continuous,
         "prompt-chunking": problems("prompt-chunking", tokens=(1, 40)),
         "draft-allocation": problems("draft-allocation", clients=(1, 12), budget=(0, 40)),
         "fair-goodput": st.booleans().flatmap(lambda least: fair_goodput.problems((1, 6), (0, 20), least=least)),

@@ -21,9 +21,9 @@ import pytest
 from fuzz.kernel_problems import kernel_problem
 
 from specopt import (
+    ContinuousServingProblem,
     InvalidInput,
     Problem,
-    ServingLatencyProblem,
     Status,
     Unsupported,
     generate,
@@ -34,9 +34,9 @@ from specopt import (
 from specopt.kinds import kind_of
 from specopt.models.result import Result
 from specopt.solvers.clock import Clock
+from specopt.solvers.continuous_serving.policies import POLICIES
+from specopt.solvers.continuous_serving.policies import play as serve
 from specopt.solvers.method import Method
-from specopt.solvers.serving_latency.policies import POLICIES
-from specopt.solvers.serving_latency.policies import play as serve
 from specopt.testing.promises import Case, check_result
 
 CASES = int(os.environ.get("SPECOPT_FUZZ", "200"))
@@ -88,7 +88,7 @@ def compare(problem: Problem, found: list[tuple[Method, Result[Any]]]) -> None:
 def play(problem: Problem, result: Result[Any] | None, rng: random.Random) -> None:
     """Play a plan of the problem, or a policy of its kind on the problem or on a small workload."""
     simulator = kind_of(problem).simulator
-    if isinstance(problem, ServingLatencyProblem) and problem.batching == "rebatched":
+    if isinstance(problem, ContinuousServingProblem):
         known: Any = "known" if problem.output_lengths == "predicted" else problem.output_lengths
         played = replace(problem, regroup_seconds=0.0, objective="mean_latency", output_lengths=known)
         serve(played, rng.choice(POLICIES), 1)
@@ -118,9 +118,8 @@ def test_an_index_error_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*arguments: Any, **named: Any) -> None:
         raise IndexError("index is out of bounds")
 
-    monkeypatch.setattr("specopt.solvers.serving_latency.rebatched.Former.form", fails)
-    data = generate("serving-latency/paper-1", tasks=2, max_output=5, seed=1).to_dict()
-    serving = ServingLatencyProblem.from_dict(data | {"batching": "rebatched"})
+    monkeypatch.setattr("specopt.solvers.continuous_serving.scheduler.Former.form", fails)
+    serving = generate("continuous-serving/paper-1", tasks=2, max_output=5, seed=1)
     for limit in (None, 10.0):
         with pytest.raises(IndexError):
             solve(serving, "rebatching", time_limit=limit)

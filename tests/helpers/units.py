@@ -13,6 +13,12 @@ SECONDS = {
         "draft_runtime.pieces.overhead_seconds", "verify_runtime.seconds_per_flop", "verify_runtime.overhead_seconds",
         "verify_runtime.pieces.seconds_per_flop", "verify_runtime.pieces.overhead_seconds",
     ), ("bandwidth_hz",)),
+    "continuous-serving": ((
+        "draft_runtime.seconds_per_flop", "draft_runtime.overhead_seconds", "draft_runtime.pieces.seconds_per_flop",
+        "draft_runtime.pieces.overhead_seconds", "verify_runtime.seconds_per_flop", "verify_runtime.overhead_seconds",
+        "verify_runtime.pieces.seconds_per_flop", "verify_runtime.pieces.overhead_seconds", "arrival_seconds",
+        "regroup_seconds",
+    ), ("bandwidth_hz",)),
     "verification-batch": ((
         "now_seconds", "deadline_seconds", "guard_seconds", "estimator.seconds_per_new_token",
         "estimator.seconds_per_interaction", "estimator.seconds_per_cached_token", "estimator.overhead_seconds",

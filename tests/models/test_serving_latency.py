@@ -12,6 +12,7 @@ import pytest
 from helpers.tabled_runtimes import MEASURED
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import continuous_serving as naive_served
 from oracles import serving_latency as naive
 
 from specopt import (
@@ -25,7 +26,7 @@ from specopt import (
 )
 from specopt.models.acceptance import slowest_rounds
 from specopt.models.serving_schedule import steps_per_batch
-from specopt.testing.strategies.serving_latency import problems, problems_with_plans
+from specopt.testing.strategies.serving_latency import problems, problems_with_plans, served_problems_with_plans
 
 
 @settings(max_examples=100)
@@ -38,6 +39,16 @@ def test_judge_agrees_with_naive(case: tuple[ServingLatencyProblem, ServingLaten
     assert found.objective == pytest.approx(expected["objective"], rel=1e-12)
     assert found.terms["inference_seconds"] == pytest.approx(expected["inference_seconds"], rel=1e-12)
     assert found.terms["communication_seconds"] == pytest.approx(expected["communication_seconds"], rel=1e-12)
+
+
+@settings(max_examples=60)
+@given(served_problems_with_plans(tasks=(1, 5), max_output=20))
+def test_rates_and_samples_agree_with_naive(case: tuple[ServingLatencyProblem, ServingLatencyPlan]) -> None:
+    """Tests that objective and feasibility are the naive ones with a rate for each task and predicted lengths."""
+    problem, plan = case
+    expected = naive_served.evaluate(problem.to_dict(), plan.to_dict())
+    assert problem.evaluate(plan).objective == pytest.approx(expected["objective"], rel=1e-11)
+    assert (problem.violations(plan) == []) == (expected["fits"] and expected["band"])
 
 
 @settings(max_examples=100)
@@ -320,7 +331,6 @@ def alone(seconds: float) -> ServingLatencyProblem:
         ({"draft_runtime": runtime(2e97)}, "draft_runtime: expected at most 1e+100 seconds in all, got 1.6e+100"),
         ({"verify_runtime": runtime(2e97)}, "verify_runtime: expected at most 1e+100 seconds in all, got 1.6e+100"),
         ({"verify_runtime": runtime(1e308)}, "verify_runtime: expected at most 1e+100 seconds in all, got inf"),
-        ({"regroup_seconds": 1e97}, "draft_runtime: expected at most 1e+100 seconds in all, got 1.6e+100"),
         # 32 bits per token at 32 Hz and a spectral efficiency of 1: 1 s for the second task's token at most
         ({"snr": [1.0, 1e-200]}, "snr[1]: expected uploads of 1e-100 to 1e+100 seconds, got 6.93147e+199"),
         ({"snr": [3e-308, 1.0], "bandwidth_hz": 0.1}, "snr[0]: expected uploads of 1e-100 to 1e+100 seconds, got inf"),
@@ -344,11 +354,13 @@ GRID = {"batch": [1, 1, 2, 2], "new_tokens": [1, 3, 1, 3], "cached_tokens": [0] 
          "draft_runtime.passes.seconds: expected times that do not fall as batches, new or cached tokens grow"),
         ({"verify_runtime": {"passes": {name: column[:3] for name, column in (GRID | {"seconds": [1.0] * 4}).items()}}},
          "verify_runtime.passes: expected a complete grid"),
-        ({"verify_runtime": {"passes": GRID | {"seconds": [1.0] * 4}}, "batching": "rebatched"},
-         "verify_runtime.passes: expected lines or pieces (batching 'rebatched'), got a table"),
-        ({"rounds": "slowest", "batching": "rebatched"}, "rounds: expected 'mean' unless batching is 'static'"),
+        ({"batching": "rebatched"},
+         "batching: serving-latency has no such field, its batches are fixed; batches that change between decoding "
+         "steps are the kind continuous-serving"),
+        ({"batching": "static"}, "batching: serving-latency has no such field, its batches are fixed"),
+        ({"arrival_seconds": [0.0] * 3}, "arrival_seconds: unknown field"),
         ({"rounds": "slowest", "output_lengths": "predicted", "output_samples": [[1, 1]]},
-         "rounds: expected 'mean' unless batching is 'static'"),
+         "rounds: expected 'mean' unless output_lengths is 'conservative' or 'known'"),
         ({"rounds": "slowest", "max_output_tokens": 10_001}, "rounds: expected 'mean' beyond 10,000 output tokens"),
     ],
 )  # fmt: skip

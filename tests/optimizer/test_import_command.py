@@ -46,7 +46,7 @@ def test_problem_on_stdout(azure: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert problem["notes"] == "Rows 0 to 2 of azure.csv; all else from serving-latency/paper-1, seed 0."
     assert said == (
         "azure.csv (azure): 3 rows read, 0 dropped; rows 0 to 2, 2 s of arrivals, become a serving-latency problem; "
-        "not used: arrivals, but for the family arrivals: all requests are taken to wait at the start\n"
+        "not used: arrivals: all requests are taken to wait at the start\n"
     )
 
 
@@ -101,7 +101,7 @@ def test_named_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--as", "fair-goodput"], "kind: expected one of serving-latency, verification-batch, got 'fair-goodput'"),
+        (["--as", "fair-goodput"], "kind: expected one of serving-latency, continuous-serving, verification-b"),
         ([], "Missing option '--as'"),
         (["--as", "serving-latency", "--tasks", "4"], "3 usable rows of the trace (0 to 2), got rows 0 to 3"),
         (["--as", "serving-latency", "--start", "3"], "got rows from 3 on"),

@@ -120,7 +120,7 @@ def test_policies_learn_what_happened() -> None:
 
 def test_tasks_are_served_by_a_policy() -> None:
     """Tests that what a policy does with the tasks of a problem is a plan, whose latency the judge confirms."""
-    problem = generate("serving-latency/arrivals", tasks=6, seed=1)
+    problem = generate("continuous-serving/arrivals", tasks=6, seed=1)
     found = simulate(problem, Alone())
     assert problem.evaluate(found.plan).objective == pytest.approx(found.mean, rel=1e-9)  # type: ignore[attr-defined]
     assert problem.violations(found.plan) == []  # type: ignore[attr-defined]
@@ -147,7 +147,7 @@ def test_wrong_decisions_are_named(kind: str, label: str, decision: Any, message
 def test_wrong_batches_are_named(decision: Any) -> None:
     """Tests that steps that leave out tasks, or draft more than is allowed, are refused."""
     with pytest.raises(InvalidInput, match="policy wrong: expected"):
-        simulate(generate("serving-latency/arrivals", tasks=3, seed=1), Wrong(decision))
+        simulate(generate("continuous-serving/arrivals", tasks=3, seed=1), Wrong(decision))
 
 
 @pytest.mark.parametrize("kind", sorted(SIMULATORS))
@@ -160,7 +160,8 @@ def test_what_is_no_policy_is_refused(kind: str) -> None:
 
 
 _FAMILY = {
-    "serving-latency": "arrivals",
+    "serving-latency": "paper-1",
+    "continuous-serving": "arrivals",
     "draft-control": "random",
     "draft-stopping": "random",
     "placement": "one-class",

@@ -11,7 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem, Unsupported, generate, save, solve
+from specopt import (
+    ContinuousServingPlan,
+    ContinuousServingProblem,
+    InvalidInput,
+    ServingLatencyProblem,
+    Unsupported,
+    generate,
+    save,
+    solve,
+)
 from specopt.api.generate import FAMILIES
 from specopt.api.robustness import robustness
 from specopt.commands.cli import run
@@ -55,10 +64,10 @@ def test_nothing_in_the_interval_is_worse(seed: int, lengths: str, low: float, w
     assert low <= found.worst.acceptance <= low + width
 
 
-def rebatched(draw: np.random.Generator, **changes: object) -> tuple[ServingLatencyProblem, ServingLatencyPlan]:
+def continuous(draw: np.random.Generator, **changes: object) -> tuple[ContinuousServingProblem, ContinuousServingPlan]:
     """Return a few tasks whose batches change, and a plan of random phases."""
-    base = generate("serving-latency/paper-1", tasks=3, max_output=12, seed=int(draw.integers(100)))
-    problem = ServingLatencyProblem.from_dict(base.to_dict() | {"batching": "rebatched"} | changes)
+    base = generate("continuous-serving/paper-1", tasks=3, max_output=12, seed=int(draw.integers(100)))
+    problem = ContinuousServingProblem.from_dict(base.to_dict() | changes)
 
     def batches() -> list[list[int]]:
         tasks, cut = draw.permutation(3).tolist(), int(draw.integers(1, 4))
@@ -67,7 +76,7 @@ def rebatched(draw: np.random.Generator, **changes: object) -> tuple[ServingLate
     phases = [{"first_step": n, "batches": batches()} for n in sorted({1, *draw.integers(2, 6, 2).tolist()})]
     length = 0 if problem.mechanism == "autoregressive" else 2
     plan = {"speculation_length": length, "phases": phases, "bandwidth_share": [0.3, 0.3, 0.4]}
-    return problem, ServingLatencyPlan.from_dict(plan)
+    return problem, ContinuousServingPlan.from_dict(plan)
 
 
 @pytest.mark.parametrize("lengths", ["conservative", "known", "predicted"])
@@ -77,7 +86,7 @@ def test_longer_outputs_are_worse_where_all_tasks_are_there(lengths: str, object
     """Tests that no output scale of a dense grid is worse than the largest, for random phases without arrivals."""
     draw = np.random.default_rng(1)
     for _ in range(3):
-        problem, plan = rebatched(
+        problem, plan = continuous(
             draw, objective=objective, mechanism=mechanism, output_lengths=lengths, regroup_seconds=0.1,
             output_samples=draw.integers(1, 12, (2, 3)).tolist() if lengths == "predicted" else None,
         )  # fmt: skip
@@ -94,7 +103,7 @@ def test_longer_outputs_may_be_better_where_tasks_arrive() -> None:
     for _ in range(8):
         arrivals = (np.array([0, 1, 1]) * draw.uniform(0.0, 1.5, 3)).tolist()
         objective = str(draw.choice(["makespan", "mean_latency"]))
-        problem, plan = rebatched(
+        problem, plan = continuous(
             draw, arrival_seconds=arrivals, output_lengths="known", objective=objective,
             regroup_seconds=float(draw.choice([0.0, 0.2])),
         )  # fmt: skip

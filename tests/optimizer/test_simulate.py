@@ -31,6 +31,9 @@ PLANNED: dict[str, Callable[[], tuple[Any, str]]] = {
     "serving-latency": lambda: (
         specopt.generate("serving-latency/paper-1", tasks=4, max_output=40, seed=3), "static-batching"
     ),
+    "continuous-serving": lambda: (
+        specopt.generate("continuous-serving/paper-1", tasks=4, max_output=40, seed=3), "rebatching"
+    ),
     "draft-stopping": lambda: (specopt.generate("draft-stopping/mixed", max_draft=4), "belief"),
     "placement": lambda: (specopt.generate("placement/one-class"), "all-device"),
 }  # fmt: skip
@@ -204,7 +207,7 @@ def test_command_refuses(words: list[str], expected: list[str], invoke: Invoke) 
 
 def test_a_policy_on_the_tasks_of_a_file(tmp_path: Path, invoke: Invoke) -> None:
     """Tests that a policy serves a problem once, and that asking for more is refused."""
-    problem = specopt.generate("serving-latency/arrivals", tasks=3, max_output=9)
+    problem = specopt.generate("continuous-serving/arrivals", tasks=3, max_output=9)
     specopt.save(problem, tmp_path / "problem.json")
     words = "simulate", str(tmp_path / "problem.json"), "--policy", "continuous", "--param", "speculation_length=2"
     code, out, _ = invoke(*words, "--json")

@@ -12,6 +12,7 @@ from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.models.fields import parse
 from specopt.models.placement import PlacementProblem
 from specopt.models.placement_plan import PlacementPlan
+from specopt.models.problem import problem_type
 from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from testbed.calibration import acceptance_rate
@@ -72,17 +73,18 @@ def _check_table(data: dict[str, Any], side: str, seconds: Any) -> None:
     assert np.median(np.abs(np.log(np.divide(seconds, measured)))) < TABLE_MOVED
 
 
-def check_rebatched_serving(data: dict[str, Any]) -> None:
-    """Check a record of rebatched and static plans of the same tasks."""
+def check_continuous_serving(data: dict[str, Any]) -> None:
+    """Check a record of continuous serving and of fixed batches of the same tasks."""
     rate = acceptance_rate(data["accepted"], data["settings"]["max_speculation_length"])
     for trial in data["trials"]:
-        problem = ServingLatencyProblem.from_dict(data["problems"][trial["problem"]])
-        plan = ServingLatencyPlan.from_dict(trial["plan"])
+        fields = data["problems"][trial["problem"]]
+        problem: Any = problem_type(fields["kind"]).from_dict(fields)
+        plan = problem.plan_type.from_dict(trial["plan"])
         assert problem.violations(plan) == []
-        assert (problem.mechanism, problem.batching == "rebatched") == (trial["label"], bool(plan.phases))
+        assert problem.mechanism == trial["label"]
         assert problem.acceptance_rate == min(max(rate, 1e-3), 1 - 1e-3)
         assert trial["predicted"]["model"]["total_seconds"] == pytest.approx(problem.evaluate(plan).objective, rel=1e-9)
-        batches = (plan.phases[0] if plan.phases else plan).batches
+        batches = (plan.phases[0] if problem.kind == "continuous-serving" else plan).batches
         for measured in trial["measured"]:
             verify = np.array(measured["verify"])
             assert (verify[:, 0] == 1).sum() == len(batches) and sum(measured["steps"]) == len(verify)
@@ -242,7 +244,7 @@ def check_placement(data: dict[str, Any]) -> None:
 CHECKS = {
     "placement": check_placement,
     "serving-latency": check_serving_latency,
-    "rebatched-serving": check_rebatched_serving,
+    "continuous-serving": check_continuous_serving,
     "prompt-chunking": check_prompt_chunking,
     "draft-control": check_draft_control,
     "verification-batch": check_verification_batch,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
-
 from specopt import Problem, ServingLatencyProblem, generate
 
 
@@ -35,9 +33,6 @@ def _instances() -> dict[str, Problem]:
     single_step = base.to_dict() | {"output_tokens": [1] * 5, "max_output_tokens": 1}
     rates = [0.9, 0.5, 0.7, 0.8, 0.6]
     predicted = {"output_lengths": "predicted", "output_samples": [[3, 9, 24, 1, 7], [5, 5, 20, 2, 7]]}
-    few = generate(family, tasks=3, max_input=40, max_output=4, seed=4).to_dict() | {
-        "batching": "rebatched", "output_lengths": "known", "max_speculation_length": 2,
-    }  # fmt: skip
     return {
         "base": base,
         "one task": one,
@@ -61,18 +56,7 @@ def _instances() -> dict[str, Problem]:
         "autoregressive": replace(base, mechanism="autoregressive"),
         "any": replace(base, mechanism="any"),
         "rates of every task": ServingLatencyProblem.from_dict(base.to_dict() | {"acceptance_rate": rates}),
-        "mean latency": replace(base, objective="mean_latency"),
         "predicted": ServingLatencyProblem.from_dict(base.to_dict() | predicted),
-        "rebatched": ServingLatencyProblem.from_dict(few | {"mechanism": "any"}),
-        "rebatched, one length": ServingLatencyProblem.from_dict(
-            few | {"max_speculation_length": 1, "regroup_seconds": 0.01, "objective": "mean_latency"}
-        ),
-        "rebatched, rates of every task": ServingLatencyProblem.from_dict(few | {"acceptance_rate": rates[:3]}),
-        "rebatched, steps without drafts": ServingLatencyProblem.from_dict(few | {"min_speculation_length": 0}),
-        "rebatched, arrivals": replace(
-            base, batching="rebatched", output_lengths="known", arrival_seconds=np.array([0.0, 0.1, 0.1, 2.0, 40.0])
-        ),
-        "rebatched, predicted": ServingLatencyProblem.from_dict(base.to_dict() | predicted | {"batching": "rebatched"}),
         "infeasible": replace(base, draft_memory_bytes=float(parameters + kv * tokens - 100)),
         "infeasible autoregressive": replace(base, mechanism="autoregressive", verify_memory_bytes=1e9),
     }

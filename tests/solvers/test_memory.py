@@ -91,7 +91,7 @@ def test_what_is_free_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("family", "fields", "method", "limit", "words"), [
-    ("serving-latency/paper-1", {"batching": "rebatched", "output_lengths": "known"}, "rebatching", 1e6,
+    ("continuous-serving/paper-1", {"output_lengths": "known"}, "rebatching", 1e6,
      "tasks times phases"),
     ("verification-batch/memory-bound", {}, "pareto", 3e4, "requests times thresholds"),
 ])  # fmt: skip
@@ -99,7 +99,7 @@ def test_what_grows_on_the_way_is_asked_for(
     family: str, fields: dict[str, Any], method: str, limit: float, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tests that tables whose size the numbers decide are not made where memory is short, and a plan comes back."""
-    base = specopt.generate(family, seed=1, **{"tasks" if "latency" in family else "requests": 200})
+    base = specopt.generate(family, seed=1, **{"tasks" if "serving" in family else "requests": 200})
     problem = base.from_dict(base.to_dict() | fields)
     chosen = next(one for one in specopt.methods(problem) if one.name == method)
     monkeypatch.setattr(chosen, "bytes_needed", lambda self, problem: {"all fields": 1.0})

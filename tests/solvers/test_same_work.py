@@ -38,7 +38,7 @@ SMALL: dict[str, dict[str, Any]] = {
 MIDDLE: dict[str, dict[str, Any]] = {
     "serving-latency/paper-1": {"tasks": 12, "max_output": 64},
     "serving-latency/known-lengths": {"tasks": 12, "max_output": 64},
-    "serving-latency/arrivals": {"tasks": 12, "max_output": 64},
+    "continuous-serving/arrivals": {"tasks": 12, "max_output": 64},
     "verification-batch/correlated": {"requests": 40},
     "placement/many-classes": {"classes": 3, "number_of_clients": 40, "units": 4, "max_draft": 6},
     "placement/edge-cloud": {"number_of_clients": 80},

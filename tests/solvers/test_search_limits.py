@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from specopt import Problem, ServingLatencyProblem, Status, generate, methods, solve
+from specopt import ContinuousServingProblem, Problem, ServingLatencyProblem, Status, generate, methods, solve
 from specopt.solvers.auto import Auto
 from specopt.solvers.verification_batch.threshold import Threshold
 
@@ -39,13 +39,13 @@ TINY: dict[tuple[str, str], Any] = {
     **{(SERVING + "column_bound", name): 2 for name in ("_CLASSES", "_LARGEST_EXACT", "_NODES")},
     (SERVING + "column_bound", "_CLASSES_OF_MANY"): 2,
     (SERVING + "column_bound", "_STALE"): 0,
-    **{(SERVING + "served_bound", name): 1 for name in ("MORE_RUNS", "PARTS")},
-    (SERVING + "served_bound", "MAX_RUNS"): 4,
-    (SERVING + "served_bound", "GROUPS"): 10,
-    (SERVING + "served_bound", "KNOTS"): 3,
+    **{("serving_prices", name): 1 for name in ("MORE_RUNS", "PARTS")},
+    ("serving_prices", "MAX_RUNS"): 4,
+    ("serving_prices", "GROUPS"): 10,
+    ("serving_prices", "KNOTS"): 3,
     **{(SERVING + "length_aware", name): 1 for name in ("_MANY", "_MAX_ORDERED", "_MAX_RANGES", "_RANGES_OF_MANY")},
     **{(SERVING + "length_aware", name): 0 for name in ("_DEAR_BOUND", "_CHEAP_BOUND")},
-    **{(SERVING + "rebatched", name): 1 for name in ("MAX_ENDS", "MAX_BATCHES", "FEW", "MAX_LENGTHS")},
+    **{("continuous_serving/scheduler", name): 1 for name in ("MAX_ENDS", "MAX_BATCHES", "FEW", "MAX_LENGTHS")},
     (SERVING + "stand_in", "MAX_TURNS"): 1,
     ("verification_batch/pareto", "MAX_LABELS"): 1,
     ("verification_batch/pareto", "MAX_REQUESTS"): 0,
@@ -68,9 +68,9 @@ TINY: dict[tuple[str, str], Any] = {
 """Values at which limits bind on small problems."""
 
 IMPORTED = {
-    (SERVING + "blocks", "RANGES"): "pipelined",
-    (SERVING + "rebatched", "FEW"): "rebatching",
-    (SERVING + "rebatched", "MAX_LENGTHS"): "rebatching",
+    (SERVING + "blocks", "RANGES"): "serving_latency.pipelined",
+    ("continuous_serving/scheduler", "FEW"): "continuous_serving.rebatching",
+    ("continuous_serving/scheduler", "MAX_LENGTHS"): "continuous_serving.rebatching",
 }
 """Modules that import a limit by its name."""
 
@@ -113,8 +113,8 @@ def problems(place: str) -> tuple[Problem, ...]:
     folder, _, module = place.partition("/")
     if module in ("column_bound", "length_aware"):
         return (small(5, output_lengths="known"),)
-    if module in ("served_bound", "rebatched"):
-        return (small(3, batching="rebatched"),)
+    if place in ("serving_prices", "continuous_serving/scheduler"):
+        return (ContinuousServingProblem(**small(3).shared_fields()),)
     if module == "stand_in":
         return tuple(
             p for p in _all("serving_latency") if isinstance(p, ServingLatencyProblem) and _takes(p, "stand-in")
@@ -191,7 +191,7 @@ def test_no_certificate_ignores_a_limit(place: str, name: str, monkeypatch: pyte
     else:
         monkeypatch.setattr(module, name, TINY[place, name])
     if (place, name) in IMPORTED:
-        monkeypatch.setattr(f"specopt.solvers.serving_latency.{IMPORTED[place, name]}.{name}", TINY[place, name])
+        monkeypatch.setattr(f"specopt.solvers.{IMPORTED[place, name]}.{name}", TINY[place, name])
     for problem, reference in zip(problems(place), best, strict=True):
         sign = 1.0 if problem.sense == "minimize" else -1.0
         for method in methods(problem):

@@ -13,6 +13,7 @@ import numpy as np
 from specopt.measuring.measure import Settings as Grid
 from specopt.models.fields import Floats, Ints
 from specopt.models.pass_time import TabledRuntime
+from specopt.models.problem import problem_type
 from specopt.models.serving_latency import MECHANISMS, Mechanism, ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.serving_schedule import step_schedule
 from specopt.models.uplink import spectral_efficiency
@@ -287,8 +288,9 @@ def predict(
 def carry_out(laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]) -> dict[str, Any]:
     """Play a plan; at temperature 0, compare its output with what the verify model decodes alone."""
     settings = data["settings"]
-    problem = ServingLatencyProblem.from_dict(data["problems"][trial["problem"]])
-    plan = ServingLatencyPlan.from_dict(trial["plan"])
+    fields = data["problems"][trial["problem"]]
+    problem: Any = problem_type(fields["kind"]).from_dict(fields)
+    plan = problem.plan_type.from_dict(trial["plan"])
     sampling = Sampling(temperature=settings["temperature"], seed=settings["seed"])
     run = play(laboratory, problem, plan, data["prompts"][trial["scene"]], sampling)
     measured = {

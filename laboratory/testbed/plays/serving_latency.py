@@ -1,6 +1,6 @@
-"""Plans of serving-latency, carried out: uploads over shares of a band, then batches through both processes.
+"""Plans of both serving kinds, carried out: uploads over shares of a band, then batches through both processes.
 
-A static batch keeps all of its tasks until the last one has its tokens (Eq. 8). Each step of a rebatched plan serves
+A fixed batch keeps all of its tasks until the last one has its tokens (Eq. 8). Each step of continuous serving serves
 the tasks that lack tokens, in the batches of its phase, the last one's to the end; a batch of other tasks than before
 gathers their rows of the caches, which is part of its stage. Decoding steps never overlap (Eq. 22), and what a task has
 beyond its length is cut off.
@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from specopt.models.continuous_serving import ContinuousServingPlan, ContinuousServingProblem, Phase
 from specopt.models.fields import Floats
-from specopt.models.serving_data import Phase, ServingLatencyPlan
-from specopt.models.serving_latency import ServingLatencyProblem
+from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.uplink import spectral_efficiency
 from testbed.decoding import Drafter, Drafts, LanguageModel, Rows, Sampling, Verdict, Verifier, no_drafts
 from testbed.processes import Laboratory, Session
@@ -37,7 +37,7 @@ class Run:
     outputs
         Tokens of each task, as many as it asked for.
     steps
-        Decoding steps of each batch, of rebatched plans each place in the order.
+        Decoding steps of each batch, of continuous serving each place in the order.
     accepted, drafted
         Drafts accepted, and drafts looked at until the first rejection, of all rounds together.
     draft, verify
@@ -58,14 +58,14 @@ class Run:
 
 def play(
     laboratory: Laboratory,
-    problem: ServingLatencyProblem,
-    plan: ServingLatencyPlan,
+    problem: ServingLatencyProblem | ContinuousServingProblem,
+    plan: ServingLatencyPlan | ContinuousServingPlan,
     prompts: Sequence[Sequence[int]],
     sampling: Sampling,
 ) -> Run:
     """Carry out a plan; `prompts` are the tasks' tokens, as many as the problem's inputs."""
     mechanism = problem.mechanism_of(plan)
-    phases = plan.phases or (Phase(first_step=1, batches=plan.batches),)
+    phases = plan.phases if isinstance(plan, ContinuousServingPlan) else (Phase(first_step=1, batches=plan.batches),)
     laboratory.play(
         "serving_latency",
         prompts=[list(prompt) for prompt in prompts],
@@ -74,7 +74,7 @@ def play(
             (phase.first_step, [list(batch) for batch in phase.batches], list(phase.lengths(plan.speculation_length)))
             for phase in phases
         ],
-        rebatched=bool(plan.phases),
+        continuous=isinstance(plan, ContinuousServingPlan),
         overlapped=mechanism == "pipelined",
         sampling=vars(sampling),
     )
@@ -126,7 +126,7 @@ class _Order:
     prompts: list[list[int]]
     outputs: list[int]
     phases: list[tuple[int, list[list[int]], list[int]]]
-    rebatched: bool
+    continuous: bool
     overlapped: bool
     sampling: dict[str, Any]
 
@@ -150,7 +150,7 @@ class _Tasks(Rows):
         for number, (tasks, length) in enumerate(zip(batches, lengths, strict=True)):
             left = [task for task in tasks if len(self.output(task)) < self.order.outputs[task]]
             if left:
-                found.append((number, left if self.order.rebatched else tasks, length))
+                found.append((number, left if self.order.continuous else tasks, length))
         return found
 
     def output(self, task: int) -> list[int]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from specopt.models.errors import InvalidInput
 from specopt.testing.relations import (
+    continuous_serving,
     draft_allocation,
     draft_control,
     draft_stopping,
@@ -27,8 +28,8 @@ from specopt.testing.relations.base import Relation
 RELATIONS: tuple[Relation, ...] = tuple(
     one
     for kind in (
-        serving_latency, prompt_chunking, draft_allocation, fair_goodput, verification_batch, draft_control,
-        draft_stopping, placement,
+        serving_latency, continuous_serving, prompt_chunking, draft_allocation, fair_goodput, verification_batch,
+        draft_control, draft_stopping, placement,
     )
     for one in kind.RELATIONS
 )  # fmt: skip

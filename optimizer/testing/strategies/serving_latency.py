@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.pass_time import LinearRuntime, PiecewiseRuntime, Runtime
+from specopt.models.serving_data import ServingData
 from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
 from specopt.testing.strategies.columns import lists_of
 
@@ -121,13 +122,8 @@ def memory(draw: st.DrawFn, model: PaperDecoder | ExactDecoder, tokens: int, K: 
     return float(model.parameter_bytes + quarters * model.kv_bytes_per_token * tokens / 4)
 
 
-def plans(problem: ServingLatencyProblem) -> st.SearchStrategy[ServingLatencyPlan]:
-    """Any plan of the right shape, with phases where batches may change; memory may be exceeded."""
-    return (static_plans if problem.batching == "static" else rebatched_plans)(problem)
-
-
 @st.composite
-def static_plans(draw: st.DrawFn, problem: ServingLatencyProblem) -> ServingLatencyPlan:
+def plans(draw: st.DrawFn, problem: ServingData[Any]) -> ServingLatencyPlan:
     """Any plan of the right shape: every task once, shares that sum to at most 1; memory may be exceeded."""
     K = problem.tasks
     order = draw(st.permutations(range(K)))
@@ -152,52 +148,21 @@ def problems_with_plans(draw: st.DrawFn, /, **kwargs: Any) -> tuple[ServingLaten
 
 
 @st.composite
-def served_problems(draw: st.DrawFn, /, *, batching: Sequence[str] = ("static", "rebatched"), **kwargs: Any) -> Any:
-    """A problem with what deployments add: rates per task, samples, arrivals, regrouping, both objectives."""
+def served_problems(draw: st.DrawFn, /, **kwargs: Any) -> ServingLatencyProblem:
+    """A problem with what deployments add: a rate for each task, or predicted lengths."""
     problem = draw(problems(**kwargs))
-    K = problem.tasks
-    chosen = draw(st.sampled_from(batching))
-    most = problem.longest_output
-    rows = lists_of(st.integers(1, most), K)
-    changes = {
-        "batching": chosen,
-        "objective": draw(st.sampled_from(["makespan", "mean_latency"])),
-        "regroup_seconds": draw(st.sampled_from([0.0, 1e-4, 0.5])),
-    }
-    if chosen == "rebatched":
-        changes["min_speculation_length"] = draw(st.integers(0, 1))
+    rows = lists_of(st.integers(1, problem.longest_output), problem.tasks)
+    changes: dict[str, Any] = {}
     if draw(st.booleans()):
         rate = st.integers(1, 99).map(lambda percent: percent / 100)
-        changes["acceptance_rate"] = draw(lists_of(rate, K))
+        changes["acceptance_rate"] = draw(lists_of(rate, problem.tasks))
     if draw(st.integers(0, 3)) == 0:
         changes |= {"output_lengths": "predicted", "output_samples": draw(st.lists(rows, min_size=1, max_size=3))}
-    if chosen == "rebatched" and draw(st.booleans()):
-        scale = draw(magnitudes(-4, 2))
-        changes["arrival_seconds"] = [scale * a for a in draw(lists_of(st.integers(0, 20), K))]
     return ServingLatencyProblem.from_dict(problem.to_dict() | changes)
 
 
 @st.composite
-def rebatched_plans(draw: st.DrawFn, problem: ServingLatencyProblem) -> ServingLatencyPlan:
-    """Any plan of phases: every task once in each, lengths of the plan, of a phase, or of each batch."""
-    plan = draw(static_plans(problem))
-    firsts = [1, *sorted(draw(st.sets(st.integers(2, 9), max_size=3)))]
-    phases = []
-    for first in firsts:
-        batches = draw(static_plans(problem)).batches
-        phase = {"first_step": first, "batches": batches}
-        if plan.speculation_length:
-            length = st.integers(problem.min_speculation_length, problem.max_speculation_length or 1)
-            each = lists_of(length, len(batches)).map(tuple)
-            phase["speculation_length"] = draw(st.none() | length | each)
-        phases.append(phase)
-    data = plan.to_dict() | {"phases": [{k: v for k, v in p.items() if v is not None} for p in phases]}
-    data.pop("batches")
-    return ServingLatencyPlan.from_dict(data)
-
-
-@st.composite
 def served_problems_with_plans(draw: st.DrawFn, /, **kwargs: Any) -> tuple[ServingLatencyProblem, ServingLatencyPlan]:
-    """A problem as it is served, and one of its plans."""
+    """A problem with what deployments add, and one of its plans."""
     problem = draw(served_problems(**kwargs))
     return problem, draw(plans(problem))

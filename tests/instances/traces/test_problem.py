@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specopt import InvalidInput, ServingLatencyProblem, VerificationBatchProblem, generate, solve
+from specopt import (
+    ContinuousServingProblem,
+    InvalidInput,
+    ServingLatencyProblem,
+    VerificationBatchProblem,
+    generate,
+    solve,
+)
 from specopt.api.generate import from_trace
 from specopt.instances.traces import Trace
 from specopt.instances.verification_batch.pending import AMPLE_BYTES, KV_BYTES_PER_TOKEN, with_contexts
@@ -53,10 +60,10 @@ def test_serving_latency() -> None:
 
 def test_arrivals_are_stretched_to_a_rate() -> None:
     """Tests that a family with arrivals takes the trace's, at the mean rate that is asked for."""
-    found = from_trace("serving-latency").problem(TRACE, "arrivals", requests_per_second=5.0, seed=7)
-    assert isinstance(found, ServingLatencyProblem) and found.arrival_seconds is not None
+    found = from_trace("continuous-serving").problem(TRACE, "arrivals", requests_per_second=5.0, seed=7)
+    assert isinstance(found, ContinuousServingProblem) and found.arrival_seconds is not None
     assert found.arrival_seconds.tolist() == pytest.approx((TRACE.arrival_seconds / 9.0).tolist())
-    assert found.batching == "rebatched" and found.output_tokens.tolist() == TRACE.output_tokens.tolist()
+    assert found.output_tokens.tolist() == TRACE.output_tokens.tolist()
 
 
 def test_provenance() -> None:
@@ -114,8 +121,13 @@ def test_problems_are_solved() -> None:
 @pytest.mark.parametrize(
     ("kind", "family", "parameters", "message"),
     [
-        ("fair-goodput", None, {}, "kind: expected one of serving-latency, verification-batch, got 'fair-goodput'"),
-        ("serving-latency", "mixed", {}, "family: expected one of paper-1, arrivals for serving-latency, got 'mixed'"),
+        (
+            "fair-goodput",
+            None,
+            {},
+            "kind: expected one of serving-latency, continuous-serving, verification-batch, got 'fair-goodput'",
+        ),
+        ("serving-latency", "mixed", {}, "family: expected one of paper-1 for serving-latency, got 'mixed'"),
         ("verification-batch", "serving-latency/paper-1", {}, "family: expected one of mixed, warm, tight, memory-bou"),
         ("serving-latency", None, {"tasks": 3}, "tasks: comes from the trace"),
         ("verification-batch", None, {"requests": 3}, "requests: comes from the trace"),

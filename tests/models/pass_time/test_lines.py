@@ -10,7 +10,7 @@ from oracles import serving_latency as naive
 
 from specopt import InvalidInput, LinearRuntime, PiecewiseRuntime
 from specopt.models.fields import dump
-from specopt.solvers.serving_latency.prepare import envelope
+from specopt.solvers.serving_prepare import envelope
 from specopt.testing.strategies.serving_latency import linear_runtimes, runtimes
 
 FLAT = LinearRuntime(seconds_per_flop=0.0, overhead_seconds=2.0)

@@ -115,8 +115,11 @@ def test_what_it_declares_is_there_and_what_not_is_refused(outcomes: dict[str, O
     assert [(change["unit"], change["change"]) for change in changes] == [("+1 thing", 2.0)]
     for name, said in (
         ("simulate", "toy has no simulator"),
-        ("robustness", "toy counts on no acceptance rate or output length; these do: serving-latency"),
-        ("import", "kind: expected one of serving-latency, verification-batch, got 'toy'"),
+        (
+            "robustness",
+            "toy counts on no acceptance rate or output length; these do: serving-latency, continuous-serving",
+        ),
+        ("import", "kind: expected one of serving-latency, continuous-serving, verification-batch, got 'toy'"),
         ("library", "problems: expected at least one, got none"),
     ):
         outcome = outcomes[name]

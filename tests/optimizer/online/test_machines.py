@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from specopt.instances.serving_latency.paper_1 import paper_1
+from specopt.instances.continuous_serving.paper_1 import paper_1
 from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.errors import InvalidInput
 from specopt.online import (

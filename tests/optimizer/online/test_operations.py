@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specopt.instances.serving_latency.paper_1 import paper_1
+from specopt.instances.continuous_serving.paper_1 import paper_1
 from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.errors import InvalidInput
 from specopt.online import (

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from specopt.instances.continuous_serving.paper_1 import paper_1
 from specopt.instances.prompt_chunking.workload import FIGURE_1
-from specopt.instances.serving_latency.paper_1 import paper_1
 from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.errors import InvalidInput
 from specopt.online import GoodputScheduler, PromptMonitor, ServingScheduler, VerificationScheduler

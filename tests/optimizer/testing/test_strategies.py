@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 
-from specopt import InvalidInput, Problem, ServingLatencyPlan, ServingLatencyProblem
+from specopt import ContinuousServingPlan, ContinuousServingProblem, InvalidInput, Problem
 from specopt.kinds import KINDS
 from specopt.testing import strategies
-from specopt.testing.strategies.serving_latency import served_problems_with_plans
+from specopt.testing.strategies.continuous_serving import problems_with_plans
 
 
 @pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
@@ -32,11 +32,10 @@ def test_plans_are_feasible_and_differ(kind: str) -> None:
 
 
 @settings(max_examples=10)
-@given(served_problems_with_plans(batching=["rebatched"], tasks=(1, 3)))
-def test_plans_of_phases_can_be_judged(case: tuple[ServingLatencyProblem, ServingLatencyPlan]) -> None:
-    """Tests that where batches may change plans have phases alone, which the judge takes, memory aside."""
+@given(problems_with_plans(tasks=(1, 3)))
+def test_plans_of_phases_can_be_judged(case: tuple[ContinuousServingProblem, ContinuousServingPlan]) -> None:
+    """Tests that the judge takes plans of phases, memory aside."""
     problem, plan = case
-    assert plan.phases and not plan.batches
     assert problem.evaluate(plan).objective >= 0.0
 
 

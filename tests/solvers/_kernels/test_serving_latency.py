@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from specopt import LinearRuntime
 from specopt.solvers._kernels.serving_latency import algorithm_1, annealing, plans, rebatching
 from specopt.solvers._kernels.serving_latency import stages as kernels
-from specopt.solvers.serving_latency.prepare import envelope, prepare
+from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_latency.stages import stages, workspace
+from specopt.solvers.serving_prepare import envelope
 from specopt.testing.strategies.serving_latency import linear_runtimes, problems
 
 values = st.integers(0, 1000).map(lambda value: value / 8)

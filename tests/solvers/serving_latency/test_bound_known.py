@@ -17,8 +17,9 @@ from specopt.solvers.serving_latency import bound as known_bound
 from specopt.solvers.serving_latency import column_bound
 from specopt.solvers.serving_latency.column_bound import ColumnBound
 from specopt.solvers.serving_latency.length_aware import LengthAware
-from specopt.solvers.serving_latency.prepare import prepare, quick_batches
+from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_latency.stages import stages
+from specopt.solvers.serving_prepare import quick_batches
 from specopt.testing.strategies.serving_latency import ALL_MECHANISMS, problems, problems_with_plans
 
 ONE_MECHANISM = ["pipelined", "sequential", "autoregressive"]

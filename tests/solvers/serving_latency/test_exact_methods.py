@@ -15,8 +15,7 @@ from specopt.solvers.method import Method
 from specopt.solvers.serving_latency import METHODS
 from specopt.testing.strategies.serving_latency import problems
 
-EXACT = [method for method in METHODS if method.exact and method.name != "every-step"]
-"""`every-step` takes other problems: `test_rebatching.py` compares it with its own oracle."""
+EXACT = [method for method in METHODS if method.exact]
 
 MILP_TASKS = 3
 """Largest number of tasks for the integer program here: with more it takes seconds."""

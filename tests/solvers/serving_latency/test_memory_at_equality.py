@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from helpers.three_tasks import three_tasks
 
-from specopt import ServingLatencyProblem, methods, solve
+from specopt import ContinuousServingProblem, ServingLatencyProblem, methods, solve
 from specopt.solvers.serving_latency.prepare import prepare
 
+ServingProblem = ServingLatencyProblem | ContinuousServingProblem
 
-def needed(problem: ServingLatencyProblem, which: str, tasks: int) -> float:
+
+def needed(problem: ServingProblem, which: str, tasks: int) -> float:
     """The bytes of a number of tasks in one batch (Eq. 9-10)."""
     model = problem.draft if which == "draft" else problem.verify
     assert model is not None
@@ -20,7 +22,7 @@ def needed(problem: ServingLatencyProblem, which: str, tasks: int) -> float:
     return float(model.parameter_bytes + tasks * model.kv_bytes_per_token * tokens)
 
 
-def best(problem: ServingLatencyProblem, which: str, limit: float) -> dict[str, float | None]:
+def best(problem: ServingProblem, which: str, limit: float) -> dict[str, float | None]:
     """What each method finds with a model's memory; no bound is above what any method finds."""
     limited: Any = {f"{which}_memory_bytes": limit}
     problem = dataclasses.replace(problem, **limited)
@@ -33,11 +35,11 @@ def best(problem: ServingLatencyProblem, which: str, limit: float) -> dict[str, 
 
 @pytest.mark.parametrize("which", ["draft", "verify"])
 @pytest.mark.parametrize("tasks", [1, 2, 3])
-@pytest.mark.parametrize("batching", ["static", "rebatched"])
-def test_tolerance(which: str, tasks: int, batching: Any) -> None:
+@pytest.mark.parametrize("kind", [ServingLatencyProblem, ContinuousServingProblem], ids=lambda kind: kind.kind)
+def test_tolerance(which: str, tasks: int, kind: type[ServingProblem]) -> None:
     """Tests that all methods plan alike for a memory that is met exactly and one short by less than the tolerance."""
-    problem, _ = three_tasks("pipelined")
-    problem = dataclasses.replace(problem, output_lengths="conservative", batching=batching)
+    fixed, _ = three_tasks("pipelined")
+    problem = kind(**fixed.shared_fields() | {"output_lengths": "conservative"})
     if tasks == 1:
         alone = {name: getattr(problem, name)[:1] for name in ("input_tokens", "output_tokens", "snr")}
         problem = dataclasses.replace(problem, **alone)

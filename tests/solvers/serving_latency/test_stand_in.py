@@ -1,4 +1,4 @@
-"""Static batches of tasks with rates of their own, predicted lengths, or a mean latency: by stand-ins."""
+"""Batches of tasks with rates of their own or predicted lengths: by stand-ins."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from specopt.testing.strategies.serving_latency import served_problems
 
 
 def least(problem: ServingLatencyProblem, shares: np.ndarray) -> float:
-    """The least latency of all static plans with these shares, each judged."""
+    """The least latency of all plans with these shares, each judged."""
     found = np.inf
     for mechanism in problem.mechanisms:
         lengths = [0] if mechanism == "autoregressive" else range(1, (problem.max_speculation_length or 0) + 1)
@@ -32,7 +32,7 @@ def least(problem: ServingLatencyProblem, shares: np.ndarray) -> float:
 
 
 @settings(max_examples=12, deadline=None)
-@given(served_problems(batching=["static"], tasks=(1, 3), max_output=12, max_length=2))
+@given(served_problems(tasks=(1, 3), max_output=12, max_length=2))
 def test_between_bound_and_optimum(problem: ServingLatencyProblem) -> None:
     """Tests that bound <= optimum <= plan, whatever tasks differ in, and that there is no plan only if none fits."""
     assume(StandIn().refusal(problem) is None)

@@ -1,0 +1,10 @@
+"""Families of `continuous-serving` problems."""
+
+from __future__ import annotations
+
+from specopt.instances.continuous_serving.arrivals import arrivals
+from specopt.instances.continuous_serving.paper_1 import paper_1
+from specopt.instances.family import families
+from specopt.models.continuous_serving import ContinuousServingProblem
+
+FAMILIES = families(ContinuousServingProblem, arrivals, paper_1)

@@ -1,0 +1,31 @@
+"""The tasks of paper 1, served in batches that change from step to step."""
+
+from __future__ import annotations
+
+from specopt.instances.serving_latency.paper_1 import paper_1 as with_fixed_batches
+from specopt.models.continuous_serving import ContinuousServingProblem
+
+
+def paper_1(
+    *,
+    pair: str = "1.1B-7B",
+    tasks: int = 100,
+    max_input: int = 512,
+    max_output: int = 2048,
+    alpha: float = 0.8,
+    bandwidth: float = 20e6,
+    seed: int = 0,
+) -> ContinuousServingProblem:
+    """The tasks of `serving-latency/paper-1`, all there at the start; a task leaves when it has its output.
+
+    What makes it hard: tasks that finish make room, so that the best batches change from step to step.
+
+    Parameters
+    ----------
+    pair, tasks, max_input, max_output, alpha, bandwidth, seed
+        As in `serving-latency/paper-1`.
+    """
+    problem = with_fixed_batches(
+        pair=pair, tasks=tasks, max_input=max_input, max_output=max_output, alpha=alpha, bandwidth=bandwidth, seed=seed
+    )
+    return ContinuousServingProblem(**problem.shared_fields())

@@ -1,0 +1,81 @@
+"""What the declarations of both serving kinds share: mechanisms to choose, what one more unit is, intervals."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from specopt.kinds.kind import FASTER, Perturbation, Row, more
+from specopt.models.pass_time import LinearRuntime, PiecewiseRuntime, Runtime, TabledRuntime
+from specopt.models.serving_data import DRAFTING_FIELDS, ServingData, ServingPlan
+from specopt.models.token_samples import TokenSamples
+
+
+def choices(problem: ServingData[Any]) -> list[dict[str, Any]]:
+    """Return the other mechanisms that the problem has the data for; without overlap none is faster."""
+    drafts = all(getattr(problem, name) is not None for name in DRAFTING_FIELDS)
+    others = {"any": (), "autoregressive": ("pipelined",) if drafts else (), "pipelined": ("autoregressive",)}
+    return [{"mechanism": name} for name in others.get(problem.mechanism, ("pipelined", "autoregressive"))]
+
+
+def row(plan: ServingPlan, task: int, batch: int, position: int, length: int) -> Row:
+    """Return the row of a task in a batch."""
+    place = {"task": task, "batch": batch, "position": position}
+    mechanism = {} if plan.mechanism is None else {"mechanism": plan.mechanism}
+    share = float(plan.bandwidth_share[task])
+    return {**place, "bandwidth_share": share, "speculation_length": length, **mechanism}
+
+
+def longest_output(problem: ServingData[Any]) -> int:
+    """Return the longest output of a problem, in tokens."""
+    return max(problem.max_output_tokens or 1, int(problem.output_tokens.max()))
+
+
+def _drafting(one: Perturbation) -> Perturbation:
+    """Return a perturbation of something that takes part only where drafts do."""
+    return replace(one, apply=lambda problem: None if problem.mechanism == "autoregressive" else one.apply(problem))
+
+
+def _faster(runtime: Runtime) -> Runtime:
+    """Take one per cent off every pass of a runtime."""
+    if isinstance(runtime, TabledRuntime):
+        return TabledRuntime(passes=replace(runtime.passes, seconds=FASTER * runtime.passes.seconds))
+    pieces = tuple(
+        LinearRuntime(
+            seconds_per_flop=FASTER * piece.seconds_per_flop, overhead_seconds=FASTER * piece.overhead_seconds
+        )
+        for piece in runtime.pieces
+    )
+    return pieces[0] if isinstance(runtime, LinearRuntime) else PiecewiseRuntime(pieces=pieces)
+
+
+PERTURBATIONS = (
+    more("bandwidth_hz", "+1 MHz bandwidth", lambda value: value + 1e6),
+    _drafting(more("draft_memory_bytes", "+1 GB draft memory", lambda value: value + 1e9)),
+    more("verify_memory_bytes", "+1 GB verify memory", lambda value: value + 1e9),
+    _drafting(more("acceptance_rate", "+0.01 acceptance rate", lambda value: value + 0.01)),
+    _drafting(more("max_speculation_length", "+1 longest speculation", lambda value: value + 1)),
+    _drafting(more("draft_runtime", "draft passes 1 % faster", _faster)),
+    more("verify_runtime", "verify passes 1 % faster", _faster),
+)
+
+
+def vary(
+    problem: ServingData[Any], plan: ServingPlan, rates: Any, scale: float
+) -> tuple[ServingData[Any], ServingPlan]:
+    """Return the problem with all output lengths scaled, at the given rates or its own, and the plan."""
+    lengths = np.maximum(1, np.ceil(problem.output_tokens * scale - 1e-9)).astype(np.int64)
+    longest = problem.max_output_tokens
+    samples = problem.output_samples
+    if samples is not None:
+        samples = TokenSamples(np.maximum(1, np.ceil(samples.rows * scale - 1e-9)).astype(np.int64))
+    return replace(
+        problem,
+        output_tokens=lengths,
+        output_samples=samples,
+        max_output_tokens=None if longest is None else max(1, math.ceil(longest * scale - 1e-9)),
+        acceptance_rate=problem.acceptance_rate if rates is None else float(rates),
+    ), plan

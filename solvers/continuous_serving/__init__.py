@@ -1,0 +1,25 @@
+"""Methods for `continuous-serving`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from specopt.models.continuous_serving import ContinuousServingProblem
+from specopt.solvers.auto import Auto
+from specopt.solvers.continuous_serving.every_step import EveryStep
+from specopt.solvers.continuous_serving.rebatching import Rebatching
+
+
+@dataclass(frozen=True)
+class AutoContinuous(Auto):
+    """Dynamic programming over every step for very few tasks, else the scheduler, played ahead of time."""
+
+    solves = ContinuousServingProblem
+    order = (EveryStep, Rebatching)
+
+
+METHODS = (
+    AutoContinuous,
+    EveryStep,
+    Rebatching,
+)

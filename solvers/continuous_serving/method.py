@@ -1,0 +1,62 @@
+"""What the methods of continuous serving share: conditions, and the mechanisms that have plans."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from specopt.models.continuous_serving import ContinuousServingProblem, Phase
+from specopt.solvers.budget import Budget
+from specopt.solvers.continuous_serving.prepare import Prepared, prepare
+from specopt.solvers.method import Condition
+from specopt.solvers.serving_method import ServingMethod, able
+from specopt.solvers.serving_prepare import quick_batches
+
+_SECONDS_PER_RUN = 5e-8  # of one decoding step of a task, to judge a plan
+
+TOGETHER = Condition(
+    "tasks that arrive together",
+    lambda method, problem: None if problem.arrival_seconds is None else "arrivals",
+)
+ALWAYS_DRAFTING = Condition(
+    "drafts in every step",
+    lambda method, problem: (
+        "steps without drafts"
+        if problem.min_speculation_length == 0 and problem.mechanism != "autoregressive"
+        else None
+    ),
+)
+
+
+@dataclass(frozen=True)
+class ContinuousServingMethod(ServingMethod):
+    """Base of the methods for `continuous-serving`."""
+
+    solves = ContinuousServingProblem
+
+    def seconds_needed(self, problem: ContinuousServingProblem) -> dict[str, float]:
+        """Return what judging a plan takes: decoding steps of all tasks at the longest drafts."""
+        steps = np.stack(problem.scenarios) / problem.tokens_per_step(problem.max_speculation_length or 0)
+        return {"tasks times decoding steps": _SECONDS_PER_RUN * float(steps.sum())}
+
+
+def prepare_all(problem: ContinuousServingProblem) -> list[Prepared]:
+    """Return the problem under each of its mechanisms that has plans.
+
+    Raises
+    ------
+    Infeasible
+        If none has, why the first has none.
+    """
+    return able([prepare(problem, mechanism) for mechanism in problem.mechanisms])
+
+
+def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
+    """Offer a plan without search: batches that fit with final lengths, or one task each as fits whenever any does."""
+    problem = prepared.problem
+    batches = quick_batches(prepared) if problem.output_lengths != "predicted" else None
+    lists = [prepared.order[batch] for batch in batches] if batches else [[task] for task in range(prepared.tasks)]
+    parts = tuple(tuple(int(task) for task in batch) for batch in lists)
+    phase = Phase(first_step=1, batches=parts, speculation_length=prepared.served_lengths[0])
+    budget.offer(prepared.plan([phase], prepared.lengths[0]))

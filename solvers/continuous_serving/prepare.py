@@ -1,0 +1,37 @@
+"""What the methods and kernels of continuous serving work on: sorted tasks and plain arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specopt.models.continuous_serving import ContinuousServingPlan, ContinuousServingProblem, Phase
+from specopt.models.fields import Floats
+from specopt.models.serving_stages import Mechanism
+from specopt.solvers.serving_prepare import PreparedServing
+
+
+@dataclass(frozen=True)
+class Prepared(PreparedServing):
+    """A problem of continuous serving under one mechanism, as arrays for the kernels."""
+
+    problem: ContinuousServingProblem
+
+    @property
+    def least_length(self) -> int:
+        """The least speculation length where models draft."""
+        return self.problem.min_speculation_length
+
+    @property
+    def lengths(self) -> range:
+        """The speculation lengths of a whole plan: where models draft, at least 1."""
+        return self.served_lengths if self.mechanism == "autoregressive" else range(1, self.served_lengths.stop)
+
+    def plan(self, phases: Iterable[Phase], length: int, shares: Floats | None = None) -> ContinuousServingPlan:
+        """Return a plan; `length` is the speculation length of phases without one. Optimal shares unless given."""
+        return ContinuousServingPlan(phases=tuple(phases), **self.shared_fields(length, shares))
+
+
+def prepare(problem: ContinuousServingProblem, mechanism: Mechanism | None = None) -> Prepared:
+    """Return the arrays of a problem under a mechanism (the problem's own if None)."""
+    return Prepared.of(problem, mechanism)

@@ -1,0 +1,215 @@
+"""Continuous serving: the exact method by two routes, the scheduler above it, the bound below it."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import continuous_serving as naive
+
+from specopt import (
+    ContinuousServingPlan,
+    ContinuousServingProblem,
+    ServingLatencyProblem,
+    Status,
+    generate,
+    load,
+    solve,
+)
+from specopt.solvers.budget import Budget
+from specopt.solvers.continuous_serving.bound import served_bound
+from specopt.solvers.continuous_serving.every_step import EveryStep
+from specopt.solvers.continuous_serving.method import prepare_all
+from specopt.solvers.continuous_serving.prepare import prepare
+from specopt.solvers.serving_prices import KNOTS, Prices
+from specopt.testing.strategies.continuous_serving import problems, problems_with_plans
+
+Case = tuple[ContinuousServingProblem, ContinuousServingPlan]
+EXECUTED = {"1.1B-13B-s1": 131.836, "68M-7B-s1": 55.473}
+"""Seconds of batching anew with final lengths reserved, at one speculation length for all steps."""
+
+
+def bound(problem: ContinuousServingProblem) -> float:
+    """The bound over all mechanisms that have plans."""
+    return min(served_bound(prepared, Budget(problem)) for prepared in prepare_all(problem))
+
+
+def lists(choices: list[Any], tasks: int) -> list[dict[str, Any]]:
+    """All phases of one step: ordered partitions, lengths of every batch."""
+    found = []
+    for slots in itertools.product(range(tasks), repeat=tasks):
+        if set(slots) != set(range(max(slots) + 1)):
+            continue
+        batches = [[k for k in range(tasks) if slots[k] == m] for m in range(max(slots) + 1)]
+        for lengths in itertools.product(choices, repeat=len(batches)):
+            found.append({"batches": batches, "speculation_length": list(lengths)})
+    return found
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    problems(
+        tasks=(1, 2), max_output=3, max_length=2,
+        mechanisms=["pipelined", "sequential", "autoregressive"],
+    )
+)  # fmt: skip
+def test_every_step_is_the_least_of_all_plans(problem: ContinuousServingProblem) -> None:
+    """Tests that the optimum is the least of all plans that there are of so few steps, each worked out alone."""
+    problem = dataclasses.replace(problem, arrival_seconds=None, min_speculation_length=1)
+    if problem.output_lengths == "predicted":
+        problem = dataclasses.replace(problem, output_lengths="known")
+    found = solve(problem, "every-step")
+    assert found.plan is not None and found.objective is not None and found.gap == 0.0
+    data = problem.to_dict()
+    drafting = problem.mechanism != "autoregressive"
+    phases = lists([1, 2][: problem.max_speculation_length] if drafting else [0], problem.tasks)
+    slowest = 1.0 if not drafting else min(naive.gain(data, k, 1) for k in range(problem.tasks))
+    steps = max(1, int(np.ceil(problem.planned_output_tokens.max() / slowest - 1e-12)))
+    least = np.inf
+    for chosen in itertools.product(phases, repeat=steps):
+        planned = {
+            "speculation_length": int(drafting),
+            "phases": [phase | {"first_step": n} for n, phase in enumerate(chosen, start=1)],
+            "bandwidth_share": found.plan.to_dict()["bandwidth_share"],
+        }
+        value = naive.evaluate(data, planned)
+        least = min(least, value["objective"] if value["fits"] else np.inf)
+    assert found.objective == pytest.approx(least, rel=1e-9)
+
+
+def every_task_alone(problem: ContinuousServingProblem) -> list[ContinuousServingPlan]:
+    """Plans in which every task is a batch, with the shortest drafts that are allowed, by mechanism."""
+    tasks, found = problem.tasks, []
+    for mechanism in problem.mechanisms:
+        length = 0 if mechanism == "autoregressive" else problem.min_speculation_length
+        phase = {"first_step": 1, "batches": [[k] for k in range(tasks)], "speculation_length": length}
+        drafting = int(mechanism != "autoregressive")
+        data = {"speculation_length": drafting, "phases": [phase], "bandwidth_share": [1 / tasks] * tasks}
+        if problem.mechanism == "any":
+            data["mechanism"] = mechanism
+        found.append(ContinuousServingPlan.from_dict(data))
+    return found
+
+
+@settings(max_examples=12, deadline=None)
+@given(problems(tasks=(1, 3), max_output=5, max_length=2))
+def test_bound_below_optimum_below_heuristic(problem: ContinuousServingProblem) -> None:
+    """Tests that bound <= optimum <= heuristic, whatever is served how; where no plan is found, none fits."""
+    problem = dataclasses.replace(problem, arrival_seconds=None)
+    found = solve(problem, "rebatching")
+    if found.status is Status.INFEASIBLE:  # of predicted lengths one may be too long
+        assert all(problem.violations(plan) for plan in every_task_alone(problem))
+        return
+    assert found.objective is not None and found.bound is not None
+    if EveryStep().refusal(problem) is None:
+        least = solve(problem, "every-step").objective
+        assert least is not None
+        assert bound(problem) <= least * (1 + 1e-9)
+        assert least <= found.objective * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_no_batch_fits_with_drafts(tasks: int) -> None:
+    """Tests that tasks are served without drafts where the draft model's memory holds none of them."""
+    data = generate("continuous-serving/paper-1", tasks=tasks, max_output=10, seed=1).to_dict()
+    data |= {"min_speculation_length": 0, "draft_memory_bytes": 1e9}
+    found = solve(ContinuousServingProblem.from_dict(data))
+    assert found.plan is not None and {phase.speculation_length for phase in found.plan.phases} == {0}
+
+
+@settings(max_examples=20, deadline=None)
+@given(problems_with_plans(tasks=(1, 8), max_output=40))
+def test_bound_below_every_plan(case: Case) -> None:
+    """Tests that no feasible plan lies below the bound: arrivals, samples, mixed lengths, rates of every task."""
+    problem, plan = case
+    if not problem.violations(plan):
+        assert bound(problem) <= problem.evaluate(plan).objective * (1 + 1e-9)
+
+
+@settings(max_examples=8, deadline=None)
+@given(problems(tasks=(1, 6), max_output=40))
+def test_prices_are_checked(problem: ContinuousServingProblem) -> None:
+    """Tests that the prices found hold, and that larger ones than any step takes do not."""
+    for prepared in (prepare(problem, mechanism) for mechanism in problem.mechanisms):
+        if prepared.misfit() is not None:
+            continue
+        prices = Prices(prepared, problem.arrival_seconds is not None)
+        prices.solve(Budget(problem))
+        assert (prices.price >= 0.0).all() and (prices.first >= 0.0).all() and prices.holds()
+        alone = prices.alone(np.ones(problem.tasks)).max()
+        prices.price = np.full_like(prices.price, 2.0 * alone)
+        assert alone == 0.0 or not prices.holds()
+
+
+@pytest.mark.parametrize("least", [0, 1])
+def test_prompts_are_counted(least: int) -> None:
+    """Tests that the bound of a task alone has its prompt: verified in any case, and taken in if it drafts."""
+    problem = generate("continuous-serving/arrivals", tasks=1, max_input=400, max_output=40, seed=3)
+    assert isinstance(problem, ContinuousServingProblem)
+    problem = dataclasses.replace(problem, min_speculation_length=least)
+    objective = solve(problem, "rebatching").objective
+    assert objective is not None
+    assert 0.9 * objective <= bound(problem) <= objective * (1 + 1e-9)
+
+
+@settings(max_examples=20, deadline=None)
+@given(problems(tasks=(1, 30), max_output=40, mechanisms=["pipelined"]), st.data())
+def test_no_step_earns_more_than_it_takes(problem: ContinuousServingProblem, data: st.DataObject) -> None:
+    """Tests that tokens between the knots, of prompts between the ends of a group, are paid by every step (Eq. 20)."""
+    prepared = prepare(problem, "pipelined")
+    if prepared.misfit() is not None:
+        return
+    with pytest.MonkeyPatch.context() as patch:  # few groups, of different prompts
+        patch.setattr("specopt.solvers.serving_prices.GROUPS", 20)
+        prices = Prices(prepared, problem.arrival_seconds is not None)
+    prices.solve(Budget(problem))
+    price = prices.between(prices.price.reshape(-1, KNOTS))
+    random = np.random.default_rng(data.draw(st.integers(0, 1000)))
+    outputs = prices.outputs[0]
+    for _ in range(10):
+        gained = np.maximum(0.0, random.uniform(-0.5, 1.0) + random.random(prepared.tasks)).clip(0.0, 1.0) * outputs
+        place = int(random.integers(len(prepared.served_lengths)))
+        length = prepared.served_lengths[place]
+        after = np.minimum(outputs, gained + prices.tokens[:, place])
+        earned = (price * (prices.stretches(after) - prices.stretches(gained))).sum(axis=1)
+        runs = int(random.integers(1, min(14, prepared.tasks) + 1))
+        chosen = np.argsort(prepared.inputs + gained)[-int(random.integers(1, prepared.tasks + 1)) :]
+        batches = [batch for batch in np.array_split(chosen, runs) if len(batch)]
+        times = []
+        for batch in batches:
+            reached = float((prepared.inputs[batch] + gained[batch]).max())
+            if not prepared.fits(len(batch), reached, 0.0):
+                break
+            draft, verify = problem.stage_seconds(len(batch), np.array([reached]), length, False)
+            times.append((float(draft[0]), float(verify[0])))
+        if len(times) == len(batches):
+            assert earned[chosen].sum() <= [*prepared.completed(times)][-1] * (1 + 1e-9)
+
+
+@settings(max_examples=10, deadline=None)
+@given(problems(tasks=(1, 8), max_output=30))
+def test_plans_are_feasible(problem: ContinuousServingProblem) -> None:
+    """Tests that the scheduler's plan is feasible and above its bound, whatever is asked."""
+    found = solve(problem, "rebatching")
+    if found.status is Status.INFEASIBLE:  # a task alone does not fit
+        return
+    assert isinstance(found.plan, ContinuousServingPlan) and found.objective is not None and found.bound is not None
+    assert problem.violations(found.plan) == []
+    assert found.bound <= found.objective
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", EXECUTED)
+def test_hundred_tasks(name: str) -> None:
+    """Tests that a hundred tasks are served no slower than by the policy that reserves final lengths."""
+    problem = load(f"{__file__.rpartition('/tests/')[0]}/tests/data/latency-K100-{name}.json")
+    assert isinstance(problem, ServingLatencyProblem)
+    free = ContinuousServingProblem(**problem.shared_fields() | {"output_lengths": "known"})
+    found = solve(free, "rebatching")
+    assert found.objective is not None
+    assert found.objective <= 1.005 * EXECUTED[name]
