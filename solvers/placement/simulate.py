@@ -6,7 +6,6 @@ assigned to a draft group keeps to one of its units. Half of a trip is before, h
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any
@@ -15,12 +14,12 @@ import numpy as np
 
 from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, describe
+from specopt.models.fields import Floats
 from specopt.models.pass_time.pieces import PassPieces
 from specopt.models.placement import PlacementProblem
 from specopt.models.placement_plan import PlacementPlan, Served, UnitGroup
 from specopt.solvers._kernels.placement.simulation import PlacedEntry, PlacedMachine, PlacedPlan, play
-from specopt.solvers.simulation import MAX_REPLICATIONS, Estimate, Simulation, Tell, random_key
+from specopt.solvers.simulation import Replications, Simulation, Tell, judged, random_key
 
 MAX_ROUNDS = 1_000_000
 WARM_UP = 0.25
@@ -84,43 +83,42 @@ def simulate(
     InvalidInput
         If an argument is outside its domain, or the plan violates the problem or serves nobody.
     """
-    started = time.perf_counter()
-    if not isinstance(plan, PlacementPlan):
-        raise InvalidInput(f"policy: expected a plan of {problem.kind}, got {describe(plan)}")
-    model = problem.evaluate(plan).terms["tokens_per_second"]
+    runs = Replications(seed, replications, callback, minimum=2)
+    model = judged(problem, plan).terms["tokens_per_second"]
     if not plan.groups:
         raise InvalidInput("policy: expected a plan that serves clients, got one without groups")
-    replications = integer("replications", replications, 2, MAX_REPLICATIONS)
     rounds = integer("rounds", rounds, 1, MAX_ROUNDS)
-    seed = integer("seed", seed, 0)
-    judged = np.array([seconds for group in plan.groups for seconds in problem.unit(plan, group).seconds])
-    placed = _Arrays(problem, plan, judged).placed
-    clients = np.bincount(placed.entry, minlength=len(judged))
+    judged_cycles = np.array([seconds for group in plan.groups for seconds in problem.unit(plan, group).seconds])
+    placed = _Arrays(problem, plan, judged_cycles).placed
+    clients = np.bincount(placed.entry, minlength=len(judged_cycles))
     units = sum(group.units for group in plan.groups)
-    span = rounds * float(judged.max())
-    done, tokens = (np.zeros((replications, len(judged)), np.int64) for _ in range(2))
-    busy = np.zeros((replications, len(placed.machines)))
-    for run in range(replications):
-        key = random_key(seed) + np.uint64(run)
+    span = rounds * float(judged_cycles.max())
+    done, tokens = np.zeros((2, runs.count, len(judged_cycles)), np.int64)
+    busy = np.zeros((runs.count, len(placed.machines)))
+
+    def play_run(part: slice) -> None:
+        run = part.start
+        key = random_key(runs.seed) + np.uint64(run)
         play(key, placed, WARM_UP * span, (1.0 + WARM_UP) * span, done[run], tokens[run], busy[run])
-        if callback is not None:
-            callback(run + 1, float(tokens[: run + 1].sum() / (span * (run + 1))))
+
+    def figures(runs: int) -> dict[str, Floats]:
+        return {
+            "tokens_per_second": tokens[:runs].sum(axis=1) / span,
+            "busy_share": busy[:runs, :units].mean(axis=1) / span,
+        }
+
+    found = runs.play(play_run, figures)
     with np.errstate(divide="ignore"):
-        cycles = clients * span * replications / done.sum(axis=0)
-    return PlacementSimulation(
-        policy="plan",
-        replications=replications,
-        seed=seed,
-        estimates={
-            "tokens_per_second": Estimate.of(tokens.sum(axis=1) / span),
-            "busy_share": Estimate.of(busy[:, :units].mean(axis=1) / span),
-        },
+        cycles = clients * span * runs.count / done.sum(axis=0)
+    return runs.result(
+        PlacementSimulation,
+        "plan",
+        found,
         model=model,
-        seconds=time.perf_counter() - started,
         problem_sha256=problem.sha256,
         rounds=rounds,
         cycles=cycles,
-        judged_cycles=judged,
+        judged_cycles=judged_cycles,
         rates=tokens / (clients * span),
     )
 
