@@ -31,6 +31,7 @@ MAX_REPLICATIONS = 10_000_000
 Tell = Callable[[int, float], object]
 """Takes the replications done and their mean."""
 
+R = TypeVar("R")
 S = TypeVar("S", bound="Simulation")
 
 
@@ -240,6 +241,23 @@ class Replications:
         finally:
             pool.shutdown(cancel_futures=True)
         return estimates(self.count)
+
+    def each(self, once: Callable[..., R], parts: Mapping[str, str]) -> tuple[tuple[R, ...], dict[str, Estimate]]:
+        """Play runs of consecutive seeds, and return them and their estimates.
+
+        Parameters
+        ----------
+        once
+            Plays one run, given its `seed`.
+        parts
+            Attributes of a run by the names of the estimates.
+        """
+        runs: list[R] = []
+        found = self.play(
+            lambda part: runs.append(once(seed=self.seed + part.start)),
+            lambda done: {name: [getattr(run, part) for run in runs[:done]] for name, part in parts.items()},
+        )
+        return tuple(runs), found
 
     def result(self, kind: type[S], policy: str, estimates: Mapping[str, Estimate], **fields: Any) -> S:
         """Return the simulation of a policy, with the fields that its kind adds."""

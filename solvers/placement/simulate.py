@@ -127,7 +127,8 @@ class _Arrays:
     """A plan as the kernel reads it, put together machine by machine."""
 
     def __init__(self, problem: PlacementProblem, plan: PlacementPlan, spread: Floats) -> None:
-        self.problem, self.plan = problem, plan
+        self.problem: Any = problem
+        self.plan = plan
         self.pieces: list[Any] = []
         self.trips: list[float] = []
         self.chances: list[float] = []
@@ -137,8 +138,7 @@ class _Arrays:
         drafts: list[Any] = []
         units, held = sum(group.units for group in plan.groups), []
         for draft in plan.draft_groups:
-            server = problem.drafter[draft.drafter].server
-            assert server is not None, "the plan is feasible"
+            server: Any = problem.drafter[draft.drafter].server
             held.append(cycle(range(units + len(drafts), units + len(drafts) + draft.units)))
             drafts += draft.units * [(*self._rows(server.values[draft.pool]), 0, 0, 0, 0, 1.0, False)]
         for group in plan.groups:
@@ -168,8 +168,7 @@ class _Arrays:
         rows = self._rows(verifier.passes)
         if group.beside is not None:
             drafter, k = self.problem.drafter[group.beside.drafter], group.beside.draft_tokens
-            assert drafter.beside is not None, "the plan is feasible"
-            beside = (*self._rows(drafter.beside.values[group.verifier]), *((1, k) if drafter.parallel else (k, 1)))
+            beside = (*self._rows(drafter.beside.values[group.verifier]), *_passes(drafter, k))
         return (*rows, *beside, 1.0 / (1.0 - verifier.reserved_share), True)
 
     def _entry(self, group: UnitGroup, one: Served) -> tuple[Any, ...]:
@@ -179,15 +178,13 @@ class _Arrays:
         first_trip, first_chance = len(self.trips), len(self.chances)
         trips, uplink, each, drafting = np.zeros(1), 0.0, 0.0, (0, 0)
         if one.place == "device":
-            assert drafter and of.round_trip_seconds and of.device_seconds_per_token, "the plan is feasible"
             trips = np.atleast_1d(of.round_trip_seconds.values[group.verifier])
             uplink = k * problem.bits_per_draft_token / (of.uplink_bits_per_second or np.inf)
             each = of.device_seconds_per_token.values[drafter.name]
         elif one.draft_group is not None:
-            assert drafter is not None, "the plan is feasible"
             pool = problem.pool[self.plan.draft_groups[one.draft_group].pool]
             trips = np.atleast_1d(pool.round_trip_seconds.values[group.verifier])
-            drafting = (1, k) if drafter.parallel else (k, 1)
+            drafting = _passes(drafter, k)
         self.trips += trips.tolist()
         if drafter is not None:
             self.chances += np.cumprod(of.accepted(drafter.name, k)[: k + one.overlap]).tolist()
@@ -196,3 +193,8 @@ class _Arrays:
             k + 1, of.context_tokens, first_trip, len(trips), uplink, each * passes[0], each * passes[1], one.overlap,
             first_chance, len(self.chances) - first_chance, *drafting,
         )  # fmt: skip
+
+
+def _passes(drafter: Any, k: int) -> tuple[int, int]:
+    """Return the passes of a drafter for k tokens, and the tokens of a sequence in each."""
+    return (1, k) if drafter.parallel else (k, 1)

@@ -20,6 +20,7 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -45,7 +46,7 @@ _MODES = {"planned": 0, "equation-3": 1, "whole": 0, "server": 2}
 Phase = Literal["prefill", "decode"]
 Wait = Literal["none", "serial", "overlap"]
 _WAITS: tuple[Wait, ...] = ("none", "serial", "overlap")  # in the order of the kernel's codes
-_FIGURES = {
+_ESTIMATES = {
     "ttft_seconds": "mean_ttft_seconds",
     "tbt_seconds": "mean_tbt_seconds",
     "ttft_seconds_of_95_percent": "ttft_seconds_of_95_percent",
@@ -209,19 +210,11 @@ def simulate(
     series = Replications(seed, replications, callback)
     own = policy if isinstance(policy, OwnPolicy) else None
     scheme = as_scheme(workload, "hat" if isinstance(policy, OwnPolicy) else policy)
-    runs: list[ChunkingRun] = []
-
-    def play_run(part: slice) -> None:
-        run = run_once(
-            workload, scheme, requests=requests, seed=series.seed + part.start, warm_up_requests=warm_up_requests,
-            wait=wait, download=download, policy=own,
-        )  # fmt: skip
-        runs.append(run)
-
-    def figures(done: int) -> dict[str, list[float]]:
-        return {name: [getattr(run, part) for run in runs[:done]] for name, part in _FIGURES.items()}
-
-    found = series.play(play_run, figures)
+    once = partial(
+        run_once, workload, scheme, requests=requests, warm_up_requests=warm_up_requests, wait=wait,
+        download=download, policy=own,
+    )  # fmt: skip
+    runs, found = series.each(once, _ESTIMATES)
     return series.result(
         PromptSimulation,
         scheme.name if own is None else own.name,
@@ -229,7 +222,7 @@ def simulate(
         scheme=scheme,
         requests=int(requests),
         warm_up_requests=int(warm_up_requests),
-        runs=tuple(runs),
+        runs=runs,
     )
 
 
@@ -284,8 +277,9 @@ def draw(workload: PromptWorkload, count: int, seed: int = 0) -> NDArray[Any]:
     drawn["arrival"] = np.cumsum(random.exponential(1.0 / workload.requests_per_second, count))
     drawn["prompt"] = workload.lengths(count, random)
     drawn["output"] = workload.output_tokens
-    drawn["uplink"] = random.uniform(*workload.uplink_bytes_per_second.tolist(), count)
-    drawn["downlink"] = random.uniform(*workload.downlink_bytes_per_second.tolist(), count)
+    for name in ("uplink", "downlink"):
+        low, high = getattr(workload, f"{name}_bytes_per_second").tolist()
+        drawn[name] = random.uniform(low, high, count)
     drawn["draft_seconds"] = random.choice(workload.draft_seconds, count)
     return drawn
 

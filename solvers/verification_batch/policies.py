@@ -112,5 +112,5 @@ class Policy:
         )
 
 
-NAMED = {name: partial(Policy, name=name) for name in POLICIES}
+NAMED: dict[str, partial[Policy]] = {name: partial(Policy, name=name) for name in POLICIES}
 """The policies with their default options, by name."""

@@ -52,7 +52,7 @@ SPIKE_BATCHES = 50
 SPIKE_RATIO = 1.5
 """tau of Eq. 21: a batch is a spike if it lasts more than this many times as long as that mean."""
 _GOLDEN = 0.6180339887498949
-_FIGURES = {
+_ESTIMATES = {
     "violation_rate": "violation_rate",
     "goodput_tokens_per_second": "goodput",
     "on_time_tokens_per_second": "goodput_on_time",
@@ -224,14 +224,10 @@ def simulate(
         run_once, workload, chosen, devices=devices, seconds=seconds, warm_up_seconds=warm_up_seconds,
         centralised=centralised,
     )  # fmt: skip
-    runs: list[LongRun] = []
-
-    def figures(done: int) -> dict[str, Any]:
-        found: dict[str, Any] = {name: [getattr(run, part) for run in runs[:done]] for name, part in _FIGURES.items()}
-        late = np.array([run.class_violation_rate for run in runs[:done]]).T
-        return found | {f"violation_rate_of_class_{tau:g}": late[i] for i, tau in enumerate(workload.class_speeds)}
-
-    found = series.play(lambda part: runs.append(once(seed=series.seed + part.start)), figures)
+    runs, found = series.each(once, _ESTIMATES)
+    late = np.array([run.class_violation_rate for run in runs]).T
+    for speed, samples in zip(workload.class_speeds.tolist(), late, strict=True):
+        found[f"violation_rate_of_class_{speed:g}"] = Estimate.of(samples)
     return series.result(
         ServiceSimulation,
         chosen.name,
@@ -241,7 +237,7 @@ def simulate(
         centralised=centralised,
         class_speeds=workload.class_speeds,
         stalled=sum(run.stalled for run in runs),
-        runs=tuple(runs),
+        runs=runs,
     )
 
 
