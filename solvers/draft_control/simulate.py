@@ -21,11 +21,12 @@ import numpy as np
 import specopt.solvers._kernels.draft_control_simulation as kernels
 from specopt.models.arguments import integer, one_of
 from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
+from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.draft_control.policies import NAMED, AdaptiveHeuristic, Policy
 from specopt.solvers.draft_control.prepare import prepare
 from specopt.solvers.policy import as_policy
-from specopt.solvers.simulation import Estimate, Replications, Simulation, Tell, judged, random_key
+from specopt.solvers.simulation import Estimate, Replications, Simulation, Tell, random_key
 
 MAX_ITERATIONS = 1_000_000_000
 _DRAWS_PER_CALL = 20_000_000  # about a tenth of a second
@@ -129,7 +130,9 @@ def simulate(
         response_tokens = integer("response_tokens", response_tokens, 1, MAX_ITERATIONS)
     chosen = as_policy(policy, NAMED, DraftControlPlan, *NAMED.values())
     is_plan = isinstance(chosen, DraftControlPlan)
-    model = judged(problem, chosen).objective if is_plan else None
+    if is_plan and (violations := problem.violations(chosen)):
+        raise InvalidInput(f"policy: expected a feasible plan, but {violations[0]}")
+    model = problem.evaluate(chosen).objective if is_plan else None
     prepared, shares, steering = (
         prepare(problem),
         np.cumsum(problem.stationary_distribution),
@@ -182,16 +185,14 @@ def simulate(
 
 def _steering(problem: DraftControlProblem, policy: Policy) -> Any:
     """Return the kernel's record of a policy: lengths and resolutions per state, whether the length adapts."""
-    states = len(problem.states)
     values = problem.resolutions.tolist()
-    lengths, indices = np.zeros(states, np.int64), np.zeros(states, np.int64)
-    adaptive, start = isinstance(policy, AdaptiveHeuristic), 0
-    if isinstance(policy, AdaptiveHeuristic):
-        low, high = problem.draft_lengths
-        start = min(max(policy.first_length, low), high)
-        if policy.resolution is not None:
-            indices[:] = values.index(one_of("policy.resolution", policy.resolution, values))
-    elif isinstance(policy, DraftControlPlan):
+    lengths, indices = np.zeros((2, len(problem.states)), np.int64)
+    start = 0
+    if isinstance(policy, DraftControlPlan):
         lengths[:] = [choice.draft_length for choice in policy.policy]
         indices[:] = [values.index(choice.resolution) for choice in policy.policy]
-    return kernels.Policy(lengths=lengths, indices=indices, adaptive=adaptive, start=start)
+    elif isinstance(policy, AdaptiveHeuristic):
+        start = int(np.clip(policy.first_length, *problem.draft_lengths))
+        if policy.resolution is not None:
+            indices[:] = values.index(one_of("policy.resolution", policy.resolution, values))
+    return kernels.Policy(lengths, indices, isinstance(policy, AdaptiveHeuristic), start)

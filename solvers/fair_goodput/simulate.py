@@ -345,6 +345,6 @@ def _checkpoints(given: Sequence[int] | Ints | None, rounds: int) -> Ints:
         return np.unique(np.linspace(1, rounds, min(rounds, 1000)).astype(np.int64))
     points = np.asarray(given)
     good = points.ndim == 1 and len(points) > 0 and points.dtype.kind in "iu"
-    if not good or points[0] < 1 or points[-1] != rounds or (np.diff(points) <= 0).any():
+    if not good or points[-1] != rounds or (np.diff(points, prepend=0) <= 0).any():
         raise InvalidInput(f"checkpoints: expected increasing rounds, the last {rounds}, got {describe(given)}")
     return points.astype(np.int64)
