@@ -128,19 +128,12 @@ def simulate(
     warm_up = integer("warm_up", warm_up, 0, MAX_ITERATIONS)
     if response_tokens is not None:
         response_tokens = integer("response_tokens", response_tokens, 1, MAX_ITERATIONS)
-    chosen = as_policy(policy, NAMED, DraftControlPlan, *NAMED.values())
+    chosen = _chosen(problem, policy)
     is_plan = isinstance(chosen, DraftControlPlan)
-    if is_plan and (violations := problem.violations(chosen)):
-        raise InvalidInput(f"policy: expected a feasible plan, but {violations[0]}")
-    model = problem.evaluate(chosen).objective if is_plan else None
-    prepared, shares, steering = (
-        prepare(problem),
-        np.cumsum(problem.stationary_distribution),
-        _steering(problem, chosen),
-    )
-    world = prepared.for_kernels, np.cumsum(prepared.transition, axis=1), shares, steering, random_key(runs.seed)
+    steering = _steering(problem, chosen)
     longest = problem.draft_lengths[1] if steering.adaptive else int(steering.lengths.max())
     draws = (iterations + warm_up) * (1 + longest) + 10 * (response_tokens or 0)
+    world = *_world(problem), steering, random_key(runs.seed)
     counts, made = np.empty((2, runs.count, 2), np.int64)
     seconds, spent = np.empty((2, runs.count))
     visits, unused = np.empty((2, runs.count, len(problem.states)), np.int64)
@@ -162,25 +155,46 @@ def simulate(
         return found
 
     found = runs.play(play, figures, at_once=max(1, _DRAWS_PER_CALL // draws))
-    tokens, drafted = counts.T.copy()
     return runs.result(
         RateSimulation,
         "plan" if is_plan else chosen.name,
         found,
-        model=model,
+        model=problem.evaluate(chosen).objective if is_plan else None,
         problem_sha256=problem.sha256,
         iterations=iterations,
         warm_up=warm_up,
-        tokens=int(tokens.sum()),
-        drafted_tokens=int(drafted.sum()),
-        simulated_seconds=float(seconds.sum()),
-        state_shares=visits.sum(axis=0) / (runs.count * iterations),
         response_tokens=response_tokens,
         mean_response_tokens=None if response_tokens is None else float(made[:, 0].mean()),
         mean_response_seconds=None if response_tokens is None else float(spent.mean()),
-        samples_tokens=tokens,
-        samples_seconds=seconds,
+        **_summed(counts, seconds, visits),
     )
+
+
+def _summed(counts: Ints, seconds: Floats, visits: Ints) -> dict[str, Any]:
+    """Return the fields that the counts of all replications give."""
+    tokens, drafted = counts.T.copy()
+    return {
+        "tokens": int(tokens.sum()),
+        "drafted_tokens": int(drafted.sum()),
+        "simulated_seconds": float(seconds.sum()),
+        "state_shares": visits.sum(axis=0) / visits.sum(),
+        "samples_tokens": tokens,
+        "samples_seconds": seconds,
+    }
+
+
+def _chosen(problem: DraftControlProblem, policy: Policy | str) -> Any:
+    """Return a policy, which may be given by its name; a plan must be feasible."""
+    chosen = as_policy(policy, NAMED, DraftControlPlan, *NAMED.values())
+    if isinstance(chosen, DraftControlPlan) and (violations := problem.violations(chosen)):
+        raise InvalidInput(f"policy: expected a feasible plan, but {violations[0]}")
+    return chosen
+
+
+def _world(problem: DraftControlProblem) -> tuple[Any, ...]:
+    """Return what an iteration takes and yields, the summed rows of the chain and of its stationary distribution."""
+    prepared, shares = prepare(problem), np.cumsum(problem.stationary_distribution)
+    return prepared.for_kernels, np.cumsum(prepared.transition, axis=1), shares
 
 
 def _steering(problem: DraftControlProblem, policy: Policy) -> Any:
