@@ -43,7 +43,6 @@ MAX_REQUESTS = 1_000_000
 SMOOTHING = 0.8
 """alpha of Eq. 1."""
 _MODES = {"planned": 0, "equation-3": 1, "whole": 0, "server": 2}
-Phase = Literal["prefill", "decode"]
 Wait = Literal["none", "serial", "overlap"]
 _WAITS: tuple[Wait, ...] = ("none", "serial", "overlap")  # in the order of the kernel's codes
 _ESTIMATES = {
@@ -151,25 +150,6 @@ class PromptSimulation(Simulation):
     def stage_seconds_std(self) -> float:
         """Its standard deviation within a run."""
         return statistics.fmean(run.stage_seconds_std for run in self.runs)
-
-    def compliance(self, phase: Phase, limit_seconds: float | Floats) -> Floats:
-        """Return the share of requests within a limit: seconds per 128 prompt tokens, or per 10 tokens of decoding.
-
-        A prompt of N tokens has ceil(N / 128) times the limit.
-        """
-        limits = np.asarray(limit_seconds) * (1.0 + 1e-12)
-        shares = [np.searchsorted(np.sort(one), limits, side="right") / len(one) for one in self._delays(phase)]
-        return np.mean(shares, axis=0)  # type: ignore[no-any-return]
-
-    def sla_seconds(self, phase: Phase, share: float) -> float:
-        """Return the limit that a share of the requests keeps; see `compliance`."""
-        return statistics.fmean(np.quantile(one, share, method="inverted_cdf") for one in self._delays(phase))
-
-    def _delays(self, phase: Phase) -> list[Floats]:
-        """Return of every run what the limit of a phase holds for."""
-        if one_of("phase", phase, ("prefill", "decode")) == "decode":
-            return [10.0 * run.tbt_seconds for run in self.runs]
-        return [run.ttft_seconds / np.ceil(run.prompt_tokens / 128.0) for run in self.runs]
 
 
 def simulate(

@@ -17,7 +17,7 @@ from specopt.instances.prompt_chunking.workload import paper_4_workload
 from specopt.models.errors import InvalidInput
 from specopt.models.prompt_chunking import PromptChunkingPlan
 from specopt.models.prompt_workload import PromptWorkload, Rounds, Scheme
-from specopt.solvers.prompt_chunking.simulate import draw, play, problem_of, run_once, simulate
+from specopt.solvers.prompt_chunking.simulate import draw, play, problem_of, run_once
 
 WORKLOAD = paper_4_workload(link_latency_seconds=0.005)
 U_SHAPE = Scheme(name="U-shape", rounds=Rounds.one_by_one())
@@ -199,20 +199,6 @@ def test_chunks_of_equation_3_overlap_and_drafts_save_rounds() -> None:
     assert runs["U-Sarathi"].mean_ttft_seconds < runs["U-shape"].mean_ttft_seconds
     assert runs["HAT"].mean_tbt_seconds < 0.8 * runs["U-shape"].mean_tbt_seconds
     assert runs["HAT"].reached["rounds"].mean() == pytest.approx(127 / 2.06, rel=0.05)
-
-
-def test_compliance_is_a_distribution() -> None:
-    """Tests that compliance rises from 0 to 1, and that the limit for a share is the least that keeps it."""
-    run = simulate(WORKLOAD, U_SHAPE, requests=200, replications=1)
-    curve = run.compliance("decode", np.linspace(0.0, 10.0, 50))
-    assert curve[0] == 0.0
-    assert curve[-1] == 1.0
-    assert (np.diff(curve) >= 0.0).all()
-    limit = run.sla_seconds("prefill", 0.9)
-    assert run.compliance("prefill", limit) >= 0.9
-    assert run.compliance("prefill", limit * 0.999) < 0.9
-    with pytest.raises(InvalidInput, match="phase"):
-        run.compliance("other", 1.0)  # type: ignore[arg-type]
 
 
 def test_overload_ends() -> None:
