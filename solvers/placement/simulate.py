@@ -89,7 +89,7 @@ def simulate(
         raise InvalidInput("policy: expected a plan that serves clients, got one without groups")
     rounds = integer("rounds", rounds, 1, MAX_ROUNDS)
     judged_cycles = np.array([seconds for group in plan.groups for seconds in problem.unit(plan, group).seconds])
-    placed = _Arrays(problem, plan, judged_cycles).placed
+    placed = _placed(problem, plan, judged_cycles)
     clients = np.bincount(placed.entry, minlength=len(judged_cycles))
     units = sum(group.units for group in plan.groups)
     span = rounds * float(judged_cycles.max())
@@ -123,76 +123,75 @@ def simulate(
     )
 
 
-class _Arrays:
-    """A plan as the kernel reads it, put together machine by machine."""
+def _placed(problem: Any, plan: PlacementPlan, spread: Floats) -> Any:
+    """Return a plan as the kernel reads it, put together machine by machine."""
+    pieces: list[Any] = []
 
-    def __init__(self, problem: PlacementProblem, plan: PlacementPlan, spread: Floats) -> None:
-        self.problem: Any = problem
-        self.plan = plan
-        self.pieces: list[Any] = []
-        self.trips: list[float] = []
-        self.chances: list[float] = []
-        machines: list[Any] = []
-        entries: list[Any] = []
-        clients: list[tuple[int, int, int]] = []  # entry, verifier, draft unit
-        drafts: list[Any] = []
-        units, held = sum(group.units for group in plan.groups), []
-        for draft in plan.draft_groups:
-            server: Any = problem.drafter[draft.drafter].server
-            held.append(cycle(range(units + len(drafts), units + len(drafts) + draft.units)))
-            drafts += draft.units * [(*self._rows(server.values[draft.pool]), 0, 0, 0, 0, 1.0, False)]
-        for group in plan.groups:
-            first = len(entries)
-            entries += [(*self._entry(group, one), spread[first + i]) for i, one in enumerate(group.clients)]
-            machine = self._verifier(group)
-            for _ in range(group.units):
-                for offset, one in enumerate(group.clients):
-                    for _ in range(one.per_unit):
-                        unit = -1 if one.draft_group is None else next(held[one.draft_group])
-                        clients.append((first + offset, len(machines), unit))
-                machines.append(machine)
-        self.placed = PlacedPlan(
-            np.array(machines + drafts, PlacedMachine), np.array(entries, PlacedEntry),
-            np.array(self.pieces), np.array(self.trips), np.array(self.chances, np.float64),
-            *np.array(clients, np.int64).T.copy(),
-        )  # fmt: skip
+    def rows(passes: PassPieces) -> tuple[int, int]:
+        pieces.extend(passes.rows)
+        return len(pieces) - len(passes.rows), len(pieces)
 
-    def _rows(self, passes: PassPieces) -> tuple[int, int]:
-        first = len(self.pieces)
-        self.pieces += list(passes.rows)
-        return first, len(self.pieces)
-
-    def _verifier(self, group: UnitGroup) -> tuple[Any, ...]:
-        """Return the fields of a unit of a verifier."""
-        verifier, beside = self.problem.verifier[group.verifier], (0, 0, 0, 0)
-        rows = self._rows(verifier.passes)
+    trips: list[float] = []
+    chances: list[float] = []
+    machines: list[Any] = []
+    entries: list[Any] = []
+    clients: list[tuple[int, int, int]] = []  # entry, verifier, draft unit
+    drafts: list[Any] = []
+    held: list[Any] = []
+    units = sum(group.units for group in plan.groups)
+    for draft in plan.draft_groups:
+        held.append(cycle(range(units + len(drafts), units + len(drafts) + draft.units)))
+        server = problem.drafter[draft.drafter].server
+        drafts += draft.units * [(*rows(server.values[draft.pool]), 0, 0, 0, 0, 1.0, False)]
+    for group in plan.groups:
+        first = len(entries)
+        for one in group.clients:
+            entries.append((*_entry(problem, plan, group, one, trips, chances), spread[len(entries)]))
+        verifier, beside = problem.verifier[group.verifier], (0, 0, 0, 0)
+        machine = rows(verifier.passes)
         if group.beside is not None:
-            drafter, k = self.problem.drafter[group.beside.drafter], group.beside.draft_tokens
-            beside = (*self._rows(drafter.beside.values[group.verifier]), *_passes(drafter, k))
-        return (*rows, *beside, 1.0 / (1.0 - verifier.reserved_share), True)
+            drafter = problem.drafter[group.beside.drafter]
+            passes = drafter.beside.values[group.verifier]
+            beside = (*rows(passes), *_passes(drafter, group.beside.draft_tokens))
+        for _ in range(group.units):
+            for entry, one in enumerate(group.clients, first):
+                for _ in range(one.per_unit):
+                    unit = -1 if one.draft_group is None else next(held[one.draft_group])
+                    clients.append((entry, len(machines), unit))
+            machines.append((*machine, *beside, 1.0 / (1.0 - verifier.reserved_share), True))
+    return PlacedPlan(
+        np.array(machines + drafts, PlacedMachine), np.array(entries, PlacedEntry), np.array(pieces), np.array(trips),
+        np.array(chances, np.float64), *np.array(clients, np.int64).T.copy(),
+    )  # fmt: skip
 
-    def _entry(self, group: UnitGroup, one: Served) -> tuple[Any, ...]:
-        """Return the fields of an entry, all but how its clients' starts are spread."""
-        problem, of = self.problem, self.problem.client_class[one.class_]
-        drafter, k = problem.drafter_of(self.plan, group, one), problem.length_of(group, one)
-        first_trip, first_chance = len(self.trips), len(self.chances)
-        trips, uplink, each, drafting = np.zeros(1), 0.0, 0.0, (0, 0)
-        if one.place == "device":
-            trips = np.atleast_1d(of.round_trip_seconds.values[group.verifier])
-            uplink = k * problem.bits_per_draft_token / (of.uplink_bits_per_second or np.inf)
-            each = of.device_seconds_per_token.values[drafter.name]
-        elif one.draft_group is not None:
-            pool = problem.pool[self.plan.draft_groups[one.draft_group].pool]
-            trips = np.atleast_1d(pool.round_trip_seconds.values[group.verifier])
-            drafting = _passes(drafter, k)
-        self.trips += trips.tolist()
-        if drafter is not None:
-            self.chances += np.cumprod(of.accepted(drafter.name, k)[: k + one.overlap]).tolist()
-        passes = (1, 1) if drafter is None or drafter.parallel else (k, k + 1)
-        return (
-            k + 1, of.context_tokens, first_trip, len(trips), uplink, each * passes[0], each * passes[1], one.overlap,
-            first_chance, len(self.chances) - first_chance, *drafting,
-        )  # fmt: skip
+
+def _entry(
+    problem: Any, plan: PlacementPlan, group: UnitGroup, one: Served, trips: list[float], chances: list[float]
+) -> tuple[Any, ...]:
+    """Return the fields of an entry, all but how its clients' starts are spread; add its trips and chances."""
+    of, drafter, k = (
+        problem.client_class[one.class_],
+        problem.drafter_of(plan, group, one),
+        problem.length_of(group, one),
+    )
+    first_trip, first_chance = len(trips), len(chances)
+    own_trips, uplink, each, drafting = np.zeros(1), 0.0, 0.0, (0, 0)
+    if one.place == "device":
+        own_trips = np.atleast_1d(of.round_trip_seconds.values[group.verifier])
+        uplink = k * problem.bits_per_draft_token / (of.uplink_bits_per_second or np.inf)
+        each = of.device_seconds_per_token.values[drafter.name]
+    elif one.draft_group is not None:
+        pool = problem.pool[plan.draft_groups[one.draft_group].pool]
+        own_trips = np.atleast_1d(pool.round_trip_seconds.values[group.verifier])
+        drafting = _passes(drafter, k)
+    trips += own_trips.tolist()
+    if drafter is not None:
+        chances += np.cumprod(of.accepted(drafter.name, k)[: k + one.overlap]).tolist()
+    passes = (1, 1) if drafter is None or drafter.parallel else (k, k + 1)
+    return (
+        k + 1, of.context_tokens, first_trip, len(trips), uplink, each * passes[0], each * passes[1], one.overlap,
+        first_chance, len(chances) - first_chance, *drafting,
+    )  # fmt: skip
 
 
 def _passes(drafter: Any, k: int) -> tuple[int, int]:

@@ -357,18 +357,19 @@ def _twin(policy: OwnPolicy, workload: VerificationWorkload, seed: int) -> Any:
     """Return the event loop as plain Python, around a policy of one's own."""
 
     def choose(now: float, rule: Any, pending: Any, room: Any, batch: Any) -> int:
-        value, new, cached, deadline, due = (array.copy() for array in pending[:5])
-        count = len(value)
+        seen = (array.copy() for array in pending[:5])
+        state = State(now, *seen, rule.memory, rule.bytes_per_token, rule.costs.copy())
+        places = np.arange(len(pending.value))
         found = decided(
             policy,
-            State(now, value, new, cached, deadline, due, rule.memory, rule.bytes_per_token, rule.costs.copy()),
+            state,
             (
-                f"different places of {count} requests",
-                lambda found: found.ndim == 1 and len(np.intersect1d(found, np.arange(count))) == len(found),
+                f"different places of {len(places)} requests",
+                lambda found: found.ndim == 1 and len(np.intersect1d(found, places)) == len(found),
             ),
             (
                 f"requests that fit {rule.memory:.6g} bytes",
-                lambda found: rule.bytes_per_token * float((new + cached)[found].sum()) <= rule.memory,
+                lambda found: rule.bytes_per_token * float((pending.new + pending.cached)[found].sum()) <= rule.memory,
             ),
         )
         batch[: len(found)] = found
