@@ -1,11 +1,11 @@
 # The only commands to know are `make run` and `make test`; both set everything up by themselves.
 PY := .venv/bin/python
-LAB := PYTHONPATH=laboratory $(PY) -P
+LAB := PYTHONPATH=laboratory:benchmarks $(PY) -P
 INSTALL := -m pip install -q --disable-pip-version-check
 LOCKED := $(INSTALL) -c requirements.lock
 PLAYED := serving-latency rebatched-serving prompt-chunking draft-control verification-batch fair-goodput placement
 PAIR := real
-BACKENDS := $(addprefix tests/,test_conformance.py::test_solves instances/acceptance instances/drafts \
+BACKENDS := $(addprefix tests/,test_conformance.py::test_solves instances/acceptance \
   solvers/drafting/test_predictors.py $(addprefix optimizer/,test_cli.py::test_demo test_cli.py::test_bad_usage \
   test_export_command.py report/test_report.py views/test_chart.py comparison/test_compare.py::test_a_dask_cluster_of_processes))
 REACHED := dask,plot,predict

@@ -38,8 +38,8 @@ import specopt
 from specopt.api.library import load_saved, saved
 from specopt.api.simulate import SIMULATORS
 from specopt.api.solve import choose
-from specopt.comparison.child import Child, Crashed, Overstayed
-from specopt.comparison.worker import keep_highs_to_one_thread
+from specopt.comparison.processes import Crashed, Overstayed, Worker
+from specopt.comparison.worker import serve as serve_requests
 from specopt.engines import ENGINES
 from specopt.kinds import KINDS
 from specopt.solvers.auto import Auto
@@ -215,7 +215,7 @@ def _digest(data: Any) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
 
 
-class Worker(Child):
+class Answerer(Worker):
     """A process that answers cases in a folder with the examples, and is replaced where it has to be stopped."""
 
     command = (sys.executable, "-P", str(Path(__file__).resolve()), "answer")
@@ -223,33 +223,27 @@ class Worker(Child):
     def answer(self, case: str, limit: float | None) -> tuple[Any, float] | None:
         """Return answer and seconds of a case, or None if it did not end within the limit."""
         try:
-            found = self.ask({"case": case}, limit)
+            found, seconds = self.ask(case, limit)
         except Overstayed:
             return None
         except Crashed as error:
             return {"error": str(error)}, 0.0
-        return found["answer"], found["seconds"]
+        return found, seconds
 
 
 def serve() -> int:
-    """Answer the cases that come as lines of JSON on stdin; what else is printed goes nowhere."""
-    out = os.fdopen(os.dup(1), "w")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    keep_highs_to_one_thread()
+    """Answer the cases that the parent asks for; what else is printed goes nowhere."""
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         for examples in EXAMPLES:
             shutil.copytree(examples, folder, dirs_exist_ok=True)
         Path("rates.json").write_text(json.dumps(RATES))
-        for line in sys.stdin:
-            print("ready", file=out, flush=True)
-            found, seconds = answer(json.loads(line)["case"])
-            print(json.dumps({"answer": found, "seconds": seconds}), file=out, flush=True)
+        serve_requests(answer)
     return 0
 
 
 def all_answers(
-    asked: Sequence[str], jobs: int, ask: Callable[[Worker, str], dict[str, Any]]
+    asked: Sequence[str], jobs: int, ask: Callable[[Answerer, str], dict[str, Any]]
 ) -> Iterator[dict[str, Any]]:
     """Yield what `ask` makes of each case, as they end, from several workers."""
     os.environ.update(COLUMNS="100", NO_COLOR="1")
@@ -257,9 +251,9 @@ def all_answers(
     done: queue.SimpleQueue[dict[str, Any] | BaseException] = queue.SimpleQueue()
     for case in asked:
         waiting.put(case)
-    workers = [Worker() for _ in range(jobs)]
+    workers = [Answerer() for _ in range(jobs)]
 
-    def work(worker: Worker) -> None:
+    def work(worker: Answerer) -> None:
         with contextlib.suppress(queue.Empty):
             while True:
                 case = waiting.get_nowait()
@@ -299,11 +293,11 @@ def record(file: Path, wanted: Sequence[str], limit: float, jobs: int) -> int:
     if kinds:  # compiling is no part of a case
         subprocess.run([sys.executable, "-P", "-m", "specopt", "-q", "warmup", *sorted(kinds)], check=True)
     simulated = {case.split()[1]: case for case in missing if case.startswith("simulate ")}
-    with contextlib.closing(Worker()) as worker:
+    with contextlib.closing(Answerer()) as worker:
         for case in simulated.values():
             worker.answer(case, None)  # compiles what simulations of the kind need
 
-    def ask(worker: Worker, case: str) -> dict[str, Any]:
+    def ask(worker: Answerer, case: str) -> dict[str, Any]:
         found = worker.answer(case, limit)
         if found is None:
             return {"case": case, "left_out": f"unfinished after {limit:g} s"}
@@ -343,7 +337,7 @@ def check(file: Path, wanted: Sequence[str], small: bool, tolerance: float, jobs
         if "answer" in line and (not small or line["seconds"] < SMALL_SECONDS)
     ]  # fmt: skip
 
-    def ask(worker: Worker, case: str) -> dict[str, Any]:
+    def ask(worker: Answerer, case: str) -> dict[str, Any]:
         limit = PATIENCE * max(known[case]["seconds"], 12.0)  # the first cases of a process load and compile kernels
         return {"case": case, "found": worker.answer(case, limit), "limit": limit}
 
@@ -417,7 +411,7 @@ def main() -> int:
         "--small", action="store_true", help=f"only cases that took less than {SMALL_SECONDS} s"
     )
     verbs.choices["check"].add_argument("--tolerance", type=float, default=0.0, help="relative, of numbers")
-    verbs.add_parser("answer")  # what the processes do
+    verbs.add_parser("answer").add_argument("pipe")  # what the processes do
     given = parser.parse_args()
     if given.verb == "answer":
         return serve()

@@ -169,7 +169,6 @@ FIGURES: dict[str, Measured | Computed] = {
         "draft-allocation: one round of a controller", "fast.allocate, N = 8, C = 20: mean of 10,000 calls"
     ),
     "goodput.online.microseconds": Measured(_ONLINE, "robust, N = 8, C = 20"),
-    "sweep.milliseconds": Measured("verification-batch: one dispatch of a server", "fast.sweep, memory-bound, n = 100"),
     "slack.over.fcfs": Measured(_SLACK, "prompts of 150 tokens: slack against fcfs"),
     "slack.over.edf": Measured(_SLACK, "prompts of 150 tokens: slack against edf, batches capped alike"),
     "slack.over.fcfs.12GB": Measured(_BOUNDED, _CACHE.format(12)),

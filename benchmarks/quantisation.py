@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from papers.softmax_pairs import softmax_pairs
 from table import Benchmark, Row, median_seconds
 
-from specopt.instances.drafts.softmax_pairs import softmax_pairs
 from specopt.models.codes.lattice import nearest_counts
 
 

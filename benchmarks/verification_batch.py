@@ -1,12 +1,11 @@
-"""Verification batching, one epoch: proofs, the sweep's gap, a server's call, growth, and the plain integer program."""
+"""Verification batching, one epoch: proofs, the sweep's gap, growth, and the plain integer program."""
 
 from __future__ import annotations
 
 import numpy as np
-from table import Benchmark, Row, exponent, median_seconds
+from table import Benchmark, Row, exponent
 
 import specopt
-from specopt.solvers.verification_batch import fast
 
 FAMILIES = ("warm", "mixed", "tight", "memory-bound")
 
@@ -60,28 +59,6 @@ def sweep_gaps(smoke: bool) -> list[Row]:
     return rows
 
 
-def per_dispatch(smoke: bool) -> list[Row]:
-    """The bare call of a server."""
-    rows = []
-    for family in FAMILIES:
-        problem = _problem(family, 100, 1)
-        weights = problem.estimator.weights(problem.new_tokens, problem.cached_tokens)
-        arguments = (
-            problem.expected_tokens,
-            np.ascontiguousarray(weights),
-            problem.request_memory_bytes,
-            problem.deadline_seconds,
-            problem.now_seconds,
-            problem.estimator.overhead_seconds,
-            problem.memory_bytes,
-            np.empty(100, np.int64),
-        )
-        columns = [np.array(a) if isinstance(a, np.ndarray) else a for a in arguments]
-        seconds = median_seconds(lambda c=columns: fast.sweep(*c), 11 if smoke else 101)  # type: ignore[arg-type]
-        rows.append(Row(f"fast.sweep, {family}, n = 100", f"{1e3 * seconds:.3f} ms", "0.2 ms", seconds <= 0.2e-3))
-    return rows
-
-
 def growth_and_rival(smoke: bool) -> list[Row]:
     """How the cost grows, and the plain integer program."""
     rows = []
@@ -111,6 +88,5 @@ def growth_and_rival(smoke: bool) -> list[Row]:
 BENCHMARKS = (
     Benchmark("verification-batch: proofs", proofs),
     Benchmark("verification-batch: the sweep's distance to the optimum", sweep_gaps),
-    Benchmark("verification-batch: one dispatch of a server", per_dispatch),
     Benchmark("verification-batch: growth and the plain integer program", growth_and_rival),
 )

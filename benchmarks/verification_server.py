@@ -12,7 +12,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from specopt.instances.runtimes.work import work_of
 from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.errors import InvalidInput
 from specopt.models.pass_time import VerificationTime, features
-from specopt.online import AsyncScheduler, VerificationPool, VerifierDied
+from specopt.online import AsyncScheduler
 from specopt.online.verification import Batch, VerificationScheduler
 from specopt.solvers.verification_batch.policies import POLICIES
 
@@ -171,7 +170,6 @@ def play(clients: int, turns: int, *, faults: bool = True, speedup: float = 50.0
 
     A twentieth of the requests is abandoned by a client that vanishes; a thirtieth of the batches fails, as many stall
     for ever; before a twentieth of them the clock jumps by up to an hour, to or fro, before as many the policy changes.
-    Three verifiers serve, of which two die on the way.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < 4 * clients:
@@ -199,18 +197,15 @@ class _Load:
         return time.monotonic() + self.offset
 
     def there(self) -> int:
-        """Return how many requests the verifiers have."""
-        return sum(len(one.pending) + len(one.running) for one in map(self.pool.__getitem__, self.pool.verifiers))
+        """Return how many requests the scheduler has."""
+        return len(self.scheduler.pending) + len(self.scheduler.running)
 
-    async def verify(self, name: str, drafts: Mapping[Any, list[int]]) -> dict[Any, list[int]]:
+    async def verify(self, drafts: Mapping[Any, list[int]]) -> dict[Any, list[int]]:
         """Take the time of a batch, fail or stall; the verdict on a draft is its reverse."""
         self.batches["all"] += 1
         self.most = max(self.most, self.there())
-        if self.faults and name != "0" and self.batches["all"] > 4 * int(name):
-            self.batches["verifiers that died"] += 1
-            raise VerifierDied(name)
         if self.chance(20):
-            self.pool[name].policy = self.random.choice(["slack", "fcfs", "edf"])
+            self.scheduler.policy = self.random.choice(["slack", "fcfs", "edf"])
         if self.chance(20):
             self.offset += self.random.uniform(-3600.0, 3600.0)
             self.batches["jumps of the clock"] += 1
@@ -254,14 +249,10 @@ class _Load:
         assert specification is not None and specification.loader is not None
         server = importlib.util.module_from_spec(specification)
         specification.loader.exec_module(server)
-        names = ("0", "1", "2")
-        self.pool = VerificationPool({
-            name: VerificationScheduler(TABLE_12, lost_after_seconds=0.1) for name in names
-        })  # fmt: skip
-        verify = {name: partial(self.verify, name) for name in names}
+        self.scheduler = VerificationScheduler(TABLE_12, lost_after_seconds=0.1)
         started = time.monotonic()
         most = server.MAX_REQUESTS
-        async with AsyncScheduler(self.pool, verify, most_requests=most, clock=self.clock) as serving:
+        async with AsyncScheduler(self.scheduler, self.verify, most_requests=most, clock=self.clock) as serving:
             listening = await asyncio.start_server(
                 lambda *ends: server.converse(serving, *ends), "127.0.0.1", 0, backlog=self.clients
             )
@@ -278,7 +269,7 @@ class _Load:
             "verified twice": sum(count > 1 for count in self.verified.values()),
             "ghost keys": self.there(),
             "batches": self.batches["all"],
-            **{name: self.batches[name] for name in ("stalled", "failed", "jumps of the clock", "verifiers that died")},
+            **{name: self.batches[name] for name in ("stalled", "failed", "jumps of the clock")},
             "most at once": self.most,
             "seconds": time.monotonic() - started,
         }

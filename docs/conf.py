@@ -13,6 +13,8 @@ import specopt
 HERE = Path(__file__).parent
 sys.path.append(str(HERE))
 
+from pages import with_methods  # noqa: E402 - the folder is no package
+
 project = "specopt"
 author = copyright = "specopt developers"
 version = release = specopt.__version__
@@ -59,7 +61,7 @@ def this_file(found: re.Match[str]) -> str:
 
 def for_the_site(_app: Any, _name: str, source: list[str]) -> None:
     """Give Sphinx a page with what only the site has."""
-    text = NOTEBOOK.sub(r"{doc}`\1 </tutorials/\2>`", CONTENTS.sub(tree, source[0]))
+    text = NOTEBOOK.sub(r"{doc}`\1 </tutorials/\2>`", CONTENTS.sub(tree, with_methods(source[0])))
     source[0] = THIS_FILE.sub(this_file, text)
 
 

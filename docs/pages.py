@@ -2,7 +2,8 @@
 
 A page holds ``<!-- generated: methods serving-latency -->`` ... ``<!-- end -->`` and never repeats by hand what a
 method, a problem or a benchmark says of itself. What is between these marks is written here and committed. The files of
-pictures end with a digest of their data and specification. A test compares both with what would be written now.
+pictures end with a digest of their data and specification. A test compares both with what would be written now; only
+methods that are new may be missing. The site has tables of all methods (`with_methods`).
 """
 
 from __future__ import annotations
@@ -229,6 +230,17 @@ def _docstring(text: str) -> Iterator[str]:
             yield f"- {quoted}: {' '.join(textwrap.dedent(meaning).split())}".removesuffix(": ")
 
 
+def filled(mark: re.Match[str], lines: Iterable[str]) -> str:
+    """Return a block with its lines."""
+    text = "\n".join(lines).strip()
+    return f"{mark[1]}\n{text}\n\n{mark[4]}"
+
+
+def with_methods(text: str) -> str:
+    """Return a page with the methods of now: the site's tables need no commit."""
+    return BLOCK.sub(lambda mark: filled(mark, methods(mark[3].strip())) if mark[2] == "methods" else mark[0], text)
+
+
 WAYS = (methods, fields, families, ledger, results, commands, recorded, contents, api)
 TEXTS = {way.__name__: way for way in WAYS}
 
@@ -252,11 +264,10 @@ class Page:
         self.text = BLOCK.sub(self._block, self.path.read_text())
 
     def _block(self, mark: re.Match[str]) -> str:
-        first, name, argument, last = mark.groups()
+        _, name, argument, _ = mark.groups()
         is_example = name == "example"
         lines = self._example(mark.string[: mark.start()]) if is_example else TEXTS[name](argument.strip(" ").rstrip())
-        text = "\n".join(lines).strip()
-        return f"{first}\n{text}\n\n{last}"
+        return filled(mark, lines)
 
     def _example(self, before: str) -> Iterator[str]:
         """Yield what the last block of code before a mark prints, and the picture that it ends with."""

@@ -7,7 +7,6 @@ Tests condense the raw files again.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, fields
 from functools import cache
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
+from papers.paper_3 import SETS, Laws
 from pyarrow import parquet
 
 from specopt.models.drafting import AFTER
@@ -28,9 +28,6 @@ from testbed.studies.rejections import PARTS as THIRDS
 from testbed.studies.rejections import correlations, rejections
 
 HERE = Path(__file__).parent
-sys.path.append(str(HERE.parent / "benchmarks"))
-
-from papers.paper_3 import SETS, Laws  # noqa: E402 - benchmarks are no package
 
 TARGET = HERE.parent / "benchmarks" / "papers" / "data" / "laboratory.json"
 DIGITS = 4

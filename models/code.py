@@ -1,13 +1,22 @@
-"""A text of what classes do: their code, that of what it calls, and the constants it reads."""
+"""Digests of code, and a text of what classes do: their code, that of what it calls, and the constants it reads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from types import CodeType, FunctionType
 from typing import Any
 
 import msgspec
+
+
+def digest_of(sources: Mapping[str, bytes]) -> str:
+    """Return a short digest of named sources, whatever their order."""
+    whole = hashlib.sha256()
+    for name in sorted(sources):
+        whole.update(f"{name} {len(sources[name])}\n".encode() + sources[name])
+    return whole.hexdigest()[:16]
 
 
 def text_of(classes: Iterable[type[Any]]) -> str:

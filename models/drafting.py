@@ -155,16 +155,6 @@ def first_flag_round(
     return ExpectedRound(accepted=accepted, wasted=wasted, drafted=drafted)
 
 
-def waste_bound(acceptance_rate: float, most_tokens: int, false_accept: float) -> float:
-    """Return the upper bound on E[W] that the paper's Theorem 1 orders (Eq. 31), for i.i.d. acceptance.
-
-    A lower false-alarm rate lowers this bound; it lowers E[W] itself where g and h are equal.
-    """
-    _check_rate(acceptance_rate)
-    terms = ((most_tokens - j) * acceptance_rate**j for j in range(most_tokens))
-    return (1.0 - acceptance_rate) * false_accept * sum(terms)
-
-
 def check_sum(name: str, probabilities: Floats) -> None:
     """Refuse probabilities that do not sum to 1, within 1e-9."""
     total = float(probabilities.sum())

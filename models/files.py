@@ -20,7 +20,7 @@ import msgspec
 from specopt.models.arguments import number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe, is_unicode, read
-from specopt.models.problem import Problem, problem_type, strip_header
+from specopt.models.problem import Problem, problem_type, refuse_subclass, strip_header
 from specopt.models.reading import StrPath, read_bytes
 from specopt.models.result import Conflict, Result, Status, Termination
 from specopt.models.workload import WORKLOADS, Workload
@@ -83,11 +83,10 @@ def save(obj: Problem | Result | Workload, path: StrPath) -> None:
     Raises
     ------
     InvalidInput
-        If the file cannot be written, or the problem is a variant: a file holds its fields, but not its class.
+        If the file cannot be written, or the class of the problem is a subclass of that of its kind.
     """
-    if isinstance(obj, Problem) and obj.is_variant():
-        own, base = type(obj).__name__, problem_type(obj.kind).__name__
-        raise InvalidInput(f"problem: expected one of {base} itself, got {own}: no file holds the class of a variant")
+    if isinstance(obj, Problem):
+        refuse_subclass(obj)
     write_text(path, to_json(obj.to_dict()) + "\n")
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
-from specopt.models.problem import TOLERANCE, Plan, Problem
+from specopt.models.problem import TOLERANCE, Plan, Problem, refuse_subclass
 from specopt.models.result import Result
 
 
@@ -97,10 +97,12 @@ def verify(problem: Problem, result: Result | Plan) -> Report:
     Raises
     ------
     InvalidInput
-        If the result belongs to another problem, or holds no plan.
+        If the result belongs to another problem, or holds no plan, or the class of the problem is a subclass of that
+        of its kind.
     """
     if not isinstance(result, Result | Plan):
         raise InvalidInput(f"result: expected a result or a plan, got {describe(result)}")
+    refuse_subclass(problem)
     plan = result if isinstance(result, Plan) else result.plan
     if isinstance(result, Result):
         if result.kind != problem.kind:

@@ -84,12 +84,12 @@ class PositionAcceptance(Immutable):
         return cls(rates=known, lower=known, upper=known, notes=notes)
 
     @classmethod
-    def from_cumulative(cls, rates: ArrayLike, notes: tuple[str, ...] = ()) -> Self:
+    def from_cumulative(cls, rates: ArrayLike) -> Self:
         """Return conditional rates alpha_j = r_j / r_(j-1) of cumulative ones, without intervals."""
         cumulative = _rates("cumulative acceptance rates", rates)
         if (np.diff(cumulative) > 0.0).any():
             raise InvalidInput("cumulative acceptance rates: expected rates that do not rise with the position")
-        return cls.exactly(_conditional(cumulative), notes)
+        return cls.exactly(_conditional(cumulative))
 
     @classmethod
     def from_counts(

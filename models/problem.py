@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self
 import msgspec
 import numpy as np
 
-from specopt.models.code import text_of
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Checked, Immutable, check, count_numbers, describe, dump, parse, refuse_denormal
 from specopt.models.schema import described, schema
@@ -238,23 +237,11 @@ class Problem(Filed, Shown, ABC, Generic[P]):
 
     @cached_property
     def sha256(self) -> str:
-        """Digest of the canonical JSON form, without `name` and `notes`: the problem's identity.
-
-        That of a variant, a subclass of the class of its kind, is its own: its names and its code are part of it.
-        """
+        """Digest of the canonical JSON form, without `name` and `notes`: the problem's identity."""
         data = self.to_dict()
         data.pop("name", None)
         data.pop("notes", None)
-        text = canonical_json(data)
-        if self.is_variant():
-            own = [cls for cls in type(self).__mro__ if cls not in problem_type(self.kind).__mro__]
-            text += text_of(own).encode()
-        return hashlib.sha256(text).hexdigest()
-
-    @classmethod
-    def is_variant(cls) -> bool:
-        """Return whether this is another class than that of its kind: a file of its problems says too little."""
-        return problem_type(cls.kind) is not cls
+        return hashlib.sha256(canonical_json(data)).hexdigest()
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
@@ -304,16 +291,20 @@ def problem_type(kind: object) -> type[Problem]:
     return _TYPES[kind]
 
 
-def overridden(cls: type, base: type[Any]) -> set[str]:
-    """Return what a class has in place of what a base has; fields are data."""
-    own = {name for one in cls.__mro__ if one not in base.__mro__ for name in vars(one) if hasattr(base, name)}
-    return {name for name in own if name[:2] != "__"} - {"_abc_impl", *(field.name for field in fields(base))}
+def refuse_subclass(problem: Problem) -> None:
+    """Refuse a problem whose class is a subclass of the problem class of its kind.
 
-
-def departure(cls: type, base: type[Any]) -> str | None:
-    """Return how a class differs from a base, so that what is known of the base tells nothing of it; None if not."""
-    names = overridden(cls, base)
-    return f"{cls.__name__} overrides {', '.join(sorted(names))} of {base.__name__}" if names else None
+    Raises
+    ------
+    InvalidInput
+        If it is one: the methods, files and tables of a kind are for its problem class alone.
+    """
+    own, base = type(problem), problem_type(problem.kind)
+    if own is not base:
+        raise InvalidInput(
+            f"problem: expected an instance of {base.__name__} itself, got {own.__name__}; "
+            "a problem with its own judge is its own kind, see docs/own-method/README.md#your-own-kind"
+        )
 
 
 def canonical_json(data: Mapping[str, Any]) -> bytes:

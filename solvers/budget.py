@@ -74,7 +74,6 @@ class Budget(Compiler):
         started: float | None = None,
     ) -> None:
         super().__init__(time_limit, started)
-        self.chain = (f"{problem.kind.replace('-', '_')}*",)
         self.problem = problem
         self.gap = gap
         self.seed = seed
@@ -86,7 +85,7 @@ class Budget(Compiler):
         self.objective: float | None = None
         self._evaluation: Evaluation | None = None
         self._judged: tuple[Plan | None, Evaluation | None] = None, None  # the last plan
-        self._judging_seconds = self.longest_judging = 0.0
+        self.judging_seconds = self.longest_judging = 0.0  # of the last plan, and the longest so far
         self.bound: float | None = None
         self.is_timed = time_limit is not None  # be it infinite: work is limited where there is no limit
         self.work_left = math.inf  # seconds, see `spend`
@@ -137,7 +136,7 @@ class Budget(Compiler):
         """
         if plan is self.incumbent and self.objective is not None:
             return self.objective
-        if self.incumbent is not None and self.seconds + self._judging_seconds > 1.05 * self.time_limit + LAST_SECONDS:
+        if self.incumbent is not None and self.seconds + self.judging_seconds > 1.05 * self.time_limit + LAST_SECONDS:
             raise OutOfTime
         evaluation = self._judge(plan)
         known = self.objective if self._evaluation is None else self._evaluation.key
@@ -155,16 +154,11 @@ class Budget(Compiler):
                 return evaluation
         return self._judge(plan)
 
-    @property
-    def judging_seconds(self) -> float:
-        """What judging a plan took last."""
-        return self._judging_seconds
-
     def _judge(self, plan: Plan) -> Evaluation:
         started = time.perf_counter()
         evaluation = self.problem.evaluate(plan)
-        self._judging_seconds = time.perf_counter() - started
-        self.longest_judging = max(self.longest_judging, self._judging_seconds)
+        self.judging_seconds = time.perf_counter() - started
+        self.longest_judging = max(self.longest_judging, self.judging_seconds)
         self._judged = plan, evaluation
         return evaluation
 

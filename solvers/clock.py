@@ -84,6 +84,8 @@ class Clock:
             If the call does not end in time, or was stopped and gives nothing useful then.
         """
         self.check()
+        if hasattr(kernel, "prepare"):  # it is compiled here: the seconds of other threads do not count as preparing
+            kernel.prepare()
         spare = SPARE * self.remaining if partial and self.time_limit < math.inf else 0.0
         stop = np.zeros(1, np.uint8)
         found: list[T] = []

@@ -81,10 +81,10 @@ def test_names_are_unique() -> None:
 def test_methods_say_what_they_are(method: type[Method]) -> None:
     """Tests that source, guarantee, complexity are stated, options are frozen with defaults, the file has the name.
 
-    A portfolio lies beside the list of its kind's methods.
+    A portfolio is defined next to the list of its kind's methods, and a baseline may share a file with others.
     """
     place = method.solves.kind if method.name == "auto" else method.name
-    assert method.__module__.rpartition(".")[2] == place.replace("-", "_")
+    assert method.__module__.rpartition(".")[2] in (place.replace("-", "_"), "baselines")
     promises.check_declaration(method())
 
 
@@ -134,9 +134,9 @@ def test_time_limit_0(problem: Problem) -> None:
 @every_method
 def test_promises(method: type[Method]) -> None:
     """Tests that gap, callback, stopping, Ctrl-C, files, warm starts and refused arguments are as promised."""
-    problem = next(p for p in INSTANCES[method.solves.kind].values() if method().refusal(p) is None)
-    assert solve(problem, method.name).method == method.name
-    case = Case(method(), problem)
+    cases = (Case(method(), p) for p in INSTANCES[method.solves.kind].values() if method().refusal(p) is None)
+    case = next(case for case in cases if case.answer.plan is not None)  # some methods may find none
+    assert solve(case.problem, method.name).method == method.name
     for check in (
         promises.check_gap, promises.check_callback, promises.check_stop, promises.check_interrupt,
         promises.check_files, promises.check_warm_start, promises.check_arguments,

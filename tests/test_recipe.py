@@ -1,8 +1,9 @@
-"""The recipe for a new method in CONTRIBUTING.md, followed to the letter for every kind in a copy of the solvers."""
+"""The recipes for methods and baselines in CONTRIBUTING.md, followed to the letter in copies."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -83,18 +84,23 @@ raise SystemExit(run(["methods", family.partition("/")[0], "--json"]))
 """
 
 
+def recipe(title: str) -> tuple[str, list[str]]:
+    """Return a section of CONTRIBUTING.md and its blocks of Python."""
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = page.partition(f"## {title}\n")[2].partition("\n## ")[0]
+    return section, [textwrap.dedent(block) for block in re.findall(r" *```python\n(.*?)```", section, re.DOTALL)]
+
+
 def follow_recipe(kind: str, package: Path) -> None:
     """Write the recipe's method for a kind into a copy of the package, and list it as the recipe says."""
-    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    recipe = page.partition("## How to add a method")[2].partition("\n## ")[0]
-    block = textwrap.dedent(re.search(r" *```python\n(.*?)```", recipe, re.DOTALL)[1])  # type: ignore[index]
+    section, (block,) = recipe("How to add a method")
     folder, prefix = kind.replace("-", "_"), kind_of(kind).problem.__name__.removesuffix("Problem")
     method = block.replace("DraftControl", prefix).replace("...", BODIES[kind])
     header = HEADER.format(folder=folder, prefix=prefix)
     if not (package / "solvers" / folder / "prepare.py").exists():
         header = re.sub(r".*\.prepare import \*\n", "", header)
     (package / "solvers" / folder / "your_method.py").write_text(header + method, encoding="utf-8")
-    assert "`METHODS` in `solvers/<kind>/__init__.py`" in recipe
+    assert "`METHODS` in `solvers/<kind>/__init__.py`" in section
     listing = package / "solvers" / folder / "__init__.py"
     listed = listing.read_text(encoding="utf-8").replace(
         "\nMETHODS", f"from specopt.solvers.{folder}.your_method import YourMethod\n\nMETHODS"
@@ -122,3 +128,48 @@ def test_recipe(kind: str, tmp_path: Path) -> None:
     entries = json.loads(found.stdout)
     assert entries[-1]["name"] == "your-method"
     assert entries[-1]["summary"] == "What `specopt methods` says of it."
+
+
+UNNEEDED = (".git", ".venv", ".*_cache", "build", "dist", "__pycache__")
+"""What a copy of the checkout leaves out."""
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the checkout with a baseline that was added by the recipe."""
+    section, (declaration, test) = recipe("How to add a baseline")
+    assert "`BASELINES`" in section and "`tests/solvers/<kind>/test_baselines.py`" in section
+    folder = tmp_path_factory.mktemp("baseline") / "checkout"
+    shutil.copytree(ROOT, folder, symlinks=True, ignore=shutil.ignore_patterns(*UNNEEDED))
+    listing = folder / "solvers/verification_batch/baselines.py"
+    before, last, after = listing.read_text(encoding="utf-8").partition("BASELINES = (\n")
+    listing.write_text(f"{before}{declaration}\n\n{last}    MostTokensFirst,\n{after}", encoding="utf-8")
+    (folder / "tests/solvers/verification_batch/test_baselines.py").write_text(test, encoding="utf-8")
+    for command in (["init", "-q"], ["add", "-A"]):  # sizes are those of the files that git lists
+        subprocess.run(["git", *command], cwd=folder, check=True)
+    package = folder / "build" / "specopt"
+    package.mkdir(parents=True)
+    for part in [*(folder / "optimizer").iterdir(), *map(folder.joinpath, ("models", "solvers", "instances"))]:
+        (package / part.name).symlink_to(part)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("files", "tests"),
+    [
+        ("tests/test_packaging.py", "docstrings"),
+        ("tests/test_size.py", "budget"),
+        ("tests/test_conformance.py", "verification-batch"),
+        ("tests/docs/test_pages.py tests/solvers/test_same_work.py", "verification-batch"),
+        ("tests/solvers/verification_batch/test_baselines.py", "most_tokens_first"),
+    ],
+)
+def test_recipe_for_a_baseline(checkout: Path, files: str, tests: str) -> None:
+    """Tests that a baseline added by the recipe passes its test and all others that look at methods."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "pytest", "-q", "-m", "not nightly", "-k", tests, *files.split()],
+        capture_output=True, text=True, cwd=checkout, check=False,
+        env={**os.environ, "PYTHONPATH": str(checkout / "build")},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout

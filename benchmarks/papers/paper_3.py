@@ -19,13 +19,13 @@ import numpy as np
 
 from papers.experiment import Curves, Experiment, Found, Point
 from papers.laboratory import lines, real
+from papers.quantised_outputs import quantised_outputs
+from papers.softmax_pairs import OPT_VOCABULARY_SIZE, softmax_pairs
 from specopt.api.solve import solve
-from specopt.instances.drafts.softmax_pairs import OPT_VOCABULARY_SIZE, softmax_pairs
 from specopt.models.codes.lattice import distribution_bits
 from specopt.models.draft_control import ChannelState, DraftControlProblem
 from specopt.models.fields import Floats
 from specopt.models.markov_chain import TransitionMatrix
-from specopt.models.quantised_outputs import quantised_outputs
 from specopt.solvers.draft_control.policies import AdaptiveHeuristic
 from specopt.solvers.draft_control.simulate import simulate
 

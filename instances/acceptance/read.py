@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +13,12 @@ from specopt.instances.acceptance.bench_serve import from_bench, is_bench
 from specopt.instances.acceptance.golden import from_golden, from_own, is_golden
 from specopt.instances.acceptance.histograms import from_histograms, histograms_in
 from specopt.instances.acceptance.prometheus import counters, from_scrapes, is_scrape
+from specopt.instances.reading.json_documents import documents_in
 from specopt.models.acceptance_lengths import Acceptance
 from specopt.models.arguments import boolean, is_number, number, only_fields, sequence
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, describe
-from specopt.models.files import refuse_constant, unique_keys
+from specopt.models.files import refuse_constant
 from specopt.models.position_acceptance import LEVEL, PositionAcceptance
 from specopt.models.reading import StrPath, read_text
 
@@ -91,7 +91,10 @@ def _read(
 
         data = yaml_document(text, path)
     else:
-        data = _json(text, path)
+        if not text.strip():
+            raise InvalidInput(f"{path}: expected {KNOWN}; got an empty file")
+        documents = documents_in(text, path, KNOWN, refuse_constant)
+        data = documents[0] if len(documents) == 1 else documents
     if isinstance(data, list) and data and all(is_bench(run) for run in data):  # vllm bench serve --append-result
         if len(data) > 1:
             raise InvalidInput(f"{path}: expected one run of vllm bench serve, got {len(data)}; keep the one to take")
@@ -109,29 +112,6 @@ def _read(
         assert isinstance(data, Mapping)
         return from_golden(data, str(path), model, mode)
     raise InvalidInput(f"{path}: expected {KNOWN}; got {describe(data)}")
-
-
-def _json(text: str, path: StrPath) -> object:
-    if not text.strip():
-        raise InvalidInput(f"{path}: expected {KNOWN}; got an empty file")
-    try:
-        return _parsed(text)
-    except (ValueError, RecursionError) as error:
-        whole = error
-    rows = []
-    for row, line in enumerate(text.splitlines(), start=1):
-        if line.strip():
-            try:
-                rows.append(_parsed(line))
-            except (ValueError, RecursionError) as error:
-                if row == 1:  # no JSON lines either: the first message says more
-                    raise InvalidInput(f"{path}: expected {KNOWN}; as JSON: {whole}") from None
-                raise InvalidInput(f"{path}, line {row}: expected JSON: {error}") from None
-    return rows
-
-
-def _parsed(text: str) -> object:
-    return json.loads(text, parse_constant=refuse_constant, object_pairs_hook=unique_keys)
 
 
 def _plain(data: Mapping[str, Any], where: str) -> PositionAcceptance:

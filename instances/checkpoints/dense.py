@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from specopt.instances.checkpoints.attention import GroupedAttention
-from specopt.instances.checkpoints.config_fields import Fields
-from specopt.instances.checkpoints.layers import Layer, norm_values
-from specopt.instances.checkpoints.storage import Storage
+from specopt.instances.checkpoints.layers import Layer
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """What a decoder has beside the matrices of its layers.
+    """What a decoder has next to the matrices of its layers.
 
     Parameters
     ----------
@@ -51,6 +49,9 @@ class Layout:
     embedding: int
 
 
+LAYOUT = tuple(field.name for field in dataclasses.fields(Layout))
+
+
 @dataclass(frozen=True, kw_only=True)
 class DenseShape:
     """The two cost models of a dense decoder, and what they leave out."""
@@ -60,50 +61,25 @@ class DenseShape:
     layout: Layout
 
 
-def dense_shape(fields: Fields, layers: Sequence[Layer], name: str, storage: Storage) -> DenseShape | None:
-    """Return the cost models of a decoder; None where they do not describe it."""
-    attention = [layer.mixer for layer in layers if isinstance(layer.mixer, GroupedAttention)]
-    mixers, networks = {replace(item, window=None) for item in attention}, {layer.network for layer in layers}
-    if len(attention) < len(layers) or len(mixers) > 1 or len(networks) > 1 or any(layer.experts for layer in layers):
-        return None
-    (mixer,), (network,) = mixers, networks
-    if network is None or mixer.gated or mixer.sinks or mixer.keys_are_values:
+def dense_shape(layers: Sequence[Layer], name: str, value_bytes: int) -> DenseShape | None:
+    """Return the cost models of a decoder; None if they do not describe it."""
+    sizes = layers[0].sizes
+    names = ("heads", "groups", "head", "ffn", "gated", "borrows", *LAYOUT)
+    shapes = {tuple(layer.sizes[name] for name in names) if layer.is_plain else None for layer in set(layers)}
+    if None in shapes or len(shapes) > 1:
         return None
     exact = ExactDecoder(
         layers=len(layers),
-        hidden=mixer.hidden,
-        ffn=network.ffn,
-        heads=mixer.heads,
-        kv_heads=mixer.kv_heads,
-        head_dim=mixer.head_dim,
-        gated=network.gated,
-        vocabulary=fields.size("vocab_size"),
-        tied=fields.tied(),
-        bytes_per_value=storage.value_bytes,
+        hidden=sizes["hidden_size"],
+        ffn=sizes["ffn"],
+        heads=sizes["heads"],
+        kv_heads=sizes["groups"],
+        head_dim=sizes["head"],
+        gated=sizes["gated"],
+        vocabulary=sizes["vocab_size"],
+        tied=sizes["tied"],
+        bytes_per_value=value_bytes,
         name=name,
     )
     paper = PaperDecoder(layers=exact.layers, hidden=exact.hidden, ffn=exact.ffn, name=name)
-    return DenseShape(exact=exact, paper=paper, layout=_layout(fields, layers[0], mixer))
-
-
-def _layout(fields: Fields, layer: Layer, mixer: GroupedAttention) -> Layout:
-    kind = fields.type
-    final, positions, embedding = True, 0, mixer.hidden
-    if fields.model_type == "opt":
-        final = fields.flag("do_layer_norm_before", True) and not fields.flag("_remove_final_layer_norm", False)
-        embedding = fields.size("word_embed_proj_dim", mixer.hidden)
-    if kind.position_offset is not None:
-        positions = fields.size("max_position_embeddings") + kind.position_offset
-    return Layout(
-        qkv_bias=mixer.qkv_bias,
-        output_bias=mixer.output_bias,
-        mlp_bias=fields.switch(kind.mlp_bias),
-        query_key_norm=mixer.norm_values > 0,
-        norms_per_layer=layer.norms,
-        final_norm=final,
-        values_per_norm=norm_values(fields),
-        layer_norm=kind.layer_norm,
-        position_rows=positions,
-        position_offset=kind.position_offset or 0,
-        embedding=embedding,
-    )
+    return DenseShape(exact=exact, paper=paper, layout=Layout(**{name: sizes[name] for name in LAYOUT}))

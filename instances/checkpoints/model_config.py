@@ -1,27 +1,28 @@
 """Hugging Face `config.json` files: exact counts of decoders and draft heads, and cost models of dense ones.
 
-Strict by `model_type`: `specopt.instances.checkpoints.model_types` has the conventions of those that are understood.
-Everything else (encoders, state-space layers, unknown types and quantisations) is refused by name.
+`specopt.instances.checkpoints.fields` has the types that are understood. `transformers`, where it is installed, counts
+the parameters of others. Everything else (encoders, unknown quantisations) is refused by name.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from specopt.instances.checkpoints.config_fields import Fields
+from specopt.instances.checkpoints.config import Config
 from specopt.instances.checkpoints.dense import DenseShape, Layout, dense_shape
-from specopt.instances.checkpoints.forms import Sizes
-from specopt.instances.checkpoints.heads import HEADS, DraftHead, head_kind, predicting_layers, read_head
-from specopt.instances.checkpoints.layers import norm_values, read_layers, side_size
+from specopt.instances.checkpoints.draft_heads import CLASSES, head_kind, predicting_layers, read_head
+from specopt.instances.checkpoints.fields import DECODER, VISION
+from specopt.instances.checkpoints.layers import Layer, read_layers, under
+from specopt.instances.checkpoints.meta_device import attention_of_fields, built_weights
 from specopt.instances.checkpoints.part import Part
-from specopt.instances.checkpoints.quantisation import read_storage
-from specopt.instances.checkpoints.storage import EXPONENTS, Storage
-from specopt.instances.checkpoints.vision import vision_parameters
-from specopt.instances.checkpoints.weights import Weight, matrix, under, vector
+from specopt.instances.checkpoints.quantisation import Storage, read_scheme, read_storage
+from specopt.instances.checkpoints.section import Section
+from specopt.instances.checkpoints.tensors import Formulas
 from specopt.models.arguments import one_of
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.errors import InvalidInput, Unsupported
@@ -31,6 +32,8 @@ from specopt.models.reading import StrPath, read_bytes
 
 MAX_BYTES = 4 * 2**20
 """Largest file that is read as a config: weights given by mistake are not loaded first."""
+
+QUANTISED = "quantization_config|compression_config"
 
 DTYPES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "float8": 1, "int8": 1}
 """Bytes per value of the data types that counts can be given in."""
@@ -46,8 +49,6 @@ class ModelConfig(Part):
         The model's name, or the file's.
     model_type
         As in the config.
-    head
-        Which draft head it is; None: it is a decoder.
     heads
         Draft heads that come with a decoder; they are not in its counts.
     dense
@@ -62,9 +63,8 @@ class ModelConfig(Part):
 
     name: str
     model_type: str
-    head: str | None = None
-    heads: tuple[DraftHead, ...] = ()
-    dense: DenseShape | None
+    heads: tuple[Part, ...] = ()
+    dense: DenseShape | None = None
     vision_parameters: int | None = None
     dtype: str | None
     notes: tuple[str, ...]
@@ -98,24 +98,6 @@ class ModelConfig(Part):
         return self.dense
 
 
-def bytes_per_value(dtype: str) -> int:
-    """Return the bytes of a value of this data type.
-
-    Raises
-    ------
-    InvalidInput
-        If the data type is not one of `DTYPES`.
-
-    Examples
-    --------
-    >>> bytes_per_value("bfloat16")
-    2
-    """
-    if dtype not in DTYPES:
-        raise InvalidInput(f"dtype: expected one of {', '.join(DTYPES)}, got {describe(dtype)}")
-    return DTYPES[dtype]
-
-
 def read_model_config(path: StrPath, *, dtype: str | None = None) -> ModelConfig:
     """Read a `config.json`, or the one in a folder.
 
@@ -136,7 +118,7 @@ def read_model_config(path: StrPath, *, dtype: str | None = None) -> ModelConfig
     file = Path(path)
     if file.is_dir():
         file = file / "config.json"
-    value = None if dtype is None else bytes_per_value(dtype)
+    value = None if dtype is None else DTYPES[one_of("dtype", dtype, DTYPES)]
     raw = read_bytes(file, MAX_BYTES)
     try:
         data = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=unique_keys)
@@ -165,165 +147,130 @@ def parse_model_config(data: object, *, name: str = "model", value_bytes: int | 
     InvalidInput
         If a field is missing, contradictory, or means a model whose counts are not known here.
     """
-    return _read(Fields(data), name, value_bytes)
-
-
-def _read(fields: Fields, name: str, value_bytes: int | None) -> ModelConfig:
-    kind = head_kind(fields)
-    fields.refuse_marks(*(("drafts",) if kind else ()))
-    fields.check_architectures(*(HEADS if kind else ()))
-    fields.check_fixed()
-    label, dtype = _name(fields, name), _dtype(fields)
-    storage = _storage(fields, value_bytes)
-    if fields.part.get("auto_map") is not None:
-        fields.notes.append(f"auto_map: code of its own is named there; counted as a {fields.model_type}")
+    config = Config(data)
+    known: dict[str, Any] = {"name": _name(config, name), "model_type": config.model_type, "dtype": _dtype(config)}
+    storage = _storage(config, value_bytes)
+    if not config.is_known:
+        part = _built(config, storage)
+        return ModelConfig(**vars(part), **known, notes=tuple(config.notes))
+    kind = head_kind(config)
+    config.refuse_marks(*(["drafts"] if kind else []))
+    config.check_architectures(*(CLASSES if kind else ()))
+    config.check_fixed({})
+    if config.given("auto_map"):
+        config.note(f"auto_map: code of its own is named there; counted as a {config.model_type}")
     if kind is not None:
-        head = read_head(fields, kind, storage)
-        fields.notes.append(f"{kind}: a draft head; it borrows {', '.join(item.name for item in head.borrowed)}")
-        return ModelConfig(
-            name=label, model_type=fields.model_type, head=kind, dense=None, dtype=dtype, notes=tuple(fields.notes),
-            weights=head.weights, borrowed=head.borrowed, mixers=head.mixers, storage=storage,
-        )  # fmt: skip
-    layers = read_layers(fields)
-    if fields.get("sliding_window") is not None and all(layer.mixer.window is None for layer in layers):
-        _note_unused_window(fields)
-    hidden = fields.size("hidden_size")
-    dense = dense_shape(fields, layers, label, storage)
-    embeddings = _embeddings(fields, hidden, dense.layout if dense else None)
-    sides = _sides(fields, hidden, len(layers))
+        part = read_head(config, kind, storage)
+        config.note(f"{part.kind}: a draft head; it borrows {', '.join(item.name for item in part.borrowed)}")
+        return ModelConfig(**vars(part), **known, notes=tuple(config.notes))
+    layers = read_layers(config)
+    part = _decoder(config, layers, storage)
+    embeddings = [item for item in part.weights if item.name in ("model.embed_tokens", "lm_head")]
     found = ModelConfig(
-        name=label,
-        model_type=fields.model_type,
-        heads=predicting_layers(fields, layers, embeddings, storage),
-        dense=dense,
-        vision_parameters=vision_parameters(fields.whole, hidden),
-        dtype=dtype,
+        **vars(part),
+        **known,
+        heads=tuple(predicting_layers(config, layers, embeddings, storage)),
+        dense=dense_shape(layers, known["name"], storage.value_bytes),
+        vision_parameters=_vision_parameters(config),
         notes=(),
-        weights=(*embeddings, *sides,
-            *_outside(hidden, norm_values(fields), dense.layout if dense else None),
-            *under(fields.type.model, Sizes(fields).tensors(fields.type.outside)),
-                 *(weight for index, layer in enumerate(layers)
-                   for weight in under(f"{fields.type.model}.layers.{index}", layer.weights()))),
-        mixers=tuple(layer.mixer for layer in layers),
-        storage=storage,
-    )  # fmt: skip
-    return replace(found, notes=(*fields.notes, *_notes(found)))
+    )
+    return replace(found, notes=(*config.notes, *_notes(found, config)))
 
 
-def _embeddings(fields: Fields, hidden: int, layout: Layout | None) -> list[Weight]:
-    """Return the table of embeddings and the output matrix, or the one matrix that is both."""
-    shape = (fields.size("vocab_size"), hidden if layout is None else layout.embedding)
-    if fields.tied():
-        return [Weight(name="model.embed_tokens", shape=shape, role="tied")]
-    return [
-        Weight(name="model.embed_tokens", shape=shape, role="table"),
-        Weight(name="lm_head", shape=shape, role="head"),
-    ]
+def _decoder(config: Config, layers: Sequence[Layer], storage: Storage) -> Part:
+    """Return a decoder whose type the table has."""
+    sizes = config.formulas.having({}, layers=len(layers))
+    weights = [*sizes.tensors(DECODER), *sizes.tensors(config.type.outside)]
+    for index, layer in enumerate(layers):
+        weights += under(f"{config.type.names['model']}.layers.{index}", layer.weights)
+    attention = tuple(layer.attention for layer in layers)
+    return Part(weights=tuple(weights), attention=attention, storage=storage, layers=len(layers))
 
 
-def _sides(fields: Fields, hidden: int, layers: int) -> list[Weight]:
-    """Return the tables of embeddings that layers have of their own, and what mixes them with the model's."""
-    side = side_size(fields)
-    if side == 0:
-        return []
-    rows = fields.size("vocab_size_per_layer_input", fields.size("vocab_size"))
-    return [
-        Weight(name="model.embed_tokens_per_layer", shape=(rows, layers * side), role="table"),
-        *matrix("model.per_layer_model_projection", layers * side, hidden),
-        vector("model.per_layer_projection_norm", side),
-    ]
+def _built(config: Config, storage: Storage) -> Part:
+    """Return a decoder that the table does not have, as `transformers` builds it."""
+    weights = built_weights(config)
+    attention, unknown = attention_of_fields(config)
+    if storage.method is not None:
+        unknown += ["weight_bytes", "reads"]
+    if any("expert" in weight.name for weight in weights):
+        unknown += ["active_parameters", "routed_expert_parameters", "reads", "flops_per_token"]
+    config.note(f"model_type: {config.model_type} is not known here; its parameters are those of transformers")
+    if unknown:
+        names = ", ".join(dict.fromkeys(unknown))
+        config.note(f"{names}: null, for no field says what they are; give by hand what a plan needs")
+    layers = config.size("num_hidden_layers", len(attention))
+    return Part(weights=weights, attention=attention, storage=storage, layers=layers, unknown=tuple(unknown))
 
 
-def _outside(hidden: int, values: int, layout: Layout | None) -> list[Weight]:
-    """Return what stands before and behind the layers, embeddings aside."""
-    if layout is None:
-        return [vector("model.norm", values, hidden)]
-    found = [vector("model.norm", values, hidden)] if layout.final_norm else []
-    if layout.position_rows:
-        found.append(Weight(name="model.embed_positions", shape=(layout.position_rows, hidden), role="table"))
-    if layout.embedding != hidden:
-        found += [*matrix("model.project_in", hidden, layout.embedding),
-                  *matrix("model.project_out", layout.embedding, hidden)]  # fmt: skip
-    return found
+def _vision_parameters(config: Config) -> int | None:
+    """Return the parameters of an image encoder and its projector; None where there is none, or its type is unknown."""
+    part, table = config.whole.get("vision_config"), VISION.get(str(config.whole.get("model_type")))
+    if not isinstance(part, dict) or table is None:
+        return None
+    width = config.size("hidden_size")
+    return int(Formulas(Section(part, "vision_config"), table, decoder_width=width)["parameters"])
 
 
-def _storage(fields: Fields, value_bytes: int | None) -> Storage:
+def _storage(config: Config, value_bytes: int | None) -> Storage:
     """Return how weights are kept: at a size that was asked for, or as the config says."""
-    places = ((fields.part, fields.where), (fields.whole, ""))
-    keys = ("quantization_config", "compression_config")
-    given = [(place[key], f"{where}{key}") for place, where in places for key in keys if place.get(key)]
     if value_bytes is not None:
         return Storage(value_bytes=value_bytes, kv_value_bytes=value_bytes)
-    storage = read_storage(*given[0]) if given else Storage()
-    experts = fields.get("expert_dtype") or (fields.type.expert_dtype if given else None)
-    if experts is not None and one_of(f"{fields.where}expert_dtype", experts, ("fp4", "fp8")) == "fp4":
-        return replace(storage, schemes=(("*.experts.*", EXPONENTS), *storage.schemes), method=storage.method or "fp4")
+    given = config.get(QUANTISED) or Section(config.whole).get(QUANTISED)
+    where = config.path(QUANTISED) if config.get(QUANTISED) else "quantization_config"
+    storage = read_storage(given, where) if given else Storage()
+    experts = config.get("expert_dtype") or (config.type.expert_dtype if given else None)
+    if experts and one_of(config.path("expert_dtype"), experts, ("fp4", "fp8")) == "fp4":
+        schemes = (("*.experts.*", read_scheme(config, "mxfp4")), *storage.schemes)
+        return replace(storage, schemes=schemes, method=storage.method or "fp4")
     return storage
 
 
-def _notes(config: ModelConfig) -> Sequence[str]:
-    """Return what the counts leave open."""
-    notes, window = [], config.window
-    if config.projected:
-        notes.append(
-            f"word_embed_proj_dim: embeddings of {config.layout.embedding}, not {config.exact.hidden}, with two"
+def _notes(found: ModelConfig, config: Config) -> Iterator[str]:
+    """Yield what the counts leave open."""
+    window = config.get("sliding_window")
+    if window is not None and found.window is None and config.get("use_sliding_window") is not False:
+        yield f"sliding_window: {describe(window)}; not a {found.model_type}'s: every cache grows with the context"
+    if found.projected:
+        yield (
+            f"word_embed_proj_dim: embeddings of {found.layout.embedding}, not {found.exact.hidden}, with two"
             " projections; they are in the parameters, but no cost model can say so"
         )
-    if config.dense is None:
-        notes.append(
-            f"paper: null, for the papers' cost model knows dense decoders alone, and this has {_unlike(config)}"
-        )
-    if window is not None and config.window_kv_bytes:
-        caches = "every cache grows" if not config.growing_kv_bytes else f"{config.window_kv_bytes:,} bytes more grow"
-        notes.append(f"sliding_window: {caches} per token up to {window:,} tokens only")
-    if config.state_bytes_per_sequence:
-        what = ", ".join(dict.fromkeys(mixer.what for mixer in config.mixers if mixer.state_values))
-        notes.append(
-            f"{what}: {config.state_bytes_per_sequence:,} bytes of state per sequence beside the cache,"
-            f" at {config.storage.kv_value_bytes} per value"
-        )
-    if config.storage.method is not None:
-        cost = "; cost models count plain weights" if config.dense is not None else ""
-        notes.append(f"quantization_config: {config.storage.method}, in weight_bytes with its scales{cost}")
-    notes += [
-        f"{head.kind}: {head.layers} more {'layer' if head.layers == 1 else 'layers'} for drafting, counted apart"
-        for head in config.heads
-    ]
-    return notes
+    if found.dense is None:
+        unlike = ["routed experts"] if found.routed_expert_parameters else []
+        unlike += dict.fromkeys(item.what for item in found.attention if item.what)
+        has = ", ".join(unlike) or "layers that differ from each other"
+        yield f"paper: null, for the papers' cost model knows dense decoders alone, and this has {has}"
+    if found.window_kv_bytes:
+        caches = f"{found.window_kv_bytes:,} bytes more grow" if found.growing_kv_bytes else "every cache grows"
+        yield f"sliding_window: {caches} per token up to {found.window:,} tokens only"
+    if found.state_bytes_per_sequence:
+        what = ", ".join(dict.fromkeys(item.what for item in found.attention if item.state_values))
+        size = f"{found.state_bytes_per_sequence:,} bytes of state per sequence beside the cache"
+        yield f"{what}: {size}, at {found.storage.kv_value_bytes} per value"
+    if found.storage.method is not None:
+        cost = "; cost models count plain weights" if found.dense is not None else ""
+        yield f"quantization_config: {found.storage.method}, in weight_bytes with its scales{cost}"
+    for head in found.heads:
+        yield f"{head.kind}: {head.layers} more {'layer' if head.layers == 1 else 'layers'} for drafting, counted apart"
 
 
-def _unlike(config: ModelConfig) -> str:
-    """Return what sets a decoder apart from a dense one whose layers are all alike."""
-    found = ["routed experts"] if config.routed_expert_parameters else []
-    found += dict.fromkeys(mixer.what for mixer in config.mixers if mixer.what)
-    return ", ".join(found) or "layers that differ from each other"
-
-
-def _note_unused_window(fields: Fields) -> None:
-    if fields.get("use_sliding_window") is not False:
-        window = describe(fields.get("sliding_window"))
-        fields.notes.append(
-            f"sliding_window: {window}; not a {fields.model_type}'s: every cache grows with the context"
-        )
-
-
-def _name(fields: Fields, fallback: str) -> str:
-    given = fields.whole.get("_name_or_path")
+def _name(config: Config, fallback: str) -> str:
+    given = config.whole.get("_name_or_path")
     is_repository = isinstance(given, str) and re.fullmatch(r"[A-Za-z0-9_-][\w.-]*/[\w.-]+", given, re.ASCII)
     return str(given) if is_repository else fallback
 
 
-def _dtype(fields: Fields) -> str | None:
-    for place, where in ((fields.part, fields.where), (fields.whole, "")):
-        found = {key: place[key] for key in ("dtype", "torch_dtype") if place.get(key) is not None}
-        for key, value in found.items():
-            if not isinstance(value, str) or not re.fullmatch(r"[\w.]{1,40}", value, re.ASCII):
-                raise InvalidInput(f"{where}{key}: expected the name of a data type, got {describe(value)}")
-        names = {value.removeprefix("torch.") for value in found.values()}
-        if len(names) > 1:
-            raise InvalidInput(f"{where}dtype: contradicts torch_dtype, {' and '.join(sorted(names))}")
-        if names:
-            return str(names.pop())
+def _dtype(config: Config) -> str | None:
+    """Return the data type that the config names."""
+    for section in (config, Section(config.whole)):
+        found = section.get("dtype|torch_dtype")
+        if found is not None:
+            if not isinstance(found, str) or not re.fullmatch(r"[\w.]{1,40}", found, re.ASCII):
+                raise InvalidInput(
+                    f"{section.where}torch_dtype: expected the name of a data type, got {describe(found)}"
+                )
+            return found.removeprefix("torch.")
     return None
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from specopt.instances.checkpoints.attention import Mixer
-from specopt.instances.checkpoints.storage import Storage
-from specopt.instances.checkpoints.weights import Weight
+from specopt.instances.checkpoints.attention import Attention
+from specopt.instances.checkpoints.quantisation import Storage
+from specopt.instances.checkpoints.tensors import Weight
+from specopt.models.errors import Unsupported
 from specopt.models.pass_time.weight_reads import ExpertLayers, WeightReads
 
 
@@ -21,16 +22,29 @@ class Part:
         All tensors that it holds.
     borrowed
         Tensors of another part that it reads: a draft head uses embeddings of its target.
-    mixers
+    attention
         What mixes tokens, layer by layer.
     storage
         How weights and cached values are kept.
+    layers
+        Number of decoder layers.
+    kind
+        Kind of a draft head; None for a decoder.
+    unknown
+        Names of the quantities that are not known, because the table of field names does not cover the architecture.
     """
 
     weights: tuple[Weight, ...]
     borrowed: tuple[Weight, ...] = ()
-    mixers: tuple[Mixer, ...]
+    attention: tuple[Attention, ...]
     storage: Storage
+    layers: int
+    kind: str | None = None
+    unknown: tuple[str, ...] = ()
+
+    def _check_known(self, quantity: str) -> None:
+        if quantity in self.unknown:
+            raise Unsupported(f"{quantity}: cannot be counted for this model; give it by hand")
 
     @property
     def parameters(self) -> int:
@@ -58,6 +72,7 @@ class Part:
     @property
     def weight_bytes(self) -> int:
         """Bytes of all parameters, as they are stored."""
+        self._check_known("weight_bytes")
         return sum(map(self.storage.bytes, self.weights))
 
     @property
@@ -66,27 +81,28 @@ class Part:
 
         If every cache stops growing at a window, those are counted: it is the growth up to there.
         """
+        self._check_known("kv_bytes_per_token")
         return self.growing_kv_bytes or self.window_kv_bytes
 
     @property
     def growing_kv_bytes(self) -> int:
         """Bytes of the KV cache per token, without layers whose cache stops growing at a window."""
-        return self.storage.kv_value_bytes * sum(item.kv_values for item in self.mixers)
+        return self.storage.kv_value_bytes * sum(item.kv_values for item in self.attention)
 
     @property
     def window_kv_bytes(self) -> int:
         """Bytes of the KV cache per token, of the layers whose cache stops growing at `window`."""
-        return self.storage.kv_value_bytes * sum(item.window_values for item in self.mixers)
+        return self.storage.kv_value_bytes * sum(item.window_values for item in self.attention)
 
     @property
     def window(self) -> int | None:
         """Tokens after which those caches stop growing; None: there are none."""
-        return max((item.window for item in self.mixers if item.window is not None), default=None)
+        return max((item.window for item in self.attention), default=0) or None
 
     @property
     def state_bytes_per_sequence(self) -> int:
         """Bytes of states that do not grow, at the size of a cached value."""
-        return self.storage.kv_value_bytes * sum(item.state_values for item in self.mixers)
+        return self.storage.kv_value_bytes * sum(item.state_values for item in self.attention)
 
     @property
     def flops_per_token(self) -> int:
@@ -96,7 +112,7 @@ class Part:
     @property
     def flops_per_token_pair(self) -> int:
         """Attention operations per new token and token attended to, windows aside."""
-        return 2 * sum(item.values_per_pair for item in self.mixers)
+        return 2 * sum(item.values_per_pair for item in self.attention)
 
     @property
     def flops_per_logit(self) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 from specopt.models.errors import InvalidInput
 from specopt.models.files import unique_keys
@@ -17,22 +19,45 @@ def json_documents(path: StrPath) -> list[object]:
     InvalidInput
         If it cannot be read, or is no JSON in UTF-8; the message names the line.
     """
-    text = read_text(path)
+    return documents_in(read_text(path), path)
+
+
+def documents_in(
+    text: str, where: StrPath, known: str = "", parse_constant: Callable[[str], Any] | None = None
+) -> list[object]:
+    """Return the documents of a text.
+
+    Parameters
+    ----------
+    text
+        One document, or one on each line.
+    where
+        What messages call it.
+    known
+        Formats that the text may have, for messages; empty: JSON alone.
+    parse_constant
+        What becomes of NaN and infinities, as in `json.loads`.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no JSON; the message names the line.
+    """
+
+    def parsed(part: str) -> object:
+        return json.loads(part, parse_constant=parse_constant, object_pairs_hook=unique_keys)
+
     try:
-        return [_parsed(text)]
+        return [parsed(text)]
     except (ValueError, RecursionError) as error:
         whole = error
     documents: list[object] = []
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             try:
-                documents.append(_parsed(line))
+                documents.append(parsed(line))
             except (ValueError, RecursionError) as error:
                 if not documents:  # no lines of JSON either: the first message says more
-                    raise InvalidInput(f"{path}: expected JSON: {whole}") from None
-                raise InvalidInput(f"{path}: line {number}: expected JSON: {error}") from None
+                    raise InvalidInput(f"{where}: expected {known and f'{known}; as '}JSON: {whole}") from None
+                raise InvalidInput(f"{where}: line {number}: expected JSON: {error}") from None
     return documents
-
-
-def _parsed(text: str) -> object:
-    return json.loads(text, object_pairs_hook=unique_keys)

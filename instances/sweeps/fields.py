@@ -35,7 +35,7 @@ class Fields:
         known = {key: value for key, value in data.items() if value not in (None, "") and value == value}
         self.values = {str(key).replace("-", "_"): value for key, value in known.items()}
 
-    def number(self, *names: str) -> float | None:
+    def number(self, *names: str, expected: str = "a number") -> float | None:
         """Return the first of these fields that is there, as a number; texts may spell it."""
         name = next((name for name in names if name in self.values), None)
         if name is None:
@@ -43,7 +43,7 @@ class Fields:
         value = self.values[name]
         spelt = decimal(value) if isinstance(value, str) else value
         if not is_number(spelt):
-            raise self.refuse(name, "a number", value)
+            raise self.refuse(name, expected, value)
         try:
             return number(name, spelt)
         except InvalidInput as error:
@@ -54,12 +54,20 @@ class Fields:
         found = {name: self.number(field) for name, field in names.items()}
         return {name: value for name, value in found.items() if value}
 
-    def integer(self, *names: str) -> int | None:
+    def integer(self, *names: str, expected: str = "an integer") -> int | None:
         """Return the first of these fields that is there, as an integer."""
-        value = self.number(*names)
+        value = self.number(*names, expected=expected)
         if value is not None and not value.is_integer():
-            raise self.refuse(next(name for name in names if name in self.values), "an integer", value)
+            name = next(name for name in names if name in self.values)
+            raise self.refuse(name, expected, self.values[name])
         return None if value is None else int(value)
+
+    def needed(self, name: str, expected: str = "an integer") -> int:
+        """Return a field that must be there, as an integer."""
+        value = self.integer(name, expected=expected)
+        if value is None:
+            raise self.refuse(name, expected, "")
+        return value
 
     def text(self, *names: str) -> str:
         """Return the first of these fields that is there, as a text; empty: none is."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from difflib import get_close_matches
 
-from specopt.instances.reading.csv_rows import csv_rows, decimal, place
+from specopt.instances.reading.csv_rows import csv_rows, place
 from specopt.instances.reading.lines import Lines
+from specopt.instances.sweeps.fields import Fields
 from specopt.instances.sweeps.rows import Rows
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe, printable
@@ -47,49 +48,27 @@ def read_csv(lines: Lines, rows: Rows) -> None:
         rows.notes.append(f"left out: columns that nothing here reads ({printable(', '.join(extra), 240)})")
     wanted = {*REQUIRED, *header} - set(extra)
     places = {name: place(lines, line, header, name) for name in sorted(wanted, key=known.index)}
-    for line, fields in table:
-        _Row(lines, line, {name: fields[at].strip() for name, at in places.items()}).add_to(rows)
+    for line, cells in table:
+        _add(Fields(rows, f"line {line}, ", {name: cells[at].strip() for name, at in places.items()}))
 
 
-class _Row:
-    """One row: its cells by column, an absent column being an empty cell."""
+def _add(fields: Fields) -> None:
+    """Add the run of a row."""
+    also = {name: value for name in ALSO if (value := _number(fields, name)) is not None}
+    unsaid = fields.text("draft_length").lower() == NO_SPECULATION
+    mode, topk = written_cell(fields.text("mode")) or "fixed", fields.integer("topk")
+    fields.rows.add(
+        fields.place,
+        fields.needed("concurrency"),
+        None if unsaid else fields.needed("draft_length", f"an integer, or {NO_SPECULATION}"),
+        _number(fields, "output_tokens_per_second"),
+        _number(fields, "mean_acceptance_length"),
+        context_tokens=fields.integer("context_tokens") or 0,
+        workload=written_cell(fields.text("workload")),
+        setup=Setup(written_cell(fields.text("drafter")), mode, 1 if topk is None else topk),
+        also=also,
+    )
 
-    def __init__(self, lines: Lines, line: int, cells: dict[str, str]) -> None:
-        self.lines, self.line, self.cells = lines, line, cells
 
-    def add_to(self, rows: Rows) -> None:
-        """Add the row's run."""
-        also = {name: value for name in ALSO if (value := self.number(name)) is not None}
-        unsaid = self.cells["draft_length"].lower() == NO_SPECULATION
-        rows.add(
-            f"line {self.line}, ",
-            self.integer("concurrency"),
-            None if unsaid else self.integer("draft_length", f"an integer, or {NO_SPECULATION}"),
-            self.number("output_tokens_per_second"),
-            self.number("mean_acceptance_length"),
-            context_tokens=self.integer("context_tokens") if self.cells.get("context_tokens") else 0,
-            workload=self.text("workload"),
-            setup=Setup(
-                self.text("drafter"), self.text("mode") or "fixed", self.integer("topk") if self.text("topk") else 1
-            ),
-            also=also,
-        )
-
-    def text(self, name: str) -> str:
-        """Return what a cell says; empty: nothing."""
-        return written_cell(self.cells.get(name, ""))
-
-    def integer(self, name: str, expected: str = "an integer") -> int:
-        """Return a cell that holds an integer."""
-        value = decimal(self.cells[name])
-        if value is None or not value.is_integer():
-            raise self.lines.refuse(self.line, expected, self.cells[name], name)
-        return int(value)
-
-    def number(self, name: str) -> float | None:
-        """Return a cell that may hold a number."""
-        cell = self.cells.get(name, "")
-        value = decimal(cell)
-        if value is None and cell:
-            raise self.lines.refuse(self.line, "a number, or nothing", cell, name)
-        return value
+def _number(fields: Fields, name: str) -> float | None:
+    return fields.number(name, expected="a number, or nothing")

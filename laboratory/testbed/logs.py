@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from papers.speculative_sampling import acceptance_rate
 
 from specopt.models.drafting import ACCEPTED, AFTER, FIRST_REJECTION
 from specopt.models.fields import Floats, Ints
 from specopt.models.files import write_bytes
-from specopt.models.speculative_sampling import acceptance_rate
 from testbed.checkpoints import DRAFT, load_draft, prompt_tokens, tokenizer, verify_checkpoint
 from testbed.decoding import Drafter, Sampling, Verifier, padded
 from testbed.llama import Llama, LlamaCache

@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from papers.quantised_outputs import quantised_outputs
 
 from specopt.models.codes.lattice import nearest_counts, quantised
 from specopt.models.fields import Floats
 from specopt.models.files import write_text
-from specopt.models.quantised_outputs import quantised_outputs
 from testbed.checkpoints import DRAFT, load_draft, prompt_tokens, tokenizer, verify_checkpoint
 from testbed.decoding import Drafter, Sampling, Verifier
 from testbed.llama import Llama

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from papers.speculative_sampling import acceptance_chance, replacement_law
 
 from specopt.models.codes.lattice import checked_distributions
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, describe
-from specopt.models.speculative_sampling import acceptance_chance, replacement_law
 
 
 def verify_round(server_laws: Any, verification_laws: Any, tokens: Any, rng: np.random.Generator) -> tuple[int, int]:

@@ -6,8 +6,6 @@ A point of the lattice of resolution l is a distribution o_1 / l, ..., o_V / l w
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -98,35 +96,6 @@ def nearest_counts(distributions: Any, resolution: int) -> Ints:
     for row, total, out in zip(rows, sums.reshape(-1), counts, strict=True):
         out[:] = _largest_remainder(row * (resolution / total), resolution)
     return counts.reshape(laws.shape)
-
-
-def nearest_counts_exactly(distribution: Sequence[Fraction], resolution: int) -> list[int]:
-    """Return the counts of the nearest lattice point to one distribution of rational numbers, in rational arithmetic.
-
-    As `nearest_counts`, ties included, without any rounding.
-
-    Parameters
-    ----------
-    distribution
-        Rational numbers >= 0 that sum to 1.
-    resolution
-        l >= 1.
-
-    Raises
-    ------
-    InvalidInput
-        If the distribution is none.
-    """
-    integer("resolution", resolution, 1)
-    if any(share < 0 for share in distribution) or sum(distribution) != 1:
-        raise InvalidInput(f"distribution: expected fractions >= 0 that sum to 1, got {describe(list(distribution))}")
-    scaled = [share * resolution for share in distribution]
-    counts = [value.__floor__() for value in scaled]
-    remainders = [value - count for value, count in zip(scaled, counts, strict=True)]
-    # sorted() is stable: of equal remainders the first comes first
-    for index in sorted(range(len(counts)), key=lambda i: -remainders[i])[: resolution - sum(counts)]:
-        counts[index] += 1
-    return counts
 
 
 def quantised(counts: Any) -> Floats:

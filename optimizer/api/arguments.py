@@ -53,7 +53,7 @@ def method_of(problem: Problem, name: str | None, values: Sequence[str], memory_
     has = ", ".join(f"{key}={value}" for key, value in method.options.items()) or "no options"
     otherwise = f"method {method.name} has no such option; it has {has}"
     options = _typed_pairs(values, "--option", option_types(type(method)), otherwise)
-    return choose(problem, dataclasses.replace(method, **options), memory_limit)
+    return dataclasses.replace(method, **options)
 
 
 def option_types(method: type[Method]) -> dict[str, Any]:

@@ -1,8 +1,10 @@
-"""What a result of a file claims, held against its own numbers: a file says what its author likes."""
+"""What results claim: in words, and compared with their own numbers, because anyone can write a file."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from decimal import ROUND_CEILING, Decimal
 
 from specopt.api.solve import method_named
 from specopt.models.errors import SpecoptError
@@ -41,8 +43,7 @@ def held_against(
     tolerance = TOLERANCE if method is None else method.tolerance
     proof = proof_of(kind, result.objective, result.bound, tolerance, scale, size)
     if proof.refuted:
-        word = "at least" if kind.sense_of(scale) == "minimize" else "at most"
-        numbers = f"every plan has {word} {result.bound:.9g}, and this one has {result.objective:.9g}"
+        numbers = f"{every_plan_has(kind, scale)} {result.bound:.9g}, and this one has {result.objective:.9g}"
         refuted.append(f"The bound of the file is refuted: it says that {numbers}.")
     if problem is None and kind.worth_label != "objective" and proof.bound != result.objective:
         proof = proof._replace(gap=None)
@@ -58,3 +59,59 @@ def method_of_result(result: Result) -> type[Method] | None:
         return method_named(result.kind, result.method)
     except SpecoptError:  # a plug-in that is not what it was
         return None
+
+
+def every_plan_has(kind: type[Problem], scale: Sequence[float] = ()) -> str:
+    """Return the words that come before a bound on the plans of a kind, or of its problems of a scale.
+
+    Examples
+    --------
+    >>> every_plan_has(problem_type("serving-latency")), every_plan_has(problem_type("draft-allocation"))
+    ('every plan has at least', 'every plan has at most')
+    """
+    return f"every plan has {'at least' if kind.sense_of(scale) == 'minimize' else 'at most'}"
+
+
+def certificate(result: Result, problem: Problem | None = None) -> list[str]:
+    """Return the sentences that say how much better than a result's plan any other plan can be, and why.
+
+    Parameters
+    ----------
+    result
+        Its gap is used as it stands.
+    problem
+        Its problem, if it is known.
+    """
+    if result.status is Status.INFEASIBLE:
+        return [f"There is no plan: {result.explanation or 'the problem is proven infeasible'}."]
+    if result.plan is None:
+        return [f"There is no plan to certify: {result.explanation or 'none was found'}."]
+    if result.objective is None:
+        return ["Nothing is proven: the file gives no objective of its plan."]
+    method, kind = method_of_result(result), problem_type(result.kind)
+    promise = [] if method is None else [f"What the method {result.method} promises: {method.guarantee}."]
+    if result.bound is None:
+        return [f"Nothing is proven: {result.method} gave no bound that holds; another plan may be better.", *promise]
+    bound = f"{every_plan_has(kind, problem.scale if problem else ())} {result.bound:.9g}"
+    why, label = f"{bound} and this one has {result.objective:.9g}", (problem or kind).objective_label
+    if result.gap == 0.0:
+        return [f"No plan is better, because {why}: {label}.", *promise]
+    measure = "" if kind.worth_label == "objective" else f", by the {kind.worth_label}"
+    if result.gap is None:
+        return [f"How much better another plan can be is not known{measure}: {why}: {label}.", *promise]
+    return [f"No plan can be more than {at_most(result.gap)} better{measure}, because {why}: {label}.", *promise]
+
+
+def at_most(share: float) -> str:
+    """Return a share as a percentage of two digits that is no less.
+
+    Examples
+    --------
+    >>> at_most(0.0008), at_most(0.12341), at_most(1.0), at_most(3.01e-8)
+    ('0.08 %', '13 %', '100 %', '0.0000031 %')
+    """
+    exact = Decimal(repr(100.0 * share)) if share < 1e300 else Decimal(share) * 100
+    if not exact:
+        return "0 %"
+    digits = Decimal(1).scaleb(exact.adjusted() - 1)
+    return f"{exact.quantize(digits, ROUND_CEILING).normalize():f} %"

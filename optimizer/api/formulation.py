@@ -10,7 +10,7 @@ from specopt.kinds import kind_of, kinds
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import describe
 from specopt.models.files import write_text
-from specopt.models.problem import P, Problem, departure
+from specopt.models.problem import P, Problem, refuse_subclass
 from specopt.solvers.formulation import Formulation, solution
 
 FORMATS = ("lp", "mps")
@@ -101,10 +101,8 @@ def write_formulation(problem: Problem, path: Path, form: str, **options: Any) -
 def _formulation_of(problem: Problem) -> Formulation:
     if not isinstance(problem, Problem):
         raise InvalidInput(f"problem: expected a specopt problem, got {describe(problem)}")
-    kind = kind_of(problem)
-    if other := departure(type(problem), kind.problem):
-        raise Unsupported(f"formulation: {other}")
-    found = kind.formulation
+    refuse_subclass(problem)
+    found = kind_of(problem).formulation
     if found is None:
         able = ", ".join(kind.name for kind in kinds() if kind.formulation is not None)
         raise Unsupported(f"formulation: {problem.kind} has none; those that have one: {able}")

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from specopt.api.arguments import with_field
-from specopt.api.solve import choose, solve
-from specopt.console.progress import end_progress, print_step
-from specopt.models.arguments import number
+from specopt.api.scan import scan, solving
+from specopt.api.solve import check_arguments
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import describe
 from specopt.models.problem import Problem, Shown
 from specopt.models.result import Result, Termination
 from specopt.solvers.method import Method
@@ -118,30 +116,12 @@ def front(
     (['optimal', 'optimal'], True)
     """
     started = time.perf_counter()
-    if not isinstance(problem, Problem):
-        raise InvalidInput(f"problem: expected a specopt problem, got {describe(problem)}")
-    if time_limit is not None:
-        number("time_limit", time_limit, 0)
-    variants = [with_field(problem, field, value) for value in values]
-    if not variants:
+    check_arguments(problem, time_limit, gap, seed)
+    changes = [(f"{field} = {value}", with_field(problem, field, value)) for value in values]
+    if not changes:
         raise InvalidInput("values: expected one or more, got none")
-    results: list[Result] = []
-    try:
-        for done, (value, variant) in enumerate(zip(values, variants, strict=True)):
-            elapsed = time.perf_counter() - started
-            if verbose:
-                print_step(elapsed, f"{elapsed:7.1f} s  {field} = {value}, {done + 1} of {len(variants)}")
-            chosen = choose(variant, method)
-            limit = None if time_limit is None else max(0.0, time_limit - elapsed) / (len(variants) - done)
-            start = results[-1].plan if results and chosen.supports_warm_start else None
-            if start is not None and variant.violations(start):
-                start = None
-            results.append(solve(variant, chosen, time_limit=limit, gap=gap, seed=seed, warm_start=start))
-            if results[-1].termination is Termination.INTERRUPTED:
-                break
-    finally:
-        if verbose:
-            end_progress()
+    answer = solving(method, -1, gap=gap, seed=seed)
+    results = scan(changes, answer, started=started, time_limit=time_limit, verbose=verbose)
     return Front(
         problem=problem,
         field=field,

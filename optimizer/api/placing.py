@@ -22,7 +22,7 @@ from specopt.models.placement import Objective, PlacementProblem
 from specopt.models.placement_plan import PlacementPlan
 from specopt.models.result import Progress, Result, Termination
 from specopt.solvers.clock import Clock
-from specopt.solvers.placement.none import NoDrafts
+from specopt.solvers.placement.baselines import NoDrafts
 
 PLACES = {
     "none": "without drafts",

@@ -22,7 +22,7 @@ from specopt.kinds import KINDS, kinds
 from specopt.kinds.kind import Kind
 from specopt.models.errors import BrokenPlugin, InvalidInput, SpecoptError
 from specopt.models.fields import describe, printable
-from specopt.models.problem import FINDERS
+from specopt.models.problem import FINDERS, problem_type
 from specopt.solvers.method import Method
 from specopt.solvers.policy import Policy
 
@@ -190,7 +190,7 @@ def _load(entry: EntryPoint) -> tuple[Any, str | None]:
 def _check_kind(value: Any, name: str) -> None:
     if not isinstance(value, Kind) or not value.methods:
         raise InvalidInput(f"expected a Kind with a method, got {describe(value)}")
-    if value.name in [kind.name for kind in KINDS] or value.problem.is_variant():
+    if value.name in [kind.name for kind in KINDS] or problem_type(value.name) is not value.problem:
         raise InvalidInput(f"there is another kind {value.name!r}; choose another name")
     if name != value.name:
         raise InvalidInput(f"expected an entry point of the name {value.name!r}")
@@ -201,8 +201,8 @@ def _check_method(value: Any, name: str) -> None:
     for field in ("name", "source", "guarantee", "complexity"):
         if not isinstance(getattr(value, field, None), str):
             raise InvalidInput(f"{field}: expected a text, got {describe(getattr(value, field, None))}")
-    _check_name(name, f"{value.solves.kind}.{value.name}", [m.name for kind in kinds() for m in kind.methods
-                                                            if kind.problem is value.solves])  # fmt: skip
+    taken = [method.name for kind in kinds() if kind.problem is value.solves for method in kind.methods]
+    _check_name(name, f"{value.solves.kind}.{value.name}", taken)
     value()  # every option has a default
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from specopt.api.scan import scan
 from specopt.api.simulate import simulate, simulator_of
 from specopt.models.errors import InvalidInput
 from specopt.solvers.simulation import Estimate, Simulation
@@ -81,8 +82,12 @@ def compare_policies(
     named = worlds if isinstance(worlds, Mapping) else {_name(place, one): one for place, one in enumerate(worlds)}
     if not policies or not named:
         raise InvalidInput("compare_policies: expected at least one policy and one workload, got none")
+
+    def play(pair: tuple[Any, Any], *_: object) -> Simulation:
+        return simulate(*pair, seed=seed, **options)
+
     return PolicyComparison(
-        {name: [simulate(world, policy, seed=seed, **options) for policy in policies] for name, world in named.items()}
+        {name: scan([(name, (world, policy)) for policy in policies], play) for name, world in named.items()}
     )
 
 

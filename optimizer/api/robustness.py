@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from specopt.api.scan import scan
 from specopt.kinds import kind_of, kinds
 from specopt.kinds.kind import Interval, Uncertainty
 from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput, Unsupported
-from specopt.models.fields import MAX_TOKENS, Floats
+from specopt.models.fields import MAX_TOKENS
 from specopt.models.judge import verify
 from specopt.models.problem import Plan, Problem
 from specopt.models.result import Result
@@ -123,7 +124,8 @@ def robustness(
     shape = uncertainty.shape(problem) or None
     rng = np.random.default_rng(seed)
 
-    def case(rates: float | Floats | None, scale: float) -> Case:
+    def case(change: tuple[Any, float], *_: object) -> Case:
+        rates, scale = change
         unchanged = rates is None and scale == 1.0
         variant, adapted = (problem, plan) if unchanged else uncertainty.vary(problem, plan, rates, scale)
         return Case(
@@ -133,17 +135,18 @@ def robustness(
             violations=tuple(variant.violations(adapted)),
         )
 
-    drawn = []
+    draws = []
     for _ in range(samples):
         rates = None if acceptance is None else rng.uniform(*acceptance, size=shape)
-        drawn.append(case(rates, float(rng.uniform(*output_scale))))
+        draws.append(("sample", (rates, float(rng.uniform(*output_scale)))))
     candidates: tuple[list[Any], bool] = [None if acceptance is None else np.full(shape or (), acceptance[0])], True
     if acceptance is not None and uncertainty.worst is not None:
         candidates = uncertainty.worst(problem, plan, acceptance, output_scale[1])
+    corners = [("corner", (rates, scale)) for rates in candidates[0] for scale in sorted({*output_scale})]
+    tried, drawn = scan(corners, case), scan(draws, case)
     worse = max if problem.sense == "minimize" else min
-    tried = [case(rates, scale) for rates in candidates[0] for scale in sorted({*output_scale})]
     is_largest_worst = output_scale[0] == output_scale[1] or uncertainty.longer_is_worse(problem)
-    worst = worse((*tried, *drawn), key=lambda one: one.objective)
+    worst = worse(tried + drawn, key=lambda one: one.objective)
     objectives = np.array([one.objective for one in drawn])
     estimate = Estimate.of(objectives)
     return Robustness(

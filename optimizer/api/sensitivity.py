@@ -11,13 +11,12 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from specopt.api.solve import choose, solve
-from specopt.console.progress import end_progress, print_step
+from specopt.api.scan import scan, solving
+from specopt.api.solve import check_arguments, choose
 from specopt.kinds import kind_of
 from specopt.kinds.kind import Perturbation
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import describe
-from specopt.models.problem import Plan, Problem
+from specopt.models.problem import Problem
 from specopt.models.result import Result, Termination
 from specopt.solvers.method import Method
 
@@ -142,43 +141,18 @@ def sensitivity(
     ('+1 MHz bandwidth', True, True)
     """
     started = time.perf_counter()
-    if not isinstance(problem, Problem):
-        raise InvalidInput(f"problem: expected a specopt problem, got {describe(problem)}")
-    if time_limit is not None and not time_limit >= 0:
-        raise InvalidInput(f"time_limit: expected seconds >= 0 or None, got {time_limit}")
+    check_arguments(problem, time_limit, gap, seed)
     chosen = choose(problem, method)
-    perturbed = [(one, _perturbed(problem, one)) for one in perturbations(problem)]
-    total = 1 + sum(isinstance(other, Problem) for _, other in perturbed)
-    todo = total
-
-    def solved(which: Problem, label: str, warm_start: Plan | None = None) -> Result:
-        nonlocal todo
-        elapsed = time.perf_counter() - started
-        if verbose:
-            print_step(elapsed, f"{elapsed:7.1f} s  solve {total - todo + 1} of {total}: {label}")
-        limit = None if time_limit is None else max(0.0, time_limit - elapsed) / todo
-        todo -= 1
-        if warm_start is not None and (not chosen.supports_warm_start or which.violations(warm_start)):
-            warm_start = None
-        return solve(which, chosen, time_limit=limit, gap=gap, seed=seed, warm_start=warm_start)
-
-    try:
-        base = last = solved(problem, "the problem as it is")
-        changes = []
-        for perturbation, other in perturbed:
-            if last.termination is Termination.INTERRUPTED:
-                break
-            if isinstance(other, Problem):
-                last = solved(other, perturbation.unit, base.plan)
-                changes.append(_change(problem, perturbation, base, last, chosen.tolerance))
-            else:
-                changes.append(
-                    Change(field=perturbation.field, unit=perturbation.unit, before=base.objective, explanation=other)
-                )
-    finally:
-        if verbose:
-            end_progress()
-    return Sensitivity(base=base, changes=tuple(changes), seconds=time.perf_counter() - started)
+    units = perturbations(problem)
+    changes = [("the problem as it is", problem), *((one.unit, _perturbed(problem, one)) for one in units)]
+    answer = solving(chosen, 0, gap=gap, seed=seed)
+    base, *others = scan(changes, answer, started=started, time_limit=time_limit, verbose=verbose)
+    compared = zip(units, others, strict=False)  # after an interruption there are fewer results
+    return Sensitivity(
+        base=base,
+        changes=tuple(_change(problem, unit, base, other, chosen.tolerance) for unit, other in compared),
+        seconds=time.perf_counter() - started,
+    )
 
 
 def perturbations(problem: Problem) -> tuple[Perturbation, ...]:
@@ -194,9 +168,14 @@ def _perturbed(problem: Problem, perturbation: Perturbation) -> Problem | str:
         return str(error)
 
 
-def _change(problem: Problem, perturbation: Perturbation, base: Result, result: Result, tolerance: float) -> Change:
-    """Return the difference of two results."""
-    before, after = base.objective, result.objective
+def _change(
+    problem: Problem, perturbation: Perturbation, base: Result, result: Result | str, tolerance: float
+) -> Change:
+    """Return the difference of two results, or the reason why there is no second one."""
+    before = base.objective
+    if isinstance(result, str):
+        return Change(field=perturbation.field, unit=perturbation.unit, before=before, explanation=result)
+    after = result.objective
     change = percent = explanation = None
     bounds: tuple[float | None, float | None] = (None, None)
     proven = before is not None and after is not None and base.gap == result.gap == 0.0

@@ -12,7 +12,7 @@ from specopt.kinds import KINDS, kinds
 from specopt.kinds.kind import Simulator
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.judge import verify
-from specopt.models.problem import Plan, departure
+from specopt.models.problem import Plan, Problem, refuse_subclass
 from specopt.models.result import Result
 from specopt.solvers.simulation import Simulation
 
@@ -95,8 +95,8 @@ def simulator_of(world: object) -> tuple[str, Simulator]:
     for kind in kinds():
         simulator = kind.simulator
         if simulator is not None and isinstance(world, simulator.world):
-            if other := departure(type(world), simulator.world):
-                raise Unsupported(f"simulate: {other}")
+            if isinstance(world, Problem):
+                refuse_subclass(world)
             return kind.name, simulator
     able = ", ".join(f"{kind} ({one.world.__name__})" for kind, one in SIMULATORS.items())
     raise Unsupported(f"simulate: {getattr(world, 'kind', type(world).__name__)} has no simulator; there are {able}")

@@ -10,9 +10,11 @@ import math
 import sys
 import time
 import warnings
+from collections.abc import Mapping
 from contextlib import nullcontext
 from functools import cache
 from tempfile import NamedTemporaryFile
+from types import MappingProxyType
 from typing import Any
 
 from specopt.api.plugins import METHODS, blamed, plugged, plugged_methods
@@ -32,8 +34,10 @@ from specopt.models.errors import (
 )
 from specopt.models.fields import describe
 from specopt.models.judge import Proof, proof_of
-from specopt.models.problem import ROUNDING, P, Plan, Problem, departure
+from specopt.models.problem import ROUNDING, P, Plan, Problem, refuse_subclass
 from specopt.models.result import SOLVED, Result, Status, Termination
+from specopt.solvers._kernels.cache import NO_CACHE, folder
+from specopt.solvers._kernels.compiling import checked
 from specopt.solvers.auto import Auto
 from specopt.solvers.budget import MEMORY_LIMIT, Budget, Callback
 from specopt.solvers.method import Method, Outcome
@@ -98,27 +102,24 @@ def solve(
     -------
     Result
         Infeasible problems and elapsed time are results, too. Ctrl-C returns the best plan so far. A plan that refutes
-        the proof of its method comes without the proof, with a `RefutedProof` warning and `refuted` in `stats`. So does
-        a plan of a variant that overrides parts of the class that its method solves, with `variant`.
+        the proof of its method comes without the proof, with a `RefutedProof` warning and `refuted` in `stats`.
 
     Raises
     ------
     InvalidInput
-        If an argument is outside its domain.
+        If an argument is outside its domain, or the class of the problem is a subclass of that of its kind.
     Unsupported
         If the method does not exist or cannot take this problem; the message names those that can.
     InternalError
         If the method returned a plan that violates the problem.
     """
     started = time.perf_counter()
-    _check_arguments(problem, time_limit, gap, seed, memory_limit)
+    check_arguments(problem, time_limit, gap, seed, memory_limit)
     integer("workers", workers, 1)
-    chosen = choose(problem, _with_options(problem, method, options), memory_limit)
+    chosen = choose(problem, method, memory_limit, options)
     _check_seconds(problem, chosen, math.inf if time_limit is None else time_limit)
     logger.info("%s by %s: time limit %s s, gap %g, seed %d", problem.kind, chosen.name, time_limit, gap, seed)
-    digest = problem.sha256  # now, on the clock of the method: a large problem's takes a while
-    SOLVED[digest] = problem
-    doubt = departure(type(problem), chosen.solves)
+    SOLVED[problem.sha256] = problem  # now, on the clock of the method: the digest of a large problem takes a while
     callback = _printing(callback) if verbose else callback
     fixed = time.perf_counter() - started
     budget = Budget(
@@ -129,20 +130,11 @@ def solve(
         workers=workers,
         memory_limit=memory_limit,
         warm_start=_warm_plan(problem, chosen, warm_start),
-        callback=_unproven(callback) if doubt and callback else callback,
+        callback=callback,
         started=started,
     )
-    try:
-        with showing_kernels() if verbose else nullcontext():
-            outcome = _outcome(chosen, problem, budget)
-    finally:
-        if verbose:
-            end_progress()
-    if doubt:
-        doubt = f"{doubt}: {chosen.name} proves nothing of it"
-        warnings.warn(doubt, stacklevel=2)
-        outcome, budget.bound_by = _without_proof(problem, outcome, doubt), None
-    result = _judged(problem, digest, fixed, chosen, outcome, budget, gap)
+    outcome = _run(chosen, problem, budget, verbose)
+    result = _judged(problem, chosen, outcome, budget, gap, fixed)
     logger.info(
         "%s by %s: %s (%s), objective %s, bound %s, %.3g s", problem.kind, result.method, result.status.value,
         result.termination.value, result.objective, result.bound, result.seconds,
@@ -168,16 +160,27 @@ def methods(problem: Problem | type[Problem] | None = None) -> tuple[type[Method
 def _takes(method: type[Method], problem: Problem) -> bool:
     try:
         with blamed(method):
-            return isinstance(problem, method.solves) and method().refusal(problem) is None
+            return method().refusal(problem) is None
     except BrokenPlugin as error:
         logger.warning("%s", error)
         return False
 
 
-def _outcome(method: Method, problem: Problem, budget: Budget) -> Outcome:
+def _run(method: Method, problem: Problem, budget: Budget, verbose: bool) -> Outcome:
     """Run a method; whatever ends it, what is known by then is its outcome."""
+    stats: dict[str, Any] = {}
+    explanation = None
     try:
-        return _run(method, problem, budget)
+        with showing_kernels() if verbose else nullcontext(), blamed(type(method)), checked(budget.check):
+            outcome = method.run(problem, budget)
+            if not isinstance(outcome, Outcome):
+                raise TypeError(f"run: expected an Outcome, got {describe(outcome)}")
+            plan_type = problem.plan_type
+            if not isinstance(outcome.plan, plan_type | None):
+                raise TypeError(f"run: expected a plan of type {plan_type.__name__}, got {describe(outcome.plan)}")
+            if outcome.bound is not None and math.isfinite(outcome.bound):
+                budget.improve_bound(outcome.bound)
+            return dataclasses.replace(outcome, bound=budget.bound)
     except Infeasible as clash:
         refuting = budget.incumbent is not None and not problem.violations(budget.incumbent)
         return Outcome(
@@ -187,27 +190,18 @@ def _outcome(method: Method, problem: Problem, budget: Budget) -> Outcome:
             conflict=() if refuting else clash.conflicts,
         )
     except OutOfTime:
-        return Outcome(plan=budget.incumbent, bound=budget.bound, termination=Termination.TIME_LIMIT)
+        termination = Termination.TIME_LIMIT
     except (Stopped, KeyboardInterrupt):
-        return Outcome(plan=budget.incumbent, bound=budget.bound, termination=Termination.INTERRUPTED)
+        termination = Termination.INTERRUPTED
     except (OutOfMemory, MemoryError) as error:
-        stats = {"out_of_memory": str(error)}
-        return Outcome(
-            plan=budget.incumbent, bound=budget.bound, termination=Termination.INTERRUPTED, stats=stats,
-            explanation=None if budget.incumbent is not None else str(error),
-        )  # fmt: skip
-
-
-def _run(method: Method, problem: Problem, budget: Budget) -> Outcome:
-    with blamed(type(method)):
-        outcome = method.run(problem, budget)
-        if not isinstance(outcome, Outcome):
-            raise TypeError(f"run: expected an Outcome, got {describe(outcome)}")
-        if not isinstance(outcome.plan, problem.plan_type | None):
-            raise TypeError(f"run: expected a plan of type {problem.plan_type.__name__}, got {describe(outcome.plan)}")
-        if outcome.bound is not None and math.isfinite(outcome.bound):
-            budget.improve_bound(outcome.bound)
-        return dataclasses.replace(outcome, bound=budget.bound)
+        termination, stats = Termination.INTERRUPTED, {"out_of_memory": str(error)}
+        explanation = None if budget.incumbent is not None else str(error)
+    finally:
+        if verbose:
+            end_progress()
+    return Outcome(
+        plan=budget.incumbent, bound=budget.bound, termination=termination, stats=stats, explanation=explanation
+    )
 
 
 def method_named(kind: str, name: str) -> type[Method] | None:
@@ -223,28 +217,33 @@ def method_named(kind: str, name: str) -> type[Method] | None:
     return next((m for m in kind_of(kind).methods if m.name == name), None) or plugged(METHODS, kind, name)
 
 
-def choose(problem: Problem, method: str | Method | None, memory_limit: float = MEMORY_LIMIT) -> Method:
-    """Return the method value that `solve` would run.
+def choose(
+    problem: Problem,
+    method: str | Method | None,
+    memory_limit: float = MEMORY_LIMIT,
+    options: Mapping[str, Any] = MappingProxyType({}),
+) -> Method:
+    """Return the method value that `solve` runs; options go with a method's name.
 
     Raises
     ------
+    InvalidInput
+        If the method has no such option, or an option is outside its domain.
     Unsupported
-        If it does not exist or cannot take this problem.
+        If the method does not exist or cannot take this problem.
     """
+    if options and not isinstance(method, str):
+        name = next(iter(options))
+        raise InvalidInput(
+            f"{name}: solve has no such argument{did_you_mean(name, _ARGUMENTS)}; options go with a method's name"
+        )
     if method is None:
         return _best(problem, memory_limit)
     if isinstance(method, str):
-        found = method_named(problem.kind, method)
-        if found is None:
-            names = [m.name for m in methods(type(problem))]
-            meant = did_you_mean(method, names)
-            raise Unsupported(f"method: {problem.kind} has no method {method!r}{meant}; it has {', '.join(names)}")
-        method = found()
+        method = _named(problem, method, options)
     if not isinstance(method, Method):
         raise InvalidInput(f"method: expected a name or a method, got {describe(method)}")
     reason = None if isinstance(problem, method.solves) else f"it solves {method.solves.kind}"
-    if reason and method.solves.kind == problem.kind:
-        reason = f"it solves {method.solves.__name__}"
     with blamed(type(method)):
         reason = reason or method.refusal(problem, memory_limit)
     if reason is not None:
@@ -253,23 +252,18 @@ def choose(problem: Problem, method: str | Method | None, memory_limit: float = 
     return method
 
 
-def _with_options(problem: Problem, method: str | Method | None, options: dict[str, Any]) -> str | Method | None:
-    """Return a method that is given by its name with its options set, any other as it is."""
-    if not options:
-        return method
-    name = next(iter(options))
-    if not isinstance(method, str):
-        raise InvalidInput(
-            f"{name}: solve has no such argument{did_you_mean(name, _ARGUMENTS)}; options go with a method's name"
-        )
-    found = method_named(problem.kind, method)
+def _named(problem: Problem, name: str, options: Mapping[str, Any]) -> Method:
+    """Return the method of that name with its options set."""
+    found = method_named(problem.kind, name)
     if found is None:
-        return method  # `choose` says so
+        names = [m.name for m in methods(type(problem))]
+        meant = did_you_mean(name, names)
+        raise Unsupported(f"method: {problem.kind} has no method {name!r}{meant}; it has {', '.join(names)}")
     has = [field.name for field in dataclasses.fields(found)]
-    for name in options:
-        if name not in has:
-            meant = did_you_mean(name, [*has, *_ARGUMENTS])
-            raise InvalidInput(f"{name}: method {method} has no such option{meant}; it has {', '.join(has) or 'none'}")
+    for option in options:
+        if option not in has:
+            meant = did_you_mean(option, [*has, *_ARGUMENTS])
+            raise InvalidInput(f"{option}: method {name} has no such option{meant}; it has {', '.join(has) or 'none'}")
     return found(**options)
 
 
@@ -286,9 +280,13 @@ def _best(problem: Problem, memory_limit: float) -> Method:
     raise Unsupported(f"no method for {problem.kind} takes this problem; {reasons[0]}")
 
 
-def _check_arguments(problem: object, time_limit: object, gap: object, seed: object, memory_limit: object) -> None:
+def check_arguments(
+    problem: object, time_limit: object, gap: object, seed: object, memory_limit: object = MEMORY_LIMIT
+) -> None:
+    """Refuse arguments of `solve` that are outside their domain."""
     if not isinstance(problem, Problem):
         raise InvalidInput(f"problem: expected a specopt problem, got {describe(problem)}")
+    refuse_subclass(problem)
     if not (time_limit is None or time_limit == math.inf or (is_number(time_limit) and time_limit >= 0)):
         raise InvalidInput(f"time_limit: expected seconds >= 0 or None, got {describe(time_limit)}")
     number("gap", gap, 0)
@@ -330,22 +328,6 @@ def _warm_plan(problem: Problem, method: Method, warm_start: Result | Plan | Non
     return plan
 
 
-def _without_proof(problem: Problem, outcome: Outcome, doubt: str) -> Outcome:
-    """Return what is left of an outcome whose method is for another class: its plan, where that is feasible."""
-    left: dict[str, Any] = {"bound": None, "conflict": (), "stats": outcome.stats | {"variant": doubt}}
-    if outcome.termination is Termination.INFEASIBLE:
-        said = f"{doubt}; {outcome.explanation}" if outcome.plan is None else None
-        left |= {"termination": Termination.EXHAUSTED, "explanation": said}
-    violated = [] if outcome.plan is None else problem.violations(outcome.plan)
-    if violated:
-        left |= {"plan": None, "explanation": f"{doubt}; its plan violates: {violated[0]}"}
-    return dataclasses.replace(outcome, **left)
-
-
-def _unproven(callback: Callback) -> Callback:
-    return lambda progress: callback(dataclasses.replace(progress, bound=None, gap=None))
-
-
 def _printing(callback: Callback | None) -> Callback:
     def both(progress: Any) -> bool | None:
         print_progress(progress)
@@ -355,7 +337,7 @@ def _printing(callback: Callback | None) -> Callback:
 
 
 def _judged(
-    problem: Problem[P], digest: str, fixed: float, method: Method, outcome: Outcome, budget: Budget, gap: float
+    problem: Problem[P], method: Method, outcome: Outcome, budget: Budget, gap: float, fixed: float
 ) -> Result[P]:
     """Turn an outcome into a result whose objective is the judge's; `fixed` seconds went into validation and digest."""
     bound = None  # as are those that are no number, or infinite
@@ -393,7 +375,7 @@ def _judged(
             warnings.warn(stats["refuted"], RefutedProof, stacklevel=3)
     return Result(
         kind=problem.kind,
-        problem_sha256=digest,
+        problem_sha256=problem.sha256,
         method=method.name,
         options=method.options,
         status=status,
@@ -406,11 +388,11 @@ def _judged(
         terms=terms,
         stats=stats
         | credits
-        | budget.outlook()
+        | ({} if folder() or not budget.preparing_seconds else {"no_cache": NO_CACHE})
         | {"fixed_seconds": fixed, "preparing_seconds": budget.preparing_seconds},
         explanation=explanation,
         conflict=outcome.conflict,
-        versions=dict(_versions()),
+        versions=_versions(),
     )
 
 

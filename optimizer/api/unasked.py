@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from specopt.api.scan import scan
 from specopt.api.solve import methods, solve
 from specopt.kinds import kind_of
 from specopt.models.problem import Problem
@@ -32,12 +33,10 @@ def solve_beside(
     result = solve(problem, method, time_limit=None if time_limit is None else time_limit - spare, **keywords)
     if result.objective is None or result.termination == "interrupted":
         return result
+    copies = [(changes, copy) for changes in choices if methods(copy := dataclasses.replace(problem, **changes))]
+    others = scan(copies, lambda copy, limit, _: solve(copy, time_limit=limit), time_limit=spare)
     seconds, best, found = result.seconds, result.objective, {}
-    for changes in choices:
-        changed = dataclasses.replace(problem, **changes)
-        if not methods(changed):
-            continue
-        other = solve(changed, time_limit=spare / len(choices))
+    for (changes, _), other in zip(copies, others, strict=False):
         seconds += other.seconds
         if other.objective is not None and (other.objective < best) == (problem.sense == "minimize"):
             best = other.objective

@@ -7,19 +7,22 @@ from pathlib import Path
 
 from specopt.commands.options import argument, filled, flag, from_fields, option
 from specopt.commands.shared import FOUND, INTERRUPTED, NOT_FOUND, AsJson, hand_over, print_json
-from specopt.comparison.again import judged_again, same_objective, solved_again
+from specopt.comparison.again import judged_again
+from specopt.comparison.compare import CompareProgress
 from specopt.comparison.compare import compare as run_comparison
 from specopt.comparison.instances import instances_of
-from specopt.comparison.leaderboard import FORMS, leaderboard, merged, opened, pairs_of_methods
 from specopt.comparison.methods import methods_of
 from specopt.comparison.profiles import profile_figure
-from specopt.comparison.progress import comparison_progress
-from specopt.comparison.store import Store
-from specopt.comparison.summary import tables_of
+from specopt.comparison.store import Store, merged, opened
 from specopt.comparison.table import Comparison, newest
+from specopt.comparison.tables import FORMS, markdown, pairs_of_methods, tables_of
+from specopt.console.progress import end_progress, print_step
 from specopt.console.streams import say
 from specopt.models.errors import InvalidInput, MissingDependency
 from specopt.models.fields import printable
+
+PLAIN_SECONDS = 10.0
+"""Seconds between two lines of progress where stderr is not a terminal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,10 +42,9 @@ class Compare:
     jobs: int | None = option("N", "Worker processes.", envvar="SPECOPT_JOBS")
     executor: str = option("X", "local, dask://HOST:PORT, or ray.", default="local")
     output: Path | None = option("FOLDER", "Keep results here and resume them. With --table: a file.", "-o", "--output")
-    table: bool = flag("Folders of earlier results as one leaderboard: FILE.md, .tex or .csv.")
+    table: bool = flag("Tables of folders of earlier results, together: FILE.md, .tex or .csv.")
     pairs: bool = flag("With --table: paired tests of all methods instead.")
-    again: bool = flag("Judge every plan in folders of earlier results anew; exit 1 if a number differs.")
-    rerun: str | None = option("CELL", "Solve a cell of a folder again, by its key or how that begins; show both.")
+    again: bool = flag("Judge every plan in folders of earlier results again; exit 1 if a number differs.")
     as_json: AsJson = False
 
 
@@ -57,30 +59,29 @@ def compare(given: Compare) -> int:
         return FOUND
     if given.again:
         return _judge_again(given.sources, given.as_json)
-    if given.rerun is not None:
-        return _solve_again(given.sources, given.rerun, given.as_json)
     problems = instances_of(given.sources, instances=given.instances, parameters=given.param or (), size=given.size)
     chosen = methods_of(given.method, problems.values())
     code, output = FOUND, given.output
-    with comparison_progress() as show:
-        try:
-            comparison = filled(
-                run_comparison,
-                given,
-                methods=chosen,
-                problems=problems,
-                seeds=given.seed or [0],
-                time_limit=None if given.work else given.time_limit,
-                shard=None if given.shard is None else _shard(given.shard),
-                jobs=given.jobs or None,
-                folder=output,
-                callback=show,
-            )
-        except KeyboardInterrupt:
-            kept = [] if output is None else newest(Store(output).records().values())
-            if not kept:
-                raise
-            comparison, code = Comparison(kept), INTERRUPTED
+    try:
+        comparison = filled(
+            run_comparison,
+            given,
+            methods=chosen,
+            problems=problems,
+            seeds=given.seed or [0],
+            time_limit=None if given.work else given.time_limit,
+            shard=None if given.shard is None else _shard(given.shard),
+            jobs=given.jobs or None,
+            folder=output,
+            callback=_show,
+        )
+    except KeyboardInterrupt:
+        kept = [] if output is None else newest(Store(output).records().values())
+        if not kept:
+            raise
+        comparison, code = Comparison(kept), INTERRUPTED
+    finally:
+        end_progress()
     written = [] if output is None else _write(comparison, output)
     if given.as_json:
         print_json(comparison.rows())
@@ -98,6 +99,12 @@ def compare(given: Compare) -> int:
     return FOUND if any(record.objective is not None for record in comparison) else NOT_FOUND
 
 
+def _show(at: CompareProgress) -> None:
+    left = "" if at.seconds_left is None else f", about {at.seconds_left:.0f} s left"
+    text = f"{at.done} of {at.total} cells, {at.failed} failed, {at.seconds:.0f} s{left}"
+    print_step(at.seconds, text, PLAIN_SECONDS)
+
+
 def _shard(text: str) -> tuple[int, int]:
     at, slash, of = text.partition("/")
     if not (slash and at.isdecimal() and of.isdecimal()):
@@ -106,20 +113,17 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def _write_table(given: Compare) -> None:
-
     comparison = merged(given.sources)
     tables = pairs_of_methods(comparison) if given.pairs else tables_of(comparison)
-    form = "" if given.output is None else given.output.suffix.lower()
     if given.as_json:
         print_json(tables if given.pairs else comparison.rows())
-    elif form in (".tex", ".csv") or given.pairs:
-        hand_over(FORMS.get(form, FORMS[".md"])(tables), given.output)
     else:
-        hand_over(leaderboard(comparison), given.output)
+        form = "" if given.output is None else given.output.suffix.lower()
+        hand_over(FORMS.get(form, markdown)(tables), given.output)
 
 
 def _judge_again(folders: list[str], as_json: bool) -> int:
-    """Judge all plans of some folders anew; the exit code says whether a number differs."""
+    """Judge all plans of some folders again; the exit code says whether a number differs."""
     found = [one for folder in folders for one in judged_again(opened(folder))]
     wrong = [one for one in found if one.differences]
     if as_json:
@@ -137,21 +141,6 @@ def _judge_again(folders: list[str], as_json: bool) -> int:
             lines.append(f"{lost} of earlier versions have an objective, but no plan: not judged")
         hand_over("\n".join(lines) + "\n", None)
     return NOT_FOUND if wrong else FOUND
-
-
-def _solve_again(folders: list[str], key: str, as_json: bool) -> int:
-    """Solve one cell again and show both records; the exit code says whether their objectives differ."""
-    if len(folders) != 1:
-        raise InvalidInput(f"--rerun: expected one folder, got {len(folders)}")
-    both = solved_again(opened(folders[0]), key)
-    if as_json:
-        print_json([record.to_dict() for record in both])
-    else:
-        names = ("status", "objective", "bound", "gap", "seconds", "error", "started", "host", "versions", "sources")
-        lines = [f"{both[0].label} on {both[0].instance}, seed {both[0].seed}"]
-        lines += [f"  {name}: {' | again: '.join(str(getattr(one, name)) for one in both)}" for name in names]
-        hand_over("\n".join(map(printable, lines)) + "\n", None)
-    return FOUND if same_objective(*both) else NOT_FOUND
 
 
 def _write(comparison: Comparison, folder: Path) -> list[str]:

@@ -38,7 +38,7 @@ def fit_predictor(given: FitPredictor) -> None:
     Writes a draft-stopping problem; the rules are compared on rounds that were held out.
     """
     from specopt.api.solve import solve
-    from specopt.instances.drafts.table import read_draft_log
+    from specopt.instances.reading.draft_table import read_draft_log
     from specopt.solvers.draft_stopping.fitted import fit_stopping
 
     check_target(given.output, given.log)

@@ -15,7 +15,7 @@ from specopt.kinds import kind_of
 from specopt.models.arguments import number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe, read
-from specopt.models.problem import Problem, overridden
+from specopt.models.problem import Problem
 from specopt.models.result import Status
 from specopt.solvers.method import Method
 
@@ -43,8 +43,6 @@ class Cell:
         Version and digests of what its result depends on; see `sources_of`.
     time_limit, gap, seed
         As in `specopt.solve`.
-    variant
-        The class of the problem, as text, where it is not that of its kind: what the worker judges by.
     command
         That asked for it.
     """
@@ -62,7 +60,6 @@ class Cell:
     gap: float
     seed: int
     scale: tuple[float, ...] = ()
-    variant: str = ""
     command: str = ""
 
     @classmethod
@@ -81,7 +78,7 @@ class Cell:
         Raises
         ------
         InvalidInput
-            If one of them cannot be sent to a worker process, or gaps are no gaps of the problem's kind.
+            If the method cannot be sent to a worker process.
         """
         return cls(
             instance=instance,
@@ -97,7 +94,6 @@ class Cell:
             gap=float(gap),
             seed=seed,
             scale=problem.scale,
-            variant=_variant(problem) if problem.is_variant() else "",
             command=shlex.join(sys.argv),
         )
 
@@ -114,13 +110,13 @@ def label_of(method: Method) -> str:
     return method.name + "".join(f" {f.name}={getattr(method, f.name)}" for f in sorted(changed, key=lambda f: f.name))
 
 
-def pickled(value: Method | type[Problem], where: str) -> str:
-    """Return a method or a class as text; a class by its import path, or whole if it has none, as in a notebook.
+def pickled(value: Method, where: str) -> str:
+    """Return a method as text: by its import path, or whole if it has none, as in a notebook.
 
     Raises
     ------
     InvalidInput
-        If an option or the class holds what cannot leave this process; the message names it, beginning with `where`.
+        If an option or its class holds what cannot leave this process; the message names it, beginning with `where`.
     """
     import cloudpickle
 
@@ -131,18 +127,8 @@ def pickled(value: Method | type[Problem], where: str) -> str:
 
 
 def unpickled(text: str) -> Any:
-    """Return the method or the class of a text."""
+    """Return the method of a text."""
     return pickle.loads(base64.b64decode(text))
-
-
-def _variant(problem: Problem) -> str:
-    """Return the class of a variant as text."""
-    own, kind = type(problem), kind_of(problem).problem
-    if names := {"sense", "sense_of", "worth", "distance"} & overridden(own, kind):
-        raise InvalidInput(
-            f"problems: {own.__name__} overrides {', '.join(sorted(names))}, by which tables rate {kind.kind}"
-        )
-    return pickled(own, f"problems: {own.__name__}")
 
 
 @dataclass(frozen=True)

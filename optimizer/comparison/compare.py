@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
@@ -11,15 +12,14 @@ from dataclasses import dataclass, replace
 from specopt.api.solve import choose, method_named
 from specopt.api.solve import methods as methods_for
 from specopt.comparison.cell import Cell, Record
-from specopt.comparison.executors import executor_of
-from specopt.comparison.run import GRACE_SECONDS, run_cell
+from specopt.comparison.processes import GRACE_SECONDS, Submit, submitting
 from specopt.comparison.sources import sources_of
 from specopt.comparison.store import Store
 from specopt.comparison.table import Comparison
 from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import describe, printable
-from specopt.models.problem import Problem
+from specopt.models.problem import Problem, refuse_subclass
 from specopt.models.reading import StrPath
 from specopt.solvers.method import Method
 
@@ -107,17 +107,13 @@ def compare(
     try:
         if report() or not pending:
             return Comparison(records)
-        with contextlib.ExitStack() as stack:
-            if isinstance(executor, str):
-                executor = stack.enter_context(executor_of(executor, jobs))
+        with submitting(executor, jobs, grace_seconds) as submit, contextlib.ExitStack() as stack:
             waiting: dict[Future[Record], Cell] = {}
             stack.callback(lambda: [future.cancel() for future in waiting])
             queue = iter(pending)
             while True:
-                for cell in queue:
-                    waiting[_submitted(executor, cell, grace_seconds)] = cell
-                    if len(waiting) >= MAX_WAITING:
-                        break
+                for cell in itertools.islice(queue, MAX_WAITING - len(waiting)):
+                    waiting[_submitted(submit, cell)] = cell
                 if not waiting:
                     return Comparison(records)
                 for future in wait(waiting, return_when=FIRST_COMPLETED).done:
@@ -150,7 +146,7 @@ def _record_of(future: Future[Record], cell: Cell) -> tuple[Record, bool]:
         return Record.of(cell, status="failed", error=printable(f"executor: {type(error).__name__}: {error}")), False
 
 
-def _submitted(executor: Executor, cell: Cell, grace_seconds: float) -> Future[Record]:
+def _submitted(submit: Submit, cell: Cell) -> Future[Record]:
     """Hand a cell to an executor.
 
     Raises
@@ -159,7 +155,7 @@ def _submitted(executor: Executor, cell: Cell, grace_seconds: float) -> Future[R
         If the executor takes no more: a broken pool, or one that was shut down.
     """
     try:
-        return executor.submit(run_cell, cell, grace_seconds)
+        return submit(cell)
     except RuntimeError as error:
         why = f"{type(error).__name__}: {error}"
         raise InvalidInput(f"executor: takes no more cells ({why}); what is kept in a folder is not lost") from error
@@ -213,6 +209,7 @@ def _named(problems: Mapping[str, Problem] | Iterable[Problem]) -> dict[str, Pro
     for place, problem in problems.items() if isinstance(problems, Mapping) else enumerate(problems):
         if not isinstance(problem, Problem):
             raise InvalidInput(f"problems[{place}]: expected a problem, got {type(problem).__name__}")
+        refuse_subclass(problem)
         name = place if isinstance(place, str) else problem.name or f"{problem.kind} {place}"
         named[name if name not in named else f"{name} ({place})"] = problem
     return named

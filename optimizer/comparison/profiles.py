@@ -26,23 +26,24 @@ SOLVED = 0.01
 WIDEST_GAP, LEAST_SECONDS = 1e3, 1e-4
 
 
-def gap_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
-    """Return the gaps of every cell by method, sorted; infinite where there is no plan or bound."""
-    return _sorted(comparison, kind, _gap)
+def distance_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
+    """Return the gaps of every cell by method, sorted; infinite where there is no plan or bound.
+
+    Where more is better these are the shortfalls, 0 to 1.
+    """
+    if _maximised(kind):
+        return _sorted(comparison, kind, lambda record: _reached(record, comparison.shortfall(record)))
+    return _sorted(comparison, kind, lambda record: _gap(comparison, record))
 
 
-def shortfall_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
-    """Return the shortfalls of every cell by method, sorted, 0 to 1; infinite where there is no plan or bound."""
-    return _sorted(comparison, kind, lambda table, record: _reached(record, table.shortfall(record)))
+def _maximised(kind: str) -> bool:
+    return kind_of(kind).problem.sense == "maximize"
 
 
-def _sorted(comparison: Comparison, kind: str, of: Callable[[Comparison, Record], float]) -> dict[str, Floats]:
+def _sorted(comparison: Comparison, kind: str, of: Callable[[Record], float]) -> dict[str, Floats]:
     cells = list(comparison.cells(kind).values())
     labels = sorted({label for cell in cells for label in cell})
-    return {
-        label: np.sort([of(comparison, cell[label]) if label in cell else math.inf for cell in cells])
-        for label in labels
-    }
+    return {label: np.sort([of(cell[label]) if label in cell else math.inf for cell in cells]) for label in labels}
 
 
 def time_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
@@ -59,7 +60,7 @@ def time_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
     return _sorted(
         comparison,
         kind,
-        lambda _, one: seconds(one) / fastest[one.key] if math.isfinite(fastest[one.key]) else math.inf,
+        lambda one: seconds(one) / fastest[one.key] if math.isfinite(fastest[one.key]) else math.inf,
     )
 
 
@@ -74,12 +75,11 @@ def profile_figure(comparison: Comparison) -> Picture:
 
 def profile_charts(comparison: Comparison, kind: str) -> tuple[Chart, Chart]:
     """Return both profiles of a kind of problem."""
-    maximised = kind_of(kind).problem.sense == "maximize"
-    measure = "shortfall" if maximised else "gap"
+    measure = "shortfall" if _maximised(kind) else "gap"
     least, widest = 100.0 * LEAST_GAP, 100.0 * WIDEST_GAP
-    gaps = shortfall_profile(comparison, kind) if maximised else gap_profile(comparison, kind)
     shares = {
-        label: np.where(100.0 * one < widest, np.maximum(100.0 * one, least), np.inf) for label, one in gaps.items()
+        label: np.where(100.0 * one < widest, np.maximum(100.0 * one, least), np.inf)
+        for label, one in distance_profile(comparison, kind).items()
     }
     return (
         _profile(

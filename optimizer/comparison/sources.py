@@ -8,7 +8,6 @@ known at run time is not seen; kernels are therefore taken by their kind.
 from __future__ import annotations
 
 import ast
-import hashlib
 import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -16,8 +15,8 @@ from importlib.metadata import packages_distributions, version
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
 
-from specopt.models.code import text_of
-from specopt.solvers._kernels.prepare import modules_of
+from specopt.models.code import digest_of, text_of
+from specopt.solvers._kernels.compiling import modules_of
 from specopt.solvers.method import Method
 
 INSTALLED = ("site-packages", "dist-packages")
@@ -58,10 +57,7 @@ def _digest(modules: Iterable[str], texts: Iterable[str] = ()) -> str:
         if name.partition(".")[0] in tops or file.parent in homes:
             found[name] = file.read_bytes()
             queue += _imported(name, file)
-    whole = hashlib.sha256()
-    for part in (*texts, *(f"{name}\0{found[name].hex()}" for name in sorted(found))):
-        whole.update(part.encode() + b"\0")
-    return whole.hexdigest()[:16]
+    return digest_of(found | {f"text {number}": text.encode() for number, text in enumerate(texts)})
 
 
 def _file(name: str) -> Path | None:

@@ -14,7 +14,7 @@ import logging
 import os
 import platform
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ import msgspec
 
 from specopt.api.library import load_saved, saved, saved_instance
 from specopt.comparison.cell import Record
+from specopt.comparison.table import Comparison, newest
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import printable
 from specopt.models.files import load, to_json, write_text
@@ -158,6 +159,41 @@ class Store:
             except OSError as error:
                 raise InvalidInput(f"{self._path}: cannot be written ({error.strerror or error})") from None
         return self._file
+
+
+def merged(folders: Sequence[StrPath]) -> Comparison:
+    """Return the newest record of every cell in some folders.
+
+    Raises
+    ------
+    InvalidInput
+        If a folder has no records, or methods of two distributions share a name.
+    """
+    records = [record for folder in folders for record in opened(folder).records().values()]
+    owners: dict[tuple[str, str], str] = {}
+    for record in newest(records):
+        owner = record.sources.get("version", "").partition(" ")[0]
+        other = owners.setdefault((record.kind, record.method), owner)
+        if other != owner:
+            names = " and ".join(repr(name or "no distribution") for name in (other, owner))
+            raise InvalidInput(f"{record.kind}: methods of {names} share the name {record.method!r}")
+    return Comparison(newest(records))
+
+
+def opened(folder: StrPath) -> Store:
+    """Return a folder of results, and say what in it is damaged.
+
+    Raises
+    ------
+    InvalidInput
+        If it has no records.
+    """
+    store = Store(folder) if Path(folder).is_dir() else None
+    if store is None or not store.records():
+        why = "" if store is None or not store.damaged else f"; {store.damaged[0]}"
+        raise InvalidInput(f"{folder}: expected a folder with results of a comparison, got none{why}")
+    store.say_damaged()
+    return store
 
 
 @cache

@@ -12,27 +12,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from specopt.comparison.cell import Record
 from specopt.comparison.instances import parameters_in
-from specopt.comparison.table import LEAST_GAP, Comparison, cells_of_kinds
-from specopt.kinds import kind_of
+from specopt.comparison.table import Comparison, cells_of_kinds
 
 SHIFT_SECONDS = 0.01
 """Of the shifted geometric mean: times well below it hardly count."""
-
-TEST_SETS = (
-    "Averages are over the common cells, which every method of the kind took that takes at least half of all cells; "
-    "other methods have no averages. Gaps are over those in which each has a plan. Of all cells, what a method refused "
-    "or failed counts as unsolved."
-)
-
-Tables = dict[str, list[dict[str, Any]]]
-"""Rows of tables by their titles."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,10 +134,12 @@ def who_wins(comparison: Comparison) -> dict[str, dict[str, float]]:
     """
     groups: dict[str, dict[str, list[Record]]] = {}
     sizes: Counter[tuple[str, str]] = Counter()
-    for kind, family, cell in _families(comparison):
-        sizes[family, kind] += 1
-        for label, record in cell.items():
-            groups.setdefault(family, {}).setdefault(label, []).append(record)
+    for kind, cells in cells_of_kinds(comparison):
+        for cell in cells:
+            family = family_of(next(iter(cell.values())))
+            sizes[family, kind] += 1
+            for label, record in cell.items():
+                groups.setdefault(family, {}).setdefault(label, []).append(record)
     return {
         family: {
             label: sum(map(comparison.wins, records)) / sum(sizes[family, kind] for kind in {r.kind for r in records})
@@ -158,68 +149,9 @@ def who_wins(comparison: Comparison) -> dict[str, dict[str, float]]:
     }
 
 
-def tables_of(comparison: Comparison, apart: bool = False) -> Tables:
-    """Return a table per kind of problem, by its title: first the columns of common cells, then those of all cells.
-
-    With `apart`, families on which all methods find equally good plans are one row, and all other rows leave them out.
-    """
-    alike = _alike(comparison) if apart else set()
-    told = comparison.of([record for record in comparison if (record.kind, family_of(record)) not in alike])
-    rows, found = summaries(told), {}
-    for kind, _ in cells_of_kinds(comparison):
-        problems = len({record.problem_sha256 for record in comparison if record.kind == kind})
-        mine = [row for row in rows if row.kind == kind]
-        swept = dict.fromkeys(name for row in mine for name in row.parameters)
-        table = found[f"{kind}: {problems} instances"] = [_columns(row, swept) for row in mine]
-        if names := sorted(family for of, family in alike if of == kind):
-            cells = [cell for of, family, cell in _families(comparison) if of == kind and family in names]
-            label = f"all {max(map(len, cells))} methods alike: {', '.join(names)}"
-            one = [replace(next(iter(cell.values())), method=label, label=label) for cell in cells]
-            table += [_columns(row, swept) | {"time (s)": None} for row in summaries(comparison.of(one))]
-    return found
-
-
-def _alike(comparison: Comparison) -> set[tuple[str, str]]:
-    """Return kind and family, no swept one, where several methods have equally good plans in every cell."""
-    families = list(_families(comparison))
-    told = {
-        (kind, family)
-        for kind, family, cell in families
-        if "[" in family or len(cell) < 2 or not all(map(comparison.wins, cell.values()))
-    }
-    return {(kind, family) for kind, family, _ in families} - told
-
-
-def _families(comparison: Comparison) -> Iterator[tuple[str, str, dict[str, Record]]]:
-    """Give every cell with its kind and family."""
-    for kind, cells in cells_of_kinds(comparison):
-        yield from ((kind, family_of(next(iter(cell.values()))), cell) for cell in cells)
-
-
 def family_of(record: Record) -> str:
     """Return the family of a record's instance: what stands before the last slash; its kind where there is none."""
     return record.instance.rpartition("/")[0] or record.kind
-
-
-def _columns(row: MethodSummary, swept: Iterable[str]) -> dict[str, Any]:
-    maximised = kind_of(row.kind).problem.sense == "maximize"
-    return {
-        "method": row.label, **{name: row.parameters.get(name) for name in swept}, "common": row.cells,
-        "best (%)": _percent(row.wins), "proven (%)": _percent(row.proven),
-        "gap (%)": _percent(row.mean_gap), "max gap (%)": _percent(row.largest_gap),
-        **({"shortfall (%)": _percent(row.mean_shortfall)} if maximised else {}), "time (s)": row.seconds,
-        "all": row.all_cells, "refused": row.refused, "failed": row.failed, "no plan": row.without_plan,
-        "best of all (%)": _percent(row.all_wins), "proven of all (%)": _percent(row.all_proven),
-    }  # fmt: skip
-
-
-def shown(value: object) -> str:
-    """Return a cell of a table as text."""
-    return "" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
-def _percent(share: float | None) -> float | None:
-    return None if share is None else 100.0 * share if share >= LEAST_GAP else 0.0
 
 
 def answered(record: Record) -> bool:

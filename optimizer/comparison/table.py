@@ -77,7 +77,7 @@ class Comparison(Shown):
             if not record.failed:
                 objective = _better(record, objective, record.objective)
             self._best[record.problem_sha256] = (objective, bound)
-        held = (_held_against(record, self.best(record)[0]) for record in records)
+        held = (held_against(record, self.best(record)[0]) for record in records)
         self.records = tuple(sorted(held, key=lambda r: (r.kind, r.instance, r.method, str(r.options), r.seed)))
         for record in self.records:
             objective, bound = self.best(record)
@@ -97,10 +97,6 @@ class Comparison(Shown):
                 cell = (record.problem_sha256, record.seed, record.time_limit, record.gap_limit)
                 found.setdefault(cell, {})[record.label] = record
         return found
-
-    def of(self, records: Sequence[Record]) -> Comparison:
-        """Return the comparison of some records against what is best in this one."""
-        return Comparison(records, self._best)
 
     @staticmethod
     def common(cells: Iterable[dict[str, Record]]) -> list[dict[str, Record]]:
@@ -150,38 +146,37 @@ class Comparison(Shown):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat row per record, all with the same keys."""
-        found, swept = [], self._swept()
-        for record in self.records:
-            row = {name: value for name, value in record.to_dict().items() if name != "plan"}
-            row |= {name: json.dumps(row[name], sort_keys=True) for name in _NESTED}
-            row |= {name: of(self, record) for name, of in _OWN.items()}
-            row |= {f"parameter_{name}": parameters_in(record.instance).get(name) for name in swept}
-            found.append(row)
-        return found
+        swept = self._swept()
+        return [
+            {
+                name: json.dumps(value, sort_keys=True) if name in _NESTED else value
+                for name, value in record.to_dict().items()
+                if name != "plan"
+            }
+            | {name: of(self, record) for name, of in _OWN.items()}
+            | {f"parameter_{name}": parameters_in(record.instance).get(name) for name in swept}
+            for record in self.records
+        ]
 
-    def _swept(self) -> dict[str, set[type]]:
-        """Return the parameters that names of instances say, and the types of their values."""
-        found: dict[str, set[type]] = {}
+    def _swept(self) -> dict[str, bool]:
+        """Return the parameters that names of instances contain, and whether all their values are numbers."""
+        found: dict[str, bool] = {}
         for record in self.records:
             for name, value in parameters_in(record.instance).items():
-                found.setdefault(name, set()).add(type(value))
+                found[name] = found.get(name, True) and isinstance(value, float)
         return found
 
     def to_arrow(self) -> pyarrow.Table:
         """Return the table as an Arrow table."""
         import pyarrow
 
-        def kind_of(name: str) -> Any:
-            hint = str(Record.__annotations__.get(name, "float"))
-            if hint.startswith("float"):
-                return pyarrow.float64()
-            return pyarrow.int64() if hint == "int" else pyarrow.string()
-
-        columns = [(one, kind_of(one)) for one in _NAMES]
+        types = {"float": pyarrow.float64(), "int": pyarrow.int64()}
+        hints = {name: Record.__annotations__.get(name, "float").partition(" ")[0] for name in _NAMES}
+        columns = {name: types.get(hint, pyarrow.string()) for name, hint in hints.items()}
         rows = self.rows()
-        for name, types in self._swept().items():
-            column, numbers = f"parameter_{name}", types == {float}
-            columns.append((column, pyarrow.float64() if numbers else pyarrow.string()))
+        for name, numbers in self._swept().items():
+            column = f"parameter_{name}"
+            columns[column] = pyarrow.float64() if numbers else pyarrow.string()
             for row in rows:
                 row[column] = row[column] if numbers or row[column] is None else str(row[column])
         return pyarrow.Table.from_pylist(rows, schema=pyarrow.schema(columns))
@@ -212,8 +207,18 @@ class Comparison(Shown):
         write_text(path, csv_text([names, *(row.values() for row in self.rows())]))
 
 
-def _held_against(record: Record, best: float | None) -> Record:
-    """Return a record without the claims that the best plan of its problem refutes; `error` says which these are."""
+def held_against(record: Record, best: float | None, size: float = 0.0) -> Record:
+    """Return a record without the claims that the best plan of its problem refutes; `error` says which these are.
+
+    Parameters
+    ----------
+    record
+        As it was read.
+    best
+        Objective of the best plan; None if there is no plan.
+    size
+        Size of the terms of the objective, as the judge's report has it.
+    """
     if record.failed:
         return replace(record, objective=None, bound=None, gap=None)
     if best is None:
@@ -222,11 +227,11 @@ def _held_against(record: Record, best: float | None) -> Record:
         error = f"its proof that there is no plan is refuted by a plan of {best:.9g}"
         record = replace(record, status=Status.NONE.value, termination=None, error=error)
     kind = kind_of(record.kind).problem
-    if proof_of(kind, best, record.bound, LEAST_GAP, record.scale).refuted:
+    if proof_of(kind, best, record.bound, LEAST_GAP, record.scale, size).refuted:
         record = replace(record, error=f"its bound {record.bound:.9g} is refuted by a plan of {best:.9g}", bound=None)
     if record.objective is None:
         return replace(record, status=Status.NONE.value, gap=None)
-    gap = proof_of(kind, record.objective, record.bound, LEAST_GAP, record.scale).gap
+    gap = proof_of(kind, record.objective, record.bound, LEAST_GAP, record.scale, size).gap
     claimed, optimal = record.status == Status.OPTIMAL, gap is not None and gap <= max(record.gap_limit, LEAST_GAP)
     alike = gap is not None and record.gap is not None and abs(record.gap - gap) <= LEAST_GAP * max(1.0, gap)
     status = Status.OPTIMAL if claimed and optimal else Status.FEASIBLE

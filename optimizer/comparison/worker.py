@@ -1,7 +1,7 @@
-"""The process that solves cells: requests come in on stdin, answers go out on stdout, a line of JSON each.
+"""The process that solves cells: requests and answers are pickled values on a pipe to its parent.
 
-Run as ``python -P -m specopt.comparison.worker``. It ends when stdin closes or its parent is gone. What libraries print
-goes to stderr, away from the answers.
+Run as ``python -P -m specopt.comparison.worker PIPE``. It ends when its parent is gone. What libraries print goes to
+the parent's file of errors.
 """
 
 from __future__ import annotations
@@ -13,50 +13,67 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from functools import cache
-from typing import Any, TextIO
+from multiprocessing.connection import Connection
+from typing import Any
 
 from specopt.api.solve import solve
-from specopt.comparison.cell import unpickled
+from specopt.comparison.cell import Cell, unpickled
 from specopt.comparison.sources import sources_of
 from specopt.console.interrupts import SIGNALS
 from specopt.console.progress import showing_kernels
 from specopt.kinds import kind_of
 from specopt.models.fields import printable
+from specopt.solvers._kernels.compiling import kernels_of
 from specopt.solvers.method import Method
 
+Request = tuple[Cell, list[str]]
+"""A cell, and where the modules of its method are looked for."""
 
-def main() -> None:
-    """Answer requests until stdin closes."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
+
+def serve(answer: Callable[[Any], Any], prepare: Callable[[Any], object] = lambda _: None) -> None:
+    """Answer requests until the parent is gone.
+
+    Parameters
+    ----------
+    answer
+        Gives the answer to a request.
+    prepare
+        Does what comes before a request's time begins; then the parent is told that the process is ready.
+    """
+    pipe = Connection(int(sys.argv[-1]))
+    os.set_inheritable(pipe.fileno(), False)
     for number in SIGNALS:  # a batch system sends them to every process: what becomes of a cell is the parent's to say
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     keep_highs_to_one_thread()
-    with showing_kernels():
-        for line in sys.stdin:
-            request = json.loads(line)
-            load_kernels(request["problem"]["kind"])
-            with contextlib.suppress(Exception, SystemExit):  # the answer says what is wrong with it
-                method_of(request["method"], tuple(request["path"]))
-            _send(answers, {"ready": True})
-            _send(answers, answer(request))
+    with contextlib.suppress(EOFError):
+        while True:
+            request = pipe.recv()
+            prepare(request)
+            pipe.send("ready")
+            pipe.send(answer(request))
 
 
-def answer(request: dict[str, Any]) -> dict[str, Any]:
+def load(request: Request) -> None:
+    """Load what a cell needs: neither kernels nor modules are part of any method's time."""
+    cell, path = request
+    load_kernels(cell.kind)
+    with contextlib.suppress(Exception, SystemExit):  # the answer says what is wrong with it
+        method_of(cell.pickled, tuple(path))
+
+
+def answer(request: Request) -> dict[str, Any]:
     """Solve one cell; whatever goes wrong is the answer, too."""
+    cell, path = request
     try:
-        method, sources = method_of(request["method"], tuple(request["path"]))  # finds the modules of a variant, too
-        variant = request.get("variant")
-        problem_class = unpickled(variant) if variant else kind_of(request["problem"]["kind"]).problem
-        problem = problem_class.from_dict(request["problem"])
-        if variant and problem.sha256 != request["problem_sha256"]:
-            raise RuntimeError(f"the problem's class {problem_class.__name__} differs here from the one that was given")
-        if sources is not None and sources != request["sources"]:
-            changed = [name for name, value in sources.items() if request["sources"].get(name) != value]
+        method, sources = method_of(cell.pickled, tuple(path))
+        problem = kind_of(cell.kind).problem.from_dict(cell.problem)
+        if sources is not None and sources != cell.sources:
+            changed = [name for name, value in sources.items() if cell.sources.get(name) != value]
             raise RuntimeError(f"method {method.name} differs here from the one that was asked for: {changed}")
-        result = solve(problem, method, time_limit=request["time_limit"], gap=request["gap"], seed=request["seed"])
+        result = solve(problem, method, time_limit=cell.time_limit, gap=cell.gap, seed=cell.seed)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -96,11 +113,8 @@ def keep_highs_to_one_thread() -> None:
 @cache
 def load_kernels(kind: str) -> None:
     """Prepare the compiled loops of a kind: building them, once per machine, is not part of any method's time."""
-    from specopt.solvers._kernels.kernel import prepare
-    from specopt.solvers._kernels.prepare import kernels_of
-
     for found in kernels_of(kind.replace("-", "_")):
-        prepare(found)
+        found.prepare()
 
 
 def _end_with(parent: int) -> None:
@@ -110,10 +124,6 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _send(stream: TextIO, data: dict[str, Any]) -> None:
-    stream.write(json.dumps(data) + "\n")
-    stream.flush()
-
-
 if __name__ == "__main__":
-    main()
+    with showing_kernels():
+        serve(answer, load)

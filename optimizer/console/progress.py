@@ -31,11 +31,21 @@ def print_progress(progress: Progress) -> None:
     print_step(progress.seconds, progress_line(progress))
 
 
-def print_step(seconds: float, text: str) -> None:
-    """Print where work stands that has taken so long, unless it has just begun or a line was printed a moment ago."""
+def print_step(seconds: float, text: str, plain_seconds: float = PLAIN_INTERVAL_SECONDS) -> None:
+    """Print where work stands that has taken so long, unless it has just begun or a line was printed a moment ago.
+
+    Parameters
+    ----------
+    seconds
+        Seconds since the work began.
+    text
+        What to print.
+    plain_seconds
+        Seconds between two lines where stderr is not a terminal.
+    """
     global _last, _live
     terminal = sys.stderr.isatty()
-    interval = TERMINAL_INTERVAL_SECONDS if terminal else PLAIN_INTERVAL_SECONDS
+    interval = TERMINAL_INTERVAL_SECONDS if terminal else plain_seconds
     with _lock:
         now = time.monotonic()
         if streams.quiet or seconds < FIRST_SECONDS or now - _last < interval:

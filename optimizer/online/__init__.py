@@ -5,10 +5,9 @@ strict JSON and `from_state` restores the object; keys name requests, clients, t
 """
 
 from specopt.models.arguments import Key
-from specopt.online.asynchronous import AsyncScheduler, NotVerified, VerifierDied
+from specopt.online.asynchronous import AsyncScheduler, NotVerified
 from specopt.online.base import Refused
 from specopt.online.goodput import GoodputScheduler
-from specopt.online.pool import VerificationPool
 from specopt.online.prompts import PromptMonitor
 from specopt.online.serving import ServingScheduler
 from specopt.online.verification import VerificationScheduler
@@ -21,7 +20,5 @@ __all__ = [
     "PromptMonitor",
     "Refused",
     "ServingScheduler",
-    "VerificationPool",
     "VerificationScheduler",
-    "VerifierDied",
 ]

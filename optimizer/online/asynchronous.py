@@ -1,4 +1,4 @@
-"""The scheduler behind `asyncio`: coroutines submit drafts and await their verdicts, one per verifier verifies.
+"""The scheduler behind `asyncio`: coroutines submit drafts and await their verdicts; a task verifies batches.
 
 >>> import asyncio
 >>> from specopt.instances.verification_batch.workload import TABLE_12
@@ -28,7 +28,6 @@ from typing import Any, Generic, Self, TypeVar
 from specopt.models.arguments import Key, integer, key_of
 from specopt.models.errors import InvalidInput, SpecoptError
 from specopt.models.fields import describe
-from specopt.online.pool import VerificationPool
 from specopt.online.verification import Batch, VerificationScheduler
 
 Draft = TypeVar("Draft")
@@ -40,12 +39,8 @@ class NotVerified(SpecoptError):
     """A request got no verdict: its cause is what the verifier raised, if it did."""
 
 
-class VerifierDied(SpecoptError):
-    """What `verify` raises where its verifier will serve no more: its requests go on with the others."""
-
-
 class AsyncScheduler(Generic[Draft, Verdict]):
-    """Let coroutines await their verdicts from one verifier, or several.
+    """Let coroutines await their verdicts from one verifier.
 
     A request whose task is cancelled, by a timeout or because its client has gone, is forgotten; so nothing piles up.
     One that the verifier does not get done within the scheduler's `lost_after_seconds` beyond the estimate is verified
@@ -54,10 +49,9 @@ class AsyncScheduler(Generic[Draft, Verdict]):
     Parameters
     ----------
     scheduler
-        Chooses the batches, or a pool of such; no request is in it, and all come through `submit`.
+        Chooses the batches. It has no requests yet, and all come through `submit`.
     verify
         Called with the drafts of a batch by key, most urgent first; returns the verdict of each. One call at a time.
-        Of a pool, one for each verifier, by its name.
     most_requests
         How many may wait or run; `submit` of another one waits until there is room.
     clock
@@ -70,32 +64,26 @@ class AsyncScheduler(Generic[Draft, Verdict]):
 
     def __init__(
         self,
-        scheduler: VerificationScheduler | VerificationPool,
-        verify: Verify[Draft, Verdict] | Mapping[Key, Verify[Draft, Verdict]],
+        scheduler: VerificationScheduler,
+        verify: Verify[Draft, Verdict],
         *,
         most_requests: int = 1000,
         clock: Callable[[], float] = time.monotonic,
         drop: Callable[[Key], object] | None = None,
     ) -> None:
-        named: dict[Any, Verify[Draft, Verdict]] = dict(verify) if isinstance(verify, Mapping) else {None: verify}
-        owned: dict[Any, VerificationScheduler] = {None: scheduler}  # type: ignore[dict-item]  # else a pool
-        if isinstance(scheduler, VerificationPool):
-            owned = {name: scheduler[name] for name in scheduler.verifiers}
-        if named.keys() != owned.keys():
-            raise InvalidInput("verify: expected a function, or of a pool one for each of its verifiers")
-        self._verifiers = {name: (one, named[name]) for name, one in owned.items()}
-        if any(one.pending or one.running for one in owned.values()):
+        if scheduler.pending or scheduler.running:
             raise InvalidInput("scheduler: expected one without requests, since nothing awaits their verdicts")
-        if drop is None and any(one.cache_memory_bytes is not None for one, _ in self._verifiers.values()):
+        if drop is None and scheduler.cache_memory_bytes is not None:
             raise InvalidInput("drop: expected a function, as the scheduler's cache of prefixes is bounded")
         self.scheduler = scheduler
         self.drop = drop
+        self._verify = verify
         self._clock, self._shift, self._latest = clock, 0.0, -math.inf
         self._room = asyncio.Semaphore(integer("most_requests", most_requests, 1))
         self._waiting: dict[Key, tuple[Draft, asyncio.Future[Verdict]]] = {}
         self._news = asyncio.Event()
         self._closed = False
-        self._tasks: list[asyncio.Task[None]] = []
+        self._task: asyncio.Task[None] | None = None
 
     def clock(self) -> float:
         """Return what time it is: of the clock given, less its steps back, after which requests would not be due."""
@@ -108,22 +96,22 @@ class AsyncScheduler(Generic[Draft, Verdict]):
 
     async def __aenter__(self) -> Self:
         self.scheduler.warm_up()
-        self._tasks = [asyncio.create_task(self._run(name)) for name in self._verifiers]
+        self._task = asyncio.create_task(self._run())
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        for task in self._tasks if kind is not None else ():
-            task.cancel()
+        if self._task is not None and kind is not None:
+            self._task.cancel()
         await self.close()
 
     async def close(self) -> None:
         """Take no more requests, and wait until those that were taken have their verdicts."""
         self._closed = True
         self._news.set()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        if self._task is not None:
+            await asyncio.wait([self._task])
 
     async def submit(self, key: Key, draft: Draft, **request: Any) -> Verdict:
         """Return the verdict on a draft.
@@ -146,7 +134,7 @@ class AsyncScheduler(Generic[Draft, Verdict]):
             If the verifier fails, or is closed.
         """
         async with self._room:
-            if self._closed or not self._tasks:
+            if self._closed or self._task is None:
                 raise NotVerified("submit: the scheduler is closed")
             key = key_of("key", key)
             verdict: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
@@ -163,58 +151,46 @@ class AsyncScheduler(Generic[Draft, Verdict]):
 
     # ------------------------------------------------------------------ inside
 
-    async def _run(self, name: Key | None) -> None:
+    async def _run(self) -> None:
         """Verify batch after batch until all is done after `close`; whatever happens, nobody waits for ever."""
         failure: Exception | None = None
-        others_go_on = False
         try:
             while not (self._closed and not self._waiting):
                 self._news.clear()
-                batch = self._verifiers[name][0].next_batch(self.clock())
+                batch = self.scheduler.next_batch(self.clock())
                 if batch.keys:
-                    await self._serve(batch, *self._verifiers[name])
-                    self._news.set()  # others may wait for the end of all
+                    await self._serve(batch)
                 else:
                     await self._news.wait()
-        except VerifierDied as error:
-            failure = error
-            if name is not None and len(self._verifiers) > 1 and isinstance(self.scheduler, VerificationPool):
-                del self._verifiers[name]
-                self.scheduler.leave(name, self.clock())
-                others_go_on = True
         except Exception as error:
             failure = error
         finally:
-            self._news.set()
-            if not others_go_on:
-                self._closed = True
-                for key in list(self._waiting):
-                    self.scheduler.cancel(key)
-                    self._answer(key, {}, failure)
+            self._closed = True
+            for key in list(self._waiting):
+                self.scheduler.cancel(key)
+                self._answer(key, {}, failure)
 
-    async def _serve(self, batch: Batch, scheduler: VerificationScheduler, verify: Verify[Draft, Verdict]) -> None:
+    async def _serve(self, batch: Batch) -> None:
         """Verify a batch and tell those that wait."""
         failure: Exception | None = None
         seconds: float | None = None
         verdicts: Mapping[Key, Verdict] = {}
         loop = asyncio.get_running_loop()  # its clock never jumps
-        longest = batch.seconds + scheduler.lost_after_seconds
+        longest = batch.seconds + self.scheduler.lost_after_seconds
         try:
             async with asyncio.timeout(None if math.isinf(longest) else longest) as limit:
                 with ExitStack() as calls:  # all are, whatever one of the calls raises
                     for key in reversed(batch.drop):
                         calls.callback(self.drop, key)  # type: ignore[arg-type]  # there is one where prefixes go
                 begun = loop.time()
-                verdicts = dict(await verify({key: self._waiting[key][0] for key in batch.keys}))
+                verdicts = dict(await self._verify({key: self._waiting[key][0] for key in batch.keys}))
             seconds = loop.time() - begun or None
         except Exception as error:
             if limit.expired():
-                scheduler.abandon()
+                self.scheduler.abandon()
                 return
-            if isinstance(error, VerifierDied):
-                raise
             failure = error
-        for key in scheduler.complete(batch, seconds=seconds):
+        for key in self.scheduler.complete(batch, seconds=seconds):
             self._answer(key, verdicts, failure)
 
     def _answer(self, key: Key, verdicts: Mapping[Key, Verdict], failure: Exception | None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, ClassVar, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar
 
@@ -39,17 +39,17 @@ class Saved(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Refused(SpecoptError):
-    """A request that a scheduler does not take.
+    """A request that a scheduler refuses because its response would be late.
 
     Parameters
     ----------
     message
         Why.
     earliest_seconds
-        When it would be done at the earliest, on the scheduler's clock; None: nobody knows.
+        When it would be done at the earliest, on the scheduler's clock.
     """
 
-    def __init__(self, message: str, earliest_seconds: float | None = None) -> None:
+    def __init__(self, message: str, earliest_seconds: float) -> None:
         super().__init__(message)
         self.earliest_seconds = earliest_seconds
 
@@ -98,7 +98,14 @@ class Online(ABC):
         **labels
             Given to each, to tell one scheduler from others.
         """
-        return exposition([(labels, self)])
+        with self._lock:
+            values = self._totals | self._gauges()
+        quoted = ",".join(f'{label}="{_escaped(str(text))}"' for label, text in labels.items())
+        lines = []
+        for name, what in self._METRICS.items():
+            full, kind = f"specopt_{self._KIND}_{name}", "counter" if name.endswith("_total") else "gauge"
+            lines += [f"# HELP {full} {what}", f"# TYPE {full} {kind}", f"{full}{{{quoted}}} {values[name]:.15g}"]
+        return "".join(f"{line}\n" for line in lines)
 
     def _gauges(self) -> dict[str, float]:
         """Return what is reported besides the counters."""
@@ -126,20 +133,6 @@ class Online(ABC):
     @abstractmethod
     def _saved(self) -> Saved:
         """Return the state as it is declared."""
-
-
-def exposition(found: Iterable[tuple[Mapping[str, str], Online]]) -> str:
-    """Return the numbers of objects of one class, with their labels, in the text form of Prometheus."""
-    lines: dict[str, list[str]] = {}
-    for labels, one in found:
-        with one._lock:
-            values = one._totals | one._gauges()
-        quoted = ",".join(f'{label}="{_escaped(str(text))}"' for label, text in labels.items())
-        for name, what in one._METRICS.items():
-            full, kind = f"specopt_{one._KIND}_{name}", "counter" if name.endswith("_total") else "gauge"
-            head = [f"# HELP {full} {what}", f"# TYPE {full} {kind}"]
-            lines.setdefault(name, head).append(f"{full}{{{quoted}}} {values[name]:.15g}")
-    return "".join(f"{line}\n" for part in lines.values() for line in part)
 
 
 def _escaped(text: str) -> str:

@@ -28,13 +28,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from specopt.models.arguments import LARGEST, Key, boolean, integer, key_of, number
+from specopt.models.arguments import LARGEST, Key, boolean, key_of, number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, Amount, Count, Floats, Ints, Number, describe, parse
 from specopt.models.pass_time import COEFFICIENTS, VerificationTime, features
@@ -50,7 +50,7 @@ _UNSEEN = -1.0  # as `_ALLOWED`: no decision has met the request so far
 _GONE, _WAITS, _RUNS = range(3)
 _NO_LIMIT = ("memory_bytes", "cache_memory_bytes")
 _OF_RULE = ("policy", "guard_seconds", "memory_bytes")
-_CHANGES = (*_OF_RULE, "cache_memory_bytes", "lost_after_seconds", "refuse_late", "quotas")
+_CHANGES = (*_OF_RULE, "cache_memory_bytes", "lost_after_seconds", "refuse_late")
 _Row = tuple[float, ...]
 """Of a request, as in `_Rows.columns`."""
 
@@ -81,7 +81,6 @@ class Batch:
 class _Request(Saved):
     key: Key
     serial: Count
-    tenant: Key | None
     expected_tokens: Annotated[float, Meta(ge=0, le=MAX_TOKENS)]
     new_tokens: float
     cached_tokens: float
@@ -112,11 +111,10 @@ class _State(SavedTotals):
     prefixes: SavedPrefixes | None
     lost_after_seconds: Unbounded
     refuse_late: bool
-    quotas: list[tuple[Key, Count]]
     requests: list[_Request]
     running: list[Key]
     latest_seconds: Number
-    running_until: Number | Unbounded
+    running_until: Number | Literal["inf"]
     work: _Four
     tight_seconds: Amount
     calibration: _Calibration
@@ -149,16 +147,14 @@ class VerificationScheduler(Online):
         requests wait again. Infinity: never.
     refuse_late
         Whether a request is refused whose response would be late if no other came any more.
-    quotas
-        How many requests a tenant may have here at most, waiting or running; of others, any number.
 
     All but the estimator and the bytes of a token may be changed at any time: ``scheduler.policy = "fcfs"``.
     """
 
     __slots__ = (
         "_cache_memory_bytes", "_calibration", "_deadline_of_running", "_guard_seconds", "_kv_bytes_per_token",
-        "_latest", "_lost_after_seconds", "_memory_bytes", "_next_serial", "_policy", "_prefixes", "_quotas",
-        "_refuse_late", "_rows", "_rule", "_running", "_tenants", "_work",
+        "_latest", "_lost_after_seconds", "_memory_bytes", "_next_serial", "_policy", "_prefixes",
+        "_refuse_late", "_rows", "_rule", "_running", "_work",
     )  # fmt: skip
     _KIND = "verification"
     _METRICS: ClassVar = {
@@ -166,7 +162,7 @@ class VerificationScheduler(Online):
         "running": "Requests of the batch that runs.",
         "served_total": "Requests that were verified.",
         "late_total": "Of those, requests whose response was due before.",
-        "refused_total": "Requests that were refused: too late, or beyond a quota.",
+        "refused_total": "Requests that were refused because their response would have been late.",
         "cancelled_total": "Requests that were cancelled.",
         "put_back_total": "Requests of batches that failed or were lost.",
         "evicted_total": "Prefixes that left the cache for others.",
@@ -180,7 +176,6 @@ class VerificationScheduler(Online):
     cache_memory_bytes = Setting[float | None]()
     lost_after_seconds = Setting[float]()
     refuse_late = Setting[bool]()
-    quotas = Setting[dict[Key, int]]()
 
     def __init__(
         self,
@@ -193,7 +188,6 @@ class VerificationScheduler(Online):
         cache_memory_bytes: float | None = None,
         lost_after_seconds: float = math.inf,
         refuse_late: bool = False,
-        quotas: Mapping[Key, int] | None = None,
     ) -> None:
         super().__init__()
         self._policy = as_policy(policy, NAMED, Policy)
@@ -206,8 +200,6 @@ class VerificationScheduler(Online):
         self._prefixes = None if self._cache_memory_bytes is None else Prefixes(self._cache_memory_bytes)
         self._lost_after_seconds = _checked("lost_after_seconds", lost_after_seconds)
         self._refuse_late = _checked("refuse_late", refuse_late)
-        self._quotas: dict[Key, int] = _checked("quotas", quotas or {})
-        self._tenants: dict[Key, Key] = {}  # by request, of those that have one
         self._latest = 0.0  # the last moment that `next_batch` was given
         self._rows = _Rows()
         self._next_serial = 0
@@ -280,7 +272,6 @@ class VerificationScheduler(Online):
         iteration_start_seconds: float,
         return_seconds: float = 0.0,
         arrival_seconds: float | None = None,
-        tenant: Key | None = None,
     ) -> None:
         """Add a request to those that wait; the order of the calls is the order of arrival.
 
@@ -302,15 +293,13 @@ class VerificationScheduler(Online):
             How long the result takes back to the device.
         arrival_seconds
             When the request came; None: when the next batch is requested. `refuse_late` needs it.
-        tenant
-            On whose quota it counts; None: on none.
 
         Raises
         ------
         InvalidInput
             If the key is in use or no name, a value is outside its domain, or the request alone exceeds the memory.
         Refused
-            If the response would be late, and late ones are refused, or the tenant has as many requests as it may.
+            If the response would be late, and late ones are refused.
         """
         key = key_of("key", key)
         if key in self._rows.serial_of:
@@ -331,23 +320,22 @@ class VerificationScheduler(Online):
             allowed = max(0.0, deadline - number("arrival_seconds", arrival_seconds, -LARGEST, LARGEST))
         ahead = self._prefixes.ahead_seconds(key) if self._prefixes is not None and cached > 0.0 else 0.0
         values = (tokens, new, cached, deadline, due, math.nan, ahead, tau, allowed)
-        tenant = None if tenant is None else key_of("tenant", tenant)
-        self._refuse(key, values, tenant, arrival_seconds)
-        self._add(key, values, tenant)
-
-    def _refuse(self, key: Key, values: _Row, tenant: Key | None, now: float | None) -> None:
-        """Refuse a request that is beyond its tenant's quota, or late if late ones are refused."""
-        late, end = False, None
         if self._refuse_late:
-            if now is None:
-                raise InvalidInput("arrival_seconds: expected a number, as late requests are refused, got None")
-            end = self._soonest(now, values)
-            late = end > values[_DUE]
-        most = math.inf if tenant is None else self._quotas.get(tenant, math.inf)
-        if late or (most < math.inf and sum(tenant == one for one in self._tenants.values()) >= most):
+            self._refuse(key, values, arrival_seconds)
+        serial, tight = self._next_serial + 1, float(self._rule.tight[0])
+        if allowed != _UNSEEN:
+            tight = _kernels().tighter(tight, allowed)
+        self._rows.append(key, self._next_serial, values, _WAITS)
+        self._next_serial, self._rule.tight[0] = serial, tight
+
+    def _refuse(self, key: Key, values: _Row, now: float | None) -> None:
+        """Refuse a request whose response would be late."""
+        if now is None:
+            raise InvalidInput("arrival_seconds: expected a number, as late requests are refused, got None")
+        end = self._soonest(now, values)
+        if end > values[_DUE]:
             self._totals = self._counted(refused=1)
-            due = f"{describe(key)} is due at {values[_DUE]} s, and done at {end} s at the earliest"
-            raise Refused(due if late else f"{describe(tenant)} has the {most} requests that it may have", end)
+            raise Refused(f"{describe(key)} is due at {values[_DUE]} s, and done at {end} s at the earliest", end)
 
     def _soonest(self, now: float, values: _Row) -> float:
         """Return when a request of these values would be done: batch after batch, as the policy decides."""
@@ -362,16 +350,6 @@ class VerificationScheduler(Online):
             now = max(now, self._latest + float(rule.costs @ self._work))
         places = np.empty(count, np.int64)
         return float(kernels.done_at(now, rule, pending, kernels.Sorting(np.empty(count), places), places.copy()))
-
-    def _add(self, key: Key, values: _Row, tenant: Key | None) -> None:
-        """Add a request that has been checked."""
-        serial, tight = self._next_serial + 1, float(self._rule.tight[0])
-        if values[_ALLOWED] != _UNSEEN:
-            tight = _kernels().tighter(tight, values[_ALLOWED])
-        self._rows.append(key, self._next_serial, values, _WAITS)
-        self._next_serial, self._rule.tight[0] = serial, tight
-        if tenant is not None:
-            self._tenants[key] = tenant
 
     @locked
     def update(self, key: Key, *, new_tokens: int, cached_tokens: int) -> None:
@@ -512,7 +490,7 @@ class VerificationScheduler(Online):
         keys = rows.keys_of(_WAITS, _RUNS)
         columns = np.delete(rows.columns[:, rows.places(keys)], _LATEST, axis=0)  # which follows from the others
         policy = {name: base.bounded(value) for name, value in dataclasses.asdict(self.policy).items()}
-        fields = _Request.__struct_fields__[3:]
+        fields = _Request.__struct_fields__[2:]
         return _State(
             estimator=dataclasses.asdict(self.estimator),
             policy=policy,
@@ -523,14 +501,12 @@ class VerificationScheduler(Online):
             prefixes=None if self._prefixes is None else self._prefixes.state(),
             lost_after_seconds=base.bounded(self.lost_after_seconds),
             refuse_late=self._refuse_late,
-            quotas=list(self._quotas.items()),
             latest_seconds=self._latest,
             totals=self._totals,
             requests=[
                 _Request(
                     key=key,
                     serial=rows.serial_of[key],
-                    tenant=self._tenants.get(key),
                     **dict(zip(fields, values, strict=True)),
                 )
                 for key, values in zip(keys, columns.T.tolist(), strict=True)
@@ -573,8 +549,6 @@ class VerificationScheduler(Online):
             cache_memory_bytes=found.cache_memory_bytes,
             lost_after_seconds=float(found.lost_after_seconds),
             refuse_late=found.refuse_late,
-            quotas=dict(zip(base.distinct("quotas", [key for key, _ in found.quotas]),
-                            [most for _, most in found.quotas], strict=True)),
         )  # fmt: skip
         base.expect(
             (found.prefixes is None) == (scheduler._prefixes is None), "prefixes", "those of a cache", found.prefixes
@@ -595,8 +569,6 @@ class VerificationScheduler(Online):
                 one.allowed_seconds,
             )  # fmt: skip
             scheduler._rows.append(key, one.serial, values, _RUNS if key in running else _WAITS)
-            if one.tenant is not None:
-                scheduler._tenants[key] = key_of("tenant", one.tenant)
         scheduler._running, scheduler._next_serial = tuple(found.running), found.next_serial
         scheduler._work = np.array(found.work)
         scheduler._rule.tight[0] = found.tight_seconds
@@ -620,11 +592,8 @@ class VerificationScheduler(Online):
         self._refuse_large(cached + new, self._memory_bytes)
         return new, cached
 
-    def _fits(self, tokens: float, room: float | None) -> bool:
-        return room is None or self._kv_bytes_per_token * tokens <= room
-
     def _refuse_large(self, tokens: float, room: float | None) -> None:
-        if not self._fits(tokens, room):
+        if room is not None and self._kv_bytes_per_token * tokens > room:
             raise InvalidInput(
                 f"new_tokens: expected a request within the memory of {room:.6g} bytes, "
                 f"got one of {self._kv_bytes_per_token * tokens:.6g} bytes"
@@ -654,15 +623,12 @@ class VerificationScheduler(Online):
     ) -> None:
         """Forget requests; with them comes what was counted, and learned from them."""
         rows, gone = self._rows, set(keys)
-        owned = [key for key in keys if key in self._tenants]
         places = rows.places(keys)
         running = tuple([key for key in self._running if key not in gone])
         total = rows.gone + len(gone)
         rows.status[places] = _GONE
         for key in keys:
             del rows.serial_of[key]
-        for key in owned:
-            del self._tenants[key]
         rows.gone, self._running, self._totals = total, running, totals
         if not running:
             self._deadline_of_running = math.inf
@@ -734,10 +700,6 @@ def _checked(name: str, value: Any) -> Any:
         return as_policy(value, NAMED, Policy)
     if name == "refuse_late":
         return boolean(name, value)
-    if name == "quotas":
-        if not isinstance(value, Mapping):
-            raise InvalidInput(f"quotas: expected numbers of requests by tenant, got {describe(value)}")
-        return {key_of("quotas", key): integer(f"quotas[{key!r}]", most, 0) for key, most in value.items()}
     if (value is None and name in _NO_LIMIT) or (name == "lost_after_seconds" and value == math.inf):
         return value
     return number(name, value, 0)

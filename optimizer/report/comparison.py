@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from specopt.comparison.leaderboard import origins
+from specopt.comparison.cell import Record
 from specopt.comparison.profiles import profile_charts
-from specopt.comparison.summary import SHIFT_SECONDS, TEST_SETS, MethodSummary, summaries, tables_of, who_wins
+from specopt.comparison.summary import SHIFT_SECONDS, MethodSummary, summaries, who_wins
 from specopt.comparison.table import Comparison
+from specopt.comparison.tables import TEST_SETS, tables_of
 from specopt.report.markup import items, paragraph, section, table
 from specopt.report.page import Page, figure
 
@@ -82,3 +83,23 @@ def _runs(comparison: Comparison) -> list[dict[str, Any]]:
 
 def _percent(share: float | None) -> float | None:
     return None if share is None else 100.0 * share
+
+
+def origins(records: Iterable[Record]) -> list[tuple[str, str]]:
+    """Return what the numbers of records hang on: machines, versions, limits, seeds, digests of sources."""
+    facts: dict[str, list[str]] = {}
+    for record in records:
+        machine = ", ".join(f"{name} {value}" for name, value in sorted(record.machine.items()))
+        limit = "work" if record.time_limit is None else f"{record.time_limit:g} s"
+        found = {
+            "Command": record.command,
+            "Machine": machine,
+            "Versions": ", ".join(f"{name} {value}" for name, value in sorted(record.versions.items())),
+            "Time limit": f"{limit}, gap {record.gap_limit:g}",
+            "Seed": str(record.seed),
+            f"{record.kind} {record.method}": ", ".join(f"{k} {v}" for k, v in sorted(record.sources.items())),
+        }
+        for name, text in found.items():
+            if text and text not in facts.setdefault(name, []):
+                facts[name].append(text)
+    return [(name, "; ".join(texts)) for name, texts in facts.items() if texts]

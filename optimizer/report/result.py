@@ -7,18 +7,17 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from specopt.api.claims import held_against, method_of_result
+from specopt.api.claims import certificate, every_plan_has, held_against
 from specopt.api.front import Front
 from specopt.comparison.profiles import profile_figure
-from specopt.comparison.summary import tables_of
 from specopt.comparison.table import Comparison
+from specopt.comparison.tables import tables_of
 from specopt.kinds import kind_of
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 from specopt.models.judge import Report, verify
 from specopt.models.problem import Plan, Problem
 from specopt.models.result import Result, Status
-from specopt.report.certificate import certificate
 from specopt.report.markup import MAX_ROWS, facts, folded, items, paragraph, section, table, text
 from specopt.report.page import Page, figure
 from specopt.views.chart import Picture
@@ -61,7 +60,7 @@ def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...
     lead = (
         [f"The plan violates its problem: {'; '.join(violations[:5])}."]
         if violations
-        else [*refuted, *certificate(kind.problem, result, _guarantee(result))]
+        else [*refuted, *certificate(result, problem)]
     )
     if judged is None:
         lead.append(NOT_JUDGED if problem is None else "There is no plan to judge.")
@@ -72,7 +71,7 @@ def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...
     return Page(
         title=f"{result.kind}{f': {name}' if name else ''}, planned by {result.by}",
         lead=lead,
-        body=[_figures(result, judged), *body],
+        body=[_figures(result, problem, judged), *body],
         sources=sources,
         good=False if violations or refuted or result.plan is None else result.status is Status.OPTIMAL or None,
     )
@@ -87,7 +86,7 @@ def in_notebook(shown: Problem | Result | Comparison) -> str:
         parts = [facts((name.replace("_", " "), one) for name, one in values if isinstance(one, (str, int, float)))]
     else:
         kind = kind_of(shown.kind)
-        parts = [*map(paragraph, certificate(kind.problem, shown, _guarantee(shown))), _figures(shown, None)]
+        parts = [*map(paragraph, certificate(shown)), _figures(shown)]
         if shown.plan is not None:
             parts.append(_rows(kind.rows, shown))
     return f"<div class=specopt>{''.join(parts)}</div>"
@@ -117,21 +116,15 @@ def picture(shown: Problem | Front | Comparison, plan: Plan | Result | None = No
     return Picture(tuple(charts(shown, plan)))
 
 
-def _guarantee(result: Result) -> str | None:
-    return getattr(method_of_result(result), "guarantee", None)
-
-
-def _figures(result: Result, judged: Report | None) -> str:
-    problem = kind_of(result.kind).problem
+def _figures(result: Result, problem: Problem | None = None, judged: Report | None = None) -> str:
+    kind = kind_of(result.kind).problem
     pairs: list[tuple[str, object]] = [
         ("status", result.status.value if judged is None or judged.feasible else "violated")
     ]
     if result.objective is not None:
-        pairs.append((problem.objective_label, result.objective))
+        pairs.append(((problem or kind).objective_label, result.objective))
     if result.bound is not None:
-        pairs.append(
-            ("every plan has at least" if problem.sense == "minimize" else "every plan has at most", result.bound)
-        )
+        pairs.append((every_plan_has(kind, problem.scale if problem else ()), result.bound))
     pairs += [(name.replace("_", " "), value) for name, value in result.terms.items() if isinstance(value, float)]
     return facts(pairs)
 

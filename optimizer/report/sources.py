@@ -63,7 +63,7 @@ def _result(sources: Sources, problem: Problem | None) -> Page:
 
 
 def _comparison(sources: Sources, _: Problem | None) -> Page:
-    from specopt.comparison.leaderboard import merged
+    from specopt.comparison.store import merged
     from specopt.report.comparison import comparison_page
 
     return comparison_page(merged(sources), sources)

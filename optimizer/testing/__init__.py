@@ -9,7 +9,6 @@ optima as data, `strategies` random problems and plans for hypothesis (the extra
 """
 
 from specopt.testing.answers import NotConformant as NotConformant
-from specopt.testing.promises import check_answer as check_answer
 from specopt.testing.promises import check_method as check_method
 from specopt.testing.relations import relation as relation
 from specopt.testing.relations import relations as relations

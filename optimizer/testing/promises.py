@@ -176,17 +176,6 @@ def check_result(case: Case, result: Result) -> None:
         expect(close or (result.gap is None and not math.isfinite(gap)), f"has gap {result.gap!r}, not {gap!r}")
 
 
-def check_answer(method: Method, problem: Problem) -> None:
-    """Check that a method's answer to a problem is right: as `check_status`, with method and problem.
-
-    Raises
-    ------
-    NotConformant
-        If it is not.
-    """
-    check_status(Case(method, problem))
-
-
 def check_status(case: Case) -> None:
     """Check that status, termination, judge and bound agree, that exact methods prove, that problems stay as they are.
 

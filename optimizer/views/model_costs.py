@@ -36,7 +36,7 @@ def model_costs(config: ModelConfig) -> dict[str, Any]:
     return {
         "name": config.name,
         "model_type": config.model_type,
-        "head": config.head,
+        "head": config.kind,
         "bytes_per_value": size,
         "quantisation": config.storage.method,
         "config_dtype": config.dtype,
@@ -62,32 +62,38 @@ def _paper_costs(config: ModelConfig, size: int) -> dict[str, Any]:
     }
 
 
+QUANTITIES = (
+    "parameters",
+    "active_parameters",
+    "routed_expert_parameters",
+    "borrowed_parameters",
+    "kv_bytes_per_token",
+    "window_kv_bytes",
+    "window",
+    "state_bytes_per_sequence",
+    "weight_bytes",
+    "reads",
+    "flops_per_token",
+    "flops_per_token_pair",
+    "flops_per_logit",
+)
+NAMES = {"window_kv_bytes": "window_kv_bytes_per_token", "window": "sliding_window"}
+
+
 def _exact_costs(part: Part, *, flops: bool = True) -> dict[str, Any]:
-    reads = part.reads
-    return {
-        "parameters": part.parameters,
-        "active_parameters": part.active_parameters,
-        "routed_expert_parameters": part.routed_expert_parameters,
-        "borrowed_parameters": part.borrowed_parameters,
-        "kv_bytes_per_token": part.kv_bytes_per_token,
-        "window_kv_bytes_per_token": part.window_kv_bytes,
-        "sliding_window": part.window,
-        "state_bytes_per_sequence": part.state_bytes_per_sequence,
-        "weight_bytes": part.weight_bytes,
-        "reads": {
-            "dense_bytes": reads.dense_bytes,
-            "experts": [dump(group) for group in reads.experts],
-        },
-        "flops_per_token": part.flops_per_token if flops else None,
-        "flops_per_token_pair": part.flops_per_token_pair if flops else None,
-        "flops_per_logit": part.flops_per_logit if flops else None,
-    }
+    """Return the quantities of a part; None for those that are unknown."""
+    shown = [name for name in QUANTITIES if name not in part.unknown and (flops or not name.startswith("flops"))]
+    found = {NAMES.get(name, name): getattr(part, name) if name in shown else None for name in QUANTITIES}
+    if found["reads"] is not None:
+        experts = [dump(group) for group in part.reads.experts]
+        found["reads"] = {"dense_bytes": part.reads.dense_bytes, "experts": experts}
+    return found
 
 
 def print_model_costs(config: ModelConfig, dtype: str | None, out: Console) -> None:
     """Print what a model costs; of dense decoders both cost models, with the papers' difference from the exact one."""
     costs = model_costs(config)
-    title(out, f"{config.name}: ", f"{config.parameters:,} parameters" + (", a draft head" if config.head else ""))
+    title(out, f"{config.name}: ", f"{config.parameters:,} parameters" + (", a draft head" if config.kind else ""))
     line(out, "shape", _shape(config))
     at = dtype or config.storage.method or "the default"
     line(out, "counted at", f"{config.storage.value_bytes} bytes per value ({at})")
@@ -107,7 +113,7 @@ def print_model_costs(config: ModelConfig, dtype: str | None, out: Console) -> N
         line(out, f"{head.kind} head", size)
     if config.vision_parameters is not None:
         line(out, "vision", f"{config.vision_parameters:,} parameters beside the decoder")
-    for tokens in (1, 4, 16, 64) if config.reads.experts else ():
+    for tokens in (1, 4, 16, 64) if exact["reads"] and config.reads.experts else ():
         low, high = config.reads.limits(tokens)
         read = (
             f"{config.reads.bytes(tokens):,.0f} bytes of weights with uniform routing, {low:,.0f} to {high:,.0f} in all"
@@ -121,7 +127,7 @@ def print_model_costs(config: ModelConfig, dtype: str | None, out: Console) -> N
 
 
 def _shape(config: ModelConfig) -> str:
-    found = f"{config.model_type}, {len(config.mixers)} layers"
+    found = f"{config.model_type}, {config.layers} layers"
     if config.dense is None:
         return found
     shape = config.exact

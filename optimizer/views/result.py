@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from specopt.api.claims import every_plan_has
 from specopt.models.judge import Report
 from specopt.models.problem import Problem
 from specopt.models.result import GO_ON, Result
@@ -31,8 +32,7 @@ def print_result(problem: Problem, result: Result, out: Console) -> None:
         line(out, "objective", f"{result.objective:.6g}  {problem.objective_label}")
     _print_terms(result.terms, out)
     if result.bound is not None:
-        word = "at least" if problem.sense == "minimize" else "at most"
-        line(out, "bound", f"{result.bound:.6g}  every plan has {word} this")
+        line(out, "bound", f"{result.bound:.6g}  {every_plan_has(type(problem), problem.scale)} this")
     if result.gap is not None:
         line(out, "gap", percent(result.gap))
     unasked = result.stats.get("unasked")
@@ -45,9 +45,7 @@ def print_result(problem: Problem, result: Result, out: Console) -> None:
     apart = f", and {preparing:.3g} s preparing" if preparing >= WORTH_TELLING else ""
     line(out, "solved in", f"{result.seconds - (preparing if apart else 0.0):.3g} s{apart}")
     if apart and result.termination == "time_limit":
-        missing, seconds = result.stats.get("kernels_missing", ()), result.stats.get("about_seconds", 0.0)
-        rest = f"{len(missing)} more are compiled meanwhile, in about {seconds:.2g} s; " if missing else ""
-        again = f"once on this machine; {rest}solve again, or run `specopt warmup {problem.kind}` first"
+        again = f"once on this machine: solve again, or run `specopt warmup {problem.kind}` first"
         often = result.stats.get("no_cache", again)
         line(out, "hint", f"{preparing:.3g} s of the limit went into preparing kernels, {often}")
     if result.termination == "work_limit":

@@ -1,13 +1,13 @@
 """Where compiled kernels are kept, without Numba, which takes long to import.
 
-The cache belongs to this folder's sources as a whole, to Numba and to Python: an edit in any file here starts a new
-one. It lies in ``NUMBA_CACHE_DIR``, else in the user's folder for caches, never beside the sources: an installation
-may be read-only. It holds code, so a folder that others may write to is not used.
+Numba notices an edit of the file of a function, but not of other files whose functions it calls. The name of the folder
+is therefore a digest of all sources here, of Numba and of Python: an edit in any file here starts a new folder. It lies
+in ``NUMBA_CACHE_DIR``, else in the user's folder for caches, never beside the sources: an installation may be
+read-only. It holds code, so a folder that others may write to is not used.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import sys
@@ -15,6 +15,8 @@ import time
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+
+from specopt.models.code import digest_of
 
 NO_CACHE = "in every process: there is no folder to keep them in; set NUMBA_CACHE_DIR to one that only you can write to"
 """How often kernels are compiled where there is no cache."""
@@ -26,10 +28,9 @@ KEPT_SECONDS = 30 * 24 * 3600
 @cache
 def digest() -> str:
     """Return what the cache depends on, as a short name: all sources here, Numba and Python."""
-    found = hashlib.sha256(f"{version('numba')} {sys.version}".encode())
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
-        found.update(str(path.relative_to(Path(__file__).parent)).encode() + b"\0" + path.read_bytes() + b"\0")
-    return found.hexdigest()[:20]
+    here = Path(__file__).parent
+    sources = {str(path.relative_to(here)): path.read_bytes() for path in here.rglob("*.py")}
+    return digest_of({"numba": version("numba").encode(), "python": sys.version.encode()} | sources)
 
 
 @cache

@@ -1,11 +1,15 @@
-"""Who wants to know that kernels are compiled, and what it takes; apart from `kernel.py`, which imports Numba."""
+"""Which kernels there are, who is told that they are compiled, and the seconds that it takes: all without Numba."""
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 listeners: list[Callable[[str], object]] = []
 """Called with the kernel's module when it begins, and with an empty text when it ends; the front door puts one here."""
@@ -14,10 +18,21 @@ listeners: list[Callable[[str], object]] = []
 class _Meter(threading.local):
     seconds = 0.0
     is_running = False
+    check: Callable[[], object] = float
 
 
 meter = _Meter()
-"""What this thread has spent on `metered` code."""
+"""Seconds that this thread has spent on `metered` code, and what it calls before it compiles a kernel."""
+
+
+@contextmanager
+def checked(check: Callable[[], object]) -> Iterator[None]:
+    """Call a function before each kernel that this thread compiles in the enclosed code: it raises to prevent it."""
+    before, meter.check = meter.check, check
+    try:
+        yield
+    finally:
+        meter.check = before
 
 
 @contextmanager
@@ -44,3 +59,24 @@ def announced(module: str) -> Iterator[None]:
     finally:
         for listener in listeners:
             listener("")
+
+
+def modules_of(prefix: str) -> list[str]:
+    """Return the modules here whose names begin with a prefix, without those of other simulations."""
+    found = (module.name for module in pkgutil.walk_packages([str(Path(__file__).parent)], f"{__package__}."))
+    start = f"{__package__}.{prefix}"
+    return [name for name in found if name.startswith(start) and not name[len(start) :].endswith("simulation")]
+
+
+def kernels_of(prefix: str) -> list[Any]:
+    """Return the kernels of the modules whose names begin with a prefix."""
+    modules = [importlib.import_module(name) for name in modules_of(prefix)]
+    members = [(each, module.__name__) for module in modules for each in vars(module).values()]
+    return [each for each, home in members if hasattr(each, "declared") and each.py_func.__module__ == home]
+
+
+def prepare(name: str) -> str:
+    """Compile the kernel MODULE:KERNEL, or read it from the cache, and return its name."""
+    module, _, function = name.partition(":")
+    getattr(importlib.import_module(f"{__package__}.{module}"), function).prepare()
+    return name

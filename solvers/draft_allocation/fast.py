@@ -59,5 +59,5 @@ def warm_up() -> None:
 def _kernel() -> Callable[[Floats, Floats, int, Ints, Ints], int]:
     from specopt.solvers._kernels.draft_allocation import allocate as kernel
 
-    found: Callable[[Floats, Floats, int, Ints, Ints], int] = kernel
+    found: Callable[[Floats, Floats, int, Ints, Ints], int] = kernel.prepare()
     return found

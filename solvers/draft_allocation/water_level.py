@@ -1,4 +1,4 @@
-"""Newton's method for the level that C marginals exceed, then the few tokens by which rounding misses it."""
+"""The method `water-level` for `draft-allocation`."""
 
 from __future__ import annotations
 

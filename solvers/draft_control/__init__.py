@@ -9,13 +9,11 @@ import numpy as np
 
 from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
 from specopt.solvers.auto import Auto
-from specopt.solvers.draft_control.best_static import BestStatic
+from specopt.solvers.draft_control.baselines import BASELINES
 from specopt.solvers.draft_control.brute_force import BruteForceControl
 from specopt.solvers.draft_control.decoupled import Decoupled
 from specopt.solvers.draft_control.double_q_learning import DoubleQLearning
 from specopt.solvers.draft_control.linear_program import LinearProgram
-from specopt.solvers.draft_control.myopic import Myopic
-from specopt.solvers.draft_control.no_drafts import NoDrafts
 from specopt.solvers.draft_control.policy_iteration import PolicyIteration
 from specopt.solvers.draft_control.prepare import prepare
 
@@ -45,9 +43,7 @@ METHODS = (
     PolicyIteration,
     Decoupled,
     LinearProgram,
-    Myopic,
-    BestStatic,
-    NoDrafts,
+    *BASELINES,
     DoubleQLearning,
     BruteForceControl,
 )

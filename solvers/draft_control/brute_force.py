@@ -1,4 +1,4 @@
-"""All policies, by one array of E[N] and one of E[T]; a transient state takes its best action at the rate found."""
+"""The method `brute-force` for `draft-control`."""
 
 from __future__ import annotations
 

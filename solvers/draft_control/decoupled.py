@@ -1,4 +1,4 @@
-"""Every state maximises N - price T by itself; the price of a second is the rate that this gives."""
+"""The method `decoupled` for `draft-control`."""
 
 from __future__ import annotations
 

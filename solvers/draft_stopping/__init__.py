@@ -6,12 +6,9 @@ from dataclasses import dataclass
 
 from specopt.models.draft_stopping import DraftStoppingProblem
 from specopt.solvers.auto import Auto
+from specopt.solvers.draft_stopping.baselines import BASELINES
 from specopt.solvers.draft_stopping.belief import Belief
-from specopt.solvers.draft_stopping.confidence_threshold import ConfidenceThreshold
-from specopt.solvers.draft_stopping.first_rejection import FirstRejection
-from specopt.solvers.draft_stopping.fixed_window import FixedWindow
 from specopt.solvers.draft_stopping.history_tree import HistoryTree
-from specopt.solvers.draft_stopping.no_drafts import NoDrafts
 from specopt.solvers.draft_stopping.optimal_stopping import OptimalStopping
 
 
@@ -28,8 +25,5 @@ METHODS = (
     Belief,
     HistoryTree,
     OptimalStopping,
-    ConfidenceThreshold,
-    FirstRejection,
-    FixedWindow,
-    NoDrafts,
+    *BASELINES,
 )

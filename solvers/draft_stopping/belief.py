@@ -1,4 +1,4 @@
-"""Optimal stopping by the belief that no token was rejected so far, with each position's own acceptance."""
+"""The method `belief` for `draft-stopping`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dinkelbach's method over the best decision after every history of scores."""
+"""The method `history-tree` for `draft-stopping`."""
 
 from __future__ import annotations
 

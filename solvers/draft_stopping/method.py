@@ -44,8 +44,3 @@ def best_window(prepared: Prepared, flagged: Flags) -> tuple[int, float]:
 def rule(plan: DraftStoppingPlan, budget: Budget, **stats: object) -> Outcome:
     """Return the outcome of a rule: its own plan, though another may be better, and the bound at hand."""
     return Outcome(plan=plan, bound=budget.bound, stats=dict(stats))
-
-
-def flagging(most: int, flagged: Flags, budget: Budget, **stats: object) -> Outcome:
-    """Return the outcome of stopping at flagged scores and at a window."""
-    return rule(window_plan(most, flagged), budget, **stats, flagged=np.flatnonzero(flagged).tolist())

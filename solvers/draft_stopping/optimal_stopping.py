@@ -1,4 +1,4 @@
-"""The best policy for independent acceptance at the mean rate, as Eq. 7 of paper 1 has it."""
+"""The method `optimal-stopping` for `draft-stopping`."""
 
 from __future__ import annotations
 

@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
 from specopt.solvers.auto import Auto
+from specopt.solvers.fair_goodput.baselines import BASELINES, Fixed
 from specopt.solvers.fair_goodput.best_constant import BestConstant
 from specopt.solvers.fair_goodput.column_generation import ColumnGeneration
 from specopt.solvers.fair_goodput.convex import Convex
 from specopt.solvers.fair_goodput.dual import Dual
 from specopt.solvers.fair_goodput.enumeration import Enumeration
-from specopt.solvers.fair_goodput.fixed import Fixed
-from specopt.solvers.fair_goodput.random import Random
 from specopt.solvers.fair_goodput.threshold_greedy import ThresholdGreedy
 from specopt.solvers.fair_goodput.tokens_per_round import TokensPerRound
 
@@ -41,7 +40,6 @@ METHODS = (
     BestConstant,
     Convex,
     Enumeration,
-    Fixed,
-    Random,
+    *BASELINES,
     TokensPerRound,
 )

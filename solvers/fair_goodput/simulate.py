@@ -234,7 +234,7 @@ def simulate(
     if own:
         found = runs.play(play, figures)
     else:
-        kernels.simulate(*given, 0, points, *(array[:0] for array in filled))  # compiles before threads call it
+        kernels.simulate.prepare()  # once, and not in each of the threads
         found = runs.play(play, figures, at_once=_RUNS_PER_CALL, workers=os.cpu_count() or 1)
     return runs.result(
         GoodputSimulation,

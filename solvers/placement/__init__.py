@@ -6,12 +6,9 @@ from dataclasses import dataclass
 
 from specopt.models.placement import PlacementProblem
 from specopt.solvers.auto import Auto
-from specopt.solvers.placement.all_beside import AllBeside
-from specopt.solvers.placement.all_device import AllDevice
+from specopt.solvers.placement.baselines import BASELINES
 from specopt.solvers.placement.brute_force import BruteForcePlacement
-from specopt.solvers.placement.greedy import GreedyPlacement
 from specopt.solvers.placement.milp import MilpPlacement
-from specopt.solvers.placement.none import NoDrafts
 from specopt.solvers.placement.refined import Refined
 
 
@@ -28,8 +25,5 @@ METHODS = (
     Refined,
     MilpPlacement,
     BruteForcePlacement,
-    NoDrafts,
-    AllBeside,
-    AllDevice,
-    GreedyPlacement,
+    *BASELINES,
 )

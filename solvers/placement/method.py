@@ -71,13 +71,12 @@ class PlacementSearch(PlacementMethod):
 
         The judge values patterns where the kernel that does is still to be compiled.
         """
-        from specopt.solvers._kernels.kernel import is_cached, is_ready
         from specopt.solvers._kernels.placement.units import values
 
         if most_options(problem) > PLAIN_OPTIONS:
             return
         prepared, until = prepare(problem), budget.seconds + PLAIN_SECONDS
-        if not (is_ready(values) or is_cached(values)):
+        if not values.is_ready:
             prepared = replace(prepared, kernels=None)
         prepared.budget.work_left = PLAIN_PATTERNS
         found: list[tuple[float, PlacementPlan]] = []

@@ -9,17 +9,14 @@ import numpy as np
 
 from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
 from specopt.solvers.auto import Auto
+from specopt.solvers.prompt_chunking.baselines import BASELINES, Whole, equal_chunks
 from specopt.solvers.prompt_chunking.best_equal import BestEqual
 from specopt.solvers.prompt_chunking.brute_force import BruteForceChunking
 from specopt.solvers.prompt_chunking.deadline import Deadline
 from specopt.solvers.prompt_chunking.equation_3 import Equation3
 from specopt.solvers.prompt_chunking.exact import ExactChunking
-from specopt.solvers.prompt_chunking.families import equal_chunks
-from specopt.solvers.prompt_chunking.fixed import Fixed
-from specopt.solvers.prompt_chunking.geometric import Geometric
 from specopt.solvers.prompt_chunking.method import plan_of
 from specopt.solvers.prompt_chunking.milp import MilpChunking
-from specopt.solvers.prompt_chunking.whole import Whole
 
 
 @dataclass(frozen=True)
@@ -49,8 +46,6 @@ METHODS = (
     Equation3,
     BestEqual,
     BruteForceChunking,
-    Fixed,
-    Geometric,
-    Whole,
+    *BASELINES,
     MilpChunking,
 )

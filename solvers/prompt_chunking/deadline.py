@@ -27,7 +27,6 @@ from specopt.solvers.prompt_chunking.prepare import Prepared, work_space
 MAX_GEOMETRIC = 32
 """Geometric chunks at most."""
 
-LATE_KERNELS = "prompt_chunking_search:polish", "prompt_chunking_search:search"
 """What is compiled after the bound and the starts."""
 
 
@@ -103,7 +102,7 @@ class Deadline(SearchingMethod):
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Try all plans, or search."""
         enumerates = places(problem) <= self.enumerate_places
-        prepared = prepare_and_bound(problem, budget, *(() if enumerates else LATE_KERNELS))
+        prepared = prepare_and_bound(problem, budget)
         if enumerates:
             families = budget.load("prompt_chunking_families")
             bounds = np.zeros(prepared.cells + 2, np.int64)

@@ -1,4 +1,4 @@
-"""The paper's equal chunks: the root of Eq. 3, rounded up; the best equal chunks where it has none."""
+"""Equal chunks by Eq. 3 of paper 4."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.prompt_chunking.families import Family, best_equal_chunks, equal_chunks
+from specopt.solvers.prompt_chunking.baselines import Family, equal_chunks
+from specopt.solvers.prompt_chunking.best_equal import best_equal_chunks
 from specopt.solvers.prompt_chunking.method import certify
 from specopt.solvers.prompt_chunking.prepare import Prepared
 

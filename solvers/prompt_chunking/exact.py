@@ -11,7 +11,7 @@ from specopt.models.fields import Ints, PositiveInt
 from specopt.models.prompt_chunking import PromptChunkingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome, at_most
-from specopt.solvers.prompt_chunking.deadline import LATE_KERNELS, search
+from specopt.solvers.prompt_chunking.deadline import search
 from specopt.solvers.prompt_chunking.method import (
     PromptChunkingMethod,
     SearchingMethod,
@@ -104,7 +104,7 @@ class Search:
         self.max_labels = max_labels
         self.searched = budget.bound is not None  # by another method, before this one
         self.counts = problem.local_overhead_seconds > 0  # or else more chunks are no worse than fewer, up to a cap
-        self.prepared = prepare_and_bound(problem, budget, *LATE_KERNELS)
+        self.prepared = prepare_and_bound(problem, budget)
         self.kernels = budget.load("prompt_chunking_exact")
         self.deadlines = self.passes = self.labels = 0
         self.capped = False

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -15,8 +15,6 @@ from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingPro
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome
 from specopt.solvers.prompt_chunking.prepare import SECONDS_PER_TOKEN, Prepared, prepare
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -87,14 +85,9 @@ def offer_first_plan(problem: PromptChunkingProblem, budget: Budget) -> None:
     budget.check()
 
 
-def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget, *late: str) -> Prepared:
-    """Offer one chunk and the lower bound that every result carries; return the arrays.
-
-    late: kernels that are needed afterwards; see `Budget.compile_ahead`.
-    """
+def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget) -> Prepared:
+    """Offer one chunk and the lower bound that every result carries; return the arrays."""
     offer_first_plan(problem, budget)
-    if late:
-        budget.compile_ahead(*late)
     kernels = budget.load("prompt_chunking_bound")
     budget.check(SECONDS_PER_TOKEN * problem.prompt_tokens)
     prepared = prepare(problem)
@@ -105,12 +98,13 @@ def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget, *late: str
     return prepared
 
 
-def call(budget: Budget, kernel: Callable[..., T], *arguments: Any, partial: bool = False) -> T:
+def call(budget: Budget, kernel: Any, *arguments: Any, partial: bool = False) -> Any:
     """Return what a kernel gives, stopped through its `Prompt`; see `Budget.call`."""
     if math.isinf(budget.time_limit):
         return kernel(*arguments)
+    kernel.prepare()  # in this thread, as `budget.call` does
 
-    def prompted(*given: Any) -> T:
+    def prompted(*given: Any) -> Any:
         *rest, stop = given
         return kernel(*(each._replace(stop=stop) if hasattr(each, "stop") else each for each in rest))
 

@@ -35,7 +35,7 @@ from specopt.models.prompt_workload import PromptWorkload, Scheme
 from specopt.solvers.budget import Budget
 from specopt.solvers.policy import Policy as OwnPolicy
 from specopt.solvers.policy import decided, twin
-from specopt.solvers.prompt_chunking.geometric import Geometric
+from specopt.solvers.prompt_chunking.baselines import Geometric
 from specopt.solvers.prompt_chunking.schemes import as_scheme
 from specopt.solvers.simulation import Replications, Simulation, Tell, random_key
 

@@ -19,7 +19,7 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.serving_latency.contiguous import additive_batches
 from specopt.solvers.serving_latency.method import CONSERVATIVE, ServingLatencyMethod, begun
-from specopt.solvers.serving_latency.pipelined import PipelinedSearch, late_kernels
+from specopt.solvers.serving_latency.pipelined import PipelinedSearch
 from specopt.solvers.serving_latency.prepare import Prepared
 
 
@@ -39,9 +39,6 @@ class Exact(ServingLatencyMethod):
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Solve the mechanisms without overlap first: their optimum prunes the search of the pipelined one."""
         able = begun(problem, budget)
-        for prepared in able:
-            if prepared.mechanism == "pipelined":
-                budget.compile_ahead(*late_kernels(prepared))
         bound = min((self._shortest_paths(p, budget) for p in able if p.mechanism != "pipelined"), default=math.inf)
         stats: dict[str, object] = {}
         for prepared in able:

@@ -547,17 +547,6 @@ class PipelinedSearch:
         return search.done and search.work + ordering <= patience
 
 
-def late_kernels(prepared: Prepared) -> tuple[str, ...]:
-    """Return what a second process may compile while this one begins: one thing needed soon, then what comes last."""
-    if has_few_plans(prepared):
-        return ()
-    names = "enumerate_paths", "lagrangian", "shortest_paths"
-    bounds = [f"serving_latency.bounds:{name}" for name in names]
-    if _is_small(prepared.tasks):
-        return ("serving_latency.plans:sequences_seconds", *bounds)
-    return ("serving_latency.algorithm_1:algorithm_1_rows", *bounds, "serving_latency.bounds:ends_bound")
-
-
 def _is_small(tasks: int) -> bool:
     """Return whether orders and cuts are so few that they are enumerated at once."""
     return all(_orders(tasks, m) <= _FEW for m in range(1, tasks + 1))

@@ -10,11 +10,8 @@ import numpy as np
 from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
 from specopt.solvers.auto import Auto
 from specopt.solvers.method import Method
-from specopt.solvers.verification_batch.algorithm_1 import Algorithm1
-from specopt.solvers.verification_batch.algorithm_1_drop import Algorithm1Drop
+from specopt.solvers.verification_batch.baselines import BASELINES
 from specopt.solvers.verification_batch.brute_force import BruteForceBatch
-from specopt.solvers.verification_batch.edf import EarliestDeadlineFirst
-from specopt.solvers.verification_batch.fcfs import FirstComeFirstServed
 from specopt.solvers.verification_batch.method import plan_of
 from specopt.solvers.verification_batch.milp import MilpBatch
 from specopt.solvers.verification_batch.pareto import Pareto
@@ -64,10 +61,7 @@ METHODS = (
     Threshold,
     Sweep,
     Pareto,
-    Algorithm1,
-    Algorithm1Drop,
-    FirstComeFirstServed,
-    EarliestDeadlineFirst,
+    *BASELINES,
     MilpBatch,
     BruteForceBatch,
 )

@@ -1,4 +1,4 @@
-"""All subsets, one by one; where last digits matter, the judge decides. The oracle of the others."""
+"""The method `brute-force` for `verification-batch`."""
 
 from __future__ import annotations
 

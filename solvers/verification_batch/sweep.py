@@ -19,7 +19,7 @@ class Sweep(VerificationBatchMethod):
     At the D of an optimal batch, the greedy up to the first request that does not fit, plus that request, is worth at
     least the relaxed knapsack. So the better of the greedy and the most valuable request is worth at least half of it,
     as long as memory does not bind. Where it may, greedies by value per byte and by value at the relaxation's prices
-    join. From the best thresholds, exchanges follow: they never lose. See `fast` for a bare call.
+    join. From the best thresholds, exchanges follow: they never lose.
     """
 
     name = "sweep"

@@ -42,13 +42,6 @@ finds one need not be compiled."""
 SAMPLE = 16
 """One threshold in this many is bounded before all of them are, among many requests."""
 
-LATE_KERNELS = (
-    "verification_batch_labels:extend",
-    "verification_batch_sweep:polish",
-    "verification_batch_bound:bound_thresholds",
-)
-"""What every call needs, and many requests also; the last one first."""
-
 
 @dataclass(frozen=True)
 class Threshold(VerificationBatchMethod):
@@ -73,7 +66,6 @@ class Threshold(VerificationBatchMethod):
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Bound, fix, and solve the thresholds, the most promising first."""
         few = prepared.problem.requests <= FEW_REQUESTS
-        budget.compile_ahead(*LATE_KERNELS[: 1 if few else None])
         budget.offer_warm_start()
         if not few:  # above a good batch only do bounds need to be tight
             some = prepared.ends[SAMPLE - 1 :: SAMPLE]

@@ -98,7 +98,7 @@ def test_the_example_works_on_the_command_line(installed: Path) -> None:
 METHOD = """
 from dataclasses import dataclass
 from typing import ClassVar
-from specopt.solvers.verification_batch.fcfs import FirstComeFirstServed
+from specopt.solvers.verification_batch.baselines import FirstComeFirstServed
 
 @dataclass(frozen=True)
 class Mine(FirstComeFirstServed):

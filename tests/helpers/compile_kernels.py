@@ -6,7 +6,6 @@ import pkgutil
 from importlib import import_module
 
 from specopt.solvers import _kernels
-from specopt.solvers._kernels.kernel import prepare
 
 
 def main() -> None:
@@ -14,7 +13,7 @@ def main() -> None:
     for module in pkgutil.walk_packages(_kernels.__path__, f"{_kernels.__name__}."):
         for value in vars(import_module(module.name)).values():
             if getattr(value, "declared", None) is not None:
-                prepare(value)
+                value.prepare()
 
 
 if __name__ == "__main__":

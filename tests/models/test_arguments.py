@@ -12,7 +12,6 @@ import pytest
 
 from specopt.api.generate import FAMILIES
 from specopt.api.simulate import SIMULATORS, simulate
-from specopt.instances.drafts.softmax_pairs import softmax_pairs
 from specopt.instances.prompt_chunking.workload import FIGURE_1, paper_4_workload
 from specopt.kinds import KINDS
 from specopt.models import arguments
@@ -96,9 +95,6 @@ CALLS: dict[str, tuple[Callable[..., Any], list[str]]] = {
         for kind, one in SIMULATORS.items()
         if one.policies
     },
-    "softmax_pairs": (
-        lambda **options: softmax_pairs(**{"count": 2, "vocabulary_size": 4, **options}), keywords(softmax_pairs),
-    ),
     "paper_4_workload": (paper_4_workload, keywords(paper_4_workload)),
     "Rounds.threshold": (
         lambda **options: Rounds.threshold(**{"mean_gained": 1.5, **options}),

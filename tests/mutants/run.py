@@ -90,12 +90,15 @@ def copy() -> None:
 def plain() -> None:
     """Let kernels be the functions that they are written as."""
     kernel: Any = importlib.import_module("specopt.solvers._kernels.kernel")
-    compiler: Any = importlib.import_module("specopt.solvers.compiler")
-    kernel.helper = kernel.inlined = lambda function: function
-    kernel.kernel = lambda *signatures, **options: lambda function: function
+
+    def bare(function: Any) -> Any:
+        function.py_func, function.prepare, function.is_ready = function, lambda: function, True
+        return function
+
+    kernel.helper = kernel.inlined = bare
+    kernel.kernel = lambda *signatures, **options: bare
     rows, np = kernel.rows, importlib.import_module("numpy")
     kernel.rows = lambda name, **fields: np.dtype((np.record, rows(name, **fields)))  # entries have attributes
-    compiler.Compiler.compile_ahead = lambda self, *names: None
 
 
 class Recorder:

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 from helpers.report_cases import problem_and_plan, result_of
+from hypothesis import given
+from hypothesis import strategies as st
 
 from specopt import InvalidInput, Problem, Result, Status, Termination, load, solve
-from specopt.api.claims import held_against
+from specopt.api.claims import at_most, certificate, every_plan_has, held_against
 from specopt.commands.cli import run
 from specopt.comparison.cell import Record
 from specopt.comparison.report import print_comparison_summary
@@ -164,6 +166,33 @@ def test_a_bound_proves_what_its_side_allows() -> None:
         assert proof_of(kind, 10.0, 10.0 - 1e-9 * sign) == (10.0 - 1e-9 * sign, 0.0, False)
         assert proof_of(kind, 0.0, -sign) == (-sign, None, False)
         assert proof_of(kind, 0.0, -1e-10 * sign, size=1.0) == (-1e-10 * sign, 0.0, False)
+
+
+def test_certificates_in_words() -> None:
+    """Tests that there are words for a gap, for none, for a kind whose gap is of something else, for no plan."""
+    problem, plan = problem_and_plan("serving-latency/paper-1")
+    result = result_of(problem, plan, objective=12.5, bound=12.49, gap=0.0008)
+    assert certificate(result) == [
+        "No plan can be more than 0.08 % better, because every plan has at least 12.49 and this one has 12.5: "
+        "total serving latency (s)."
+    ]
+    exact = certificate(result_of(problem, plan, objective=12.5, bound=12.5, gap=0.0, method="brute-force"), problem)
+    assert exact[0].startswith("No plan is better, because every plan has at least 12.5 ")
+    assert exact[1] == "What the method brute-force promises: optimal."
+    fair = result_of(*problem_and_plan("fair-goodput/paper-5"), objective=1.0, bound=1.1, gap=0.1)
+    assert "10 % better, by the common rate" in certificate(fair)[0]
+    placement = problem_type("placement")
+    assert [every_plan_has(placement, (least, 0.0))[-8:] for least in (0.0, 1.0)] == [" at most", "at least"]
+    none = result_of(problem, None, status=Status.NONE, explanation="out of time")
+    assert certificate(none) == ["There is no plan to certify: out of time."]
+
+
+@given(st.floats(0.0, allow_infinity=False))
+def test_percentages_of_certificates_never_promise_too_much(share: float) -> None:
+    """Tests that a share is rounded up, by less than a tenth of it."""
+    shown = float(at_most(share).removesuffix(" %"))
+    assert 100.0 * share <= shown * (1 + 1e-15) or share > 1e300
+    assert shown <= 110.0 * share * (1 + 1e-12) or share < 1e-300
 
 
 # ---------------------------------------------------------------------------- records of comparisons

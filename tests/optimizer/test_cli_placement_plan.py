@@ -19,6 +19,8 @@ from specopt.instances.placement.parts import spread
 from specopt.models.named import NamedTrips
 from specopt.models.placement import PlacementProblem
 
+pytestmark = pytest.mark.usefixtures("own_clock")
+
 SHIPPED = files("specopt.instances") / "data" / "measured"
 MODELS = [f"--{name}={SHIPPED / file}.config.json" for name, file in
           (("draft", "draft-15m"), ("verify", "verify-100m"))]  # fmt: skip

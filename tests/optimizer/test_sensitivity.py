@@ -205,7 +205,7 @@ def test_an_interrupt_ends_the_series(small: ServingLatencyProblem, monkeypatch:
     """Tests that after Ctrl-C in one solve the others are not begun, and what was found is kept."""
     import importlib
 
-    module = importlib.import_module("specopt.api.sensitivity")
+    module = importlib.import_module("specopt.api.scan")
     calls = 0
 
     def interrupted(*arguments: Any, **options: Any) -> Result:

@@ -12,7 +12,7 @@ import pytest
 
 from specopt.commands.cli import run
 from specopt.kinds import KINDS
-from specopt.solvers._kernels.prepare import kernels_of
+from specopt.solvers._kernels.compiling import kernels_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,15 +45,6 @@ def test_a_warm_machine_compiles_nothing(tmp_path: Path) -> None:
     assert re.search(r"(\d+) kernels of draft-allocation: \1 compiled in", said)
     assert "0 compiled in" in command(tmp_path / "cache", "warmup", "draft-allocation")
     assert "preparing" not in command(tmp_path / "cache", "solve", str(problem)).replace("s preparing", "")
-
-
-def test_a_limit_spent_on_preparing_gives_a_hint(tmp_path: Path) -> None:
-    """Tests that a plan cut short by compilation says so, and what to do."""
-    problem = tmp_path / "problem.json"
-    assert run(["generate", "draft-allocation/uniform", "-o", str(problem)]) == 0
-    said = command(tmp_path / "cache", "solve", str(problem), "--time-limit", "0.5")
-    assert "(time_limit)" in said
-    assert "specopt warmup draft-allocation" in said
 
 
 def test_bad_kinds_are_one_message(capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,6 +42,20 @@ def nearest_distances(q: Sequence[Fraction], resolution: int) -> tuple[Fraction,
     return min(d[0] for d in every), min(d[1] for d in every), min(d[2] for d in every)
 
 
+def nearest_counts(q: Sequence[Fraction], resolution: int) -> list[int]:
+    """The nearest lattice point to a distribution, as counts; of equal remainders the first ones get the units."""
+    counts = [math.floor(share * resolution) for share in q]
+    by_remainder = sorted(range(len(q)), key=lambda i: counts[i] - q[i] * resolution)  # stable
+    for index in by_remainder[: resolution - sum(counts)]:
+        counts[index] += 1
+    return counts
+
+
+def quantised(q: Sequence[Fraction], resolution: int) -> list[Fraction]:
+    """The nearest lattice point to a distribution, as a distribution."""
+    return [Fraction(count, resolution) for count in nearest_counts(q, resolution)]
+
+
 def support_bits(counts: Sequence[int]) -> int:
     """Bits of the support code: its size, the support, and the composition of the resolution into its counts."""
     resolution, size = sum(counts), sum(1 for o in counts if o)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 import sys
 import threading
 import time
@@ -225,16 +223,6 @@ def test_an_import_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.Monke
     assert "broken_library" not in module._loaders
 
 
-def test_processors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that those are counted that this process may use, or all where the system does not say."""
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {3, 5, 7} if process == 0 else set(), raising=False)
-    assert module.processors() == 3
-    monkeypatch.delattr(os, "sched_getaffinity")
-    for count, expected in ((6, 6), (None, 1)):
-        monkeypatch.setattr(os, "cpu_count", lambda count=count: count)
-        assert module.processors() == expected
-
-
 def until_told(value: float, stop: Any) -> float:
     """Run until told to end, as a long kernel does; a guard ends it anyway."""
     end = time.monotonic() + 600.0
@@ -298,176 +286,23 @@ def test_an_error_in_a_call_is_raised() -> None:
         budget(600.0).call(lambda stop: 1 / int(stop[0]))
 
 
-class Compiler:
-    """A kernel, and whoever compiles it: what was asked of whom is in `log`.
+class Kernel:
+    """A kernel that says in which thread it is compiled."""
 
-    Its process needs `looks` looks of a second, and then leaves something in the cache if it `succeeds`, and ends
-    unless it `lingers`; another process is `running` for that many looks. A thread compiles until the `gate` is open.
-    """
+    def prepare(self) -> None:
+        """Compile."""
+        self.prepared_in = threading.current_thread()
 
-    declared = ()
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        from specopt.solvers._kernels import compiling, kernel, prepare
-
-        self.log: list[str] = []
-        self.ready = self.cached = self.held = False
-        self.succeeds, self.lingers, self.running, self.looks = True, False, 0, 3
-        self.clock, self.gate, self.py_func = [0.0], threading.Event(), Compiler
-        self.gate.set()
-        for home, name in ((kernel, "prepare"), (prepare, "start"), (prepare, "is_running"), (prepare, "marked")):
-            monkeypatch.setattr(home, name, getattr(self, name))
-        monkeypatch.setattr(kernel, "is_ready", lambda asked: asked is self and self.ready)
-        monkeypatch.setattr(kernel, "is_cached", lambda asked: asked is self and self.cached)
-        monkeypatch.setattr(kernel, "name_of", lambda asked: "toys:toy" if asked is self else "")
-        monkeypatch.setattr(compiling, "listeners", [lambda text: self.log.append(text or "done")])
-        monkeypatch.setattr(module, "POLL_SECONDS", 0.001)
-        monkeypatch.setattr(module, "_compilers", {})
-
-    @contextlib.contextmanager
-    def marked(self, asked: str) -> Iterator[None]:
-        """Hold the kernel."""
-        self.held = asked == "toys:toy"
-        yield
-        self.held = False
-
-    def prepare(self, asked: Any) -> None:
-        """Compile here."""
-        assert asked == self and self.held, "others would compile it, too"
-        if self.ready:
-            return
-        here = threading.current_thread()
-        self.log.append("here" if here is threading.main_thread() else f"thread {here.daemon}")
-        self.clock[0] += 50.0
-        self.gate.wait(600.0)
-        if not self.succeeds and here is not threading.main_thread():
-            raise LookupError("shown when it is repeated")
-        self.cached = self.ready = True
-
-    def start(self, *asked: str) -> None:
-        """Start a process."""
-        assert asked == ("toys:toy", "draft_allocation*"), "the kind's other kernels come after it"
-        self.log.append("process")
-        self.running = self.looks
-
-    def is_running(self, asked: str) -> bool:
-        """Look for a process."""
-        assert asked == "toys:toy"
-        self.clock[0] += 1.0
-        self.running -= 1
-        self.cached |= self.succeeds and self.running == 0
-        return self.running > 0 or (self.lingers and self.cached)
+    def __call__(self, stop: Any) -> threading.Thread:
+        """Return the thread that runs it."""
+        return threading.current_thread()
 
 
-@pytest.fixture
-def compiler(monkeypatch: pytest.MonkeyPatch) -> Compiler:
-    """A kernel that is not compiled."""
-    return Compiler(monkeypatch)
-
-
-@pytest.mark.parametrize(("limit", "given", "log"), [
-    (9.0, {"ready": True}, []),
-    (9.0, {"cached": True}, ["here"]),
-    (None, {}, ["thread True"]),
-    (99.0, {}, ["thread True"]),
-    (99.0, {"succeeds": False}, ["thread True", "here"]),
-    (9.0, {}, ["process", "toys", "done", "here"]),
-    (9.0, {"succeeds": False}, ["process", "toys", "done", "thread True", "here"]),
-    (9.0, {"lingers": True}, ["process", "toys", "done", "here"]),
-    (9.0, {"running": 3}, ["toys", "done", "here"]),
-    (None, {"running": 3}, ["toys", "done", "here"]),
-])  # fmt: skip
-def test_who_compiles(compiler: Compiler, limit: float | None, given: dict[str, Any], log: list[str]) -> None:
-    """Tests that a process compiles where time may not suffice, a thread where it does, and nobody beside another."""
-    vars(compiler).update(given)
-    Budget(PROBLEM, time_limit=limit).prepare(compiler)
-    assert compiler.log == log and compiler.ready and not compiler.held
-
-
-def test_a_kernel_without_a_place_to_keep_it(compiler: Compiler, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a thread compiles where no process can be started."""
-    from specopt.solvers._kernels import prepare
-
-    def start(*asked: str) -> None:
-        raise FileNotFoundError
-
-    monkeypatch.setattr(prepare, "start", start)
-    Budget(PROBLEM, time_limit=9.0).prepare(compiler)
-    assert compiler.log == ["thread True"]
-
-
-def test_compiling_is_on_the_clock(compiler: Compiler, clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that nobody waits beyond the limit for a process or a thread, and that both are found again."""
-    compiler.clock, compiler.looks = clock, 25
-    for limit in (9.0, 0.0, 9.0):
-        with pytest.raises(OutOfTime):
-            Budget(PROBLEM, time_limit=limit).prepare(compiler)
-    assert compiler.log == ["process", "toys", "done", "toys", "done"], "no second process"
-    compiler.looks = compiler.running = 1
-    compiler.succeeds = False
-    compiler.gate.clear()
-    with pytest.raises(OutOfTime):
-        Budget(PROBLEM, time_limit=9.0).prepare(compiler)
-    assert compiler.log[5:] == ["process", "toys", "done", "thread True"]
-    compiler.succeeds, (thread,) = True, module._compilers.values()
-    monkeypatch.setattr(thread, "join", lambda seconds: compiler.gate.set() or time.sleep(seconds))  # type: ignore[func-returns-value]
-    Budget(PROBLEM, time_limit=99.0).prepare(compiler)
-    assert compiler.log[9:] == [] and compiler.ready
-
-
-def test_kernels_are_compiled_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a module's kernel is prepared at its first use, and that constants and ready kernels are not."""
-    prepared: list[Any] = []
-    monkeypatch.setattr(Budget, "prepare", lambda budget, kernel: prepared.append(kernel))
-    real = Budget(PROBLEM).load_library("specopt.solvers._kernels.draft_allocation")
-    kernels = Budget(PROBLEM).load("draft_allocation")
-    assert kernels.SMALLEST == real.SMALLEST and kernels.settle is real.settle and prepared == []
-    monkeypatch.setattr(real.allocate, "_can_compile", True)
-    assert kernels.allocate is kernels.allocate is real.allocate
-    assert prepared == [real.allocate]
-    monkeypatch.setattr(real.allocate, "_can_compile", False)
-    assert Budget(PROBLEM).load("draft_allocation").allocate is real.allocate
-    assert prepared == [real.allocate]
-    with pytest.raises(AttributeError):
-        kernels.unknown  # noqa: B018
-
-
-def test_kernels_without_the_time_to_import_them(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a module that is not imported in time is compiled by a process once, and by none where no time was."""
-    from specopt.solvers._kernels import prepare
-
-    begun: list[str] = []
-    monkeypatch.setattr(prepare, "was_begun", lambda name: name in begun)
-    monkeypatch.setattr(prepare, "start", lambda *names: begun.append(names[0]))
-    load = Budget.load_library
-    monkeypatch.setattr(Budget, "load_library", lambda budget, name: load(budget, name.rpartition(".")[2]))
-    for limit, expected in ((0.0, []), (0.02, [library]), (0.02, [library])):
-        with pytest.raises(OutOfTime):
-            Budget(PROBLEM, time_limit=limit).load(library)
-        assert begun == expected
-    sys.gate.set()  # type: ignore[attr-defined]
-    assert Budget(PROBLEM).load(library).here == [1]
-
-
-def test_what_is_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that one process gets, once and in order, all kernels that nobody has begun, given a second processor."""
-    from specopt.solvers._kernels import prepare
-
-    started: list[tuple[str, ...]] = []
-    monkeypatch.setattr(prepare, "was_begun", lambda name: name == "toys:old")
-    monkeypatch.setattr(prepare, "start", lambda *names: started.append(names))
-    monkeypatch.setattr(module, "_ahead", set())
-    for processors, expected in ((1, []), (2, [("toys:last", "toys:first")])):
-        monkeypatch.setattr(module, "processors", lambda processors=processors: processors)
-        Budget(PROBLEM).compile_ahead("toys:last", "toys:old", "toys:first")
-        Budget(PROBLEM).compile_ahead("toys:last", "toys:old")
-        assert started == expected
-
-    def fails(*names: str) -> None:
-        raise OSError
-
-    monkeypatch.setattr(prepare, "start", fails)
-    Budget(PROBLEM).compile_ahead("toys:other")
+def test_a_long_call_is_compiled_where_its_seconds_count() -> None:
+    """Tests that a kernel that runs in its own thread is compiled in the thread of the solve."""
+    kernel = Kernel()
+    assert Budget(PROBLEM, time_limit=600.0).call(kernel) is not threading.current_thread()
+    assert kernel.prepared_in is threading.current_thread()
 
 
 def test_compilation_of_the_thread_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ def test_eagle3_by_its_tensors() -> None:
     found = parse_model_config(EAGLE3_8B)
     attention = (HIDDEN + 2 * KV) * 2 * HIDDEN + HIDDEN * HIDDEN
     expected = 3 * HIDDEN * HIDDEN + attention + 3 * HIDDEN * FFN + 3 * HIDDEN + HIDDEN + 32_000 * HIDDEN
-    assert (found.head, found.parameters, found.weight_bytes) == ("eagle3", expected, 2 * expected)
+    assert (found.kind, found.parameters, found.weight_bytes) == ("eagle3", expected, 2 * expected)
     assert found.kv_bytes_per_token == 2 * KV * 2 and found.active_parameters == expected
     assert found.borrowed_parameters == 128_256 * HIDDEN
     assert found.flops_per_logit == 2 * 32_000 * HIDDEN
@@ -51,7 +51,7 @@ def test_ways_to_say_eagle3() -> None:
         EAGLE3_8B | {"target_hidden_size": HIDDEN},
     ):  # fmt: skip
         found = parse_model_config(data)
-        assert (found.head, found.parameters) == ("eagle3", expected)
+        assert (found.kind, found.parameters) == ("eagle3", expected)
 
 
 def test_eagle3_of_another_width() -> None:
@@ -129,7 +129,10 @@ def test_heads_are_quantised_with_their_model() -> None:
         (EAGLE3_8B | {"architectures": ["Qwen3ForCausalLMEagle3"]}, "architectures: expected LlamaForCausalLM or"),
         (EAGLE3_8B | {"draft_vocab_size": 0}, "draft_vocab_size: expected an integer >= 1, got 0"),
         (EAGLE3_8B | {"target_hidden_size": "4096"}, "target_hidden_size: expected an integer"),
-        (EAGLE3_8B | {"eagle_aux_hidden_state_layer_ids": []}, "layer_ids: expected at least one layer, got none"),
+        (
+            EAGLE3_8B | {"eagle_aux_hidden_state_layer_ids": []},
+            "number of entries: expected an integer >= 1",
+        ),
         (EAGLE3_8B | {"eagle_config": {"eagle_aux_hidden_state_layer_ids": 3}}, "layer_ids: expected a list"),
         (LLAMA_8B | {"medusa_num_heads": 4}, "medusa_num_heads: draft heads of their own are not counted for llama"),
         (MIMO_7B | {"num_nextn_predict_layers": -1}, "num_nextn_predict_layers: expected an integer from 0 to 10,000"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strategies.model_config import junk
 
 from specopt.instances.checkpoints.model_config import ModelConfig, parse_model_config
-from specopt.instances.checkpoints.storage import Scheme
+from specopt.instances.checkpoints.quantisation import Scheme
 from specopt.models.errors import InvalidInput
 
 ROWS, COLUMNS = 128, 256
@@ -205,9 +205,9 @@ def test_broken_configs(config: dict[str, Any], change: dict[str, Any]) -> None:
         ({"quant_method": ["awq"]}, "quant_method: expected one of"),
         (AWQ | {"bits": 3}, "bits: expected one of 4, 8, got 3"),
         (AWQ | {"group_size": 0}, "group_size: expected an integer >= 1, got 0"),
-        (AWQ | {"group_size": None}, "group_size: expected an integer"),
+        (AWQ | {"group_size": None}, "group_size: required field is missing"),
         (AWQ | {"zero_point": 1}, "zero_point: expected true or false"),
-        (GPTQ | {"dynamic": {"+:.*": {"bits": 8}}}, "dynamic: settings of single modules are not counted here"),
+        (GPTQ | {"dynamic": {"+:.*": {"bits": 8}}}, "dynamic: expected rules that begin with '-:' alone"),
         (GPTQ | {"dynamic": {"-:(": {}}}, "dynamic: expected regular expressions"),
         (BLOCK_FP8 | {"weight_block_size": [128]}, "weight_block_size: expected 2 entries, got 1"),
         (BLOCK_FP8 | {"modules_to_not_convert": [1]}, "modules_to_not_convert: expected names, got 1"),
@@ -216,9 +216,12 @@ def test_broken_configs(config: dict[str, Any], change: dict[str, Any]) -> None:
         (compressed(num_bits=9), "num_bits: expected one of 2, 3"),
         (compressed(num_bits=4, strategy="odd"), "strategy: expected one of tensor"),
         (compressed(num_bits=8, strategy="block"), "block_structure: expected 2 entries"),
-        (W4 | {"sparsity_config": {"format": "sparse-24"}}, r"sparsity_config\.format: sparse weights are not counted"),
+        (
+            W4 | {"sparsity_config": {"format": "sparse-24"}},
+            r"sparsity_config\.format: expected one of dense",
+        ),
         (W4 | {"kv_cache_scheme": {"num_bits": 4}}, r"kv_cache_scheme\.num_bits: expected one of 8, got 4"),
-        ({"quant_method": "bitsandbytes"}, "expected load_in_4bit or load_in_8bit"),
+        ({"quant_method": "bitsandbytes"}, "load_in_4bit: expected one of True, got None"),
         ({"quant_method": "modelopt", "quant_algo": "W4A8_AWQ"}, "quant_algo: expected one of FP8"),
     ],
 )

@@ -274,7 +274,7 @@ def test_one_model_and_one_draft(tmp_path: Path) -> None:
         (vllm(8, float("inf"), 3), "output_throughput: expected a finite number, got inf"),
         (vllm(8, 10**400, 3), "output_throughput: expected a finite number, got 1000"),
         (vllm(8, -3, 3), "output_tokens_per_second: expected a number in (0, 1e+18), got -3.0"),
-        (vllm(True, 9.0, 3), "max_concurrency: expected a number, got True"),
+        (vllm(True, 9.0, 3), "max_concurrency: expected an integer, got True"),
         (vllm(0, 9.0, 3), "concurrency: expected an integer from 1 to 65,536, got 0"),
         (vllm(8, 9.0, 3, spec_decode_acceptance_length=7.0), "mean_acceptance_length: expected at most 4"),
         (vllm(8, 9.0, num_speculative_tokens=2.5), "num_speculative_tokens: expected an integer, got 2.5"),
@@ -313,7 +313,7 @@ def test_bad_results_name_the_field(tmp_path: Path, document: object, message: s
         (b'{"output_throughput": ' + b"1" * 5000 + b"}", "expected JSON: Exceeds the limit"),
         (b"[" * 100_000, "expected JSON: maximum recursion depth"),
         (b'{"a": "\xff"}', "expected text in UTF-8: "),
-        (b'{"output_throughput": 1, "max_concurrency": ' + b"[" * 900 + b"]" * 900 + b"}", "expected a number, got"),
+        (b'{"output_throughput": 1, "max_concurrency": ' + b"[" * 900 + b"]" * 900 + b"}", "expected an integer, got"),
     ],
 )
 def test_bad_json(tmp_path: Path, content: bytes, message: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -12,25 +11,19 @@ import time
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from specopt import InvalidInput, compare, generate
 from specopt.commands.cli import run
-from specopt.comparison.cell import Cell, pickled
-from specopt.comparison.child import Child, Crashed
 from specopt.comparison.compare import CompareProgress, cells_of
-from specopt.comparison.run import Workers, close_workers, run_cell
-from specopt.comparison.sources import sources_of
 from specopt.comparison.store import Store
-from specopt.comparison.table import Comparison
-from specopt.solvers.draft_allocation.water_level import WaterLevel
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency.static_batching import StaticBatching
 
 QUICK = ["algorithm-1", "max-batching"]
-READY = "import sys; line = sys.stdin.readline(); print('{}', flush=True); "
 
 
 def small(count: int = 2) -> dict[str, Any]:
@@ -40,15 +33,10 @@ def small(count: int = 2) -> dict[str, Any]:
     return found
 
 
-@pytest.fixture
-def cell() -> Cell:
-    """A cell of a quick method."""
-    return cells_of(QUICK[:1], small(1), time_limit=0.2, gap=0.0, seeds=(0,))[0]
-
-
-@pytest.mark.slow
-def test_every_cell_once_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that each method runs on each problem it takes, that records are kept, and nothing is run again."""
+def test_every_cell_once_and_resumed(
+    in_this_process: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Tests that each method runs on each problem it takes, is kept, and runs again only where a line is damaged."""
     methods: list[str | Method] = [*QUICK, "water-level", StaticBatching(size=2)]
     seen: list[CompareProgress] = []
     first = compare(methods, small(), time_limit=600.0, jobs=2, folder=tmp_path, callback=seen.append)
@@ -56,24 +44,24 @@ def test_every_cell_once_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert {record.status for record in first} <= {"optimal", "feasible"}
     assert {record.label for record in first} == {*QUICK, "water-level", "static-batching size=2"}
     assert (seen[0].done, seen[-1].done, seen[-1].total) == (0, 7, 7)
-    with monkeypatch.context() as patch:
-        patch.setattr(Child, "command", ("/bin/false",))  # nothing can be run
-        again = compare(methods, small(), time_limit=600.0, jobs=2, folder=tmp_path)
-    assert [*again] == [*first]
-    more = compare(methods, small(3), time_limit=600.0, jobs=1, folder=tmp_path)
-    assert len(more) == 10
+    in_this_process.clear()
+    again = compare(methods, small(), time_limit=600.0, jobs=2, folder=tmp_path)
+    assert [*again] == [*first] and not in_this_process
+    more = compare(methods, small(3), time_limit=600.0, jobs=1, folder=tmp_path, callback=lambda at: at.done >= 8)
+    assert len(more) == len(Store(tmp_path).records()) == 8
+    path = next(one for one in tmp_path.glob("records-*.jsonl") if len(one.read_bytes().splitlines()) == 1)
+    path.write_bytes(path.read_bytes()[:-20] + b"\n")
+    assert len(compare(methods, small(3), time_limit=600.0, jobs=1, folder=tmp_path)) == 10
     assert len(Store(tmp_path).records()) == 10
+    (message,) = [entry.getMessage() for entry in caplog.records]
+    assert message.startswith(f"{path}:1: no record (")
 
 
-def test_a_limit_is_one_number_however_it_is_written() -> None:
-    """Tests that a comparison of the command line goes on with what Python began: 2 seconds are 2.0."""
-    limits = ((2, 0), (2.0, 0.0))
-    keys = [cells_of(QUICK, small(1), time_limit=limit, gap=gap, seeds=(0,))[0].key for limit, gap in limits]
-    assert keys[0] == keys[1]
-
-
-def test_shards_share_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_shards_share_a_folder(
+    in_this_process: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Tests that n shards run every cell once, that work is a limit, and that nothing is left to run."""
+    monkeypatch.setitem(sys.modules, "vl_convert", None)  # pictures take long
     command = ["compare", "draft-allocation/uniform", "--instances", "2", "--method", "greedy", "--method", "auto"]
     command += ["--param", "clients=2", "--work", "--jobs", "1", "-o", str(tmp_path)]
     for shard, size in (("1/3", 2), ("2/3", 1), ("3/3", 1), ("9/9", 0)):
@@ -81,106 +69,43 @@ def test_shards_share_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str
         assert len(json.loads(capsys.readouterr().out)) == size
     records = Store(tmp_path).records()
     assert len(records) == 4 and {one.time_limit for one in records.values()} == {None}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Child, "command", ("/bin/false",))
-        assert run([*command, "--json"]) == 0
+    in_this_process.clear()
+    assert run([*command, "--json"]) == 0
     assert [one["parameter_clients"] for one in json.loads(capsys.readouterr().out)] == [2.0] * 4
+    assert not in_this_process
     for wrong in ("3", "0/2", "3/2"):
         assert run([*command, "--shard", wrong]) == 2
         assert "shard: expected" in capsys.readouterr().err
 
 
 def test_cells_depend_on_what_matters() -> None:
-    """Tests that a cell's identity is problem, method, options and limits, not the instance's name."""
+    """Tests that problem, method, sources and limits identify a cell, not its name, nor how a number is written.
+
+    A comparison of the command line goes on with what Python began: 2 seconds are 2.0.
+    """
     problem = generate("serving-latency/paper-1", tasks=5, seed=1)
 
     def key(name: str = "x", method: str = "algorithm-1", **settings: Any) -> str:
         given = {"time_limit": 1.0, "gap": 0.0, "seeds": (0,), **settings}
         return cells_of([method], {name: problem}, **given)[0].key
 
-    assert key() == key("y")
+    assert key() == key("y") == key(time_limit=1, gap=0)
     different = [key(time_limit=2.0), key(gap=0.1), key(seeds=(1,)), key(method="max-batching")]
-    assert len({key(), *different}) == 5
+    (cell,) = cells_of(["algorithm-1"], [problem], time_limit=1.0, gap=0.0, seeds=(0,))
+    different.append(replace(cell, sources=cell.sources | {"method": "edited"}).key)
+    assert len({key(), *different}) == 6 and cell.key == key()
 
 
-def test_a_method_that_overstays_is_killed(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a worker that ignores its time limit is killed, recorded as failed, and the next one starts anew."""
-    monkeypatch.setattr(Child, "command", (sys.executable, "-c", READY + "import time; time.sleep(600)"))
-    close_workers()
-    record = run_in_thread(cell, 0.3)
-    assert record.failed
-    assert record.error is not None
-    assert "ignored its time limit of 0.2 s" in record.error
-
-
-@pytest.mark.parametrize(
-    ("code", "message"),
-    [
-        ("import os; os.kill(os.getpid(), 9)", "signal SIGKILL"),
-        ("raise SystemExit(3)", "exit code 3"),
-        ("raise ValueError('broken')", "exit code 1: ValueError: broken"),
-    ],
-)
-def test_a_crash_is_a_record(cell: Cell, monkeypatch: pytest.MonkeyPatch, code: str, message: str) -> None:
-    """Tests that whatever ends a worker is recorded with its reason."""
-    monkeypatch.setattr(Child, "command", (sys.executable, "-c", READY + code))
-    record = run_in_thread(cell, 600.0)
-    assert record.failed
-    assert record.error is not None
-    assert message in record.error
-
-
-def test_a_worker_ended_before_it_starts_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a thread that is about to make or start its worker while all are ended waits for no answer."""
-    monkeypatch.setattr(Child, "command", (sys.executable, "-c", "import time; time.sleep(600)"))
-    workers = Workers()
-    child = workers.new()
-    workers.kill()
-    for late in (child, workers.new()):
-        with pytest.raises(Crashed, match="signal SIGKILL"):
-            late.ask({}, 60.0)
-    workers.close()
-
-
-def test_a_worker_that_is_at_work_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a thread that waits for its worker sees it end where all are ended."""
-    monkeypatch.setattr(Child, "command", (sys.executable, "-c", "import time; time.sleep(600)"))
-    workers = Workers()
-    child = workers.new()
-    with ThreadPoolExecutor(1) as executor, contextlib.closing(workers):
-        asked = executor.submit(child.ask, {}, 600.0)
-        while child.process is None and not asked.done():
-            time.sleep(0.01)
-        workers.kill()
-        with pytest.raises(Crashed, match="signal SIGKILL"):
-            asked.result(timeout=60.0)
-
-
-def run_in_thread(cell: Cell, grace: float) -> Any:
-    """Run a cell in a thread of its own, whose worker process ends with it."""
-    with ThreadPoolExecutor(1) as executor:
-        record = executor.submit(run_cell, cell, grace).result()
-    close_workers()
-    return record
-
-
-def test_a_refusal_is_a_record(cell: Cell) -> None:
-    """Tests that a method that cannot take the problem after all fails with its message."""
-    other = WaterLevel()
-    wrong = replace(cell, pickled=pickled(other, "methods: other"), sources=sources_of(type(other)))
-    record = run_in_thread(wrong, 600.0)
-    assert record.failed
-    assert record.error is not None
-    assert "water-level cannot take this problem: it solves draft-allocation" in record.error
-
-
-@pytest.mark.slow
-def test_a_killed_comparison_goes_on(tmp_path: Path) -> None:
-    """Tests that after kill -9 finished cells are kept, workers end, and the same command does the rest."""
+@pytest.mark.nightly
+def test_a_killed_comparison_goes_on_and_two_writers_share_a_folder(tmp_path: Path) -> None:
+    """Tests that finished cells are kept after kill -9, and that two comparisons at once do the rest."""
     command = [sys.executable, "-P", "-m", "specopt", "compare", "serving-latency/paper-1", "--instances", "6"]
     command += [*(f"--method={name}" for name in QUICK), "--jobs", "1", "-o", str(tmp_path / "out")]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 600.0
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    process, deadline = start(), time.monotonic() + 600.0
     while time.monotonic() < deadline and process.poll() is None:
         if (tmp_path / "out").is_dir() and len(Store(tmp_path / "out").records()) >= 2:
             break
@@ -189,40 +114,16 @@ def test_a_killed_comparison_goes_on(tmp_path: Path) -> None:
     process.communicate()
     kept = set(Store(tmp_path / "out").records())
     assert len(kept) >= 2
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr
-    records = Store(tmp_path / "out").records()
-    assert kept <= set(records)
-    assert len(records) == 12
-
-
-@pytest.mark.nightly
-def test_two_writers_share_a_folder(tmp_path: Path) -> None:
-    """Tests that two comparisons at once into one folder leave every record whole."""
-    command = [sys.executable, "-P", "-m", "specopt", "compare", "serving-latency/paper-1", "--instances", "3"]
-    command += [*(f"--method={name}" for name in QUICK), "--jobs", "1", "-o", str(tmp_path)]
-    both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
-    for process in both:
+    for process in [start(), start()]:
         _, err = process.communicate(timeout=600)
         assert process.returncode == 0, err
-    assert len(Store(tmp_path).records()) == 6
-    for path in tmp_path.glob("records-*.jsonl"):
-        for line in path.read_text().splitlines():
-            json.loads(line)
+    store = Store(tmp_path / "out")
+    assert kept <= set(store.records()) and len(store.records()) == 12 and not store.damaged
 
 
-def test_damaged_records_are_run_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Tests that a damaged line of a folder is reported, and its cell is run."""
-    assert len(compare(QUICK[:1], small(1), folder=tmp_path, jobs=1)) == 1
-    (path,) = tmp_path.glob("records-*.jsonl")
-    path.write_bytes(path.read_bytes()[:-20] + b"\n")
-    (record,) = compare(QUICK[:1], small(1), folder=tmp_path, jobs=1)
-    assert record.objective is not None
-    (message,) = [entry.getMessage() for entry in caplog.records]
-    assert message.startswith(f"{path}:1: no record (")
-
-
-def test_a_folder_that_cannot_be_written_is_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_written_is_one_message(
+    in_this_process: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Tests that a folder below a file, and a full disk, are refused with the reason."""
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidInput, match="cannot be made"):
@@ -240,7 +141,7 @@ def test_a_folder_that_cannot_be_written_is_one_message(tmp_path: Path, monkeypa
 
     with pytest.raises(InvalidInput, match=r"records-.*: cannot be written \(No space left on device\)"):
         compare(QUICK[:1], small(1), folder=tmp_path / "out", executor=Here())
-    close_workers()
+    assert in_this_process == QUICK[:1]
 
 
 @pytest.mark.parametrize("loss", [ConnectionError("worker lost"), CancelledError("worker lost")])
@@ -258,22 +159,40 @@ def test_what_an_executor_loses_is_a_record(loss: BaseException, tmp_path: Path)
     assert Store(tmp_path).records() == {}
 
 
-@pytest.mark.slow
-def test_comparisons_in_one_process_leave_each_other_alone() -> None:
-    """Tests that the end of a comparison does not kill the workers of another one in the same process."""
-    inner: list[Comparison] = []
+def test_ray_runs_cells(in_this_process: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that every cell is a task of Ray on one processor, and that Ray is ended where it was started here."""
+    calls: list[str] = []
 
-    def compare_inside(at: CompareProgress) -> None:
-        if at.done == 1:
-            inner.append(compare(["water-level"], small(1), jobs=1))
+    class Task:
+        def __init__(self, function: Any) -> None:
+            self.function = function
 
-    outer = compare(QUICK, small(4), jobs=1, callback=compare_inside)
-    assert [record.error for record in [*inner[0], *outer] if record.failed] == []
+        def remote(self, *arguments: Any) -> Any:
+            future: Future[Any] = Future()
+            future.set_result(self.function(*arguments))
+            return SimpleNamespace(future=lambda: future)
+
+    def remote(num_cpus: int) -> type[Task]:
+        calls.append(f"{num_cpus} processor")
+        return Task
+
+    ray = SimpleNamespace(
+        is_initialized=lambda: False,
+        init=lambda **_: calls.append("init"),
+        remote=remote,
+        shutdown=lambda: calls.append("shutdown"),
+    )
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    assert not any(record.failed for record in compare(QUICK, small(1), executor="ray"))
+    assert calls == ["init", "1 processor", "shutdown"] and in_this_process == QUICK
 
 
-def test_a_callback_stops() -> None:
-    """Tests that a callback that returns True ends the comparison with what there is."""
-    assert len(compare(QUICK, small(2), jobs=1, callback=lambda at: at.done >= 1)) == 1
+@pytest.mark.nightly
+def test_no_cluster_is_one_message() -> None:
+    """Tests that an address where no scheduler answers is named."""
+    pytest.importorskip("distributed", reason="the extra dask is not installed")
+    with pytest.raises(InvalidInput, match="no Dask scheduler answers at localhost:1"):
+        compare(QUICK, small(1), executor="dask://localhost:1")
 
 
 @pytest.mark.nightly
@@ -321,14 +240,6 @@ def test_bad_arguments_are_named(settings: dict[str, Any], message: str) -> None
     given = {"methods": QUICK, "problems": {"a": generate("serving-latency/paper-1", tasks=5)}, **settings}
     with pytest.raises(InvalidInput, match=message):
         compare(given.pop("methods"), given.pop("problems"), **given)
-
-
-@pytest.mark.slow
-def test_no_cluster_is_one_message() -> None:
-    """Tests that an address where no scheduler answers is named."""
-    pytest.importorskip("distributed", reason="the extra dask is not installed")
-    with pytest.raises(InvalidInput, match="no Dask scheduler answers at localhost:1"):
-        compare(QUICK, small(1), executor="dask://localhost:1")
 
 
 def test_an_executor_that_takes_no_more_is_one_message() -> None:

@@ -17,6 +17,7 @@ def test_sources() -> None:
     assert list(instances_of(["library"])) == [name for kind in KINDS for name in saved(kind.name)]
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_gaps_are_to_the_best_known_bound() -> None:
     """Tests that a heuristic alone is measured against the library's optimum, and does not win with a worse plan."""
     name = "serving-latency/heavy-prefill/K8"

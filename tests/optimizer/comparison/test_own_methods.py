@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 
 from specopt import InvalidInput, compare, generate
+from specopt.comparison.compare import cells_of
 from specopt.comparison.sources import sources_of
+from specopt.comparison.store import Store
 from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome
-from specopt.solvers.verification_batch.fcfs import FirstComeFirstServed
+from specopt.solvers.verification_batch.baselines import FirstComeFirstServed
 
 PROBLEM = generate("verification-batch/mixed", requests=5)
 
@@ -33,18 +34,21 @@ def broken_method() -> Method:
     return Broken()
 
 
-def test_what_was_given_runs() -> None:
+def test_what_was_given_runs(tmp_path: Path) -> None:
     """Tests that a subclass that raises is a failure with its message, though a method of its name would succeed."""
-    (record,) = compare([broken_method()], [PROBLEM], jobs=1)
+    (record,) = compare([broken_method()], [PROBLEM], jobs=1, folder=tmp_path)
     assert (record.method, record.status) == ("fcfs", "failed")
     assert record.error == "ArithmeticError: mine, and broken"
+    assert record.machine["processor"] and record.wall_seconds > 0.0
+    assert list(Store(tmp_path).records().values()) == [record]
 
 
 def test_a_shared_name_is_refused() -> None:
     """Tests that two methods of one name and kind are refused by their import paths, and a method twice is not."""
     with pytest.raises(InvalidInput, match=r"FirstComeFirstServed and .*Broken share the name 'fcfs'"):
         compare(["fcfs", broken_method()], [PROBLEM])
-    assert len(compare(["fcfs", FirstComeFirstServed(), FirstComeFirstServed(skip=True)], [PROBLEM], jobs=1)) == 2
+    twice: list[str | Method] = ["fcfs", FirstComeFirstServed(), FirstComeFirstServed(skip=True)]
+    assert len(cells_of(twice, [PROBLEM], time_limit=1.0, gap=0.0, seeds=(0,))) == 2
 
 
 def test_what_cannot_travel_is_refused() -> None:
@@ -62,19 +66,10 @@ def test_what_cannot_travel_is_refused() -> None:
         compare([Holding()], [PROBLEM])
 
 
-SCRIPT = """
-import json, sys
-from specopt import compare, generate
-from own_first import First
-
-found = compare([First(), "fcfs"], [generate("verification-batch/mixed", requests=5)], jobs=1, folder=sys.argv[1])
-print(json.dumps([[r.method, r.status, r.error, r.started, r.key, r.sources, r.machine] for r in found]))
-"""
-
 METHOD = """
 from dataclasses import dataclass
-from typing import Any, ClassVar
-from specopt.solvers.verification_batch.fcfs import FirstComeFirstServed
+from typing import ClassVar
+from specopt.solvers.verification_batch.baselines import FirstComeFirstServed
 from own_helper import order
 
 @dataclass(frozen=True)
@@ -85,30 +80,6 @@ class First(FirstComeFirstServed):
         assert order() == 1
         return super().run(problem, budget)
 """
-
-
-@pytest.mark.nightly
-@pytest.mark.slow
-def test_an_edit_runs_again(tmp_path: Path) -> None:
-    """Tests that after an edit of what a method imports its cells run again, others do not, and old rows stay."""
-    (tmp_path / "run.py").write_text(SCRIPT)
-    (tmp_path / "own_first.py").write_text(METHOD)
-
-    def run(order: int) -> dict[str, list[Any]]:
-        (tmp_path / "own_helper.py").write_text(f"def order():\n    return {order}\n")
-        command = [sys.executable, str(tmp_path / "run.py"), str(tmp_path / "out")]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-        assert done.returncode == 0, done.stderr
-        return {row[0]: row[1:] for row in json.loads(done.stdout)}
-
-    first, again, edited = run(1), run(1), run(-12)
-    assert first == again
-    assert first["fcfs"] == edited["fcfs"]
-    assert (first["first"][0], edited["first"][:2]) == ("feasible", ["failed", "AssertionError: "])
-    assert first["first"][3] != edited["first"][3]
-    assert first["first"][5]["processor"]
-    rows = [line for path in (tmp_path / "out").glob("records-*") for line in path.read_text().splitlines()]
-    assert len(rows) == 3
 
 
 def test_an_edit_of_a_module_of_its_package_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +103,7 @@ import sys
 from dataclasses import dataclass
 from typing import ClassVar
 from specopt import compare, generate
-from specopt.solvers.verification_batch.fcfs import FirstComeFirstServed
+from specopt.solvers.verification_batch.baselines import FirstComeFirstServed
 
 def order():
     return ORDER

@@ -7,31 +7,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.records import record
 
 import specopt
 from specopt.commands.cli import run
 from specopt.comparison.cell import Record
-from specopt.comparison.leaderboard import pairs_of_methods
 from specopt.comparison.paired import holm
 from specopt.comparison.store import Store
 from specopt.comparison.table import Comparison
-
-
-def record(method: str, problem: int, objective: float | None, seed: int = 0) -> Record:
-    """Return a record of a serving-latency cell."""
-    return Record(
-        key=f"{method} {problem} {seed}", instance=f"a/{problem}", kind="serving-latency", problem_sha256=str(problem),
-        method=method, label=method, options={}, time_limit=1.0, gap_limit=0.0, seed=seed, objective=objective,
-        status="none" if objective is None else "feasible", seconds=1.0,
-    )  # fmt: skip
+from specopt.comparison.tables import pairs_of_methods
 
 
 def six(worse: float = 2.0) -> list[Record]:
     """Return records of a good method and a worse one on six problems, of a third one like the first."""
-    found = [record("good", place, 1.0) for place in range(6)] + [
-        record("like", place, 1.0 + 1e-12) for place in range(6)
+    found = [record("good", f"a/{place}", 1.0) for place in range(6)] + [
+        record("like", f"a/{place}", 1.0 + 1e-12) for place in range(6)
     ]
-    return found + [record("worse_&_%", place, worse + place) for place in range(6)]
+    return found + [record("worse_&_%", f"a/{place}", worse + place) for place in range(6)]
 
 
 def test_pairs_are_told_apart() -> None:
@@ -49,11 +41,16 @@ def test_pairs_are_told_apart() -> None:
 
 def test_seeds_of_a_problem_are_one_observation() -> None:
     """Tests that seeds are averaged, and that cells that one method lacks or has no plan for are left out."""
-    records = [record("a", 1, 1.0), record("a", 1, 1.0, seed=1), record("b", 1, 2.0), record("b", 1, 4.0, seed=1)]
-    records += [record("a", 2, 1.0), record("b", 2, None), record("a", 3, 1.0)]
+    records = [
+        record("a", "a/1", 1.0),
+        record("a", "a/1", 1.0, seed=1),
+        record("b", "a/1", 2.0),
+        record("b", "a/1", 4.0, seed=1),
+    ]
+    records += [record("a", "a/2", 1.0), record("b", "a/2", None), record("a", "a/3", 1.0)]
     (test,) = specopt.paired_tests(Comparison(records, known={}))
     assert (test.problems, test.mean_difference, test.low, test.p_value) == (1, -0.625, None, 1.0)
-    assert specopt.paired_tests(Comparison([record("a", 1, 1.0), record("b", 2, 1.0)], known={})) == []
+    assert specopt.paired_tests(Comparison([record("a", "a/1", 1.0), record("b", "a/2", 1.0)], known={})) == []
 
 
 def test_holm_keeps_the_order_of_p_values() -> None:

@@ -12,25 +12,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.records import record
 
 from specopt import generate, save
 from specopt.commands.cli import run
-from specopt.comparison.cell import Record
-from specopt.comparison.leaderboard import leaderboard
-from specopt.comparison.profiles import gap_profile, profile_figure, time_profile
+from specopt.comparison.profiles import distance_profile, profile_figure, time_profile
 from specopt.comparison.summary import shifted_geometric_mean, summaries, time_of, who_wins
 from specopt.comparison.table import Comparison
+from specopt.comparison.tables import markdown, tables_of
 from specopt.report.comparison import comparison_page
-
-
-def record(method: str, instance: str, objective: float | None, bound: float | None = None, **found: object) -> Record:
-    """Return a record of a serving-latency cell."""
-    defaults = {"status": "feasible" if objective is not None else "none", "seconds": 1.0, "seed": 0}
-    return Record(
-        key=f"{method} {instance} {found.get('seed')}", instance=instance, kind="serving-latency",
-        problem_sha256=instance, method=method, label=method, options={}, time_limit=10.0, gap_limit=0.0,
-        objective=objective, bound=bound, **(defaults | found),  # type: ignore[arg-type]
-    )  # fmt: skip
 
 
 @pytest.fixture
@@ -110,7 +100,7 @@ def test_methods_are_averaged_over_the_same_cells() -> None:
     assert exact.seconds == pytest.approx(4.0)
     assert rough.seconds == pytest.approx(shifted_geometric_mean([1.0, 10.0]))
     assert who_wins(found) == {"a": {"exact": 1.0, "rough": 0.0}, "b": {"rough": 1.0}}
-    for profile in (gap_profile(found, "serving-latency"), time_profile(found, "serving-latency")):
+    for profile in (distance_profile(found, "serving-latency"), time_profile(found, "serving-latency")):
         assert [len(values) for values in profile.values()] == [4, 4]
         assert np.isinf(profile["exact"]).tolist() == [False, False, True, True]
     nothing_shared = Comparison([record("exact", "a/1", 1.0), record("rough", "a/2", 2.0)], known={})
@@ -129,7 +119,7 @@ def test_swept_parameters_are_columns(tmp_path: Path) -> None:
         ("a", None, 1, None), ("a", 9.0, 1, pytest.approx(8 / 9)), ("b", 9.0, 1, pytest.approx(8 / 9)),
         ("a", 10.0, 1, 0.9), ("b", 10.0, 1, 0.9),
     ]  # fmt: skip
-    board = leaderboard(found)
+    board = markdown(tables_of(found))
     assert "| method | tasks | draft | common |" in board and "| a | 10 | 68M | 1 |" in board
     assert "| a |  |  | 1 |" in board
     arrow = found.to_arrow()
@@ -150,13 +140,13 @@ def test_a_proof_of_infeasibility_is_an_answer() -> None:
     assert (exact.without_plan, exact.proven, exact.wins) == (0, 1.0, 1.0)
     assert (paper.without_plan, paper.proven, paper.wins) == (1, 0.0, 0.0)
     assert (time_of(proof), time_of(nothing)) == (0.5, 10.0)
-    assert gap_profile(comparison, "serving-latency")["exact"].tolist() == [0.0]
+    assert distance_profile(comparison, "serving-latency")["exact"].tolist() == [0.0]
     assert time_profile(comparison, "serving-latency")["algorithm-1"].tolist() == [math.inf]
 
 
 def test_profiles_keep_what_failed(comparison: Comparison) -> None:
     """Tests that profiles have every cell, unsolved ones at infinity, and the fastest at 1."""
-    gaps = gap_profile(comparison, "serving-latency")
+    gaps = distance_profile(comparison, "serving-latency")
     assert gaps["algorithm-1"] == pytest.approx(np.array([5 / 95, 10 / 110, math.inf]))
     times = time_profile(comparison, "serving-latency")
     assert times["exact"].tolist() == [1.0, math.inf, math.inf]
@@ -214,7 +204,7 @@ def test_files_hold_every_record(comparison: Comparison, tmp_path: Path) -> None
     assert (tmp_path / "empty.csv").read_text().strip() == (tmp_path / "c.csv").read_text().splitlines()[0]
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("in_this_process")
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that the command runs files, folders and families, prints a summary and leaves its files."""
     folder = tmp_path / "mine"
@@ -233,6 +223,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(json.loads(capsys.readouterr().out)) == 5
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_picture_is_claimed_only_where_it_is_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,6 +267,7 @@ def test_bad_usage_is_one_message(arguments: list[str], message: str, capsys: py
     assert captured.err.count("\n") == 1
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_twins_and_names_that_are_formulas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that a twin is not called left out, and that names that begin a formula are text in the CSV."""
     names = ("=1+1", "+cmd", "-2e1", "@x")

@@ -82,18 +82,10 @@ def descendants(pid: int) -> set[int]:
     return found
 
 
-def compiles(pid: int) -> bool:
-    """Return whether a process builds a kernel for the cache: it ends by itself, and is wanted afterwards."""
-    try:
-        return b"_kernels.prepare" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False
-
-
 def gone(pids: set[int], seconds: float) -> bool:
     """Return whether processes end within some seconds."""
     end = time.monotonic() + seconds
-    while any(Path(f"/proc/{pid}").exists() and not compiles(pid) for pid in pids):
+    while any(Path(f"/proc/{pid}").exists() for pid in pids):
         if time.monotonic() > end:
             return False
         time.sleep(0.05)
@@ -185,8 +177,7 @@ def test_a_comparison_that_is_terminated_keeps_what_is_done(tmp_path: Path) -> N
         time.sleep(0.02)
     below = descendants(child.pid)
     for pid in below:
-        if not compiles(pid):
-            os.kill(pid, signal.SIGTERM)
+        os.kill(pid, signal.SIGTERM)
     time.sleep(0.2)
     child.terminate()
     out, _ = child.communicate(timeout=600)

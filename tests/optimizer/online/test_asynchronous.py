@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.errors import InvalidInput
-from specopt.online import AsyncScheduler, NotVerified, VerificationPool, VerificationScheduler
+from specopt.online import AsyncScheduler, NotVerified, VerificationScheduler
 
 Serving = AsyncScheduler[int, int]
 
@@ -334,10 +334,10 @@ CALLS = st.lists(st.builds(Call, st.integers(0, 4), st.integers(0, 3), st.boolea
 JUMPS = st.lists(st.sampled_from([0.0, 0.001, 0.1, -50.0, 1e6]), min_size=1, max_size=6)
 
 
-@given(TURNS, CALLS, JUMPS, st.integers(1, 12), st.integers(1, 3))
+@given(TURNS, CALLS, JUMPS, st.integers(1, 12))
 @settings(max_examples=int(os.environ.get("SPECOPT_MACHINES", "40")), deadline=None)
 def test_whatever_happens_each_client_has_one_outcome(
-    turns: list[Turn], calls: list[Call], jumps: list[float], most: int, verifiers: int
+    turns: list[Turn], calls: list[Call], jumps: list[float], most: int
 ) -> None:
     """Tests that clients that leave, verifiers that fail and clocks that jump lose no request and serve none twice.
 
@@ -376,14 +376,11 @@ def test_whatever_happens_each_client_has_one_outcome(
             return type(ended)
 
     async def run() -> list[object]:
-        inner: dict[str | int, Any] = {name: VerificationScheduler(TABLE_12) for name in range(verifiers)}
-        pool = VerificationPool(inner)
+        inner = VerificationScheduler(TABLE_12)
         async with asyncio.timeout(60.0):
-            async with AsyncScheduler[int, int](
-                pool, dict.fromkeys(inner, verify), most_requests=most, clock=clock
-            ) as s:
+            async with AsyncScheduler[int, int](inner, verify, most_requests=most, clock=clock) as s:
                 found = await asyncio.gather(*(client(s, number, turn) for number, turn in enumerate(turns)))
-        assert all(one.pending == one.running == () for one in inner.values())
+        assert inner.pending == inner.running == ()
         return found
 
     alike = Counter(turn.key for turn in turns)

@@ -31,7 +31,6 @@ from specopt.online import (
     PromptMonitor,
     Refused,
     ServingScheduler,
-    VerificationPool,
     VerificationScheduler,
 )
 from specopt.online.verification import Batch
@@ -100,133 +99,113 @@ class Twins(RuleBasedStateMachine):
 
 
 class Verifying(Twins):
-    """Verifiers behind a pool. `alive`: the requests that are there, by key, each with a number of its own."""
+    """A verifier. `alive`: the requests that are there, by key, each with its own number."""
 
     @initialize(
-        policy=st.sampled_from(POLICIES), cache=st.sampled_from([None, 600.0]), lost=st.sampled_from([0.0, 0.5, 1e9]),
-        count=st.integers(1, 3),
-    )  # fmt: skip
-    def begin(self, policy: Any, cache: float | None, lost: float, count: int) -> None:
-        """Begin with some verifiers."""
-        self.made: Callable[[], VerificationScheduler] = lambda: VerificationScheduler(
-            TABLE_12, policy, kv_bytes_per_token=1.0, memory_bytes=900.0, cache_memory_bytes=cache, quotas={"t": 3},
-            lost_after_seconds=lost,
-        )  # fmt: skip
-        self.twins = [VerificationPool({str(number): self.made() for number in range(count)})]
-        self.now, self.names, self.count = 100.0, count, 0
+        policy=st.sampled_from(POLICIES), cache=st.sampled_from([None, 600.0]), lost=st.sampled_from([0.0, 0.5, 1e9])
+    )
+    def begin(self, policy: Any, cache: float | None, lost: float) -> None:
+        """Begin without requests."""
+        self.twins = [
+            VerificationScheduler(
+                TABLE_12,
+                policy,
+                kv_bytes_per_token=1.0,
+                memory_bytes=900.0,
+                cache_memory_bytes=cache,
+                lost_after_seconds=lost,
+            )
+        ]
+        self.now, self.count = 100.0, 0
         self.alive: dict[Any, int] = {}
-        self.batches: list[tuple[str, Batch, dict[Any, int]]] = []
+        self.batches: list[tuple[Batch, dict[Any, int]]] = []
         self.ended: Counter[int] = Counter()
-
-    def submitted(self, key: Any) -> None:
-        assert key not in self.alive
-        self.count += 1
-        self.alive[key] = self.count
 
     @rule(
         key=keys, tau=st.sampled_from([1.0, 8.0]), done=st.integers(0, 30), cached=st.sampled_from([0, 90, 200]),
-        home=st.sampled_from([None, "0", "1"]), tenant=st.sampled_from([None, "t"]), age=st.floats(0.0, 5.0),
+        age=st.floats(0.0, 5.0),
     )  # fmt: skip
-    def submit(self, key: int, tau: float, done: int, cached: int, age: float, **where: Any) -> None:
+    def submit(self, key: int, tau: float, done: int, cached: int, age: float) -> None:
         """A request comes."""
-        name = self.both(lambda pool: pool.submit(
+        self.both(lambda one: one.submit(
             key, class_speed=tau, expected_tokens=3.0, new_tokens=5, cached_tokens=cached, tokens_done=done,
             response_start_seconds=self.now - age, iteration_start_seconds=self.now - 0.1, arrival_seconds=self.now,
-            **where,
         ))  # fmt: skip
-        if name is not None:
-            self.submitted(key)
+        if key not in self.alive and key in self.twins[0].pending:
+            self.count += 1
+            self.alive[key] = self.count
 
-    @rule(step=st.sampled_from([0.0, 0.01, 0.3, 0.3, 2.0, 3600.0, -0.2, -3600.0]), place=st.integers(0, 2))
-    def decide(self, step: float, place: int) -> None:
-        """Time passes, or the clock jumps, and a verifier asks what to do."""
+    @rule(step=st.sampled_from([0.0, 0.01, 0.3, 0.3, 2.0, 3600.0, -0.2, -3600.0]))
+    def decide(self, step: float) -> None:
+        """Time passes, or the clock jumps, and the verifier asks what to do."""
         self.now += step
-        name = self.named(place)
-        batch = self.both(lambda pool: pool[name].next_batch(self.now))
+        batch = self.both(lambda one: one.next_batch(self.now))
         if batch is not None and batch.keys:
             assert set(batch.keys) <= self.alive.keys()
-            self.batches.append((name, batch, {key: self.alive[key] for key in batch.keys}))
+            self.batches.append((batch, {key: self.alive[key] for key in batch.keys}))
 
     @precondition(lambda self: self.batches)
     @rule(place=st.integers(0, 9), seconds=st.sampled_from([None, 0.01, 0.02, 5.0]))
     def complete(self, place: int, seconds: float | None) -> None:
         """A batch ends, be it one that was lost or abandoned long ago; nothing that it ends ended before."""
-        name, batch, numbers = self.batches[-1 - place % len(self.batches)]
-        if name in self.twins[0].verifiers:
-            for key in self.both(lambda pool: pool[name].complete(batch, seconds=seconds)):
-                self.ended[numbers[key]] += 1
-                assert self.alive.pop(key) == numbers[key]
+        batch, numbers = self.batches[-1 - place % len(self.batches)]
+        for key in self.both(lambda one: one.complete(batch, seconds=seconds)):
+            self.ended[numbers[key]] += 1
+            assert self.alive.pop(key) == numbers[key]
 
-    @rule(place=st.integers(0, 2))
-    def abandon(self, place: int) -> None:
+    @rule()
+    def abandon(self) -> None:
         """A batch fails."""
-        self.both(lambda pool: pool[self.named(place)].abandon())
+        self.both(lambda one: one.abandon())
 
     @rule(key=keys)
     def cancel(self, key: int) -> None:
         """A client goes."""
-        self.both(lambda pool: pool.cancel(key))
+        self.both(lambda one: one.cancel(key))
         self.alive.pop(key, None)
 
     @rule(key=keys, cached=st.sampled_from([0, 400, 2000]))
     def update(self, key: int, cached: int) -> None:
         """A prefix is dropped, or grows."""
-        self.both(lambda pool: pool.of(key).update(key, new_tokens=5, cached_tokens=cached))
+        self.both(lambda one: one.update(key, new_tokens=5, cached_tokens=cached))
 
     @rule(key=keys)
     def forget(self, key: int) -> None:
         """A response ends."""
-        self.both(lambda pool: [pool[name].forget(key) for name in pool.verifiers])
+        self.both(lambda one: one.forget(key))
 
     @rule(change=st.sampled_from([
         *(("policy", name) for name in POLICIES), ("guard_seconds", 0.01), ("memory_bytes", 500.0),
-        ("memory_bytes", 900.0), ("quotas", {"t": 1}), ("quotas", {}), ("refuse_late", True), ("refuse_late", False),
-        ("cache_memory_bytes", 300.0), ("lost_after_seconds", 0.1),
-    ]), place=st.integers(0, 2))  # fmt: skip
-    def change(self, change: tuple[str, Any], place: int) -> None:
+        ("memory_bytes", 900.0), ("refuse_late", True), ("refuse_late", False), ("cache_memory_bytes", 300.0),
+        ("lost_after_seconds", 0.1),
+    ]))  # fmt: skip
+    def change(self, change: tuple[str, Any]) -> None:
         """An operator changes a setting."""
-        self.both(lambda pool: setattr(pool[self.named(place)], *change))
-
-    @rule()
-    def join(self) -> None:
-        """A verifier comes."""
-        self.both(lambda pool: pool.join(str(self.names), self.made()))
-        self.names += 1
-
-    @rule(place=st.integers(0, 2))
-    def leave(self, place: int) -> None:
-        """A verifier dies."""
-        name = self.named(place)
-        self.both(lambda pool: pool.leave(name, self.now))
+        self.both(lambda one: setattr(one, *change))
 
     @rule()
     def snapshot(self) -> None:
         """The server restarts elsewhere."""
-        self.restore(VerificationPool.from_state)
+        self.restore(VerificationScheduler.from_state)
 
     @rule()
     def threads(self) -> None:
         """Threads submit and cancel at once, in both; what each did to its own keys holds."""
 
-        def work(pool: VerificationPool, key: str) -> None:
-            pool.submit(
+        def work(one: VerificationScheduler, key: str) -> None:
+            one.submit(
                 key, class_speed=4.0, expected_tokens=3.0, new_tokens=5, cached_tokens=0, tokens_done=0,
                 response_start_seconds=self.now + 1e6, iteration_start_seconds=self.now + 1e6,
                 arrival_seconds=self.now,
             )  # fmt: skip
-            pool.cancel(key)
+            one.cancel(key)
 
         self.at_once(work)
-
-    def named(self, place: int) -> str:
-        names = self.twins[0].verifiers
-        return str(names[place % len(names)])
 
     @invariant()
     def nothing_is_lost_or_twice(self) -> None:
         """What is alive waits or runs, once, and what has ended has ended once."""
-        pool = self.twins[0]
-        there = [key for name in pool.verifiers for key in (*pool[name].pending, *pool[name].running)]
+        there = [*self.twins[0].pending, *self.twins[0].running]
         assert Counter(there) == Counter(self.alive.keys())
         assert all(times == 1 for times in self.ended.values())
 

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 from helpers.report_cases import PLANS, SWEEP, problem_and_plan, result_of
-from hypothesis import given
-from hypothesis import strategies as st
 
 from specopt import Status, generate, save, solve
 from specopt.commands.cli import run
@@ -20,7 +18,6 @@ from specopt.models.errors import InvalidInput
 from specopt.models.problem import problem_type
 from specopt.report import markup
 from specopt.report import page as pages
-from specopt.report.certificate import at_most, certificate
 from specopt.report.page import to_html
 from specopt.report.result import result_page
 from specopt.report.sources import page_of
@@ -160,32 +157,6 @@ def test_a_wrong_objective_is_replaced_by_the_judges() -> None:
     assert f"{problem.objective_label}</" not in result_page(none, problem, ()).body[0]
     assert "No plan can be more than 100 % better" in words
     assert "what stands here is the judge's" in words
-
-
-def test_certificates_in_words() -> None:
-    """Tests that there are words for a gap, for none, for a kind whose gap is of something else, for no plan."""
-    problem, plan = problem_and_plan("serving-latency/paper-1")
-    kind = type(problem)
-    result = result_of(problem, plan, objective=12.5, bound=12.49, gap=0.0008)
-    assert certificate(kind, result, None) == [
-        "No plan can be more than 0.08 % better, because every plan has at least 12.49 and this one has 12.5: "
-        "total serving latency (s)."
-    ]
-    exact = certificate(kind, result_of(problem, plan, objective=12.5, bound=12.5, gap=0.0), "optimal")
-    assert exact[0].startswith("No plan is better, because every plan has at least 12.5 ")
-    assert exact[1] == "What the method hand promises: optimal."
-    fair = result_of(problem, plan, objective=1.0, bound=1.1, gap=0.1)
-    assert "10 % better, by the common rate" in certificate(problem_type("fair-goodput"), fair, None)[0]
-    none = result_of(problem, None, status=Status.NONE, explanation="out of time")
-    assert certificate(kind, none, None) == ["There is no plan to certify: out of time."]
-
-
-@given(st.floats(0.0, allow_infinity=False))
-def test_percentages_of_certificates_never_promise_too_much(share: float) -> None:
-    """Tests that a share is rounded up, by less than a tenth of it."""
-    shown = float(at_most(share).removesuffix(" %"))
-    assert 100.0 * share <= shown * (1 + 1e-15) or share > 1e300
-    assert shown <= 110.0 * share * (1 + 1e-12) or share < 1e-300
 
 
 @pytest.mark.usefixtures("plain")

@@ -14,7 +14,7 @@ from specopt import InvalidInput, VerificationBatchProblem
 from specopt.models.errors import InternalError
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome
-from specopt.solvers.verification_batch.fcfs import FirstComeFirstServed
+from specopt.solvers.verification_batch.baselines import FirstComeFirstServed
 from specopt.solvers.verification_batch.method import plan_of
 from specopt.solvers.verification_batch.prepare import Prepared
 from specopt.testing import NotConformant, check_method

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 
 from specopt import PromptChunkingPlan, PromptChunkingProblem
 from specopt.solvers.prompt_chunking.prepare import prepare, work_space
@@ -84,10 +85,11 @@ def test_kicks_change_how_many_chunks_there_are() -> None:
     That is eight chunks of ten cells; three standard deviations of 400 plans are 0.075.
     """
     bounds, out = np.arange(0, 90, 10), np.empty(12, dtype=np.int64)
+    kick = njit(load("search").kick)
     for most, shares in ((9, (0.25, 0.5, 0.25)), (8, (0.25, 0.75, 0.0))):
         counts = []
         for number in range(400):
-            counts.append(load("search").kick(number, 8, most, bounds, out))
+            counts.append(kick(number, 8, most, bounds, out))
             plan = out[: counts[-1] + 1]
             assert (plan[0], plan[-1]) == (0, 80) and (np.diff(plan) >= 1).all()
         assert [np.mean(np.equal(counts, count)) for count in (7, 8, 9)] == pytest.approx(shares, abs=0.075)

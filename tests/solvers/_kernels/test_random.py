@@ -6,9 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numba import njit
 
 from specopt.models.fields import Floats
-from specopt.solvers._kernels.random import draw, draw_below, draw_exponential, draw_normal, mixed, uniform
+from specopt.solvers._kernels import random
+
+HELPERS = random.draw, random.draw_below, random.draw_exponential, random.draw_normal, random.mixed, random.uniform
+draw, draw_below, draw_exponential, draw_normal, mixed, uniform = map(njit, HELPERS)
 
 
 def test_mixed_is_splitmix64() -> None:

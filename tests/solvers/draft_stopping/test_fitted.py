@@ -11,7 +11,7 @@ from helpers.draft_logs import draft_log, write
 
 from specopt import DraftStoppingPlan, InvalidInput, solve
 from specopt.commands.cli import run
-from specopt.instances.drafts.table import read_draft_log
+from specopt.instances.reading.draft_table import read_draft_log
 from specopt.models.drafting import DraftLog
 from specopt.solvers.draft_stopping.fitted import FittedStopping, fit_stopping
 

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from oracles import fair_goodput as naive
 
 from specopt import FairGoodputPlan, FairGoodputProblem, InvalidInput, generate, solve
-from specopt.solvers.fair_goodput.random import Random
+from specopt.solvers.fair_goodput.baselines import Random
 from specopt.testing.strategies.fair_goodput import problems as fair_goodputs
 
 

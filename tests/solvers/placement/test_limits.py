@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -82,10 +83,8 @@ def test_converged_is_proven(case: str, method: str) -> None:
 
 def no_kernel_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no kernel be compiled or in the cache, and fail where one is called."""
-    for question in ("is_ready", "is_cached"):
-        monkeypatch.setattr(f"specopt.solvers._kernels.kernel.{question}", lambda kernel: False)
     for name in ("value", "values", "search", "near", "program"):
-        monkeypatch.setattr(kernels, name, None)
+        monkeypatch.setattr(kernels, name, SimpleNamespace(is_ready=False))
 
 
 @pytest.mark.parametrize(("case", "method"), list(cases()))

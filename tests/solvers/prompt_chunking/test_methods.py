@@ -14,8 +14,8 @@ from oracles import prompt_chunking as naive
 from specopt import PromptChunkingPlan, PromptChunkingProblem, Result, Unsupported, generate, solve
 from specopt.models.errors import OutOfTime
 from specopt.solvers.budget import Budget
+from specopt.solvers.prompt_chunking.baselines import Fixed
 from specopt.solvers.prompt_chunking.deadline import Deadline
-from specopt.solvers.prompt_chunking.fixed import Fixed
 from specopt.solvers.prompt_chunking.method import path_bound
 from specopt.testing.strategies.prompt_chunking import problems as prompt_chunkings
 
@@ -224,6 +224,6 @@ def test_default_is_certified_on_long_prompts(stages: int, download: str) -> Non
 def test_a_search_that_is_stopped_at_once_leaves_the_first_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that no boundary is read where a kernel has found no chunks."""
     unset = np.full(33, 1 << 40)
-    monkeypatch.setattr("specopt.solvers.prompt_chunking.geometric.call", lambda *arguments, **options: 0)
-    monkeypatch.setattr("specopt.solvers.prompt_chunking.geometric.np.empty", lambda *arguments: unset)
+    monkeypatch.setattr("specopt.solvers.prompt_chunking.baselines.call", lambda *arguments, **options: 0)
+    monkeypatch.setattr("specopt.solvers.prompt_chunking.baselines.np.empty", lambda *arguments: unset)
     assert chunks(solve(setting(prompt_tokens=40), "geometric")) == [40]

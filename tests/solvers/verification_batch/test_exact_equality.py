@@ -22,7 +22,7 @@ from specopt.models.pass_time import VerificationTime
 from specopt.models.problem import exceeds
 from specopt.solvers.method import Method
 from specopt.solvers.room import room, whole_room
-from specopt.solvers.verification_batch import METHODS, fast
+from specopt.solvers.verification_batch import METHODS
 from specopt.solvers.verification_batch.method import plan_of
 from specopt.solvers.verification_batch.prepare import Prepared
 from specopt.solvers.verification_batch.threshold import Threshold
@@ -123,14 +123,6 @@ class TestDecimals:
         for method in METHODS:
             result = solve(problem, method.name)
             assert (result.objective, result.bound, result.stats["hopeless"]) == (0.0, 0.0, [0])
-
-    def test_bare_call(self) -> None:
-        """Tests that the bare call of a server takes what fits within the tolerance, and no more."""
-        out = np.empty(1, np.int64)
-        columns = np.ones(1), np.array([0.1 * 3]), np.array([0.1 + 0.2])
-        assert fast.sweep(*columns, np.array([0.3]), 0.0, 0.0, 0.3, out) == 1
-        assert fast.sweep(*columns, np.array([0.3]), 0.0, 0.0, 0.2999999, out) == 0
-        assert fast.sweep(*columns, np.array([0.2999999]), 0.0, 0.0, 0.3, out) == 0
 
 
 class TestLastDigits:

@@ -19,7 +19,7 @@ from specopt import (
     solve,
 )
 from specopt.solvers.verification_batch import METHODS
-from specopt.solvers.verification_batch.algorithm_1 import Algorithm1
+from specopt.solvers.verification_batch.baselines import Algorithm1
 from specopt.solvers.verification_batch.threshold import Threshold
 from specopt.testing.strategies.verification_batch import problems as verification_batches
 

@@ -1,1 +1,0 @@
-"""What draft models say of their tokens: logs, traces of confidence, pairs of distributions."""

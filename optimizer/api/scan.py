@@ -1,0 +1,80 @@
+"""Changed copies of a problem: each is solved, judged or played, one after the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from specopt.api.solve import choose, solve
+from specopt.console.progress import end_progress, print_step
+from specopt.models.problem import Problem
+from specopt.models.result import Result, Termination
+from specopt.solvers.method import Method
+
+
+def scan(
+    changes: Sequence[tuple[object, Any]],
+    answer: Callable[[Any, float | None, Sequence[Any]], Any],
+    *,
+    started: float | None = None,
+    time_limit: float | None = None,
+    verbose: bool = False,
+) -> list[Any]:
+    """Answer the same question about every changed copy of a problem.
+
+    Parameters
+    ----------
+    changes
+        What changes, as the progress names it, and the changed copy; or the reason, a text, why there is none.
+    answer
+        Function of a changed copy, the seconds that it may take (None: no limit), and the answers so far.
+    started
+        Reading of `time.perf_counter` at which the time limit began; now if None.
+    time_limit
+        Seconds for everything; every answer gets an equal part of what is left when it begins.
+    verbose
+        Print the progress to stderr.
+
+    Returns
+    -------
+    list
+        For each change the answer, or the reason why there is none. An interrupted result is the last entry.
+    """
+    started = time.perf_counter() if started is None else started
+    total = todo = sum(not isinstance(copy, str) for _, copy in changes)
+    answers: list[Any] = []
+    try:
+        for name, copy in changes:
+            if isinstance(copy, str):
+                answers.append(copy)
+                continue
+            elapsed = time.perf_counter() - started
+            if verbose:
+                print_step(elapsed, f"{elapsed:7.1f} s  solve {total - todo + 1} of {total}: {name}")
+            limit = None if time_limit is None else max(0.0, time_limit - elapsed) / todo
+            todo -= 1
+            answers.append(answer(copy, limit, answers))
+            if isinstance(answers[-1], Result) and answers[-1].termination is Termination.INTERRUPTED:
+                break
+    finally:
+        if verbose:
+            end_progress()
+    return answers
+
+
+def solving(method: str | Method | None, start: int, **keywords: Any) -> Callable[..., Result]:
+    """Return the function that solves a changed copy for `scan`.
+
+    It starts from the plan of the earlier answer at position `start`, if the method can use one and the plan is
+    feasible for the copy.
+    """
+
+    def answer(copy: Problem, limit: float | None, earlier: Sequence[Any]) -> Result:
+        chosen = choose(copy, method)
+        plan = earlier[start].plan if earlier and chosen.supports_warm_start else None
+        if plan is not None and copy.violations(plan):
+            plan = None
+        return solve(copy, chosen, time_limit=limit, warm_start=plan, **keywords)
+
+    return answer

@@ -1,0 +1,104 @@
+"""Baselines for `draft-control`: an action by one rule in every state."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specopt.models.fields import Ints
+from specopt.solvers.budget import Budget
+from specopt.solvers.draft_control.method import DraftControlMethod, certify, first_actions, shares_of
+from specopt.solvers.draft_control.prepare import Prepared
+from specopt.solvers.method import Condition, Outcome
+
+
+@dataclass(frozen=True)
+class Baseline(DraftControlMethod):
+    """Base of the baselines, which come with the best bound."""
+
+    def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
+        """Take the actions of the rule."""
+        return certify(kernels, prepared, *self.actions(kernels, prepared), budget)
+
+    @abstractmethod
+    def actions(self, kernels: Any, prepared: Prepared) -> tuple[Ints, Ints]:
+        """Return draft lengths and resolution indices of all states, each of shape (S,)."""
+
+
+@dataclass(frozen=True)
+class Myopic(Baseline):
+    """The action of largest N / T in every state (Eq. 13), which is what the paper's learned policy aims at.
+
+    Not optimal where states differ: an iteration on a slow link should be cut short for the sake of the fast ones.
+    """
+
+    name = "myopic"
+    source = "paper 3, Eq. 13"
+    guarantee = "none; optimal for one state"
+    complexity = "O(S A), and O(S^3) for its bound"
+
+    def actions(self, kernels: Any, prepared: Prepared) -> tuple[Ints, Ints]:
+        """Maximise state by state."""
+        lengths, indices = np.empty((2, prepared.states), np.int64)
+        kernels.most_at_once(prepared.for_kernels, lengths, indices)
+        return lengths, indices
+
+
+@dataclass(frozen=True)
+class BestStatic(Baseline):
+    """The best action that is the same in every state: the static scheme of paper 3, tuned to the chain."""
+
+    name = "best-static"
+    source = "paper 3, Sec. V (static Q-S), by enumeration"
+    guarantee = "best among the policies that do not look at the state"
+    complexity = "O(S A), and O(S^3) for the stationary distribution and its bound"
+
+    def actions(self, kernels: Any, prepared: Prepared) -> tuple[Ints, Ints]:
+        """Enumerate the actions under the stationary distribution."""
+        shares = shares_of(kernels, prepared)
+        per_draft, bit = shares @ prepared.per_draft, shares @ prepared.per_count_bit
+        powers = np.ones_like(prepared.rates)
+        tokens = np.ones(len(prepared.resolutions))
+        best, length, index = -np.inf, prepared.shortest, 0
+        for drafts in range(prepared.longest + 1):
+            if drafts:
+                powers *= prepared.rates
+                tokens += shares @ powers
+            if drafts < prepared.shortest:
+                continue
+            fixed = shares @ (prepared.verify[drafts] + prepared.fixed)
+            rates = tokens / (fixed + drafts * per_draft + drafts.bit_length() * bit)
+            r = int(np.argmax(rates))
+            if rates[r] > best:
+                best, length, index = float(rates[r]), drafts, r
+        return np.full(prepared.states, length), np.full(prepared.states, index)
+
+
+@dataclass(frozen=True)
+class NoDrafts(Baseline):
+    """No drafts in any state: what every other policy has to beat."""
+
+    name = "no-drafts"
+    source = "the large model alone"
+    guarantee = "none"
+    complexity = "O(S), and O(S^3) for its bound"
+    takes = (
+        Condition(
+            "drafts of 0 tokens",
+            lambda method, problem: f"drafts from {low} on" if (low := problem.draft_lengths[0]) else None,
+        ),
+    )
+
+    def actions(self, kernels: Any, prepared: Prepared) -> tuple[Ints, Ints]:
+        """Take the first action everywhere."""
+        return first_actions(prepared)
+
+
+BASELINES = (
+    Myopic,
+    BestStatic,
+    NoDrafts,
+)

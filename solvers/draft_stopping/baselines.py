@@ -1,0 +1,101 @@
+"""Baselines for `draft-stopping`: a fixed window, no drafts, and rules that look at one score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from specopt.solvers.budget import Budget
+from specopt.solvers.draft_stopping.method import DraftStoppingMethod, best_window, rule
+from specopt.solvers.draft_stopping.prepare import Flags, Prepared, window_plan
+from specopt.solvers.method import Outcome
+
+
+def flagging(most: int, flagged: Flags, budget: Budget, **stats: object) -> Outcome:
+    """Return the outcome of stopping at flagged scores and at a window."""
+    return rule(window_plan(most, flagged), budget, **stats, flagged=np.flatnonzero(flagged).tolist())
+
+
+@dataclass(frozen=True)
+class ConfidenceThreshold(DraftStoppingMethod):
+    """The best threshold on how confident a score makes of its token, together with the best window.
+
+    A score's confidence is its likelihood ratio, acceptance against first rejection: what it says of the token alone.
+    """
+
+    name = "confidence-threshold"
+    source = "paper 4, Eq. 5"
+    guarantee = "best among thresholds and windows: never slower than the best fixed window"
+    complexity = "O(B (B + C L))"
+
+    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
+        """Try every threshold with every window."""
+        confidence = prepared.scores.accepted / np.maximum(
+            prepared.scores.accepted + prepared.scores.first_rejection, np.finfo(np.float64).tiny
+        )
+        best, window, flagged = -np.inf, 0, prepared.none_flagged
+        for threshold in [0.0, *np.unique(confidence)[1:].tolist()]:
+            below = confidence < threshold
+            longest, ratio = best_window(prepared, below)
+            if ratio > best:
+                best, window, flagged = ratio, longest, below
+            budget.check()
+        return flagging(window, flagged, budget, window=window)
+
+
+@dataclass(frozen=True)
+class FirstRejection(DraftStoppingMethod):
+    """Draft up to L tokens and stop at the first that is more likely rejected than accepted, as paper 2 does.
+
+    How likely a token is accepted before its score is read is the share of accepted ones among those that the verifier
+    judges in rounds of L tokens: what a predictor is trained on.
+    """
+
+    name = "first-rejection"
+    source = "paper 2, Eq. 25-26"
+    guarantee = "none: may be slower than a fixed window"
+    complexity = "O(C L + B)"
+
+    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
+        """Flag the scores that rejections have more often."""
+        share = prepared.mean_rate
+        flagged = (1.0 - share) * prepared.scores.first_rejection > share * prepared.scores.accepted
+        return flagging(prepared.most, flagged, budget)
+
+
+@dataclass(frozen=True)
+class FixedWindow(DraftStoppingMethod):
+    """The best fixed window: no score is read."""
+
+    name = "fixed-window"
+    source = "the usual rule; paper 2, Eq. 5"
+    guarantee = "best among fixed windows"
+    complexity = "O(C L)"
+
+    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
+        """Take the window that is offered first."""
+        window, _ = best_window(prepared, prepared.none_flagged)
+        return Outcome(plan=budget.incumbent, bound=budget.bound, stats={"window": window})
+
+
+@dataclass(frozen=True)
+class NoDrafts(DraftStoppingMethod):
+    """No drafts at all: what every other rule has to beat."""
+
+    name = "no-drafts"
+    source = "the large model alone"
+    guarantee = "none"
+    complexity = "O(1)"
+
+    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
+        """Draft nothing."""
+        return rule(window_plan(0, prepared.none_flagged), budget)
+
+
+BASELINES = (
+    ConfidenceThreshold,
+    FirstRejection,
+    FixedWindow,
+    NoDrafts,
+)

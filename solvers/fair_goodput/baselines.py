@@ -1,0 +1,85 @@
+"""Baselines for `fair-goodput`: drafts that read nothing but the budget."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem, Schedule
+from specopt.models.fields import Ints, PositiveInt
+from specopt.solvers.budget import Budget
+from specopt.solvers.fair_goodput.method import NO_LEAST_RATES, FairGoodputMethod
+from specopt.solvers.fair_goodput.rounds import declared, equal_drafts, in_time, mixture
+from specopt.solvers.method import Outcome
+
+
+@dataclass(frozen=True)
+class Baseline(FairGoodputMethod):
+    """Base of the baselines, which have no bound."""
+
+    guarantee = "none"
+    takes = (NO_LEAST_RATES,)
+
+    def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
+        """Offer the plan of the rule."""
+        plan = self.plan(problem, budget)
+        budget.offer(plan)
+        return Outcome(plan=plan)
+
+    @abstractmethod
+    def plan(self, problem: FairGoodputProblem, budget: Budget) -> FairGoodputPlan:
+        """Return the plan of the rule."""
+
+
+@dataclass(frozen=True)
+class Fixed(Baseline):
+    """Everybody drafts the same number of tokens in every round: Fixed-S."""
+
+    name = "fixed"
+    source = "paper 5, Sec. IV-B: S_i = floor(C / N)"
+    complexity = "O(N)"
+
+    def plan(self, problem: FairGoodputProblem, budget: Budget) -> FairGoodputPlan:
+        """Divide the budget evenly, rounded down."""
+        return equal_drafts(problem)
+
+
+@dataclass(frozen=True)
+class Random(Baseline):
+    """Every round throws the budget's tokens at random clients: Random-S, for some rounds.
+
+    Parameters
+    ----------
+    rounds
+        Rounds in the schedule.
+    """
+
+    rounds: PositiveInt = 50
+
+    name = "random"
+    source = "paper 5, Sec. IV-B; the distribution is not specified there: every token to a random client"
+    complexity = "O(rounds N)"
+
+    def plan(self, problem: FairGoodputProblem, budget: Budget) -> FairGoodputPlan:
+        """Draw allocations; tokens beyond a client's cap are lost."""
+        draw = np.random.default_rng(budget.seed)
+        even = np.full(problem.clients, 1.0 / problem.clients)
+        drafts: list[Ints] = []
+        each = 0.0
+        for _ in range(self.rounds):
+            drafts.append(np.minimum(draw.multinomial(problem.budget_tokens, even), problem.most_tokens))
+            if len(drafts) == 1:
+                before = budget.seconds
+                budget.offer(mixture(problem, np.ones(1), np.array(drafts)))
+                each = budget.seconds - before
+            budget.check(each * len(drafts))  # what their schedule takes to write and to judge
+        schedule = Schedule.of(np.full(len(drafts), 1.0 / len(drafts)), drafts)
+        return declared(problem, in_time(problem, schedule) if problem.per == "second" else schedule)
+
+
+BASELINES = (
+    Fixed,
+    Random,
+)

@@ -1,0 +1,112 @@
+"""Baselines for `prompt-chunking`: the whole prompt, equal chunks, geometric chunks."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from specopt.models.fields import Ints, PositiveInt
+from specopt.models.prompt_chunking import PromptChunkingProblem
+from specopt.solvers.budget import Budget
+from specopt.solvers.method import Outcome
+from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, call, certify, prepare_and_bound
+from specopt.solvers.prompt_chunking.prepare import Prepared, work_space
+
+
+def equal_chunks(problem: PromptChunkingProblem, tokens: int) -> Ints:
+    """Return chunks of `tokens` tokens, or the least more that grid and cap allow; the last takes the rest."""
+    N, grid = problem.prompt_tokens, problem.grid_tokens or 1
+    size = max(1, min(N, tokens))
+    if problem.max_chunks is not None:
+        size = max(size, -(-N // problem.max_chunks))
+    size = -(-size // grid) * grid
+    full = (N - 1) // size
+    return np.array([size] * full + [N - full * size], np.int64)
+
+
+@dataclass(frozen=True)
+class Family(PromptChunkingMethod):
+    """Base of the methods whose chunks follow a rule."""
+
+    guarantee = "none; a certified gap"
+
+    def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
+        """Bound, and cut the prompt."""
+        return self.cut(problem, prepare_and_bound(problem, budget), budget)
+
+    @abstractmethod
+    def cut(self, problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Outcome:
+        """Return the outcome of the chunks."""
+
+
+@dataclass(frozen=True)
+class Fixed(Family):
+    """Chunks of a given size, the last takes the rest; the size goes up to the grid and to what the cap needs.
+
+    Parameters
+    ----------
+    chunk_tokens
+        Tokens per chunk.
+    """
+
+    chunk_tokens: PositiveInt = 128
+
+    name = "fixed"
+    source = "chunked prefill with a constant size; U-Sarathi's sizes in paper 4 are 128 and 256"
+    complexity = "O(N)"
+
+    def cut(self, problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Outcome:
+        """Cut the prompt."""
+        chunks = equal_chunks(problem, self.chunk_tokens)
+        return certify(chunks, budget, chunk_tokens=int(chunks[0]))
+
+
+@dataclass(frozen=True)
+class Geometric(Family):
+    """The best geometric sequence over its length and its ratio.
+
+    Where chunks do not meet in the cloud, every chunk that is done just in time makes the optimum: each is then about
+    beta_up / beta_down times the one before.
+
+    Parameters
+    ----------
+    max_length
+        The most chunks to try; the search ends before, after four lengths in a row that do not help.
+    """
+
+    max_length: PositiveInt = 32
+
+    name = "geometric"
+    source = "own; paper 4, Sec. 3.3, with chunks that shrink"
+    complexity = "O(P max_length^2)"
+
+    def cut(self, problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Outcome:
+        """Search the ratio for each length."""
+        kernels = budget.load("prompt_chunking_families")
+        most = min(self.max_length, prepared.most)
+        bounds = np.zeros(most + 1, np.int64)
+        work = work_space(prepared, min(most, prepared.cells))
+        count = call(budget, kernels.best_geometric, most, prepared.prompt, work, bounds, partial=True)
+        return certify(prepared.chunks(bounds[: count + 1]), budget)
+
+
+@dataclass(frozen=True)
+class Whole(Family):
+    """One chunk."""
+
+    name = "whole"
+    source = "U-shaped inference, a baseline of paper 4"
+    complexity = "O(1), the bound O(N)"
+
+    def cut(self, problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Outcome:
+        """Take everything at once."""
+        return certify([problem.prompt_tokens], budget)
+
+
+BASELINES = (
+    Fixed,
+    Geometric,
+    Whole,
+)

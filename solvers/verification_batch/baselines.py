@@ -1,0 +1,134 @@
+"""Baselines for `verification-batch`: the requests in one order, until one does not fit."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from specopt.models.verification_batch import VerificationBatchProblem
+from specopt.solvers.budget import Budget
+from specopt.solvers.method import Outcome
+from specopt.solvers.verification_batch.method import VerificationBatchMethod, certify
+from specopt.solvers.verification_batch.prepare import Prepared
+
+
+@dataclass(frozen=True)
+class InOrder(VerificationBatchMethod):
+    """Base of the baselines that drop hopeless requests first.
+
+    Parameters
+    ----------
+    skip
+        Go on behind a request that does not fit.
+    """
+
+    skip: bool = False
+
+    guarantee = "none; a certified gap"
+    complexity = "O(n log n), with bound O(n^2)"
+
+    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
+        """Take requests in their order."""
+        able = prepared.without_hopeless(self.order(prepared.problem))
+        return certify(prepared, prepared.in_order(able, self.skip), budget)
+
+    @abstractmethod
+    def order(self, problem: VerificationBatchProblem) -> Iterable[int]:
+        """Return all requests in their order."""
+
+
+@dataclass(frozen=True)
+class FirstComeFirstServed(InOrder):
+    """In order of arrival, until one does not fit; hopeless requests are dropped first."""
+
+    name = "fcfs"
+    source = "the batching of SLED, a baseline of paper 2"
+    complexity = "O(n), with bound O(n^2)"
+
+    def order(self, problem: VerificationBatchProblem) -> Iterable[int]:
+        """Return the requests by index."""
+        return range(problem.requests)
+
+
+@dataclass(frozen=True)
+class EarliestDeadlineFirst(InOrder):
+    """In order of deadlines, until one does not fit; hopeless requests are dropped first."""
+
+    name = "edf"
+    source = "a standard of real-time scheduling"
+
+    def order(self, problem: VerificationBatchProblem) -> Iterable[int]:
+        """Return the requests by deadline, ties by index."""
+        return map(int, np.argsort(problem.deadline_seconds, kind="stable"))
+
+
+@dataclass(frozen=True)
+class Algorithm1(VerificationBatchMethod):
+    """As printed: it stops at the first request that does not fit, so one late request can stop it for ever.
+
+    A request is critical if now >= d_i - v_i - delta (Eq. 17), with the problem's guard delta.
+
+    Parameters
+    ----------
+    cost
+        v_i, which the paper leaves open: "marginal" is what a request adds to its batch, w_i; "alone" is its time
+        in a batch of its own, c + w_i.
+    """
+
+    cost: Literal["marginal", "alone"] = "marginal"
+
+    name = "algorithm-1"
+    source = "paper 2, Algorithm 1; ties by index"
+    guarantee = "none: its batch can be empty while others are feasible; a certified gap"
+    complexity = "O(n log n), with bound O(n^2)"
+
+    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
+        """Build the batch of the algorithm, and nothing better."""
+        problem = prepared.problem
+        own = problem.estimator.overhead_seconds if self.cost == "alone" else 0.0
+        seconds, values = (prepared.seconds + own).tolist(), problem.expected_tokens.tolist()
+        due = (problem.deadline_seconds - problem.now_seconds).tolist()
+
+        utility = [v / s if s > 0 else math.inf for v, s in zip(values, seconds, strict=True)]  # line 8
+        critical, others = list[int](), list[int]()
+        for i in self.queue(prepared):  # line 9, 11
+            (critical if due[i] - seconds[i] - problem.guard_seconds <= 0.0 else others).append(i)
+        critical.sort(key=lambda i: (due[i], i))  # line 13
+        others.sort(key=lambda i: (-utility[i], i))  # line 14
+        # lines 17-33: a violation among the critical ones stops the others, too
+        batch = prepared.in_order(critical + others, skip=False)
+        return certify(prepared, batch, budget, critical=len(critical))
+
+    def queue(self, prepared: Prepared) -> list[int]:
+        """Return the requests that the algorithm sees."""
+        return list(range(prepared.problem.requests))
+
+
+@dataclass(frozen=True)
+class Algorithm1Drop(Algorithm1):
+    """Algorithm 1 after dropping hopeless requests: late ones, and those too large for the memory.
+
+    Then the first request in its order fits alone, and the batch is empty only if nothing fits. Its distance to the
+    optimum stays unbounded.
+    """
+
+    name = "algorithm-1-drop"
+    source = "paper 2, Algorithm 1, hopeless requests dropped first (own); ties by index"
+    guarantee = "none; a certified gap"
+
+    def queue(self, prepared: Prepared) -> list[int]:
+        """Return the requests that some batch can hold."""
+        return prepared.without_hopeless(super().queue(prepared))
+
+
+BASELINES = (
+    Algorithm1,
+    Algorithm1Drop,
+    FirstComeFirstServed,
+    EarliestDeadlineFirst,
+)
