@@ -357,13 +357,8 @@ def _twin(policy: OwnPolicy, workload: VerificationWorkload, seed: int) -> Any:
     """Return the event loop as plain Python, around a policy of one's own."""
 
     def choose(now: float, rule: Any, pending: Any, room: Any, batch: Any) -> int:
-        state = State(
-            now,
-            *(array.copy() for array in pending[:5]),
-            memory_bytes=rule.memory,
-            kv_bytes_per_token=rule.bytes_per_token,
-            estimator=rule.costs.copy(),
-        )
+        value, new, cached, deadline, due = (array.copy() for array in pending[:5])
+        state = State(now, value, new, cached, deadline, due, rule.memory, rule.bytes_per_token, rule.costs.copy())
         places = np.arange(len(pending.value))
         found = decided(
             policy,
