@@ -18,8 +18,9 @@ from specopt.instances.verification_batch.workload import TABLE_12, mixed_classe
 from specopt.models.files import write_text
 from specopt.models.verification_workload import VerificationWorkload
 from specopt.online import VerificationScheduler
+from specopt.solvers.simulation import Estimate
 from specopt.solvers.verification_batch.policies import POLICIES, Policy
-from specopt.solvers.verification_batch.simulate import Belief, Capacity, capacity, run_once
+from specopt.solvers.verification_batch.simulate import Belief, capacity, run_once
 
 ROUNDS = (
     ("prompts of 150 tokens", mixed_classes()),
@@ -63,20 +64,20 @@ LOAD_RECORD = Path(__file__).parents[1] / "docs" / "recorded" / "verification-lo
 SINGLE = tuple((speed, mixed_classes(class_speeds=(speed,))) for speed in (2.0, 4.0, 6.0, 8.0))
 
 
-def _carried(workload: VerificationWorkload, policy: Policy, smoke: bool, centralised: bool = False) -> Capacity:
+def _carried(workload: VerificationWorkload, policy: Policy, smoke: bool, centralised: bool = False) -> Estimate:
     seeds, seconds = (range(50, 51), 20.0) if smoke else (range(50, 55), 240.0)
     most = 16 if smoke else 4096
     return capacity(workload, policy, seeds=seeds, seconds=seconds, centralised=centralised, most=most)
 
 
-def _figure(found: Capacity) -> str:
+def _figure(found: Estimate) -> str:
     low, high = found.confidence_interval
-    return f"{found.devices:.0f} devices ({low:.0f}-{high:.0f})"
+    return f"{found.mean:.0f} devices ({low:.0f}-{high:.0f})"
 
 
-def _with_share(found: Capacity, workload: VerificationWorkload) -> str:
+def _with_share(found: Estimate, workload: VerificationWorkload) -> str:
     most = ceiling(workload)
-    return f"{_figure(found)}, {found.devices / most:.0%} of the ceiling of {most:.0f}"
+    return f"{_figure(found)}, {found.mean / most:.0%} of the ceiling of {most:.0f}"
 
 
 def speed(smoke: bool) -> list[Row]:
@@ -106,7 +107,7 @@ def mixed(smoke: bool) -> list[Row]:
             ("per-epoch", Policy(name="per-epoch"), 0.0),
         ):
             rival = _carried(workload, policy, smoke)
-            ratio = slack.devices / max(1.0, rival.devices)
+            ratio = slack.mean / max(1.0, rival.mean)
             goal = f"{target:g} times" if target else ""
             rows.append(
                 Row(
@@ -146,8 +147,8 @@ def bounded_cache(smoke: bool) -> list[Row]:
             ("fcfs that drops the prefix due last", Policy(name="fcfs", eviction="due-last"), 0.0),
         ):
             rival = _carried(workload, policy, smoke)
-            factors = [a / max(1, b) for a, b in zip(slack.by_seed, rival.by_seed, strict=True)]
-            factor = slack.devices / max(1.0, rival.devices)
+            factors = [a / max(1, b) for a, b in zip(slack.samples, rival.samples, strict=True)]
+            factor = slack.mean / max(1.0, rival.mean)
             figure = f"{factor:.2f} times (worst seed {min(factors):.2f}); {_figure(rival)}"
             rows.append(
                 Row(f"{name}: slack against {label}", figure, f"{goal:g} times" if goal else "",
@@ -162,7 +163,7 @@ def load(smoke: bool) -> list[Row]:
     Means over 20 seeds that all policies meet; capacity is what `slack` carries at 1 % of the responses too late.
     """
     workload, seeds, seconds = mixed_classes(), range(100, 101 if smoke else 120), 10.0 if smoke else 120.0
-    most = _carried(workload, Policy(), smoke).devices
+    most = _carried(workload, Policy(), smoke).mean
     rows, table = [], [("policy", "load", "devices", "tokens_per_second", "p50_seconds", "p99_seconds", "too_late")]
     for share in LOADS[:2] if smoke else LOADS:
         devices, figures = max(1, round(0.01 * share * most)), []
@@ -218,7 +219,7 @@ def nothing_to_set(smoke: bool) -> list[Row]:
         seeds, seconds = (range(60, 61), 20.0) if smoke else (range(60, 62), 240.0)
 
         slack, fcfs, edf, *fixed_knobs = (
-            capacity(workload, policy, seeds=seeds, seconds=seconds, most=16 if smoke else 4096).devices
+            capacity(workload, policy, seeds=seeds, seconds=seconds, most=16 if smoke else 4096).mean
             for policy in (Policy(), Policy(name="fcfs"), Policy(name="edf"), *FIXED[: 1 if smoke else None])
         )
         rival, fixed = max(1.0, fcfs, edf), max(1.0, *fixed_knobs)
@@ -251,7 +252,7 @@ def wrong_estimates(smoke: bool) -> list[Row]:
                 seconds=seconds,
                 most=16 if smoke else 4096,
                 belief=Belief(slowdown=1.3, **belief),
-            ).devices
+            ).mean
 
         known = max(1.0, carried())
         shares = {calibrated: [] for calibrated in (True, False)}
@@ -275,7 +276,7 @@ def single(smoke: bool) -> list[Row]:
     rows = []
     for tau, workload in SINGLE[: 1 if smoke else None]:
         slack, fcfs = _carried(workload, Policy(), smoke), _carried(workload, Policy(name="fcfs"), smoke)
-        ratio = slack.devices / max(1.0, fcfs.devices)
+        ratio = slack.mean / max(1.0, fcfs.mean)
         figure = f"{ratio:.2f} times; {_figure(slack)}, {_figure(fcfs)}"
         rows.append(Row(f"slack against fcfs, all of {tau:g} tokens/s", figure, "0.9 times", ratio >= 0.9))
     return rows

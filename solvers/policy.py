@@ -6,13 +6,16 @@ Python, which call the policy where they decide: the same luck, some hundred tim
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any, ClassVar
 
+import numpy as np
+
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import describe
+from specopt.models.fields import Ints, describe
 
 
 class Policy(ABC):
@@ -42,12 +45,87 @@ class Policy(ABC):
         """Take in what became of the last decision."""
 
 
+def as_policy(policy: object, named: Mapping[str, Callable[[], Any]], *classes: type) -> Any:
+    """Return a policy of one of some classes, which may be given by its name.
+
+    Raises
+    ------
+    InvalidInput
+        If it is neither a name nor of one of the classes.
+    """
+    if isinstance(policy, str) and policy in named:
+        return named[policy]()
+    if not isinstance(policy, classes):
+        names = ", ".join([*named, *(one.__name__ for one in classes)])
+        raise InvalidInput(f"policy: expected one of {names}, got {describe(policy)}")
+    return policy
+
+
+def settings_of(policy: object) -> dict[str, Any]:
+    """Return the options of a policy, by name."""
+    return dataclasses.asdict(policy) if dataclasses.is_dataclass(policy) else {}  # type: ignore[arg-type]
+
+
 def refused(policy: Policy, expected: str, decision: object) -> InvalidInput:
     """Return the error of a policy that decides what it may not."""
     return InvalidInput(f"policy {policy.name}: expected {expected}, got {describe(decision)}")
 
 
-def plain(kernel: Any, hooks: Mapping[str, Any]) -> Any:
+def decided(policy: Policy, state: Any, *rules: tuple[str, Callable[[Any], Any]]) -> Ints:
+    """Return the whole numbers that a policy decides on in a state.
+
+    Parameters
+    ----------
+    policy, state
+        Which policy decides, and where.
+    rules
+        What is expected, in words, and a check of the decision as an array.
+
+    Raises
+    ------
+    InvalidInput
+        If the decision is not of whole numbers, or fails a check.
+    """
+    decision = policy.decide(state)
+    found = np.asarray([] if decision is None else decision)
+    found = found if found.size else found.astype(np.int64)
+    for words, holds in rules:
+        if found.dtype.kind not in "iu" or not holds(found):
+            raise refused(policy, words, decision)
+    return found
+
+
+def twin(policy: Policy, world: Any, seed: int, kernel: Any, **hooks: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an event loop as plain Python around a policy, which begins a replication.
+
+    Parameters
+    ----------
+    policy, world, seed
+        What plays, where, and the seed of the replication.
+    kernel
+        The compiled event loop.
+    hooks
+        Functions in the place of kernels that the loop calls, by their names.
+    """
+    policy.start(world, seed)
+    play = _plain(kernel, hooks)
+
+    def played(*arguments: Any) -> Any:
+        with np.errstate(over="ignore"):  # of random numbers
+            return play(*map(_with_attributes, arguments))
+
+    return played
+
+
+def _with_attributes(argument: Any) -> Any:
+    """Return an argument of a kernel with rows whose entries have attributes in Python, too."""
+    if hasattr(argument, "_fields"):
+        return type(argument)(*map(_with_attributes, argument))
+    is_table = isinstance(argument, np.ndarray) and argument.dtype.names
+    return argument.view(np.recarray) if is_table else argument
+
+
+def _plain(kernel: Any, hooks: Mapping[str, Any]) -> Any:
     """Return a kernel as plain Python, with functions in the place of some that it calls, by their names."""
     known: dict[int, Any] = {}
 

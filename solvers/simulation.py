@@ -1,28 +1,38 @@
-"""What comes back when a plan or a policy is played many times: one shape for all simulators.
+"""What all simulators share: the loop over replications, and one shape for what comes back.
 
 Every simulator is called ``simulate(problem or workload, plan or policy, *, seed=0, replications=..., callback=None,
 ...)``. The seed decides all luck, whatever the policy, so that differences between policies are paired, and the
-callback is called now and then with the number of replications done and their mean.
+callback is called now and then with the number of replications done and their mean. `Replications` checks these three
+arguments, plays all replications, and builds the result. A kind adds the records of its event loop, a function that
+plays a slice of the replications, and a function that returns the estimates of those played so far.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+import time
 from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
-from specopt.models.fields import Floats, Ints
+from specopt.models.arguments import integer
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Floats, Ints, describe
+from specopt.models.problem import Evaluation, Problem
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MAX_REPLICATIONS = 10_000_000
 
 Tell = Callable[[int, float], object]
 """Takes the replications done and their mean."""
+
+R = TypeVar("R")
+S = TypeVar("S", bound="Simulation")
 
 
 def t_quantile(degrees: int) -> float:
@@ -167,6 +177,107 @@ class Simulation(ABC):
             f"{self.kind}, {self.policy}, played {self.replications} times: {self.quantity.replace('_', ' ')} "
             f"{self.mean:.6g}, 95 % confidence {low:.6g} to {high:.6g}{model}"
         )
+
+
+class Replications:
+    """The replications of one simulation.
+
+    Parameters
+    ----------
+    seed, replications, callback
+        Arguments of the simulator.
+    minimum
+        Minimum number of replications.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is outside its domain.
+    """
+
+    def __init__(self, seed: int, replications: int, callback: Tell | None, minimum: int = 1) -> None:
+        self.started = time.perf_counter()
+        self.count = integer("replications", replications, minimum, MAX_REPLICATIONS)
+        self.seed = integer("seed", seed, 0)
+        self._callback = callback
+
+    def play(
+        self,
+        play: Callable[[slice], object],
+        figures: Callable[[int], Mapping[str, Any]],
+        *,
+        at_once: int = 1,
+        workers: int = 1,
+    ) -> dict[str, Estimate]:
+        """Play all replications, and return the estimates of their figures.
+
+        Parameters
+        ----------
+        play
+            Plays a slice of the replications, and keeps what they yield.
+        figures
+            Returns the figures of the first replications, by their number: samples or an estimate, by name. The
+            callback gets the mean of the first figure.
+        at_once
+            Number of replications in a slice.
+        workers
+            Number of threads. With 1, the caller's thread plays.
+        """
+
+        def played(first: int) -> int:
+            part = slice(first, min(first + at_once, self.count))
+            play(part)
+            return part.stop
+
+        def estimates(done: int) -> dict[str, Estimate]:
+            found = figures(done).items()
+            return {name: one if isinstance(one, Estimate) else Estimate.of(one) for name, one in found}
+
+        pool, firsts = ThreadPoolExecutor(workers), range(0, self.count, at_once)
+        try:
+            for done in map(played, firsts) if workers == 1 else pool.map(played, firsts):
+                if self._callback is not None:
+                    self._callback(done, next(iter(estimates(done).values())).mean)
+        finally:
+            pool.shutdown(cancel_futures=True)
+        return estimates(self.count)
+
+    def each(self, once: Callable[..., R], parts: Mapping[str, str]) -> tuple[tuple[R, ...], dict[str, Estimate]]:
+        """Play runs of consecutive seeds, and return them and their estimates.
+
+        Parameters
+        ----------
+        once
+            Plays one run, given its `seed`.
+        parts
+            Attributes of a run by the names of the estimates.
+        """
+        runs: list[R] = []
+        found = self.play(
+            lambda part: runs.append(once(seed=self.seed + part.start)),
+            lambda done: {name: [getattr(run, part) for run in runs[:done]] for name, part in parts.items()},
+        )
+        return tuple(runs), found
+
+    def result(self, kind: type[S], policy: str, estimates: Mapping[str, Estimate], **fields: Any) -> S:
+        """Return the simulation of a policy, with the fields that its kind adds."""
+        seconds = time.perf_counter() - self.started
+        return kind(
+            policy=policy, replications=self.count, seed=self.seed, estimates=estimates, seconds=seconds, **fields
+        )
+
+
+def judged(problem: Problem, plan: object) -> Evaluation:
+    """Return the judge's evaluation of a plan that is to be played.
+
+    Raises
+    ------
+    InvalidInput
+        If it is not a plan of the problem's kind, or the equations make no sense for it.
+    """
+    if not isinstance(plan, problem.plan_type):
+        raise InvalidInput(f"policy: expected a plan of {problem.kind}, got {describe(plan)}")
+    return problem.evaluate(plan)
 
 
 def random_key(seed: int) -> np.uint64:

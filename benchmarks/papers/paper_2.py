@@ -150,7 +150,7 @@ def table_2(point: Point, seeds: Sequence[int]) -> Found:
             capacity(
                 _workload(point, (speed,), **changes), policy, violation_rate=point["epsilon"], seeds=seeds[:2],
                 seconds=SECONDS, resolution=0.02, centralised=name == "centralised",
-            ).devices
+            ).mean
             for speed in CLASS_SPEEDS
         ])
         for name, (policy, changes) in _SYSTEMS.items()
@@ -248,7 +248,7 @@ def figure_8(point: Point, seeds: Sequence[int]) -> Found:
     workload = _workload(point)
     carried = capacity(
         workload, "algorithm-1-drop", seeds=seeds[:1], seconds=SECONDS, resolution=0.02
-    ).devices  # fmt: skip
+    ).mean  # fmt: skip
     devices = max(1, round(point["load"] * carried))
     runs = [run_once(workload, "algorithm-1-drop", devices=devices, seed=seed, seconds=SECONDS) for seed in seeds]
     late = max(1, sum(int(run.iteration_violations.sum()) for run in runs))

@@ -40,14 +40,13 @@ from specopt.solvers.fair_goodput.policies import (
     Gradient,
     OnlinePolicy,
     Robust,
-    as_policy,
     discounts_of,
     first_counts,
     first_facts,
-    name_of,
     options_of,
 )
 from specopt.solvers.fair_goodput.rounds import Rounds
+from specopt.solvers.policy import as_policy
 
 Counts = Sequence[int] | Ints | Mapping[Key, int]
 Ratios = Sequence[float] | Floats | Mapping[Key, float]
@@ -522,7 +521,7 @@ class GoodputScheduler(Online):
         ]
         return _State(
             totals=self._totals,
-            policy={"name": name_of(self.policy), **dataclasses.asdict(self.policy)},
+            policy={"name": self.policy.name, **dataclasses.asdict(self.policy)},
             fairness=self.fairness,
             per=self.per,
             verify_overhead_seconds=self.verify_overhead_seconds,
@@ -549,7 +548,7 @@ class GoodputScheduler(Online):
         """
         found = _State.read(state)
         options = dict(found.policy)
-        policy: Any = parse(type(as_policy(options.pop("name", None))), options, "policy")
+        policy: Any = parse(type(_checked_policy(options.pop("name", None))), options, "policy")
         per: Any = found.per
         scheduler = cls(
             0, found.budget_tokens, policy, fairness=found.fairness, per=per,
@@ -593,11 +592,8 @@ class GoodputScheduler(Online):
         return scheduler
 
 
-def _checked_policy(policy: OnlinePolicy | str) -> Robust | Gradient:
-    chosen = as_policy(policy)
-    if not isinstance(chosen, (Robust, Gradient)):
-        raise InvalidInput(f"policy: expected robust or gradient, got {name_of(chosen)}: it is for simulations")
-    return chosen
+def _checked_policy(policy: OnlinePolicy | str) -> Any:
+    return as_policy(policy, {"robust": Robust, "gradient": Gradient}, Robust, Gradient)
 
 
 @cache

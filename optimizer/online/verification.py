@@ -41,7 +41,8 @@ from specopt.models.pass_time import COEFFICIENTS, VerificationTime, features
 from specopt.online import base
 from specopt.online.base import Online, Refused, Saved, SavedTotals, Setting, Unbounded, locked
 from specopt.online.prefixes import Prefixes, SavedPrefixes
-from specopt.solvers.verification_batch.policies import Policy, PolicyName, as_policy
+from specopt.solvers.policy import as_policy
+from specopt.solvers.verification_batch.policies import NAMED, Policy, PolicyName
 
 # rows of `_Rows.columns`: the first seven as in the kernel's `Pending`
 _VALUE, _NEW, _CACHED, _DEADLINE, _DUE, _LATEST, _AHEAD, _SPEED, _ALLOWED = range(9)
@@ -189,7 +190,7 @@ class VerificationScheduler(Online):
         refuse_late: bool = False,
     ) -> None:
         super().__init__()
-        self._policy = as_policy(policy)
+        self._policy = as_policy(policy, NAMED, Policy)
         self._guard_seconds = _checked("guard_seconds", guard_seconds)
         self._memory_bytes = _checked("memory_bytes", memory_bytes)
         self._kv_bytes_per_token = number("kv_bytes_per_token", kv_bytes_per_token, 0, LARGEST)
@@ -696,7 +697,7 @@ class _Rows:
 def _checked(name: str, value: Any) -> Any:
     """Return the value of a setting."""
     if name == "policy":
-        return as_policy(value)
+        return as_policy(value, NAMED, Policy)
     if name == "refuse_late":
         return boolean(name, value)
     if (value is None and name in _NO_LIMIT) or (name == "lost_after_seconds" and value == math.inf):

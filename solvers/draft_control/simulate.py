@@ -13,19 +13,20 @@ tokens / seconds: E[ratio], the objective of Eq. 12 as it is printed. It is not 
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from specopt.models.arguments import integer
+import specopt.solvers._kernels.draft_control_simulation as kernels
+from specopt.models.arguments import integer, one_of
 from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
+from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints
-from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.policies import AdaptiveHeuristic, Policy, as_policy
+from specopt.solvers.draft_control.policies import NAMED, AdaptiveHeuristic, Policy
 from specopt.solvers.draft_control.prepare import prepare
-from specopt.solvers.simulation import MAX_REPLICATIONS, Estimate, Simulation, Tell, random_key
+from specopt.solvers.policy import as_policy
+from specopt.solvers.simulation import Estimate, Replications, Simulation, Tell, random_key
 
 MAX_ITERATIONS = 1_000_000_000
 _DRAWS_PER_CALL = 20_000_000  # about a tenth of a second
@@ -122,50 +123,72 @@ def simulate(
     InvalidInput
         If an argument is outside its domain, or a plan violates the problem.
     """
-    started = time.perf_counter()
-    replications = integer("replications", replications, 2, MAX_REPLICATIONS)
+    runs = Replications(seed, replications, callback, minimum=2)
     iterations = integer("iterations", iterations, 1, MAX_ITERATIONS)
     warm_up = integer("warm_up", warm_up, 0, MAX_ITERATIONS)
-    seed = integer("seed", seed, 0)
     if response_tokens is not None:
         response_tokens = integer("response_tokens", response_tokens, 1, MAX_ITERATIONS)
-    chosen = as_policy(problem, policy)
-    kernels = Budget(problem).load("draft_control_simulation")
-    world = (*_world(problem), kernels.Policy(**_steering(problem, chosen)), random_key(seed))
-    draws = (iterations + warm_up) * (1 + _longest(problem, chosen))
-    counts, seconds, visits = _play(kernels, world, replications, draws, (warm_up, iterations, 0), callback)
-    tokens = counts[:, 0].copy()
-    estimates = {
-        "tokens_per_second": Estimate.ratio(tokens, seconds),
-        "draft_tokens": Estimate.of(counts[:, 1] / iterations),
-        "accepted_tokens": Estimate.of(tokens / iterations - 1.0),
-    }
-    mean_tokens = mean_seconds = None
-    if response_tokens is not None:
-        made, spent, _ = _play(kernels, world, replications, 10 * response_tokens, (0, 0, response_tokens))
-        made = made[:, 0]
-        estimates["response_tokens_per_second"] = Estimate.of(made / spent)
-        mean_tokens, mean_seconds = float(made.mean()), float(spent.mean())
-    return RateSimulation(
-        policy="plan" if isinstance(chosen, DraftControlPlan) else chosen.name,
-        replications=replications,
-        seed=seed,
-        estimates=estimates,
-        model=problem.evaluate(chosen).objective if isinstance(chosen, DraftControlPlan) else None,
-        seconds=time.perf_counter() - started,
+    chosen = _chosen(problem, policy)
+    is_plan = isinstance(chosen, DraftControlPlan)
+    steering = _steering(problem, chosen)
+    longest = problem.draft_lengths[1] if steering.adaptive else int(steering.lengths.max())
+    draws = (iterations + warm_up) * (1 + longest) + 10 * (response_tokens or 0)
+    world = *_world(problem), steering, random_key(runs.seed)
+    counts, made = np.empty((2, runs.count, 2), np.int64)
+    seconds, spent = np.empty((2, runs.count))
+    visits, unused = np.empty((2, runs.count, len(problem.states)), np.int64)
+
+    def play(part: slice) -> None:
+        kernels.play(*world, part.start, warm_up, iterations, 0, counts[part], seconds[part], visits[part])
+        if response_tokens is not None:
+            kernels.play(*world, part.start, 0, 0, response_tokens, made[part], spent[part], unused[part])
+
+    def figures(done: int) -> dict[str, Any]:
+        tokens, drafted = counts[:done].T.copy()
+        found = {
+            "tokens_per_second": Estimate.ratio(tokens, seconds[:done]),
+            "draft_tokens": drafted / iterations,
+            "accepted_tokens": tokens / iterations - 1.0,
+        }
+        if response_tokens is not None:
+            found["response_tokens_per_second"] = made[:done, 0] / spent[:done]
+        return found
+
+    found = runs.play(play, figures, at_once=max(1, _DRAWS_PER_CALL // draws))
+    return runs.result(
+        RateSimulation,
+        "plan" if is_plan else chosen.name,
+        found,
+        model=problem.evaluate(chosen).objective if is_plan else None,
         problem_sha256=problem.sha256,
         iterations=iterations,
         warm_up=warm_up,
-        tokens=int(tokens.sum()),
-        drafted_tokens=int(counts[:, 1].sum()),
-        simulated_seconds=float(seconds.sum()),
-        state_shares=visits.sum(axis=0) / (replications * iterations),
         response_tokens=response_tokens,
-        mean_response_tokens=mean_tokens,
-        mean_response_seconds=mean_seconds,
-        samples_tokens=tokens,
-        samples_seconds=seconds,
+        mean_response_tokens=None if response_tokens is None else float(made[:, 0].mean()),
+        mean_response_seconds=None if response_tokens is None else float(spent.mean()),
+        **_summed(counts, seconds, visits),
     )
+
+
+def _summed(counts: Ints, seconds: Floats, visits: Ints) -> dict[str, Any]:
+    """Return the fields that the counts of all replications give."""
+    tokens, drafted = counts.T.copy()
+    return {
+        "tokens": int(tokens.sum()),
+        "drafted_tokens": int(drafted.sum()),
+        "simulated_seconds": float(seconds.sum()),
+        "state_shares": visits.sum(axis=0) / visits.sum(),
+        "samples_tokens": tokens,
+        "samples_seconds": seconds,
+    }
+
+
+def _chosen(problem: DraftControlProblem, policy: Policy | str) -> Any:
+    """Return a policy, which may be given by its name; a plan must be feasible."""
+    chosen = as_policy(policy, NAMED, DraftControlPlan, *NAMED.values())
+    if isinstance(chosen, DraftControlPlan) and (violations := problem.violations(chosen)):
+        raise InvalidInput(f"policy: expected a feasible plan, but {violations[0]}")
+    return chosen
 
 
 def _world(problem: DraftControlProblem) -> tuple[Any, ...]:
@@ -174,46 +197,16 @@ def _world(problem: DraftControlProblem) -> tuple[Any, ...]:
     return prepared.for_kernels, np.cumsum(prepared.transition, axis=1), shares
 
 
-def _play(
-    kernels: Any,
-    world: tuple[Any, ...],
-    replications: int,
-    draws: int,
-    lengths: tuple[int, int, int],
-    callback: Tell | None = None,
-) -> tuple[Ints, Floats, Ints]:
-    """Return tokens and drafts, seconds, and visits of all replications; `draws` are those of one."""
-    counts = np.empty((replications, 2), np.int64)
-    visits, seconds = np.empty((replications, len(world[1])), np.int64), np.empty(replications)
-    at_once = max(1, _DRAWS_PER_CALL // draws)
-    for first in range(0, replications, at_once):
-        end = min(first + at_once, replications)
-        part = slice(first, end)
-        kernels.play(*world, first, *lengths, counts[part], seconds[part], visits[part])
-        if callback is not None:
-            callback(end, float(counts[:end, 0].sum() / seconds[:end].sum()))
-    return counts, seconds, visits
-
-
-def _steering(problem: DraftControlProblem, policy: Policy) -> dict[str, Any]:
-    """Return lengths and resolution indices per state, whether the length adapts, and its start."""
-    states = len(problem.states)
+def _steering(problem: DraftControlProblem, policy: Policy) -> Any:
+    """Return the kernel's record of a policy: lengths and resolutions per state, whether the length adapts."""
     values = problem.resolutions.tolist()
-    lengths, indices = np.zeros(states, np.int64), np.zeros(states, np.int64)
-    adaptive, start = isinstance(policy, AdaptiveHeuristic), 0
-    if isinstance(policy, AdaptiveHeuristic):
-        low, high = problem.draft_lengths
-        start = min(max(policy.first_length, low), high)
-        if policy.resolution is not None:
-            indices[:] = values.index(policy.resolution)
-    elif isinstance(policy, DraftControlPlan):
+    lengths, indices = np.zeros((2, len(problem.states)), np.int64)
+    start = 0
+    if isinstance(policy, DraftControlPlan):
         lengths[:] = [choice.draft_length for choice in policy.policy]
         indices[:] = [values.index(choice.resolution) for choice in policy.policy]
-    return {"lengths": lengths, "indices": indices, "adaptive": adaptive, "start": start}
-
-
-def _longest(problem: DraftControlProblem, policy: Policy) -> int:
-    """Return the longest draft that a policy may make."""
-    if isinstance(policy, DraftControlPlan):
-        return max(choice.draft_length for choice in policy.policy)
-    return problem.draft_lengths[1] if isinstance(policy, AdaptiveHeuristic) else 0
+    elif isinstance(policy, AdaptiveHeuristic):
+        start = int(np.clip(policy.first_length, *problem.draft_lengths))
+        if policy.resolution is not None:
+            indices[:] = values.index(one_of("policy.resolution", policy.resolution, values))
+    return kernels.Policy(lengths, indices, isinstance(policy, AdaptiveHeuristic), start)

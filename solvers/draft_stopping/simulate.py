@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from specopt.models.arguments import integer
 from specopt.models.draft_stopping import STOP, DraftStoppingPlan, DraftStoppingProblem
-from specopt.models.errors import InvalidInput
-from specopt.models.fields import Ints, describe
+from specopt.models.fields import Ints
 from specopt.solvers.draft_stopping.replay import seconds_of
-from specopt.solvers.simulation import MAX_REPLICATIONS, Estimate, Simulation, Tell
+from specopt.solvers.simulation import Estimate, Replications, Simulation, Tell, judged
 
 ROUNDS_PER_CALL = 10_000
 
@@ -62,33 +60,23 @@ def simulate(
     InvalidInput
         If an argument is outside its domain, or the plan violates the problem.
     """
-    started = time.perf_counter()
-    if not isinstance(plan, DraftStoppingPlan):
-        raise InvalidInput(f"policy: expected a plan of {problem.kind}, got {describe(plan)}")
-    model = problem.evaluate(plan).objective
-    replications = integer("replications", replications, 2, MAX_REPLICATIONS)
-    seed = integer("seed", seed, 0)
-    accepted, drafted = np.empty(replications, np.int64), np.empty(replications, np.int64)
-    for call, first in enumerate(range(0, replications, ROUNDS_PER_CALL)):
-        part = slice(first, min(first + ROUNDS_PER_CALL, replications))
-        rng = np.random.default_rng([seed, call])
+    runs = Replications(seed, replications, callback, minimum=2)
+    model = judged(problem, plan).objective
+    accepted, drafted = np.empty((2, runs.count), np.int64)
+
+    def play(part: slice) -> None:
+        rng = np.random.default_rng([runs.seed, part.start // ROUNDS_PER_CALL])
         accepted[part], drafted[part] = _play(problem, plan, part.stop - part.start, rng)
-        if callback is not None:
-            seconds = seconds_of(problem, drafted[: part.stop])
-            callback(part.stop, float((1 + accepted[: part.stop]).sum() / seconds.sum()))
-    return StoppingSimulation(
-        policy="plan",
-        replications=replications,
-        seed=seed,
-        estimates={
-            "tokens_per_second": Estimate.ratio(1 + accepted, seconds_of(problem, drafted)),
-            "accepted_tokens": Estimate.of(accepted),
-            "drafted_tokens": Estimate.of(drafted),
-        },
-        model=model,
-        seconds=time.perf_counter() - started,
-        problem_sha256=problem.sha256,
-    )
+
+    def figures(done: int) -> dict[str, Any]:
+        return {
+            "tokens_per_second": Estimate.ratio(1 + accepted[:done], seconds_of(problem, drafted[:done])),
+            "accepted_tokens": accepted[:done],
+            "drafted_tokens": drafted[:done],
+        }
+
+    found = runs.play(play, figures, at_once=ROUNDS_PER_CALL)
+    return runs.result(StoppingSimulation, "plan", found, model=model, problem_sha256=problem.sha256)
 
 
 def _play(
@@ -97,9 +85,7 @@ def _play(
     """Return accepted and drafted tokens of some rounds."""
     scores = problem.scores
     laws = [np.cumsum(law) / law.sum() for law in (scores.after, scores.first_rejection, scores.accepted)]
-    drawn = rng.choice(len(problem.rounds), ROUNDS_PER_CALL, p=problem.probabilities)[
-        :count
-    ]  # as many whatever the count
+    drawn = rng.choice(len(problem.rounds), ROUNDS_PER_CALL, p=problem.probabilities)[:count]  # as in a full call
     rates = problem.acceptance_rates[drawn]
     node = np.full(count, plan.start)
     alive = np.ones(count, np.bool_)
@@ -112,7 +98,7 @@ def _play(
         survives = alive & (luck[0] < rates[:, position])
         drafted += on
         accepted += on & survives
-        which = np.where(survives, 2, np.where(alive, 1, 0))
+        which = alive.astype(np.int64) + survives
         score = np.zeros(count, np.int64)
         for outcome, law in enumerate(laws):
             mine = which == outcome

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
@@ -79,8 +79,6 @@ from specopt.solvers._kernels.fair_goodput_columns import (
     WEIGHT,
 )
 
-PolicyName = Literal["robust", "gradient", "fixed", "random"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Robust:
@@ -104,6 +102,7 @@ class Robust:
         Rounds over which fairness looks back.
     """
 
+    name: ClassVar[str] = "robust"
     code: ClassVar[int] = ROBUST
     initial_estimate: Unit = 0.5
     prior_tested: Positive = 4.0
@@ -138,6 +137,7 @@ class Gradient(Checked):
         X(0); not in the paper.
     """
 
+    name: ClassVar[str] = "gradient"
     code: ClassVar[int] = GRADIENT
     smoothing: OpenUnit = 0.5
     estimate_smoothing: OpenUnit = 0.1
@@ -149,6 +149,7 @@ class Gradient(Checked):
 class Fixed:
     """Fixed-S: floor(C / N) drafts for every client in every round."""
 
+    name: ClassVar[str] = "fixed"
     code: ClassVar[int] = FIXED
 
 
@@ -156,35 +157,15 @@ class Fixed:
 class Random:
     """Random-S: every token of the budget to a random client; the paper does not say which distribution it has."""
 
+    name: ClassVar[str] = "random"
     code: ClassVar[int] = RANDOM
 
 
 Policy = Robust | Gradient | Fixed | Random
 OnlinePolicy = Robust | Gradient
 
-_NAMED = {"robust": Robust, "gradient": Gradient, "fixed": Fixed, "random": Random}
-POLICIES = tuple(_NAMED)
-
-
-def as_policy(policy: Policy | str) -> Policy:
-    """Return a policy, which may be given by its name.
-
-    Raises
-    ------
-    InvalidInput
-        If there is none of that name.
-    """
-    if isinstance(policy, Policy):
-        return policy
-    if not isinstance(policy, str) or policy not in _NAMED:
-        raise InvalidInput(f"policy: expected one of {', '.join(_NAMED)}, or a policy, got {describe(policy)}")
-    named: Policy = _NAMED[policy]()
-    return named
-
-
-def name_of(policy: Policy) -> str:
-    """Return the name of a policy."""
-    return next(name for name, kind in _NAMED.items() if isinstance(policy, kind))
+NAMED: dict[str, type[Policy]] = {one.name: one for one in (Robust, Gradient, Fixed, Random)}
+POLICIES = tuple(NAMED)
 
 
 def options_of(policy: Policy, fairness: float) -> Floats:

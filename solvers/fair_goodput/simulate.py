@@ -13,18 +13,15 @@ client's rate averaged over the modes. A finite run may do better than x* if its
 
 from __future__ import annotations
 
-import dataclasses
 import os
-import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+import specopt.solvers._kernels.fair_goodput_simulation as kernels
 from specopt.models.arguments import boolean, integer, number, sequence
 from specopt.models.errors import InvalidInput
 from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
@@ -33,18 +30,17 @@ from specopt.models.goodput_workload import GoodputWorkload
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.dual import Dual
 from specopt.solvers.fair_goodput.policies import (
+    NAMED,
     Gradient,
     Policy,
-    as_policy,
     discounts_of,
     first_counts,
     first_facts,
-    name_of,
     options_of,
 )
 from specopt.solvers.policy import Policy as OwnPolicy
-from specopt.solvers.policy import plain, refused
-from specopt.solvers.simulation import Estimate, Simulation, Tell, random_key
+from specopt.solvers.policy import as_policy, decided, settings_of, twin
+from specopt.solvers.simulation import Replications, Simulation, Tell, random_key
 
 MAX_ROUNDS = 10_000_000
 _RUNS_PER_CALL = 5
@@ -120,30 +116,21 @@ class GoodputSimulation(Simulation):
             "model": "the fair optimum of whoever knows all acceptance rates",
         }
 
-    def mean_rates(self, start: int = 0, stop: int | None = None, *, realised: bool = False) -> Floats:
+    def mean_rates(self, start: int = 0, stop: int | None = None) -> Floats:
         """Return the mean rates over rounds start + 1 to stop, shape (replications, N); both 0 or checkpoints."""
-        sums = self.realised if realised else self.expected
         stop = int(self.checkpoints[-1]) if stop is None else stop
-        first = 0.0 if start == 0 else sums[:, self._place(start)]
-        rates: Floats = (sums[:, self._place(stop)] - first) / (stop - start)
+        first = 0.0 if start == 0 else self.expected[:, self._place(start)]
+        rates: Floats = (self.expected[:, self._place(stop)] - first) / (stop - start)
         return rates
 
     def gap(self, start: int = 0, stop: int | None = None) -> float:
         """Return the mean over replications of U(x*) - U(mean rates over the rounds)."""
-        return float(self.gaps(start, stop).mean())
+        return float((self.benchmark.utility - _utility(self.problem, self.mean_rates(start, stop))).mean())
 
-    def gaps(self, start: int = 0, stop: int | None = None) -> Floats:
-        """Return U(x*) - U(mean rates over the rounds) of every replication."""
-        return self.benchmark.utility - self._utility(self.mean_rates(start, stop))
-
-    def utility_curve(self, *, realised: bool = False) -> Floats:
+    def utility_curve(self) -> Floats:
         """Return the utility of the mean rates up to each checkpoint, averaged over replications (Figure 4)."""
-        sums = self.realised if realised else self.expected
-        curve: Floats = self._utility(sums / self.checkpoints[:, None]).mean(axis=0)
+        curve: Floats = _utility(self.problem, self.expected / self.checkpoints[:, None]).mean(axis=0)
         return curve
-
-    def _utility(self, rates: Floats) -> Floats:
-        return _utility(self.problem, rates)
 
     def _place(self, rounds: int) -> int:
         place = int(np.searchsorted(self.checkpoints, rounds))
@@ -160,7 +147,6 @@ def benchmark(workload: GoodputWorkload) -> Benchmark:
         assert isinstance(outcome.plan, FairGoodputPlan) and outcome.bound is not None
         utility = problem.utility(outcome.plan.goodput)
         return Benchmark(goodput=outcome.plan.goodput, utility=outcome.bound, slack=outcome.bound - utility)
-    kernels = Budget(problem).load("fair_goodput_simulation")
     rates, shares = process.modes()
     goodput = np.empty(problem.clients)
     slack = kernels.fair_rates_over_modes(
@@ -218,54 +204,55 @@ def simulate(
     InvalidInput
         If a value is outside its domain.
     """
-    started = time.perf_counter()
-    chosen = policy if isinstance(policy, OwnPolicy) else as_policy(policy)
-    problem = workload.problem
+    runs = Replications(seed, replications, callback)
+    chosen = as_policy(policy, NAMED, *NAMED.values(), OwnPolicy)
+    own, problem = isinstance(chosen, OwnPolicy), workload.problem
     last = integer("rounds", rounds, 1, MAX_ROUNDS)
-    runs = integer("replications", replications, 1, MAX_ROUNDS)
-    key = random_key(integer("seed", seed, 0))
     every_draft = isinstance(chosen, Gradient) if every_draft is None else boolean("every_draft", every_draft)
     record = boolean("record", record)
     points = _checkpoints(checkpoints, last)
-    rule = Gradient() if isinstance(chosen, OwnPolicy) else chosen
+    rule: Policy = Gradient() if own else chosen
     facts = first_facts(rule, problem.weight, _first_estimates(initial_estimates, problem.clients))
-    kernels = Budget(problem).load("fair_goodput_simulation")
-    expected, realised = (np.empty((runs, len(points), problem.clients)) for _ in range(2))
-    allocations = np.empty((runs if record else 0, last, problem.clients), np.int64)
-    given = *_played(kernels, workload, rule, every_draft), facts, first_counts(problem.most_tokens), key
-    filled = allocations, expected, realised
-    playing = _play(kernels, given, points, filled)
-    if isinstance(chosen, OwnPolicy):
-        playing = _play_own(chosen, workload, given, points, filled)
-    for done in playing:
-        if callback is not None:
-            callback(done, float(_utility(problem, expected[:done, -1] / last).mean()))
+    given = *_played(workload, rule, every_draft), facts, first_counts(problem.most_tokens), random_key(runs.seed)
+    expected, realised = (np.empty((runs.count, len(points), problem.clients)) for _ in range(2))
+    filled = np.empty((runs.count if record else 0, last, problem.clients), np.int64), expected, realised
     best = benchmark(workload) if optimum is None else optimum
-    utility, tokens = _utility(problem, expected[:, -1] / last), realised[:, -1] / last
-    return GoodputSimulation(
-        policy=chosen.name if isinstance(chosen, OwnPolicy) else name_of(chosen),
-        replications=runs,
-        seed=int(seed),
-        estimates={
-            "utility": Estimate.of(utility),
-            "gap_to_optimum": Estimate.of(best.utility - utility),
-            "tokens_per_round": Estimate.of(tokens.sum(axis=1)),
-            "least_tokens_per_round": Estimate.of(tokens.min(axis=1)),
-        },
+
+    def play(part: slice) -> None:
+        loop = _twin(chosen, workload, part.start) if own else kernels.simulate
+        loop(*given, part.start, points, *(array[part] for array in filled))
+
+    def figures(done: int) -> dict[str, Floats]:
+        utility, tokens = _utility(problem, expected[:done, -1] / last), realised[:done, -1] / last
+        return {
+            "utility": utility,
+            "gap_to_optimum": best.utility - utility,
+            "tokens_per_round": tokens.sum(axis=1),
+            "least_tokens_per_round": tokens.min(axis=1),
+        }
+
+    if own:
+        found = runs.play(play, figures)
+    else:
+        kernels.simulate.prepare()  # once, and not in each of the threads
+        found = runs.play(play, figures, at_once=_RUNS_PER_CALL, workers=os.cpu_count() or 1)
+    return runs.result(
+        GoodputSimulation,
+        chosen.name,
+        found,
         model=best.utility,
-        seconds=time.perf_counter() - started,
-        options=dataclasses.asdict(chosen) if dataclasses.is_dataclass(chosen) else {},
+        options=settings_of(chosen),
         rounds=last,
         benchmark=best,
         problem=problem,
         checkpoints=points,
         expected=expected,
         realised=realised,
-        allocations=allocations,
+        allocations=filled[0],
     )
 
 
-def _played(kernels: Any, workload: GoodputWorkload, policy: Policy, every_draft: bool) -> tuple[Any, Any]:
+def _played(workload: GoodputWorkload, policy: Policy, every_draft: bool) -> tuple[Any, Any]:
     """Return the kernel's records of the policy and of the world that it meets."""
     moves, problem = workload.moves, workload.problem
     return kernels.Scheduling(
@@ -279,20 +266,6 @@ def _played(kernels: Any, workload: GoodputWorkload, policy: Policy, every_draft
         initial=np.cumsum(moves.regime_shares),
         every_draft=every_draft,
     )
-
-
-def _play(kernels: Any, given: tuple[Any, ...], points: Ints, filled: tuple[NDArray[Any], ...]) -> Iterator[int]:
-    """Fill the arrays of all runs, on all processors; yield how many runs are done."""
-    runs = len(filled[-1])
-
-    def play(first: int) -> int:
-        part = slice(first, min(first + _RUNS_PER_CALL, runs))
-        kernels.simulate(*given, first, points, *(array[part] for array in filled))
-        return part.stop
-
-    kernels.simulate.prepare()  # once, and not in each of the threads
-    with ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:  # the kernel does not hold the interpreter's lock
-        yield from pool.map(play, range(0, runs, _RUNS_PER_CALL))
 
 
 @dataclass(frozen=True)
@@ -332,35 +305,25 @@ class Outcome:
     right: Floats
 
 
-def _play_own(
-    policy: OwnPolicy, workload: GoodputWorkload, given: tuple[Any, ...], points: Ints, filled: tuple[NDArray[Any], ...]
-) -> Iterator[int]:
-    """Fill the arrays run by run, as plain Python; yield how many runs are done."""
+def _twin(policy: OwnPolicy, workload: GoodputWorkload, run: int) -> Any:
+    """Return the event loop of a run as plain Python, around a policy of one's own."""
     problem, rounds = workload.problem, count()
+    words = f"draft tokens of {problem.clients} clients within their caps, {problem.budget_tokens} in all"
+
+    def is_allowed(found: Ints) -> bool:
+        caps = problem.most_tokens
+        within = found.shape == caps.shape and bool(((found >= 0) & (found <= caps)).all())
+        return within and int(found.sum()) <= problem.budget_tokens
 
     def allocate(*arguments: Any) -> None:
         state = State(next(rounds), problem.budget_tokens, problem.most_tokens, problem.weight, problem.fairness)
-        decision, drafts = policy.decide(state), arguments[-1]
-        found = np.asarray(decision)
-        good = found.shape == drafts.shape and found.dtype.kind in "iu"
-        if not good or (found < 0).any() or (found > state.caps).any() or int(found.sum()) > state.budget_tokens:
-            clients = f"draft tokens of {problem.clients} clients within their caps, {state.budget_tokens} in all"
-            raise refused(policy, clients, decision)
-        drafts[:] = found
+        arguments[-1][:] = decided(policy, state, (words, is_allowed))
 
     def observe(*arguments: Any) -> None:
         drafts, accepted, hits, tested = (array.copy() for array in arguments[-4:])
         policy.learn(Outcome(drafts, accepted, tested, hits))
 
-    from specopt.solvers._kernels import fair_goodput_simulation
-
-    play = plain(fair_goodput_simulation.simulate, {"allocate": allocate, "observe": observe})
-    for run in range(len(filled[-1])):
-        policy.start(workload, run)
-        rounds = count()
-        with np.errstate(over="ignore"):  # of random numbers
-            play(*given, run, points, *(array[run : run + 1] for array in filled))
-        yield run + 1
+    return twin(policy, workload, run, kernels.simulate, allocate=allocate, observe=observe)
 
 
 def _utility(problem: FairGoodputProblem, rates: Floats) -> Floats:
@@ -382,6 +345,6 @@ def _checkpoints(given: Sequence[int] | Ints | None, rounds: int) -> Ints:
         return np.unique(np.linspace(1, rounds, min(rounds, 1000)).astype(np.int64))
     points = np.asarray(given)
     good = points.ndim == 1 and len(points) > 0 and points.dtype.kind in "iu"
-    if not good or points[0] < 1 or points[-1] != rounds or (np.diff(points) <= 0).any():
+    if not good or points[-1] != rounds or (np.diff(points, prepend=0) <= 0).any():
         raise InvalidInput(f"checkpoints: expected increasing rounds, the last {rounds}, got {describe(given)}")
     return points.astype(np.int64)

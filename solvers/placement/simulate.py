@@ -6,7 +6,6 @@ assigned to a draft group keeps to one of its units. Half of a trip is before, h
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any
@@ -15,12 +14,12 @@ import numpy as np
 
 from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, describe
+from specopt.models.fields import Floats
 from specopt.models.pass_time.pieces import PassPieces
 from specopt.models.placement import PlacementProblem
 from specopt.models.placement_plan import PlacementPlan, Served, UnitGroup
 from specopt.solvers._kernels.placement.simulation import PlacedEntry, PlacedMachine, PlacedPlan, play
-from specopt.solvers.simulation import MAX_REPLICATIONS, Estimate, Simulation, Tell, random_key
+from specopt.solvers.simulation import Replications, Simulation, Tell, judged, random_key
 
 MAX_ROUNDS = 1_000_000
 WARM_UP = 0.25
@@ -84,117 +83,117 @@ def simulate(
     InvalidInput
         If an argument is outside its domain, or the plan violates the problem or serves nobody.
     """
-    started = time.perf_counter()
-    if not isinstance(plan, PlacementPlan):
-        raise InvalidInput(f"policy: expected a plan of {problem.kind}, got {describe(plan)}")
-    model = problem.evaluate(plan).terms["tokens_per_second"]
+    runs = Replications(seed, replications, callback, minimum=2)
+    model = judged(problem, plan).terms["tokens_per_second"]
     if not plan.groups:
         raise InvalidInput("policy: expected a plan that serves clients, got one without groups")
-    replications = integer("replications", replications, 2, MAX_REPLICATIONS)
     rounds = integer("rounds", rounds, 1, MAX_ROUNDS)
-    seed = integer("seed", seed, 0)
-    judged = np.array([seconds for group in plan.groups for seconds in problem.unit(plan, group).seconds])
-    placed = _Arrays(problem, plan, judged).placed
-    clients = np.bincount(placed.entry, minlength=len(judged))
+    judged_cycles = np.array([seconds for group in plan.groups for seconds in problem.unit(plan, group).seconds])
+    placed = _placed(problem, plan, judged_cycles)
+    clients = np.bincount(placed.entry, minlength=len(judged_cycles))
     units = sum(group.units for group in plan.groups)
-    span = rounds * float(judged.max())
-    done, tokens = (np.zeros((replications, len(judged)), np.int64) for _ in range(2))
-    busy = np.zeros((replications, len(placed.machines)))
-    for run in range(replications):
-        key = random_key(seed) + np.uint64(run)
+    span = rounds * float(judged_cycles.max())
+    done, tokens = np.zeros((2, runs.count, len(judged_cycles)), np.int64)
+    busy = np.zeros((runs.count, len(placed.machines)))
+
+    def play_run(part: slice) -> None:
+        run = part.start
+        key = random_key(runs.seed) + np.uint64(run)
         play(key, placed, WARM_UP * span, (1.0 + WARM_UP) * span, done[run], tokens[run], busy[run])
-        if callback is not None:
-            callback(run + 1, float(tokens[: run + 1].sum() / (span * (run + 1))))
+
+    def figures(runs: int) -> dict[str, Floats]:
+        return {
+            "tokens_per_second": tokens[:runs].sum(axis=1) / span,
+            "busy_share": busy[:runs, :units].mean(axis=1) / span,
+        }
+
+    found = runs.play(play_run, figures)
     with np.errstate(divide="ignore"):
-        cycles = clients * span * replications / done.sum(axis=0)
-    return PlacementSimulation(
-        policy="plan",
-        replications=replications,
-        seed=seed,
-        estimates={
-            "tokens_per_second": Estimate.of(tokens.sum(axis=1) / span),
-            "busy_share": Estimate.of(busy[:, :units].mean(axis=1) / span),
-        },
+        cycles = clients * span * runs.count / done.sum(axis=0)
+    return runs.result(
+        PlacementSimulation,
+        "plan",
+        found,
         model=model,
-        seconds=time.perf_counter() - started,
         problem_sha256=problem.sha256,
         rounds=rounds,
         cycles=cycles,
-        judged_cycles=judged,
+        judged_cycles=judged_cycles,
         rates=tokens / (clients * span),
     )
 
 
-class _Arrays:
-    """A plan as the kernel reads it, put together machine by machine."""
+def _placed(problem: Any, plan: PlacementPlan, spread: Floats) -> Any:
+    """Return a plan as the kernel reads it, put together machine by machine."""
+    pieces: list[Any] = []
 
-    def __init__(self, problem: PlacementProblem, plan: PlacementPlan, spread: Floats) -> None:
-        self.problem, self.plan = problem, plan
-        self.pieces: list[Any] = []
-        self.trips: list[float] = []
-        self.chances: list[float] = []
-        machines: list[Any] = []
-        entries: list[Any] = []
-        clients: list[tuple[int, int, int]] = []  # entry, verifier, draft unit
-        drafts: list[Any] = []
-        units, held = sum(group.units for group in plan.groups), []
-        for draft in plan.draft_groups:
-            server = problem.drafter[draft.drafter].server
-            assert server is not None, "the plan is feasible"
-            held.append(cycle(range(units + len(drafts), units + len(drafts) + draft.units)))
-            drafts += draft.units * [(*self._rows(server.values[draft.pool]), 0, 0, 0, 0, 1.0, False)]
-        for group in plan.groups:
-            first = len(entries)
-            entries += [(*self._entry(group, one), spread[first + i]) for i, one in enumerate(group.clients)]
-            machine = self._verifier(group)
-            for _ in range(group.units):
-                for offset, one in enumerate(group.clients):
-                    for _ in range(one.per_unit):
-                        unit = -1 if one.draft_group is None else next(held[one.draft_group])
-                        clients.append((first + offset, len(machines), unit))
-                machines.append(machine)
-        self.placed = PlacedPlan(
-            np.array(machines + drafts, PlacedMachine), np.array(entries, PlacedEntry),
-            np.array(self.pieces), np.array(self.trips), np.array(self.chances, np.float64),
-            *np.array(clients, np.int64).T.copy(),
-        )  # fmt: skip
+    def rows(passes: PassPieces) -> tuple[int, int]:
+        pieces.extend(passes.rows)
+        return len(pieces) - len(passes.rows), len(pieces)
 
-    def _rows(self, passes: PassPieces) -> tuple[int, int]:
-        first = len(self.pieces)
-        self.pieces += list(passes.rows)
-        return first, len(self.pieces)
-
-    def _verifier(self, group: UnitGroup) -> tuple[Any, ...]:
-        """Return the fields of a unit of a verifier."""
-        verifier, beside = self.problem.verifier[group.verifier], (0, 0, 0, 0)
-        rows = self._rows(verifier.passes)
+    trips: list[float] = []
+    chances: list[float] = []
+    machines: list[Any] = []
+    entries: list[Any] = []
+    clients: list[tuple[int, int, int]] = []  # entry, verifier, draft unit
+    drafts: list[Any] = []
+    held: list[Any] = []
+    units = sum(group.units for group in plan.groups)
+    for draft in plan.draft_groups:
+        held.append(cycle(range(units + len(drafts), units + len(drafts) + draft.units)))
+        server = problem.drafter[draft.drafter].server
+        drafts += draft.units * [(*rows(server.values[draft.pool]), 0, 0, 0, 0, 1.0, False)]
+    for group in plan.groups:
+        first = len(entries)
+        for one in group.clients:
+            entries.append((*_entry(problem, plan, group, one, trips, chances), spread[len(entries)]))
+        verifier, beside = problem.verifier[group.verifier], (0, 0, 0, 0)
+        machine = rows(verifier.passes)
         if group.beside is not None:
-            drafter, k = self.problem.drafter[group.beside.drafter], group.beside.draft_tokens
-            assert drafter.beside is not None, "the plan is feasible"
-            beside = (*self._rows(drafter.beside.values[group.verifier]), *((1, k) if drafter.parallel else (k, 1)))
-        return (*rows, *beside, 1.0 / (1.0 - verifier.reserved_share), True)
+            drafter = problem.drafter[group.beside.drafter]
+            passes = drafter.beside.values[group.verifier]
+            beside = (*rows(passes), *_passes(drafter, group.beside.draft_tokens))
+        for _ in range(group.units):
+            for entry, one in enumerate(group.clients, first):
+                for _ in range(one.per_unit):
+                    unit = -1 if one.draft_group is None else next(held[one.draft_group])
+                    clients.append((entry, len(machines), unit))
+            machines.append((*machine, *beside, 1.0 / (1.0 - verifier.reserved_share), True))
+    return PlacedPlan(
+        np.array(machines + drafts, PlacedMachine), np.array(entries, PlacedEntry), np.array(pieces), np.array(trips),
+        np.array(chances, np.float64), *np.array(clients, np.int64).T.copy(),
+    )  # fmt: skip
 
-    def _entry(self, group: UnitGroup, one: Served) -> tuple[Any, ...]:
-        """Return the fields of an entry, all but how its clients' starts are spread."""
-        problem, of = self.problem, self.problem.client_class[one.class_]
-        drafter, k = problem.drafter_of(self.plan, group, one), problem.length_of(group, one)
-        first_trip, first_chance = len(self.trips), len(self.chances)
-        trips, uplink, each, drafting = np.zeros(1), 0.0, 0.0, (0, 0)
-        if one.place == "device":
-            assert drafter and of.round_trip_seconds and of.device_seconds_per_token, "the plan is feasible"
-            trips = np.atleast_1d(of.round_trip_seconds.values[group.verifier])
-            uplink = k * problem.bits_per_draft_token / (of.uplink_bits_per_second or np.inf)
-            each = of.device_seconds_per_token.values[drafter.name]
-        elif one.draft_group is not None:
-            assert drafter is not None, "the plan is feasible"
-            pool = problem.pool[self.plan.draft_groups[one.draft_group].pool]
-            trips = np.atleast_1d(pool.round_trip_seconds.values[group.verifier])
-            drafting = (1, k) if drafter.parallel else (k, 1)
-        self.trips += trips.tolist()
-        if drafter is not None:
-            self.chances += np.cumprod(of.accepted(drafter.name, k)[: k + one.overlap]).tolist()
-        passes = (1, 1) if drafter is None or drafter.parallel else (k, k + 1)
-        return (
-            k + 1, of.context_tokens, first_trip, len(trips), uplink, each * passes[0], each * passes[1], one.overlap,
-            first_chance, len(self.chances) - first_chance, *drafting,
-        )  # fmt: skip
+
+def _entry(
+    problem: Any, plan: PlacementPlan, group: UnitGroup, one: Served, trips: list[float], chances: list[float]
+) -> tuple[Any, ...]:
+    """Return the fields of an entry, all but how its clients' starts are spread; add its trips and chances."""
+    of, drafter, k = (
+        problem.client_class[one.class_],
+        problem.drafter_of(plan, group, one),
+        problem.length_of(group, one),
+    )
+    first_trip, first_chance = len(trips), len(chances)
+    own_trips, uplink, each, drafting = np.zeros(1), 0.0, 0.0, (0, 0)
+    if one.place == "device":
+        own_trips = np.atleast_1d(of.round_trip_seconds.values[group.verifier])
+        uplink = k * problem.bits_per_draft_token / (of.uplink_bits_per_second or np.inf)
+        each = of.device_seconds_per_token.values[drafter.name]
+    elif one.draft_group is not None:
+        pool = problem.pool[plan.draft_groups[one.draft_group].pool]
+        own_trips = np.atleast_1d(pool.round_trip_seconds.values[group.verifier])
+        drafting = _passes(drafter, k)
+    trips += own_trips.tolist()
+    if drafter is not None:
+        chances += np.cumprod(of.accepted(drafter.name, k)[: k + one.overlap]).tolist()
+    passes = (1, 1) if drafter is None or drafter.parallel else (k, k + 1)
+    return (
+        k + 1, of.context_tokens, first_trip, len(trips), uplink, each * passes[0], each * passes[1], one.overlap,
+        first_chance, len(chances) - first_chance, *drafting,
+    )  # fmt: skip
+
+
+def _passes(drafter: Any, k: int) -> tuple[int, int]:
+    """Return the passes of a drafter for k tokens, and the tokens of a sequence in each."""
+    return (1, k) if drafter.parallel else (k, 1)

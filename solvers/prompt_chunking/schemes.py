@@ -11,8 +11,10 @@
 
 from __future__ import annotations
 
-from specopt.models.arguments import one_of
+from functools import partial
+
 from specopt.models.prompt_workload import PromptWorkload, Rounds, Scheme
+from specopt.solvers.policy import as_policy
 
 SCHEMES = ("u-shape", "u-medusa", "u-sarathi", "hat", "planned")
 _TREE = 8
@@ -26,9 +28,11 @@ def as_scheme(workload: PromptWorkload, scheme: Scheme | str) -> Scheme:
     InvalidInput
         If there is none of that name.
     """
-    if isinstance(scheme, Scheme):
-        return scheme
-    name = one_of("policy", scheme, SCHEMES)
+    found: Scheme = as_policy(scheme, {name: partial(_named, workload, name) for name in SCHEMES}, Scheme)
+    return found
+
+
+def _named(workload: PromptWorkload, name: str) -> Scheme:
     if name == "u-medusa":
         return Scheme(name=name, rounds=Rounds.tree(_TREE, workload.tree_tokens_per_round))
     if name in ("hat", "planned"):

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -111,6 +112,5 @@ class Policy:
         )
 
 
-def as_policy(policy: Policy | PolicyName) -> Policy:
-    """Return a policy, also from its name alone."""
-    return policy if isinstance(policy, Policy) else Policy(name=policy)
+NAMED: dict[str, partial[Policy]] = {name: partial(Policy, name=name) for name in POLICIES}
+"""The policies with their default options, by name."""

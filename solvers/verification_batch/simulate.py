@@ -22,33 +22,35 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import statistics
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cache, partial
-from types import ModuleType
-from typing import Any, Literal
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from specopt.models.arguments import boolean, integer, number, one_of, positive, sequence
+import specopt.solvers._kernels.verification_batch_simulation as kernels
+from specopt.models.arguments import boolean, integer, number, positive, sequence
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Checked, Floats, Ints, Positive, describe
 from specopt.models.pass_time import VerificationTime
 from specopt.models.verification_batch import VerificationBatchProblem
 from specopt.models.verification_workload import VerificationWorkload
 from specopt.solvers.policy import Policy as OwnPolicy
-from specopt.solvers.policy import plain, refused
-from specopt.solvers.simulation import Estimate, Simulation, Tell, random_key
-from specopt.solvers.verification_batch.policies import Policy, PolicyName, as_policy
+from specopt.solvers.policy import as_policy, decided, settings_of, twin
+from specopt.solvers.simulation import Estimate, Replications, Simulation, Tell, random_key
+from specopt.solvers.verification_batch.policies import NAMED, Policy, PolicyName
 
 MAX_DEVICES = 100_000
 MAX_RESPONSES = 2_000_000  # rows of `LongRun.responses`
-MAX_RUNS = 100_000
 MAX_EVENTS = 10_000_000
 MAX_SECONDS = 1e7
+SPIKE_BATCHES = 50
+"""W of Eq. 21: number of batches whose mean duration a batch is compared with."""
+SPIKE_RATIO = 1.5
+"""tau of Eq. 21: a batch is a spike if it lasts more than this many times as long as that mean."""
 _GOLDEN = 0.6180339887498949
 _ESTIMATES = {
     "violation_rate": "violation_rate",
@@ -88,8 +90,6 @@ class LongRun:
 
     Parameters
     ----------
-    policy, devices, seed, centralised
-        What was simulated.
     class_speeds
         Token speed tau of every class.
     class_responses, class_violations, class_mean_speed
@@ -104,8 +104,6 @@ class LongRun:
     batches, busy_share, cold_share, wasted_share
         Batches within the window, the verifier's busy time over the window, cold verifications over all, and drafted
         tokens that did not count over all.
-    unfinished
-        Responses without an end when the simulation stopped.
     stalled
         Whether the policy took nothing although every device was waiting.
     seconds
@@ -117,10 +115,6 @@ class LongRun:
         the batch, "deadline", "ratio" to the moving mean (Eq. 21), and "late", whether the deadline was missed.
     """
 
-    policy: Policy | OwnPolicy
-    devices: int
-    seed: int
-    centralised: bool
     class_speeds: Floats
     class_responses: Ints
     class_violations: Ints
@@ -134,7 +128,6 @@ class LongRun:
     busy_share: float
     cold_share: float
     wasted_share: float
-    unfinished: int
     stalled: bool
     seconds: float
     responses: NDArray[Any] = field(repr=False)
@@ -225,35 +218,26 @@ def simulate(
     InvalidInput
         If an argument is outside its domain.
     """
-    begun = time.perf_counter()
-    seed, replications = integer("seed", seed, 0), integer("replications", replications, 1, MAX_RUNS)
-    chosen = policy if isinstance(policy, OwnPolicy) else as_policy(policy)
-    runs: list[LongRun] = []
-    for following in range(seed, seed + replications):
-        runs.append(
-            run_once(
-                workload, chosen, devices=devices, seed=following, seconds=seconds, warm_up_seconds=warm_up_seconds,
-                centralised=centralised,
-            )
-        )  # fmt: skip
-        if callback is not None:
-            callback(len(runs), statistics.fmean(run.violation_rate for run in runs))
-    estimates = {name: Estimate.of([getattr(run, part) for run in runs]) for name, part in _ESTIMATES.items()}
-    for place, speed in enumerate(workload.class_speeds.tolist()):
-        late = [float(run.class_violation_rate[place]) for run in runs]
-        estimates[f"violation_rate_of_class_{speed:g}"] = Estimate.of(late)
-    return ServiceSimulation(
-        policy=chosen.name,
-        replications=replications,
-        seed=seed,
-        estimates=estimates,
-        seconds=time.perf_counter() - begun,
-        options=dataclasses.asdict(chosen) if dataclasses.is_dataclass(chosen) else {},
-        devices=runs[0].devices,
+    series = Replications(seed, replications, callback)
+    chosen = as_policy(policy, NAMED, Policy, OwnPolicy)
+    once = partial(
+        run_once, workload, chosen, devices=devices, seconds=seconds, warm_up_seconds=warm_up_seconds,
+        centralised=centralised,
+    )  # fmt: skip
+    runs, found = series.each(once, _ESTIMATES)
+    late = np.array([run.class_violation_rate for run in runs]).T
+    for speed, samples in zip(workload.class_speeds.tolist(), late, strict=True):
+        found[f"violation_rate_of_class_{speed:g}"] = Estimate.of(samples)
+    return series.result(
+        ServiceSimulation,
+        chosen.name,
+        found,
+        options=settings_of(chosen),
+        devices=int(devices),
         centralised=centralised,
         class_speeds=workload.class_speeds,
         stalled=sum(run.stalled for run in runs),
-        runs=tuple(runs),
+        runs=runs,
     )
 
 
@@ -268,8 +252,6 @@ def run_once(
     centralised: bool = False,
     belief: Belief = Belief(),
     events: int = 0,
-    spike_batches: int = 50,
-    spike_ratio: float = 1.5,
 ) -> LongRun:
     """Simulate a number of devices that share one verifier.
 
@@ -287,8 +269,6 @@ def run_once(
         What the policy takes for the time of a batch.
     events
         How many iterations to log, the first within the window.
-    spike_batches, spike_ratio
-        W and tau of Eq. 21: a batch is a spike if it lasts more than `spike_ratio` times the mean of the W before it.
 
     Raises
     ------
@@ -296,49 +276,44 @@ def run_once(
         If an argument is outside its domain.
     """
     begun = time.perf_counter()
-    devices = integer("devices", devices, 1, MAX_DEVICES)
-    key = random_key(integer("seed", seed, 0))
+    devices, seed = integer("devices", devices, 1, MAX_DEVICES), integer("seed", seed, 0)
     events = integer("events", events, 0, MAX_EVENTS)
-    spike_batches = integer("spike_batches", spike_batches, 1, MAX_EVENTS)
     seconds = number("seconds", seconds, above=0, high=MAX_SECONDS)
     warm_up_seconds = number("warm_up_seconds", warm_up_seconds, 0, MAX_SECONDS)
-    spike_ratio = positive("spike_ratio", spike_ratio)
     centralised = boolean("centralised", centralised)
     if not isinstance(belief, Belief):
         raise InvalidInput(f"belief: expected a Belief, got {describe(belief)}")
-    kernels = _kernels()
-    chosen = policy if isinstance(policy, OwnPolicy) else as_policy(policy)
+    chosen = as_policy(policy, NAMED, Policy, OwnPolicy)
+    own = isinstance(chosen, OwnPolicy)
     by_class, totals = np.zeros(len(workload.class_speeds), kernels.ByClass), np.zeros(1, kernels.Served)
     # no class can end more responses than its devices start at the speed of drafting
     longest = min(MAX_RESPONSES, int(devices * (1.0 + (seconds + warm_up_seconds) / 0.05)))
     responses, log = np.empty(longest, kernels.Response), np.empty(events, kernels.Iteration)
-    rule = OWN_RULE if isinstance(chosen, OwnPolicy) else chosen
-    play = _own_play(chosen, workload, int(seed)) if isinstance(chosen, OwnPolicy) else kernels.play
+    rule, verifier = _verifier(workload, OWN_RULE if own else chosen, belief, centralised)
+    play = kernels.play
+    if own:
+        play, verifier = _twin(chosen, workload, seed), verifier._replace(learns=True)
     stalled = play(
-        key,
-        *_verifier(workload, rule, belief, centralised),
+        random_key(seed),
+        rule,
+        verifier,
         _devices(workload, devices, min(20.0, warm_up_seconds), centralised),
         kernels.Window(
             begin=warm_up_seconds,
             end=warm_up_seconds + seconds,
             latest=2.0 * (warm_up_seconds + seconds),
-            spike_batches=spike_batches,
-            spike_ratio=spike_ratio,
+            spike_batches=SPIKE_BATCHES,
+            spike_ratio=SPIKE_RATIO,
         ),
         by_class, totals, responses, log,
     )  # fmt: skip
-    run = _summed(by_class, totals[0], seconds)
     return LongRun(
-        policy=chosen,
-        devices=devices,
-        seed=int(seed),
-        centralised=centralised,
         class_speeds=workload.class_speeds,
-        stalled=stalled,
+        stalled=bool(stalled),
         seconds=time.perf_counter() - begun,
         responses=responses[: totals[0]["responses"]].copy(),
         events=log[: totals[0]["logged"]],
-        **run,
+        **_summed(by_class, totals[0], seconds),
     )
 
 
@@ -378,36 +353,32 @@ class Outcome:
     seconds: float
 
 
-def _own_play(policy: OwnPolicy, workload: VerificationWorkload, seed: int) -> Any:
-    """Return the event loop as plain Python, around a policy of one's own that begins."""
-    from specopt.solvers._kernels import verification_batch_simulation
+def _twin(policy: OwnPolicy, workload: VerificationWorkload, seed: int) -> Any:
+    """Return the event loop as plain Python, around a policy of one's own."""
 
     def choose(now: float, rule: Any, pending: Any, room: Any, batch: Any) -> int:
         value, new, cached, deadline, due = (array.copy() for array in pending[:5])
         state = State(now, value, new, cached, deadline, due, rule.memory, rule.bytes_per_token, rule.costs.copy())
-        decision = policy.decide(state)
-        found = np.asarray([] if decision is None else decision)
-        found = found if found.size else found.astype(np.int64)
-        good = found.ndim == 1 and found.dtype.kind in "iu" and len(np.unique(found)) == len(found)
-        if not good or (found < 0).any() or (found >= len(value)).any():
-            raise refused(policy, f"different places of {len(value)} requests", decision)
-        if rule.bytes_per_token * float((new + cached)[found].sum()) > rule.memory:
-            raise refused(policy, f"requests that fit {rule.memory:.6g} bytes", decision)
+        places = np.arange(len(pending.value))
+        found = decided(
+            policy,
+            state,
+            (
+                f"different places of {len(places)} requests",
+                lambda found: found.ndim == 1 and len(np.intersect1d(found, places)) == len(found),
+            ),
+            (
+                f"requests that fit {rule.memory:.6g} bytes",
+                lambda found: rule.bytes_per_token * float((pending.new + pending.cached)[found].sum()) <= rule.memory,
+            ),
+        )
         batch[: len(found)] = found
         return len(found)
 
     def calibrate(costs: Floats, learned: Any, work: Floats, seconds: float) -> None:
         policy.learn(Outcome(seconds))
 
-    play = plain(verification_batch_simulation.play, {"choose": choose, "calibrate": calibrate})
-
-    def quietly(key: Any, rule: Any, verifier: Any, devices: Any, window: Any, *filled: Any) -> bool:
-        policy.start(workload, seed)
-        records = (array.view(np.recarray) for array in filled)
-        with np.errstate(over="ignore"):  # of random numbers
-            return bool(play(key, rule, verifier._replace(learns=True), devices, window, *records))
-
-    return quietly
+    return twin(policy, workload, seed, kernels.play, choose=choose, calibrate=calibrate)
 
 
 def _summed(by_class: Any, served: Any, seconds: float) -> dict[str, Any]:
@@ -426,7 +397,6 @@ def _summed(by_class: Any, served: Any, seconds: float) -> dict[str, Any]:
         "busy_share": float(served["busy_seconds"] / seconds),
         "cold_share": float(served["cold"] / max(1, served["iterations"])),
         "wasted_share": float(served["wasted"] / max(1, served["drafted"])),
-        "unfinished": int(served["unfinished"]),
     }
 
 
@@ -436,7 +406,7 @@ def _verifier(workload: VerificationWorkload, policy: Policy, belief: Belief, ce
         policy.rule(estimator, workload.guard_seconds, workload.batch_memory_bytes, workload.kv_bytes_per_token)
         for estimator in (workload.estimator, belief.estimator or workload.estimator)
     )
-    return believed, _kernels().Verifier(
+    return believed, kernels.Verifier(
         costs=truth.costs.copy(),
         noise=math.sqrt(math.log1p(workload.time_noise**2)),
         slowdown=belief.slowdown,
@@ -451,7 +421,6 @@ def _verifier(workload: VerificationWorkload, policy: Policy, belief: Belief, ce
 
 def _devices(workload: VerificationWorkload, count: int, spread_seconds: float, centralised: bool) -> Any:
     """Return the kernel's record of the devices; if the verifier decodes alone they draft nothing."""
-    kernels = _kernels()
     drafts = not centralised
     predictor = workload.predictor if drafts else None
     return kernels.Devices(
@@ -475,34 +444,7 @@ def _devices(workload: VerificationWorkload, count: int, spread_seconds: float, 
 
 def _lengths(*law: float) -> Any:
     """Return the kernel's record of a lognormal law: median, sigma, most."""
-    return _kernels().Lengths(*map(float, law))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Capacity:
-    """How many devices a policy carries (Eq. 20).
-
-    Parameters
-    ----------
-    policy
-        What was simulated.
-    by_seed
-        Most devices found for every seed.
-    devices
-        Their mean.
-    confidence_interval
-        Its 95 % confidence interval (Student's t); the mean itself for a single seed.
-    runs, iterations, seconds
-        Simulations, verifications simulated within their windows, computing time.
-    """
-
-    policy: Policy
-    by_seed: tuple[int, ...]
-    devices: float
-    confidence_interval: tuple[float, float]
-    runs: int
-    iterations: int
-    seconds: float
+    return kernels.Lengths(*map(float, law))
 
 
 def capacity(
@@ -510,16 +452,11 @@ def capacity(
     policy: Policy | PolicyName = "slack",
     *,
     violation_rate: float = 0.01,
-    of: Literal["all", "worst-class"] = "all",
     seeds: Iterable[int] = range(5),
     resolution: float = 0.01,
     most: int = 4096,
-    centralised: bool = False,
-    seconds: float = 240.0,
-    warm_up_seconds: float = 60.0,
-    belief: Belief = Belief(),
-    callback: Callable[[int, int, float], object] | None = None,
-) -> Capacity:
+    **options: Any,
+) -> Estimate:
     """Return how many devices a policy carries at a violation rate (Eq. 20): doubling, then bisection, per seed.
 
     The rate need not rise with every device; the search ends at one number that is carried below one that is not.
@@ -530,56 +467,31 @@ def capacity(
         As in `run_once`.
     violation_rate
         epsilon, the largest share of responses below the speed of their class.
-    of
-        Whether the share of all responses counts, or the largest share of a class.
     seeds
         One search each.
     resolution
         Relative distance at which a search ends; it is at least one device.
     most
         Upper limit of the search.
-    centralised, seconds, warm_up_seconds, belief
-        As in `run_once`.
-    callback
-        Called after every simulation with the seed, the devices and their violation rate.
+    options
+        Options of `run_once`.
 
     Raises
     ------
     InvalidInput
         If an argument is outside its domain.
     """
-    begun = time.perf_counter()
-    chosen = as_policy(policy)
-    all_seeds = tuple(sequence("seeds", list(seeds) if isinstance(seeds, range) else seeds))
+    all_seeds = sequence("seeds", list(seeds) if isinstance(seeds, range) else seeds)
     if not all_seeds:
         raise InvalidInput("seeds: expected at least one, got none")
     violation_rate = number("violation_rate", violation_rate, 0, below=1)
-    of = one_of("of", of, ("all", "worst-class"))
     resolution, most = positive("resolution", resolution), integer("most", most, 1, MAX_DEVICES)
-    iterations: list[int] = []
 
     def carries(devices: int, seed: int) -> bool:
-        run = run_once(
-            workload, chosen, devices=devices, seed=seed, seconds=seconds, warm_up_seconds=warm_up_seconds,
-            centralised=centralised, belief=belief,
-        )  # fmt: skip
-        iterations.append(int(run.iterations.sum()))
-        rate = run.violation_rate if of == "all" else float(run.class_violation_rate.max())
-        if callback is not None:
-            callback(seed, devices, rate)
-        return rate <= violation_rate and not run.stalled
+        run = run_once(workload, policy, devices=devices, seed=seed, **options)
+        return run.violation_rate <= violation_rate and not run.stalled
 
-    found = [_most(partial(carries, seed=seed), most, resolution) for seed in all_seeds]
-    mean = statistics.fmean(found)
-    return Capacity(
-        policy=chosen,
-        by_seed=tuple(found),
-        devices=mean,
-        confidence_interval=Estimate.of(found).confidence_interval if len(found) > 1 else (mean, mean),
-        runs=len(iterations),
-        iterations=sum(iterations),
-        seconds=time.perf_counter() - begun,
-    )
+    return Estimate.of([_most(partial(carries, seed=seed), most, resolution) for seed in all_seeds])
 
 
 def _most(carries: Callable[[int], bool], most: int, resolution: float) -> int:
@@ -603,11 +515,3 @@ def device_classes(workload: VerificationWorkload, devices: int) -> Ints:
     found = np.searchsorted(np.cumsum(workload.class_shares), places, side="right")
     classes: Ints = np.minimum(found, len(workload.class_shares) - 1).astype(np.int64)
     return classes
-
-
-@cache
-def _kernels() -> ModuleType:
-    """Import the kernels on first use."""
-    import specopt.solvers._kernels.verification_batch_simulation as kernels
-
-    return kernels

@@ -333,7 +333,7 @@ def test_fewer_drafts_than_allowed() -> None:
         ({"clients": [1.5]}, "client: expected a string or an integer"),
         ({"budget_tokens": 2.5}, "budget_tokens: expected an integer"),
         ({"policy": "best"}, "policy: expected one of robust, gradient"),
-        ({"policy": Fixed()}, "policy: expected robust or gradient, got fixed"),
+        ({"policy": Fixed()}, "policy: expected one of robust, gradient, Robust, Gradient, got Fixed"),
         ({"fairness": -1.0}, "fairness: expected a number in [0, 100]"),
         ({"fairness": math.inf}, "fairness: expected a number in [0, 100]"),
         ({"weights": [1.0]}, "weights: expected 2 entries"),

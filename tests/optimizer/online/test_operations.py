@@ -198,7 +198,7 @@ def test_goodput_and_serving_change() -> None:
     assert GoodputScheduler.from_state(changed.state()).state() == changed.state()
     with pytest.raises(InvalidInput, match=r"weights\[1\]"):
         changed.weights = [1.0, 0.0]
-    with pytest.raises(InvalidInput, match="simulations"):
+    with pytest.raises(InvalidInput, match="policy: expected one of robust, gradient"):
         changed.policy = "random"
 
     deployment = paper_1()

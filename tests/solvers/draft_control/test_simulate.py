@@ -199,8 +199,11 @@ def test_callback_and_json() -> None:
         ({"warm_up": -1}, "warm_up: expected an integer >= 0"),
         ({"seed": -1}, "seed: expected an integer >= 0"),
         ({"response_tokens": 0}, "response_tokens: expected an integer >= 1"),
-        ({"policy": "greedy"}, "policy: expected a plan, 'adaptive-heuristic' or 'llm-alone', got 'greedy'"),
-        ({"policy": 3}, "policy: expected a plan or a policy of draft control"),
+        (
+            {"policy": "greedy"},
+            "policy: expected one of adaptive-heuristic, llm-alone, DraftControlPlan, .*got 'greedy'",
+        ),
+        ({"policy": 3}, "policy: expected one of adaptive-heuristic, llm-alone, DraftControlPlan"),
         ({"policy": plan_of((40, 100), (1, 100))}, r"policy: expected a feasible plan, but policy\[0\].draft_length"),
         ({"policy": AdaptiveHeuristic(resolution=7)}, r"policy.resolution: expected one of 100, got 7"),
     ],

@@ -194,7 +194,7 @@ def test_slack_carries_more_with_a_small_cache(gigabytes: float, factor: float) 
     """Tests that `slack` carries so much more than FCFS, with either eviction, where the cache cannot hold all."""
     workload = dataclasses.replace(WORKLOAD, cache_memory_bytes=gigabytes * 1e9)
     evicting = Policy(name="fcfs", eviction="due-last")
-    best, fcfs = (capacity(workload, policy, seeds=[30], seconds=60.0).devices for policy in ("slack", evicting))
+    best, fcfs = (capacity(workload, policy, seeds=[30], seconds=60.0).mean for policy in ("slack", evicting))
     assert best >= factor * fcfs
 
 
@@ -208,12 +208,12 @@ def test_order_of_the_policies() -> None:
 def test_capacity_brackets() -> None:
     """Tests that a capacity is carried, and that a little more is not."""
     found = capacity(WORKLOAD, "fcfs", seeds=[0, 1], seconds=60.0)
-    for seed, devices in enumerate(found.by_seed):
+    for seed, devices in enumerate(map(int, found.samples)):
         assert run_once(WORKLOAD, "fcfs", devices=devices, seed=seed, seconds=60.0).violation_rate <= 0.01
         assert run_once(WORKLOAD, "fcfs", devices=int(devices * 1.1), seed=seed, seconds=60.0).violation_rate > 0.01
     low, high = found.confidence_interval
-    assert low <= found.devices <= high
-    assert capacity(WORKLOAD, "fcfs", seeds=[0], seconds=20.0, most=16).by_seed == (16,)
+    assert low <= found.mean <= high
+    assert capacity(WORKLOAD, "fcfs", seeds=[0], seconds=20.0, most=16).samples == [16]
 
 
 def test_replications() -> None:
@@ -239,7 +239,7 @@ def test_slack_carries_more_in_mixed_classes(prompt: float) -> None:
     """Tests that `slack` carries 1.4 times FCFS and 1.5 times Algorithm 1 at 1 % violations, on seeds of their own."""
     workload = mixed_classes(prompt_median_tokens=prompt)
     slack, fcfs, algorithm_1, set_aside = (
-        capacity(workload, policy, seeds=[20, 21], seconds=120.0).devices
+        capacity(workload, policy, seeds=[20, 21], seconds=120.0).mean
         for policy in (
             "slack",
             "fcfs",
@@ -257,7 +257,7 @@ def test_slack_follows_the_classes(speeds: tuple[float, ...]) -> None:
     """Tests that `slack`, with nothing set, carries more than FCFS and EDF whatever the classes."""
     workload = mixed_classes(class_speeds=speeds)
     policies: tuple[PolicyName, ...] = ("slack", "fcfs", "edf")
-    slack, fcfs, edf = (capacity(workload, policy, seeds=[20], seconds=60.0).devices for policy in policies)
+    slack, fcfs, edf = (capacity(workload, policy, seeds=[20], seconds=60.0).mean for policy in policies)
     assert slack >= 1.1 * max(fcfs, edf)
 
 
