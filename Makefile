@@ -30,7 +30,7 @@ nightly: .venv/ok ## the rest: long fuzz, limits, records, papers, packaging, no
 	$(PY) -P -m pytest -n 2 --dist worksteal -m nightly
 	SPECOPT_FUZZ=2000 $(PY) -P -m pytest -n 2 --dist worksteal tests/fuzz
 	$(MAKE) numerics
-	$(MAKE) mutants MUTANTS="models/draft_allocation.py --count 3"
+	$(MAKE) mutants MUTANTS="models/draft_allocation/problem.py --count 3"
 	if command -v chromium chromium-browser google-chrome >/dev/null; then $(MAKE) browser-test; fi
 
 laboratory-test: .venv/ok ## the tests of the laboratory and of its records

@@ -25,7 +25,7 @@ import numpy as np
 
 from specopt.models.arguments import number
 from specopt.models.fields import Floats
-from specopt.models.verification_workload import VerificationWorkload
+from specopt.models.verification_batch.workload import VerificationWorkload
 
 _PROMPT_BINS = 32
 _RARE = 1e-6  # tokens that fewer responses reach do not count: too little work, and a bound all the same

@@ -8,7 +8,7 @@ import numpy as np
 from table import Benchmark, Row, exponent
 
 import specopt
-from specopt.models.fair_goodput import FairGoodputProblem
+from specopt.models.fair_goodput.problem import FairGoodputProblem
 from specopt.solvers.fair_goodput.convex import Convex
 
 CLARABEL_DEFAULT = 1e-8

@@ -18,7 +18,7 @@ from table import Benchmark, Row
 import specopt
 from specopt.instances.fair_goodput.minimum_rates import minimum_rates
 from specopt.instances.fair_goodput.per_second import per_second
-from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
+from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
 from specopt.online import GoodputScheduler
 from specopt.solvers.draft_allocation import fast
 from specopt.solvers.fair_goodput.policies import Gradient

@@ -10,7 +10,7 @@ from table import Benchmark, Row, median_seconds
 
 from specopt.instances.fair_goodput.paper_5 import acceptance_rates
 from specopt.models.acceptance_process import AcceptanceProcess
-from specopt.models.goodput_workload import GoodputWorkload
+from specopt.models.fair_goodput.workload import GoodputWorkload
 from specopt.online import GoodputScheduler
 from specopt.solvers.fair_goodput.policies import Gradient, Robust
 from specopt.solvers.fair_goodput.simulate import benchmark, simulate

@@ -23,10 +23,10 @@ import numpy as np
 from table import Benchmark, Row
 
 import specopt
-from specopt.models.draft_control import MAX_DRAFT_LENGTH, MAX_RESOLUTION
+from specopt.models.draft_control.problem import MAX_DRAFT_LENGTH, MAX_RESOLUTION
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import MAX_BUDGET, MAX_TOKENS
-from specopt.models.placement import PlacementProblem
+from specopt.models.placement.problem import PlacementProblem
 from specopt.models.problem import Problem
 
 MEMORY_BYTES = 2 * 2**30

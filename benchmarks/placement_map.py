@@ -16,10 +16,10 @@ from table import Benchmark, Row
 
 import specopt
 from specopt.instances.placement.parts import drafter
+from specopt.kinds.chart import Chart, Picture, category
 from specopt.models.files import write_text
-from specopt.models.placement import PlacementProblem
-from specopt.models.placement_plan import PlacementPlan
-from specopt.views.chart import Chart, Picture, category
+from specopt.models.placement.plan import PlacementPlan
+from specopt.models.placement.problem import PlacementProblem
 
 RECORD = Path(__file__).parents[1] / "docs" / "recorded" / "placement-map.csv"
 DEVICES = (0.0015, 0.003, 0.012)

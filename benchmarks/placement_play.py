@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from table import Benchmark, Row
 
-from specopt.models.placement import PlacementProblem
-from specopt.models.placement_plan import PlacementPlan
+from specopt.models.placement.plan import PlacementPlan
+from specopt.models.placement.problem import PlacementProblem
 from specopt.solvers.placement.simulate import simulate
 
 Json = dict[str, Any]

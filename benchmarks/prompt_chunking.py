@@ -7,7 +7,7 @@ from table import Benchmark, Row, exponent, median_seconds
 
 import specopt
 from specopt.instances.prompt_chunking.workload import paper_4_workload
-from specopt.models.prompt_workload import Rounds
+from specopt.models.prompt_chunking.workload import Rounds
 from specopt.solvers.prompt_chunking.simulate import Scheme, run_once
 
 EXACT_SECONDS = 10.0

@@ -11,7 +11,7 @@ from rivals import printed_algorithm_1, stage_lines
 from table import Benchmark, Row, exponent, median_seconds
 
 import specopt
-from specopt.models.serving_latency import ServingLatencyProblem
+from specopt.models.serving_latency.problem import ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.blocks import widths
 from specopt.solvers.serving_latency.bound import lower_bound

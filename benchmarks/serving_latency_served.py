@@ -10,8 +10,8 @@ from serving_latency import PAIRS, paper_1
 from table import Benchmark, Row
 
 import specopt
-from specopt.models.continuous_serving import ContinuousServingProblem
-from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.continuous_serving.problem import ContinuousServingProblem
+from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 
 
 def _solved(problem: specopt.Problem, method: str, time_limit: float = 20.0) -> specopt.Result:

@@ -20,7 +20,7 @@ from table import Benchmark, Row
 import specopt
 from specopt.api.generate import from_trace
 from specopt.instances.traces import Trace, read_trace
-from specopt.models.continuous_serving import ContinuousServingProblem
+from specopt.models.continuous_serving.problem import ContinuousServingProblem
 from specopt.models.files import write_text
 from specopt.online import ServingScheduler
 from specopt.solvers.budget import Budget

@@ -16,7 +16,7 @@ import scipy.optimize
 import scipy.sparse
 
 import specopt
-from specopt.models.continuous_serving import ContinuousServingProblem
+from specopt.models.continuous_serving.problem import ContinuousServingProblem
 from specopt.solvers.continuous_serving.prepare import prepare
 from specopt.solvers.serving_prices import operations
 

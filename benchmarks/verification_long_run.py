@@ -16,7 +16,7 @@ from table import Benchmark, Row
 
 from specopt.instances.verification_batch.workload import TABLE_12, mixed_classes
 from specopt.models.files import write_text
-from specopt.models.verification_workload import VerificationWorkload
+from specopt.models.verification_batch.workload import VerificationWorkload
 from specopt.online import VerificationScheduler
 from specopt.solvers.simulation import Estimate
 from specopt.solvers.verification_batch.policies import POLICIES, Policy

@@ -28,9 +28,9 @@ from typing import Any
 
 from specopt.api.solve import methods as methods_of
 from specopt.kinds import kind_of
+from specopt.kinds.chart import Picture
 from specopt.models.schema import rows as schema_rows
 from specopt.models.schema import schema as schema_of
-from specopt.views.chart import Picture
 from specopt.views.methods import method_entry
 
 HERE = Path(__file__).parent

@@ -11,8 +11,8 @@ import placement_map  # type: ignore[import-not-found]  # of the benchmarks, whi
 from papers.ledger import CHECKS, TITLES, entries, paper
 
 import specopt
-from specopt.views.chart import Chart, Picture, category, looks, quantity
-from specopt.views.serving_latency import pipeline_figure
+from specopt.kinds.chart import Chart, Picture, category, looks, quantity
+from specopt.kinds.serving_latency.view import pipeline_figure
 
 RECORDED = Path(__file__).parent / "recorded"
 POLICIES = {

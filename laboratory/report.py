@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from specopt.instances.sweeps import read_sweeps
+from specopt.kinds.chart import Chart, Picture
 from specopt.models.load import name_of
-from specopt.views.chart import Chart, Picture
 from testbed.comparison import APART, quantities
 from testbed.engine.loads import ALONE, SEED, all_loads
 from testbed.engine.results import (

@@ -1,7 +1,6 @@
 """The fields that both kinds of serving problems share, and what follows from them without a plan's timing.
 
-The kinds are `specopt.models.serving_latency` (fixed batches) and `specopt.models.continuous_serving` (batches that
-change between decoding steps).
+The kinds are `serving-latency` (fixed batches) and `continuous-serving` (batches that change between decoding steps).
 """
 
 from __future__ import annotations

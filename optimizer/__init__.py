@@ -28,11 +28,11 @@ from specopt.comparison.paired import PairedTest, paired_tests
 from specopt.comparison.profiles import profile_figure
 from specopt.comparison.summary import MethodSummary, summaries
 from specopt.comparison.table import Comparison
-from specopt.models.continuous_serving import ContinuousServingPlan, ContinuousServingProblem
+from specopt.models.continuous_serving.problem import ContinuousServingPlan, ContinuousServingProblem
 from specopt.models.decoder import ExactDecoder, PaperDecoder
-from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
-from specopt.models.draft_control import ChannelState, DraftChoice, DraftControlPlan, DraftControlProblem
-from specopt.models.draft_stopping import (
+from specopt.models.draft_allocation.problem import DraftAllocationPlan, DraftAllocationProblem
+from specopt.models.draft_control.problem import ChannelState, DraftChoice, DraftControlPlan, DraftControlProblem
+from specopt.models.draft_stopping.problem import (
     AcceptanceRate,
     DraftStoppingPlan,
     DraftStoppingProblem,
@@ -41,7 +41,7 @@ from specopt.models.draft_stopping import (
 )
 from specopt.models.drafting import Scores
 from specopt.models.errors import InvalidInput, MissingDependency, SpecoptError, Unsupported
-from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem, Schedule
+from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem, Schedule
 from specopt.models.files import load, save
 from specopt.models.judge import Report, verify
 from specopt.models.markov_chain import TransitionMatrix
@@ -53,14 +53,14 @@ from specopt.models.pass_time import (
     TabledRuntime,
     VerificationTime,
 )
-from specopt.models.placement import ClientClass, Drafter, DraftPool, PlacementProblem, Verifier
-from specopt.models.placement_plan import PlacementPlan
+from specopt.models.placement.plan import PlacementPlan
+from specopt.models.placement.problem import ClientClass, Drafter, DraftPool, PlacementProblem, Verifier
 from specopt.models.problem import Plan, Problem
 from specopt.models.problem import Shown as _Shown
-from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
+from specopt.models.prompt_chunking.problem import PromptChunkingPlan, PromptChunkingProblem
 from specopt.models.result import Conflict, Progress, Result, Status, Termination
-from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
-from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
+from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.verification_batch.problem import VerificationBatchPlan, VerificationBatchProblem
 from specopt.solvers.policy import Policy
 from specopt.solvers.simulation import Simulation
 

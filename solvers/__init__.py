@@ -1,1 +1,1 @@
-"""How problems are solved: one folder per problem, one file per method; `_kernels` holds the compiled code."""
+"""How problems are solved: one folder per kind, one file per method; `kernels` of a folder holds its compiled code."""

@@ -7,8 +7,8 @@ import threading
 from types import ModuleType
 from typing import Any
 
-from specopt.solvers._kernels.compiling import meter, metered
 from specopt.solvers.clock import Clock
+from specopt.solvers.kernels.compiling import meter, metered
 
 
 class Compiler(Clock):
@@ -24,14 +24,15 @@ class Compiler(Clock):
         return meter.seconds - self._metered_before
 
     def load(self, module: str) -> Any:
-        """Return a module of kernels, each of which is compiled when it is first called.
+        """Return the module of kernels KIND.MODULE, each of which is compiled when it is first called.
 
         Raises
         ------
         OutOfTime
             If the module is not imported in time.
         """
-        return self.load_library(f"specopt.solvers._kernels.{module}")
+        kind, _, name = module.partition(".")
+        return self.load_library(f"specopt.solvers.{kind}.kernels.{name}")
 
     def load_library(self, name: str) -> Any:
         """Import a module that takes long to import, without overrunning the time limit.

@@ -53,7 +53,7 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.continuous_serving_steps import ROUNDING
+from specopt.models.continuous_serving.steps import ROUNDING
 from specopt.models.errors import OutOfTime
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget

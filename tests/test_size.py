@@ -17,8 +17,8 @@ MAX_ROOMS, MAX_IMPORTS = 18, 70
 
 
 STILL_LONG = {
-    ("solvers/_kernels/prompt_chunking_simulation.py", "play"),
-    ("solvers/_kernels/verification_batch_simulation.py", "play"),
+    ("solvers/prompt_chunking/kernels/simulation.py", "play"),
+    ("solvers/verification_batch/kernels/simulation.py", "play"),
 }
 """Loops over events that share their state: cut into parts they took 12 to 18 % more time."""
 

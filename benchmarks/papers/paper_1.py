@@ -18,7 +18,7 @@ from specopt.api.solve import solve
 from specopt.instances.serving_latency.paper_1 import LLAMA_7B, paper_1
 from specopt.models.decoder import ExactDecoder
 from specopt.models.fields import Floats
-from specopt.models.serving_latency import ServingLatencyProblem
+from specopt.models.serving_latency.problem import ServingLatencyProblem
 from specopt.models.uplink import spectral_efficiency
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency.fixed_length import FixedLength

@@ -24,7 +24,7 @@ from papers.paper_2_audits import SECTION_4_4, audits
 from specopt.instances.verification_batch.workload import CLASS_SPEEDS, TABLE_12, mixed_classes
 from specopt.models.fields import Floats
 from specopt.models.pass_time import VerificationTime
-from specopt.models.verification_workload import DraftPredictor, VerificationWorkload
+from specopt.models.verification_batch.workload import DraftPredictor, VerificationWorkload
 from specopt.solvers.verification_batch.policies import PolicyName
 from specopt.solvers.verification_batch.simulate import capacity, run_once
 

@@ -23,7 +23,7 @@ from papers.quantised_outputs import quantised_outputs
 from papers.softmax_pairs import OPT_VOCABULARY_SIZE, softmax_pairs
 from specopt.api.solve import solve
 from specopt.models.codes.lattice import distribution_bits
-from specopt.models.draft_control import ChannelState, DraftControlProblem
+from specopt.models.draft_control.problem import ChannelState, DraftControlProblem
 from specopt.models.fields import Floats
 from specopt.models.markov_chain import TransitionMatrix
 from specopt.solvers.draft_control.policies import AdaptiveHeuristic

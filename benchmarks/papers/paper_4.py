@@ -23,7 +23,7 @@ from papers.ledger import paper
 from specopt.api.solve import solve
 from specopt.instances.prompt_chunking.paper_4 import paper_4
 from specopt.instances.prompt_chunking.workload import ACCEPT_LENGTHS, FIGURE_1, paper_4_workload
-from specopt.models.prompt_workload import PromptWorkload, Rounds, Scheme
+from specopt.models.prompt_chunking.workload import PromptWorkload, Rounds, Scheme
 from specopt.solvers.prompt_chunking.schemes import as_scheme
 from specopt.solvers.prompt_chunking.simulate import PromptSimulation, simulate
 

@@ -17,8 +17,8 @@ from papers.audit import follows
 from papers.experiment import Curves, Experiment, Found, Point
 from papers.laboratory import real
 from papers.replay import Replay, replay, texts
+from specopt.models.fair_goodput.workload import GoodputWorkload
 from specopt.models.fields import Floats, Ints
-from specopt.models.goodput_workload import GoodputWorkload
 from specopt.solvers.fair_goodput.policies import Gradient
 from specopt.solvers.fair_goodput.simulate import simulate
 

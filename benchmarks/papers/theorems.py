@@ -15,9 +15,9 @@ import numpy as np
 
 from specopt.api.solve import solve
 from specopt.models.drafting import BinaryPredictor, first_flag_round
-from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
+from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
+from specopt.models.fair_goodput.workload import GoodputWorkload
 from specopt.models.fields import Floats, Ints
-from specopt.models.goodput_workload import GoodputWorkload
 from specopt.models.uplink import spectral_efficiency, upload_seconds
 from specopt.solvers.draft_allocation import fast
 from specopt.solvers.fair_goodput.policies import Gradient

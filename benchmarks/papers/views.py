@@ -10,8 +10,8 @@ from typing import Any
 
 from papers.experiment import Curves, Finding, Run
 from papers.ledger import Assumption, Paper, counts, portion
+from specopt.kinds.chart import Chart, Picture, category, looks, quantity
 from specopt.models.files import csv_text, write_text
-from specopt.views.chart import Chart, Picture, category, looks, quantity
 
 _ROWS = 16  # of a map, the ones without a printed number first
 

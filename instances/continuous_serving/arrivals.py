@@ -6,7 +6,7 @@ import numpy as np
 
 from specopt.instances.serving_latency.paper_1 import paper_1
 from specopt.models.arguments import positive
-from specopt.models.continuous_serving import ContinuousServingProblem
+from specopt.models.continuous_serving.problem import ContinuousServingProblem
 
 
 def arrivals(

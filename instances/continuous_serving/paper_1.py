@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specopt.instances.serving_latency.paper_1 import paper_1 as with_fixed_batches
-from specopt.models.continuous_serving import ContinuousServingProblem
+from specopt.models.continuous_serving.problem import ContinuousServingProblem
 
 
 def paper_1(

@@ -8,6 +8,6 @@ from specopt.instances.draft_allocation.paper_5 import paper_5
 from specopt.instances.draft_allocation.ties import ties
 from specopt.instances.draft_allocation.uniform import uniform
 from specopt.instances.family import families
-from specopt.models.draft_allocation import DraftAllocationProblem
+from specopt.models.draft_allocation.problem import DraftAllocationProblem
 
 FAMILIES = families(DraftAllocationProblem, paper_5, uniform, ties, one_dominates, capped)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specopt.models.arguments import integer, number, random_generator
-from specopt.models.draft_allocation import DraftAllocationProblem
+from specopt.models.draft_allocation.problem import DraftAllocationProblem
 from specopt.models.fields import MAX_TOKENS
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from specopt.models.arguments import one_of
-from specopt.models.draft_allocation import DraftAllocationProblem
+from specopt.models.draft_allocation.problem import DraftAllocationProblem
 
 BUDGETS = {4: (24, 28), 8: (16, 20)}  # Table I: C by the number of draft servers; the text has {6, 20}, a misprint
 RATES = {"equal": (0.75, 0.75), "mild": (0.6, 0.9), "wide": (0.3, 0.95), "extreme": (0.05, 0.98)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from specopt.models.arguments import integer, number
-from specopt.models.draft_allocation import DraftAllocationProblem
+from specopt.models.draft_allocation.problem import DraftAllocationProblem
 from specopt.models.fields import MAX_TOKENS
 
 

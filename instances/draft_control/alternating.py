@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from specopt.models.arguments import positive
-from specopt.models.draft_control import ChannelState, DraftControlProblem
+from specopt.models.draft_control.problem import ChannelState, DraftControlProblem
 from specopt.models.markov_chain import TransitionMatrix
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from specopt.models.arguments import integer, number, random_generator
-from specopt.models.draft_control import ChannelState, DraftControlProblem
+from specopt.models.draft_control.problem import ChannelState, DraftControlProblem
 from specopt.models.fields import MAX_TOKENS
 from specopt.models.markov_chain import TransitionMatrix
 

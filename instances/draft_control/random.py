@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from specopt.models.arguments import integer, number, positive, random_generator
-from specopt.models.draft_control import ChannelState, DraftControlProblem
+from specopt.models.draft_control.problem import ChannelState, DraftControlProblem
 from specopt.models.markov_chain import TransitionMatrix
 
 FINEST = 1000

@@ -6,7 +6,7 @@ import numpy as np
 
 from specopt.instances.draft_control.random import random
 from specopt.models.arguments import integer, number
-from specopt.models.draft_control import DraftControlProblem
+from specopt.models.draft_control.problem import DraftControlProblem
 from specopt.models.fields import MAX_TOKENS
 from specopt.models.markov_chain import TransitionMatrix
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from specopt.instances.draft_stopping.scores import normal_scores
 from specopt.models.arguments import integer, number, positive
-from specopt.models.draft_stopping import AcceptanceRate, DraftStoppingProblem, RoundClass
+from specopt.models.draft_stopping.problem import AcceptanceRate, DraftStoppingProblem, RoundClass
 
 
 def mixed(

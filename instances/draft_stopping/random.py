@@ -6,7 +6,7 @@ import numpy as np
 
 from specopt.instances.draft_stopping.scores import law
 from specopt.models.arguments import integer, number, random_generator
-from specopt.models.draft_stopping import AcceptanceRate, DraftStoppingProblem, RoundClass
+from specopt.models.draft_stopping.problem import AcceptanceRate, DraftStoppingProblem, RoundClass
 from specopt.models.drafting import Scores
 
 

@@ -8,7 +8,7 @@ from specopt.instances.fair_goodput.minimum_rates import minimum_rates
 from specopt.instances.fair_goodput.paper_5 import paper_5
 from specopt.instances.fair_goodput.per_second import per_second
 from specopt.instances.family import families
-from specopt.models.fair_goodput import FairGoodputProblem
+from specopt.models.fair_goodput.problem import FairGoodputProblem
 
 FAMILIES = families(FairGoodputProblem, paper_5, per_second, minimum_rates, extreme_fairness)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from specopt.instances.fair_goodput.paper_5 import acceptance_rates
 from specopt.models.arguments import integer, number, positive, random_generator
-from specopt.models.fair_goodput import FairGoodputProblem
+from specopt.models.fair_goodput.problem import FairGoodputProblem
 from specopt.models.fields import MAX_TOKENS
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from specopt.instances.fair_goodput.paper_5 import acceptance_rates
 from specopt.models.acceptance import expected_tokens
 from specopt.models.arguments import integer, number, random_generator
-from specopt.models.fair_goodput import FairGoodputProblem
+from specopt.models.fair_goodput.problem import FairGoodputProblem
 from specopt.models.fields import MAX_TOKENS
 
 

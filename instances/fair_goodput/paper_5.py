@@ -10,7 +10,7 @@ import numpy as np
 
 from specopt.instances.draft_allocation.paper_5 import RATES
 from specopt.models.arguments import integer, number, one_of
-from specopt.models.fair_goodput import FairGoodputProblem
+from specopt.models.fair_goodput.problem import FairGoodputProblem
 from specopt.models.fields import MAX_TOKENS, Floats
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from specopt.instances.fair_goodput.paper_5 import acceptance_rates
 from specopt.models.arguments import integer, number, random_generator
-from specopt.models.fair_goodput import FairGoodputProblem
+from specopt.models.fair_goodput.problem import FairGoodputProblem
 from specopt.models.fields import MAX_TOKENS
 
 # Synthetic clients from phones to workstations, on wires and radio.

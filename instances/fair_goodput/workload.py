@@ -7,8 +7,8 @@ import numpy as np
 from specopt.instances.fair_goodput.paper_5 import acceptance_rates
 from specopt.models.acceptance_process import AcceptanceProcess
 from specopt.models.arguments import integer, number
+from specopt.models.fair_goodput.workload import GoodputWorkload
 from specopt.models.fields import Floats
-from specopt.models.goodput_workload import GoodputWorkload
 
 MAX_CLIENTS = 10_000
 

@@ -7,6 +7,6 @@ from specopt.instances.placement.capacity import capacity
 from specopt.instances.placement.edge_cloud import edge_cloud
 from specopt.instances.placement.many_classes import many_classes
 from specopt.instances.placement.one_class import one_class
-from specopt.models.placement import PlacementProblem
+from specopt.models.placement.problem import PlacementProblem
 
 FAMILIES = families(PlacementProblem, capacity, edge_cloud, many_classes, one_class)

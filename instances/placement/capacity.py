@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from specopt.instances.placement.many_classes import many_classes
 from specopt.models.arguments import number
-from specopt.models.placement import PlacementProblem
+from specopt.models.placement.problem import PlacementProblem
 
 
 def capacity(

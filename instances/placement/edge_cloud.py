@@ -7,7 +7,7 @@ import numpy as np
 from specopt.instances.placement.parts import GIGABYTE, clients, drafter, verifier
 from specopt.models.arguments import integer, number
 from specopt.models.named import NamedTrips
-from specopt.models.placement import DraftPool, Objective, PlacementProblem
+from specopt.models.placement.problem import DraftPool, Objective, PlacementProblem
 
 
 def edge_cloud(

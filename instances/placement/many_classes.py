@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from specopt.instances.placement.parts import clients, drafter, rounded, verifier
 from specopt.models.arguments import integer, number, random_generator
-from specopt.models.placement import Objective, PlacementProblem
+from specopt.models.placement.problem import Objective, PlacementProblem
 
 
 def many_classes(

@@ -9,7 +9,7 @@ import numpy as np
 
 from specopt.models.named import NamedPasses, NamedRates, NamedSeconds, NamedTrips
 from specopt.models.pass_time.pieces import PassPieces
-from specopt.models.placement import ClientClass, Drafter, Verifier
+from specopt.models.placement.problem import ClientClass, Drafter, Verifier
 
 GIGABYTE = 1e9
 

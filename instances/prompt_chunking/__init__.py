@@ -10,7 +10,7 @@ from specopt.instances.prompt_chunking.single_stage import single_stage
 from specopt.instances.prompt_chunking.slow_link import slow_link
 from specopt.instances.prompt_chunking.slow_message import slow_message
 from specopt.instances.prompt_chunking.steep_cloud import steep_cloud
-from specopt.models.prompt_chunking import PromptChunkingProblem
+from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 
 FAMILIES = families(PromptChunkingProblem, paper_4, random, slow_message, single_stage, steep_cloud, slow_link)
 

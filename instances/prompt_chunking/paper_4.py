@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from specopt.instances.prompt_chunking.workload import FIGURE_1
 from specopt.models.arguments import number, one_of, positive
-from specopt.models.prompt_chunking import PromptChunkingProblem
+from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 
 HIDDEN_BYTES = {"vicuna-7b": 4096 * 2.0, "vicuna-13b": 5120 * 2.0}
 

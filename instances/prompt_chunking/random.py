@@ -7,7 +7,7 @@ import numpy as np
 from specopt.models.arguments import integer, number, random_generator
 from specopt.models.fields import MAX_TOKENS
 from specopt.models.pass_time import CloudDelay
-from specopt.models.prompt_chunking import PromptChunkingProblem
+from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 
 
 def random(

@@ -6,7 +6,7 @@ import dataclasses
 
 from specopt.instances.prompt_chunking.random import random
 from specopt.models.arguments import positive
-from specopt.models.prompt_chunking import PromptChunkingProblem
+from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 
 
 def single_stage(

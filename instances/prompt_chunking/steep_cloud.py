@@ -10,7 +10,7 @@ from specopt.instances.prompt_chunking.random import random
 from specopt.models.arguments import integer, positive
 from specopt.models.fields import MAX_TOKENS
 from specopt.models.pass_time import CloudDelay
-from specopt.models.prompt_chunking import PromptChunkingProblem
+from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 
 
 def steep_cloud(

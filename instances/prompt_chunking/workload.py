@@ -22,7 +22,7 @@ import numpy as np
 from specopt.models.arguments import integer, one_of, positive
 from specopt.models.fields import MAX_TOKENS
 from specopt.models.pass_time import CloudDelay
-from specopt.models.prompt_workload import PromptWorkload
+from specopt.models.prompt_chunking.workload import PromptWorkload
 
 FIGURE_1 = CloudDelay(
     tokens=np.array([0.0, 10.0, 512.0, 2000.0]), seconds=np.array([0.026141581, 0.027021974, 0.071217721, 0.28])

@@ -10,7 +10,7 @@ from specopt.instances.serving_latency.paper_1 import paper_1
 from specopt.instances.serving_latency.slow_link import slow_link
 from specopt.instances.serving_latency.stage_ratio import stage_ratio
 from specopt.instances.serving_latency.tight_memory import tight_memory
-from specopt.models.serving_latency import ServingLatencyProblem
+from specopt.models.serving_latency.problem import ServingLatencyProblem
 
 FAMILIES = families(
     ServingLatencyProblem,

@@ -8,7 +8,7 @@ import numpy as np
 
 from specopt.instances.serving_latency.paper_1 import paper_1
 from specopt.models.arguments import number
-from specopt.models.serving_latency import ServingLatencyProblem
+from specopt.models.serving_latency.problem import ServingLatencyProblem
 
 
 def known_lengths(

@@ -8,7 +8,7 @@ from specopt.models.arguments import integer, number, one_of, random_generator
 from specopt.models.decoder import PaperDecoder
 from specopt.models.fields import MAX_TOKENS
 from specopt.models.pass_time import LinearRuntime
-from specopt.models.serving_latency import ServingLatencyProblem
+from specopt.models.serving_latency.problem import ServingLatencyProblem
 
 # Table I
 LLAMA_68M = PaperDecoder(name="LLaMA-68M", layers=2, hidden=768, ffn=3072)

@@ -7,7 +7,7 @@ import dataclasses
 from specopt.instances.serving_latency.paper_1 import DRAFT_RUNTIME, paper_1
 from specopt.models.arguments import positive
 from specopt.models.pass_time import LinearRuntime
-from specopt.models.serving_latency import ServingLatencyProblem
+from specopt.models.serving_latency.problem import ServingLatencyProblem
 
 
 def stage_ratio(

@@ -6,7 +6,7 @@ import dataclasses
 
 from specopt.instances.serving_latency.paper_1 import paper_1
 from specopt.models.arguments import number
-from specopt.models.serving_latency import ServingLatencyProblem
+from specopt.models.serving_latency.problem import ServingLatencyProblem
 
 
 def tight_memory(

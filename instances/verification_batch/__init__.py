@@ -9,7 +9,7 @@ from specopt.instances.verification_batch.correlated import correlated
 from specopt.instances.verification_batch.density_trap import density_trap
 from specopt.instances.verification_batch.hopeless_urgent import hopeless_urgent
 from specopt.instances.verification_batch.pending import memory_bound, mixed, tight, warm
-from specopt.models.verification_batch import VerificationBatchProblem
+from specopt.models.verification_batch.problem import VerificationBatchProblem
 
 FAMILIES = families(
     VerificationBatchProblem, warm, mixed, tight, memory_bound, bursty, hopeless_urgent, density_trap, correlated

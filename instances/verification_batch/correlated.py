@@ -8,7 +8,7 @@ import numpy as np
 
 from specopt.instances.verification_batch.pending import mixed
 from specopt.models.arguments import number, positive
-from specopt.models.verification_batch import VerificationBatchProblem
+from specopt.models.verification_batch.problem import VerificationBatchProblem
 
 
 def correlated(

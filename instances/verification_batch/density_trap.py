@@ -7,7 +7,7 @@ import numpy as np
 from specopt.instances.verification_batch.pending import AMPLE_BYTES, COEFFICIENTS, KV_BYTES_PER_TOKEN
 from specopt.models.arguments import integer, positive, random_generator
 from specopt.models.fields import MAX_TOKENS
-from specopt.models.verification_batch import VerificationBatchProblem
+from specopt.models.verification_batch.problem import VerificationBatchProblem
 
 
 def density_trap(*, requests: int = 20, ratio: float = 50.0, seed: int = 0) -> VerificationBatchProblem:

@@ -9,7 +9,7 @@ import numpy as np
 from specopt.instances.verification_batch.pending import mixed
 from specopt.models.arguments import integer
 from specopt.models.fields import MAX_TOKENS
-from specopt.models.verification_batch import VerificationBatchProblem
+from specopt.models.verification_batch.problem import VerificationBatchProblem
 
 
 def hopeless_urgent(*, requests: int = 100, hopeless: int = 1, seed: int = 0) -> VerificationBatchProblem:

@@ -16,7 +16,7 @@ from specopt.models.arguments import integer, number, one_of, positive, random_g
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, Ints
 from specopt.models.pass_time import VerificationTime
-from specopt.models.verification_batch import VerificationBatchProblem
+from specopt.models.verification_batch.problem import VerificationBatchProblem
 
 COEFFICIENTS = {
     "table-12": TABLE_12,

@@ -8,7 +8,7 @@ import numpy as np
 
 from specopt.models.arguments import integer, number, positive, sequence
 from specopt.models.pass_time import VerificationTime
-from specopt.models.verification_workload import DraftPredictor, VerificationWorkload
+from specopt.models.verification_batch.workload import DraftPredictor, VerificationWorkload
 
 TABLE_12 = VerificationTime(
     seconds_per_new_token=3.314e-5,

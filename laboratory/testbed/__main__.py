@@ -86,7 +86,7 @@ def compare(
     if as_json:
         print_json([comparison_of(one) for one in found])
     else:
-        from specopt.views.terminal import console
+        from specopt.console.terminal import console
 
         for one in found:
             print_comparison(one, console())
@@ -115,7 +115,7 @@ def study(
     if as_json:
         print_json(found)
     else:
-        from specopt.views.terminal import console
+        from specopt.console.terminal import console
 
         print_studies(found, console())
 
@@ -126,9 +126,9 @@ def page(
     output: Annotated[Path, typer.Option("-o", "--output", metavar="PAGE", help="Write the page to this file (HTML).")],
 ) -> None:
     """Make one page of records: charts, tables, and how good predictions were, in words."""
+    from specopt.kinds.chart import MISSING
     from specopt.models.files import write_text
     from specopt.report.page import can_draw, to_html
-    from specopt.views.chart import MISSING
     from testbed.records import read_record
     from testbed.views.page import page_of
 

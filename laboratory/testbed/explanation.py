@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.serving_latency import Mechanism, ServingLatencyPlan, ServingLatencyProblem
-from specopt.models.serving_schedule import stage_seconds
+from specopt.models.serving_latency.problem import Mechanism, ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_latency.schedule import stage_seconds
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
-from specopt.models.serving_schedule import stage_seconds
+from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_latency.schedule import stage_seconds
 from testbed.calibration import Passes
 from testbed.explanation import pipeline_seconds
 

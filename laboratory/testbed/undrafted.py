@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.draft_control import DraftControlProblem
+from specopt.models.draft_control.problem import DraftControlProblem
 from testbed.comparison import points_of, quantities
 from testbed.studies.resampling import Interval, interval
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from helpers.three_tasks import three_tasks
 
-from specopt.models.serving_latency import Mechanism, ServingLatencyPlan, ServingLatencyProblem
-from specopt.models.serving_schedule import step_schedule, steps_per_batch
+from specopt.models.serving_latency.problem import Mechanism, ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_latency.schedule import step_schedule, steps_per_batch
 from testbed.explanation import explain, undisturbed_seconds
 
 

@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("torch")
 
-from specopt.models.continuous_serving import ContinuousServingPlan, ContinuousServingProblem, Phase
+from specopt.models.continuous_serving.problem import ContinuousServingPlan, ContinuousServingProblem, Phase
 from specopt.models.pass_time import LinearRuntime
-from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from testbed.decoding import Sampling
 from testbed.plays.serving_latency import Run, play
 from testbed.processes import Laboratory

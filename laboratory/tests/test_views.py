@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from specopt.views.chart import MISSING
+from specopt.kinds.chart import MISSING
 from testbed.__main__ import run
 from testbed.views.comparison import tables_of
 

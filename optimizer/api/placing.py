@@ -12,14 +12,14 @@ import numpy as np
 
 from specopt.api.solve import solve
 from specopt.instances.deployment.deployment import Deployment
-from specopt.instances.deployment.placement import at_limits
 from specopt.instances.deployment.proposal import Proposal
+from specopt.instances.placement.from_deployment import at_limits
 from specopt.instances.placement.parts import spread
 from specopt.models.acceptance import rate_that_yields
 from specopt.models.errors import OutOfTime
 from specopt.models.named import NamedRates, NamedSeconds, NamedTrips
-from specopt.models.placement import Objective, PlacementProblem
-from specopt.models.placement_plan import PlacementPlan
+from specopt.models.placement.plan import PlacementPlan
+from specopt.models.placement.problem import Objective, PlacementProblem
 from specopt.models.result import Progress, Result, Termination
 from specopt.solvers.clock import Clock
 from specopt.solvers.placement.baselines import NoDrafts

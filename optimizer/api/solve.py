@@ -36,10 +36,10 @@ from specopt.models.fields import describe
 from specopt.models.judge import Proof, proof_of
 from specopt.models.problem import ROUNDING, P, Plan, Problem, refuse_subclass
 from specopt.models.result import SOLVED, Result, Status, Termination
-from specopt.solvers._kernels.cache import NO_CACHE, folder
-from specopt.solvers._kernels.compiling import checked
 from specopt.solvers.auto import Auto
 from specopt.solvers.budget import MEMORY_LIMIT, Budget, Callback
+from specopt.solvers.kernels.cache import NO_CACHE, folder
+from specopt.solvers.kernels.compiling import checked
 from specopt.solvers.method import Method, Outcome
 
 logger = logging.getLogger("specopt")

@@ -87,7 +87,7 @@ def compare(given: Compare) -> int:
         print_json(comparison.rows())
     else:
         from specopt.comparison.report import print_comparison_summary
-        from specopt.views.terminal import console
+        from specopt.console.terminal import console
 
         taken = {record.problem_sha256 for record in comparison}  # by content: a file may be given twice
         left_out = [name for name, problem in problems.items() if problem.sha256 not in taken]

@@ -16,7 +16,7 @@ from specopt.console.streams import write_error
 from specopt.models.errors import InvalidInput, MissingDependency
 from specopt.models.judge import verify
 from specopt.models.result import Result
-from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,9 +33,9 @@ def demo(
     time_limit: Seconds = 60.0,
 ) -> int:
     """Solve the setting of paper 1 by every method."""
+    from specopt.console.terminal import console
+    from specopt.kinds.serving_latency.view import default_steps, text_gantt
     from specopt.views.result import print_result
-    from specopt.views.serving_latency import default_steps, text_gantt
-    from specopt.views.terminal import console
 
     check_picture(picture)
     problem = generate("serving-latency/paper-1", tasks=tasks, seed=SEED)
@@ -115,7 +115,7 @@ def _compare(problem: ServingLatencyProblem, best: Result, out: Console) -> None
 
 
 def _draw(problem: ServingLatencyProblem, plan: ServingLatencyPlan, picture: Path, out: Console) -> None:
-    from specopt.views.serving_latency import pipeline_figure
+    from specopt.kinds.serving_latency.view import pipeline_figure
 
     try:
         picture.parent.mkdir(parents=True, exist_ok=True)

@@ -65,8 +65,8 @@ def evaluate(
         data |= {"bound": derived.bound, "gap": derived.gap, "refuted": refuted}
         print_json(data if over is None else {**data, "robustness": over.to_dict()})
     else:
+        from specopt.console.terminal import console, line
         from specopt.views.result import print_report
-        from specopt.views.terminal import console, line
         from specopt.views.what_if import print_robustness
 
         out = console()

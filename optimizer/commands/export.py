@@ -135,8 +135,8 @@ def show_speculation_table(
         own = config or {}  # beside `config` too, a line per field: easy to copy from
         typer.echo(to_json({**own, "engine": engine.name, "config": config, **data, **(beside or {})}), file=stdout())
         return
+    from specopt.console.terminal import console
     from specopt.views.speculation_table import print_speculation_table
-    from specopt.views.terminal import console
 
     print_speculation_table(found, rates, config, advice, console())
     if output is not None:

@@ -107,8 +107,8 @@ def fit(given: Fit) -> None:
     if given.as_json:
         typer.echo(text, file=stdout())
     else:
+        from specopt.console.terminal import console
         from specopt.views.fit import print_fit, print_measured
-        from specopt.views.terminal import console
 
         for name, one in found.items():
             (print_measured if given.form == FORM else print_fit)(name, one, console())

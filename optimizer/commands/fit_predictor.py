@@ -69,8 +69,8 @@ def fit_predictor(given: FitPredictor) -> None:
     if given.as_json:
         print_json(found)
     else:
+        from specopt.console.terminal import console
         from specopt.views.fitted_predictor import print_fitted
-        from specopt.views.terminal import console
 
         print_fitted(found, console())
     write(fitted.problem, given.output)
@@ -79,7 +79,7 @@ def fit_predictor(given: FitPredictor) -> None:
 
 
 def _seconds(text: str) -> Any:
-    from specopt.models.draft_stopping import RoundSeconds
+    from specopt.models.draft_stopping.problem import RoundSeconds
     from specopt.models.errors import InvalidInput
 
     try:

@@ -57,8 +57,8 @@ def front(
     if as_json:
         print_json(found.to_dict())
     else:
+        from specopt.console.terminal import console
         from specopt.views.front import print_front
-        from specopt.views.terminal import console
 
         print_front(found, console())
     if found.interrupted:

@@ -18,9 +18,9 @@ def methods(
 ) -> None:
     """List the methods: what they solve, promise and cost."""
     from specopt.api.solve import methods as methods_of
+    from specopt.console.terminal import console
     from specopt.kinds import kind_of
     from specopt.views.methods import method_entry, print_methods
-    from specopt.views.terminal import console
 
     problem = read_problem(Path(kind)) if kind is not None and Path(kind).is_file() else None
     found = methods_of(problem or (None if kind is None else kind_of(kind).problem))

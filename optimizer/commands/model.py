@@ -29,6 +29,6 @@ def model(
     if as_json:
         print_json(model_costs(found))
     else:
-        from specopt.views.terminal import console
+        from specopt.console.terminal import console
 
         print_model_costs(found, dtype, console())

@@ -185,11 +185,11 @@ def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> i
     from importlib import import_module
 
     from specopt.api.solve import solve
+    from specopt.console.terminal import console, line, sentence
     from specopt.kinds import kind_of
     from specopt.models.judge import verify
     from specopt.views.planning import print_next, print_values
     from specopt.views.result import print_result
-    from specopt.views.terminal import console, line, sentence
 
     problem, out = proposal.problem, console()
     if not given.as_json:
@@ -225,12 +225,12 @@ def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> i
 def _engine(engine: Engine, known: Deployment, given: Plan, clock: Clock) -> None:
     """Compute an engine's drafts per batch size, and show what they rest on."""
     from specopt.api.placing import advise
+    from specopt.console.terminal import console, sentence
     from specopt.instances.deployment.deployment import room
-    from specopt.instances.deployment.placement import placement
     from specopt.instances.deployment.proposal import Value
+    from specopt.instances.placement.from_deployment import placement
     from specopt.solvers.speculation_table.table import speculation_table
     from specopt.views.planning import print_next, print_values
-    from specopt.views.terminal import console, sentence
 
     times, values = _times(known)
     multiple = _predicted(given.draft) if engine.name == "vllm" else 1

@@ -28,10 +28,10 @@ def report(
 
     The page is self-contained; its text and pictures need no scripts.
     """
+    from specopt.kinds.chart import MISSING
     from specopt.models.files import write_text
     from specopt.report.page import can_draw, to_html
     from specopt.report.sources import page_of
-    from specopt.views.chart import MISSING
 
     for source in (*map(Path, sources), problem):
         check_target(output, source)

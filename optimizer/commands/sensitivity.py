@@ -40,7 +40,7 @@ def sensitivity(
     if as_json:
         print_json(found.to_dict())
     else:
-        from specopt.views.terminal import console
+        from specopt.console.terminal import console
         from specopt.views.what_if import print_sensitivity
 
         print_sensitivity(problem, found, console())

@@ -98,8 +98,8 @@ def simulate(given: Simulate) -> None:
     if given.as_json:
         print_json(found.to_dict())
         return
+    from specopt.console.terminal import console
     from specopt.views.simulation import print_simulation
-    from specopt.views.terminal import console
 
     print_simulation(found, what, console(), name)
 

@@ -69,8 +69,8 @@ def solve(
     if as_json:
         print_json(result.to_dict())
     else:
+        from specopt.console.terminal import console
         from specopt.views.result import print_result
-        from specopt.views.terminal import console
 
         print_result(problem, result, console())
         if output is not None:

@@ -120,7 +120,7 @@ def tune(given: Tune) -> None:
     if given.as_json:
         typer.echo(to_json(data), file=stdout())
         return
-    from specopt.views.terminal import console
+    from specopt.console.terminal import console
     from specopt.views.tuning import print_tuning
 
     print_tuning(options, data, sweep.unit, console())

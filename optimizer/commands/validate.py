@@ -93,7 +93,7 @@ def validate(given: Validate) -> int:
     if given.as_json:
         print_json(data)
     else:
-        from specopt.views.terminal import console
+        from specopt.console.terminal import console
         from specopt.views.validation import print_validation
 
         print_validation(data, console())

@@ -24,8 +24,8 @@ def warmup(
 
     from specopt.console.progress import end_progress, print_step
     from specopt.kinds import KINDS, kind_of
-    from specopt.solvers._kernels.cache import NO_CACHE, folder
-    from specopt.solvers._kernels.compiling import kernels_of, prepare
+    from specopt.solvers.kernels.cache import NO_CACHE, folder
+    from specopt.solvers.kernels.compiling import kernels_of, prepare
 
     chosen = list(KINDS) if not kind else [kind_of(name) for name in dict.fromkeys(kind)]
     if folder() is None:

@@ -19,8 +19,8 @@ from specopt.comparison.cell import Record
 from specopt.comparison.summary import time_of
 from specopt.comparison.table import LEAST_GAP, Comparison
 from specopt.kinds import kind_of
+from specopt.kinds.chart import TOOLTIP, Chart, Picture, layer, looks, quantity
 from specopt.models.fields import Floats
-from specopt.views.chart import TOOLTIP, Chart, Picture, layer, looks, quantity
 
 SOLVED = 0.01
 WIDEST_GAP, LEAST_SECONDS = 1e3, 1e-4

@@ -10,7 +10,7 @@ from rich.text import Text
 from specopt.comparison.summary import SHIFT_SECONDS, who_wins
 from specopt.comparison.table import Comparison
 from specopt.comparison.tables import TEST_SETS, shown, tables_of
-from specopt.views.terminal import sentence, table_of
+from specopt.console.terminal import sentence, table_of
 
 MAX_FAILURES = 10
 

@@ -16,7 +16,7 @@ from importlib.util import find_spec, resolve_name
 from pathlib import Path
 
 from specopt.models.code import digest_of, text_of
-from specopt.solvers._kernels.compiling import modules_of
+from specopt.solvers.kernels.compiling import modules_of
 from specopt.solvers.method import Method
 
 INSTALLED = ("site-packages", "dist-packages")

@@ -25,7 +25,7 @@ from specopt.console.interrupts import SIGNALS
 from specopt.console.progress import showing_kernels
 from specopt.kinds import kind_of
 from specopt.models.fields import printable
-from specopt.solvers._kernels.compiling import kernels_of
+from specopt.solvers.kernels.compiling import kernels_of
 from specopt.solvers.method import Method
 
 Request = tuple[Cell, list[str]]

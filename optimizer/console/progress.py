@@ -12,8 +12,8 @@ from specopt.console import streams
 from specopt.console.streams import write_error
 from specopt.models.fields import printable
 from specopt.models.result import Progress
-from specopt.solvers._kernels.cache import NO_CACHE, folder
-from specopt.solvers._kernels.compiling import listeners
+from specopt.solvers.kernels.cache import NO_CACHE, folder
+from specopt.solvers.kernels.compiling import listeners
 
 FIRST_SECONDS = 0.5  # short solves stay silent
 TERMINAL_INTERVAL_SECONDS = 0.1
@@ -103,7 +103,7 @@ def _show_kernels(module: str) -> None:
     with _lock:
         terminal = sys.stderr.isatty()
         often = "once on this machine" if folder() else NO_CACHE
-        text = f"preparing {module.replace('_', '-')} kernels, {often} ..."
+        text = f"preparing {module.partition('.')[0].replace('_', '-')} kernels, {often} ..."
         if terminal:
             write_error(_ERASE + text if module else _ERASE)
             _live = bool(module)

@@ -30,12 +30,12 @@ from numpy.typing import NDArray
 from specopt.models.acceptance import expected_tokens
 from specopt.models.arguments import LARGEST, Key, integer, key_of, number, one_of, positive, sequence
 from specopt.models.errors import InvalidInput
-from specopt.models.fair_goodput import MAX_FAIRNESS, FairGoodputProblem
+from specopt.models.fair_goodput.problem import MAX_FAIRNESS, FairGoodputProblem
 from specopt.models.fields import MAX_TOKENS, Count, Floats, Ints, Number, describe, parse
 from specopt.online import base
 from specopt.online.base import Online, Saved, SavedTotals, Setting, locked
-from specopt.solvers._kernels import fair_goodput_columns as col
 from specopt.solvers.budget import Budget
+from specopt.solvers.fair_goodput.kernels import columns as col
 from specopt.solvers.fair_goodput.policies import (
     Gradient,
     OnlinePolicy,
@@ -598,7 +598,7 @@ def _checked_policy(policy: OnlinePolicy | str) -> Any:
 
 @cache
 def _kernels() -> ModuleType:
-    import specopt.solvers._kernels.fair_goodput_simulation as kernels
+    import specopt.solvers.fair_goodput.kernels.simulation as kernels
 
     return kernels
 

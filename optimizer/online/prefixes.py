@@ -117,6 +117,6 @@ class Prefixes:
 
 @cache
 def _kernels() -> ModuleType:
-    import specopt.solvers._kernels.verification_batch_simulation as kernels
+    import specopt.solvers.verification_batch.kernels.simulation as kernels
 
     return kernels

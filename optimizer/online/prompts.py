@@ -24,7 +24,7 @@ from specopt.models.device_speculation import parallel_steps
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import SMALLEST, Amount, Floats, refuse_denormal
 from specopt.models.pass_time import CloudDelay
-from specopt.models.prompt_chunking import PromptChunkingProblem
+from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 from specopt.online.average import Average
 from specopt.online.base import Online, SavedTotals, Setting, distinct, expect, locked, normal, restoring
 

@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Self
 
 from specopt.models.acceptance import expected_tokens_per_step
 from specopt.models.arguments import Key, integer, key_of, number, one_of
-from specopt.models.continuous_serving import ContinuousServingProblem
+from specopt.models.continuous_serving.problem import ContinuousServingProblem
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe
 from specopt.models.serving_stages import Mechanism

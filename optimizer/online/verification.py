@@ -707,6 +707,6 @@ def _checked(name: str, value: Any) -> Any:
 
 @cache
 def _kernels() -> ModuleType:
-    import specopt.solvers._kernels.verification_batch_simulation as kernels
+    import specopt.solvers.verification_batch.kernels.simulation as kernels
 
     return kernels

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 
+from specopt.kinds.chart import BASE, MISSING, Chart, draw, variables
 from specopt.report import markup
-from specopt.views.chart import BASE, MISSING, Chart, draw, variables
 
 _WIDTH = 900
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; img-src data:"

@@ -13,6 +13,8 @@ from specopt.comparison.profiles import profile_figure
 from specopt.comparison.table import Comparison
 from specopt.comparison.tables import tables_of
 from specopt.kinds import kind_of
+from specopt.kinds.chart import Picture
+from specopt.kinds.view import view_of
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 from specopt.models.judge import Report, verify
@@ -20,9 +22,7 @@ from specopt.models.problem import Plan, Problem
 from specopt.models.result import Result, Status
 from specopt.report.markup import MAX_ROWS, facts, folded, items, paragraph, section, table, text
 from specopt.report.page import Page, figure
-from specopt.views.chart import Picture
 from specopt.views.front import front_picture
-from specopt.views.view import view_of
 
 NOT_JUDGED = "As the file claims: with --problem FILE the plan is judged again, and drawn."
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from specopt.kinds.chart import TOOLTIP, Chart, category, layer, quantity
 from specopt.models.sweep import Sweep
 from specopt.report.markup import items, section, table
 from specopt.report.page import Page, figure
@@ -12,7 +13,6 @@ from specopt.solvers.speculation_table.tuning.grid import column_of
 from specopt.solvers.speculation_table.tuning.options import Options
 from specopt.solvers.speculation_table.tuning.tuner import Tuner
 from specopt.solvers.speculation_table.tuning.tuning import Tuning
-from specopt.views.chart import TOOLTIP, Chart, category, layer, quantity
 from specopt.views.tuning import name_of
 
 

@@ -8,10 +8,10 @@ optima as data, `strategies` random problems and plans for hypothesis (the extra
 >>> check_method(Greedy())
 """
 
-from specopt.testing.answers import NotConformant as NotConformant
+from specopt.kinds.answers import NotConformant as NotConformant
+from specopt.kinds.relation import Relation as Relation
 from specopt.testing.promises import check_method as check_method
 from specopt.testing.relations import relation as relation
 from specopt.testing.relations import relations as relations
-from specopt.testing.relations.base import Relation as Relation
 from specopt.testing.solver import check_problem as check_problem
 from specopt.testing.solver import check_solver as check_solver

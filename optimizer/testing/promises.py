@@ -15,13 +15,13 @@ from typing import Any
 
 from specopt.api.library import instances_of_kind
 from specopt.api.solve import methods, solve
+from specopt.kinds.answers import NotConformant
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.files import load, save
 from specopt.models.judge import verify
 from specopt.models.problem import Problem
 from specopt.models.result import Progress, Result, Status, Termination
 from specopt.solvers.method import Method
-from specopt.testing.answers import NotConformant
 
 QUICK_SECONDS = 0.5
 """What an answer without any time may take, on a small problem."""

@@ -10,12 +10,12 @@ from typing import Any
 from specopt.api.library import instances_of_kind
 from specopt.api.solve import solve
 from specopt.kinds import kind_of
+from specopt.kinds.answers import NotConformant, Solver, planned
 from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput, MissingDependency
 from specopt.models.files import save
 from specopt.models.problem import Problem
 from specopt.models.result import Status
-from specopt.testing.answers import NotConformant, Solver, planned
 from specopt.testing.relations import relations
 
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 from rich.console import Console
 
+from specopt.console.terminal import line, sentence, table, title
 from specopt.instances.runtimes.fit import WORTH_TELLING, RuntimeFit
 from specopt.instances.runtimes.measured import MeasuredRuntime
+from specopt.kinds.chart import Chart, Picture, layer, quantity, time_unit
 from specopt.models.pass_time.measured import AXES
-from specopt.views.chart import Chart, Picture, layer, quantity, time_unit
-from specopt.views.terminal import line, sentence, table, title
 
 BINS = 8
 MARKS = 13

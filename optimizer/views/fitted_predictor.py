@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from specopt.views.terminal import line, sentence, table, title
+from specopt.console.terminal import line, sentence, table, title
 
 
 def print_fitted(found: dict[str, Any], out: Console) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 
 from specopt.api.front import Front
-from specopt.views.chart import TOOLTIP, Chart, Picture, category, layer, looks, quantity
-from specopt.views.terminal import percent, table, title
+from specopt.console.terminal import percent, table, title
+from specopt.kinds.chart import TOOLTIP, Chart, Picture, category, layer, looks, quantity
 
 PLAN, BOUND = "plan", "bound"
 

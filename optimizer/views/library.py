@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from specopt.api.library import SavedInstance
-from specopt.views.terminal import console, line, percent, table
+from specopt.console.terminal import console, line, percent, table
 
 
 def entry(instance: SavedInstance) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from specopt.console.terminal import line, sentence, title
 from specopt.instances.deployment.proposal import Value
-from specopt.views.terminal import line, sentence, title
 
 WIDEST = 70
 

@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.text import Text
 
 from specopt.api.claims import every_plan_has
+from specopt.console.terminal import COLOURS, LABEL, line, percent, table, title
+from specopt.kinds.view import view_of
 from specopt.models.judge import Report
 from specopt.models.problem import Problem
 from specopt.models.result import GO_ON, Result
-from specopt.views.terminal import COLOURS, LABEL, line, percent, table, title
-from specopt.views.view import view_of
 
 WORTH_TELLING = 0.2
 """Seconds of preparing kernels that are shown apart from solving."""

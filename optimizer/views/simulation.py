@@ -6,8 +6,8 @@ import math
 
 from rich.console import Console
 
+from specopt.console.terminal import line, table, title
 from specopt.solvers.simulation import QUANTILES, Estimate, Simulation
-from specopt.views.terminal import line, table, title
 
 
 def print_simulation(simulation: Simulation, what: str, out: Console, name: str = "") -> None:

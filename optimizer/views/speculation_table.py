@@ -8,11 +8,11 @@ from typing import Any
 
 from rich.console import Console
 
+from specopt.console.terminal import sentence
+from specopt.console.terminal import table as grid
 from specopt.models.acceptance_lengths import Acceptance
 from specopt.models.position_acceptance import PositionAcceptance
 from specopt.solvers.speculation_table.table import SpeculationTable
-from specopt.views.terminal import sentence
-from specopt.views.terminal import table as grid
 
 
 def print_speculation_table(

@@ -7,10 +7,10 @@ from typing import Any
 
 from rich.console import Console
 
+from specopt.console.terminal import table, table_of
 from specopt.solvers.speculation_table.tuning.options import Options
 from specopt.solvers.speculation_table.tuning.tuning import Tuning
 from specopt.views.speculation_table import print_configuration
-from specopt.views.terminal import table, table_of
 
 _TABLES = {
     "options": "Options",

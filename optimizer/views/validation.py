@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from specopt.views.terminal import sentence, table_of
+from specopt.console.terminal import sentence, table_of
 
 SMALL = 0.02
 """Of the output: what needs no correction."""

@@ -7,8 +7,8 @@ from rich.text import Text
 
 from specopt.api.robustness import Robustness
 from specopt.api.sensitivity import Change, Sensitivity
+from specopt.console.terminal import line, percent, table, title
 from specopt.models.problem import Problem
-from specopt.views.terminal import line, percent, table, title
 
 
 def print_robustness(problem: Problem, over: Robustness, out: Console) -> None:

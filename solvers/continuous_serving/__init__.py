@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from specopt.models.continuous_serving import ContinuousServingProblem
+from specopt.models.continuous_serving.problem import ContinuousServingProblem
 from specopt.solvers.auto import Auto
 from specopt.solvers.continuous_serving.every_step import EveryStep
 from specopt.solvers.continuous_serving.rebatching import Rebatching

@@ -18,8 +18,8 @@ from functools import cache
 import numpy as np
 
 from specopt.models.acceptance import decoding_steps
-from specopt.models.continuous_serving import ContinuousServingPlan, ContinuousServingProblem, Phase
-from specopt.models.continuous_serving_steps import ROUNDING
+from specopt.models.continuous_serving.problem import ContinuousServingPlan, ContinuousServingProblem, Phase
+from specopt.models.continuous_serving.steps import ROUNDING
 from specopt.models.fields import Floats
 from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.method import (

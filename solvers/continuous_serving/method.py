@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.continuous_serving import ContinuousServingProblem, Phase
+from specopt.models.continuous_serving.problem import ContinuousServingProblem, Phase
 from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.prepare import Prepared, prepare
 from specopt.solvers.method import Condition

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from specopt.models.arguments import integer, one_of
-from specopt.models.continuous_serving import ContinuousServingPlan, ContinuousServingProblem, Phase
-from specopt.models.continuous_serving_steps import ROUNDING
+from specopt.models.continuous_serving.problem import ContinuousServingPlan, ContinuousServingProblem, Phase
+from specopt.models.continuous_serving.steps import ROUNDING
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import Floats, Ints
 from specopt.models.serving_stages import Mechanism

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specopt.models.continuous_serving import ContinuousServingPlan, ContinuousServingProblem, Phase
+from specopt.models.continuous_serving.problem import ContinuousServingPlan, ContinuousServingProblem, Phase
 from specopt.models.fields import Floats
 from specopt.models.serving_stages import Mechanism
 from specopt.solvers.serving_prepare import PreparedServing

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.continuous_serving import ContinuousServingPlan, ContinuousServingProblem
+from specopt.models.continuous_serving.problem import ContinuousServingPlan, ContinuousServingProblem
 from specopt.models.fields import Floats
 from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.bound import served_bound

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.continuous_serving import ContinuousServingPlan, ContinuousServingProblem
+from specopt.models.continuous_serving.problem import ContinuousServingPlan, ContinuousServingProblem
 from specopt.models.errors import Unsupported
 from specopt.models.fields import Floats
 from specopt.models.serving_stages import Mechanism

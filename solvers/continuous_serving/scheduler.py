@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.continuous_serving import ContinuousServingPlan, Phase
-from specopt.models.continuous_serving_steps import ROUNDING
+from specopt.models.continuous_serving.problem import ContinuousServingPlan, Phase
+from specopt.models.continuous_serving.steps import ROUNDING
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.prepare import Prepared

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specopt.models.arguments import integer
-from specopt.models.continuous_serving import ContinuousServingPlan, ContinuousServingProblem
+from specopt.models.continuous_serving.problem import ContinuousServingPlan, ContinuousServingProblem
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 from specopt.solvers.continuous_serving.policies import POLICIES, play

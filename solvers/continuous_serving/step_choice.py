@@ -11,7 +11,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from specopt.models.continuous_serving import ContinuousServingProblem
+from specopt.models.continuous_serving.problem import ContinuousServingProblem
 from specopt.models.fields import Amount, Count, HalfOpenUnit
 from specopt.models.serving_stages import Mechanism
 from specopt.solvers.budget import Budget

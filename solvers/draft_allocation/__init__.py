@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
+from specopt.models.draft_allocation.problem import DraftAllocationPlan, DraftAllocationProblem
 from specopt.solvers.auto import Auto
 from specopt.solvers.draft_allocation.brute_force import BruteForceAllocation
 from specopt.solvers.draft_allocation.greedy import Greedy, take_largest

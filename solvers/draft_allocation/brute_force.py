@@ -9,7 +9,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
+from specopt.models.draft_allocation.problem import DraftAllocationPlan, DraftAllocationProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_allocation.method import DraftAllocationMethod, offer_first_plan
 from specopt.solvers.method import Outcome

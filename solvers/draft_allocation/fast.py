@@ -57,7 +57,7 @@ def warm_up() -> None:
 
 @cache
 def _kernel() -> Callable[[Floats, Floats, int, Ints, Ints], int]:
-    from specopt.solvers._kernels.draft_allocation import allocate as kernel
+    from specopt.solvers.draft_allocation.kernels.water_level import allocate as kernel
 
     found: Callable[[Floats, Floats, int, Ints, Ints], int] = kernel.prepare()
     return found

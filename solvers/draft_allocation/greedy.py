@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
+from specopt.models.draft_allocation.problem import DraftAllocationPlan, DraftAllocationProblem
 from specopt.models.errors import OutOfTime, Stopped
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_allocation.method import SMALLEST, DraftAllocationMethod, certify, offer_first_plan, scaled

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from specopt.models.acceptance import expected_tokens
-from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
+from specopt.models.draft_allocation.problem import DraftAllocationPlan, DraftAllocationProblem
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.draft_allocation import DraftAllocationPlan, DraftAllocationProblem
+from specopt.models.draft_allocation.problem import DraftAllocationPlan, DraftAllocationProblem
 from specopt.models.fields import Floats
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_allocation.method import DraftAllocationMethod, offer_first_plan

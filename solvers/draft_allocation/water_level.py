@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.draft_allocation import DraftAllocationProblem
+from specopt.models.draft_allocation.problem import DraftAllocationProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_allocation.method import DraftAllocationMethod, certify, offer_first_plan
 from specopt.solvers.method import Outcome
@@ -31,7 +31,7 @@ class WaterLevel(DraftAllocationMethod):
     def run(self, problem: DraftAllocationProblem, budget: Budget) -> Outcome:
         """Make one compiled call."""
         offer_first_plan(problem, budget)
-        kernels = budget.load("draft_allocation")
+        kernels = budget.load("draft_allocation.water_level")
         drafts = np.empty(problem.clients, np.int64)
         kernels.allocate(problem.weights, problem.acceptance_rates, problem.budget_tokens, problem.caps, drafts)
         return certify(problem, drafts, budget)

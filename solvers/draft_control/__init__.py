@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
+from specopt.models.draft_control.problem import DraftControlPlan, DraftControlProblem
 from specopt.solvers.auto import Auto
 from specopt.solvers.draft_control.baselines import BASELINES
 from specopt.solvers.draft_control.brute_force import BruteForceControl

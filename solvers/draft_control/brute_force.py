@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.draft_control import DraftControlProblem
+from specopt.models.draft_control.problem import DraftControlProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_control.method import DraftControlMethod, actions, shares_of
 from specopt.solvers.draft_control.prepare import Prepared

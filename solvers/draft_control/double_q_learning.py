@@ -64,7 +64,7 @@ class DoubleQLearning(DraftControlMethod):
 
     def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
         """Learn, episode by episode."""
-        simulation = budget.load("draft_control_simulation")
+        simulation = budget.load("draft_control.simulation")
         lengths, indices = prepared.choices
         shape = 2, prepared.states, prepared.actions
         learned = simulation.Learned(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
+from specopt.models.draft_control.problem import DraftControlPlan, DraftControlProblem
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_control.method import DraftControlMethod, certify, first_actions, shares_of
@@ -119,7 +119,7 @@ def state(problem: DraftControlProblem) -> Any:
     lengths, states = problem.draft_lengths, len(problem.states)
     actions = states * len(problem.resolutions) * (lengths[1] - lengths[0] + 1)
     check_size(2 * states, states + actions, 2 * actions + 3 * states - 2)
-    kernels = Budget(problem).load("draft_control")
+    kernels = Budget(problem).load("draft_control.policy_iteration")
     return formulate(problem, shares_of(kernels, prepare(problem)))
 
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.draft_control import DraftControlProblem
+from specopt.models.draft_control.problem import DraftControlProblem
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_control.prepare import Prepared, prepare
@@ -55,7 +55,7 @@ class DraftControlMethod(Method):
         """Offer a first plan, and search."""
         prepared = prepare(problem)
         offer_first_plan(prepared, budget)
-        return self.search(prepared, budget.load("draft_control"), budget)
+        return self.search(prepared, budget.load("draft_control.policy_iteration"), budget)
 
     def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
         """Solve within a budget that has a first plan."""

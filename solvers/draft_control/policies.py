@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from specopt.models.draft_control import DraftControlPlan, DraftLength, Resolution
+from specopt.models.draft_control.problem import DraftControlPlan, DraftLength, Resolution
 from specopt.models.fields import Checked
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.draft_control import DraftChoice, DraftControlPlan, DraftControlProblem
+from specopt.models.draft_control.problem import DraftChoice, DraftControlPlan, DraftControlProblem
 from specopt.models.fields import Floats, Ints
 
 
@@ -73,7 +73,7 @@ class Prepared:
     @cached_property
     def for_kernels(self) -> Any:
         """The record that every kernel takes first."""
-        from specopt.solvers._kernels.draft_control import Actions
+        from specopt.solvers.draft_control.kernels.policy_iteration import Actions
 
         return Actions(
             rates=self.rates, per_draft=self.per_draft, verify=self.verify, fixed=self.fixed,

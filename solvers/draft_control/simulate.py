@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-import specopt.solvers._kernels.draft_control_simulation as kernels
+import specopt.solvers.draft_control.kernels.simulation as kernels
 from specopt.models.arguments import integer, one_of
-from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
+from specopt.models.draft_control.problem import DraftControlPlan, DraftControlProblem
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.draft_control.policies import NAMED, AdaptiveHeuristic, Policy

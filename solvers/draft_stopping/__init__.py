@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from specopt.models.draft_stopping import DraftStoppingProblem
+from specopt.models.draft_stopping.problem import DraftStoppingProblem
 from specopt.solvers.auto import Auto
 from specopt.solvers.draft_stopping.baselines import BASELINES
 from specopt.solvers.draft_stopping.belief import Belief

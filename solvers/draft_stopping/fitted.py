@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from specopt.models.arguments import integer
-from specopt.models.draft_stopping import (
+from specopt.models.draft_stopping.problem import (
     AcceptanceRate,
     DraftStoppingPlan,
     DraftStoppingProblem,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.draft_stopping import DraftStoppingPlan, DraftStoppingProblem
+from specopt.models.draft_stopping.problem import DraftStoppingPlan, DraftStoppingProblem
 from specopt.models.errors import Unsupported
 from specopt.solvers.draft_stopping.histories import automaton_of, count_histories, forwards
 from specopt.solvers.draft_stopping.prepare import prepare

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from specopt.models.draft_stopping import STOP, DraftStoppingPlan
+from specopt.models.draft_stopping.problem import STOP, DraftStoppingPlan
 from specopt.models.fields import Floats
 from specopt.solvers.draft_stopping.prepare import Automaton, Flags, Prepared, shortest_round
 from specopt.solvers.drafting.pieces import CLOSE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from specopt.models.draft_stopping import DraftStoppingProblem
+from specopt.models.draft_stopping.problem import DraftStoppingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_stopping.histories import best_policy, count_histories
 from specopt.solvers.draft_stopping.method import DraftStoppingMethod

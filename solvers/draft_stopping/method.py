@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.draft_stopping import DraftStoppingPlan, DraftStoppingProblem
+from specopt.models.draft_stopping.problem import DraftStoppingPlan, DraftStoppingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_stopping.prepare import Flags, Prepared, prepare, window_plan
 from specopt.solvers.method import Method, Outcome

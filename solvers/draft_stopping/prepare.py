@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.draft_stopping import STOP, DraftStoppingPlan, DraftStoppingProblem, Transitions
+from specopt.models.draft_stopping.problem import STOP, DraftStoppingPlan, DraftStoppingProblem, Transitions
 from specopt.models.drafting import Scores
 from specopt.models.fields import Floats, Ints, Truths
 from specopt.solvers.drafting.pieces import CLOSE

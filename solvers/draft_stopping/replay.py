@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from specopt.models.draft_stopping import STOP, DraftStoppingPlan, DraftStoppingProblem
+from specopt.models.draft_stopping.problem import STOP, DraftStoppingPlan, DraftStoppingProblem
 from specopt.models.drafting import ACCEPTED
 from specopt.models.fields import Floats, Ints
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.draft_stopping import STOP, DraftStoppingPlan, DraftStoppingProblem
+from specopt.models.draft_stopping.problem import STOP, DraftStoppingPlan, DraftStoppingProblem
 from specopt.models.fields import Ints
 from specopt.solvers.draft_stopping.replay import seconds_of
 from specopt.solvers.simulation import Estimate, Replications, Simulation, Tell, judged

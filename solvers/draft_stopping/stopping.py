@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from specopt.models.draft_stopping import MAX_NODES, STOP, DraftStoppingPlan
+from specopt.models.draft_stopping.problem import MAX_NODES, STOP, DraftStoppingPlan
 from specopt.models.drafting import Scores
 from specopt.models.fields import Floats
 from specopt.solvers.draft_stopping.prepare import Automaton, shortest_round

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
+from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
 from specopt.solvers.auto import Auto
 from specopt.solvers.fair_goodput.baselines import BASELINES, Fixed
 from specopt.solvers.fair_goodput.best_constant import BestConstant

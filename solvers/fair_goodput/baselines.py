@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem, Schedule
+from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem, Schedule
 from specopt.models.fields import Ints, PositiveInt
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.method import NO_LEAST_RATES, FairGoodputMethod

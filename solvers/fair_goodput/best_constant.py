@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from specopt.models.acceptance import expected_tokens
-from specopt.models.fair_goodput import FairGoodputProblem
+from specopt.models.fair_goodput.problem import FairGoodputProblem
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.method import NO_LEAST_RATES, FairGoodputMethod, drafts_at_most, offer_first_plan

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from specopt.models.errors import Infeasible, InvalidInput
-from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
+from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
 from specopt.models.fields import Floats, Ints
 from specopt.models.problem import TOLERANCE
 from specopt.models.result import Conflict

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from specopt.models.fair_goodput import FairGoodputProblem
+from specopt.models.fair_goodput.problem import FairGoodputProblem
 from specopt.models.fields import Floats
 
 

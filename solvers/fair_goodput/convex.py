@@ -16,7 +16,7 @@ import numpy as np
 
 from specopt.models.acceptance import expected_tokens
 from specopt.models.errors import InvalidInput, Unsupported
-from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
+from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
 from specopt.models.fields import Floats, Ints, Positive
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specopt.models.acceptance import expected_tokens
-from specopt.models.fair_goodput import FairGoodputProblem
+from specopt.models.fair_goodput.problem import FairGoodputProblem
 from specopt.models.fields import Floats
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.common_rate import raised
@@ -102,7 +102,7 @@ def optimise(problem: FairGoodputProblem, region: Region, budget: Budget) -> Opt
     OutOfTime, Stopped
         Between two prices, if the budget says so.
     """
-    kernels = budget.load("fair_goodput")
+    kernels = budget.load("fair_goodput.dual")
     clients = np.zeros(problem.clients, kernels.Client)
     unit = math.ldexp(1.0, math.frexp(float(problem.weight.max()))[1])  # thresholds know no unit of weights
     clients["a"], clients["w"] = problem.acceptance_rates, problem.weight / unit

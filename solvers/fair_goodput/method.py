@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
+from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.region import Region, plan_of
 from specopt.solvers.fair_goodput.rounds import equal_drafts, useful_drafts

@@ -50,7 +50,7 @@ from specopt.models.fields import (
     check,
     describe,
 )
-from specopt.solvers._kernels.fair_goodput_columns import (
+from specopt.solvers.fair_goodput.kernels.columns import (
     BY_PLACE,
     CAP,
     COUNTS,

@@ -13,7 +13,7 @@ import numpy as np
 
 from specopt.models.acceptance import expected_tokens
 from specopt.models.errors import Infeasible
-from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem, Schedule
+from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem, Schedule
 from specopt.models.fields import Floats, Ints
 from specopt.models.problem import TOLERANCE
 from specopt.models.result import Conflict

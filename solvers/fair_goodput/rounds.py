@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from specopt.models.acceptance import expected_tokens
-from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem, Schedule
+from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem, Schedule
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 
@@ -98,7 +98,7 @@ class Rounds:
 
         `end` is the value of no token, of all of them if g > 1.
         """
-        kernels = budget.load("fair_goodput")
+        kernels = budget.load("fair_goodput.dual")
         problem = self.problem
         assert problem.verify_overhead_seconds is not None and problem.verify_seconds_per_token is not None
         order = np.argsort(-gain, kind="stable")  # within a client by rising token, too

@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-import specopt.solvers._kernels.fair_goodput_simulation as kernels
+import specopt.solvers.fair_goodput.kernels.simulation as kernels
 from specopt.models.arguments import boolean, integer, number, sequence
 from specopt.models.errors import InvalidInput
-from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
+from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
+from specopt.models.fair_goodput.workload import GoodputWorkload
 from specopt.models.fields import Floats, Ints, describe
-from specopt.models.goodput_workload import GoodputWorkload
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.dual import Dual
 from specopt.solvers.fair_goodput.policies import (

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.fair_goodput import FairGoodputProblem
+from specopt.models.fair_goodput.problem import FairGoodputProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.method import (
     NO_LEAST_RATES,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
+from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.dual import optimise
 from specopt.solvers.fair_goodput.method import NO_LEAST_RATES, PER_SECOND, FairGoodputMethod, offer_first_plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from specopt.models.placement import PlacementProblem
+from specopt.models.placement.problem import PlacementProblem
 from specopt.solvers.auto import Auto
 from specopt.solvers.placement.baselines import BASELINES
 from specopt.solvers.placement.brute_force import BruteForcePlacement

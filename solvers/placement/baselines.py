@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
-from specopt.models.placement_plan import Place
+from specopt.models.placement.plan import Place
 from specopt.solvers.placement.first_plans import filled, one_by_one
 from specopt.solvers.placement.method import SimplePlacement
 from specopt.solvers.placement.patterns import Pattern

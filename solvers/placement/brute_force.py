@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-from specopt.models.placement import PlacementProblem
+from specopt.models.placement.problem import PlacementProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.placement.method import PlacementSearch, offer, sign, why_infeasible

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from specopt.models.errors import OutOfTime, OutOfWork
-from specopt.models.placement_plan import PLACES, Place
+from specopt.models.placement.plan import PLACES, Place
 from specopt.solvers.placement.patterns import Pattern, valued
 from specopt.solvers.placement.prepare import Prepared
 from specopt.solvers.placement.rounding import Filling

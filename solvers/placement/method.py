@@ -13,8 +13,8 @@ from operator import itemgetter
 import numpy as np
 
 from specopt.models.errors import Infeasible, OutOfTime, OutOfWork
-from specopt.models.placement import PlacementProblem
-from specopt.models.placement_plan import PlacementPlan
+from specopt.models.placement.plan import PlacementPlan
+from specopt.models.placement.problem import PlacementProblem
 from specopt.models.result import Conflict, Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome
@@ -71,7 +71,7 @@ class PlacementSearch(PlacementMethod):
 
         The judge values patterns where the kernel that does is still to be compiled.
         """
-        from specopt.solvers._kernels.placement.units import values
+        from specopt.solvers.placement.kernels.units import values
 
         if most_options(problem) > PLAIN_OPTIONS:
             return

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from specopt.models.errors import Unsupported
-from specopt.models.placement import PlacementProblem
-from specopt.models.placement_plan import PlacementPlan
+from specopt.models.placement.plan import PlacementPlan
+from specopt.models.placement.problem import PlacementProblem
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.formulation import Formulation, Value

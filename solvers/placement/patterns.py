@@ -10,8 +10,8 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from specopt.models.placement import PlacementProblem
-from specopt.models.placement_plan import Beside, DraftGroup, PlacementPlan, Served, UnitGroup
+from specopt.models.placement.plan import Beside, DraftGroup, PlacementPlan, Served, UnitGroup
+from specopt.models.placement.problem import PlacementProblem
 from specopt.solvers.placement.prepare import Prepared, most_options, prepare
 
 SLACK = 0.9e-9

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from specopt.models.fields import Floats
-from specopt.models.placement import ClientClass, Drafter, PlacementProblem, Verifier
-from specopt.models.placement_plan import Place
+from specopt.models.placement.plan import Place
+from specopt.models.placement.problem import ClientClass, Drafter, PlacementProblem, Verifier
 from specopt.solvers.budget import Budget
 
 OBJECTIVES = ("goodput", "fair", "capacity", "cost", "energy")
@@ -171,7 +171,7 @@ class _Builder:
                             yield side
 
     def _side(self, v: int, verifier: Verifier, d: int, length: int) -> Side:
-        from specopt.solvers._kernels.placement.units import Option, Unit
+        from specopt.solvers.placement.kernels.units import Option, Unit
 
         beside, drafter, weights, kv = np.empty((0, 4)), None, verifier.weights_bytes, verifier.kv_bytes_per_token
         if d >= 0:

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
-from specopt.models.placement import PlacementProblem
+from specopt.models.placement.problem import PlacementProblem
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome

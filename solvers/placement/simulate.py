@@ -16,9 +16,9 @@ from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
 from specopt.models.pass_time.pieces import PassPieces
-from specopt.models.placement import PlacementProblem
-from specopt.models.placement_plan import PlacementPlan, Served, UnitGroup
-from specopt.solvers._kernels.placement.simulation import PlacedEntry, PlacedMachine, PlacedPlan, play
+from specopt.models.placement.plan import PlacementPlan, Served, UnitGroup
+from specopt.models.placement.problem import PlacementProblem
+from specopt.solvers.placement.kernels.simulation import PlacedEntry, PlacedMachine, PlacedPlan, play
 from specopt.solvers.simulation import Replications, Simulation, Tell, judged, random_key
 
 MAX_ROUNDS = 1_000_000

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
+from specopt.models.prompt_chunking.problem import PromptChunkingPlan, PromptChunkingProblem
 from specopt.solvers.auto import Auto
 from specopt.solvers.prompt_chunking.baselines import BASELINES, Whole, equal_chunks
 from specopt.solvers.prompt_chunking.best_equal import BestEqual

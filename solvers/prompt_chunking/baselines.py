@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from specopt.models.fields import Ints, PositiveInt
-from specopt.models.prompt_chunking import PromptChunkingProblem
+from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, call, certify, prepare_and_bound
@@ -84,7 +84,7 @@ class Geometric(Family):
 
     def cut(self, problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Outcome:
         """Search the ratio for each length."""
-        kernels = budget.load("prompt_chunking_families")
+        kernels = budget.load("prompt_chunking.families")
         most = min(self.max_length, prepared.most)
         bounds = np.zeros(most + 1, np.int64)
         work = work_space(prepared, min(most, prepared.cells))

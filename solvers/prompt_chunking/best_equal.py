@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from specopt.models.fields import Ints
-from specopt.models.prompt_chunking import PromptChunkingProblem
+from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.prompt_chunking.baselines import Family, equal_chunks
@@ -20,7 +20,7 @@ STAGES_PER_CHECK = 4_000_000
 
 def best_equal_chunks(problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Ints:
     """Return the best chunks of one size; of those that tie, the larger ones. O(P N log N)."""
-    kernels = budget.load("prompt_chunking_families")
+    kernels = budget.load("prompt_chunking.families")
     grid, found = problem.grid_tokens or 1, np.zeros(1, np.int64)
     least, work = -(-prepared.cells // prepared.most), max(1, STAGES_PER_CHECK // problem.pipeline_length)
     size, best, best_seconds = prepared.cells, None, np.inf

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from specopt.models.errors import OutOfTime
 from specopt.models.fields import Ints, PositiveInt
-from specopt.models.prompt_chunking import PromptChunkingProblem
+from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.prompt_chunking.method import (
@@ -37,8 +37,8 @@ def search(prepared: Prepared, effort: int, budget: Budget) -> Ints:
     """
     assert budget.bound is not None
     most, prompt = min(prepared.most, prepared.cells), prepared.prompt
-    families = budget.load("prompt_chunking_families")
-    kernels = budget.load("prompt_chunking_search")
+    families = budget.load("prompt_chunking.families")
+    kernels = budget.load("prompt_chunking.search")
     work = work_space(prepared, most)
     out, current = np.empty(prepared.cells + 2, np.int64), work.current
     value, chunks, spent = math.inf, 0, 0
@@ -104,7 +104,7 @@ class Deadline(SearchingMethod):
         enumerates = places(problem) <= self.enumerate_places
         prepared = prepare_and_bound(problem, budget)
         if enumerates:
-            families = budget.load("prompt_chunking_families")
+            families = budget.load("prompt_chunking.families")
             bounds = np.zeros(prepared.cells + 2, np.int64)
             count = call(budget, families.enumerate_plans, prepared.most, prepared.prompt, bounds)
             found = prepared.chunks(bounds[: count + 1])

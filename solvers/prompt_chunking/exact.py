@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from specopt.models.fields import Ints, PositiveInt
-from specopt.models.prompt_chunking import PromptChunkingProblem
+from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome, at_most
 from specopt.solvers.prompt_chunking.deadline import search
@@ -105,7 +105,7 @@ class Search:
         self.searched = budget.bound is not None  # by another method, before this one
         self.counts = problem.local_overhead_seconds > 0  # or else more chunks are no worse than fewer, up to a cap
         self.prepared = prepare_and_bound(problem, budget)
-        self.kernels = budget.load("prompt_chunking_exact")
+        self.kernels = budget.load("prompt_chunking.exact")
         self.deadlines = self.passes = self.labels = 0
         self.capped = False
         rows, columns = self.prepared.cells + 1, problem.pipeline_length + 1

@@ -11,7 +11,7 @@ import numpy as np
 
 from specopt.models.errors import OutOfTime
 from specopt.models.fields import Ints
-from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
+from specopt.models.prompt_chunking.problem import PromptChunkingPlan, PromptChunkingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome
 from specopt.solvers.prompt_chunking.prepare import SECONDS_PER_TOKEN, Prepared, prepare
@@ -88,7 +88,7 @@ def offer_first_plan(problem: PromptChunkingProblem, budget: Budget) -> None:
 def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget) -> Prepared:
     """Offer one chunk and the lower bound that every result carries; return the arrays."""
     offer_first_plan(problem, budget)
-    kernels = budget.load("prompt_chunking_bound")
+    kernels = budget.load("prompt_chunking.bound")
     budget.check(SECONDS_PER_TOKEN * problem.prompt_tokens)
     prepared = prepare(problem)
     assert budget.bound is not None and budget.objective is not None, "offer_first_plan has given both"

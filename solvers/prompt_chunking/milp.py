@@ -2,7 +2,7 @@
 
 A plan is a path over the places where a chunk may end. Each place has the times at which the chunk that ends there has
 left every resource. A chunk that is taken lets the times at its end follow those at its begin, as the event model of
-`specopt.models.prompt_chunking` says. Nothing is assumed about good plans.
+`specopt.models.prompt_chunking.problem` says. Nothing is assumed about good plans.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
+from specopt.models.prompt_chunking.problem import PromptChunkingPlan, PromptChunkingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.formulation import Formulation, Value, check_size
 from specopt.solvers.method import Outcome

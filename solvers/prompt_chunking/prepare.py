@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from specopt.models.fields import Floats, Ints
-from specopt.models.prompt_chunking import PromptChunkingProblem
+from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 
 SECONDS_PER_TOKEN = 1e-7
 """What making the arrays takes, with room for a slow machine."""
@@ -47,7 +47,7 @@ class Prepared:
 
 def prepare(problem: PromptChunkingProblem) -> Prepared:
     """Return the arrays of a problem; O(N)."""
-    from specopt.solvers._kernels.prompt_chunking_play import Prompt
+    from specopt.solvers.prompt_chunking.kernels.play import Prompt
 
     N, grid, P = problem.prompt_tokens, problem.grid_tokens or 1, problem.pipeline_length
     g, mu = problem.cloud_delay, problem.background_tokens
@@ -80,7 +80,7 @@ def prepare(problem: PromptChunkingProblem) -> Prepared:
 
 def work_space(prepared: Prepared, most: int) -> Any:
     """Return what kernels need to search plans up to a number of chunks."""
-    from specopt.solvers._kernels.prompt_chunking_play import Work
+    from specopt.solvers.prompt_chunking.kernels.play import Work
 
     return Work(
         states=np.empty((most + 2, prepared.prompt.stages + 2)),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from specopt.models.prompt_workload import PromptWorkload, Rounds, Scheme
+from specopt.models.prompt_chunking.workload import PromptWorkload, Rounds, Scheme
 from specopt.solvers.policy import as_policy
 
 SCHEMES = ("u-shape", "u-medusa", "u-sarathi", "hat", "planned")

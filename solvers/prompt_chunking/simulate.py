@@ -26,12 +26,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-import specopt.solvers._kernels.prompt_chunking_simulation as kernels
+import specopt.solvers.prompt_chunking.kernels.simulation as kernels
 from specopt.models.arguments import integer, one_of, random_generator
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints
-from specopt.models.prompt_chunking import Download, PromptChunkingProblem
-from specopt.models.prompt_workload import PromptWorkload, Scheme
+from specopt.models.prompt_chunking.problem import Download, PromptChunkingProblem
+from specopt.models.prompt_chunking.workload import PromptWorkload, Scheme
 from specopt.solvers.budget import Budget
 from specopt.solvers.policy import Policy as OwnPolicy
 from specopt.solvers.policy import decided, twin

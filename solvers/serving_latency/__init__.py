@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.auto import Auto
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency.algorithm_1 import Algorithm1

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from specopt.models.fields import Floats
-from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.serving_latency.contiguous import algorithm_1_batches

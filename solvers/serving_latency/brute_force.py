@@ -14,7 +14,7 @@ import numpy as np
 
 from specopt.models.acceptance import decoding_steps, expected_tokens_per_step
 from specopt.models.fields import Floats, Ints
-from specopt.models.serving_latency import ServingLatencyProblem
+from specopt.models.serving_latency.problem import ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.serving_latency.method import ServingLatencyMethod, best_of_mechanisms

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.serving_latency import ServingLatencyProblem
+from specopt.models.serving_latency.problem import ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.serving_latency.algorithm_1 import TIE

@@ -13,7 +13,7 @@ no longer optimal. For every mechanism and speculation length the method
    tasks before the annealing, which gains little there.
 
 Rating a plan costs O(M^2) for M batches, whatever the number of decoding steps, see
-`specopt.solvers._kernels.serving_latency.plans`.
+`specopt.solvers.serving_latency.kernels.plans`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 
 from specopt.models.errors import OutOfTime, Stopped
 from specopt.models.fields import Floats, Ints, NonNegativeInt, PositiveInt
-from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.serving_latency.bound import entries, inference_bound

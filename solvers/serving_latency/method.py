@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome, only
 from specopt.solvers.serving_latency.bound import lower_bound

@@ -5,12 +5,12 @@ speculation length l and number of batches M the search
 
 1. discards (l, M) by bounds: each stage's own work (`bound`), then first and last batch singled out;
 2. raises a Lagrangian bound over pipeline positions, a shortest path over (prefix, occupied positions), see
-   `specopt.solvers._kernels.serving_latency.bounds`; every path is a plan, rated exactly. The first paths keep a few of
+   `specopt.solvers.serving_latency.kernels.bounds`; every path is a plan, rated exactly. The first paths keep a few of
    the first and last positions apart and pool those between. Where blocks are many, they run over cells of tasks
    (`specopt.solvers.serving_latency.blocks`); the least bound of all is refined by more positions and finer cells;
 3. enumerates what is left: all ways to cut the tasks and to place blocks at the positions kept apart whose bounds stay
    below the incumbent (`specopt.solvers.serving_latency.positions`), then all orders of the blocks between
-   (`specopt.solvers._kernels.serving_latency.orders`). It is given up where it takes longer than the bound did, as
+   (`specopt.solvers.serving_latency.kernels.orders`). It is given up where it takes longer than the bound did, as
    another position kept apart prunes more.
 
 Step 3 is a proof. Of very few tasks every plan is rated, which needs one kernel to be compiled. Numbers of batches
@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from specopt.models.fields import Floats, Ints
-from specopt.models.serving_latency import ServingLatencyPlan
+from specopt.models.serving_latency.problem import ServingLatencyPlan
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.blocks import RANGES, Tables, coarsened, range_starts, scenario_tables, widths
 from specopt.solvers.serving_latency.contiguous import additive_batches, algorithm_1_batches

@@ -1,7 +1,7 @@
 """Bounds over pipeline positions, and the enumeration that several of them prune together.
 
 Any weights of the critical positions bound all plans, and with the values of its shortest path also every way to go on
-from a prefix and the positions taken, see `specopt.solvers._kernels.serving_latency.bounds`. The weights that bound
+from a prefix and the positions taken, see `specopt.solvers.serving_latency.kernels.bounds`. The weights that bound
 best at the root do so nowhere else: a beginning that drafts long before its first special position is bounded best by
 weights on that one. So the depth-first search keeps the values of several weights and prunes by each. Where it does not
 end soon, new weights are those that bound best what the search is busy with.

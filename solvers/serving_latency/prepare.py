@@ -13,7 +13,7 @@ import numpy as np
 from specopt.models.acceptance import all_decoding_steps, decoding_steps, expected_tokens_per_step, slowest_rounds
 from specopt.models.fields import Floats, Ints
 from specopt.models.rates import Rates
-from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.serving_stages import Mechanism
 from specopt.solvers.serving_prepare import PreparedServing
 

@@ -28,7 +28,7 @@ import numpy as np
 from specopt.models.arguments import boolean, integer
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import describe
-from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.serving_stages import Mechanism
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.prepare import Prepared, prepare

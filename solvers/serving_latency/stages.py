@@ -1,4 +1,4 @@
-"""What the kernels work on, for one speculation length: see `specopt.solvers._kernels.serving_latency.stages`."""
+"""What the kernels work on, for one speculation length: see `specopt.solvers.serving_latency.kernels.stages`."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from specopt.models.acceptance import all_decoding_steps, rate_that_yields
 from specopt.models.errors import Infeasible, OutOfTime
 from specopt.models.fields import MAX_TOKENS, Ints, NonNegativeInt
 from specopt.models.rates import Rates
-from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome
 from specopt.solvers.serving_latency.length_aware import LengthAware

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.serving_latency import ServingLatencyPlan
+from specopt.models.serving_latency.problem import ServingLatencyPlan
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.algorithm_1 import Algorithm1, best_plan
 from specopt.solvers.serving_latency.prepare import Prepared

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
+from specopt.models.verification_batch.problem import VerificationBatchPlan, VerificationBatchProblem
 from specopt.solvers.auto import Auto
 from specopt.solvers.method import Method
 from specopt.solvers.verification_batch.baselines import BASELINES

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from specopt.models.verification_batch import VerificationBatchProblem
+from specopt.models.verification_batch.problem import VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.verification_batch.method import VerificationBatchMethod, certify

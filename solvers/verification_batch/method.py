@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
+from specopt.models.verification_batch.problem import VerificationBatchPlan, VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome
 from specopt.solvers.verification_batch.prepare import Prepared

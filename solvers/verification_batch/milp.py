@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
+from specopt.models.verification_batch.problem import VerificationBatchPlan, VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.formulation import Formulation, Value, check_size
 from specopt.solvers.method import Outcome

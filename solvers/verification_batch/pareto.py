@@ -101,7 +101,7 @@ class Labels:
         return complete
 
     def _pass(self, budget: Budget, which: int) -> bool:
-        kernels = budget.load("verification_batch_labels")
+        kernels = budget.load("verification_batch.labels")
         values, seconds, memory, rooms, memory_room = self.prepared.columns_within(which)
         last = int(self.ends[-1])
         budget.hold("requests times thresholds", 40.0 * len(values) * len(self.ends))

@@ -92,7 +92,7 @@ class Policy:
         kv_bytes_per_token: float,
     ) -> Any:
         """Return the rule by which the kernel decides."""
-        from specopt.solvers._kernels.verification_batch_simulation import Rule
+        from specopt.solvers.verification_batch.kernels.simulation import Rule
 
         cap = self.cap_seconds
         if cap is None:

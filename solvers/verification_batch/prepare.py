@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from specopt.models.fields import Floats, Ints
-from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
+from specopt.models.verification_batch.problem import VerificationBatchPlan, VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.room import room
 
@@ -147,7 +147,7 @@ class Prepared:
 
         Of some thresholds only, given by their ends, each counts the items of those left out before it as its own.
         """
-        kernels = budget.load("verification_batch_bound")
+        kernels = budget.load("verification_batch.bound")
         ends = self.ends if ends is None else np.ascontiguousarray(ends)
         count = len(ends)
         found = np.empty(count), np.empty(count), np.empty(count)

@@ -31,13 +31,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import specopt.solvers._kernels.verification_batch_simulation as kernels
+import specopt.solvers.verification_batch.kernels.simulation as kernels
 from specopt.models.arguments import boolean, integer, number, positive, sequence
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Checked, Floats, Ints, Positive, describe
 from specopt.models.pass_time import VerificationTime
-from specopt.models.verification_batch import VerificationBatchProblem
-from specopt.models.verification_workload import VerificationWorkload
+from specopt.models.verification_batch.problem import VerificationBatchProblem
+from specopt.models.verification_batch.workload import VerificationWorkload
 from specopt.solvers.policy import Policy as OwnPolicy
 from specopt.solvers.policy import as_policy, decided, settings_of, twin
 from specopt.solvers.simulation import Estimate, Replications, Simulation, Tell, random_key

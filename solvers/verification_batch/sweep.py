@@ -34,7 +34,7 @@ class Sweep(VerificationBatchMethod):
 
 def sweep(prepared: Prepared, budget: Budget) -> list[int]:
     """Return the batch of the sweep."""
-    kernels = budget.load("verification_batch_sweep")
+    kernels = budget.load("verification_batch.sweep")
     out = np.empty(len(prepared.items), np.int64)
     count = prepared.call(budget, kernels.sweep, *prepared.columns_within(SURE), out, partial=True)
     return [int(i) for i in prepared.items[out[:count]]]

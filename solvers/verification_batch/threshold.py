@@ -152,7 +152,7 @@ class Threshold(VerificationBatchMethod):
 
 def polish(prepared: Prepared, end: int, per_second: float, per_byte: float, budget: Budget) -> None:
     """Offer a good batch of the items below `end`: prices, the best subset of the requests next to them, exchanges."""
-    kernels = budget.load("verification_batch_sweep")
+    kernels = budget.load("verification_batch.sweep")
     items = kernels.Items(*prepared.columns_within(SURE))
     taken = np.zeros(len(items.value), np.bool_)
     room = float(items.room[end - 1])

@@ -12,7 +12,7 @@ import pytest
 from specopt.instances.verification_batch.workload import mixed_classes
 from specopt.models.errors import InvalidInput
 from specopt.models.pass_time import VerificationTime
-from specopt.models.verification_workload import DraftPredictor, VerificationWorkload
+from specopt.models.verification_batch.workload import DraftPredictor, VerificationWorkload
 from specopt.solvers.verification_batch.policies import POLICIES, Policy
 from specopt.solvers.verification_batch.simulate import run_once
 

@@ -19,8 +19,11 @@ from hypothesis import strategies as st
 
 from specopt import ContinuousServingProblem, InvalidInput, Problem, generate
 from specopt.kinds import KINDS, kind_of
-from specopt.testing.strategies import continuous_serving, fair_goodput, problems, serving_latency
-from specopt.testing.strategies.serving_latency import served_problems
+from specopt.kinds.continuous_serving import strategies as continuous_serving
+from specopt.kinds.fair_goodput import strategies as fair_goodput
+from specopt.kinds.serving_latency import strategies as serving_latency
+from specopt.kinds.serving_latency.strategies import served_problems
+from specopt.testing.strategies import problems
 
 BYTES = 6000
 """Random bytes per drawn problem: the largest problems of the strategies need about half of them."""

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from specopt.commands.cli import run
-from specopt.views.terminal import console, line, sentence, table, title
+from specopt.console.terminal import console, line, sentence, table, title
 
 pytestmark = pytest.mark.nightly
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import pkgutil
 from importlib import import_module
+from pathlib import Path
 
-from specopt.solvers import _kernels
+from specopt import solvers
 
 
 def main() -> None:
     """Compile them one after the other."""
-    for module in pkgutil.walk_packages(_kernels.__path__, f"{_kernels.__name__}."):
-        for value in vars(import_module(module.name)).values():
+    for path in sorted(Path(solvers.__path__[0]).glob("*/kernels/*.py")):
+        for value in vars(import_module(f"specopt.solvers.{path.parts[-3]}.kernels.{path.stem}")).values():
             if getattr(value, "declared", None) is not None:
                 value.prepare()
 

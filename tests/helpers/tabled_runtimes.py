@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from specopt.kinds.columns import lists_of
+from specopt.kinds.serving_latency.strategies import magnitudes, runtimes
 from specopt.models.pass_time import TabledRuntime
 from specopt.models.pass_time.measured import PassTable
 from specopt.models.pass_time.monotone import majorant
-from specopt.testing.strategies.columns import lists_of
-from specopt.testing.strategies.serving_latency import magnitudes, runtimes
 
 
 @st.composite

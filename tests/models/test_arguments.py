@@ -17,8 +17,8 @@ from specopt.kinds import KINDS
 from specopt.models import arguments
 from specopt.models.acceptance_process import AcceptanceProcess
 from specopt.models.errors import InvalidInput, SpecoptError
-from specopt.models.goodput_workload import GoodputWorkload
-from specopt.models.prompt_workload import Rounds
+from specopt.models.fair_goodput.workload import GoodputWorkload
+from specopt.models.prompt_chunking.workload import Rounds
 from specopt.online import GoodputScheduler, PromptMonitor, VerificationScheduler
 from specopt.online.goodput import COLUMNS
 from specopt.solvers.verification_batch.policies import Policy

@@ -14,7 +14,7 @@ import pytest
 
 from specopt import Problem, solve
 from specopt.kinds import KINDS
-from specopt.models.draft_stopping import Transitions
+from specopt.models.draft_stopping.problem import Transitions
 
 PROBLEMS = {
     kind.name: import_module(f"small_instances.{kind.name.replace('-', '_')}").INSTANCES.values() for kind in KINDS

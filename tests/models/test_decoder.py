@@ -9,8 +9,8 @@ from oracles import serving_latency as naive
 
 from specopt import ExactDecoder, InvalidInput, PaperDecoder
 from specopt.instances.serving_latency.paper_1 import LLAMA_1_1B, LLAMA_7B, LLAMA_13B, LLAMA_68M
+from specopt.kinds.serving_latency.strategies import decoders
 from specopt.models.fields import dump
-from specopt.testing.strategies.serving_latency import decoders
 
 
 def llama(layers: int, hidden: int, ffn: int, heads: int, kv_heads: int, vocabulary: int = 32000) -> ExactDecoder:

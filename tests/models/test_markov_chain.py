@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from oracles import draft_control as naive
 
 from specopt import InvalidInput, TransitionMatrix
+from specopt.kinds.draft_control.strategies import transitions
 from specopt.models.markov_chain import recurrent_classes, stationary_distribution
-from specopt.testing.strategies.draft_control import transitions
 
 sparse = st.integers(1, 6).flatmap(
     lambda size: st.lists(

@@ -25,13 +25,13 @@ from specopt import (
     generate,
     solve,
 )
-from specopt.testing.strategies.draft_allocation import problems as draft_allocations
-from specopt.testing.strategies.draft_control import problems as draft_controls
-from specopt.testing.strategies.draft_stopping import problems as draft_stoppings
-from specopt.testing.strategies.fair_goodput import problems as fair_goodputs
-from specopt.testing.strategies.prompt_chunking import problems as prompt_chunkings
-from specopt.testing.strategies.serving_latency import problems as serving_latencies
-from specopt.testing.strategies.verification_batch import problems as verification_batches
+from specopt.kinds.draft_allocation.strategies import problems as draft_allocations
+from specopt.kinds.draft_control.strategies import problems as draft_controls
+from specopt.kinds.draft_stopping.strategies import problems as draft_stoppings
+from specopt.kinds.fair_goodput.strategies import problems as fair_goodputs
+from specopt.kinds.prompt_chunking.strategies import problems as prompt_chunkings
+from specopt.kinds.serving_latency.strategies import problems as serving_latencies
+from specopt.kinds.verification_batch.strategies import problems as verification_batches
 
 SMALL: dict[str, st.SearchStrategy[Any]] = {
     "serving-latency": serving_latencies(tasks=(1, 4)),

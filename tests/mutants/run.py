@@ -89,7 +89,7 @@ def copy() -> None:
 
 def plain() -> None:
     """Let kernels be the functions that they are written as."""
-    kernel: Any = importlib.import_module("specopt.solvers._kernels.kernel")
+    kernel: Any = importlib.import_module("specopt.solvers.kernels.kernel")
 
     def bare(function: Any) -> Any:
         function.py_func, function.prepare, function.is_ready = function, lambda: function, True
@@ -236,8 +236,6 @@ def files_of(mutant: Mutant) -> list[str]:
         text, near = path.read_text(), path.is_relative_to(own)
         parents = path.relative_to(own).parts[:-1] if near else ()
         kind = near and all(any(part.startswith(one) for part in stem[1:]) for one in parents)
-        if "_kernels" in stem:
-            kind = stem[2].startswith(path.stem[5:] if parents == ("_kernels",) else (*parents, "-")[0])
         points = (
             4 * (path.stem[5:].removesuffix("_command") in [part.strip("_") for part in stem])
             + 2 * bool(function and named.search(text))
@@ -299,12 +297,12 @@ def measure(name: str, sample: list[Mutant], known: set[tuple[str, ...]], dead: 
     """Print which mutants survive, and say whether too many do; add the others to those that are dead."""
     maps, fork = {}, multiprocessing.get_context("fork")
     for kernels in (False, True):
-        asked = {file for one in sample if ("/_kernels/" in one.function) == kernels for file in files_of(one)}
+        asked = {file for one in sample if ("/kernels/" in one.function) == kernels for file in files_of(one)}
         maps[kernels] = recorded(sorted(asked), kernels)
     print(f"{name}:")
     counted = [one for one in sample if one[:3] not in known]
     tried = [one for one in counted if one[:3] not in dead]
-    plainly = ["/_kernels/" in one.function for one in tried]
+    plainly = ["/kernels/" in one.function for one in tried]
     numbers = fork.Queue()
     for number in range(JOBS):
         numbers.put(number)

@@ -17,10 +17,10 @@ from specopt.commands.cli import run
 from specopt.comparison.cell import Record
 from specopt.comparison.report import print_comparison_summary
 from specopt.comparison.table import Comparison
+from specopt.console.terminal import console
 from specopt.models.judge import proof_of, verify
 from specopt.models.problem import problem_type
 from specopt.report.result import result_page
-from specopt.views.terminal import console
 
 FAMILY = "draft-allocation/paper-5"
 

@@ -23,12 +23,12 @@ from specopt.api.solve import methods
 from specopt.commands.cli import app, run
 from specopt.console import progress
 from specopt.console.progress import end_progress, print_progress, showing_kernels
+from specopt.console.terminal import console
 from specopt.kinds import KINDS
 from specopt.models.result import Progress
-from specopt.solvers._kernels.cache import NO_CACHE
-from specopt.solvers._kernels.compiling import announced
+from specopt.solvers.kernels.cache import NO_CACHE
+from specopt.solvers.kernels.compiling import announced
 from specopt.views.result import print_result
-from specopt.views.terminal import console
 
 Invoke = Callable[..., "Outcome"]
 COMMANDS = tuple(typer.main.get_group(app).commands)

@@ -17,7 +17,7 @@ from specopt.api import placing
 from specopt.commands.cli import run
 from specopt.instances.placement.parts import spread
 from specopt.models.named import NamedTrips
-from specopt.models.placement import PlacementProblem
+from specopt.models.placement.problem import PlacementProblem
 
 pytestmark = pytest.mark.usefixtures("own_clock")
 

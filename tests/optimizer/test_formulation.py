@@ -30,12 +30,12 @@ from specopt import (
 from specopt.api.formulation import write_formulation
 from specopt.commands.cli import run
 from specopt.kinds import KINDS
-from specopt.testing.strategies.draft_allocation import problems as draft_allocations
-from specopt.testing.strategies.draft_control import problems as draft_controls
-from specopt.testing.strategies.draft_stopping import problems as draft_stoppings
-from specopt.testing.strategies.fair_goodput import problems as fair_goodputs
-from specopt.testing.strategies.prompt_chunking import problems as prompt_chunkings
-from specopt.testing.strategies.verification_batch import problems as verification_batches
+from specopt.kinds.draft_allocation.strategies import problems as draft_allocations
+from specopt.kinds.draft_control.strategies import problems as draft_controls
+from specopt.kinds.draft_stopping.strategies import problems as draft_stoppings
+from specopt.kinds.fair_goodput.strategies import problems as fair_goodputs
+from specopt.kinds.prompt_chunking.strategies import problems as prompt_chunkings
+from specopt.kinds.verification_batch.strategies import problems as verification_batches
 
 EDGES = Path(__file__).parents[1] / "data" / "edges"
 

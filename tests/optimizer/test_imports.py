@@ -36,7 +36,7 @@ def loaded_by(code: str) -> set[str]:
     "code",
     [
         "import specopt",
-        "import specopt.views.serving_latency",
+        "import specopt.kinds.serving_latency.view",
         "from specopt.commands.cli import run; assert run(['--help']) == 0",
         "from specopt.commands.cli import run; assert run(['solve', '--help']) == 0",
         "from specopt.commands.cli import run; assert run(['--version']) == 0",

@@ -11,7 +11,7 @@ import pytest
 
 from specopt import InvalidInput, compare, formulation, generate, save, simulate, solve, verify
 from specopt.models.problem import Evaluation
-from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 
 BASE = generate("serving-latency/paper-1", tasks=5, seed=1)
 

@@ -12,7 +12,7 @@ import pytest
 
 from specopt.commands.cli import run
 from specopt.kinds import KINDS
-from specopt.solvers._kernels.compiling import kernels_of
+from specopt.solvers.kernels.compiling import kernels_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,7 +31,7 @@ def test_every_kernel_of_the_methods_is_prepared(kind: object) -> None:
     name = kind.name.replace("-", "_")  # type: ignore[attr-defined]
     sources = "".join(path.read_text() for path in (ROOT / "solvers" / name).glob("*.py"))
     loaded = {found for found in re.findall(r'\.load\("([\w.]+)"\)', sources) if not found.endswith("simulation")}
-    prepared = {kernel.py_func.__module__.partition("_kernels.")[2] for kernel in kernels_of(name)}
+    prepared = {kernel.name.partition(":")[0] for kernel in kernels_of(name)}
     assert bool(loaded) == bool(prepared)  # draft-stopping has none
     assert loaded <= prepared
 

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
-from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
+from specopt.models.draft_control.problem import DraftControlPlan, DraftControlProblem
+from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
 from specopt.models.fields import parse
-from specopt.models.placement import PlacementProblem
-from specopt.models.placement_plan import PlacementPlan
+from specopt.models.placement.plan import PlacementPlan
+from specopt.models.placement.problem import PlacementProblem
 from specopt.models.problem import problem_type
-from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
-from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.prompt_chunking.problem import PromptChunkingPlan, PromptChunkingProblem
+from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from testbed.calibration import acceptance_rate
 from testbed.cloud_delay import fit_cloud_delay
 from testbed.experiments import draft_control, fair_goodput, placement, serving_latency, verification_batch

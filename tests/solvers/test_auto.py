@@ -15,9 +15,9 @@ from specopt.api.library import best_known, load_saved
 from specopt.kinds import KINDS
 from specopt.models.errors import OutOfTime, OutOfWork
 from specopt.solvers import auto
-from specopt.solvers._kernels.compiling import meter
 from specopt.solvers.auto import Auto
 from specopt.solvers.budget import Budget
+from specopt.solvers.kernels.compiling import meter
 from specopt.solvers.verification_batch import threshold
 
 

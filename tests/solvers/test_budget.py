@@ -17,8 +17,8 @@ from specopt import DraftAllocationPlan, DraftAllocationProblem, generate
 from specopt.models.errors import OutOfMemory, OutOfTime, Stopped
 from specopt.models.result import Progress
 from specopt.solvers import compiler as module
-from specopt.solvers._kernels.compiling import metered
 from specopt.solvers.budget import Budget
+from specopt.solvers.kernels.compiling import metered
 
 PROBLEM = DraftAllocationProblem(acceptance_rates=np.array([0.5]), weights=np.array([1.0]), budget_tokens=9)
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from specopt.solvers._kernels.cache import NO_CACHE
+from specopt.solvers.kernels.cache import NO_CACHE
 
 COLD = """
 import time
 import specopt
-from specopt.solvers._kernels import compiling
+from specopt.solvers.kernels import compiling
 
 problem = specopt.generate("draft-allocation/uniform", seed=1)
 told = []

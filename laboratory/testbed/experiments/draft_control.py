@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.draft_control import ChannelState, DraftChoice, DraftControlPlan, DraftControlProblem
+from specopt.models.draft_control.problem import ChannelState, DraftChoice, DraftControlPlan, DraftControlProblem
 from specopt.models.markov_chain import TransitionMatrix
 from specopt.models.rates import SecondsByLength
 from testbed.calibration import acceptance_rate

@@ -14,7 +14,7 @@ import numpy as np
 
 from specopt.api.solve import solve
 from specopt.models.errors import Unsupported
-from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
+from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
 from specopt.models.fields import Floats
 from testbed.calibration import acceptance_rate
 from testbed.decoding import Sampling

@@ -28,8 +28,8 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import parse
 from specopt.models.named import NamedPasses, NamedRates, NamedSeconds, NamedTrips
 from specopt.models.pass_time.pieces import PassPieces
-from specopt.models.placement import ClientClass, Drafter, PlacementProblem, Verifier
-from specopt.models.placement_plan import Beside, PlacementPlan, Served, UnitGroup
+from specopt.models.placement.plan import Beside, PlacementPlan, Served, UnitGroup
+from specopt.models.placement.problem import ClientClass, Drafter, PlacementProblem, Verifier
 from testbed.decoding import differences
 from testbed.pairs import draw_prompts
 from testbed.plays.placement import Recorded, Way, play

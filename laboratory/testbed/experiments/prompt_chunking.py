@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from specopt.models.errors import InvalidInput
-from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
+from specopt.models.prompt_chunking.problem import PromptChunkingPlan, PromptChunkingProblem
 from testbed.cloud_delay import fit_cloud_delay
 from testbed.decoding import differences
 from testbed.experiments import plans_of_methods

@@ -29,7 +29,7 @@ from specopt.measuring.measure import Settings as Grid
 from specopt.models.acceptance import expected_tokens
 from specopt.models.fields import Floats, Ints, parse
 from specopt.models.pass_time import VerificationTime, features
-from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
+from specopt.models.verification_batch.problem import VerificationBatchPlan, VerificationBatchProblem
 from testbed.calibration import fit_estimator, measure_passes
 from testbed.processes import Laboratory
 from testbed.records import Keep

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from specopt.models.codes.lattice import nearest_counts, quantised
-from specopt.models.draft_control import DraftControlPlan, DraftControlProblem
+from specopt.models.draft_control.problem import DraftControlPlan, DraftControlProblem
 from specopt.models.fields import Floats, Ints
 from testbed.codes.lattice_code import decode_lattice, encode_lattice
 from testbed.decoding import Drafter, Drafts, Sampling, Verdict, Verifier, no_drafts

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from specopt.models.fields import Floats
-from specopt.models.prompt_chunking import PromptChunkingPlan, PromptChunkingProblem
+from specopt.models.prompt_chunking.problem import PromptChunkingPlan, PromptChunkingProblem
 from testbed.pairs import load_model
 from testbed.processes import Laboratory, Session
 from testbed.shaper import Link

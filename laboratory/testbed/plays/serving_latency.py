@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.continuous_serving import ContinuousServingPlan, ContinuousServingProblem, Phase
+from specopt.models.continuous_serving.problem import ContinuousServingPlan, ContinuousServingProblem, Phase
 from specopt.models.fields import Floats
-from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.uplink import spectral_efficiency
 from testbed.decoding import Drafter, Drafts, LanguageModel, Rows, Sampling, Verdict, Verifier, no_drafts
 from testbed.processes import Laboratory, Session

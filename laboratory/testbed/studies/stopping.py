@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from specopt.api.solve import solve
-from specopt.models.draft_stopping import AcceptanceRate, DraftStoppingPlan, DraftStoppingProblem, RoundClass
+from specopt.models.draft_stopping.problem import AcceptanceRate, DraftStoppingPlan, DraftStoppingProblem, RoundClass
 from specopt.models.drafting import ACCEPTED, AFTER, DraftLog
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.draft_stopping.replay import replay

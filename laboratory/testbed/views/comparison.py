@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from specopt.models.serving_latency import ServingLatencyPlan, ServingLatencyProblem
-from specopt.views.chart import Chart, Picture, category, quantity
-from specopt.views.terminal import sentence, table_of, title
+from specopt.console.terminal import sentence, table_of, title
+from specopt.kinds.chart import Chart, Picture, category, quantity
+from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from testbed.comparison import Gain, gains_of, points_of, quantities, summarise
 from testbed.experiments import experiment
 from testbed.explanation import explain

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from specopt.views.terminal import sentence, table_of
+from specopt.console.terminal import sentence, table_of
 from testbed.recorded import RecordedDrafts
 from testbed.studies.clients import clients
 from testbed.studies.costs import Costs

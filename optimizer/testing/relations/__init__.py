@@ -11,19 +11,17 @@ True
 
 from __future__ import annotations
 
+from specopt.kinds.continuous_serving import relations as continuous_serving
+from specopt.kinds.draft_allocation import relations as draft_allocation
+from specopt.kinds.draft_control import relations as draft_control
+from specopt.kinds.draft_stopping import relations as draft_stopping
+from specopt.kinds.fair_goodput import relations as fair_goodput
+from specopt.kinds.placement import relations as placement
+from specopt.kinds.prompt_chunking import relations as prompt_chunking
+from specopt.kinds.relation import Relation
+from specopt.kinds.serving_latency import relations as serving_latency
+from specopt.kinds.verification_batch import relations as verification_batch
 from specopt.models.errors import InvalidInput
-from specopt.testing.relations import (
-    continuous_serving,
-    draft_allocation,
-    draft_control,
-    draft_stopping,
-    fair_goodput,
-    placement,
-    prompt_chunking,
-    serving_latency,
-    verification_batch,
-)
-from specopt.testing.relations.base import Relation
 
 RELATIONS: tuple[Relation, ...] = tuple(
     one

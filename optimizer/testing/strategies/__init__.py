@@ -5,7 +5,7 @@
 >>> @given(strategies.problems("verification-batch"))
 ... def test_mine(problem): ...
 
-The module of a kind, such as `specopt.testing.strategies.serving_latency`, has the same two with parameters of its own.
+The module of a kind, such as `specopt.kinds.serving_latency.strategies`, has the same two with parameters of its own.
 Ties, zeros, limits that are met exactly and resources that bind are common; every example shrinks to a small one.
 """
 

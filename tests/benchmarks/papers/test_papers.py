@@ -19,7 +19,7 @@ from papers.audit import follows
 from papers.experiment import Found
 from papers.ledger import TITLES, paper, record
 
-from specopt.models.draft_control import DraftChoice, DraftControlPlan
+from specopt.models.draft_control.problem import DraftChoice, DraftControlPlan
 
 pytestmark = pytest.mark.nightly
 

@@ -8,8 +8,8 @@ from specopt import generate
 from specopt.api.library import Recipe, instances_of_kind
 from specopt.instances.rounded import rounded
 from specopt.kinds import KINDS
-from specopt.models.draft_control import DraftControlProblem
-from specopt.models.serving_latency import ServingLatencyProblem
+from specopt.models.draft_control.problem import DraftControlProblem
+from specopt.models.serving_latency.problem import ServingLatencyProblem
 
 
 def test_numbers_keep_six_digits() -> None:

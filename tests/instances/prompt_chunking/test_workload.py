@@ -12,7 +12,7 @@ from specopt.instances.prompt_chunking.workload import (
     paper_4_workload,
 )
 from specopt.models.errors import InvalidInput
-from specopt.models.prompt_workload import Rounds
+from specopt.models.prompt_chunking.workload import Rounds
 
 
 def test_figure_1_is_what_the_text_says() -> None:

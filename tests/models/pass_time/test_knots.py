@@ -10,7 +10,7 @@ from oracles import prompt_chunking as naive
 
 from specopt import CloudDelay
 from specopt.instances.prompt_chunking.workload import FIGURE_1
-from specopt.testing.strategies.prompt_chunking import cloud_delays
+from specopt.kinds.prompt_chunking.strategies import cloud_delays
 
 
 @given(cloud_delays(), st.floats(0, 60))

@@ -15,7 +15,7 @@ from specopt import InvalidInput, compare, generate
 from specopt.comparison.compare import cells_of
 from specopt.comparison.sources import sources_of
 from specopt.comparison.store import Store
-from specopt.models.verification_batch import VerificationBatchProblem
+from specopt.models.verification_batch.problem import VerificationBatchProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome
 from specopt.solvers.verification_batch.baselines import FirstComeFirstServed

@@ -15,7 +15,7 @@ import specopt
 from specopt import InvalidInput
 from specopt.kinds import KINDS, kind_of
 from specopt.kinds.kind import Kind
-from specopt.views.view import View, view_of
+from specopt.kinds.view import View, view_of
 
 ROOT = Path(__file__).parents[3]
 NAMES = {kind.name for kind in KINDS}

@@ -35,7 +35,7 @@ from specopt.testing import NotConformant, check_method, check_solver
 
 save(generate("toy/plain", most=3), "plain.json")
 problem = load("plain.json")
-assert type(problem).__module__ == "toy_kind.models.toy"
+assert type(problem).__module__ == "toy_kind.models.toy.problem"
 result = solve(problem)
 assert (result.status, result.objective) == (Status.OPTIMAL, 6.0)
 save(result, "result.json")
@@ -64,7 +64,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for file in TOY.rglob("*.py"):
         place = folder / "source" / "toy_kind" / str(file.relative_to(TOY)).removeprefix(f"optimizer{os.sep}")
         place.parent.mkdir(parents=True, exist_ok=True)
-        own = r"specopt\.((models|solvers|instances|views|testing\.strategies)\.toy)"
+        own = r"specopt\.((models|solvers|instances|kinds)\.toy)"
         place.write_text(re.sub(own, r"toy_kind.\1", file.read_text()))
     (folder / "source" / "pyproject.toml").write_text(PROJECT)
     command = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--no-build-isolation"]
@@ -147,4 +147,4 @@ def test_a_broken_one_is_one_line(installed: Path, tmp_path: Path, name: str, bo
     done = python(tmp_path, "-c", script, name, beside=installed if name == "other" else None)
     line = f"plug-in {name} (specopt.kinds) of mine 1.0: {said}"
     assert (done.returncode, done.stderr) == (0, line + "\n")
-    assert done.stdout == ("specopt.models.serving_latency\n" if name == "serving-latency" else line + "\n")
+    assert done.stdout == ("specopt.models.serving_latency.problem\n" if name == "serving-latency" else line + "\n")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from specopt import InvalidInput
 from specopt.online import GoodputScheduler
-from specopt.solvers._kernels.fair_goodput_columns import BY_PLACE, RATES
+from specopt.solvers.fair_goodput.kernels.columns import BY_PLACE, RATES
 from specopt.solvers.fair_goodput.policies import Fixed, Gradient, Robust
 
 POLICIES = ("robust", "gradient")

@@ -14,7 +14,7 @@ from specopt.instances.fair_goodput.minimum_rates import minimum_rates
 from specopt.instances.fair_goodput.per_second import per_second
 from specopt.models.acceptance import expected_tokens
 from specopt.models.errors import InvalidInput
-from specopt.models.fair_goodput import FairGoodputPlan, FairGoodputProblem
+from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
 from specopt.models.fields import Floats
 from specopt.online import GoodputScheduler
 

@@ -10,7 +10,7 @@ import pytest
 from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.errors import InvalidInput
 from specopt.online.verification import Batch, VerificationScheduler
-from specopt.solvers._kernels.verification_batch_simulation import evict
+from specopt.solvers.verification_batch.kernels.simulation import evict
 
 KV_BYTES = 1000.0
 TAU = {"slow": 2.0, "fast": 8.0}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from specopt.instances.prompt_chunking.workload import FIGURE_1, paper_4_workload
 from specopt.models.errors import InvalidInput
 from specopt.models.pass_time import CloudDelay
-from specopt.models.prompt_workload import Rounds, Scheme
+from specopt.models.prompt_chunking.workload import Rounds, Scheme
 from specopt.online.prompts import KNOTS, PromptMonitor
 from specopt.solvers.prompt_chunking.simulate import run_once
 

@@ -19,7 +19,7 @@ from specopt.instances.verification_batch.workload import TABLE_12, mixed_classe
 from specopt.models.errors import InvalidInput
 from specopt.models.pass_time import VerificationTime
 from specopt.online import VerificationScheduler
-from specopt.solvers._kernels import verification_batch_simulation as kernels
+from specopt.solvers.verification_batch.kernels import simulation as kernels
 from specopt.solvers.verification_batch.policies import POLICIES, Policy, PolicyName
 from specopt.solvers.verification_batch.simulate import run_once
 

@@ -20,7 +20,7 @@ from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.errors import InvalidInput
 from specopt.online import GoodputScheduler, PromptMonitor, ServingScheduler, VerificationScheduler
 from specopt.online.verification import Batch
-from specopt.solvers._kernels.fair_goodput_columns import ESTIMATE
+from specopt.solvers.fair_goodput.kernels.columns import ESTIMATE
 
 KEYS = ("a", "b", 1, 2, np.int64(3))
 HASHABLE = (*KEYS, True, 1.0, math.nan, b"x", None, ("a",), 10**40, "\ud800", "")

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from specopt import ContinuousServingPlan, ContinuousServingProblem, InvalidInput, Problem
 from specopt.kinds import KINDS
+from specopt.kinds.continuous_serving.strategies import problems_with_plans
 from specopt.testing import strategies
-from specopt.testing.strategies.continuous_serving import problems_with_plans
 
 
 @pytest.mark.parametrize("kind", [kind.name for kind in KINDS])

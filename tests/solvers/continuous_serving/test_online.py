@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from oracles import continuous_serving as naive
 
 from specopt import ContinuousServingProblem, InvalidInput, LinearRuntime, ServingLatencyProblem, Unsupported, generate
+from specopt.kinds.continuous_serving.strategies import problems
 from specopt.online import ServingScheduler
 from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.bound import preemptive_ends, served_bound
@@ -22,7 +23,6 @@ from specopt.solvers.continuous_serving.policies import POLICIES, play
 from specopt.solvers.continuous_serving.step_choice import Learned, StepChoice, Task
 from specopt.solvers.serving_latency.algorithm_1 import best_plan
 from specopt.solvers.serving_latency.prepare import prepare
-from specopt.testing.strategies.continuous_serving import problems
 
 
 def deployment(**changes: Any) -> ContinuousServingProblem:

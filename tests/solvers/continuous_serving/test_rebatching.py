@@ -21,13 +21,13 @@ from specopt import (
     load,
     solve,
 )
+from specopt.kinds.continuous_serving.strategies import problems, problems_with_plans
 from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.bound import served_bound
 from specopt.solvers.continuous_serving.every_step import EveryStep
 from specopt.solvers.continuous_serving.method import prepare_all
 from specopt.solvers.continuous_serving.prepare import prepare
 from specopt.solvers.serving_prices import KNOTS, Prices
-from specopt.testing.strategies.continuous_serving import problems, problems_with_plans
 
 Case = tuple[ContinuousServingProblem, ContinuousServingPlan]
 EXECUTED = {"1.1B-13B-s1": 131.836, "68M-7B-s1": 55.473}

@@ -19,7 +19,7 @@ from specopt import (
     simulate,
     solve,
 )
-from specopt.testing.strategies.continuous_serving import problems
+from specopt.kinds.continuous_serving.strategies import problems
 
 
 def without_luck(problem: ContinuousServingProblem, rate: float) -> ContinuousServingProblem:

@@ -7,9 +7,9 @@ from hypothesis import given
 from oracles import draft_allocation as naive
 
 from specopt import DraftAllocationPlan, DraftAllocationProblem, Status, solve
+from specopt.kinds.draft_allocation.strategies import problems
 from specopt.solvers.draft_allocation import METHODS
 from specopt.solvers.method import Method
-from specopt.testing.strategies.draft_allocation import problems
 
 EXACT = [method for method in METHODS if method.exact]
 

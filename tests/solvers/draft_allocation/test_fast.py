@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 
 from specopt import DraftAllocationPlan, DraftAllocationProblem, solve
+from specopt.kinds.draft_allocation.strategies import problems as draft_allocations
 from specopt.solvers.draft_allocation import fast
-from specopt.testing.strategies.draft_allocation import problems as draft_allocations
 
 
 @given(draft_allocations(clients=(1, 8), budget=(0, 30)))

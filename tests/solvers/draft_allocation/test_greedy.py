@@ -17,9 +17,9 @@ from specopt import (
     generate,
     solve,
 )
+from specopt.kinds.draft_allocation.strategies import problems as draft_allocations
 from specopt.solvers.draft_allocation import AutoAllocation
 from specopt.solvers.draft_allocation.method import lagrangian_bound, price_of, scaled
-from specopt.testing.strategies.draft_allocation import problems as draft_allocations
 
 
 @given(draft_allocations(budget=(0, 30)))

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from oracles import draft_allocation as naive
 
 from specopt import DraftAllocationPlan, DraftAllocationProblem, Status, generate, solve
+from specopt.kinds.draft_allocation.strategies import NEXT_TO_1
+from specopt.kinds.draft_allocation.strategies import problems as draft_allocations
 from specopt.models.fields import Floats, Ints
-from specopt.solvers._kernels.draft_allocation import above, find_level
 from specopt.solvers.draft_allocation import fast
-from specopt.testing.strategies.draft_allocation import NEXT_TO_1
-from specopt.testing.strategies.draft_allocation import problems as draft_allocations
+from specopt.solvers.draft_allocation.kernels.water_level import above, find_level
 
 
 def drafts(problem: DraftAllocationProblem, method: str) -> list[int]:

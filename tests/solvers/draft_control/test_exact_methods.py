@@ -7,9 +7,9 @@ from hypothesis import given
 from oracles import draft_control as naive
 
 from specopt import DraftControlProblem, Status, generate, solve
+from specopt.kinds.draft_control.strategies import problems
 from specopt.solvers.draft_control import METHODS
 from specopt.solvers.method import Method
-from specopt.testing.strategies.draft_control import problems
 
 EXACT = [method for method in METHODS if method.exact]
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from oracles import draft_control as naive
 
 from specopt import DraftControlProblem
+from specopt.kinds.draft_control.strategies import problems as draft_controls
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_control.method import certify, weigh
 from specopt.solvers.draft_control.policy_iteration import cycle_rate
 from specopt.solvers.draft_control.prepare import prepare
-from specopt.testing.strategies.draft_control import problems as draft_controls
 
 
 @settings(max_examples=60)
@@ -25,7 +25,7 @@ def test_any_price_gives_a_bound(problem: DraftControlProblem, factor: float) ->
     prepared = prepare(problem)
     best = float(naive.optimum(problem.to_dict()))
     price = factor * best
-    kernels = importlib.import_module("specopt.solvers._kernels.draft_control")
+    kernels = importlib.import_module("specopt.solvers.draft_control.kernels.policy_iteration")
     nothing = np.zeros(len(problem.states), dtype=np.int64)
     outcome = certify(kernels, prepared, nothing + prepared.shortest, nothing, Budget(problem), price)
     assert outcome.bound is not None
@@ -48,7 +48,7 @@ def test_cycle_rate_is_the_rate_of_the_policy(problem: DraftControlProblem, data
         st.lists(st.sampled_from(able), min_size=len(problem.states), max_size=len(problem.states))
     )  # fmt: skip
     prepared = prepare(problem)
-    kernels = importlib.import_module("specopt.solvers._kernels.draft_control")
+    kernels = importlib.import_module("specopt.solvers.draft_control.kernels.policy_iteration")
     lengths = np.array([length for length, _ in policy])
     indices = np.array([exact["resolutions"].index(resolution) for _, resolution in policy])
     tokens, seconds = weigh(kernels, prepared, lengths, indices)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from oracles import draft_control as naive
 
 from specopt import DraftControlPlan, DraftControlProblem, Result, Status, generate, solve
-from specopt.testing.strategies.draft_control import problems as draft_controls
+from specopt.kinds.draft_control.strategies import problems as draft_controls
 
 
 def lengths(result: Result) -> list[int]:

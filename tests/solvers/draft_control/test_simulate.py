@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from oracles import draft_control_simulation as naive
 
 from specopt import DraftControlProblem, InvalidInput, generate, solve
-from specopt.models.draft_control import DraftChoice, DraftControlPlan
+from specopt.kinds.draft_control.strategies import problems as draft_controls
+from specopt.models.draft_control.problem import DraftChoice, DraftControlPlan
 from specopt.solvers.draft_control.policies import AdaptiveHeuristic, ServerAlone
 from specopt.solvers.draft_control.simulate import simulate
-from specopt.testing.strategies.draft_control import problems as draft_controls
 
 
 def alternating(**parameters: Any) -> DraftControlProblem:

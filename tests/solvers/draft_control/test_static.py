@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from oracles import draft_control as naive
 
 from specopt import DraftControlProblem, Status, solve
-from specopt.testing.strategies.draft_control import acceptance, uplinks
+from specopt.kinds.draft_control.strategies import acceptance, uplinks
 
 
 @given(

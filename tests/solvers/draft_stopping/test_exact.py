@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from specopt import DraftStoppingPlan, DraftStoppingProblem, Status, Unsupported, generate, methods, solve
-from specopt.models.draft_stopping import STOP, AcceptanceRate, RoundClass
+from specopt.kinds.draft_stopping.strategies import RATES
+from specopt.kinds.draft_stopping.strategies import problems as draft_stoppings
+from specopt.models.draft_stopping.problem import STOP, AcceptanceRate, RoundClass
 from specopt.models.drafting import BinaryPredictor, first_flag_round
-from specopt.testing.strategies.draft_stopping import RATES
-from specopt.testing.strategies.draft_stopping import problems as draft_stoppings
 
 RULES = ("no-drafts", "fixed-window", "first-rejection", "confidence-threshold", "optimal-stopping")
 

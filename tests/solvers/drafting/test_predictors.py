@@ -10,7 +10,7 @@ import pytest
 from helpers.draft_logs import acceptance_probability, draft_log, ease_of
 
 from specopt import DraftStoppingPlan, DraftStoppingProblem, InvalidInput, MissingDependency, solve
-from specopt.models.draft_stopping import AcceptanceRate, RoundClass
+from specopt.models.draft_stopping.problem import AcceptanceRate, RoundClass
 from specopt.models.drafting import DraftLog
 from specopt.solvers.draft_stopping.replay import replay
 from specopt.solvers.drafting.predictors import Kind, calibration, fit_predictor, roc, score_bins

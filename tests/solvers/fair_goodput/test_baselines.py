@@ -11,8 +11,8 @@ from hypothesis import assume, given, settings
 from oracles import fair_goodput as naive
 
 from specopt import FairGoodputPlan, FairGoodputProblem, InvalidInput, generate, solve
+from specopt.kinds.fair_goodput.strategies import problems as fair_goodputs
 from specopt.solvers.fair_goodput.baselines import Random
-from specopt.testing.strategies.fair_goodput import problems as fair_goodputs
 
 
 @given(fair_goodputs(clients=(1, 3), budget=(0, 6)))

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from oracles import fair_goodput as naive
 
 from specopt import FairGoodputPlan, FairGoodputProblem, Status, generate, solve
+from specopt.kinds.fair_goodput.strategies import problems as fair_goodputs
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.rounds import Rounds
-from specopt.testing.strategies.fair_goodput import problems as fair_goodputs
 
 
 def timed(**parameters: Any) -> FairGoodputProblem:

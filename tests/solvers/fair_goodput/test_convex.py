@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 
 from specopt import FairGoodputProblem, Status, Termination, generate, solve
+from specopt.kinds.fair_goodput.strategies import problems as fair_goodputs
 from specopt.solvers.fair_goodput.convex import Convex, price_bound, repaired
 from specopt.solvers.fair_goodput.region import Region, region_of
-from specopt.testing.strategies.fair_goodput import problems as fair_goodputs
 
 
 def test_lines_are_added_where_needed() -> None:

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from oracles import fair_goodput as naive
 
 from specopt import DraftAllocationProblem, FairGoodputPlan, FairGoodputProblem, Status, generate, solve
+from specopt.kinds.fair_goodput.strategies import problems as fair_goodputs
 from specopt.models.acceptance import expected_tokens
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.dual import optimise
 from specopt.solvers.fair_goodput.region import region_of
-from specopt.testing.strategies.fair_goodput import problems as fair_goodputs
 
 TABLE_1 = [(4, 24), (4, 28), (8, 16), (8, 20)]
 RATES = ["equal", "mild", "wide", "extreme"]

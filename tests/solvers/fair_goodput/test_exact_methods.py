@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from oracles import fair_goodput as naive
 
 from specopt import FairGoodputPlan, Status, solve
+from specopt.kinds.fair_goodput.strategies import problems
 from specopt.solvers.fair_goodput import METHODS
 from specopt.solvers.method import Method
-from specopt.testing.strategies.fair_goodput import problems
 
 EXACT = [method for method in METHODS if method.exact]
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from oracles import fair_goodput as naive
 
 from specopt import FairGoodputProblem
+from specopt.kinds.fair_goodput.strategies import rates
 from specopt.models.acceptance import expected_tokens
 from specopt.models.fields import Floats
 from specopt.solvers.fair_goodput.region import in_units, plan_of, tokens_for
-from specopt.testing.strategies.fair_goodput import rates
 
 fractions = st.one_of(
     st.sampled_from((0.0, 0.5, 1 / 3, 0.25, 1e-18, 1e-15, 1 - 2**-53, 0.1)), st.floats(0, 1, exclude_max=True)

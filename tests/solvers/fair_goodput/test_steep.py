@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from oracles import fair_goodput as naive
 
 from specopt import FairGoodputPlan, FairGoodputProblem, InvalidInput, Status, solve
-from specopt.testing.strategies.fair_goodput import problems as fair_goodputs
+from specopt.kinds.fair_goodput.strategies import problems as fair_goodputs
 
 FAIRNESS = [0.0, 0.3, 1.0, 1.5, 4.0, 12.0, 20.0, 40.0, 100.0]
 

@@ -14,12 +14,12 @@ from oracles import placement as oracle
 from small_instances.placement import INSTANCES
 
 from specopt import PlacementProblem, Status, Unsupported, generate, solve
+from specopt.kinds.placement import strategies as strategies
 from specopt.solvers.placement import refined
 from specopt.solvers.placement.method import sign
 from specopt.solvers.placement.patterns import all_patterns, count_all, plan_of, valued
 from specopt.solvers.placement.prepare import OBJECTIVES, prepare
 from specopt.solvers.placement.relaxation import Relaxation
-from specopt.testing.strategies import placement as strategies
 
 EXAMPLES = 60
 EXACT = ("refined", "brute-force")

@@ -18,13 +18,13 @@ from small_instances.placement import INSTANCES
 
 from specopt import PlacementProblem, Status, generate, methods, solve
 from specopt.models.errors import OutOfTime
-from specopt.models.placement_plan import PlacementPlan
+from specopt.models.placement.plan import PlacementPlan
 from specopt.models.result import Termination
-from specopt.solvers._kernels.placement import units as kernels
 from specopt.solvers.budget import Budget
 from specopt.solvers.compiler import Compiler
 from specopt.solvers.placement import refined
 from specopt.solvers.placement.choice import Choice
+from specopt.solvers.placement.kernels import units as kernels
 from specopt.solvers.placement.milp import MilpPlacement
 from specopt.solvers.placement.patterns import all_patterns, valued
 from specopt.solvers.placement.prepare import draft_sizes, prepare

@@ -10,7 +10,7 @@ from small_instances.placement import INSTANCES
 import specopt
 from specopt import PlacementProblem
 from specopt.models.errors import Unsupported
-from specopt.models.placement_plan import PlacementPlan
+from specopt.models.placement.plan import PlacementPlan
 from specopt.solvers.placement.prepare import most_options, prepare
 
 

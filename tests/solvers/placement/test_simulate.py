@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from specopt import InvalidInput
-from specopt.models.placement import PlacementProblem
-from specopt.models.placement_plan import PlacementPlan
+from specopt.models.placement.plan import PlacementPlan
+from specopt.models.placement.problem import PlacementProblem
 from specopt.solvers.placement.simulate import PlacementSimulation, simulate
 
 Json = dict[str, Any]

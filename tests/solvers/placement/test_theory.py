@@ -14,8 +14,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from specopt import Result, solve
-from specopt.models.placement import PlacementProblem
-from specopt.models.placement_plan import PlacementPlan
+from specopt.models.placement.plan import PlacementPlan
+from specopt.models.placement.problem import PlacementProblem
 
 VERIFY = st.floats(0.005, 0.1)
 SHARES = st.floats(0.02, 1.0)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from oracles import prompt_chunking as naive
 
 from specopt import PromptChunkingPlan, PromptChunkingProblem, solve
+from specopt.kinds.prompt_chunking.strategies import problems as prompt_chunkings
 from specopt.solvers.prompt_chunking.equation_3 import chunk_size, round_up
-from specopt.testing.strategies.prompt_chunking import problems as prompt_chunkings
 
 BASE: dict[str, Any] = {
     "format": "specopt/1",

@@ -13,11 +13,11 @@ from oracles import prompt_chunking as rational
 from oracles import prompt_chunking_exact as naive
 
 from specopt import Progress, PromptChunkingPlan, PromptChunkingProblem, Result, Unsupported, generate, solve
+from specopt.kinds.prompt_chunking.strategies import problems as prompt_chunkings
 from specopt.solvers.budget import Budget
 from specopt.solvers.prompt_chunking.exact import ExactChunking
 from specopt.solvers.prompt_chunking.method import offer_first_plan
 from specopt.solvers.prompt_chunking.prepare import Prepared, prepare
-from specopt.testing.strategies.prompt_chunking import problems as prompt_chunkings
 
 HEURISTICS = ("deadline", "equation-3", "best-equal", "geometric", "fixed", "whole")
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from oracles import prompt_chunking as naive
 
 from specopt import PromptChunkingPlan, PromptChunkingProblem, Result, Unsupported, generate, solve
+from specopt.kinds.prompt_chunking.strategies import problems as prompt_chunkings
 from specopt.models.errors import OutOfTime
 from specopt.solvers.budget import Budget
 from specopt.solvers.prompt_chunking.baselines import Fixed
 from specopt.solvers.prompt_chunking.deadline import Deadline
 from specopt.solvers.prompt_chunking.method import path_bound
-from specopt.testing.strategies.prompt_chunking import problems as prompt_chunkings
 
 HEURISTICS = ("deadline", "equation-3", "best-equal", "geometric", "fixed", "whole")
 

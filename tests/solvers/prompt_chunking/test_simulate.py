@@ -15,8 +15,8 @@ from oracles import prompt_chunking_simulation as naive_prompt_simulation
 
 from specopt.instances.prompt_chunking.workload import paper_4_workload
 from specopt.models.errors import InvalidInput
-from specopt.models.prompt_chunking import PromptChunkingPlan
-from specopt.models.prompt_workload import PromptWorkload, Rounds, Scheme
+from specopt.models.prompt_chunking.problem import PromptChunkingPlan
+from specopt.models.prompt_chunking.workload import PromptWorkload, Rounds, Scheme
 from specopt.solvers.prompt_chunking.simulate import draw, play, problem_of, run_once
 
 WORKLOAD = paper_4_workload(link_latency_seconds=0.005)
@@ -130,7 +130,7 @@ def test_parallel_drafting_hides_what_equation_6_says() -> None:
 
 def test_equation_3_in_the_kernel_balances() -> None:
     """Tests that the root of Eq. 3 balances both sides, is the smallest, and is infinite where there is none."""
-    import specopt.solvers._kernels.prompt_chunking_simulation as kernels
+    import specopt.solvers.prompt_chunking.kernels.simulation as kernels
 
     delay = WORKLOAD.cloud_delay
     for mu in (0.0, 7.0, 300.0, 5000.0):
@@ -228,7 +228,7 @@ def with_attributes(argument: Any) -> Any:
 @pytest.mark.parametrize("scheme", [HAT, SARATHI], ids=lambda scheme: scheme.name)
 def test_kernel_is_plain_python(scheme: Scheme, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that the compiled simulation is the same code run by Python, random rounds and Eq. 3 included."""
-    import specopt.solvers._kernels.prompt_chunking_simulation as kernels
+    import specopt.solvers.prompt_chunking.kernels.simulation as kernels
 
     requests = draw(dataclasses.replace(WORKLOAD, output_tokens=12), 15, seed=5)
     compiled = play(WORKLOAD, scheme, requests)

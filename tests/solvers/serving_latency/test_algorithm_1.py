@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from oracles import serving_latency as naive
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, Status, generate, solve
-from specopt.solvers._kernels.serving_latency.algorithm_1 import stage_segments
+from specopt.kinds.serving_latency.strategies import linear_runtimes, piecewise_runtimes, problems
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.contiguous import algorithm_1_batches, backtrack
+from specopt.solvers.serving_latency.kernels.algorithm_1 import stage_segments
 from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_latency.stages import stages
-from specopt.testing.strategies.serving_latency import linear_runtimes, piecewise_runtimes, problems
 
 
 def check(problem: ServingLatencyProblem) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from oracles import serving_latency as naive
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, generate, solve
+from specopt.kinds.serving_latency.strategies import ALL_MECHANISMS, problems, problems_with_plans
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency import bound as known_bound
 from specopt.solvers.serving_latency import column_bound
@@ -20,7 +21,6 @@ from specopt.solvers.serving_latency.length_aware import LengthAware
 from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_latency.stages import stages
 from specopt.solvers.serving_prepare import quick_batches
-from specopt.testing.strategies.serving_latency import ALL_MECHANISMS, problems, problems_with_plans
 
 ONE_MECHANISM = ["pipelined", "sequential", "autoregressive"]
 

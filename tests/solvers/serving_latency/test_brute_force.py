@@ -20,9 +20,9 @@ from specopt import (
     methods,
     solve,
 )
+from specopt.kinds.serving_latency.strategies import problems
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency import METHODS
-from specopt.testing.strategies.serving_latency import problems
 
 
 def compare(problem: ServingLatencyProblem) -> None:

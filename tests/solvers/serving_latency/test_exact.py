@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 
 from specopt import ServingLatencyProblem, Status, Termination, generate, solve
+from specopt.kinds.serving_latency.strategies import problems
 from specopt.models.uplink import spectral_efficiency
-from specopt.testing.strategies.serving_latency import problems
 
 
 def optimum(problem: ServingLatencyProblem) -> float:

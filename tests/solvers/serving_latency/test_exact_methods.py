@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from oracles import serving_latency as naive
 
 from specopt import ServingLatencyProblem, Status, solve
+from specopt.kinds.serving_latency.strategies import problems
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency import METHODS
-from specopt.testing.strategies.serving_latency import problems
 
 EXACT = [method for method in METHODS if method.exact]
 

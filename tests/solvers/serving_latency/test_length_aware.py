@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specopt import Progress, ServingLatencyPlan, ServingLatencyProblem, Status, Termination, generate, solve
-from specopt.solvers._kernels.serving_latency import plans as kernels
+from specopt.kinds.serving_latency.strategies import ALL_MECHANISMS, plans, problems, problems_with_plans
+from specopt.solvers.serving_latency.kernels import plans as kernels
 from specopt.solvers.serving_latency.length_aware import LengthAware
 from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_latency.stages import rate, stages
-from specopt.testing.strategies.serving_latency import ALL_MECHANISMS, plans, problems, problems_with_plans
 
 KNOWN: dict[str, Any] = {"mechanisms": ALL_MECHANISMS, "output_lengths": ["known"]}
 PAIRS = ("1.1B-7B", "1.1B-13B", "68M-7B")

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from oracles import serving_latency as naive
 
 from specopt import InvalidInput, ServingLatencyProblem, Status, Termination, Unsupported, generate, solve
+from specopt.kinds.serving_latency.strategies import problems
 from specopt.solvers.serving_latency.exact import Exact
 from specopt.solvers.serving_latency.milp import Case, Milp, Shape
 from specopt.solvers.serving_latency.prepare import prepare
-from specopt.testing.strategies.serving_latency import problems
 
 
 def generated(tasks: int, max_output: int, **fields: object) -> ServingLatencyProblem:

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 
 from specopt import Problem, Progress, Result, ServingLatencyProblem, Status, Termination, generate, solve, verify
 from specopt.api.library import load_saved, saved_instance
+from specopt.kinds.serving_latency.strategies import linear_runtimes, problems
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency import pipelined, positions
 from specopt.solvers.serving_latency.bound import lower_bound
@@ -20,7 +21,6 @@ from specopt.solvers.serving_latency.cutting_planes import CuttingPlanes
 from specopt.solvers.serving_latency.method import offer_first_plan
 from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.threads import in_threads
-from specopt.testing.strategies.serving_latency import linear_runtimes, problems
 
 WORK = ("parts", "lagrangian_rounds", "nodes")
 PIPELINED = {"mechanisms": ["pipelined"], "output_lengths": ["conservative"]}

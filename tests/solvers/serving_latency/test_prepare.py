@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, generate
+from specopt.kinds.serving_latency.strategies import ALL_MECHANISMS, problems_with_plans
 from specopt.models.fields import MAX_TOKENS
 from specopt.solvers.serving_latency.prepare import prepare
-from specopt.testing.strategies.serving_latency import ALL_MECHANISMS, problems_with_plans
 
 
 @settings(max_examples=100)

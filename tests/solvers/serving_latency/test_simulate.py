@@ -16,11 +16,11 @@ from oracles import serving_latency as naive
 
 import specopt
 from specopt import InvalidInput, Result, ServingLatencyPlan, ServingLatencyProblem, generate
+from specopt.kinds.serving_latency.strategies import problems_with_plans
 from specopt.models.errors import Unsupported
 from specopt.models.problem import Evaluation, Plan, Problem
 from specopt.solvers.serving_latency.simulate import LatencySimulation
 from specopt.solvers.serving_latency.simulate import simulate as played
-from specopt.testing.strategies.serving_latency import problems_with_plans
 
 MASK = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15

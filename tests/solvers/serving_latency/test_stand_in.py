@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given, settings
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, Status, generate, solve
+from specopt.kinds.serving_latency.strategies import served_problems
 from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_latency.stand_in import StandIn
-from specopt.testing.strategies.serving_latency import served_problems
 
 
 def least(problem: ServingLatencyProblem, shares: np.ndarray) -> float:

@@ -7,7 +7,7 @@ import pytest
 
 import specopt
 from specopt.instances.verification_batch.workload import TABLE_12
-from specopt.models.verification_batch import VerificationBatchPlan, VerificationBatchProblem
+from specopt.models.verification_batch.problem import VerificationBatchPlan, VerificationBatchProblem
 from specopt.online import VerificationScheduler
 from specopt.solvers.verification_batch.policies import Policy, PolicyName
 

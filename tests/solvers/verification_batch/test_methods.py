@@ -18,10 +18,10 @@ from specopt import (
     generate,
     solve,
 )
+from specopt.kinds.verification_batch.strategies import problems as verification_batches
 from specopt.solvers.verification_batch import METHODS
 from specopt.solvers.verification_batch.baselines import Algorithm1
 from specopt.solvers.verification_batch.threshold import Threshold
-from specopt.testing.strategies.verification_batch import problems as verification_batches
 
 FAMILIES = ("warm", "mixed", "tight", "memory-bound")
 
@@ -236,7 +236,7 @@ def test_integer_programs_run_beside_other_programs_of_highs() -> None:
 
 def test_a_sweep_that_is_told_to_end_gives_a_batch() -> None:
     """Tests that the sweep, told to end at once, still gives requests that fit together."""
-    from specopt.solvers._kernels.verification_batch_sweep import sweep
+    from specopt.solvers.verification_batch.kernels.sweep import sweep
 
     rng = np.random.default_rng(0)
     values, seconds, memory = rng.uniform(1.0, 2.0, 300), rng.uniform(0.01, 0.02, 300), np.zeros(300)

@@ -9,7 +9,7 @@ import pytest
 
 from specopt.instances.verification_batch.workload import mixed_classes
 from specopt.models.errors import InvalidInput
-from specopt.models.verification_workload import DraftPredictor, VerificationWorkload
+from specopt.models.verification_batch.workload import DraftPredictor, VerificationWorkload
 from specopt.solvers.verification_batch.policies import POLICIES, Policy, PolicyName
 from specopt.solvers.verification_batch.simulate import capacity, device_classes, run_once, simulate
 

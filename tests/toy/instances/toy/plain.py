@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from specopt.models.toy import ToyProblem
+from specopt.models.toy.problem import ToyProblem
 
 
 def plain(*, most: int = 7, seed: int = 0) -> ToyProblem:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from specopt.models.problem import Problem
-from specopt.models.toy import ToyPlan, ToyProblem
+from specopt.models.toy.problem import ToyPlan, ToyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome
 

@@ -1,0 +1,48 @@
+"""Requests of a trace as one `serving-latency` problem: their lengths, on the channel and models of a family."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from specopt.instances.family import Family, labelled
+from specopt.instances.serving_latency import FAMILIES
+from specopt.instances.traces.problem import FromTrace
+from specopt.instances.traces.trace import Trace
+from specopt.models.serving_latency.problem import ServingLatencyProblem
+
+
+def serving_latency(trace: Trace, family: Family, *, seed: int = 0, **parameters: Any) -> ServingLatencyProblem:
+    """Return the problem of serving the requests of a trace together.
+
+    Parameters
+    ----------
+    trace
+        The requests, one task each.
+    family
+        Where the rest comes from. Signal-to-noise ratios are those of its own problem of as many tasks.
+    seed
+        Seed of the family.
+    parameters
+        Parameters of the family but tasks, max_input and max_output. O_max is the longest response of the trace.
+
+    Raises
+    ------
+    InvalidInput
+        If the family has no such parameter, or a value is outside its domain.
+    """
+    drawn: ServingLatencyProblem = family.generate(seed=seed, tasks=len(trace), **parameters)
+    return dataclasses.replace(
+        drawn,
+        input_tokens=trace.input_tokens,
+        output_tokens=trace.output_tokens,
+        max_output_tokens=None,
+    )
+
+
+FROM_TRACE = FromTrace(
+    build=serving_latency,
+    families=labelled(FAMILIES, "paper-1"),
+    of_the_trace=("tasks", "max_input", "max_output"),
+    unused="arrivals: all requests are taken to wait at the start",
+)

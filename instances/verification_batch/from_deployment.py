@@ -1,0 +1,68 @@
+"""What a user has as one `verification-batch` problem: requests with the contexts of a trace, on his own verifier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from specopt.instances.deployment.deployment import Deployment
+from specopt.instances.deployment.proposal import Proposal
+from specopt.instances.family import labelled
+from specopt.instances.runtimes.fields import of_verification_batch
+from specopt.instances.verification_batch import FAMILIES
+from specopt.instances.verification_batch.from_trace import FROM_TRACE
+from specopt.instances.verification_batch.pending import drafted_tokens
+from specopt.models.errors import InvalidInput
+from specopt.models.verification_batch.problem import VerificationBatchProblem
+
+FORM = "additive"
+MEASURE = {
+    "expected_tokens": "--acceptance FILE, two scrapes of an engine's /metrics or its acceptance histogram",
+    "deadline_seconds": "--set deadline_seconds=[...], from what you promise your users",
+    "cached_tokens": "--trace FILE, a log of requests with the tokens of prompts",
+    "memory_bytes": "--memory GB, that of the machine that verifies",
+}
+
+
+def verification_batch(known: Deployment, seed: int = 0) -> Proposal:
+    """Return the problem of a verifier at which the requests wait.
+
+    Raises
+    ------
+    InvalidInput
+        If the weights do not fit the memory, or the file has no estimator.
+    """
+    (family,) = labelled(FAMILIES, "mixed")
+    trace, verify = known.trace, known.verify
+    base = family.generate(seed=seed) if trace is None else FROM_TRACE.problem(trace, family.label, seed=seed)
+    assert isinstance(base, VerificationBatchProblem)
+    path = known.passes.path
+    estimator = of_verification_batch(known.passes.runtimes(FORM), path)["estimator"]
+    given: dict[str, tuple[Any, str]] = {"estimator": (estimator, path)}
+    tokens = base.new_tokens + base.cached_tokens
+    given["request_memory_bytes"] = (
+        (tokens * float(verify.kv_bytes_per_token)).tolist(),
+        f"cache of {verify.name}, for new and cached tokens",
+    )
+    if trace is not None:
+        source = f"{known.rows}; drafts and cold requests from {family.name}"
+        given |= {
+            "new_tokens": (base.new_tokens.tolist(), source),
+            "cached_tokens": (base.cached_tokens.tolist(), source),
+        }
+    if known.memory_bytes is not None:
+        free = known.memory_bytes - verify.weight_bytes
+        if free <= 0.0:
+            raise InvalidInput(
+                f"memory: expected more than the weights of {verify.name}, {verify.weight_bytes:,} bytes"
+            )
+        given["memory_bytes"] = (free, f"--memory less the weights of {verify.name}")
+    if known.acceptance is not None:
+        drafts = drafted_tokens(seed, base.requests)
+        found = known.acceptance.expected_tokens(int(drafts.max()))[drafts]
+        given["expected_tokens"] = (np.asarray(found).tolist(), f"--acceptance, for drafts of {family.name}")
+    unused = [] if known.link is None else ["--link: the model begins when drafts have arrived"]
+    if trace is not None:
+        unused.append(f"of the trace its {FROM_TRACE.unused}")
+    return Proposal.of(base, family, given, MEASURE, unused)

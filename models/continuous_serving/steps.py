@@ -1,0 +1,334 @@
+"""Plans of continuous serving, timed step by step for the judge.
+
+A plan is a list of phases; each lists every task in batches and holds from its first step until the next one's. At
+every step the unfinished tasks that are ready are served, all of them, in the listed order. What is timed:
+
+* Members in their first step run as a batch of their own directly before the rest of their batch. Of the others the
+  longest, max_k (I_k + g_k), stands for I_m + (n - 1) L in Eq. 13-14; g_k is what a task has gained so far.
+* A step of speculation length l adds L(alpha_k, l) to g_k; a task has finished after the first step in which g_k
+  reaches its length Q_k, but for a relative 1e-12.
+* Memory is counted run by run: the number of tasks times the longest, max_k (I_k + min(Q_k, g_k after the step)).
+* With `min_speculation_length` 0 a batch may guess nothing for a while: it has no draft stage then and counts for
+  the verify model's memory alone. The first draft pass after that takes in all that the draft model has not seen.
+* Where a phase brings together tasks that ran apart, each newcomer costs `regroup_seconds` on the stages that move it.
+
+Between two events (a task joins or has had its first step, a phase begins) runs only lose tasks. A block of steps is
+then computed at once: one row per step, one column per task or run.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specopt.models.continuous_serving.data import ContinuousServingData, ContinuousServingPlan
+from specopt.models.fields import Floats, Ints, Truths
+from specopt.models.problem import exceeds
+from specopt.models.serving_stages import stage_ends, too_much
+
+ROUNDING = 1e-12
+"""Relative distance within which a clock or a length counts as reached."""
+
+ENTRIES_AT_ONCE = 1 << 17
+"""Tasks times decoding steps of a block."""
+
+STEPS_TO_ARRIVAL = 64
+"""Maximum number of steps of a block while tasks have yet to arrive."""
+
+TASK, BATCH, INPUT, OUTPUT, READY, TARGET, TOKENS, OTHERS, COUNT, UNSEEN, SERVED = range(11)
+"""Rows of the table of unfinished tasks.
+
+TASK and BATCH are the index of a task and its batch in this phase. INPUT and OUTPUT are I_k and Q_k. READY is the time
+at which it is ready. TARGET is what g_k has to reach. TOKENS are the tokens per step at the speculation length of this
+phase, COUNT the steps at that length, and OTHERS the tokens gained at other lengths. UNSEEN are the tokens that the
+draft model lacks besides the last. SERVED is 1 once the task has had its first step.
+"""
+
+MAX_LISTED_RUNS = 1_000_000
+"""Runs up to which a plan's stretches are listed; a plan with more has none."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Steps in which the same runs are served.
+
+    Parameters
+    ----------
+    start, end
+        In seconds since the earliest arrival.
+    first_step, last_step
+        From 1.
+    sizes, lengths
+        Tasks and speculation length of each run, in order.
+    """
+
+    start: float
+    end: float
+    first_step: int
+    last_step: int
+    sizes: tuple[int, ...]
+    lengths: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Played:
+    """What became of the tasks.
+
+    Parameters
+    ----------
+    finish
+        When each task has finished, in seconds since the earliest arrival.
+    stretches
+        What ran when; in the first scenario, and of plans that are not too long.
+    breaches
+        One sentence for every listed batch that does not fit a model's memory.
+    """
+
+    finish: Floats
+    stretches: list[Stretch]
+    breaches: list[str]
+
+
+def phase_defects(problem: ContinuousServingData, plan: ContinuousServingPlan) -> list[str]:
+    """Return why the phases are none of this problem."""
+    found = []
+    drafting = problem.mechanism_of(plan) != "autoregressive"
+    before = 0
+    for number, phase in enumerate(plan.phases):
+        where = f"phases[{number}]"
+        if number == 0 and phase.first_step != 1:
+            found.append(f"{where}.first_step: expected 1, got {phase.first_step}")
+        if phase.first_step <= before:
+            found.append(f"{where}.first_step: expected more than {before}, got {phase.first_step}")
+        before = phase.first_step
+        lengths = phase.lengths(plan.speculation_length)
+        if len(lengths) != len(phase.batches):
+            found.append(f"{where}.speculation_length: expected {len(phase.batches)} entries, got {len(lengths)}")
+        least = problem.min_speculation_length if drafting else 0
+        if min(lengths) < least or (max(lengths) > 0 and not drafting):
+            word = f"at least {least}" if drafting else "0 (autoregressive)"
+            found.append(f"{where}.speculation_length: expected {word}, got {phase.speculation_length}")
+        listed = np.fromiter(itertools.chain.from_iterable(phase.batches), np.int64)
+        if not np.array_equal(np.sort(listed), np.arange(problem.tasks)):
+            found.append(f"{where}.batches: expected each of the tasks 0 to {problem.tasks - 1} once")
+    return found
+
+
+def length_violations(problem: ContinuousServingData, plan: ContinuousServingPlan) -> list[str]:
+    """Return which phases guess more than the problem allows ((24f))."""
+    least, limit = problem.min_speculation_length, problem.max_speculation_length or 0
+    return [
+        f"phases[{number}].speculation_length: expected {least} to {limit}, got {length}"
+        for number, phase in enumerate(plan.phases)
+        for length in sorted(set(phase.lengths(plan.speculation_length)))
+        if not least <= length <= limit
+    ]
+
+
+def play(problem: ContinuousServingData, plan: ContinuousServingPlan) -> tuple[Played, ...]:
+    """Return what becomes of the tasks in every scenario."""
+    ready = problem.readiness(plan)[1]
+    found: list[Played] = []
+    for outputs in problem.scenarios:
+        run = _Run(problem, plan, outputs, ready, listed=not found)
+        while run.table.size:
+            run.block()
+        found.append(Played(run.finish, run.stretches, list(run.breaches.values())))
+    return tuple(found)
+
+
+class _Run:
+    """The state of a plan that is being played: clock, step, phase, and what each task has gained."""
+
+    def __init__(
+        self, problem: ContinuousServingData, plan: ContinuousServingPlan, outputs: Ints, ready: Floats, listed: bool
+    ) -> None:
+        self.problem, self.plan, self.listed = problem, plan, listed
+        self.mechanism = problem.mechanism_of(plan)
+        lengths = {length for phase in plan.phases for length in phase.lengths(plan.speculation_length)}
+        self.lengths = sorted(lengths)
+        self.tokens = np.stack([problem.tokens_per_step(length) for length in self.lengths])
+        self.counts = np.zeros_like(self.tokens)  # steps served before this phase, by speculation length and task
+        self.finish = np.zeros(problem.tasks)
+        self.clock, self.step, self.phase = float(ready.min()), 1, -1
+        self.stretches: list[Stretch] = []
+        self.runs_listed = 0
+        self.breaches: dict[tuple[int, int, str], str] = {}
+        self.batch_of = np.zeros(problem.tasks, np.int64)
+        self.lengths_now = np.zeros(0, np.int64)  # speculation length of each batch of this phase
+        self.table = np.zeros((11, problem.tasks))  # unfinished tasks, in the order of their batches
+        self.table[TASK] = np.arange(problem.tasks)
+        self.table[INPUT], self.table[OUTPUT], self.table[READY] = problem.input_tokens, outputs, ready
+        self.table[UNSEEN] = problem.input_tokens - 1.0
+
+    def block(self) -> None:
+        """Serve the steps up to the next event."""
+        entering = self._enter_phase()
+        where = self._active()
+        active = self.table[:, where]
+        first_of_task = active[SERVED] == 0.0
+        if first_of_task.any():  # members in their first step run before the rest of their batch
+            order = np.argsort(2.0 * active[BATCH] + active[SERVED], kind="stable")
+            where, active = np.arange(self.table.shape[1])[where][order], active[:, order]
+        starts = np.flatnonzero(np.diff(2.0 * active[BATCH] + active[SERVED], prepend=-1.0))  # of every run
+        first = active[SERVED, starts] == 0.0
+        gained = self._gain(active, bool(first.any()))
+        serving = gained[:-1] < active[TARGET]
+        serving[0] = True  # they are unfinished, however sums of steps at several lengths are rounded
+        sizes = np.add.reduceat(serving, starts, axis=1, dtype=np.int64)
+        reached = np.maximum.reduceat(np.where(serving, active[INPUT] + gained[:-1], 0.0), starts, axis=1)
+        batches = active[BATCH, starts].astype(np.int64)
+        lengths = self.lengths_now[batches]
+        unseen = np.ones(sizes.shape)
+        unseen[0] += np.maximum.reduceat(active[UNSEEN], starts)
+        draft, verify = self._stage_seconds(sizes, reached, lengths, first, unseen)
+        if entering and self.problem.regroup_seconds > 0.0:
+            self._add_regrouping(np.split(active[TASK].astype(np.int64), starts[1:]), first, lengths, draft, verify)
+        completed = self._completed(draft, verify)
+        ends = np.concatenate([[0.0], np.cumsum(completed[:, -1])])
+        steps = self._steps_served(ends[1:])
+        gained, serving, sizes = gained[: steps + 1], serving[:steps], sizes[:steps]
+        self._check_memory(active, starts, sizes, lengths, batches, np.where(serving, gained[1:], -np.inf))
+        own = serving.sum(axis=0)
+        done = gained[steps] >= active[TARGET]
+        run = np.repeat(np.arange(len(starts)), sizes[0])
+        last = own[done] - 1
+        self.finish[active[TASK, done].astype(np.int64)] = self.clock + (ends[last] + completed[last, run[done]])
+        active[SERVED] = 1.0
+        active[UNSEEN] = np.where(lengths[run] > 0, 0.0, active[UNSEEN] + steps)
+        active[COUNT] += own
+        if not isinstance(where, slice):  # with a slice the table itself has changed
+            self.table[:, where] = active
+        if done.any():
+            keep = np.ones(self.table.shape[1], np.bool_)
+            keep[where] = ~done
+            self.table = self.table[:, keep]
+        if self.listed:
+            self._note(sizes, lengths, ends)
+        self.clock += float(ends[steps])
+        self.step += steps
+
+    def _note(self, sizes: Ints, lengths: Ints, ends: Floats) -> None:
+        """Add the stretches of a block: steps in which the same tasks are served."""
+        self.runs_listed += sizes.size
+        if self.runs_listed > MAX_LISTED_RUNS:
+            self.listed, self.stretches = False, []
+            return
+        changes = np.flatnonzero((sizes[1:] != sizes[:-1]).any(axis=1)) + 1
+        for begin, end in itertools.pairwise([0, *changes.tolist(), len(sizes)]):
+            there = sizes[begin] > 0
+            shape = tuple(sizes[begin, there].tolist()), tuple(lengths[there].tolist())
+            times = self.clock + float(ends[begin]), self.clock + float(ends[end])
+            self.stretches.append(Stretch(*times, self.step + begin, self.step + end - 1, *shape))
+
+    def _enter_phase(self) -> bool:
+        """Enter the phase that holds at this step; return whether it is a later one that begins with it."""
+        phases, before = self.plan.phases, self.phase
+        while self.phase + 1 < len(phases) and phases[self.phase + 1].first_step <= self.step:
+            self.phase += 1
+        if self.phase == before:
+            return False
+        phase, table = phases[self.phase], self.table
+        if before >= 0:
+            tasks = table[TASK].astype(np.int64)
+            self.counts[np.searchsorted(self.lengths, self.lengths_now)[self.batch_of[tasks]], tasks] = table[COUNT]
+        order = np.fromiter(itertools.chain.from_iterable(phase.batches), np.int64)
+        sizes = [len(batch) for batch in phase.batches]
+        self.batch_before, self.batch_of = self.batch_of, np.empty_like(self.batch_of)
+        self.batch_of[order] = np.repeat(np.arange(len(sizes)), sizes)
+        self.lengths_now = np.array(phase.lengths(self.plan.speculation_length), np.int64)
+        table = table[:, np.argsort(self.batch_of[table[TASK].astype(np.int64)], kind="stable")]
+        tasks = table[TASK].astype(np.int64)
+        table[BATCH] = self.batch_of[tasks]
+        slot = np.searchsorted(self.lengths, self.lengths_now)[self.batch_of[tasks]]
+        table[TOKENS], table[COUNT] = self.tokens[slot, tasks], self.counts[slot, tasks]
+        counts = self.counts[:, tasks]
+        counts[slot, np.arange(len(tasks))] = 0.0
+        table[OTHERS] = (counts * self.tokens[:, tasks]).sum(axis=0)
+        table[TARGET] = table[OUTPUT] - ROUNDING * np.maximum(table[TOKENS], table[OUTPUT])
+        self.table = table
+        return before >= 0
+
+    def _active(self) -> Any:
+        """Return which tasks this step serves; where none is ready, the clock goes on to the next that is."""
+        arrival = self.table[READY]
+        ready = arrival <= self.clock * (1 + ROUNDING)
+        if not ready.any():
+            self.clock = float(arrival.min())
+            ready = arrival <= self.clock * (1 + ROUNDING)
+        every = bool(ready.all())
+        self.next_ready = np.inf if every else float(arrival[~ready].min())
+        return slice(None) if every else np.flatnonzero(ready)
+
+    def _gain(self, active: Floats, one_step: bool) -> Floats:
+        """Return g_k before each step of the block and after its last."""
+        steps = max(1, int(np.ceil((active[TARGET] - active[OTHERS]) / active[TOKENS] - active[COUNT]).max()))
+        if self.phase + 1 < len(self.plan.phases):
+            steps = min(steps, self.plan.phases[self.phase + 1].first_step - self.step)
+        steps = min(steps, max(1, ENTRIES_AT_ONCE // active.shape[1]), 1 if one_step else steps)
+        if self.next_ready < np.inf:
+            steps = min(steps, STEPS_TO_ARRIVAL)
+        gained = active[OTHERS] + (active[COUNT] + np.arange(steps + 1)[:, None]) * active[TOKENS]
+        some = max(1, int((gained[:-1] < active[TARGET]).any(axis=1).sum()))
+        return np.asarray(gained[: some + 1])
+
+    def _stage_seconds(
+        self, sizes: Ints, reached: Floats, lengths: Ints, first: Truths, unseen: Floats
+    ) -> tuple[Floats, Floats]:
+        """Return T^d and T^v of every run (column) at every step (row)."""
+        draft, verify = np.zeros_like(reached), np.zeros_like(reached)
+        for length in np.unique(lengths).tolist():
+            runs = lengths == length
+            shape = sizes[:, runs], reached[:, runs], length, first[runs]
+            draft[:, runs], verify[:, runs] = self.problem.stage_seconds(*shape, unseen[:, runs])
+        return draft * (sizes > 0), verify * (sizes > 0)
+
+    def _add_regrouping(self, runs: list[Ints], first: Truths, lengths: Ints, draft: Floats, verify: Floats) -> None:
+        """Add what moving sequences to other batches takes in the first step."""
+        for run in np.flatnonzero(~first):
+            moved = len(runs[run]) - int(np.bincount(self.batch_before[runs[run]]).max())
+            seconds = self.problem.regroup_seconds * moved
+            verify[0, run] += seconds
+            if lengths[run] > 0:
+                draft[0, run] += seconds
+
+    def _completed(self, draft: Floats, verify: Floats) -> Floats:
+        """Return C of every run at every step, since the step began (Eq. 20)."""
+        one = len(verify) == 1  # numbers take less time than arrays of one
+        columns: Any = (draft[0].tolist(), verify[0].tolist()) if one else (draft.T, verify.T)
+        completed: list[Any] = []
+        drafted: Any = 0.0
+        done: Any = 0.0
+        for T_d, T_v in zip(*columns, strict=True):
+            drafted, done = stage_ends(self.mechanism, drafted, done, T_d, T_v, max if one else np.maximum)
+            completed.append(done)
+        return np.array([completed]) if one else np.stack(completed, axis=1)
+
+    def _steps_served(self, ends: Floats) -> int:
+        """Return the steps of the block that are over when the next task is ready."""
+        joined = self.next_ready <= (self.clock + ends) * (1 + ROUNDING)
+        return int(np.argmax(joined)) + 1 if joined.any() else len(ends)
+
+    def _check_memory(
+        self, active: Floats, starts: Ints, sizes: Ints, lengths: Ints, batches: Ints, gained: Floats
+    ) -> None:
+        """Note which runs do not fit; tasks that a step does not serve have gained minus infinity."""
+        limited = self.problem.limited_models(self.mechanism)
+        if not limited:
+            return
+        held = active[INPUT] + np.minimum(active[OUTPUT], gained)
+        tokens = np.maximum(0.0, np.maximum.reduceat(held, starts, axis=1))
+        for which, model, limit in limited:
+            needed = model.parameter_bytes + (sizes * float(model.kv_bytes_per_token) * tokens).max(axis=0)
+            for run in np.flatnonzero(needed > limit).tolist():
+                if which == "verify" or lengths[run] > 0:
+                    self._limit(which, int(batches[run]), float(needed[run]), limit)
+
+    def _limit(self, which: str, batch: int, needed: float, limit: float) -> None:
+        """Note a batch that needs more than its model has."""
+        if exceeds(needed, limit):
+            sentence = f"phases[{self.phase}].batches[{batch}]: {too_much(needed, which, limit)}"
+            self.breaches.setdefault((self.phase, batch, which), sentence)

@@ -1,0 +1,74 @@
+"""Clients that draft for one verifier, round after round: how their acceptance moves, and what they share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from specopt.models.acceptance_process import AcceptanceProcess
+from specopt.models.arguments import integer, only_fields
+from specopt.models.fair_goodput.problem import FairGoodputProblem
+from specopt.models.fields import Floats, Ints
+from specopt.models.problem import FORMAT, strip_header
+from specopt.models.workload import Workload
+
+SHARED = ("budget_tokens", "fairness", "weights", "max_draft_tokens")
+
+
+@dataclass(frozen=True, eq=False)
+class GoodputWorkload(Workload):
+    """What a policy of `fair-goodput` meets.
+
+    Parameters
+    ----------
+    process
+        How the clients' acceptance rates move, or fixed rates.
+    budget_tokens
+        C: draft tokens per round.
+    fairness, weights, max_draft_tokens
+        As in the problem.
+    problem
+        Budget, weights, fairness and caps; its acceptance rates are those of the first round, first regime.
+
+    Raises
+    ------
+    InvalidInput
+        If a value is outside its domain.
+    """
+
+    kind = "fair-goodput-workload"
+
+    process: AcceptanceProcess | Sequence[float] | Floats
+    budget_tokens: int
+    fairness: float = 1.0
+    weights: Sequence[float] | Floats | None = None
+    max_draft_tokens: Sequence[int] | Ints | None = None
+    moves: AcceptanceProcess = field(init=False, repr=False)
+    problem: FairGoodputProblem = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        moves = self.process if isinstance(self.process, AcceptanceProcess) else AcceptanceProcess.fixed(self.process)
+        problem = FairGoodputProblem(
+            acceptance_rates=moves.rates[0, 0],
+            budget_tokens=self.budget_tokens,
+            fairness=self.fairness,
+            weights=self.weights,  # type: ignore[arg-type]  # lists become arrays
+            max_draft_tokens=self.max_draft_tokens,  # type: ignore[arg-type]
+        )
+        object.__setattr__(self, "moves", moves)
+        object.__setattr__(self, "problem", problem)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the workload as JSON-like data: rates and transition of its process, and what clients share."""
+        shared = {name: value for name, value in self.problem.to_dict().items() if name in SHARED}
+        moves = {"rates": self.moves.rates.tolist(), "transition": self.moves.transition.tolist()}
+        return {"format": FORMAT, "kind": self.kind, **moves, **shared}
+
+    @classmethod
+    def from_dict(cls, data: object) -> Self:
+        """Build a workload from JSON-like data."""
+        fields = strip_header(data, cls.kind)
+        only_fields(fields, ("rates", "transition", *SHARED), "the workload")
+        moves = AcceptanceProcess(*(fields.pop(name, None) for name in ("rates", "transition")))
+        return cls(moves, integer("budget_tokens", fields.pop("budget_tokens", None), 0), **fields)

@@ -1,0 +1,1 @@
+"""Problem, plan and judge of `placement`."""

@@ -1,0 +1,638 @@
+"""Placement: where clients' drafts come from, with which drafter, and how many units that takes.
+
+Every unit of a verifier serves some clients of some classes in continuous batches. Their drafts come from beside the
+verifier, from the client's device, from a pool of drafting servers, or are none at all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from msgspec import Meta
+
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import (
+    Checked,
+    HalfOpenUnit,
+    NonNegative,
+    NonNegativeInt,
+    Positive,
+    PositiveInt,
+    check,
+)
+from specopt.models.named import NamedPasses, NamedRates, NamedSeconds, NamedTrips
+from specopt.models.pass_time.pieces import PassPieces
+from specopt.models.placement.plan import PlacementPlan, Served, UnitGroup
+from specopt.models.placement.unit import Cycles, Entry, cycles
+from specopt.models.problem import ROUNDING, Evaluation, Problem, Sense, exceeds
+
+Objective = Literal["goodput", "fair", "capacity", "cost", "energy"]
+
+LABELS = {
+    "goodput": "weighted tokens per second", "fair": "sum of weighted logarithms of tokens per second",
+    "capacity": "share of the clients that is carried", "cost": "price per second", "energy": "watts",
+}  # fmt: skip
+"""What the objectives are."""
+
+LONGEST_PASS, LONGEST_TRIP = 100.0, 60.0
+"""Seconds of a pass of one token, and of a round trip, beyond which somebody gave milliseconds."""
+
+Name = Annotated[str, Meta(min_length=1)]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Verifier:
+    """Like units that run the large model.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    units
+        How many there are.
+    memory_bytes, weights_bytes, kv_bytes_per_token
+        Of a unit, of its weights, and of a cached token.
+    passes
+        Seconds of a pass.
+    reserved_share
+        Share of every pass's time that prompts take.
+    price_per_second
+        Of a unit that is used.
+    idle_watts, busy_watts
+        Of a unit that is used; busy by default as idle.
+    """
+
+    name: Name
+    units: PositiveInt
+    memory_bytes: Positive
+    weights_bytes: NonNegative
+    kv_bytes_per_token: Positive
+    passes: PassPieces
+    reserved_share: HalfOpenUnit = 0.0
+    price_per_second: NonNegative = 0.0
+    idle_watts: NonNegative = 0.0
+    busy_watts: NonNegative | None = None
+
+    def __post_init__(self) -> None:
+        check(self)
+        seconds = self.passes.at(1, 1, 0)
+        if not 0.0 < seconds <= LONGEST_PASS:
+            raise InvalidInput(f"passes: expected a pass of one token to take > 0 and <= {LONGEST_PASS:g} s, got "
+                               f"{seconds:g} s; are these milliseconds?")  # fmt: skip
+        if self.busy_watts is not None and self.busy_watts < self.idle_watts:
+            raise InvalidInput(f"busy_watts: expected >= idle_watts = {self.idle_watts:g}, got {self.busy_watts:g}")
+
+    @property
+    def watts(self) -> tuple[float, float]:
+        """Idle and busy."""
+        return self.idle_watts, self.idle_watts if self.busy_watts is None else self.busy_watts
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Drafter(Checked):
+    """A small model, or heads, and where it may run beside clients' devices.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    kind
+        Whether it takes one pass per token, or one pass for all.
+    weights_bytes, kv_bytes_per_token
+        Of its weights, and of a cached token.
+    beside
+        Seconds of its passes on a verifier's units, by verifier.
+    server
+        Seconds of its passes on the units of a draft pool, by pool.
+    """
+
+    name: Name
+    kind: Literal["sequential", "parallel"] = "sequential"
+    weights_bytes: NonNegative
+    kv_bytes_per_token: NonNegative
+    beside: NamedPasses | None = None
+    server: NamedPasses | None = None
+
+    @property
+    def parallel(self) -> bool:
+        """Whether one pass drafts all tokens."""
+        return self.kind == "parallel"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DraftPool:
+    """Like units that draft for many clients.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    units, memory_bytes
+        How many there are, and the memory of one.
+    round_trip_seconds
+        Between pool and verifier, by verifier.
+    price_per_second, busy_watts
+        Of a unit that is used.
+    """
+
+    name: Name
+    units: PositiveInt
+    memory_bytes: Positive
+    round_trip_seconds: NamedTrips
+    price_per_second: NonNegative = 0.0
+    busy_watts: NonNegative = 0.0
+
+    def __post_init__(self) -> None:
+        check(self)
+        _check_trips(self.round_trip_seconds)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClientClass:
+    """Clients that are alike.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    clients
+        How many decode at a time.
+    context_tokens
+        Typical tokens that a client has cached.
+    max_context_tokens
+        What memory is kept for; the typical ones by default.
+    weight
+        Of its tokens in the objective.
+    min_tokens_per_second
+        What every client gets at least.
+    acceptance
+        By drafter: probability that a position is accepted, given that all before it were; of the token behind the
+        drafts as well, if there is one entry more.
+    device_seconds_per_token
+        By drafter: seconds of a draft token on the device (of one pass, if parallel).
+    device_watts
+        Of the device while it drafts.
+    round_trip_seconds
+        Between client and verifier, by verifier.
+    uplink_bits_per_second
+        Of the client; ample by default.
+    """
+
+    name: Name
+    clients: PositiveInt
+    context_tokens: NonNegativeInt
+    max_context_tokens: NonNegativeInt | None = None
+    weight: Positive = 1.0
+    min_tokens_per_second: NonNegative = 0.0
+    acceptance: NamedRates
+    device_seconds_per_token: NamedSeconds | None = None
+    device_watts: NonNegative | None = None
+    round_trip_seconds: NamedTrips | None = None
+    uplink_bits_per_second: Positive | None = None
+
+    def __post_init__(self) -> None:
+        check(self)
+        if self.max_context_tokens is not None and self.max_context_tokens < self.context_tokens:
+            raise InvalidInput(f"max_context_tokens: expected >= context_tokens = {self.context_tokens}, got "
+                               f"{self.max_context_tokens}")  # fmt: skip
+        if self.round_trip_seconds is not None:
+            _check_trips(self.round_trip_seconds)
+
+    @property
+    def most_context(self) -> int:
+        """Tokens that memory is kept for."""
+        return self.context_tokens if self.max_context_tokens is None else self.max_context_tokens
+
+    def accepted(self, drafter: str, draft_tokens: int) -> list[float]:
+        """Return the acceptance of K positions and of the token behind them."""
+        rates = np.atleast_1d(self.acceptance.values[drafter]).tolist()
+        return [rates[min(k, len(rates) - 1)] for k in range(draft_tokens + 1)]
+
+
+def _check_trips(trips: NamedTrips) -> None:
+    for name, seconds in trips.values.items():
+        if float(np.max(seconds)) > LONGEST_TRIP:
+            raise InvalidInput(f"round_trip_seconds.{name}: expected at most {LONGEST_TRIP:g} s, got "
+                               f"{float(np.max(seconds)):g}; are these milliseconds?")  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PlacementProblem(Problem):
+    """Choose for all clients where their drafts come from and which units serve them.
+
+    Parameters
+    ----------
+    verifiers
+        Units that verify.
+    drafters
+        Models that draft.
+    classes
+        Clients, by kind of client.
+    max_draft_tokens
+        Largest draft length on offer.
+    objective
+        Tokens per second by weight; their logarithms by weight; the share of all clients that is carried at least
+        rates; the price of the units used, or their watts and those of devices.
+    draft_pools
+        Units that draft.
+    bits_per_draft_token
+        What one draft token costs on the uplink; its number by default.
+    overlap
+        May a device draft ahead while the verifier works.
+    """
+
+    kind = "placement"
+    plan_type = PlacementPlan
+    sense: ClassVar[Sense] = "maximize"
+    objective_label = "objective"
+
+    verifiers: Annotated[tuple[Verifier, ...], Meta(min_length=1)]
+    drafters: tuple[Drafter, ...]
+    classes: Annotated[tuple[ClientClass, ...], Meta(min_length=1)]
+    max_draft_tokens: Annotated[int, Meta(ge=1, le=1000)]
+    objective: Objective
+    draft_pools: tuple[DraftPool, ...] = ()
+    bits_per_draft_token: NonNegative = 17.0
+    overlap: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "sense", self.sense_of(self.scale))
+        object.__setattr__(self, "objective_label", LABELS[self.objective])
+        names: dict[str, set[str]] = {}
+        for field in ("verifiers", "drafters", "draft_pools", "classes"):
+            names[field] = set()
+            for index, one in enumerate(getattr(self, field)):
+                if one.name in names[field]:
+                    raise InvalidInput(f"{field}[{index}].name: expected a name of its own, got {one.name!r} again")
+                names[field].add(one.name)
+        for field, own, of in (
+            ("drafters", "beside", "verifiers"), ("drafters", "server", "draft_pools"),
+            ("draft_pools", "round_trip_seconds", "verifiers"), ("classes", "round_trip_seconds", "verifiers"),
+            ("classes", "acceptance", "drafters"), ("classes", "device_seconds_per_token", "drafters"),
+        ):  # fmt: skip
+            for index, one in enumerate(getattr(self, field)):
+                known = getattr(one, own)
+                for name in () if known is None else known.values:
+                    if name not in names[of]:
+                        some = ", ".join(one.name for one in getattr(self, of)) or "none"
+                        raise InvalidInput(f"{field}[{index}].{own}: expected names of {of} ({some}), got {name!r}")
+        for index, one in enumerate(self.classes):
+            for name, rates in one.acceptance.values.items():
+                if rates.ndim and len(rates) not in (self.max_draft_tokens, self.max_draft_tokens + 1):
+                    raise InvalidInput(
+                        f"classes[{index}].acceptance.{name}: expected one number, max_draft_tokens = "
+                        f"{self.max_draft_tokens} of them, or one more, got {len(rates)}"
+                    )
+        self._check_objective()
+
+    def _check_objective(self) -> None:
+        def need(field: str, known: Iterable[bool], what: str) -> None:
+            for index, fine in enumerate(known):
+                if not fine:
+                    raise InvalidInput(f"{field.replace('[]', f'[{index}]')}: expected {what} (objective "
+                                       f"{self.objective!r})")  # fmt: skip
+
+        if self.objective in ("capacity", "cost", "energy"):
+            need("classes[].min_tokens_per_second", (c.min_tokens_per_second > 0.0 for c in self.classes), "> 0")
+        if self.objective == "cost":
+            need("verifiers[].price_per_second", (v.price_per_second > 0.0 for v in self.verifiers), "> 0")
+        if self.objective == "energy":
+            need("verifiers[].busy_watts", (v.watts[1] > 0.0 for v in self.verifiers), "> 0")
+            drafts = (not c.device_seconds_per_token or not c.device_seconds_per_token.values for c in self.classes)
+            need("classes[].device_watts", (no or c.device_watts is not None
+                                            for no, c in zip(drafts, self.classes, strict=True)),
+                 "watts where a device may draft")  # fmt: skip
+
+    # ------------------------------------------------------------------ objective
+
+    @property
+    def scale(self) -> tuple[float, ...]:
+        """Whether less is better; and the sum of all clients' weights, where rates count by their logarithms."""
+        weight = math.fsum(one.weight * one.clients for one in self.classes) if self.objective == "fair" else 0.0
+        return (float(self.objective in ("cost", "energy")), weight)
+
+    @classmethod
+    def sense_of(cls, scale: Sequence[float] = ()) -> Sense:
+        """Return whether less is better."""
+        return "minimize" if scale and scale[0] else "maximize"
+
+    @classmethod
+    def worth(cls, value: float, scale: Sequence[float] = ()) -> float:
+        """Return the weighted geometric mean of the rates that have a sum of logarithms; else the objective."""
+        return math.exp(min(700.0, value / scale[1])) if scale and scale[1] else value
+
+    @classmethod
+    def widened(cls, bound: float, scale: Sequence[float] = ()) -> float:
+        """Return a bound that rounding does not take across the truth, on the scale of rates where these count."""
+        if scale and scale[1]:
+            return bound + ROUNDING * (scale[1] + abs(bound))
+        return super().widened(bound, scale)
+
+    # ------------------------------------------------------------------ names
+
+    @cached_property
+    def verifier(self) -> dict[str, Verifier]:
+        """Verifiers by name."""
+        return {one.name: one for one in self.verifiers}
+
+    @cached_property
+    def drafter(self) -> dict[str, Drafter]:
+        """Drafters by name."""
+        return {one.name: one for one in self.drafters}
+
+    @cached_property
+    def pool(self) -> dict[str, DraftPool]:
+        """Draft pools by name."""
+        return {one.name: one for one in self.draft_pools}
+
+    @cached_property
+    def client_class(self) -> dict[str, ClientClass]:
+        """Classes by name."""
+        return {one.name: one for one in self.classes}
+
+    # ------------------------------------------------------------------ the judge
+
+    def unit(self, plan: PlacementPlan, group: UnitGroup) -> Cycles:
+        """Return how a unit of a group runs (contract, steps 1 to 5).
+
+        Raises
+        ------
+        InvalidInput
+            If the group refers to what there is not.
+        """
+        verifier, beside = self.verifier[group.verifier], group.beside
+        open_share = 1.0 - verifier.reserved_share
+
+        def seconds(sequences: float, new: float, cached: float) -> float:
+            total = verifier.passes.at(sequences, new, cached)
+            if beside is not None:
+                drafter, k = self.drafter[beside.drafter], beside.draft_tokens
+                assert drafter.beside is not None, "defects of the plan were looked for"
+                passes = drafter.beside.values[verifier.name]
+                if drafter.parallel:
+                    total += passes.at(sequences, sequences * k, cached)
+                else:
+                    total += k * passes.at(sequences, sequences, cached)
+            return total / open_share
+
+        return cycles([self.entry(plan, group, one) for one in group.clients], seconds)
+
+    def entry(self, plan: PlacementPlan, group: UnitGroup, one: Served) -> Entry:
+        """Return what the judge needs to know of an entry of a unit."""
+        of, drafter, k = self.client_class[one.class_], self.drafter_of(plan, group, one), self.length_of(group, one)
+        trips, sent, drafting, ahead, held = np.zeros(1), 0.0, 0.0, 0.0, 0.0
+        accepted = of.accepted(drafter.name, k) if drafter else []
+        if one.place == "device":
+            assert drafter is not None and of.round_trip_seconds is not None, "defects of the plan were looked for"
+            assert of.device_seconds_per_token is not None, "as above"
+            each = of.device_seconds_per_token.values[drafter.name]
+            trips = np.atleast_1d(of.round_trip_seconds.values[group.verifier])
+            sent = k * self.bits_per_draft_token / (of.uplink_bits_per_second or math.inf)
+            drafting = each if drafter.parallel else k * each
+            if one.overlap:
+                ahead = each if drafter.parallel else (k + 1) * each
+                held = math.prod(accepted)
+        elif one.place == "pool":
+            assert drafter is not None and one.draft_group is not None, "defects of the plan were looked for"
+            served = plan.draft_groups[one.draft_group]
+            trips = np.atleast_1d(self.pool[served.pool].round_trip_seconds.values[group.verifier])
+            drafting = self.pool_seconds(plan, one.draft_group, k)
+        yields = 1.0
+        for position in range(k):
+            yields += math.prod(accepted[: position + 1])
+        return Entry(
+            count=one.per_unit, new_tokens=k + 1, context_tokens=of.context_tokens, tokens=yields, trips=trips + sent,
+            drafting_seconds=drafting, ahead_seconds=ahead, held=held,
+        )  # fmt: skip
+
+    def pool_seconds(self, plan: PlacementPlan, index: int, draft_tokens: int) -> float:
+        """Return what drafting K tokens takes in a draft group: as if all drafted at once, and one running pass."""
+        served = plan.draft_groups[index]
+        drafter, held, lengths, context = self.drafter[served.drafter], served.per_unit, [], []
+        for group in plan.groups:
+            for one in group.clients:
+                if one.place == "pool" and one.draft_group == index:
+                    lengths.append(one.draft_tokens or 0)
+                    context.append(self.client_class[one.class_].context_tokens)
+        assert drafter.server is not None, "defects of the plan were looked for"
+        passes = drafter.server.values[served.pool]
+        if drafter.parallel:
+            return 2.0 * passes.at(held, held * max(lengths), held * max(context))
+        return (draft_tokens + 1.0) * passes.at(held, held, held * max(context))
+
+    def drafter_of(self, plan: PlacementPlan, group: UnitGroup, one: Served) -> Drafter | None:
+        """Return who drafts for an entry; None: nobody."""
+        if one.place == "beside" and group.beside is not None:
+            return self.drafter.get(group.beside.drafter)
+        if one.place == "pool" and one.draft_group is not None and one.draft_group < len(plan.draft_groups):
+            return self.drafter.get(plan.draft_groups[one.draft_group].drafter)
+        return self.drafter.get(one.drafter or "") if one.place == "device" else None
+
+    @staticmethod
+    def length_of(group: UnitGroup, one: Served) -> int:
+        """Return the draft length of an entry; 0 without drafts."""
+        return group.beside.draft_tokens if group.beside is not None else one.draft_tokens or 0
+
+    def evaluate(self, plan: PlacementPlan) -> Evaluation:
+        """Return the objective, and how each class is served."""
+        defects = self._defects(plan)
+        if defects:
+            raise InvalidInput(defects[0])
+        return _evaluation(self, plan, [self.unit(plan, group) for group in plan.groups])
+
+    def violations(self, plan: PlacementPlan) -> list[str]:
+        """Return what the plan refers to that there is not; else least rates, memory, units and counts it misses."""
+        return self._defects(plan) or [*self._slow(plan), *self._memory(plan), *self._counts(plan)]
+
+    def serves(self, plan: PlacementPlan) -> bool:
+        """Return whether all units of a plan keep least rates and memory, whoever is not placed."""
+        return not (self._defects(plan) or self._slow(plan) or self._memory(plan))
+
+    def _defects(self, plan: PlacementPlan) -> list[str]:
+        """Return what keeps the equations from making sense."""
+        found = []
+        for g, draft in enumerate(plan.draft_groups):
+            where = f"draft_groups[{g}]"
+            pool, drafter = self.pool.get(draft.pool), self.drafter.get(draft.drafter)
+            if pool is None or drafter is None:
+                field, name = ("pool", draft.pool) if pool is None else ("drafter", draft.drafter)
+                found.append(f"{where}.{field}: there is no {field} {name!r}")
+            elif drafter.server is None or draft.pool not in drafter.server.values:
+                found.append(f"{where}: drafter {draft.drafter!r} does not run on pool {draft.pool!r}")
+            if not any(one.place == "pool" and one.draft_group == g for of in plan.groups for one in of.clients):
+                found.append(f"{where}: no client refers to it")
+        for g, group in enumerate(plan.groups):
+            where = f"groups[{g}]"
+            if group.verifier not in self.verifier:
+                found.append(f"{where}.verifier: there is no verifier {group.verifier!r}")
+                continue
+            if group.beside is not None:
+                drafter = self.drafter.get(group.beside.drafter)
+                if drafter is None or drafter.beside is None or group.verifier not in drafter.beside.values:
+                    found.append(f"{where}.beside: drafter {group.beside.drafter!r} does not run beside "
+                                 f"{group.verifier!r}")  # fmt: skip
+                    continue
+            for e, one in enumerate(group.clients):
+                defect = self._defect_of(plan, group, one)
+                if defect:
+                    found.append(f"{where}.clients[{e}]{defect}")
+        return found
+
+    def _defect_of(self, plan: PlacementPlan, group: UnitGroup, one: Served) -> str | None:
+        of = self.client_class.get(one.class_)
+        if of is None:
+            return f".class: there is no class {one.class_!r}"
+        if one.place == "none":
+            return None
+        if one.place == "pool" and (one.draft_group or 0) >= len(plan.draft_groups):
+            return f".draft_group: there is no draft group {one.draft_group}"
+        if not 1 <= self.length_of(group, one) <= self.max_draft_tokens:
+            return f": draft length {self.length_of(group, one)}, expected 1 to {self.max_draft_tokens}"
+        drafter = self.drafter_of(plan, group, one)
+        if drafter is None or drafter.name not in of.acceptance.values:
+            return f": class {of.name!r} has no acceptance of drafter {drafter.name if drafter else one.drafter!r}"
+        if one.place == "device":
+            if of.device_seconds_per_token is None or drafter.name not in of.device_seconds_per_token.values:
+                return f": devices of class {of.name!r} do not run drafter {drafter.name!r}"
+            if of.round_trip_seconds is None or group.verifier not in of.round_trip_seconds.values:
+                return f": class {of.name!r} has no round trip to {group.verifier!r}"
+            if one.overlap and not self.overlap:
+                return ".overlap: devices may not draft ahead here"
+        if one.place == "pool":
+            pool = self.pool.get(plan.draft_groups[one.draft_group or 0].pool)
+            if pool is not None and group.verifier not in pool.round_trip_seconds.values:
+                return f": pool {pool.name!r} has no round trip to {group.verifier!r}"
+        return None
+
+    def _slow(self, plan: PlacementPlan) -> list[str]:
+        found = []
+        for g, group in enumerate(plan.groups):
+            for e, (one, seconds) in enumerate(zip(group.clients, self.unit(plan, group).seconds, strict=True)):
+                rate, least = self.entry(plan, group, one).tokens / seconds, self.client_class[one.class_]
+                if exceeds(least.min_tokens_per_second, rate):
+                    found.append(f"groups[{g}].clients[{e}]: class {one.class_!r} gets {rate:.9g} tokens per second, "
+                                 f"at least {least.min_tokens_per_second:.9g} are asked for")  # fmt: skip
+        return found
+
+    def _memory(self, plan: PlacementPlan) -> list[str]:
+        found = []
+        for g, group in enumerate(plan.groups):
+            verifier = self.verifier[group.verifier]
+            weights, each = verifier.weights_bytes, verifier.kv_bytes_per_token
+            if group.beside is not None:
+                drafter = self.drafter[group.beside.drafter]
+                weights, each = weights + drafter.weights_bytes, each + drafter.kv_bytes_per_token
+            held = [
+                one.per_unit * (self.client_class[one.class_].most_context + self.length_of(group, one) + 1)
+                for one in group.clients
+            ]
+            needed = weights + each * math.fsum(held)
+            if exceeds(needed, verifier.memory_bytes):
+                found.append(f"groups[{g}]: a unit needs {needed:.9g} bytes of memory, it has "
+                             f"{verifier.memory_bytes:.9g}")  # fmt: skip
+        for g, draft in enumerate(plan.draft_groups):
+            drafter, most = self.drafter[draft.drafter], 0
+            for group in plan.groups:
+                for one in group.clients:
+                    if one.place == "pool" and one.draft_group == g:
+                        most = max(most, self.client_class[one.class_].most_context + (one.draft_tokens or 0))
+            needed = drafter.weights_bytes + drafter.kv_bytes_per_token * draft.per_unit * most
+            if exceeds(needed, self.pool[draft.pool].memory_bytes):
+                found.append(f"draft_groups[{g}]: a unit needs {needed:.9g} bytes of memory, it has "
+                             f"{self.pool[draft.pool].memory_bytes:.9g}")  # fmt: skip
+        return found
+
+    def _counts(self, plan: PlacementPlan) -> list[str]:
+        found: list[str] = []
+        used: Counter[tuple[str, Any]] = Counter()
+        for group in plan.groups:
+            used["verifier", group.verifier] += group.units
+            for one in group.clients:
+                used["class", one.class_] += group.units * one.per_unit
+                if one.place == "pool":
+                    used["draft group", one.draft_group] += group.units * one.per_unit
+        for draft in plan.draft_groups:
+            used["pool", draft.pool] += draft.units
+        for of in self.classes:
+            placed = used["class", of.name]
+            if self.objective != "capacity" and placed != of.clients:
+                found.append(f"class {of.name!r}: {placed} clients are placed, expected all {of.clients}")
+        for what, units in (("verifier", self.verifiers), ("pool", self.draft_pools)):
+            for each in units:
+                if used[what, each.name] > each.units:
+                    found.append(
+                        f"{what} {each.name!r}: {used[what, each.name]} units are used, there are {each.units}"
+                    )
+        for g, draft in enumerate(plan.draft_groups):
+            clients = used["draft group", g]
+            share = -(-clients // draft.units)
+            if draft.per_unit != share:
+                found.append(f"draft_groups[{g}].per_unit: expected {share} ({clients} clients refer to {draft.units} "
+                             f"units), got {draft.per_unit}")  # fmt: skip
+        return found
+
+
+def _evaluation(problem: PlacementProblem, plan: PlacementPlan, runs: list[Cycles]) -> Evaluation:
+    """Return the objective of a plan whose units run so (contract, rules 6 to 10)."""
+    served: dict[str, list[dict[str, Any]]] = {one.name: [] for one in problem.classes}
+    busy: dict[str, list[tuple[int, Cycles]]] = {one.name: [] for one in problem.verifiers}
+    goodput, fair, device_watts, tokens = [], [], [], []
+    for group, run in zip(plan.groups, runs, strict=True):
+        busy[group.verifier].append((group.units, run))
+        for one, seconds, period in zip(group.clients, run.seconds, run.periods, strict=True):
+            of, clients = problem.client_class[one.class_], group.units * one.per_unit
+            entry, drafter = problem.entry(plan, group, one), problem.drafter_of(plan, group, one)
+            rate = entry.tokens / seconds
+            goodput.append(clients * of.weight * rate)
+            fair.append(clients * of.weight * math.log(rate))
+            tokens.append(clients * rate)
+            if one.place == "device":
+                device_watts.append(clients * (of.device_watts or 0.0) * entry.device_seconds(period) / seconds)
+            served[of.name].append({
+                "place": one.place, "verifier": group.verifier, "drafter": None if drafter is None else drafter.name,
+                "draft_tokens": problem.length_of(group, one), "overlap": one.overlap, "clients": clients,
+                "tokens_per_second": rate,
+            })  # fmt: skip
+    price, watts = [], list(device_watts)
+    for verifier in problem.verifiers:
+        idle, full = verifier.watts
+        for units, run in busy[verifier.name]:
+            price.append(units * verifier.price_per_second)
+            watts.append(units * (idle + (full - idle) * run.busy))
+    for draft in plan.draft_groups:
+        pool = problem.pool[draft.pool]
+        price.append(draft.units * pool.price_per_second)
+        watts.append(draft.units * pool.busy_watts)
+    total, power = math.fsum(tokens), math.fsum(watts)
+    terms = {
+        "classes": served,
+        "verifiers": {name: _used(units) for name, units in busy.items()},
+        "tokens_per_second": total,
+        "price_per_second": math.fsum(price),
+        "watts": power,
+        "joules_per_token": power / total if total else None,
+    }
+    shares = [sum(row["clients"] for row in rows) / problem.client_class[name].clients for name, rows in served.items()]
+    objective = {
+        "goodput": math.fsum(goodput), "fair": math.fsum(fair), "capacity": min(shares), "cost": math.fsum(price),
+        "energy": power,
+    }[problem.objective]  # fmt: skip
+    return Evaluation(objective, terms, math.fsum(map(abs, fair)) if problem.objective == "fair" else 0.0)
+
+
+def _used(units: list[tuple[int, Cycles]]) -> dict[str, Any]:
+    """Return units used, and over them the mean period, batch and busy share; none where none is used."""
+    count = sum(number for number, _ in units)
+    means = {
+        "period": sum(number * run.period for number, run in units),
+        "batch": sum(number * run.batch for number, run in units),
+        "busy_share": sum(number * run.busy for number, run in units),
+    }
+    return {"units": count, **{name: total / count if count else None for name, total in means.items()}}

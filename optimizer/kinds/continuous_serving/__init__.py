@@ -1,0 +1,57 @@
+"""`continuous-serving`: batches that change between decoding steps, and tasks that arrive (beyond paper 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from specopt.instances.continuous_serving import FAMILIES
+from specopt.instances.continuous_serving.from_trace import FROM_TRACE
+from specopt.instances.runtimes.fields import of_serving_latency
+from specopt.kinds.kind import Interval, Kind, Row, Simulator, Uncertainty
+from specopt.kinds.serving import PERTURBATIONS, choices, longest_output, row, vary
+from specopt.models.continuous_serving.problem import ContinuousServingPlan, ContinuousServingProblem
+from specopt.models.errors import InvalidInput
+from specopt.solvers.continuous_serving import METHODS
+
+
+def _rows(plan: ContinuousServingPlan) -> Iterator[Row]:
+    tasks = len(plan.bandwidth_share)
+    for phase in plan.phases:
+        lengths = phase.lengths(plan.speculation_length)
+        for batch, (members, length) in enumerate(zip(phase.batches, lengths, strict=True)):
+            for position, task in enumerate(members):
+                if not 0 <= task < tasks:
+                    raise InvalidInput(f"plan.phases: expected tasks 0 to {tasks - 1}, got {task}")
+                yield {"first_step": phase.first_step, **row(plan, task, batch, position, length)}
+
+
+def _worst(
+    problem: ContinuousServingProblem, plan: ContinuousServingPlan, acceptance: Interval, scale: float
+) -> tuple[list[float], bool]:
+    """Return the ends of the interval: what lies between is not tried."""
+    low, high = acceptance
+    return ([low], True) if problem.mechanism_of(plan) == "autoregressive" else ([low, high], False)
+
+
+KIND = Kind(
+    problem=ContinuousServingProblem,
+    methods=METHODS,
+    choices=choices,
+    families=FAMILIES,
+    rows=_rows,
+    view="specopt.kinds.continuous_serving.view",
+    strategies="specopt.kinds.continuous_serving.strategies",
+    perturbations=PERTURBATIONS,
+    uncertainty=Uncertainty(
+        vary=vary,
+        shape=lambda problem: (),
+        zero=False,
+        longest_output=longest_output,
+        # A step of one task may end before the next one arrives, who then waits less, or in another batch.
+        longer_is_worse=lambda problem: problem.arrival_seconds is None,
+        worst=_worst,
+    ),
+    simulator=Simulator(world=ContinuousServingProblem, module="specopt.solvers.continuous_serving.simulate"),
+    from_trace=FROM_TRACE,
+    from_runtimes=of_serving_latency,
+)

@@ -1,0 +1,72 @@
+"""Plans of continuous serving: as text, and which tasks run together over time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from specopt.console.terminal import MAX_ROWS, cut, line, table
+from specopt.kinds.chart import MAX_MARKS, Chart, quantity, timeline
+from specopt.kinds.view import View
+from specopt.models.continuous_serving.problem import ContinuousServingPlan, ContinuousServingProblem
+from specopt.models.continuous_serving.steps import Stretch
+
+
+def stretches(problem: ContinuousServingProblem, plan: ContinuousServingPlan) -> list[Stretch]:
+    """Return what runs when, where steps are few enough to list; of predicted lengths, with the first sample."""
+    return problem.played(plan)[0].stretches
+
+
+def print_plan(problem: ContinuousServingProblem, plan: ContinuousServingPlan, out: Console) -> None:
+    """Print what runs from step to step; of a mean latency also what 95 % of the tasks take."""
+    if problem.objective == "mean_latency":
+        line(out, "95 % of tasks", f"within {np.quantile(problem.latencies(plan), 0.95):.6g} s")
+    found = stretches(problem, plan)
+    line(out, "mechanism", problem.mechanism_of(plan))
+    steps = f"{found[-1].last_step} decoding steps" if found else "too many decoding steps to list"
+    line(out, "phases", f"{len(plan.phases)}, {problem.tasks} tasks, {steps}")
+    view = table("  from step", "seconds", "tasks")
+    view.add_column("tasks per batch, and draft tokens", no_wrap=True, overflow="ellipsis")
+    for stretch in found[:MAX_ROWS]:
+        runs = " ".join(f"{size}x{length}" for size, length in zip(stretch.sizes, stretch.lengths, strict=True))
+        view.add_row(str(stretch.first_step), f"{stretch.end - stretch.start:.4g}", str(sum(stretch.sizes)), runs)
+    out.print(view)
+    cut(out, len(found), "stretches")
+
+
+def charts(problem: ContinuousServingProblem, plan: ContinuousServingPlan) -> tuple[Chart, ...]:
+    """Return which batches run from event to event."""
+    rows: list[dict[str, Any]] = []
+    found = stretches(problem, plan)
+    for stretch in found:
+        for place, (size, length) in enumerate(zip(stretch.sizes, stretch.lengths, strict=True)):
+            rows.append(
+                {
+                    "place": place, "tasks": size, "draft tokens": length, "first step": stretch.first_step,
+                    "begin (s)": stretch.start, "end (s)": stretch.end, "seconds": stretch.end - stretch.start,
+                }
+            )  # fmt: skip
+        if len(rows) > MAX_MARKS:
+            break
+    if not rows:
+        return ()
+    return (
+        timeline(
+            "How many tasks each batch of a step holds",
+            "From event to event: a task finishes or joins, or the plan forms batches anew.",
+            rows,
+            lane="place",
+            colour=quantity("tasks"),
+            axis="seconds since the earliest arrival",
+            closest=max(4, len(found)),
+        ),
+    )
+
+
+VIEW = View(
+    print_plan=print_plan,
+    columns={"l": lambda plan: str(plan.speculation_length), "phases": lambda plan: str(len(plan.phases))},
+    charts=charts,
+)

@@ -1,0 +1,37 @@
+"""What optima of `draft-allocation` keep."""
+
+from __future__ import annotations
+
+from random import Random
+
+from specopt.kinds.relation import (
+    NAMES,
+    RELAXED,
+    Data,
+    likelier,
+    one_more,
+    permuted,
+    raised,
+    relations_of,
+    scaled,
+    times,
+)
+from specopt.models.draft_allocation.problem import DraftAllocationProblem
+
+
+def _joined(data: Data, random: Random) -> Data:
+    caps = {"max_draft_tokens": [*data["max_draft_tokens"], 3]} if "max_draft_tokens" in data else {}
+    return data | caps | {name: [*data[name], 0.0] for name in ("acceptance_rates", "weights")}
+
+
+_keeps = relations_of(DraftAllocationProblem)
+_weighted = scaled({"weights": 2.0})
+
+RELATIONS = (
+    _keeps("clients permuted", NAMES, permuted("acceptance_rates", "weights", "max_draft_tokens"), equal=True),
+    _keeps("weights scaled", "the objective is linear in them", _weighted, implied=times(2.0), equal=True),
+    _keeps("one more token", RELAXED, one_more("budget_tokens")),
+    _keeps("caps raised", RELAXED, one_more("max_draft_tokens"), when="caps are given"),
+    _keeps("drafts likelier", "every plan gains from acceptance", raised("acceptance_rates", likelier)),
+    _keeps("a client without weight", "it counts for nothing", _joined, equal=True),
+)

@@ -1,0 +1,58 @@
+"""`draft-stopping`: when a device stops drafting, by the scores of a rejection predictor (paper 2)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from specopt.instances.draft_stopping import FAMILIES
+from specopt.kinds.kind import Kind, Row, Simulator, Uncertainty, faster, more
+from specopt.models.draft_stopping.problem import AcceptanceRate, DraftStoppingPlan, DraftStoppingProblem
+from specopt.solvers.draft_stopping import METHODS
+from specopt.solvers.draft_stopping.formulation import FORMULATION
+
+
+def _rows(plan: DraftStoppingPlan) -> Iterator[Row]:
+    for node, goes in enumerate(plan.next.rows.tolist()):
+        yield {"node": node, **{f"score_{score}": to for score, to in enumerate(goes)}}
+
+
+def _vary(
+    problem: DraftStoppingProblem, plan: DraftStoppingPlan, rates: Any, scale: float
+) -> tuple[DraftStoppingProblem, DraftStoppingPlan]:
+    rows = np.broadcast_to(rates, (len(problem.rounds), problem.max_draft_tokens))
+    rounds = tuple(
+        dataclasses.replace(one, acceptance_rate=AcceptanceRate.parse(row, "acceptance_rate"))
+        for one, row in zip(problem.rounds, rows, strict=True)
+    )
+    return dataclasses.replace(problem, rounds=rounds), plan
+
+
+PERTURBATIONS = (
+    more("max_draft_tokens", "+1 longest draft", lambda tokens: tokens + 1),
+    faster("draft_seconds_per_token", "drafting"),
+    faster("round_seconds", "round"),
+)
+
+
+KIND = Kind(
+    problem=DraftStoppingProblem,
+    methods=METHODS,
+    formulation=FORMULATION,
+    families=FAMILIES,
+    rows=_rows,
+    perturbations=PERTURBATIONS,
+    view="specopt.kinds.draft_stopping.view",
+    strategies="specopt.kinds.draft_stopping.strategies",
+    uncertainty=Uncertainty(
+        vary=_vary,
+        shape=lambda problem: (len(problem.rounds), problem.max_draft_tokens),
+        one=True,
+        # more accepted tokens make a plan draft more: neither end is surely the worst
+        worst=lambda problem, plan, interval, scale: (list(interval), False),
+    ),
+    simulator=Simulator(world=DraftStoppingProblem, module="specopt.solvers.draft_stopping.simulate"),
+)

@@ -1,0 +1,36 @@
+"""What optima of `draft-stopping` keep."""
+
+from __future__ import annotations
+
+from random import Random
+
+from specopt.kinds.relation import RELAXED, UNITS, Data, one_more, relations_of, scaled, shuffled, times
+from specopt.models.draft_stopping.problem import DraftStoppingProblem
+
+
+def _longer(data: Data, random: Random) -> Data | None:
+    lists = [data["round_seconds"], *(one["acceptance_rate"] for one in data["rounds"])]
+    return None if any(isinstance(value, list) for value in lists) else one_more("max_draft_tokens")(data, random)
+
+
+def _renamed(data: Data, random: Random) -> Data:
+    order = shuffled(data["scores"]["after"], random)
+    return data | {"scores": {name: [law[i] for i in order] for name, law in data["scores"].items()}}
+
+
+def _split(data: Data, random: Random) -> Data:
+    halves = [one | {"probability": one["probability"] / 2} for one in data["rounds"] for _ in range(2)]
+    return data | {"rounds": halves}
+
+
+_keeps = relations_of(DraftStoppingProblem)
+_scale = scaled({"round_seconds": 2.0, "draft_seconds_per_token": 2.0})
+_faster = scaled({"draft_seconds_per_token": 0.5})
+
+RELATIONS = (
+    _keeps("scores renamed", "a policy knows scores by their laws alone", _renamed, equal=True),
+    _keeps("classes split", "two classes of one law are one", _split, equal=True),
+    _keeps("time scaled", UNITS, _scale, implied=times(0.5), equal=True),
+    _keeps("faster drafts", "every round is as short or shorter", _faster),
+    _keeps("longer drafts allowed", RELAXED, _longer, when="no list by position"),
+)

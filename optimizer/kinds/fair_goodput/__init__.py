@@ -1,0 +1,58 @@
+"""`fair-goodput`: fair long-run rates of clients that share a verifier (paper 5)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from specopt.instances.fair_goodput import FAMILIES, WORKLOADS
+from specopt.instances.fair_goodput.from_deployment import fair_goodput
+from specopt.kinds.kind import Kind, Row, Simulator, Uncertainty, faster, likelier, more
+from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
+from specopt.models.fair_goodput.workload import GoodputWorkload
+from specopt.solvers.fair_goodput import METHODS
+from specopt.solvers.fair_goodput.convex import FORMULATION
+from specopt.solvers.fair_goodput.policies import POLICIES
+
+
+def _rows(plan: FairGoodputPlan) -> Iterator[Row]:
+    for entry, (share, tokens) in enumerate(plan.schedule.allocations()):
+        yield {"entry": entry, "share": share, **{f"client_{i}": count for i, count in enumerate(tokens.tolist())}}
+
+
+def _vary(
+    problem: FairGoodputProblem, plan: FairGoodputPlan, rates: Any, scale: float
+) -> tuple[FairGoodputProblem, FairGoodputPlan]:
+    """Other rates realise another goodput: what the plan declares follows, so that only real violations show."""
+    variant = dataclasses.replace(problem, acceptance_rates=rates)
+    goodput, tokens = variant.realised(plan.schedule)
+    return variant, dataclasses.replace(plan, goodput=goodput, mean_draft_tokens=tokens)
+
+
+PERTURBATIONS = (
+    more("budget_tokens", "+1 token verified per round", lambda tokens: tokens + 1),
+    more("max_draft_tokens", "+1 draft token of each client", lambda tokens: tokens + 1),
+    likelier("acceptance_rates", 0.999),
+    faster("draft_seconds_per_token", "drafting"),
+    faster("network_seconds", "network"),
+    faster("verify_overhead_seconds", "overhead of verification"),
+    faster("verify_seconds_per_token", "verification"),
+)
+
+
+KIND = Kind(
+    problem=FairGoodputProblem,
+    methods=METHODS,
+    formulation=FORMULATION,
+    families=FAMILIES,
+    from_deployment=fair_goodput,
+    rows=_rows,
+    perturbations=PERTURBATIONS,
+    view="specopt.kinds.fair_goodput.view",
+    strategies="specopt.kinds.fair_goodput.strategies",
+    uncertainty=Uncertainty(vary=_vary, shape=lambda problem: problem.acceptance_rates.shape),
+    simulator=Simulator(
+        world=GoodputWorkload, module="specopt.solvers.fair_goodput.simulate", policies=POLICIES, workloads=WORKLOADS
+    ),
+)

@@ -1,0 +1,52 @@
+"""Plans of fair goodput, for the terminal and for reports."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from specopt.console.terminal import MAX_ROWS, cut, line, table
+from specopt.kinds.chart import Chart, points, quantity, weight
+from specopt.kinds.view import View
+from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
+
+
+def print_plan(problem: FairGoodputProblem, plan: FairGoodputPlan, out: Console) -> None:
+    """Print the clients with their shares."""
+    unit = f"tokens per {problem.per}"
+    line(out, "goodput", f"{plan.goodput.sum():.6g} {unit} in all, {problem.clients:,} clients")
+    common = problem.worth(problem.utility(plan.goodput), problem.scale)
+    line(out, "common rate", f"{common:.6g} {unit} for everybody would be worth the same; the gap is of this rate")
+    line(out, "draft tokens", f"{plan.mean_draft_tokens.sum():.6g} of {problem.budget_tokens:,} per round")
+    shares = "time" if problem.per == "second" else "rounds"
+    line(
+        out, "schedule", f"{len(plan.schedule):,} allocations by shares of {shares}, {plan.schedule.changes:,} changes"
+    )
+    view = table("  client", "acceptance", unit, "mean drafts")
+    columns = (problem.acceptance_rates, plan.goodput, plan.mean_draft_tokens)
+    for client, (rate, goodput, drafts) in enumerate(zip(*(c[:MAX_ROWS].tolist() for c in columns), strict=True)):
+        view.add_row(str(client), f"{rate:.4g}", f"{goodput:.6g}", f"{drafts:.4g}")
+    out.print(view)
+    cut(out, problem.clients, "clients")
+
+
+def charts(problem: FairGoodputProblem, plan: FairGoodputPlan) -> tuple[Chart, ...]:
+    """Return the rates of the clients over their acceptance."""
+    unit = f"tokens per {problem.per}"
+    columns = (problem.acceptance_rates.tolist(), plan.goodput.tolist(), plan.mean_draft_tokens.tolist())
+    rows = [
+        {"client": client, "acceptance rate": rate, unit: goodput, "mean drafts per round": drafts}
+        for client, (rate, goodput, drafts) in enumerate(zip(*columns, strict=True))
+    ]
+    return (
+        points(
+            f"What each client gets: {unit} over its acceptance rate",
+            "A point is a client; larger ones draft more.",
+            rows,
+            x=quantity("acceptance rate", scale={"zero": False}),
+            y=quantity(unit),
+            size=weight("mean drafts per round"),
+        ),
+    )
+
+
+VIEW = View(print_plan=print_plan, charts=charts)

@@ -1,0 +1,50 @@
+"""`placement`: where clients' drafts come from, with which drafter, and how many units that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from specopt.instances.placement import FAMILIES
+from specopt.instances.placement.from_deployment import placement
+from specopt.kinds.kind import Kind, Row, Simulator, more, of_each
+from specopt.models.placement.plan import PlacementPlan
+from specopt.models.placement.problem import PlacementProblem
+from specopt.solvers.placement import METHODS
+from specopt.solvers.placement.milp import FORMULATION
+
+
+def _rows(plan: PlacementPlan) -> Iterator[Row]:
+    for number, group in enumerate(plan.groups):
+        for one in group.clients:
+            drafter = group.beside.drafter if group.beside is not None else one.drafter
+            if one.draft_group is not None:
+                drafter = plan.draft_groups[one.draft_group].drafter
+            length = group.beside.draft_tokens if group.beside is not None else one.draft_tokens or 0
+            yield {
+                "group": number, "verifier": group.verifier, "units": group.units, "class": one.class_,
+                "per_unit": one.per_unit, "place": one.place, "drafter": drafter, "draft_tokens": length,
+                "overlap": one.overlap,
+            }  # fmt: skip
+
+
+PERTURBATIONS = (
+    more("max_draft_tokens", "+1 longest draft", lambda tokens: tokens + 1),
+    more("verifiers", "+1 unit of every verifier", of_each("units", lambda units: units + 1)),
+    more("verifiers", "+1 GB memory of every unit", of_each("memory_bytes", lambda size: size + 1e9)),
+    more("classes", "least rates 1 % lower", of_each("min_tokens_per_second", lambda rate: 0.99 * rate)),
+)
+
+
+KIND = Kind(
+    problem=PlacementProblem,
+    methods=METHODS,
+    formulation=FORMULATION,
+    families=FAMILIES,
+    rows=_rows,
+    perturbations=PERTURBATIONS,
+    from_deployment=placement,
+    advice="specopt.api.placing",
+    view="specopt.kinds.placement.view",
+    strategies="specopt.kinds.placement.strategies",
+    simulator=Simulator(world=PlacementProblem, module="specopt.solvers.placement.simulate"),
+)

@@ -1,0 +1,58 @@
+"""Plans of placement for the terminal and for reports."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from specopt.console.terminal import MAX_ROWS, cut, line, table
+from specopt.kinds.chart import Chart, category, points, quantity
+from specopt.kinds.view import View
+from specopt.models.placement.plan import PlacementPlan
+from specopt.models.placement.problem import PlacementProblem
+
+
+def print_plan(problem: PlacementProblem, plan: PlacementPlan, out: Console) -> None:
+    """Print who is served where and how fast, and how busy units are."""
+    terms = problem.evaluate(plan).terms
+    view = table("class", "place", "verifier", "drafter", "tokens", "clients", "tokens/s")
+    rows = [(name, row) for name, served in terms["classes"].items() for row in served]
+    for name, row in rows[:MAX_ROWS]:
+        place = f"{row['place']}, ahead" if row["overlap"] else row["place"]
+        view.add_row(
+            name, place, row["verifier"], row["drafter"] or "", str(row["draft_tokens"] or ""), f"{row['clients']:,}",
+            f"{row['tokens_per_second']:.4g}",
+        )  # fmt: skip
+    out.print(view)
+    cut(out, len(rows), "rows")
+    for name, used in terms["verifiers"].items():
+        of = f"{used['units']} of {problem.verifier[name].units} units"
+        busy = f", busy {used['busy_share']:.0%}, {used['batch']:.3g} clients a pass" if used["units"] else ""
+        line(out, name, of + busy)
+    for draft in plan.draft_groups:
+        of = f"{draft.units} of {problem.pool[draft.pool].units} units, {draft.drafter}, {draft.per_unit} clients each"
+        line(out, draft.pool, of)
+
+
+def charts(problem: PlacementProblem, plan: PlacementPlan) -> tuple[Chart, ...]:
+    """Return the classes by clients and tokens per second, coloured by place."""
+    rows = [
+        {
+            "class": name, "place": row["place"], "verifier": row["verifier"], "drafter": row["drafter"] or "none",
+            "draft tokens": row["draft_tokens"], "clients": row["clients"],
+            "tokens per second": row["tokens_per_second"],
+        }
+        for name, served in problem.evaluate(plan).terms["classes"].items() for row in served
+    ]  # fmt: skip
+    return (
+        points(
+            "Where clients' drafts come from",
+            f"{sum(row['clients'] for row in rows):,} clients of {len(problem.classes)} classes.",
+            rows,
+            x=quantity("clients"),
+            y=quantity("tokens per second"),
+            color=category("place"),
+        ),
+    )
+
+
+VIEW = View(print_plan=print_plan, charts=charts)

@@ -1,0 +1,122 @@
+"""Plans of prompt chunking: when each chunk is computed, uploaded, processed and downloaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+
+from specopt.console.terminal import MAX_ROWS, cut, line, table
+from specopt.kinds.chart import MAX_MARKS, Chart, Picture, category, gantt, layer, timeline
+from specopt.kinds.view import View
+from specopt.models.errors import InvalidInput
+from specopt.models.prompt_chunking.problem import ChunkTimes, PromptChunkingPlan, PromptChunkingProblem
+
+Bar = tuple[str, float, float]  # row, start, end
+
+BAR_WIDTH = 40
+
+
+def print_plan(problem: PromptChunkingProblem, plan: PromptChunkingPlan, out: Console) -> None:
+    """Print the chunks and when they pass through uplink, cloud and downlink, to scale."""
+    times = problem.timeline(plan)
+    scale = BAR_WIDTH / (times[-1].download[1] or 1.0)
+    line(
+        out, "chunks", f"{len(times):,} of {problem.prompt_tokens:,} tokens; u uploading, c in the cloud, d downloading"
+    )
+    view = table("  chunk", "tokens", "uploaded s", "processed s", "downloaded s")
+    view.add_column("0" + f"{times[-1].download[1]:.3g} s".rjust(BAR_WIDTH - 1), no_wrap=True)
+    for position, chunk in enumerate(times[:MAX_ROWS]):
+        bar = [" "] * BAR_WIDTH
+        cloud = (chunk.stages[0][0], chunk.stages[-1][1])
+        for mark, (begin, end) in (("u", chunk.upload), ("c", cloud), ("d", chunk.download)):
+            first = min(int(begin * scale), BAR_WIDTH - 1)
+            for column in range(first, min(max(first + 1, round(end * scale)), BAR_WIDTH)):
+                bar[column] = mark
+        ends = (chunk.upload[1], cloud[1], chunk.download[1])
+        view.add_row(str(position + 1), str(chunk.tokens), *(f"{end:.4f}" for end in ends), "".join(bar))
+    out.print(view)
+    cut(out, len(times), "chunks")
+
+
+# ---------------------------------------------------------------------------- the timeline as a picture
+
+
+def timeline_bars(times: list[ChunkTimes]) -> list[list[Bar]]:
+    """Return the bars of each chunk: device (if it takes time), upload, each GPU, download."""
+    bars = []
+    for chunk in times:
+        own = [("device", *chunk.local)] if chunk.local[1] > chunk.local[0] else []
+        own.append(("upload", *chunk.upload))
+        own += [(f"GPU {index + 1}", *span) for index, span in enumerate(chunk.stages)]
+        own.append(("download", *chunk.download))
+        bars.append(own)
+    return bars
+
+
+def chunk_timeline(problem: PromptChunkingProblem, plans: Mapping[str, PromptChunkingPlan]) -> Picture:
+    """Return a Gantt chart with a panel per plan, all on one time axis; colours alternate from chunk to chunk.
+
+    Parameters
+    ----------
+    problem
+        What is chunked.
+    plans
+        Plans by title.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no plan, or one does not fit the prompt.
+    """
+    if not plans:
+        raise InvalidInput("plans: expected at least one")
+    seconds = {title: problem.evaluate(plan).objective for title, plan in plans.items()}
+    charts = []
+    for title, plan in plans.items():
+        count = len(plan.chunks)
+        words = f"{title}: {count} chunk{'s' if count != 1 else ''}, first token after {1e3 * seconds[title]:.0f} ms"
+        first = layer({"type": "rule", "strokeDash": [2, 2]}, x={"datum": seconds[title]})
+        charts.append(
+            gantt(
+                words, _rows(problem, plan), lane="resource", colour=_COLOUR, end=1.01 * max(seconds.values()),
+                axis="time since the request arrived", first=first,
+            )
+        )  # fmt: skip
+    return Picture(charts)
+
+
+def charts(problem: PromptChunkingProblem, plan: PromptChunkingPlan) -> tuple[Chart, ...]:
+    """Return the timeline of the chunks for a report."""
+    return (
+        timeline(
+            "When each chunk passes through each resource",
+            "Colours alternate from chunk to chunk; they are counted from 0, as in files.",
+            _rows(problem, plan)[:MAX_MARKS],
+            lane="resource",
+            colour=_COLOUR,
+            axis="seconds since the request arrived",
+            closest=max(4, len(plan.chunks)),
+        ),
+    )
+
+
+_COLOUR = category(
+    "shade", legend=None, scale={"domain": ["odd", "even"], "range": ["var(--series-0)", "var(--series-5)"]}
+)
+
+
+def _rows(problem: PromptChunkingProblem, plan: PromptChunkingPlan) -> list[dict[str, Any]]:
+    times = problem.timeline(plan)
+    return [
+        {
+            "resource": resource, "chunk": chunk, "tokens": times[chunk].tokens, "shade": ("odd", "even")[chunk % 2],
+            "begin (s)": begin, "end (s)": end, "seconds": end - begin,
+        }
+        for chunk, bars in enumerate(timeline_bars(times))
+        for resource, begin, end in bars
+    ]  # fmt: skip
+
+
+VIEW = View(print_plan=print_plan, charts=charts)

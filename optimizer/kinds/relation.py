@@ -1,0 +1,185 @@
+"""How the optimum of a problem follows from that of another, and ways to change a problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from specopt.kinds.answers import NotConformant, Solver, judged
+from specopt.models.errors import InvalidInput
+from specopt.models.problem import Problem
+
+Data = dict[str, Any]
+Change = Callable[[Data, Random], Data | None]
+
+
+def _itself(problem: Problem, objective: float) -> float:
+    return objective
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relation:
+    """How the optimum of a problem follows from that of another.
+
+    Parameters
+    ----------
+    kind, name
+        What it is of, and what changes.
+    when
+        The condition under which it holds.
+    reason
+        Why it holds.
+    change
+        From the JSON form of a problem and a source of random numbers to that of the changed problem; None where the
+        condition does not hold.
+    implied
+        From a problem and its optimum to what the changed problem reaches at least.
+    equal
+        Whether it reaches exactly that.
+    """
+
+    kind: str
+    name: str
+    when: str = "always"
+    reason: str
+    change: Change
+    implied: Callable[[Any, float], float] = _itself
+    equal: bool = False
+
+    def changed(self, problem: Problem, seed: int = 0) -> Problem | None:
+        """Return the changed problem; None where the condition does not hold."""
+        data = self.change(problem.to_dict(), Random(seed))
+        return None if data is None else type(problem).from_dict(data)
+
+    def check(self, solver: Solver, problem: Problem, *, seed: int = 0, tolerance: float = 1e-9) -> bool:
+        """Check the relation with a solver that claims optima; return whether its condition holds.
+
+        Parameters
+        ----------
+        solver
+            From a problem to a plan, or to a result.
+        problem
+            What is changed.
+        seed
+            Of the change.
+        tolerance
+            Relative distance of objectives that counts as rounding.
+
+        Raises
+        ------
+        NotConformant
+            If the two answers contradict the relation.
+        InvalidInput
+            If the problem is of another kind.
+        """
+        if problem.kind != self.kind:
+            raise InvalidInput(f"problem: expected one of {self.kind}, got {problem.kind}")
+        other = self.changed(problem, seed)
+        if other is None:
+            return False
+        first = judged(solver, problem)
+        if first is None and not self.equal:
+            return True
+        second = judged(solver, other)
+        if first is None or second is None:
+            if first is not second:
+                raise self._broken(problem, f"finds {_shown(first)}, and after the change {_shown(second)}")
+            return True
+        implied = self.implied(problem, first)
+        behind = second > implied if problem.sense == "minimize" else second < implied
+        apart = other.distance(implied, second, other.scale, max(abs(implied), abs(second)))
+        if (behind or self.equal) and apart > tolerance:
+            how = "exactly" if self.equal else "at most" if problem.sense == "minimize" else "at least"
+            raise self._broken(problem, f"reaches {first!r}, thus {how} {implied!r} after the change, but {second!r}")
+        return True
+
+    def _broken(self, problem: Problem, what: str) -> NotConformant:
+        return NotConformant(f"relation {self.name!r} ({self.reason}): {what}", problem)
+
+
+def _shown(objective: float | None) -> str:
+    return "no plan" if objective is None else f"{objective!r}"
+
+
+RELAXED = "every plan stays feasible"
+NAMES = "the objective does not know the order"
+UNITS = "every time is twice as long"
+
+
+def relations_of(problem: type[Problem]) -> Callable[..., Relation]:
+    """Return what declares a relation of a kind: by name, reason and change, and by keyword what else it has."""
+
+    def declared(name: str, reason: str, change: Change, **more: Any) -> Relation:
+        return Relation(kind=problem.kind, name=name, reason=reason, change=change, **more)
+
+    return declared
+
+
+def times(factor: float) -> Callable[[Problem, float], float]:
+    """Return the objective multiplied."""
+    return lambda problem, objective: factor * objective
+
+
+def permuted(*columns: str) -> Change:
+    """Change the order of columns, the first of which is always given."""
+
+    def change(data: Data, random: Random) -> Data:
+        order = shuffled(data[columns[0]], random)
+        found = {name: [data[name][i] for i in order] for name in columns if isinstance(data.get(name), list)}
+        rows = {name: [[row[i] for i in order] for row in data[name]] for name in ("output_samples",) if name in data}
+        return data | found | rows
+
+    return change
+
+
+def shuffled(column: Sequence[Any], random: Random) -> list[int]:
+    """Return the places of a column in another order."""
+    return random.sample(range(len(column)), len(column))
+
+
+def scaled(factors: Mapping[str, float]) -> Change:
+    """Multiply fields, all numbers inside of them included; the names of those inside have factors of their own."""
+
+    def times(value: Any, factor: float) -> Any:
+        if isinstance(value, dict):
+            return {name: times(inner, factors.get(name, factor)) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [times(inner, factor) for inner in value]
+        return value * factor if factor != 1.0 and isinstance(value, int | float) else value
+
+    return lambda data, random: {name: times(value, factors.get(name, 1.0)) for name, value in data.items()}
+
+
+def raised(field: str, change: Callable[[Any], Any], unless: Callable[[Data], bool] = lambda data: False) -> Change:
+    """Change a field that is given, every entry of a column."""
+
+    def raised(data: Data, random: Random) -> Data | None:
+        value = data.get(field)
+        if value is None or unless(data):
+            return None
+        return data | {field: [change(entry) for entry in value] if isinstance(value, list) else change(value)}
+
+    return raised
+
+
+def one_more(field: str) -> Change:
+    """Add one to a field that is given, to every entry of a column."""
+    return raised(field, lambda count: count + 1)
+
+
+def replaced(field: str, to: Any, among: Sequence[Any] | None = None) -> Change:
+    """Set a field, where it has one of some values; None: where it is given."""
+
+    def change(data: Data, random: Random) -> Data | None:
+        if (field not in data) if among is None else (data.get(field) not in among):
+            return None
+        return {name: value for name, value in data.items() if name != field} | ({} if to is None else {field: to})
+
+    return change
+
+
+def likelier(rate: float) -> float:
+    """Return a larger acceptance rate."""
+    return rate + (0.999 - rate) / 4 if rate < 0.999 else rate

@@ -1,0 +1,95 @@
+"""`serving-latency`: batches, their pipeline order, bandwidth shares, speculation length (paper 1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from specopt.instances.runtimes.fields import of_serving_latency
+from specopt.instances.serving_latency import FAMILIES
+from specopt.instances.serving_latency.from_deployment import serving_latency
+from specopt.instances.serving_latency.from_trace import FROM_TRACE
+from specopt.kinds.kind import Interval, Kind, Row, Simulator, Uncertainty
+from specopt.kinds.serving import PERTURBATIONS, choices, longest_output, row, vary
+from specopt.models.acceptance import expected_tokens_per_step, rate_that_yields
+from specopt.models.errors import InvalidInput
+from specopt.models.rates import Rates
+from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
+from specopt.solvers.serving_latency import METHODS
+from specopt.solvers.serving_latency.milp import FORMULATION
+
+
+def _rows(plan: ServingLatencyPlan) -> Iterator[Row]:
+    tasks = len(plan.bandwidth_share)
+    places = sorted((task, batch, i) for batch, members in enumerate(plan.batches) for i, task in enumerate(members))
+    if [task for task, *_ in places] != list(range(tasks)):
+        raise InvalidInput(f"plan.batches: expected each of the {tasks} tasks of bandwidth_share in one batch")
+    for place in places:
+        yield row(plan, *place, plan.speculation_length)
+
+
+# ---------------------------------------------------------------------------- acceptance and outputs in intervals
+
+BEFORE = 2e-12
+"""Relative distance to the tokens per step that save a step, for the worst case just before it: the judge rounds a
+number of steps that is within 1e-12 of an integer to it."""
+
+MAX_BREAKPOINTS = 4000
+
+
+def _worst(
+    problem: ServingLatencyProblem, plan: ServingLatencyPlan, acceptance: Interval, scale: float
+) -> tuple[list[float], bool]:
+    """Return the rates just before every step that is saved, and the ends.
+
+    Rates of every task and samples are tried at the ends alone.
+
+    A higher acceptance rate may lengthen a plan while no step is saved, for Eq. 8 rounds up: among these rates the
+    worst lies for certain, unless there are too many to try.
+    """
+    low, high = acceptance
+    variant, _ = vary(problem, plan, None, scale)
+    if problem.mechanism_of(plan) == "autoregressive":
+        return [low], True
+    unclear = problem.output_lengths == "predicted" or problem.rounds == "slowest"
+    if unclear or isinstance(problem.acceptance_rate, Rates):
+        return [low, high], False
+    outputs = {int(variant.planned_output_tokens[list(batch)].max()) for batch in plan.batches}
+    length = plan.speculation_length
+    found = [low, high]
+    fewest, most = expected_tokens_per_step(low, length), expected_tokens_per_step(high, length)
+    for tokens in outputs:
+        for steps in range(max(1, math.floor(tokens / most)), math.ceil(tokens / fewest) + 1):
+            before = tokens / steps * (1.0 - BEFORE)
+            if fewest <= before <= most:
+                found.append(rate_that_yields(before, length, low, high))
+    found.sort()
+    if len(found) <= MAX_BREAKPOINTS:
+        return found, True
+    return [found[i] for i in np.linspace(0, len(found) - 1, MAX_BREAKPOINTS).astype(int)], False
+
+
+KIND = Kind(
+    problem=ServingLatencyProblem,
+    methods=METHODS,
+    formulation=FORMULATION,
+    choices=choices,
+    families=FAMILIES,
+    rows=_rows,
+    view="specopt.kinds.serving_latency.view",
+    strategies="specopt.kinds.serving_latency.strategies",
+    perturbations=PERTURBATIONS,
+    uncertainty=Uncertainty(
+        vary=vary,
+        shape=lambda problem: (),
+        zero=False,
+        longest_output=longest_output,
+        worst=_worst,
+    ),
+    simulator=Simulator(world=ServingLatencyProblem, module="specopt.solvers.serving_latency.simulate"),
+    from_trace=FROM_TRACE,
+    from_runtimes=of_serving_latency,
+    from_deployment=serving_latency,
+)

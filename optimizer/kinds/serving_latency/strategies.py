@@ -1,0 +1,168 @@
+"""Hypothesis strategies that build valid problems and plans, far wider than the paper's settings."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from specopt.kinds.columns import lists_of
+from specopt.models.decoder import ExactDecoder, PaperDecoder
+from specopt.models.pass_time import LinearRuntime, PiecewiseRuntime, Runtime
+from specopt.models.serving_data import ServingData
+from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
+
+ALL_MECHANISMS = ("pipelined", "sequential", "autoregressive", "any")
+
+
+@st.composite
+def magnitudes(draw: st.DrawFn, low: int, high: int) -> float:
+    """A number d x 10^e with a few digits and low <= e < high."""
+    return draw(st.integers(10, 99)) / 10 * 10.0 ** draw(st.integers(low, high - 1))
+
+
+paper_decoders = st.builds(PaperDecoder, layers=st.integers(1, 4), hidden=st.integers(1, 64), ffn=st.integers(1, 128))
+
+
+@st.composite
+def exact_decoders(draw: st.DrawFn) -> ExactDecoder:
+    """A decoder of the exact cost model, grouped heads included."""
+    kv_heads = draw(st.integers(1, 4))
+    return ExactDecoder(
+        layers=draw(st.integers(1, 4)),
+        hidden=draw(st.integers(1, 64)),
+        ffn=draw(st.integers(1, 128)),
+        heads=kv_heads * draw(st.integers(1, 4)),
+        kv_heads=kv_heads,
+        head_dim=draw(st.integers(1, 16)),
+        gated=draw(st.booleans()),
+        vocabulary=draw(st.integers(1, 500)),
+        tied=draw(st.booleans()),
+        bytes_per_value=draw(st.sampled_from([2, 1, 4])),
+    )
+
+
+decoders = paper_decoders | exact_decoders()
+
+
+@st.composite
+def linear_runtimes(draw: st.DrawFn) -> LinearRuntime:
+    """A line whose slope and overhead range over orders of magnitude, zero included."""
+    return LinearRuntime(
+        seconds_per_flop=draw(magnitudes(-12, -6) | st.just(0.0)),
+        overhead_seconds=draw(magnitudes(-5, 1) | st.just(0.0)),
+    )
+
+
+@st.composite
+def piecewise_runtimes(draw: st.DrawFn) -> PiecewiseRuntime:
+    """The maximum of two or three lines, in any order; some may never be the largest."""
+    return PiecewiseRuntime(pieces=tuple(draw(st.lists(linear_runtimes(), min_size=2, max_size=3))))
+
+
+runtimes = linear_runtimes() | piecewise_runtimes()
+
+
+@st.composite
+def problems(
+    draw: st.DrawFn,
+    *,
+    tasks: tuple[int, int] = (1, 5),
+    max_input: int = 30,
+    max_output: int = 8,
+    max_length: int = 3,
+    mechanisms: Sequence[str] = ALL_MECHANISMS,
+    output_lengths: Sequence[str] = ("conservative", "known"),
+    runtime: st.SearchStrategy[Runtime] = runtimes,
+    rounds: Sequence[str] = ("mean",),
+    feasible: bool = True,
+) -> ServingLatencyProblem:
+    """A problem of serving latency; every task fits alone if `feasible`, else the memory may be anything."""
+    K = draw(st.integers(*tasks))
+    inputs = draw(lists_of(st.integers(1, max_input), K))
+    outputs = draw(lists_of(st.integers(1, max_output), K))
+    draft, verify = draw(decoders), draw(decoders)
+    longest = max(outputs)
+    if draw(st.booleans()):
+        longest = draw(st.integers(longest, max_output))
+    mechanism: Any = draw(st.sampled_from(mechanisms))
+    counted: Any = draw(st.sampled_from(output_lengths))
+    counts: Any = draw(st.sampled_from(rounds))
+    largest = max(inputs) + longest
+    if counted == "known":
+        largest = max(i + o for i, o in zip(inputs, outputs, strict=True))
+    return ServingLatencyProblem(
+        input_tokens=np.array(inputs),
+        output_tokens=np.array(outputs),
+        snr=np.array(draw(lists_of(magnitudes(-2, 6), K))),
+        bandwidth_hz=draw(magnitudes(2, 8)),
+        draft=draft,
+        verify=verify,
+        draft_runtime=draw(runtime),
+        verify_runtime=draw(runtime),
+        draft_memory_bytes=draw(memory(draft, largest, K, feasible)),
+        verify_memory_bytes=draw(st.none() | memory(verify, largest, K, feasible)),
+        acceptance_rate=draw(st.integers(1, 99)) / 100,
+        max_speculation_length=draw(st.integers(1, max_length)),
+        output_lengths=counted,
+        rounds=counts,
+        max_output_tokens=longest if draw(st.booleans()) or longest > max(outputs) else None,
+        mechanism=mechanism,
+        embedding_bits_per_token=draw(st.none() | magnitudes(0, 5)),
+    )
+
+
+@st.composite
+def memory(draw: st.DrawFn, model: PaperDecoder | ExactDecoder, tokens: int, K: int, feasible: bool) -> float:
+    """Memory for up to K tasks of the largest size, or a little more; less than one if not `feasible`."""
+    quarters = draw(st.integers(4 if feasible else 0, 4 * K + 4))
+    return float(model.parameter_bytes + quarters * model.kv_bytes_per_token * tokens / 4)
+
+
+@st.composite
+def plans(draw: st.DrawFn, problem: ServingData[Any]) -> ServingLatencyPlan:
+    """Any plan of the right shape: every task once, shares that sum to at most 1; memory may be exceeded."""
+    K = problem.tasks
+    order = draw(st.permutations(range(K)))
+    cuts = [0, *(k for k in range(1, K) if draw(st.booleans())), K]
+    weights = draw(lists_of(st.integers(1, 100), K))
+    spare = draw(st.integers(0, 20))
+    mechanism = draw(st.sampled_from(problem.mechanisms))
+    length = 0 if mechanism == "autoregressive" else draw(st.integers(1, problem.max_speculation_length or 1))
+    return ServingLatencyPlan(
+        speculation_length=length,
+        batches=tuple(tuple(order[a:b]) for a, b in itertools.pairwise(cuts)),
+        bandwidth_share=np.array(weights) / (sum(weights) + spare),
+        mechanism=mechanism if problem.mechanism == "any" else None,
+    )
+
+
+@st.composite
+def problems_with_plans(draw: st.DrawFn, /, **kwargs: Any) -> tuple[ServingLatencyProblem, ServingLatencyPlan]:
+    """A problem and one of its plans."""
+    problem = draw(problems(**kwargs))
+    return problem, draw(plans(problem))
+
+
+@st.composite
+def served_problems(draw: st.DrawFn, /, **kwargs: Any) -> ServingLatencyProblem:
+    """A problem with what deployments add: a rate for each task, or predicted lengths."""
+    problem = draw(problems(**kwargs))
+    rows = lists_of(st.integers(1, problem.longest_output), problem.tasks)
+    changes: dict[str, Any] = {}
+    if draw(st.booleans()):
+        rate = st.integers(1, 99).map(lambda percent: percent / 100)
+        changes["acceptance_rate"] = draw(lists_of(rate, problem.tasks))
+    if draw(st.integers(0, 3)) == 0:
+        changes |= {"output_lengths": "predicted", "output_samples": draw(st.lists(rows, min_size=1, max_size=3))}
+    return ServingLatencyProblem.from_dict(problem.to_dict() | changes)
+
+
+@st.composite
+def served_problems_with_plans(draw: st.DrawFn, /, **kwargs: Any) -> tuple[ServingLatencyProblem, ServingLatencyPlan]:
+    """A problem with what deployments add, and one of its plans."""
+    problem = draw(served_problems(**kwargs))
+    return problem, draw(plans(problem))

@@ -1,0 +1,49 @@
+"""`verification-batch`: which pending requests the verifier takes next (paper 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from specopt.instances.runtimes.fields import of_verification_batch
+from specopt.instances.verification_batch import FAMILIES, WORKLOADS
+from specopt.instances.verification_batch.from_deployment import verification_batch
+from specopt.instances.verification_batch.from_trace import FROM_TRACE
+from specopt.kinds.kind import FASTER, Kind, Row, Simulator, faster, more
+from specopt.models.verification_batch.problem import VerificationBatchPlan, VerificationBatchProblem
+from specopt.models.verification_batch.workload import VerificationWorkload
+from specopt.solvers.verification_batch import METHODS
+from specopt.solvers.verification_batch.milp import FORMULATION
+from specopt.solvers.verification_batch.policies import POLICIES
+
+
+def _rows(plan: VerificationBatchPlan) -> Iterator[Row]:
+    return ({"position": i, "request": int(request)} for i, request in enumerate(plan.batch))
+
+
+PERTURBATIONS = (
+    more("memory_bytes", "+1 GB memory", lambda size: size + 1e9),
+    more("deadline_seconds", "+1 ms to every deadline", lambda seconds: seconds + 1e-3),
+    more("estimator", "verification 1 % faster", lambda estimator: estimator.scaled(FASTER, FASTER)),
+    faster("guard_seconds", "guard time"),
+)
+
+
+KIND = Kind(
+    problem=VerificationBatchProblem,
+    methods=METHODS,
+    formulation=FORMULATION,
+    families=FAMILIES,
+    rows=_rows,
+    perturbations=PERTURBATIONS,
+    view="specopt.kinds.verification_batch.view",
+    strategies="specopt.kinds.verification_batch.strategies",
+    from_trace=FROM_TRACE,
+    from_runtimes=of_verification_batch,
+    from_deployment=verification_batch,
+    simulator=Simulator(
+        world=VerificationWorkload,
+        module="specopt.solvers.verification_batch.simulate",
+        policies=POLICIES,
+        workloads=WORKLOADS,
+    ),
+)

@@ -1,0 +1,33 @@
+"""What optima of `verification-batch` keep."""
+
+from __future__ import annotations
+
+from random import Random
+
+from specopt.kinds.relation import NAMES, RELAXED, UNITS, Change, Data, permuted, raised, relations_of, scaled
+from specopt.models.verification_batch.problem import VerificationBatchProblem
+
+_COLUMNS = ("expected_tokens", "new_tokens", "cached_tokens", "request_memory_bytes", "deadline_seconds")
+
+
+def _joined(tokens: float, wait: float) -> Change:
+    def change(data: Data, random: Random) -> Data:
+        more = (tokens, 1, 0, 0.0, data["now_seconds"] + wait)
+        return data | {name: [*data[name], one] for name, one in zip(_COLUMNS, more, strict=True)}
+
+    return change
+
+
+_keeps = relations_of(VerificationBatchProblem)
+_scale = scaled(dict.fromkeys(("now_seconds", "deadline_seconds", "guard_seconds", "estimator"), 2.0))
+_bytes = scaled({"memory_bytes": 2.0, "request_memory_bytes": 2.0})
+
+RELATIONS = (
+    _keeps("requests permuted", NAMES, permuted(*_COLUMNS), equal=True),
+    _keeps("time scaled", UNITS, _scale, equal=True),
+    _keeps("bytes scaled", "needs and memory grow alike", _bytes, equal=True),
+    _keeps("more memory", RELAXED, raised("memory_bytes", lambda size: 1.25 * size + 1)),
+    _keeps("later deadlines", RELAXED, raised("deadline_seconds", lambda due: due + 0.125)),
+    _keeps("one more request", RELAXED, _joined(1.0, 1.0)),
+    _keeps("a request that is late", "no batch may hold it", _joined(100.0, -1.0), equal=True),
+)

@@ -1,0 +1,59 @@
+"""How one kind of problem looks: what its view declares, and how the others find it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+from rich.console import Console
+
+from specopt.console.terminal import line
+from specopt.kinds import kind_of
+from specopt.kinds.chart import Chart
+from specopt.models.problem import Plan, Problem
+
+MAX_ITEMS = 20
+MAX_CHARACTERS = 240
+
+
+def print_fields(problem: Problem, plan: Plan, out: Console) -> None:
+    """Print a plan of any kind, a line per field; long ones are cut."""
+    for name, value in plan.to_dict().items():
+        text = str(value)
+        if isinstance(value, list):
+            shown = " ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in value[:MAX_ITEMS])
+            text = shown if len(value) <= MAX_ITEMS else f"{shown} ... ({len(value):,} in all)"
+        if len(text) > MAX_CHARACTERS:
+            text = text[: MAX_CHARACTERS - 4] + " ..."
+        line(out, name.replace("_", " "), text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """How plans of one kind of problem are shown.
+
+    Parameters
+    ----------
+    print_plan
+        Prints a plan, given its problem.
+    columns
+        What a table of results says of each plan, by header.
+    charts
+        What pages show of a plan, given its problem; None: its rows alone.
+    """
+
+    print_plan: Callable[[Any, Any, Console], None] = print_fields
+    columns: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
+    charts: Callable[[Any, Any], Iterable[Chart]] | None = None
+
+
+def view_of(kind: Problem | str) -> View:
+    """Return the view of a kind of problem; loading it loads what it prints with."""
+    module = kind_of(kind).view
+    if module is None:
+        return View()
+    view = import_module(module).VIEW
+    assert isinstance(view, View), f"{module}.VIEW"
+    return view

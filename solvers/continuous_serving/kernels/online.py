@@ -1,0 +1,238 @@
+"""One step of serving as it goes: which tasks draft, how much, and in which batches, decided at the step itself.
+
+Output lengths are not known. A choice is rated as if all tasks at hand stayed for a fixed number of tokens. The rating
+adds the time of this step, with prompts and all that the draft model has not seen, and the time of the rest at the pace
+of the next step, served alike. Tasks that join by then wait for half a step. Tasks that draft nothing go first: their
+verification overlaps the others' drafting.
+"""
+
+import math
+
+import numpy as np
+
+from specopt.solvers.continuous_serving.kernels.chains import first_verified
+from specopt.solvers.kernels.acceptance import expected_tokens
+from specopt.solvers.kernels.kernel import helper, inlined, kernel, record
+from specopt.solvers.serving_latency.kernels.stages import DRAFT, HEIGHT, INFINITY, SLOPE, VERIFY, stage_seconds
+from specopt.solvers.serving_latency.kernels.step import served
+
+ENDS = 16  # places where the batches of one group may end, at most
+BATCHES = 5  # batches of one group past its first step, but for memory
+SEEN = 1.5  # tokens: a task with fewer to take in needs no more than it always does
+
+Server = record(
+    "Server",
+    models="f8[:, ::1]",  # operations per token, per pair of tokens, per logit, of both
+    memory="f8[::1]",  # KV bytes per draft token, bytes free for them, the same two of the verify model
+    runtimes="f8[:, :, ::1]",
+    overlap="b1",
+)
+Active = record(
+    "Active",  # tasks at hand
+    reached="f8[::1]",  # tokens
+    unseen="f8[::1]",  # tokens that the draft model has to take in with its next pass
+    first="b1[::1]",  # whether this is their first step
+    rate="f8[::1]",  # of acceptance
+)
+Room = record(
+    "Room", drafted="f8[:, ::1]", done="f8[:, ::1]", before="i8[:, ::1]", times="f8[:, :, ::1]", blocks="f8[:, ::1]",
+    order="i8[::1]", group="i8[:, ::1]", count="i8[::1]", cuts="i8[:, ::1]", finish="f8[:, ::1]", gain="f8[:, ::1]",
+)  # fmt: skip
+"""Work space: tables of a chain, its runs and its blocks; tasks by what they have reached; groups of tasks and their
+sizes. Then where their batches end and when each is verified; the gain of each task without drafts and with them."""
+
+
+@inlined
+def holds(server, b, tokens, l):
+    """Return whether a run fits the memory of the models that it takes part in."""
+    memory = server.memory
+    return b * memory[2] * tokens <= memory[3] and (l == 0 or b * memory[0] * tokens <= memory[1])
+
+
+@helper
+def set_gains(active, l, room):
+    """Store the expected gain of each task in a step with a given draft length (Eq. 7)."""
+    for k in range(len(active.rate)):
+        a = active.rate[k]
+        room.gain[1, k] = expected_tokens(a, math.log(a) if a > 0.0 else -INFINITY, l)
+
+
+@helper
+def chain(server, active, tasks, l, first, caught_up, falling, drafted, done, room, g):
+    """Batch tasks, given in rising order of what they have reached, contiguously after what is served before.
+
+    Of every number of batches and every prefix the chain is kept that is verified first; it begins when both stages
+    are free, `drafted` and `done`. Returns when they are free again; cuts[0] batches end at cuts[1], cuts[2], ...
+    """
+    n = len(tasks)
+    cuts, finish = room.cuts[g], room.finish[g]
+    cuts[0] = 0
+    if n == 0:
+        return drafted, done
+    G = min(n, ENDS)
+    most = G if first else min(G, BATCHES)
+    models, linear = server.models, server.runtimes.shape[1] == 1
+    token, pair, logit = models[DRAFT, 0], models[DRAFT, 1], models[DRAFT, 2]
+    dh, dc = l * server.runtimes[DRAFT, 0, HEIGHT], server.runtimes[DRAFT, 0, SLOPE]
+    vh, vc = server.runtimes[VERIFY, 0, HEIGHT], server.runtimes[VERIFY, 0, SLOPE]
+    for j in range(G):
+        room.blocks[0, j], room.blocks[1, j] = 0.0, 1.0
+        for p in range(j * n // G, (j + 1) * n // G):
+            k = tasks[n - 1 - p if falling else p]
+            room.blocks[0, j] = max(room.blocks[0, j], active.reached[k] + room.gain[int(l > 0), k])
+            if not caught_up:
+                room.blocks[1, j] = max(room.blocks[1, j], active.unseen[k])
+    for e in range(1, G + 1):
+        end = e * n // G
+        unseen = 1.0
+        tokens = 0.0
+        for j in range(e - 1, -1, -1):
+            begin = j * n // G
+            longest = active.reached[tasks[n - 1 - begin if falling else end - 1]]
+            tokens, unseen = max(tokens, room.blocks[0, j]), max(unseen, room.blocks[1, j])
+            b = float(end - begin)
+            if b > 1.0 and not holds(server, b, tokens, l):
+                room.times[e, j, VERIFY] = INFINITY
+                break
+            if linear:  # without a loop over passes
+                new = longest + l if first else 1.0 + l
+                more = token + pair * (longest + 1.0) + logit
+                work = (token + pair * longest) * unseen + logit + (l - 1) * (more + 0.5 * (l - 2) * pair)
+                d = (dh + b * dc * work) if l > 0 else 0.0
+                work = (models[VERIFY, 0] + models[VERIFY, 1] * (longest + l)) * new + models[VERIFY, 2] * (1.0 + l)
+                v = vh + b * vc * work
+            else:
+                d, v = stage_seconds(models, server.runtimes, b, longest, unseen, l, first)
+            room.times[e, j, DRAFT], room.times[e, j, VERIFY] = d, v
+    room.drafted[0, 0], room.done[0, 0] = drafted, done
+    best = first_verified(server.overlap, most, most, room.times, G, room.drafted, room.done, room.before)
+    if best == 0:  # memory is tight
+        return fill_up(server, active, tasks, l, first, caught_up, falling, drafted, done, room, g)
+    cuts[0] = best
+    e = G
+    for m in range(best, 0, -1):
+        cuts[m], finish[m] = e * n // G, room.done[m, e]
+        e = room.before[m, e]
+    return room.drafted[best, G], room.done[best, G]
+
+
+@helper
+def fill_up(server, active, tasks, l, first, caught_up, falling, drafted, done, room, g):
+    """Batch tasks as `chain` does, each batch as large as memory allows; whatever is alone counts as fitting."""
+    n, cuts = len(tasks), room.cuts[g]
+    begin = 0
+    while begin < n:
+        longest = tokens = 0.0
+        unseen = 1.0
+        end = begin
+        while end < n:
+            k = tasks[n - 1 - end if falling else end]
+            more = max(tokens, active.reached[k] + room.gain[int(l > 0), k])
+            if end > begin and not holds(server, end + 1.0 - begin, more, l):
+                break
+            tokens = more
+            longest = max(longest, active.reached[k])
+            if not caught_up:
+                unseen = max(unseen, active.unseen[k])
+            end += 1
+        d, v = stage_seconds(server.models, server.runtimes, float(end - begin), longest, unseen, l, first)
+        drafted, done = served(server.overlap, drafted, done, d, v)
+        cuts[0] += 1
+        cuts[cuts[0]], room.finish[g, cuts[0]] = end, done
+        begin = end
+    return drafted, done
+
+
+@helper
+def groups(server, active, room, drafting, may_pause, steady):
+    """List the tasks of the four groups in rising order: drafting or not (2), in their first step or not (1).
+
+    drafting: 0 nobody, 1 those that the draft model has seen, 2 newcomers, too, 3 all. What does not fit
+    the draft model's memory alone does not draft if it may pause. In a `steady` step no task is in its first.
+    """
+    room.count[:] = 0
+    for k in room.order[: len(active.reached)]:
+        first = active.first[k]
+        seen = not first and active.unseen[k] <= SEEN
+        drafts = drafting == 3 or (drafting == 2 and first) or (drafting >= 1 and seen)
+        drafts = drafts and (not may_pause or holds(server, 1.0, active.reached[k] + room.gain[1, k], 1))
+        g = 2 * int(drafts) + int(first and not steady)
+        room.group[g, room.count[g]] = k
+        room.count[g] += 1
+
+
+@helper
+def tokens(room):
+    """Return the tokens that all gain together."""
+    total = 0.0
+    for g in range(4):
+        for k in room.group[g, : room.count[g]]:
+            total += room.gain[g // 2, k]
+    return total
+
+
+@helper
+def serve(server, active, room, l, falling, swapped, steady):
+    """Return the seconds of a step of these groups, and note their batches."""
+    drafted = done = 0.0
+    for place in range(4):
+        g = place if place < 2 or not swapped else 5 - place
+        tasks = room.group[g, : room.count[g]]
+        first = g & 1 == 1 and not steady
+        drafted, done = chain(server, active, tasks, l if g >= 2 else 0, first, steady, falling, drafted, done, room, g)
+    return done
+
+
+@kernel("Tuple((f8, i8))(Server, Active, const i8[::1], f8, f8, Room, i8[::1], i8[::1], i8[::1], f8[::1])")
+def choose(server, active, lengths, stay, joining, room, members, ends, guesses, finish):
+    """Choose the batches of a step; return its seconds and the number of batches.
+
+    `lengths`: the speculation lengths allowed, rising; 0 among them: tasks may draft nothing. `stay`: tokens that each
+    task is expected to gain yet. `joining`: tasks per second of service. Modified in place: batch m are
+    members[ends[m - 1]:ends[m]], verified at finish[m], with guesses[m] draft tokens.
+    """
+    A = len(active.reached)
+    room.order[:A] = np.argsort(active.reached, kind="mergesort")
+    room.gain[0, :A] = 1.0
+    has = np.zeros(3, np.bool_)  # tasks that the draft model has seen, newcomers, those that it is behind with
+    for k in range(A):
+        has[1 if active.first[k] else 2 if active.unseen[k] > SEEN else 0] = True
+    best, best_drafting, best_length = INFINITY, 0, 0
+    for l in lengths:
+        set_gains(active, l, room)
+        for drafting in range(4):
+            if (l == 0) != (drafting == 0) or (0 < drafting < 3 and (lengths[0] > 0 or not has[drafting - 1])):
+                continue
+            if drafting == 3 and lengths[0] == 0 and not has[2]:
+                continue  # as another choice
+            groups(server, active, room, drafting, lengths[0] == 0, True)
+            gained = tokens(room)
+            seconds = serve(server, active, room, l, True, False, True)
+            pace = seconds / gained
+            rated = pace * A * stay * (1.0 + 0.5 * joining * seconds / A)
+            if has[1] or drafting == 3:
+                groups(server, active, room, drafting, lengths[0] == 0, False)
+                rated += serve(server, active, room, l, True, False, False) - pace * gained
+            if rated < best:
+                best, best_drafting, best_length = rated, drafting, l
+    set_gains(active, best_length, room)
+    groups(server, active, room, best_drafting, lengths[0] == 0, False)
+    least, form = INFINITY, 0
+    for choice in range(4):  # where the order takes no time, short tasks first: batches of many
+        seconds = serve(server, active, room, best_length, choice & 1 == 1, choice & 2 == 2, False)
+        if seconds < least:
+            least, form = seconds, choice
+    falling, swapped = form & 1 == 1, form & 2 == 2
+    seconds = serve(server, active, room, best_length, falling, swapped, False)
+    M = filled = 0
+    for place in range(4):
+        g = place if place < 2 or not swapped else 5 - place
+        n, begin = room.count[g], 0
+        for m in range(1, room.cuts[g, 0] + 1):
+            for p in range(begin, room.cuts[g, m]):
+                members[filled] = room.group[g, n - 1 - p if falling else p]
+                filled += 1
+            begin = room.cuts[g, m]
+            ends[M], finish[M], guesses[M] = filled, room.finish[g, m], best_length if g >= 2 else 0
+            M += 1
+    return seconds, M

@@ -1,0 +1,1 @@
+"""Compiled code of the methods of `draft-control`."""

@@ -1,0 +1,211 @@
+"""Fair goodput (paper 5): demand for draft tokens at a price, and what a price proves.
+
+Letters: a acceptance rate, L = log a (-inf for a = 0), w weight, g fairness, s mean draft tokens in [lo, hi], x = f(s)
+goodput. f interpolates mu(n) = (1 - a^(n+1)) / (1 - a) linearly between the integers. At a price `lam` per token a
+client wants the s that maximises w U(f(s)) - lam s: either an integer, or where w a^n x^-g = lam on the segment from
+mu(n-1) to mu(n).
+"""
+
+import math
+
+import numpy as np
+
+from specopt.solvers.kernels.acceptance import expected_tokens
+from specopt.solvers.kernels.kernel import helper, kernel, record, rows
+
+Client = rows("Client", a="f8", L="f8", w="f8", lo="f8", hi="f8", n="i8", p="f8", m="f8", s="f8")
+"""A client (see the letters above) and where its search stands: n is the integer at or just above its best s, p = a^n
+and m = mu(n). From one price to the next they change little, and need no exponentials; p = 0 says that p and m are
+unknown, and n is then where to search."""
+
+Rounds = record(
+    "Rounds", finish="f8[::1]", gain="f8[::1]", prefix="f8[::1]", limits="f8[::1]", overhead="f8", per_token="f8",
+    weight="f8", g="f8", C="i8",
+)  # fmt: skip
+"""Tokens by falling gain, and when each is drafted; the value of the first t of them, prefix[0] of none. The times,
+rising, at which drafting may end; seconds of verification and of each of its tokens; the sum of weights, the fairness,
+the most tokens."""
+
+
+@helper
+def power(L, n):
+    """Return a^n."""
+    return 1.0 if n == 0 else math.exp(n * L)
+
+
+@helper
+def to_the(x, g):
+    """Return x^g; the common powers without a logarithm."""
+    if g == 1.0:
+        return x
+    if g == 0.0:
+        return 1.0
+    return x * x if g == 2.0 else x**g
+
+
+@helper
+def enough(a, L, w, g, lam, n):
+    """Return whether token n + 1 is not worth its price."""
+    return w * math.exp((n + 1) * L) <= lam * to_the(expected_tokens(a, L, n), g)
+
+
+@helper
+def integer(a, L, w, g, lam, top, start):
+    """Return the integer at or just above the best s up to `top` at a price; the search begins at `start`."""
+    n = min(start, top)
+    step = 1
+    if n == top or enough(a, L, w, g, lam, n):
+        above, below = n, n - 1  # token `above` + 1 is not worth it, or there is none
+        while below >= 0 and enough(a, L, w, g, lam, below):
+            above = below
+            below -= step
+            step *= 2
+        below = max(below, -1)
+    else:
+        below, above = n, n + 1
+        while above < top and not enough(a, L, w, g, lam, above):
+            below = above
+            above += step
+            step *= 2
+        above = min(above, top)
+    while above - below > 1:
+        middle = (above + below) // 2
+        if enough(a, L, w, g, lam, middle):
+            above = middle
+        else:
+            below = middle
+    return above
+
+
+@helper
+def rate(a, L, s):
+    """Return f(s)."""
+    n = math.floor(s)
+    return expected_tokens(a, L, n) + (s - n) * math.exp((n + 1) * L)
+
+
+@helper
+def best(n, p, m, w, g, lam, lo, hi):
+    """Return the best s where n is the integer at or just above it, p = a^n and m = mu(n)."""
+    s = float(n)
+    if n > 0 and g > 0.0 and w * p < lam * to_the(m, g):
+        want = w * p / lam if g == 1.0 else (w * p / lam) ** (1.0 / g)
+        s = max(n - 1.0, n - max(0.0, m - want) / p)
+    return min(max(s, lo), hi)
+
+
+@kernel("f8(f8, f8, f8, Client[::1])")
+def demands(g, C, lam, clients):
+    """Set every client's s to its best at a price > 0, and return sum s - C."""
+    total, lost = -C, 0.0
+    for i in range(len(clients)):
+        client = clients[i]
+        a, w = client.a, client.w
+        n, p, m = client.n, client.p, client.m
+        top = int(client.hi)
+        known = p > 0.0
+        steps = 0
+        while known and n < top and w * p * a > lam * to_the(m, g):
+            n += 1
+            p *= a
+            m += p
+            steps += 1
+            known = steps <= 16
+        while known and n > 0 and w * p <= lam * to_the(m - p, g):
+            m -= p
+            p /= a
+            n -= 1
+            steps += 1
+            known = steps <= 16
+        if not known:
+            n = integer(a, client.L, w, g, lam, top, n)
+            p, m = power(client.L, n), expected_tokens(a, client.L, n)
+        s = best(n, p, m, w, g, lam, client.lo, client.hi)
+        client.n, client.p, client.m, client.s = n, p, m, s
+        new = total + s  # Neumaier's sum: the budget is met to the last digit even with millions of clients
+        lost += (total - new) + s if abs(total) >= s else (s - new) + total
+        total = new
+    return total + lost
+
+
+@kernel("UniTuple(f8, 2)(f8, f8, f8, Client[::1])")
+def certify(g, C, lam, clients):
+    """Return two bounds on what any plan can gain over the means s, sum s <= C, from one price.
+
+    The duality gap: max over y of U(y) - price sum s(y) + price C, minus U(x). The Frank-Wolfe gap: the same with
+    grad U(x) . y for U(y), at least the largest grad U(x) . (y - x).
+    """
+    dual, linear, spare = 0.0, 0.0, C
+    for i in range(len(clients)):
+        client = clients[i]
+        a, L, w, lo, hi, s = client.a, client.L, client.w, client.lo, client.hi, client.s
+        n, p, m = client.n, client.p, client.m
+        spare -= s
+        inside = n - 1.0 <= s <= n
+        x = m - (n - s) * p if inside else rate(a, L, s)
+        other = best(n, p, m, w, g, lam, lo, hi)
+        if other != s:
+            y = m - (n - other) * p if n - 1.0 <= other <= n else rate(a, L, other)
+            if g == 1.0:
+                gain = math.log1p((y - x) / x)
+            elif g == 0.0:
+                gain = y - x
+            else:
+                gain = x ** (1.0 - g) * math.expm1((1.0 - g) * math.log1p((y - x) / x)) / (1.0 - g)
+            dual += max(0.0, w * gain - lam * (other - s))
+        c = w / to_the(x, g)
+        here, after = c * p - lam, c * p * a - lam  # what a token gains before n, and after it
+        if inside and here >= 0.0 and (after <= 0.0 or n >= hi):
+            linear += here * (min(float(n), hi) - s)
+        elif inside and n > 0 and here < 0.0 and (c * p >= lam * a or n - 1.0 <= lo):
+            linear += -here * (s - max(n - 1.0, lo))
+        else:
+            other = min(max(float(integer(a, L, c, 0.0, lam, int(hi), n)), lo), hi)
+            linear += max(0.0, c * (rate(a, L, other) - x) - lam * (other - s))
+    return dual + lam * max(0.0, spare), linear + lam * max(0.0, spare)
+
+
+# ---------------------------------------------------------------------------- rounds that last as long as their slowest
+
+
+@helper
+def score(value, seconds, weight, g):
+    """Return the utility of rates mu / seconds where that of mu is `value`; it falls with the seconds."""
+    if g == 0.0:
+        return value / seconds
+    if g == 1.0:
+        return value - weight * math.log(seconds)
+    return value * seconds ** (g - 1.0)
+
+
+@kernel("b1(Rounds, i8, i8, f8[::1])")
+def best_round(rounds, first, last, best):
+    """Improve `best` = (score, limit's index, tokens) over the rounds that end drafting within limits first..last-1.
+
+    Return whether no later limit can be better.
+    """
+    gain, prefix, weight, g = rounds.gain, rounds.prefix, rounds.weight, rounds.g
+    for j in range(first, last):
+        limit = rounds.limits[j]
+        fixed = limit + rounds.overhead
+        bound = -np.inf
+        for t in range(min(len(gain), rounds.C) + 1):
+            bound = max(bound, score(prefix[t], fixed + rounds.per_token * t, weight, g))
+        if bound <= best[0]:
+            return True
+        value, late, t, k = prefix[0], 0.0, 0, 0
+        while True:
+            found = score(value, fixed + rounds.per_token * t, weight, g)
+            if found > best[0]:
+                best[0], best[1], best[2] = found, j, t
+            while k < len(gain) and rounds.finish[k] > limit:
+                late += gain[k]
+                k += 1
+            if k == len(gain) or t == rounds.C:
+                break
+            value += gain[k]
+            t += 1
+            k += 1
+            if g > 1.0:  # a steep utility is what its tokens lack: summed up from none, it would cancel
+                value = prefix[k] - late
+    return False

@@ -1,0 +1,147 @@
+"""A plan of placement, played: continuous batches on verifiers and draft units, one event after the other.
+
+A pass of a machine starts when its last one ended and takes everybody who waits there. Machines are the units of
+verifiers first, then those of draft groups. The luck of a client hangs on the key and its number alone.
+"""
+
+import numpy as np
+
+from specopt.solvers.kernels.heap import pop, push
+from specopt.solvers.kernels.kernel import helper, kernel, record, rows
+from specopt.solvers.kernels.random import GOLDEN, draw, draw_below, mixed
+
+EDGE = 1e-12
+"""Relative: who comes so shortly after a pass ended is in time for the next; rounding decides nothing."""
+
+PlacedMachine = rows(
+    "PlacedMachine", first="i8", last="i8", beside_first="i8", beside_last="i8", beside_passes="i8",
+    beside_tokens="i8", slowdown="f8", verifies="b1",
+)  # fmt: skip
+"""A machine: rows of its pieces; of a drafter beside, with its passes of a round and tokens per sequence of a pass;
+what reserved time makes a pass longer by."""
+
+PlacedEntry = rows(
+    "PlacedEntry", new_tokens="i8", context_tokens="i8", first_trip="i8", trips="i8", uplink="f8", drafting="f8",
+    ahead="f8", overlap="b1", first_chance="i8", chances="i8", draft_passes="i8", draft_tokens="i8", spread="f8",
+)  # fmt: skip
+"""Clients that are alike: tokens of a verify pass, trips, seconds of uplink and of drafting on the device, also ahead.
+Chances that so many drafts hold; passes on a draft unit with tokens of each; first arrivals are within spread."""
+
+PlacedPlan = record(
+    "PlacedPlan", machines="PlacedMachine[::1]", entries="PlacedEntry[::1]", pieces="f8[:, ::1]", trips="f8[::1]",
+    chances="f8[::1]", entry="i8[::1]", verifier="i8[::1]", drafter="i8[::1]",
+)  # fmt: skip
+"""Machines and clients of a plan; every client's entry, machine that verifies, and machine that drafts, or -1."""
+
+
+@helper
+def pass_seconds(pieces, first, last, b, m, c):
+    """Return the seconds of a pass over b sequences, m new and c cached tokens."""
+    longest = 0.0
+    for k in range(first, last):
+        longest = max(longest, pieces[k, 0] + pieces[k, 1] * b + pieces[k, 2] * m + pieces[k, 3] * c)
+    return longest
+
+
+@helper
+def batch_seconds(plan, s, first_client, link):
+    """Return how long the next pass of machine s takes over a chain of clients."""
+    machine = plan.machines[s]
+    b, m, c = 0, 0, 0
+    j = first_client
+    while j >= 0:
+        e = plan.entries[plan.entry[j]]
+        b += 1
+        m += e.new_tokens if machine.verifies else e.draft_tokens
+        c += e.context_tokens
+        j = link[j]
+    seconds = pass_seconds(plan.pieces, machine.first, machine.last, b, m, c)
+    if machine.beside_passes > 0:
+        seconds += machine.beside_passes * pass_seconds(
+            plan.pieces, machine.beside_first, machine.beside_last, b, b * machine.beside_tokens, c
+        )
+    return seconds * machine.slowdown
+
+
+@helper
+def verified(plan, streams, j, now, sent, half):
+    """Draw what a pass accepts of client j and its next trip; return the tokens, and when it is where it goes next."""
+    e = plan.entries[plan.entry[j]]
+    luck = draw(streams, j)
+    held = 0
+    while held < e.chances and luck < plan.chances[e.first_chance + held]:
+        held += 1
+    half[j] = 0.5 * plan.trips[e.first_trip + draw_below(streams, j, e.trips)]
+    back = now + half[j]
+    tokens = min(held + 1, e.new_tokens)
+    if e.draft_passes > 0:
+        return tokens, back
+    if e.overlap and held == e.new_tokens:
+        sent[j] = max(back, sent[j] + e.ahead)
+    else:
+        sent[j] = back + e.drafting
+    return tokens, sent[j] + e.uplink + half[j]
+
+
+@kernel("void(u8, PlacedPlan, f8, f8, i8[::1], i8[::1], f8[::1])")
+def play(key, plan, begin, end, rounds, tokens, busy):
+    """Play a plan up to a moment; count rounds and tokens of entries and busy seconds of machines in a window."""
+    clients, machines = len(plan.entry), len(plan.machines)
+    moments, numbers = np.empty(clients + machines), np.empty(clients + machines, np.int64)
+    size = 0
+    streams = np.empty(clients, np.uint64)
+    at = plan.verifier.copy()  # the machine that a client is at, or on the way to
+    sent, half = np.zeros(clients), np.zeros(clients)
+    left = np.zeros(clients, np.int64)  # passes on a draft unit
+    link = np.full(clients, -1)
+    waiting, taken = np.full(machines, -1), np.full(machines, -1)  # chains of clients
+    running = np.zeros(machines, np.bool_)
+    for j in range(clients):
+        streams[j] = mixed(key + np.uint64(j + 1) * GOLDEN)
+        size = push(moments, numbers, size, plan.entries[plan.entry[j]].spread * draw(streams, j), machines + j)
+    touched, marked, count = np.empty(machines, np.int64), np.zeros(machines, np.bool_), 0
+    while size > 0 and moments[0] <= end:
+        now, number = moments[0], numbers[0]
+        size = pop(moments, numbers, size)
+        if number >= machines:
+            j = number - machines
+            s = at[j]
+            link[j], waiting[s] = waiting[s], j
+        else:
+            s = number
+            running[s] = False
+            j, taken[s] = taken[s], -1
+            while j >= 0:
+                following, i = link[j], plan.entry[j]
+                if plan.machines[s].verifies:
+                    gain, moment = verified(plan, streams, j, now, sent, half)
+                    if now >= begin:
+                        rounds[i] += 1
+                        tokens[i] += gain
+                    if plan.drafter[j] >= 0:
+                        at[j], left[j] = plan.drafter[j], plan.entries[i].draft_passes
+                else:
+                    left[j] -= 1
+                    moment = now
+                    if left[j] == 0:
+                        at[j], moment = plan.verifier[j], now + half[j]
+                if moment <= now:
+                    link[j], waiting[at[j]] = waiting[at[j]], j
+                    if not marked[at[j]]:
+                        touched[count], marked[at[j]], count = at[j], True, count + 1
+                else:
+                    size = push(moments, numbers, size, moment, machines + j)
+                j = following
+        if not marked[s]:
+            touched[count], marked[s], count = s, True, count + 1
+        if size > 0 and moments[0] <= now * (1.0 + EDGE):
+            continue
+        for k in range(count):
+            s = touched[k]
+            marked[s] = False
+            if not running[s] and waiting[s] >= 0:
+                taken[s], waiting[s], running[s] = waiting[s], -1, True
+                seconds = batch_seconds(plan, s, taken[s], link)
+                busy[s] += max(0.0, min(end, now + seconds) - max(begin, now))
+                size = push(moments, numbers, size, now + seconds, s)
+        count = 0

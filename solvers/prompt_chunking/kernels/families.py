@@ -1,0 +1,124 @@
+"""Families of chunkings, searched or tried one by one: equal chunks, geometric chunks, all plans there are."""
+
+import math
+
+import numpy as np
+
+from specopt.solvers.kernels.kernel import helper, kernel
+from specopt.solvers.prompt_chunking.kernels.play import Work, play  # noqa: F401  (named in a signature)
+
+PATIENCE = 4
+"""Numbers of geometric chunks in a row that may fail to help before the search ends."""
+
+
+@kernel("i8(i8, i8, i8, Prompt, i8[::1])")
+def best_equal(largest, least, work, prompt, out):
+    """Try equal chunks of `largest` cells and fewer, down to `least`; return the next size to try, the best in out[0].
+
+    The last chunk takes the rest; the larger size wins a tie. work: about how many chunks to play before returning.
+    """
+    M = prompt.position.size - 1
+    state = np.empty(prompt.stages + 1)
+    bounds = np.empty(M // max(least, 1) + 2, np.int64)
+    best = math.inf
+    found = largest
+    size = largest
+    while size >= least and work > 0:
+        chunks = -(-M // size)
+        for k in range(chunks):
+            bounds[k] = k * size
+        bounds[chunks] = M
+        value = play(prompt, bounds, chunks, state)
+        if value < best:
+            best = value
+            found = size
+        work -= chunks
+        size -= 1
+    out[0] = found
+    return size
+
+
+@kernel("i8(i8, Prompt, i8[::1])")
+def enumerate_plans(most, prompt, out):
+    """Fill `out` with the best of all plans and return its number of chunks; O(2^M M P)."""
+    M = prompt.position.size - 1
+    state = np.empty(prompt.stages + 1)
+    bounds = np.zeros(M + 1, np.int64)
+    best = math.inf
+    found = 0
+    for cuts in range(1 << (M - 1)):
+        chunks = 0
+        for at in range(1, M):
+            if (cuts >> (at - 1)) & 1:
+                chunks += 1
+                bounds[chunks] = at
+        chunks += 1
+        bounds[chunks] = M
+        if chunks > most:
+            continue
+        value = play(prompt, bounds, chunks, state)
+        if value < best:
+            best = value
+            found = chunks
+            for k in range(chunks + 1):
+                out[k] = bounds[k]
+    return found
+
+
+@helper
+def spread(chunks, M, peak, growth, ratio, weights, bounds):
+    """Fill bounds with sizes that grow by a factor up to the chunk `peak` and follow a ratio from there.
+
+    Each boundary is rounded, and no chunk is empty. weights: scratch, shape (chunks,).
+    """
+    total = 0.0
+    for k in range(chunks):
+        weights[k] = (growth if k < peak else ratio) ** (k - peak)
+        total += weights[k]
+    part = 0.0
+    bounds[0] = 0
+    for k in range(1, chunks):
+        part += weights[k - 1]
+        at = int(M * part / total + 0.5)
+        bounds[k] = min(max(at, bounds[k - 1] + 1), M - (chunks - k))
+    bounds[chunks] = M
+
+
+@kernel("i8(i8, Prompt, Work, i8[::1])")
+def best_geometric(most, prompt, work, out):
+    """Fill `out` with the best geometric chunks and return their number: a search over the number and the ratio.
+
+    For each number 17 ratios between 1/4 and 4 for two chunks (closer to 1 for more), then four rounds of finer
+    steps around the best. The number goes on growing until `PATIENCE` in a row have not helped.
+    """
+    M = prompt.position.size - 1
+    trial = work.trial
+    found = math.inf
+    number = 0
+    since = 0
+    for chunks in range(1, min(most, M) + 1):
+        centre = 0.0
+        best = math.inf
+        width = math.log(64.0) / chunks / 8
+        for r in range(1 if chunks == 1 else 5):
+            middle = centre
+            for step in range(-8, 9):
+                if step != 0 and (chunks == 1 or (r > 0 and step % 4 == 0)):
+                    continue
+                log_ratio = middle + step * width
+                spread(chunks, M, 0, 1.0, math.exp(log_ratio), work.weights, trial)
+                value = play(prompt, trial, chunks, work.state)
+                if value < best:
+                    best = value
+                    centre = log_ratio
+                if value < found:
+                    found = value
+                    number = chunks
+                    since = -1
+                    for k in range(chunks + 1):
+                        out[k] = trial[k]
+            width /= 8
+        since += 1
+        if since >= PATIENCE:
+            break
+    return number

@@ -1,0 +1,81 @@
+"""The event model of prompt chunking (paper 4): one chunk after the other on device, uplink, stages and downlink.
+
+A plan is a list of boundaries 0 = b_0 < b_1 < ... < b_K = M, indices into `position`. A state is an array: when the
+last upload ends, then when each of the P stages is free.
+"""
+
+import math
+
+from specopt.solvers.kernels.kernel import inlined, record
+
+Prompt = record(
+    "Prompt",
+    position="i8[::1]",  # tokens before each place where a chunk may end, 0 to N
+    stage="f8[::1]",  # g(mu + x) / P by the tokens x of a chunk
+    up_token="f8",  # seconds
+    down_token="f8",
+    message="f8",
+    latency="f8",
+    wait_arrival="f8",  # from the arrival in the cloud on
+    wait_start="f8",  # from the start on the first stage on
+    device_chunk="f8",
+    device_token="f8",
+    head="f8",
+    stages="i8",
+    last="b1",  # whether the deep state of the last token alone comes back
+    stop="u1[::1]",  # one entry: 1 when the call should come to an end
+)
+
+Work = record(
+    "Work",
+    states="f8[:, ::1]",  # before each chunk of the plan at hand: the state, then the end of the downloads
+    state="f8[::1]",
+    weights="f8[::1]",
+    current="i8[::1]",
+    trial="i8[::1]",
+    left="i8[::1]",  # one entry: stages that may still be played
+)
+
+
+@inlined
+def advance(prompt, chunks, tokens, after, up, state, out):
+    """Return when a chunk that follows uploads until `up` is uploaded and computed, and write the state after it.
+
+    `chunks` and `after` count the chunks and the tokens up to its end. Entry 0 of `state` and `out` is left alone.
+    """
+    computed = prompt.device_chunk * chunks + prompt.device_token * after
+    up = max(up, computed) + prompt.message + tokens * prompt.up_token
+    busy = prompt.stage[tokens]
+    free = max(up + prompt.latency + prompt.wait_arrival, state[1]) + prompt.wait_start + busy
+    out[1] = free
+    for q in range(2, prompt.stages + 1):
+        free = max(free, state[q]) + busy
+        out[q] = free
+    return up, free
+
+
+@inlined
+def play(prompt, bounds, chunks, state):
+    """Return the time to first token of the plan bounds[0..chunks]; O(chunks P). state: scratch, shape (1 + P,).
+
+    Infinity once the call should come to an end.
+    """
+    P = prompt.stages
+    for q in range(P + 1):
+        state[q] = 0.0
+    up = 0.0
+    down = 0.0
+    before = 0
+    for k in range(chunks):
+        if prompt.stop[0]:
+            return math.inf
+        after = prompt.position[bounds[k + 1]]
+        x = after - before
+        before = after
+        up, free = advance(prompt, k + 1, x, after, up, state, state)
+        down = max(free + prompt.latency, down)
+        if not prompt.last:
+            down += x * prompt.down_token
+        elif k == chunks - 1:
+            down += prompt.down_token
+    return down + prompt.head

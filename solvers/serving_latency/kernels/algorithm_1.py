@@ -1,0 +1,205 @@
+"""Algorithm 1 (paper 1): the dynamic program over contiguous batches, its labels kept as functions of the step.
+
+Functions of the step n are segments over n = 2..N (the prefill step n = 1 is apart): rows of an array, columns below.
+Stage times are such functions: affine for one piece, convex piecewise linear for several; so are completion times, and
+sums over n cost nothing that depends on N.
+"""
+
+from specopt.solvers.kernels.kernel import helper, inlined, kernel
+from specopt.solvers.serving_latency.kernels.stages import (
+    DRAFT,
+    HEIGHT,
+    INFINITY,
+    INPUT,
+    LENGTH,
+    OUTPUT,
+    STEPS,
+    VERIFY,
+    decode_line,
+    fits,
+    range_stages,
+)  # fmt: skip
+
+# columns of a segment, of what the two stages take or when they are free: its first step, the value of the draft stage
+# there and what is added per step, the same of the verify stage
+FROM, DRAFT_AT, DRAFT_GROWTH, VERIFY_AT, VERIFY_GROWTH = range(5)
+# columns of a prefix: Y[i,0,0], sum_n Y[i,n,0], Y[i,1,0], Y[i,1,1]
+BEST, DRAFTED, DRAFT_READY, VERIFY_READY = range(4)
+
+
+@helper
+def stage_segments(task, setting, runtimes, b, k, N, segments):
+    """Write the segments of a batch's stage times; return how many."""
+    count = 0
+    n = 2
+    while n <= N:
+        value, slope, m = decode_line(task, setting, runtimes, DRAFT, b, k, n, N - n + 1)
+        segments[count, FROM], segments[count, DRAFT_AT], segments[count, DRAFT_GROWTH] = n, value, slope
+        value, slope, m = decode_line(task, setting, runtimes, VERIFY, b, k, n, m)
+        segments[count, VERIFY_AT], segments[count, VERIFY_GROWTH] = value, slope
+        count += 1
+        n += m
+    return count
+
+
+@inlined
+def at_step(segments, x, stage, n):
+    """Return a segment's value of a stage (`DRAFT_AT` or `VERIFY_AT`) at step n."""
+    return segments[x, stage] + segments[x, stage + 1] * (n - segments[x, FROM])
+
+
+@inlined
+def first_after(segments, x, end, n):
+    """Return the first step of the segment behind x, at most n; `end` is where the function's segments end."""
+    return min(n, int(segments[x + 1, FROM])) if x + 1 < end else n
+
+
+@inlined
+def moved_on(segments, x, end, n):
+    """Return the segment that holds from step n on: x or the one behind it."""
+    return x + 1 if x + 1 < end and segments[x + 1, FROM] == n else x
+
+
+@helper
+def sum_of_max(a, sa, c, sc, m):
+    """Return the sum over k = 0..m-1 of max(a + sa k, c + sc k)."""
+    if a < c or (a == c and sa < sc):
+        a, sa, c, sc = c, sc, a, sa
+    end = a + sa * (m - 1)
+    if end >= c + sc * (m - 1):
+        return 0.5 * m * (a + end)
+    k = min(max(int((c - a) / (sa - sc)), 0), m - 2)  # the larger at 0 rules up to k
+    return (k + 1) * (a + 0.5 * sa * k) + (m - 1 - k) * (c + 0.5 * sc * (k + m))
+
+
+@helper
+def sum_of_waits(pool, x, end, stages, count, N):
+    """Return the sum over n = 2..N of max(Y0 + T^d, Y1) for a label and a new batch's draft times."""
+    z = 0
+    n = 2
+    total = 0.0
+    while n <= N:
+        after = first_after(pool, x, end, first_after(stages, z, count, N + 1))
+        total += sum_of_max(
+            at_step(pool, x, DRAFT_AT, n) + at_step(stages, z, DRAFT_AT, n),
+            pool[x, DRAFT_GROWTH] + stages[z, DRAFT_GROWTH],
+            at_step(pool, x, VERIFY_AT, n), pool[x, VERIFY_GROWTH], after - n,
+        )  # fmt: skip
+        n = after
+        x, z = moved_on(pool, x, end, n), moved_on(stages, z, count, n)
+    return total
+
+
+@helper
+def push(pool, first, at, n, drafted, draft_slope, done, slope):
+    """Add a segment at `at`, unless it only continues the one before; return the new end."""
+    if at > first:
+        k = at - 1
+        same = abs(draft_slope - pool[k, DRAFT_GROWTH]) <= 1e-15 * abs(draft_slope)
+        same = same and abs(slope - pool[k, VERIFY_GROWTH]) <= 1e-15 * abs(slope)
+        same = same and abs(drafted - at_step(pool, k, DRAFT_AT, n)) <= 1e-15 * abs(drafted)
+        if same and abs(done - at_step(pool, k, VERIFY_AT, n)) <= 1e-15 * abs(done):
+            return at
+    pool[at, FROM], pool[at, DRAFT_AT], pool[at, DRAFT_GROWTH] = n, drafted, draft_slope
+    pool[at, VERIFY_AT], pool[at, VERIFY_GROWTH] = done, slope
+    return at + 1
+
+
+@helper
+def append(pool, x, end, first, stages, count, N):
+    """Store a label (Eq. 31-32) from `first` on, given a shorter prefix and a batch's stage times; return its end."""
+    at = first
+    z = 0
+    n = 2
+    while n <= N:  # Y[i,n,0] = Y[j,n,0] + T^d, Y[i,n,1] = max(Y[i,n,0], Y[j,n,1]) + T^v
+        after = first_after(pool, x, end, first_after(stages, z, count, N + 1))
+        drafted = a = at_step(pool, x, DRAFT_AT, n) + at_step(stages, z, DRAFT_AT, n)
+        slope = sa = pool[x, DRAFT_GROWTH] + stages[z, DRAFT_GROWTH]
+        c, sc = at_step(pool, x, VERIFY_AT, n), pool[x, VERIFY_GROWTH]
+        v, sv = at_step(stages, z, VERIFY_AT, n), stages[z, VERIFY_GROWTH]
+        m = after - 1 - n
+        crossing = (a >= c) != (a + sa * m >= c + sc * m)
+        k = min(max(int((c - a) / (sa - sc)), 0), m - 1) + 1 if crossing else 0
+        if a < c:
+            a, sa, c, sc = c, sc, a, sa
+        at = push(pool, first, at, n, drafted, slope, a + v, sa + sv)
+        if crossing:
+            at = push(pool, first, at, n + k, drafted + slope * k, slope, c + sc * k + v + sv * k, sc + sv)
+        n = after
+        x, z = moved_on(pool, x, end, n), moved_on(stages, z, count, n)
+    return at
+
+
+@kernel(
+    "i8(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8[:, ::1], i8[::1], f8[:, ::1], i8[::1],"
+    " f8[:, ::1])",
+)
+def algorithm_1_rows(row, stop, task, setting, runtimes, stages, boundary, prefix, begins, pool):
+    """Run rows i = row..stop-1 of Algorithm 1 and return the first row not run: the pool may be full.
+
+    A boundary j is looked at closely only if sum_n T^v + max(sum_n Y[j-1,n,1], sum_n (Y[j-1,n,0] + T^d)) is not above
+    the total of the boundary one row before, extended by a task. That costs a few operations.
+
+    Work space: the segments of a batch's stage times (at least 1 + (l + 1) (P - 1)). Modified in place: boundary S[i]
+    (the start j of the last batch), prefix, begins, and the pool: its rows begins[i]..begins[i + 1] - 1 are Y[i,n,:].
+    """
+    linear = runtimes.shape[1] == 1
+    N = int(task[0, STEPS])
+    largest = row - 1  # how many tasks fit together; fewer for longer ones
+    for i in range(row, stop):
+        k = i - 1
+        largest += 1
+        tokens = task[k, INPUT] + task[k, OUTPUT]
+        while largest > 0 and not fits(setting, float(largest), tokens):
+            largest -= 1
+        prefix[i, BEST] = INFINITY
+        boundary[i] = 0
+        begins[i + 1] = begins[i]
+        # work of a batch of one; with one-piece runtimes a batch of b costs the overheads and b times that
+        d1, v1 = range_stages(task, setting, runtimes, 1.0, k, 1, 1)
+        one_d, one_v = range_stages(task, setting, runtimes, 1.0, k, 2, N - 1)
+        fixed_d, fixed_v = N * setting[LENGTH] * runtimes[DRAFT, 0, HEIGHT], N * runtimes[VERIFY, 0, HEIGHT]
+        one_d, one_v = one_d + d1 - fixed_d, one_v + v1 - fixed_v
+        start = i - largest + 1
+        likely = max(start, boundary[i - 1])
+        enough = INFINITY
+        for turn in range(start - 1, i + 1):
+            j = likely if turn < start else turn
+            if prefix[j - 1, BEST] == INFINITY:
+                continue
+            b = float(i - j + 1)
+            drafted, verified = fixed_d + b * one_d, fixed_v + b * one_v
+            if not linear:
+                d1, v1 = range_stages(task, setting, runtimes, b, k, 1, 1)
+                drafted, verified = range_stages(task, setting, runtimes, b, k, 2, N - 1)
+                drafted, verified = drafted + d1, verified + v1
+            if verified + max(prefix[j - 1, BEST], prefix[j - 1, DRAFTED] + drafted) > enough:
+                continue
+            if linear:
+                d1, v1 = range_stages(task, setting, runtimes, b, k, 1, 1)
+            total = max(prefix[j - 1, DRAFT_READY] + d1 - prefix[j - 1, VERIFY_READY], 0.0)
+            total += prefix[j - 1, VERIFY_READY] + verified
+            if N > 1:
+                count = stage_segments(task, setting, runtimes, b, k, N, stages)
+                total += sum_of_waits(pool, begins[j - 1], begins[j], stages, count, N)
+            if turn < start:
+                enough = total * (1.0 + 1e-9)
+            elif total <= prefix[i, BEST] * (1.0 + 1e-12):
+                prefix[i, BEST] = total
+                boundary[i] = j
+        j = boundary[i]
+        if j == 0:
+            continue
+        b = float(i - j + 1)
+        d1, v1 = range_stages(task, setting, runtimes, b, k, 1, 1)
+        drafted, _ = range_stages(task, setting, runtimes, b, k, 2, N - 1)
+        prefix[i, DRAFTED] = prefix[j - 1, DRAFTED] + d1 + drafted
+        prefix[i, DRAFT_READY] = prefix[j - 1, DRAFT_READY] + d1
+        prefix[i, VERIFY_READY] = max(prefix[i, DRAFT_READY], prefix[j - 1, VERIFY_READY]) + v1
+        if N > 1:
+            count = stage_segments(task, setting, runtimes, b, k, N, stages)
+            if begins[i] + 2 * (begins[j] - begins[j - 1] + count) > len(pool):
+                prefix[i, BEST] = INFINITY
+                return i
+            begins[i + 1] = append(pool, begins[j - 1], begins[j], begins[i], stages, count, N)
+    return stop

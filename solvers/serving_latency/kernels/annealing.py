@@ -1,0 +1,416 @@
+"""Local searches over plans: simulated annealing over batches, threshold accepting over contiguous blocks."""
+
+import numpy as np
+
+from specopt.solvers.kernels.kernel import helper, kernel, record
+from specopt.solvers.kernels.random import draw_below, draw_exponential
+from specopt.solvers.serving_latency.kernels.plans import (
+    BATCH_COLUMNS,
+    LAST,
+    LONGEST,
+    SIZE,
+    TOP,
+    affine_block_seconds,
+    block_seconds,
+    clear,
+    fill,
+    fill_growth,
+    inference_seconds,
+    take,
+)  # fmt: skip
+from specopt.solvers.serving_latency.kernels.stages import INPUT, OUTPUT, OVERLAP, STEPS, copy_first, fits
+
+SLOT, ORDER, BEST_SLOT, BEST_ORDER = range(4)  # rows of a plan: batch of each task, batches in pipeline order
+# moves of the annealer, the percentages of draws added up: one task (any, one of its batch's longest output, that of
+# its longest input), two swapped, tasks beyond a threshold to another batch, two batches cut anew, all that another
+# batch takes without growing in length, two merged, one split, two exchanged in the order; the rest shifts one there.
+# With other shares `length-aware` ends with other plans of many tasks.
+ANY, LONGEST_OUTPUT, LONGEST_INPUT, SWAP, BEYOND = 30, 36, 42, 57, 67
+CUT, ABSORB, MERGE, SPLIT, EXCHANGE = 77, 81, 85, 90, 95
+HEAD, AFTER, BEFORE, TARGET, MOVED, OLD_ORDER = range(6)  # rows of the annealer's lists
+ENDS, SIZES, NEW_ENDS, NEW_SIZES, BEST_ENDS, BEST_SIZES = range(6)  # rows of a sequence of blocks
+
+
+# ---------------------------------------------------------------------------- batches of any tasks
+
+
+@helper
+def link(lists, k, a):
+    """Put task k in front of the list of batch a."""
+    first = lists[HEAD, a]
+    lists[AFTER, k] = first
+    lists[BEFORE, k] = -1
+    if first >= 0:
+        lists[BEFORE, first] = k
+    lists[HEAD, a] = k
+
+
+@helper
+def unlink(lists, k, a):
+    """Take task k out of the list of batch a."""
+    before, after = lists[BEFORE, k], lists[AFTER, k]
+    if before >= 0:
+        lists[AFTER, before] = after
+    else:
+        lists[HEAD, a] = after
+    if after >= 0:
+        lists[BEFORE, after] = before
+
+
+@helper
+def shift(order, p, q):
+    """Move the entry at position p to position q."""
+    s = order[p]
+    step = 1 if q > p else -1
+    while p != q:
+        order[p] = order[p + step]
+        p += step
+    order[q] = s
+
+
+@helper
+def copy_row(batches, source, target):
+    """Copy a batch."""
+    for column in range(BATCH_COLUMNS):
+        batches[target, column] = batches[source, column]
+
+
+@helper
+def collect(task, ranks, batches, lists, weight, limit, sign, strict, a, c, count):
+    """Add the tasks of batch a on one side of a threshold to those moved; return how many there are then.
+
+    With weight < 0: all that batch c can take without growing in length.
+    """
+    k = lists[HEAD, a]
+    while k >= 0:
+        if weight < 0.0:
+            chosen = k <= batches[c, TOP] and task[k, STEPS] <= batches[c, LAST]
+        else:
+            beyond = sign * (weight * k + (1.0 - weight) * ranks[k] - limit)
+            chosen = beyond > 0.0 or (beyond == 0.0 and not strict)
+        if chosen:
+            lists[MOVED, count] = k
+            count += 1
+        k = lists[AFTER, k]
+    return count
+
+
+@helper
+def rebuild(task, batches, lists, a, c):
+    """Gather batches a and c anew from their tasks' targets."""
+    clear(batches, a)
+    clear(batches, c)
+    for s in (a, c):
+        k = lists[HEAD, s]
+        while k >= 0:
+            take(task, batches, lists[TARGET, k], k)
+            k = lists[AFTER, k]
+
+
+@helper
+def keeps_memory(task, setting, batches, m):
+    """Return whether a batch fits, or is empty."""
+    size = batches[m, SIZE]
+    return size == 0.0 or fits(setting, size, task[int(batches[m, TOP]), INPUT] + batches[m, LONGEST])
+
+
+@helper
+def draw_move(task, overlap, ranks, batches, lists, slot, order, M, stream):
+    """Return a move's kind, its batches a and c, how many tasks it moves (-1: it is none), the place of a new batch."""
+    kind = draw_below(stream, 0, 100)
+    if kind >= SPLIT and (not overlap or M == 1):
+        kind = draw_below(stream, 0, SPLIT)
+    if M == 1:
+        kind = MERGE
+    a = order[draw_below(stream, 0, M)]
+    c = a
+    count = 0
+    place = -1
+    if kind < LONGEST_INPUT:  # one task
+        if kind < ANY:
+            k = draw_below(stream, 0, len(slot))
+            a = slot[k]
+        elif kind < LONGEST_OUTPUT:
+            k = lists[HEAD, a]
+            while task[k, OUTPUT] < batches[a, LONGEST]:
+                k = lists[AFTER, k]
+        else:
+            k = int(batches[a, TOP])
+        lists[MOVED, 0] = k
+        count = 1
+    elif kind < SWAP:
+        k, j = draw_below(stream, 0, len(slot)), draw_below(stream, 0, len(slot))
+        a, c = slot[k], slot[j]
+        if a == c:
+            return kind, a, c, -1, place
+        lists[MOVED, 0], lists[MOVED, 1] = k, j
+        count = 2
+    if a == c and kind < MERGE:
+        while c == a:
+            c = order[draw_below(stream, 0, M)]
+    if SWAP <= kind < SPLIT:
+        weight, limit, sign = 0.0, -1.0, 1.0  # all: merge
+        if kind < CUT or kind >= MERGE:  # beyond a threshold
+            mix = draw_below(stream, 0, 5)
+            weight = 1.0 if mix == 0 else 0.0 if mix == 1 else 0.1 * (1 + draw_below(stream, 0, 9))
+            k = lists[HEAD, a]
+            for _ in range(draw_below(stream, 0, int(batches[a, SIZE]))):
+                k = lists[AFTER, k]
+            limit = weight * k + (1.0 - weight) * ranks[k]
+            sign = 1.0 if draw_below(stream, 0, 2) == 0 else -1.0
+            if kind >= MERGE:
+                if len(slot) == M or batches[a, SIZE] < 2.0:
+                    return kind, a, c, -1, place
+                c = order[M]
+                place = draw_below(stream, 0, M + 1)
+        elif kind < ABSORB:
+            weight = -1.0
+        count = collect(task, ranks, batches, lists, weight, limit, sign, False, a, c, 0)
+        if count == 0 or (count == batches[a, SIZE] and weight >= 0.0 and limit >= 0.0):
+            return kind, a, c, -1, place
+        if BEYOND <= kind < CUT:
+            count = collect(task, ranks, batches, lists, weight, limit, -sign, True, c, a, count)
+    return kind, a, c, count, place
+
+
+@helper
+def put_back(batches, lists, slot, a, c, count):
+    """Undo what `regroup` did to batches a and c."""
+    copy_row(batches, len(slot), a)
+    copy_row(batches, len(slot) + 1, c)
+    for t in range(count):
+        k = lists[MOVED, t]
+        lists[TARGET, k] = slot[k]
+
+
+@helper
+def regroup(task, setting, runtimes, batches, lists, slot, order, M, a, c, count, place):
+    """Move the tasks between batches a and c; return how many batches there are then, 0 if one does not fit."""
+    for t in range(count):
+        k = lists[MOVED, t]
+        lists[TARGET, k] = c if slot[k] == a else a
+    copy_row(batches, a, len(slot))
+    copy_row(batches, c, len(slot) + 1)
+    k = lists[MOVED, 0]
+    if count == 1 and k != batches[a, TOP] and task[k, OUTPUT] < batches[a, LONGEST]:
+        batches[a, SIZE] -= 1.0  # keeps its longest input and output
+        take(task, batches, c, k)
+    else:
+        rebuild(task, batches, lists, a, c)
+    if not (keeps_memory(task, setting, batches, a) and keeps_memory(task, setting, batches, c)):
+        put_back(batches, lists, slot, a, c, count)
+        return 0
+    if place >= 0:
+        shift(order, M, place)
+        M += 1
+    elif batches[a, SIZE] == 0.0:
+        p = 0
+        while order[p] != a:
+            p += 1
+        shift(order, p, M - 1)
+        M -= 1
+    for s in (a, c):
+        if batches[s, SIZE] > 0.0:
+            fill(task, setting, runtimes, batches, s)
+    return M
+
+
+Walk = record(
+    "Walk",
+    batches="f8[:, ::1]",  # work space, (K + 2, BATCH_COLUMNS)
+    lines="f8[:, ::1]",  # work space, (2, K)
+    lists="i8[:, ::1]",  # work space, (6, K)
+    plan="i8[:, ::1]",  # unused batches behind in both orders
+    counts="i8[::1]",  # M, M of the best
+    seconds="f8[::1]",  # T_inf, T_inf of the best
+)
+
+
+@kernel(
+    "void(i8, i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], f8, Walk, u8[::1])",
+)
+def improve_batches(first, stop, tries, task, setting, runtimes, ranks, heat, walk, stream):
+    """Run the attempts first..stop-1 of `tries` of simulated annealing over batches and their pipeline order.
+
+    Thresholds are of input, output or a mixture of their ranks.
+    """
+    batches, lines, lists, plan, counts, seconds = walk
+    slot, order, best_slot, best_order = plan[SLOT], plan[ORDER], plan[BEST_SLOT], plan[BEST_ORDER]
+    old_order = lists[OLD_ORDER]
+    K = len(slot)
+    M = counts[0]
+    overlap = setting[OVERLAP] > 0.0
+    current, best = seconds[0], seconds[1]
+    for k in range(K):
+        lists[HEAD, k] = -1
+        clear(batches, k)
+    for k in range(K):
+        link(lists, k, slot[k])
+        take(task, batches, slot[k], k)
+        lists[TARGET, k] = slot[k]
+    for m in range(M):
+        fill(task, setting, runtimes, batches, order[m])
+    for attempt in range(first, stop):
+        kind, a, c, count, place = draw_move(task, overlap, ranks, batches, lists, slot, order, M, stream)
+        if count < 0:
+            continue
+        new_M = M
+        copy_first(order, old_order, min(K, M + 1))
+        if kind >= SPLIT:
+            p, q = draw_below(stream, 0, M), draw_below(stream, 0, M)
+            if p == q:
+                continue
+            if kind < EXCHANGE:
+                order[p], order[q] = order[q], order[p]
+            else:
+                shift(order, p, q)
+        else:
+            new_M = regroup(task, setting, runtimes, batches, lists, slot, order, M, a, c, count, place)
+            if new_M == 0:
+                continue
+        rated = inference_seconds(task, setting, runtimes, batches, order, new_M, lines)
+        accepted = rated <= current
+        if not accepted:
+            accepted = rated < current * (1.0 + draw_exponential(stream, 0, heat * np.exp(-7.0 * attempt / tries)))
+        if accepted:
+            current = rated
+            M = new_M
+            for t in range(count):
+                k = lists[MOVED, t]
+                unlink(lists, k, slot[k])
+                slot[k] = lists[TARGET, k]
+                link(lists, k, slot[k])
+            if current < best * (1.0 - 1e-13):
+                best = current
+                copy_first(slot, best_slot, K)
+                copy_first(order, best_order, K)
+                counts[1] = M
+        else:
+            copy_first(old_order, order, min(K, M + 1))
+            if kind < SPLIT:
+                put_back(batches, lists, slot, a, c, count)
+    counts[0] = M
+    seconds[0], seconds[1] = current, best
+
+
+# ---------------------------------------------------------------------------- contiguous blocks
+
+
+@helper
+def block_fits(task, setting, first, end):
+    """Return whether the tasks at sorted positions first..end-1 are some and fit."""
+    return end > first and fits(setting, float(end - first), task[end - 1, INPUT] + task[end - 1, OUTPUT])
+
+
+@helper
+def block_behind(ends, sizes, M, a):
+    """Return the block that continues block a in sorted order; -1 if a is the last."""
+    for m in range(M):
+        if ends[m] - sizes[m] == ends[a]:
+            return m
+    return -1
+
+
+@helper
+def propose(task, setting, M, ends, sizes, new_ends, new_sizes, stream):
+    """Write a random neighbour of a sequence of blocks; return how many it has, 0 if it is none."""
+    kind = draw_below(stream, 0, 10)
+    a = draw_below(stream, 0, M)
+    if kind < 6 and M < 2:
+        kind = 8
+    copy_first(ends, new_ends, M)
+    copy_first(sizes, new_sizes, M)
+    if kind == 8:  # split a block, one part to any position
+        if sizes[a] < 2:
+            return 0
+        part = 1 + draw_below(stream, 0, sizes[a] - 1)
+        c = draw_below(stream, 0, M + 1)
+        new_ends[a] -= part
+        new_sizes[a] -= part
+        new_ends[M], new_sizes[M] = ends[a], part
+        shift(new_ends, M, c)
+        shift(new_sizes, M, c)
+        return M + 1
+    if M == 1:
+        return 0
+    if kind in (6, 7):
+        c = draw_below(stream, 0, M)
+        if c == a:
+            return 0
+        if kind == 6:  # swap two positions
+            new_ends[a], new_ends[c] = ends[c], ends[a]
+            new_sizes[a], new_sizes[c] = sizes[c], sizes[a]
+        else:  # move a block to another position
+            shift(new_ends, a, c)
+            shift(new_sizes, a, c)
+        return M
+    after = block_behind(ends, sizes, M, a)
+    if after < 0:
+        return 0
+    if kind == 9:  # merge a block with its neighbour in sorted order
+        if not block_fits(task, setting, ends[a] - sizes[a], ends[after]):
+            return 0
+        keep, drop = (a, after) if draw_below(stream, 0, 2) == 0 else (after, a)
+        new_ends[keep] = ends[after]
+        new_sizes[keep] = sizes[a] + sizes[after]
+        shift(new_ends, drop, M - 1)
+        shift(new_sizes, drop, M - 1)
+        return M - 1
+    reach = max(1, max(sizes[a], sizes[after]) >> draw_below(stream, 0, 6))  # shift the cut behind block a
+    by = 1 + draw_below(stream, 0, reach)
+    if draw_below(stream, 0, 2) == 0:
+        by = -by
+    new_ends[a] += by
+    new_sizes[a] += by
+    new_sizes[after] -= by
+    if new_sizes[after] > 0 and block_fits(task, setting, ends[a] - sizes[a], new_ends[a]):
+        return M if block_fits(task, setting, new_ends[a], ends[after]) else 0
+    return 0
+
+
+@kernel(
+    "void(i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8, f8[:, ::1], i8[::1], f8[:, ::1], i8[:, ::1],"
+    " i8[::1], f8[::1], u8[::1])",
+)
+def improve_sequence(tries, task, setting, runtimes, heat, batches, order, lines, blocks, count, seconds, stream):
+    """Local search around a sequence of contiguous blocks: shift a cut, swap or move blocks, split, merge.
+
+    Takes `tries` random moves and keeps those that lengthen T_inf by no more than a threshold, which falls from
+    `heat` (relative) to zero. Work space: batches (K + 1, BATCH_COLUMNS), order (K), lines (2, K). Modified in place,
+    to the best sequence met: blocks (6, K; ends and sizes in pipeline order), count and seconds (one entry each).
+    """
+    ends, sizes, new_ends, new_sizes = blocks[ENDS], blocks[SIZES], blocks[NEW_ENDS], blocks[NEW_SIZES]
+    best_ends, best_sizes = blocks[BEST_ENDS], blocks[BEST_SIZES]
+    M = best_M = count[0]
+    current = best = seconds[0]
+    linear = runtimes.shape[1] == 1
+    if linear:
+        fill_growth(task, setting, runtimes, batches)
+    else:
+        for m in range(len(order)):
+            clear(batches, m)
+            order[m] = m
+    copy_first(ends, best_ends, M)
+    copy_first(sizes, best_sizes, M)
+    for attempt in range(tries):
+        new_M = propose(task, setting, M, ends, sizes, new_ends, new_sizes, stream)
+        if new_M == 0:
+            continue
+        if linear:
+            rated = affine_block_seconds(batches, new_M, task[0, STEPS], lines, new_ends, new_sizes)
+        else:
+            rated = block_seconds(task, setting, runtimes, batches, order, new_M, lines, new_ends, new_sizes)
+        if rated <= current * (1.0 + heat * (1.0 - attempt / tries)):
+            current = rated
+            M = new_M
+            copy_first(new_ends, ends, M)
+            copy_first(new_sizes, sizes, M)
+            if current < best:
+                best = current
+                best_M = M
+                copy_first(ends, best_ends, M)
+                copy_first(sizes, best_sizes, M)
+    copy_first(best_ends, ends, best_M)
+    copy_first(best_sizes, sizes, best_M)
+    count[0] = best_M
+    seconds[0] = best

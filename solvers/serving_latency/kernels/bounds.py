@@ -1,0 +1,306 @@
+"""Exact pipelined batching (paper 1, problem (24)): Lagrangian bounds over pipeline positions, and enumeration.
+
+With the batches in pipeline order m = 1..M, the makespan of a step is a maximum over critical batches (Eq. 20):
+C_n = max_q Phi_q(n), Phi_q(n) = sum_{m <= q} T^d_{n,m} + sum_{m >= q} T^v_{n,m}. Steps are gathered into scenarios
+s (the prefill step, and ranges of decoding steps); d[s] and v[s] are stage times summed over a scenario's steps.
+Any weights pi[s, q] >= 0 with sum_q pi[s, q] = 1 give the lower bound sum_s sum_q pi[s, q] Phi_q[s]. It is additive
+over batches. A batch in position p costs sum_s (sum_{q >= p} pi[s, q]) d[s] + (sum_{q <= p} pi[s, q]) v[s]. Its least
+value over contiguous partitions *and* orders is a shortest path over (prefix, occupied positions).
+
+A block is (e, b): the b tasks that end at sorted position e (1-based). What blocks cost is a table [., b, e]; for
+one-piece runtimes, where that is affine in b, the table is [., RATE or FIXED, e] instead and `linear` says so.
+M positions are special, `front` first and M - front last ones, between them lies a *pool* of fixed size, or `more`,
+where pi is zero. A state of the path counts the pool's blocks and holds the special positions taken as M low bits, so
+that position p, with M for the pool, adds 2^p to it.
+"""
+
+from specopt.solvers.kernels.kernel import helper, kernel, record
+from specopt.solvers.serving_latency.kernels.stages import INFINITY, range_stages
+
+RATE, FIXED = range(2)  # rows of a table where costs are affine in the size
+END, SIZE, POSITION = range(3)  # rows of a path
+PREFIX, STATE, MOVE, PLACED = range(4)  # columns of the enumeration's stack
+
+Costs = record("Costs", linear="b1", d="f8[:, :, ::1]", v="f8[:, :, ::1]", width="i8[::1]")
+Places = record("Places", front="i8", pool="i8", more="b1")
+Paths = record(  # a depth-first search over them
+    "Paths",
+    stack="i8[:, ::1]",
+    spent="f8[:, ::1]",  # cost so far by weights
+    closed="i8[::1]",  # how many nodes each of the weights closed
+    state="i8[::1]",  # level, nodes of the last call, least level (what lies above is another's), paths found
+    leaves="i8[:, :, ::1]",
+    blocks="i8[::1]",  # by leaf
+    phi="f8[:, ::1]",  # work space
+)
+
+
+@kernel(
+    "void(const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], i8[::1], f8[:, :, ::1], f8[:, :, ::1])",
+)
+def scenario_tables(task, setting, runtimes, width, starts, d, v):
+    """Fill d[s, b, e] and v[s, b, e], the stage times of blocks (e, b) summed over the steps of scenario s.
+
+    Scenario s covers the steps starts[s]..starts[s+1]-1; the first is the prefill step alone. Only blocks of at most
+    width[e] tasks are filled.
+    """
+    for e in range(1, len(width)):
+        for size in range(1, width[e] + 1):
+            for s in range(len(d)):
+                n, count = starts[s], starts[s + 1] - starts[s]
+                d[s, size, e], v[s, size, e] = range_stages(task, setting, runtimes, float(size), e - 1, n, count)
+
+
+@helper
+def cost(linear, table, s, e, b):
+    """Return what block (e, b) costs in layer s of a table."""
+    return b * table[s, RATE, e] + table[s, FIXED, e] if linear else table[s, b, e]
+
+
+@kernel("void(Costs, i8, f8[:, ::1], f8[:, :, ::1], f8[:, ::1])")
+def compose(costs, front, pi, table, value):
+    """Fill the cost of blocks by position from the weights; those of the pool behind the special positions'.
+
+    `value` is made ready for `shortest_paths`.
+    """
+    _, d, v, width = costs
+    value[:] = INFINITY
+    value[len(value) - 1, len(width) - 1] = 0.0
+    S, M = pi.shape
+    table[:] = 0.0
+    for s in range(S):
+        before = 0.0  # weight of the positions up to p, without it
+        for p in range(len(table)):
+            if p == M:
+                before = 0.0
+                for q in range(front):
+                    before += pi[s, q]
+            here = pi[s, p] if p < M else 0.0
+            for b in range(table.shape[1]):
+                for e in range(table.shape[2]):
+                    table[p, b, e] += (1.0 - before) * d[s, b, e] + (before + here) * v[s, b, e]
+            before += here
+
+
+@kernel("void(Costs, i8[::1], i8, Places, f8[:, :, ::1], f8[:, ::1], i8[::1])")
+def shortest_paths(costs, last, least, places, table, value, states):
+    """Fill value[state, i], the least cost from prefix i to the end, and with it the positions of state taken.
+
+    O(K B 2^M M pool). One state after the other, each behind those with one position more, on which alone it depends;
+    the innermost loop runs over prefixes that do not depend on each other. `follow` finds the choices again. `last[b]`
+    is the last end at which a block of b fits; blocks hold `least` tasks or more, 0 or 1.
+    """
+    linear, width = costs.linear, costs.width
+    K, M, pool = len(width) - 1, len(table) - 1, places.pool
+    for state in states:
+        here = value[state]
+        for p in range(M + 1):
+            if state >> M == pool if p == M else state >> p & 1:
+                continue
+            there = value[state + (1 << p)]
+            for b in range(least, len(last)):
+                count = last[b] - b + 1
+                into = here
+                out = there[b:]
+                if linear:
+                    fixed = table[p, FIXED, b:]
+                    rate = table[p, RATE, b:]
+                    for k in range(count):
+                        x = out[k] + (b * rate[k] + fixed[k])
+                        into[k] = x if x < into[k] else into[k]
+                else:
+                    costs = table[p, b, b:]
+                    for k in range(count):
+                        x = out[k] + costs[k]
+                        into[k] = x if x < into[k] else into[k]
+        if places.more and state >> M == pool:
+            for i in range(K - 1, -1, -1):
+                for e in range(i + 1, K + 1):
+                    if e - i > width[e]:
+                        break
+                    x = here[e] + cost(linear, table, M, e, e - i)
+                    here[i] = x if x < here[i] else here[i]
+
+
+@helper
+def beginning(linear, table, M, more, path, count):
+    """Return prefix, state and cost of a path's first `count` blocks."""
+    i = state = 0
+    spent = 0.0
+    for k in range(count):
+        i, p = path[END, k], path[POSITION, k]
+        spent += cost(linear, table, p, i, path[SIZE, k])
+        if p < M or not more:
+            state += 1 << p
+    return i, state, spent
+
+
+@helper
+def follow(linear, table, M, pool, more, width, least, value, i, state, path, count):
+    """Write how the shortest path goes on from a prefix and a state, behind `count` blocks; return how many it has."""
+    K = len(width) - 1
+    while i < K or state < len(value) - 1:
+        best = INFINITY
+        after = state
+        for e in range(i + least, K + 1):
+            b = e - i
+            if b > width[e]:
+                break
+            for p in range(M + 1):
+                there = state + (1 << p)
+                if state >> M == pool if p == M else state >> p & 1:
+                    if p < M or not more or b == 0:
+                        continue
+                    there = state
+                x = cost(linear, table, p, e, b) + value[there, e]
+                if x < best:
+                    best = x
+                    after = there
+                    path[END, count], path[SIZE, count], path[POSITION, count] = e, b, p
+        i = path[END, count]
+        state = after
+        count += 1
+    return count
+
+
+@helper
+def critical_sums(linear, d, v, front, count, path, phi):
+    """Fill phi[s, q] = Phi_q over scenario s for the special positions q of a path."""
+    S, M = phi.shape
+    for s in range(S):
+        drafted = verified = 0.0
+        for k in range(count):
+            verified += cost(linear, v, s, path[END, k], path[SIZE, k])
+        for q in range(M):
+            vq = 0.0
+            for k in range(count):
+                at = path[POSITION, k]
+                if at == q or (at == M and q == front):  # the pool comes before the first special behind it
+                    drafted += cost(linear, d, s, path[END, k], path[SIZE, k])
+                    y = cost(linear, v, s, path[END, k], path[SIZE, k])
+                    if at == q:
+                        vq += y
+                    else:
+                        verified -= y
+            phi[s, q] = drafted + verified
+            verified -= vq
+
+
+@kernel("f8(Costs, i8, Places, f8[:, :, ::1], f8[:, ::1], i8[:, ::1], i8[::1], f8[:, ::1])")
+def lagrangian(costs, least, places, table, value, path, blocks, phi):
+    """Return the Lagrangian bound of what begins as a path does, its path and its gradient; or +inf.
+
+    From table (costs by position, at some weights pi) and value. Modified in place: path (in sorted order) and blocks
+    (their number), at first those that it begins with; phi, the gradient Phi_q[s] of shape (S, M).
+    """
+    M = phi.shape[1]
+    linear, d, v, width = costs
+    front, pool, more = places
+    i, state, spent = beginning(linear, table, M, more, path, blocks[0])
+    if value[state, i] < INFINITY:
+        blocks[0] = follow(linear, table, M, pool, more, width, least, value, i, state, path, blocks[0])
+        critical_sums(linear, d, v, front, blocks[0], path, phi)
+    return spent + value[state, i]
+
+
+@kernel("void(i8, Costs, Places, f8[:, :, :, ::1], f8[:, :, ::1], f8, Paths)")
+def enumerate_paths(nodes_allowed, costs, places, tables, values, upper, paths):
+    """Go on with a depth-first search over all ways to cut the tasks and to place the blocks whose bounds stay below.
+
+    Bounds are `lagrangian`'s at J weights, from tables and values. Paths that reach the end and for which
+    sum_s max_q Phi_q[s] over the special positions q is below `upper`, too, are written to paths.leaves. The
+    search is over when its level is below the least. Stops when leaves are full, or after `nodes_allowed` nodes.
+    """
+    linear, d, v, width = costs
+    front, pool, more = places
+    stack, spent, closed, state, leaves, blocks, phi = paths
+    least = state[2]
+    K = len(width) - 1
+    S, M = phi.shape
+    found = nodes = 0
+    level = state[0]
+    while level >= least and found < len(leaves) and nodes < nodes_allowed:
+        i, here, move = stack[level, PREFIX], stack[level, STATE], stack[level, MOVE]
+        b, p = move // (M + 1) + 1, move % (M + 1)
+        e = i + b
+        if e > K or b > width[e]:
+            level -= 1
+            continue
+        stack[level, MOVE] = move + 1
+        after = here + (1 << p)
+        if here >> M == pool if p == M else here >> p & 1:
+            if p < M or not more:
+                continue
+            after = here
+        j = 0
+        while j < len(tables):
+            spent[level + 1, j] = spent[level, j] + cost(linear, tables[j], p, e, b)
+            if not spent[level + 1, j] + values[j, after, e] < upper:
+                break
+            j += 1
+        if j < len(tables):
+            closed[j] += 1
+            continue
+        nodes += 1
+        stack[level, PLACED] = p
+        level += 1
+        stack[level, PREFIX], stack[level, STATE], stack[level, MOVE] = e, after, 0
+        if e < K:
+            continue
+        path = leaves[found]
+        for t in range(level):
+            path[END, t], path[SIZE, t] = stack[t + 1, PREFIX], stack[t + 1, PREFIX] - stack[t, PREFIX]
+            path[POSITION, t] = stack[t, PLACED]
+        critical_sums(linear, d, v, front, level, path, phi)
+        total = 0.0
+        for s in range(S):
+            total += phi[s].max()
+        if total < upper:
+            blocks[found] = level
+            found += 1
+        level -= 1
+    state[0], state[1], state[3] = level, nodes, found
+
+
+@kernel("void(Costs, i8, f8[::1], f8[:, :, ::1], f8[::1])")
+def ends_bound(costs, least, first_weight, value, bounds):
+    """Raise bounds[M], M = 1..cap (cap: that many or more), by weights on the first and the last position alone.
+
+    first_weight[s] goes to "first draft + all verify", the rest to "all draft + last verify". One shortest path
+    over (prefix, first and last taken, blocks so far), value of shape (K + 1, 4, cap + 1); blocks beyond cap count as
+    cap. Blocks hold `least` tasks or more, 0 or 1.
+    """
+    linear, d, v, width = costs
+    K = len(width) - 1
+    cap = len(bounds) - 1
+    value[:] = INFINITY
+    value[0, 0, 0] = 0.0
+    for e in range(K + 1):
+        for b in range(width[e], least - 1, -1):  # empty blocks last: they go on from the prefix that they end at
+            i = e - b
+            drafted = 0.0
+            verified = 0.0
+            middle = 0.0
+            for s in range(len(first_weight)):
+                w = first_weight[s]
+                x = cost(linear, d, s, e, b)
+                y = cost(linear, v, s, e, b)
+                middle += (1.0 - w) * x + w * y
+                drafted += w * x  # extra cost of the first block
+                verified += (1.0 - w) * y  # extra cost of the last block
+            for mask in range(4):
+                for m in range(cap + 1):
+                    x = value[i, mask, m]
+                    if x == INFINITY:
+                        continue
+                    n = min(m + 1, cap)
+                    for role in range(4):  # first (1), last (2), both (3)
+                        if mask & role == 0:
+                            extra = middle
+                            if role & 1:
+                                extra += drafted
+                            if role & 2:
+                                extra += verified
+                            value[e, mask | role, n] = min(value[e, mask | role, n], x + extra)
+    for m in range(1, cap + 1):
+        bounds[m] = max(bounds[m], value[K, 3, m])

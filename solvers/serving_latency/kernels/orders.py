@@ -1,0 +1,128 @@
+"""Every order of the blocks of a cut, few or many, bounded by Johnson's order.
+
+In each scenario alone the two stages are a flow shop of two machines, where Johnson's order is best: first the blocks
+that draft faster than they verify, shortest draft first. The others follow, longest verify first. Every order of the
+blocks takes at least the sum of these makespans. The same holds of the blocks that a partial order leaves, from when
+both stages are free, and of blocks between others with given places. rank[m] comes first; Johnson's order holds among
+equal ranks.
+"""
+
+import numpy as np
+
+from specopt.solvers.kernels.kernel import helper, kernel, record
+from specopt.solvers.serving_latency.kernels.stages import range_stages
+from specopt.solvers.serving_latency.kernels.step import served
+
+
+@helper
+def precedes(x, y, rank, m, k):
+    """Return whether block m comes before block k by rank, then in Johnson's order, draft times x, verify times y."""
+    if rank[m] != rank[k]:
+        return rank[m] < rank[k]
+    if x[m] < y[m]:
+        return x[k] >= y[k] or x[m] < x[k]
+    return x[k] >= y[k] and y[m] > y[k]
+
+
+@helper
+def sort_johnson(times, rank, M, order):
+    """Write Johnson's order of M blocks by scenario."""
+    for s in range(len(order)):
+        for m in range(M):
+            at = m
+            while at > 0 and precedes(times[0, s], times[1, s], rank, m, order[s, at - 1]):
+                order[s, at] = order[s, at - 1]
+                at -= 1
+            order[s, at] = m
+
+
+@helper
+def remaining_seconds(times, M, order, s, left, drafted, done):
+    """Return the least makespan of scenario s that the blocks left allow, stages free at the times given."""
+    for k in range(M):
+        m = order[s, k]
+        if left[m]:
+            drafted, done = served(True, drafted, done, times[0, s, m], times[1, s, m])
+    return done
+
+
+Orders = record(  # a depth-first search over them
+    "Orders",
+    starts="i8[::1]",  # scenario s covers the steps starts[s]..starts[s+1]-1: the fewer, the closer the bounds
+    times="f8[:, :, ::1]",  # work space, of both stages by scenario and block
+    order="i8[:, ::1]",  # work space, by scenario
+    left="b1[::1]",  # by block
+    stack="i8[::1]",  # the block to try, by level
+    free="f8[:, :, ::1]",  # when the stages are free, by level and scenario
+    state="i8[::1]",  # level, nodes
+)
+
+
+@kernel("i8(i8, i8, i8, i8[:, ::1], const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8, Orders, i8[:, ::1])")
+def enumerate_orders(nodes_allowed, front, specials, path, task, setting, runtimes, upper, orders, leaves):
+    """Go on with a depth-first search over the orders of a path's blocks whose bound stays below `upper`.
+
+    Those of its pool, at position `specials`, come in any order behind `front` others.
+
+    Leaves (blocks by position) are written out; their true latency is for the caller to compute. Returns how many; the
+    search is over when orders.state[0] < 0, and begins with zeros and every block left.
+    """
+    starts, times, order, left, stack, free, state = orders
+    ends, sizes, places = path
+    rank = np.where(places == specials, front, places + (places >= front))
+    M, S = len(ends), len(starts) - 1
+    for s in range(S):
+        n, count = starts[s], starts[s + 1] - starts[s]
+        for m in range(M):
+            b, k = float(sizes[m]), ends[m] - 1
+            times[0, s, m], times[1, s, m] = range_stages(task, setting, runtimes, b, k, n, count)
+    sort_johnson(times, rank, M, order)
+    found = nodes = 0
+    level = state[0]
+    while level >= 0 and found < len(leaves) and nodes < nodes_allowed:
+        m = stack[level]
+        if level == M or m == M:
+            if level == M:
+                for p in range(M):
+                    leaves[found, p] = stack[p] - 1
+                found += 1
+            level -= 1
+            if level >= 0:
+                left[stack[level] - 1] = True
+            continue
+        stack[level] = m + 1
+        # of every rank, the same in all scenarios, as many blocks come first as have it
+        if not left[m] or rank[m] != rank[order[0, level]]:
+            continue
+        nodes += 1
+        left[m] = False
+        bound = 0.0
+        for s in range(S):
+            drafted, done = served(True, free[level, 0, s], free[level, 1, s], times[0, s, m], times[1, s, m])
+            free[level + 1, 0, s], free[level + 1, 1, s] = drafted, done
+            bound += remaining_seconds(times, M, order, s, left, drafted, done)
+        if bound < upper:
+            level += 1
+            stack[level] = 0
+        else:
+            left[m] = True
+    state[0] = level
+    state[1] += nodes
+    return found
+
+
+@kernel(
+    "i8(i8, i8, i8, i8[:, :, :], i8[::1], const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8, Orders, b1[::1])"
+)
+def close_paths(nodes_allowed, front, specials, paths, blocks, task, setting, runtimes, upper, orders, closed):
+    """Mark the paths none of whose orders stays below `upper`, as a few nodes show; return how many nodes that took."""
+    nodes = 0
+    leaves = np.zeros((1, len(orders.left)), np.int64)
+    for f in range(len(blocks)):
+        path = paths[f, :, : blocks[f]].copy()
+        orders.left[:] = True
+        orders.stack[0] = orders.state[0] = orders.state[1] = 0
+        found = enumerate_orders(nodes_allowed, front, specials, path, task, setting, runtimes, upper, orders, leaves)
+        closed[f] = found == 0 and orders.state[0] < 0
+        nodes += orders.state[1]
+    return nodes

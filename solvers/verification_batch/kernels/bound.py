@@ -1,0 +1,156 @@
+"""Verification batching: bounds on the batches of every threshold, from prices of time and memory."""
+
+import numpy as np
+
+from specopt.solvers.kernels.kernel import helper, inlined, kernel, record
+from specopt.solvers.kernels.sorting import sort_by
+
+DIGIT = 2.3e-16
+"""More than the relative error of two roundings: bounds are raised by those of their sums."""
+
+PASSES = 30
+"""Bisections of the mix of time and memory in `bound_thresholds`."""
+
+FEW = 10
+"""Bisections below which `dual` does without memory alone."""
+
+Items = record(
+    "Items",
+    value="f8[::1]",  # by decreasing room
+    seconds="f8[::1]",
+    memory="f8[::1]",
+    room="f8[::1]",  # what the seconds of a batch may sum to, its overhead aside
+    memory_room="f8",  # and what its memory may
+)
+
+
+@inlined
+def ratio(value, cost):
+    """Return value / cost, infinite at no cost."""
+    return value / cost if cost > 0.0 else np.inf
+
+
+@inlined
+def fits(items, i, t, memory, D):
+    """Return whether an item fits a room D with what takes some time and memory."""
+    return memory + items.memory[i] <= items.memory_room and t + items.seconds[i] <= D
+
+
+@helper
+def by_density(items, end, per_second, per_byte, order):
+    """Fill `order` with the items below `end` by decreasing value per priced cost, ties in their order."""
+    key = np.empty(end)
+    for i in range(end):
+        key[i] = -ratio(items.value[i], per_second * items.seconds[i] + per_byte * items.memory[i])
+        order[i] = i
+    sort_by(key, order[:end])
+
+
+@helper
+def lagrangian(items, start, end, D, per_second, per_byte):
+    """Return the bound of a threshold at given prices: no batch whose least room is D has more.
+
+    start, end: the items whose room is D itself; a batch holds one of them at least, even if it does not pay. Every
+    term of the sum is rounded as it is added, each reduced value by a few digits of the value itself.
+    """
+    bound = per_second * max(D, 0.0) + per_byte * items.memory_room
+    forced, largest = -np.inf, 0.0
+    values = 0.0
+    for i in range(end):
+        reduced = items.value[i] - per_second * items.seconds[i] - per_byte * items.memory[i]
+        if items.seconds[i] <= D and reduced > 0.0:
+            bound += reduced
+            values += items.value[i]
+        if i >= start and reduced > forced:
+            forced = reduced
+            largest = abs(reduced) + items.value[i]
+    return bound + min(forced, 0.0) + DIGIT * ((end + 8.0) * bound + 4.0 * (values + largest))
+
+
+@helper
+def prices(items, order, end, D, per_second, per_byte):
+    """Return the prices of time and memory at the item where a greedy in the given order first fails to fit.
+
+    per_second, per_byte: the cost that the order is by. Also whether the relaxed solution wants too much memory.
+    """
+    capacity = per_second * max(D, 0.0) + per_byte * items.memory_room
+    used, memory, price = 0.0, 0.0, 0.0
+    for i in order:
+        if i < end and items.seconds[i] <= D:
+            cost = per_second * items.seconds[i] + per_byte * items.memory[i]
+            if used + cost > capacity:
+                price = ratio(items.value[i], cost)
+                memory += items.memory[i] * (capacity - used) / cost
+                break
+            used += cost
+            memory += items.memory[i]
+    return price * per_second, price * per_byte, memory > items.memory_room
+
+
+@helper
+def dual(items, by_time, start, end, D, passes, order):
+    """Return (nearly) the least Lagrangian bound of a threshold, and its prices: a bisection of the surrogate's mix.
+
+    by_time: items, at least those below `end`, by decreasing value per second; order: scratch.
+    """
+    scale_t, scale_memory = ratio(1.0, D), ratio(1.0, items.memory_room)
+    if not scale_t < np.inf:
+        scale_t = 0.0
+    if not scale_memory < np.inf:
+        scale_memory = 0.0
+    best, best_t, best_memory = np.inf, 0.0, 0.0
+    low, high = 0.0, 1.0
+    for trial in range(passes + 2):
+        mix = 0.0 if trial == 0 else (1.0 if trial == 1 else 0.5 * (low + high))
+        a, b = (1.0 - mix) * scale_t, mix * scale_memory
+        if trial == 1 and passes < FEW:
+            continue
+        if trial > 0:
+            by_density(items, end, a, b, order)
+        per_second, per_byte, too_much = prices(items, order[:end] if trial > 0 else by_time, end, D, a, b)
+        bound = lagrangian(items, start, end, D, per_second, per_byte)
+        if bound < best:
+            best, best_t, best_memory = bound, per_second, per_byte
+        if trial == 0 and not too_much:
+            break  # memory does not matter: time alone is the relaxation
+        if trial > 1:
+            if too_much:
+                low = mix
+            else:
+                high = mix
+    return best, best_t, best_memory
+
+
+@kernel("void(i8[::1], Items, f8, f8[::1], f8[::1], f8[::1], u1[::1])")
+def bound_thresholds(ends, items, enough, bound, per_second, per_byte, stop):
+    """Fill a bound for every threshold of sorted items, and its prices; tight above `enough`.
+
+    Cheap bounds come first: the prices of the threshold before, then time alone, memory alone, and mixes.
+    """
+    size = len(items.value)
+    orders = np.empty((3, size), np.int64)
+    by_time, by_memory, order = orders[0], orders[1], orders[2]
+    by_density(items, size, 1.0, 0.0, by_time)
+    by_density(items, size, 0.0, 1.0, by_memory)
+    last_t, last_memory = 0.0, 0.0
+    for j in range(len(ends)):
+        if stop[0]:
+            return
+        start, end, D = ends[j - 1] if j > 0 else 0, ends[j], items.room[ends[j] - 1]
+        bound[j] = np.inf
+        too_much = True
+        for attempt in range(4):
+            a, b = last_t, last_memory
+            if attempt == 1 or attempt == 2:
+                other = by_time if attempt == 1 else by_memory
+                a, b, above = prices(items, other, end, D, 2.0 - attempt, attempt - 1.0)
+                too_much = above if attempt == 1 else too_much
+            if attempt < 3:
+                found = lagrangian(items, start, end, D, a, b)
+            else:
+                found, a, b = dual(items, by_time, start, end, D, PASSES, order)
+            if attempt == 0 or found < bound[j]:
+                bound[j], per_second[j], per_byte[j] = found, a, b
+            if bound[j] <= enough or not too_much:
+                break
+        last_t, last_memory = per_second[j], per_byte[j]

@@ -1,0 +1,106 @@
+"""Verification batching: labels (time, memory, value) of batches, extended by one item after the other."""
+
+import numpy as np
+
+from specopt.solvers.kernels.kernel import helper, kernel, rows
+from specopt.solvers.verification_batch.kernels.bound import Items  # noqa: F401  (named in a signature)
+
+BatchLabel = rows("BatchLabel", seconds="f8", memory="f8", value="f8", node="i8")
+"""What a batch takes and is worth, and the node from which its items can be traced."""
+
+Threshold = rows("Threshold", end="i8", D="f8", per_second="f8", per_byte="f8")
+"""Its items are those below `end`; the least room; prices."""
+
+
+@helper
+def promising(first, items, thresholds, rest, t, memory, value, enough):
+    """Return whether a label can still be completed to more than `enough` under the first threshold or a later one.
+
+    rest: what the items to come are worth at the prices of each threshold.
+    """
+    for k in range(first, len(thresholds)):
+        threshold = thresholds[k]
+        if t <= threshold.D:
+            seconds, bytes_left = threshold.D - t, items.memory_room - memory
+            if value + threshold.per_second * seconds + threshold.per_byte * bytes_left + rest[k] > enough:
+                return True
+    return False
+
+
+@helper
+def dominated(mem, val, front_mem, front_val, size):
+    """Enter a label into the front of (memory, value) of all labels that take no more time.
+
+    Return the new size of the front, or -1 if an entered label has no more memory and no less value.
+    """
+    low, high = 0, size
+    while low < high:  # the first entry with more memory
+        middle = (low + high) // 2
+        if front_mem[middle] <= mem:
+            low = middle + 1
+        else:
+            high = middle
+    if low > 0 and front_val[low - 1] >= val:
+        return -1
+    start = low
+    if start > 0 and front_mem[start - 1] == mem:
+        start -= 1
+    stop = start
+    while stop < size and front_val[stop] <= val:
+        stop += 1
+    shift = 1 - (stop - start)
+    if shift > 0:
+        for k in range(size - 1, stop - 1, -1):
+            front_mem[k + 1], front_val[k + 1] = front_mem[k], front_val[k]
+    elif shift < 0:
+        for k in range(stop, size):
+            front_mem[k + shift], front_val[k + shift] = front_mem[k], front_val[k]
+    front_mem[start], front_val[start] = mem, val
+    return size + shift
+
+
+@kernel(
+    "Tuple((i8, i8, f8, i8))(i8, i8, i8, BatchLabel[::1], Items, Threshold[::1], f8[:, ::1], f8, BatchLabel[::1],"
+    " i8[::1])"
+)
+def extend(i, count, base, labels, items, thresholds, rest, enough, out, parents):
+    """Offer an item to every label: labels with and without it, merged by time, dominated and hopeless ones dropped.
+
+    labels: `count` labels by increasing time. rest: by item, what it and those that follow are worth at the prices of
+    each threshold. parents: node of the label that each new node extends; new nodes count from `base`.
+    Return the numbers of labels and of new nodes, and value and node of the best label that ends with this item
+    (-inf and -1 if there is none).
+    """
+    first = 0  # of the thresholds still to come
+    while first < len(thresholds) and thresholds[first].end <= i + 1:
+        first += 1
+    weight, room = items.seconds[i], items.room[i]
+    front_memory, front_value = np.empty(2 * count + 1), np.empty(2 * count + 1)
+    front, size, nodes = 0, 0, 0
+    best, best_node = -np.inf, -1
+    without, taking = 0, 0
+    while without < count or taking < count:
+        takes = without == count or (taking < count and labels[without].seconds > labels[taking].seconds + weight)
+        label = labels[taking if takes else without]
+        t, memory, value, node = label.seconds, label.memory, label.value, label.node
+        if takes:
+            taking += 1
+            t, memory, value = t + weight, memory + items.memory[i], value + items.value[i]
+            if memory > items.memory_room or t > room:
+                continue
+        else:
+            without += 1
+        is_best = takes and value > best
+        if is_best:
+            best, best_node = value, base + nodes
+        is_promising = promising(first, items, thresholds, rest[i + 1], t, memory, value, enough)
+        entered = dominated(memory, value, front_memory, front_value, front) if is_promising else -1
+        if entered >= 0:
+            front = entered
+            new = out[size]
+            new.seconds, new.memory, new.value, new.node = t, memory, value, base + nodes if takes else node
+            size += 1
+        if takes and (is_best or entered >= 0):
+            parents[nodes] = node
+            nodes += 1
+    return size, nodes, best, best_node

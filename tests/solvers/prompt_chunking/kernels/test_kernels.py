@@ -1,0 +1,100 @@
+"""The kernels of prompt chunking against plain Python."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import njit
+
+from specopt import PromptChunkingPlan, PromptChunkingProblem
+from specopt.kinds.prompt_chunking.strategies import plans
+from specopt.kinds.prompt_chunking.strategies import problems as prompt_chunkings
+from specopt.solvers.prompt_chunking.prepare import prepare, work_space
+
+
+def load(name: str) -> Any:
+    """A file of kernels."""
+    return importlib.import_module(f"specopt.solvers.prompt_chunking.kernels.{name}")
+
+
+@given(prompt_chunkings(tokens=(1, 40), restricted=False), st.data())
+def test_play_is_the_judge(problem: PromptChunkingProblem, data: st.DataObject) -> None:
+    """Tests that the compiled event model gives the judge's number for any plan."""
+    chunks = data.draw(plans(problem)).chunks
+    bounds = np.concatenate(([0], np.cumsum(chunks)))
+    prepared = prepare(problem)
+    value = load("play").play(prepared.prompt, bounds, len(chunks), np.empty(prepared.prompt.stages + 1))
+    assert value == pytest.approx(problem.evaluate(PromptChunkingPlan(chunks=chunks)).objective, rel=1e-14)
+    assert prepared.chunks(bounds).tolist() == chunks.tolist()
+
+
+@settings(max_examples=10)
+@given(prompt_chunkings(tokens=(1, 9)))
+def test_compiled_is_plain_python(problem: PromptChunkingProblem) -> None:
+    """Tests that bound and polishing give the same in plain Python as compiled."""
+    lower_bound, polish, prepared = load("bound").lower_bound, load("search").polish, prepare(problem)
+    whole = problem.evaluate(PromptChunkingPlan(chunks=np.array([problem.prompt_tokens]))).objective
+    bounds = [f(prepared.most, prepared.prompt, 0.0, whole) for f in both(lower_bound)]
+    assert bounds[0] == pytest.approx(bounds[1], rel=1e-12)
+    most = min(prepared.most, prepared.cells)
+    found = []
+    for each in both(polish):
+        plan, work = np.arange(prepared.cells + 2), work_space(prepared, most)
+        plan[1] = prepared.cells
+        work.left[0] = 1000
+        count, value = each(1, most, prepared.prompt, True, work, plan)
+        found.append((count, value, plan[: count + 1].tolist()))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("first", [2, 3])
+def test_the_largest_chunk_that_meets_a_deadline(first: int) -> None:
+    """Tests that the first of two chunks is as large as the deadline allows: queues of the stages count as they are."""
+    problem = PromptChunkingProblem.from_dict({
+        "format": "specopt/1", "kind": "prompt-chunking", "prompt_tokens": 4, "bytes_per_token": 0.0,
+        "uplink_bytes_per_second": 1.0, "downlink_bytes_per_second": 1.0, "background_tokens": 0.0,
+        "cloud_delay": {"tokens": [0.0, 10.0], "seconds": [0.2, 10.2]}, "pipeline_length": 4, "wait": "serial",
+    })  # fmt: skip
+    deadline = problem.evaluate(PromptChunkingPlan(chunks=np.array([first, 4 - first]))).objective * (1 + 1e-12)
+    bounds = np.empty(5, dtype=np.int64)
+    count = load("search").by_deadline(2, prepare(problem).prompt, deadline, 1.0, np.empty((2, 5)), bounds)
+    assert bounds[: count + 1].tolist() == [0, first, 4]
+
+
+@given(st.integers(1, 12), st.floats(0.02, 50.0), st.integers(0, 200))
+def test_spread(chunks: int, ratio: float, more: int) -> None:
+    """Tests that geometric boundaries increase, end at the end, and follow the ratio within rounding."""
+    M = chunks + more
+    bounds = np.zeros(chunks + 1, dtype=np.int64)
+    load("families").spread(chunks, M, 0, 1.0, ratio, np.empty(chunks), bounds)
+    assert bounds[0] == 0 and bounds[-1] == M
+    assert np.all(np.diff(bounds) >= 1)
+    exact = M * np.cumsum(ratio ** np.arange(chunks)) / np.sum(ratio ** np.arange(chunks))
+    if np.all(np.diff(exact, prepend=0.0) >= 2):
+        assert np.all(np.abs(bounds[1:] - exact) <= 0.5 + 1e-9)
+
+
+def test_kicks_change_how_many_chunks_there_are() -> None:
+    """Tests that half of the random plans keep the number of chunks, the others have one less or one more if allowed.
+
+    That is eight chunks of ten cells; three standard deviations of 400 plans are 0.075.
+    """
+    bounds, out = np.arange(0, 90, 10), np.empty(12, dtype=np.int64)
+    kick = njit(load("search").kick)
+    for most, shares in ((9, (0.25, 0.5, 0.25)), (8, (0.25, 0.75, 0.0))):
+        counts = []
+        for number in range(400):
+            counts.append(kick(number, 8, most, bounds, out))
+            plan = out[: counts[-1] + 1]
+            assert (plan[0], plan[-1]) == (0, 80) and (np.diff(plan) >= 1).all()
+        assert [np.mean(np.equal(counts, count)) for count in (7, 8, 9)] == pytest.approx(shares, abs=0.075)
+
+
+def both(kernel: Any) -> tuple[Any, Any]:
+    """A kernel compiled, and as plain Python (what it calls stays compiled)."""
+    return kernel, kernel.py_func
