@@ -39,5 +39,6 @@ KIND = Kind(
     perturbations=PERTURBATIONS,
     view="specopt.views.draft_allocation",
     strategies="specopt.testing.strategies.draft_allocation",
+    relations="specopt.testing.relations.draft_allocation",
     uncertainty=Uncertainty(vary=_vary, shape=lambda problem: problem.acceptance_rates.shape),
 )

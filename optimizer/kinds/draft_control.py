@@ -45,6 +45,7 @@ KIND = Kind(
     perturbations=PERTURBATIONS,
     view="specopt.views.draft_control",
     strategies="specopt.testing.strategies.draft_control",
+    relations="specopt.testing.relations.draft_control",
     uncertainty=Uncertainty(
         vary=_vary, shape=lambda problem: (len(problem.states), len(problem.resolutions)), one=True
     ),

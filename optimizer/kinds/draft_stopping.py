@@ -47,6 +47,7 @@ KIND = Kind(
     perturbations=PERTURBATIONS,
     view="specopt.views.draft_stopping",
     strategies="specopt.testing.strategies.draft_stopping",
+    relations="specopt.testing.relations.draft_stopping",
     uncertainty=Uncertainty(
         vary=_vary,
         shape=lambda problem: (len(problem.rounds), problem.max_draft_tokens),

@@ -51,6 +51,7 @@ KIND = Kind(
     perturbations=PERTURBATIONS,
     view="specopt.views.fair_goodput",
     strategies="specopt.testing.strategies.fair_goodput",
+    relations="specopt.testing.relations.fair_goodput",
     uncertainty=Uncertainty(vary=_vary, shape=lambda problem: problem.acceptance_rates.shape),
     simulator=Simulator(
         world=GoodputWorkload, module="specopt.solvers.fair_goodput.simulate", policies=POLICIES, workloads=WORKLOADS

@@ -46,5 +46,6 @@ KIND = Kind(
     advice="specopt.api.placing",
     view="specopt.views.placement",
     strategies="specopt.testing.strategies.placement",
+    relations="specopt.testing.relations.placement",
     simulator=Simulator(world=PlacementProblem, module="specopt.solvers.placement.simulate"),
 )

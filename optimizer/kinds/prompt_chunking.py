@@ -45,6 +45,7 @@ KIND = Kind(
     perturbations=PERTURBATIONS,
     view="specopt.views.prompt_chunking",
     strategies="specopt.testing.strategies.prompt_chunking",
+    relations="specopt.testing.relations.prompt_chunking",
     simulator=Simulator(
         world=PromptWorkload, module="specopt.solvers.prompt_chunking.simulate", policies=SCHEMES, workloads=WORKLOADS
     ),

@@ -154,6 +154,7 @@ KIND = Kind(
     rows=_rows,
     view="specopt.views.serving_latency",
     strategies="specopt.testing.strategies.serving_latency",
+    relations="specopt.testing.relations.serving_latency",
     perturbations=PERTURBATIONS,
     uncertainty=Uncertainty(
         vary=_vary,

@@ -37,6 +37,7 @@ KIND = Kind(
     perturbations=PERTURBATIONS,
     view="specopt.views.verification_batch",
     strategies="specopt.testing.strategies.verification_batch",
+    relations="specopt.testing.relations.verification_batch",
     from_trace=FROM_TRACE,
     from_runtimes=of_verification_batch,
     from_deployment=verification_batch,

@@ -11,32 +11,23 @@ True
 
 from __future__ import annotations
 
-from specopt.models.errors import InvalidInput
-from specopt.testing.relations import (
-    draft_allocation,
-    draft_control,
-    draft_stopping,
-    fair_goodput,
-    placement,
-    prompt_chunking,
-    serving_latency,
-    verification_batch,
-)
-from specopt.testing.relations.base import Relation
+from importlib import import_module
 
-RELATIONS: tuple[Relation, ...] = tuple(
-    one
-    for kind in (
-        serving_latency, prompt_chunking, draft_allocation, fair_goodput, verification_batch, draft_control,
-        draft_stopping, placement,
-    )
-    for one in kind.RELATIONS
-)  # fmt: skip
+from specopt.kinds import kind_of, kinds
+from specopt.models.errors import InvalidInput
+from specopt.testing.relations.base import Relation
 
 
 def relations(kind: str | None = None) -> tuple[Relation, ...]:
-    """Return the relations of a kind of problem, or all."""
-    return tuple(one for one in RELATIONS if kind in (None, one.kind))
+    """Return the relations of a kind of problem, or all.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such kind.
+    """
+    modules = [one.relations for one in (kinds() if kind is None else [kind_of(kind)])]
+    return tuple(one for module in modules if module is not None for one in import_module(module).RELATIONS)
 
 
 def relation(kind: str, name: str) -> Relation:
