@@ -72,7 +72,7 @@ def check_method(method: Method, problems: Iterable[Problem] | None = None) -> N
 
 def problems_of_library(method: Method, *sizes: str) -> list[Problem]:
     """Return problems of the instance library that a method takes, some of each size."""
-    found = []
+    found: list[Problem] = []
     for size in sizes:
         problems = (one.load() for one in instances_of_kind(method.solves.kind).values() if one.size == size)
         found += islice((problem for problem in problems if method.refusal(problem) is None), SOME)
