@@ -14,7 +14,7 @@ from pathlib import Path
 from specopt.comparison.cell import Record
 from specopt.comparison.store import merged
 from specopt.comparison.summary import family_of
-from specopt.comparison.table import Comparison, cells_of_kinds
+from specopt.comparison.table import Comparison
 from specopt.comparison.tables import TEST_SETS, Tables, markdown, plain, tables_of
 from specopt.report.comparison import origins
 
@@ -23,8 +23,8 @@ def leaderboard(comparison: Comparison) -> str:
     """Return the leaderboard of a comparison as Markdown: a table per kind, what it means, and where it comes from."""
     parts = [
         markdown(leaderboard_tables(comparison)).rstrip(),
-        "Gap: |objective - bound| / |objective|; shortfall: (bound - objective) / bound; each the mean, to the best "
-        "bound of any method, here or in the instance library. Proven: optimal by that bound, or proven infeasible. "
+        "Gap: |objective - bound| / |objective|, the mean, to the best bound of any method, here or in the instance "
+        "library. Proven: optimal by that bound, or proven infeasible. "
         f"Time: shifted geometric mean; what failed takes its time limit. {TEST_SETS} Families on which all methods "
         "find equally good plans are one row, and the other rows leave them out.",
         "## Where the numbers come from",
@@ -55,15 +55,15 @@ def leaderboard_tables(comparison: Comparison) -> Tables:
 
 def alike_cells(comparison: Comparison, kind: str, alike: set[tuple[str, str]]) -> list[dict[str, Record]]:
     """Return the cells of a kind that are in some families."""
-    return [cell for cell in comparison.cells(kind).values() if (kind, family_of(next(iter(cell.values())))) in alike]
+    return [cell for cell in comparison.cells(kind) if (kind, family_of(next(iter(cell.values())))) in alike]
 
 
 def equal_families(comparison: Comparison) -> set[tuple[str, str]]:
     """Return kind and family, no swept one, where several methods have equally good plans in every cell."""
     families = [
         (kind, family_of(next(iter(cell.values()))), cell)
-        for kind, cells in cells_of_kinds(comparison)
-        for cell in cells
+        for kind in comparison.kinds
+        for cell in comparison.cells(kind)
     ]
     different = {
         (kind, family)

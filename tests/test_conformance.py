@@ -12,6 +12,7 @@ from io import StringIO
 from itertools import permutations
 
 import pytest
+from helpers.results import check_result
 from rich.console import Console
 
 from specopt import DraftControlProblem, Problem, PromptChunkingProblem, Unsupported, generate, methods, solve
@@ -99,6 +100,7 @@ def test_answers(problem: Problem) -> None:
     cases = cases_of(problem)
     for case in cases:
         promises.check_status(case)
+        check_result(problem, case.method, case.answer)
         promises.check_seed(case)
     for case, other in permutations(cases, 2):
         promises.check_pair(case, other)
@@ -129,19 +131,21 @@ def test_time_limit_0(problem: Problem) -> None:
     """Tests that without time every method gives a quick plan, at once, where time gives one, and no wrong claim."""
     for case in cases_of(problem):
         promises.check_no_time(case)
-        if case.solve(time_limit=0).plan is None:
+        quick = case.solve(time_limit=0)
+        check_result(problem, case.method, quick)
+        if quick.plan is None:
             assert case.answer.plan is None, case.method.name
 
 
 @every_method
 def test_promises(method: type[Method]) -> None:
-    """Tests that gap, callback, stopping, Ctrl-C, files, warm starts and refused arguments are as promised."""
+    """Tests that gap, callback, stopping, Ctrl-C, files and warm starts are as promised."""
     cases = (Case(method(), p) for p in INSTANCES[method.solves.kind].values() if method().refusal(p) is None)
     case = next(case for case in cases if case.answer.plan is not None)  # some methods may find none
     assert solve(case.problem, method.name).method == method.name
     for check in (
         promises.check_gap, promises.check_callback, promises.check_stop, promises.check_interrupt,
-        promises.check_files, promises.check_warm_start, promises.check_arguments,
+        promises.check_files, promises.check_warm_start,
     ):  # fmt: skip
         check(case)
 

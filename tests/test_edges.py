@@ -6,9 +6,10 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
+from helpers.results import check_result
 
 from specopt import Problem, Status, load, methods
-from specopt.testing.promises import Case, check_result
+from specopt.testing.promises import Case
 
 EDGES = sorted((Path(__file__).parent / "data" / "edges").glob("*.json"))
 
@@ -33,7 +34,7 @@ def test_every_method_is_right(path: Path) -> None:
     limit = None if path.stem in OPTIMA else SECONDS
     results = [case.solve(time_limit=limit) for case in cases]
     for case, result in zip(cases, results, strict=True):
-        check_result(case, result)
+        check_result(problem, case.method, result)
         if case.method.exact and path.stem in OPTIMA:
             assert result.status is Status.OPTIMAL, case.method.name
             assert result.objective == pytest.approx(OPTIMA[path.stem], rel=case.method.tolerance)

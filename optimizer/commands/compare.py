@@ -15,7 +15,7 @@ from specopt.comparison.methods import methods_of
 from specopt.comparison.profiles import profile_figure
 from specopt.comparison.store import Store, merged, opened
 from specopt.comparison.table import Comparison, newest
-from specopt.comparison.tables import FORMS, markdown, pairs_of_methods, tables_of
+from specopt.comparison.tables import markdown, pairs_of_methods, tables_of
 from specopt.console.progress import end_progress, print_step
 from specopt.console.streams import say
 from specopt.models.errors import InvalidInput, MissingDependency
@@ -42,7 +42,7 @@ class Compare:
     jobs: int | None = option("N", "Worker processes.", envvar="SPECOPT_JOBS")
     executor: str = option("X", "local, dask://HOST:PORT, or ray.", default="local")
     output: Path | None = option("FOLDER", "Keep results here and resume them. With --table: a file.", "-o", "--output")
-    table: bool = flag("Tables of folders of earlier results, together: FILE.md, .tex or .csv.")
+    table: bool = flag("Tables of folders of earlier results, together, in Markdown.")
     pairs: bool = flag("With --table: paired tests of all methods instead.")
     again: bool = flag("Judge every plan in folders of earlier results again; exit 1 if a number differs.")
     as_json: AsJson = False
@@ -118,8 +118,7 @@ def _write_table(given: Compare) -> None:
     if given.as_json:
         print_json(tables if given.pairs else comparison.rows())
     else:
-        form = "" if given.output is None else given.output.suffix.lower()
-        hand_over(FORMS.get(form, markdown)(tables), given.output)
+        hand_over(markdown(tables), given.output)
 
 
 def _judge_again(folders: list[str], as_json: bool) -> int:
@@ -127,15 +126,20 @@ def _judge_again(folders: list[str], as_json: bool) -> int:
     found = [one for folder in folders for one in judged_again(opened(folder))]
     wrong = [one for one in found if one.differences]
     if as_json:
-        print_json([{"key": one.record.key, "judged": one.judged, "differences": one.differences} for one in found])
+        print_json(
+            [
+                {"key": one.record.key, "judged": one.record.plan is not None, "differences": one.differences}
+                for one in found
+            ]
+        )
     else:
         lines = [
             printable(f"{one.record.key} ({one.record.label} on {one.record.instance}, seed {one.record.seed}): {what}")
             for one in wrong
             for what in one.differences
         ]
-        judged = sum(one.judged for one in found)
-        lost = sum(not one.judged and one.record.objective is not None for one in found)
+        judged = sum(one.record.plan is not None for one in found)
+        lost = sum(one.record.plan is None and one.record.objective is not None for one in found)
         lines.append(f"{judged} of {len(found)} records have a plan; {judged - len(wrong)} are as the judge finds them")
         if lost:
             lines.append(f"{lost} of earlier versions have an objective, but no plan: not judged")
@@ -144,12 +148,11 @@ def _judge_again(folders: list[str], as_json: bool) -> int:
 
 
 def _write(comparison: Comparison, folder: Path) -> list[str]:
-    """Write tables and the picture, and return the names of the files; if nothing can draw, one line says so."""
-    comparison.to_csv(folder / "comparison.csv")
+    """Write the table and the picture, and return the names of the files; if nothing can draw, one line says so."""
     comparison.to_parquet(folder / "comparison.parquet")
     try:
         profile_figure(comparison).save(folder / "profiles.png")
     except MissingDependency as error:
         say(f"no picture: {error}")
-        return ["comparison.csv", "comparison.parquet"]
-    return ["comparison.csv", "comparison.parquet", "profiles.png"]
+        return ["comparison.parquet"]
+    return ["comparison.parquet", "profiles.png"]

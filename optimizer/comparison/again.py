@@ -16,20 +16,17 @@ from specopt.models.problem import TOLERANCE
 
 @dataclass(frozen=True)
 class Judged:
-    """A record, and what the judge says of it today.
+    """A record, and what the judge says of it today; without a plan it is not judged.
 
     Parameters
     ----------
     record
         As it is kept.
-    judged
-        Whether it has a plan; those of failures, of proofs that there is none, and of earlier versions have none.
     differences
-        Which numbers differ, a sentence each.
+        Numbers that differ, one sentence each.
     """
 
     record: Record
-    judged: bool
     differences: tuple[str, ...] = ()
 
 
@@ -38,7 +35,7 @@ def judged_again(store: Store) -> list[Judged]:
     found = []
     for record in store.records().values():
         wrong = () if record.plan is None else tuple(_differences(record, store))
-        found.append(Judged(record, record.plan is not None, wrong))
+        found.append(Judged(record, wrong))
     return found
 
 

@@ -6,8 +6,6 @@ import base64
 import hashlib
 import json
 import pickle
-import shlex
-import sys
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -23,44 +21,51 @@ FAILED = "failed"
 """The status of a cell without a result."""
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A method on an instance.
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What a cell and its record share.
 
     Parameters
     ----------
     instance
         Name of the instance, for people.
-    problem
-        Its JSON form.
     problem_sha256, kind, scale
-        What identifies it, and what its gaps are taken on.
+        Identity of the problem, and what its gaps are taken on.
     method, options, label
         Name and options of the method; its name with the options that are not at their defaults.
-    pickled
-        The method itself, as text: what the worker runs.
     sources
-        Version and digests of what its result depends on; see `sources_of`.
-    time_limit, gap, seed
-        As in `specopt.solve`.
-    command
-        That asked for it.
+        Version and digests of what the result depends on; see `sources_of`.
+    time_limit, gap_limit, seed
+        As `time_limit`, `gap` and `seed` in `specopt.solve`.
     """
 
     instance: str
-    problem: dict[str, Any]
-    problem_sha256: str
     kind: str
+    problem_sha256: str
     method: str
     options: dict[str, Any]
-    label: str
-    pickled: str
-    sources: dict[str, str]
     time_limit: float | None
-    gap: float
+    gap_limit: float
     seed: int
     scale: tuple[float, ...] = ()
-    command: str = ""
+    label: str = ""
+    sources: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell(Run):
+    """A method on an instance.
+
+    Parameters
+    ----------
+    problem
+        The problem in its JSON form.
+    pickled
+        The method itself, as text: what the worker runs.
+    """
+
+    problem: dict[str, Any]
+    pickled: str
 
     @classmethod
     def of(
@@ -91,16 +96,23 @@ class Cell:
             pickled=pickled(method, f"methods: {method.name}"),
             sources=sources,
             time_limit=None if time_limit is None else float(time_limit),  # 2 and 2.0 are one cell
-            gap=float(gap),
+            gap_limit=float(gap),
             seed=seed,
             scale=problem.scale,
-            command=shlex.join(sys.argv),
         )
 
     @property
     def key(self) -> str:
         """What tells this cell from others in any run: problem, method, sources, limits; not the instance's name."""
-        parts = [self.problem_sha256, self.method, self.options, self.sources, self.time_limit, self.gap, self.seed]
+        parts = [
+            self.problem_sha256,
+            self.method,
+            self.options,
+            self.sources,
+            self.time_limit,
+            self.gap_limit,
+            self.seed,
+        ]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -131,14 +143,14 @@ def unpickled(text: str) -> Any:
     return pickle.loads(base64.b64decode(text))
 
 
-@dataclass(frozen=True)
-class Record:
+@dataclass(frozen=True, kw_only=True)
+class Record(Run):
     """What became of a cell: the numbers of its result, or why there are none.
 
     Parameters
     ----------
-    key, instance, kind, problem_sha256, method, options, label, sources, time_limit, gap_limit, seed, scale
-        The cell.
+    key
+        Key of the cell.
     status
         Of the result, or ``failed``: crashed, killed, refused.
     termination, objective, bound, gap, seconds
@@ -147,22 +159,14 @@ class Record:
         From the outside, the process around it included.
     error
         Why it failed, or which of its claims its numbers refute.
-    started, host, machine, versions, command
-        When (UTC), where, on what, with what, and by which command.
+    started, host, versions
+        When (UTC), on which machine, and with which versions it was solved.
     plan, stats
         Of the result: what it can be judged by again. None and empty where it failed, and in records of earlier
         versions. The problem is in a file of the folder, or in the instance library, by its digest.
     """
 
     key: str
-    instance: str
-    kind: str
-    problem_sha256: str
-    method: str
-    options: dict[str, Any]
-    time_limit: float | None
-    gap_limit: float
-    seed: int
     status: str
     termination: str | None = None
     objective: float | None = None
@@ -171,22 +175,16 @@ class Record:
     seconds: float | None = None
     wall_seconds: float = 0.0
     error: str | None = None
-    scale: tuple[float, ...] = ()
     started: str = ""
     host: str = ""
-    machine: dict[str, str] = field(default_factory=dict)
-    label: str = ""
-    sources: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
-    command: str = ""
     plan: dict[str, Any] | None = None
     stats: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, cell: Cell, **found: Any) -> Record:
         """Return the record of a cell."""
-        shared = {one.name for one in fields(cls)} & {one.name for one in fields(Cell)} - {"gap"}  # one's limit
-        return cls(key=cell.key, gap_limit=cell.gap, **{name: getattr(cell, name) for name in shared}, **found)
+        return cls(key=cell.key, **{one.name: getattr(cell, one.name) for one in fields(Run)}, **found)
 
     @property
     def failed(self) -> bool:

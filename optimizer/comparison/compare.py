@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from dataclasses import dataclass, replace
 
-from specopt.api.solve import choose, method_named
+from specopt.api.solve import choose
 from specopt.api.solve import methods as methods_for
 from specopt.comparison.cell import Cell, Record
+from specopt.comparison.methods import named
 from specopt.comparison.processes import GRACE_SECONDS, Submit, submitting
 from specopt.comparison.sources import sources_of
 from specopt.comparison.store import Store
@@ -94,7 +95,7 @@ def compare(
     if store is not None:
         store.say_damaged()
         if pending:
-            store.check()
+            store.open()
     started, total = time.monotonic(), len(cells)
 
     def report() -> bool:
@@ -178,8 +179,8 @@ def cells_of(
     InvalidInput
         If there is nothing to run, a method is for no problem, or two methods for one kind share a name.
     """
-    named = _named(problems)
-    if not named:
+    by_name = _named(problems)
+    if not by_name:
         raise InvalidInput("problems: expected at least one, got none")
     if time_limit is not None:
         number("time_limit", time_limit, 0)
@@ -189,10 +190,10 @@ def cells_of(
     for place, seed in enumerate(seeds):
         integer(f"seeds[{place}]", seed, 0)
     if methods is not None:
-        _check_methods(methods, named)
+        _check_methods(methods, by_name.values())
     cells: dict[str, Cell] = {}
     sources: dict[type[Method], dict[str, str]] = {}
-    for name, problem in named.items():
+    for name, problem in by_name.items():
         for method in _methods(methods, problem):
             if type(method) not in sources:
                 sources[type(method)] = sources_of(type(method))
@@ -205,30 +206,29 @@ def cells_of(
 
 
 def _named(problems: Mapping[str, Problem] | Iterable[Problem]) -> dict[str, Problem]:
-    named: dict[str, Problem] = {}
+    found: dict[str, Problem] = {}
     for place, problem in problems.items() if isinstance(problems, Mapping) else enumerate(problems):
         if not isinstance(problem, Problem):
             raise InvalidInput(f"problems[{place}]: expected a problem, got {type(problem).__name__}")
         refuse_subclass(problem)
         name = place if isinstance(place, str) else problem.name or f"{problem.kind} {place}"
-        named[name if name not in named else f"{name} ({place})"] = problem
-    return named
+        found[name if name not in found else f"{name} ({place})"] = problem
+    return found
 
 
-def _check_methods(methods: Sequence[str | Method], named: Mapping[str, Problem]) -> None:
-    kinds = {problem.kind: type(problem) for problem in named.values()}
+def _check_methods(methods: Sequence[str | Method], problems: Iterable[Problem]) -> None:
+    kinds = dict.fromkeys(type(problem) for problem in problems)
     taken: dict[tuple[str, str], type[Method]] = {}
     for method in methods:
-        if isinstance(method, Method):
-            found = [type(method)] if method.solves.kind in kinds else []
-        elif isinstance(method, str):
-            found = [one for kind in kinds if (one := method_named(kind, method)) is not None]
-        else:
+        if isinstance(method, str):
+            found = named(method, kinds, "methods")
+        elif not isinstance(method, Method):
             raise InvalidInput(f"methods: expected names or methods, got {describe(method)}")
-        if not found:
-            name = method.name if isinstance(method, Method) else method
-            names = ", ".join(sorted({one.name for kind in kinds.values() for one in methods_for(kind)}))
-            raise InvalidInput(f"methods: expected some of {names}, or methods for {', '.join(kinds)}; got {name!r}")
+        elif method.solves not in kinds:
+            names = ", ".join(kind.kind for kind in kinds)
+            raise InvalidInput(f"methods: expected methods for {names}; {method.name} solves {method.solves.kind}")
+        else:
+            found = [type(method)]
         for one in found:
             other = taken.setdefault((one.solves.kind, one.name), one)
             if other is not one:

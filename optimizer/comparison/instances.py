@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -95,25 +94,6 @@ def _combinations(family: str, parameters: Sequence[str]) -> Iterator[tuple[str,
     for values in itertools.product(*pairs.values()):
         given = [f"{name}={value.strip()}" for name, value in zip(pairs, values, strict=True)]
         yield f"[{','.join(given)}]" if given else "", parameters_of(family, given)
-
-
-def parameters_in(name: str) -> dict[str, float | str]:
-    """Return the parameters that the name of an instance says, as `instances_of` gives it.
-
-    Examples
-    --------
-    >>> parameters_in("serving-latency/paper-1[tasks=10]/0"), parameters_in("mine")
-    ({'tasks': 10.0}, {})
-    """
-    inside = re.fullmatch(r".+/.+\[(.+)\]/\d+", name)
-    found: dict[str, float | str] = {}
-    for pair in inside.group(1).split(",") if inside else ():
-        key, _, value = pair.partition("=")
-        try:
-            found[key] = float(value)
-        except ValueError:
-            found[key] = value
-    return found
 
 
 def _free(name: str, path: Path, found: Mapping[str, Problem]) -> str:

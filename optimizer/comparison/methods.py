@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from specopt.api.arguments import option_types, pairs_of, typed
 from specopt.api.solve import method_named
@@ -22,14 +22,11 @@ def methods_of(texts: Sequence[str] | None, problems: Iterable[Problem]) -> list
     """
     if not texts:
         return None
-    kinds = dict.fromkeys(type(problem) for problem in problems)
+    kinds = {type(problem) for problem in problems}
     found: list[str | Method] = []
     for text in texts:
         name, colon, options = text.partition(":")
-        meant = [method for kind in kinds if (method := method_named(kind.kind, name)) is not None]
-        if not meant:
-            known = sorted({method.name for kind in kinds for method in methods_for(kind)})
-            raise InvalidInput(f"--method: expected some of {', '.join(known)}, got {name!r}")
+        meant = named(name, kinds, "--method")
         if not colon:
             found.append(name)
             continue
@@ -42,4 +39,19 @@ def methods_of(texts: Sequence[str] | None, problems: Iterable[Problem]) -> list
                     raise InvalidInput(f"--method {name}: no option {option!r}; it has {has}")
                 values[option] = typed(f"--method {name}:{option}", types[option], value)
             found.append(method(**values))
+    return found
+
+
+def named(name: str, kinds: Collection[type[Problem]], where: str) -> list[type[Method]]:
+    """Return the methods of that name for some kinds of problems.
+
+    Raises
+    ------
+    InvalidInput
+        If there is none; the message begins with `where`.
+    """
+    found = [method for kind in kinds if (method := method_named(kind.kind, name)) is not None]
+    if not found:
+        known = sorted({method.name for kind in kinds for method in methods_for(kind)})
+        raise InvalidInput(f"{where}: expected some of {', '.join(known)}, got {name!r}")
     return found

@@ -15,7 +15,7 @@ from itertools import combinations
 import numpy as np
 
 from specopt.comparison.cell import Record
-from specopt.comparison.table import WITHIN, Comparison, cells_of_kinds
+from specopt.comparison.table import WITHIN, Comparison
 from specopt.models.fields import Floats
 
 CONFIDENCE = 0.95
@@ -53,8 +53,8 @@ class PairedTest:
 def paired_tests(comparison: Comparison) -> list[PairedTest]:
     """Return the tests of all pairs of methods, by kind of problem."""
     found = []
-    for kind, cells in cells_of_kinds(comparison):
-        common = comparison.common(cells)
+    for kind in comparison.kinds:
+        common = comparison.common(comparison.cells(kind))
         pairs = list(combinations(sorted(common[0]) if common else (), 2))
         differences = [_differences(comparison, [(cell[one], cell[other]) for cell in common]) for one, other in pairs]
         p_values = holm([_p_value(values) for values in differences])

@@ -20,13 +20,11 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
 from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any, ClassVar
 
 from specopt.comparison.cell import FAILED, Cell, Record
-from specopt.measuring.processor import processor
 from specopt.models.errors import InvalidInput, MissingDependency
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
@@ -194,19 +192,8 @@ def run_cell(cell: Cell, grace_seconds: float = GRACE_SECONDS, workers: Workers 
     except Crashed as crash:
         found = {"error": str(crash)}
     common = {"wall_seconds": time.monotonic() - begun, "started": started}
-    common |= {"host": platform.node(), "machine": machine()}
+    common["host"] = platform.node()
     return Record.of(cell, **{"status": FAILED, **found, **common})
-
-
-@cache
-def machine() -> dict[str, str]:
-    """Return what this machine is, for those who read its times."""
-    return {
-        "processor": processor(),
-        "processors": str(os.cpu_count()),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-    }
 
 
 @contextmanager

@@ -34,7 +34,6 @@ def print_comparison_summary(comparison: Comparison, out: Console, left_out: Seq
         out.print()
     out.print(
         "Gap: |objective - bound| / |objective|, to the best bound of any method, here or in the instance library. "
-        "Shortfall: (bound - objective) / bound, its mean. "
         f"Proven: optimal by that bound. Time: shifted geometric mean (shift {SHIFT_SECONDS:g} s), failures at their "
         f"time limit. {TEST_SETS}",
         soft_wrap=True,

@@ -83,15 +83,20 @@ class Store:
         for damaged in self.damaged:
             logger.warning("%s; left out, and run again where it is due", damaged)
 
-    def check(self) -> None:
-        """Refuse a folder that cannot be written, before any work is done.
+    def open(self) -> int:
+        """Open the file of this writer, once: a folder that cannot be written is refused before any work is done.
 
         Raises
         ------
         InvalidInput
-            With the reason.
+            If the file cannot be written.
         """
-        self._open()
+        if self._file is None:
+            try:
+                self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+            except OSError as error:
+                raise InvalidInput(f"{self._path}: cannot be written ({error.strerror or error})") from None
+        return self._file
 
     def append(self, record: Record) -> None:
         """Write a record, through to the disk.
@@ -102,7 +107,7 @@ class Store:
             If it cannot be written; a part of it that was is skipped by readers.
         """
         line = json.dumps(record.to_dict(), allow_nan=False).encode() + b"\n"
-        file = self._open()
+        file = self.open()
         try:
             while line:
                 line = line[os.write(file, line) :]
@@ -151,14 +156,6 @@ class Store:
             self._file = None
             if self._path.exists() and not self._path.stat().st_size:
                 self._path.unlink()
-
-    def _open(self) -> int:
-        if self._file is None:
-            try:
-                self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-            except OSError as error:
-                raise InvalidInput(f"{self._path}: cannot be written ({error.strerror or error})") from None
-        return self._file
 
 
 def merged(folders: Sequence[StrPath]) -> Comparison:

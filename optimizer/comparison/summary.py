@@ -10,15 +10,13 @@ proof that no plan is feasible is an answer like an optimal plan: it wins, it is
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from specopt.comparison.cell import Record
-from specopt.comparison.instances import parameters_in
-from specopt.comparison.table import Comparison, cells_of_kinds
+from specopt.comparison.table import Comparison
 
 SHIFT_SECONDS = 0.01
 """Of the shifted geometric mean: times well below it hardly count."""
@@ -26,14 +24,12 @@ SHIFT_SECONDS = 0.01
 
 @dataclass(frozen=True, kw_only=True)
 class MethodSummary:
-    """One method, on the cells that it shares with all others of its kind and parameters, and on all of these cells.
+    """One method, on the cells that it shares with all others of its kind, and on all cells of the kind.
 
     Parameters
     ----------
     kind, label
         Of problems, and of the method with its options.
-    parameters
-        Of the family, where they are swept.
     cells
         How many cells are common: every method of the kind took them.
     proven
@@ -43,8 +39,6 @@ class MethodSummary:
     mean_gap, largest_gap
         To the best bound of any method, over the common cells with a bound in which every method has a plan (methods
         without any plan aside); None without any.
-    mean_shortfall
-        Of the best bound, over the same cells; None where the objective is to be minimised.
     seconds
         Shifted geometric mean of the time over the common cells; a cell without an answer counts as its time limit.
     all_cells, refused, failed, without_plan
@@ -56,13 +50,11 @@ class MethodSummary:
 
     kind: str
     label: str
-    parameters: dict[str, float | str]
     cells: int
     proven: float | None
     wins: float | None
     mean_gap: float | None
     largest_gap: float | None
-    mean_shortfall: float | None
     seconds: float | None
     all_cells: int
     refused: int
@@ -73,12 +65,13 @@ class MethodSummary:
 
 
 def summaries(comparison: Comparison) -> list[MethodSummary]:
-    """Return a summary per kind of problem, swept parameters and method, the most wins first.
+    """Return a summary per kind of problem and method, the most wins first.
 
     Averages are over the common cells (see `Comparison.common`), and None where there are none.
     """
     found = []
-    for kind, parameters, cells in _groups(comparison):
+    for kind in comparison.kinds:
+        cells = comparison.cells(kind)
         common = comparison.common(cells)
         planning = {label for cell in common for label in cell if comparison.gap(cell[label]) is not None}
         planned = [cell for cell in common if all(comparison.gap(cell[label]) is not None for label in planning)]
@@ -87,18 +80,15 @@ def summaries(comparison: Comparison) -> list[MethodSummary]:
                 [cell[label] for cell in some if label in cell] for some in (cells, common, planned)
             )
             gaps = [gap for record in priced if (gap := comparison.gap(record)) is not None]
-            lacking = [share for record in priced if (share := comparison.shortfall(record)) is not None]
             found.append(
                 MethodSummary(
                     kind=kind,
                     label=label,
-                    parameters=parameters,
                     cells=len(mine),
                     proven=_mean(map(comparison.proven, mine)),
                     wins=_mean(map(comparison.wins, mine)),
                     mean_gap=_mean(gaps),
                     largest_gap=max(gaps, default=None),
-                    mean_shortfall=_mean(lacking),
                     seconds=shifted_geometric_mean([time_of(record) for record in mine]) if mine else None,
                     all_cells=len(cells),
                     refused=len(cells) - len(records),
@@ -109,22 +99,7 @@ def summaries(comparison: Comparison) -> list[MethodSummary]:
                 )
             )
 
-    def setting(row: MethodSummary) -> list[tuple[str, bool, float | str]]:
-        return [(name, isinstance(value, str), value) for name, value in row.parameters.items()]
-
-    return sorted(
-        found, key=lambda s: (s.kind, setting(s), -(s.wins or 0.0), -s.all_wins, _last(s.mean_gap), _last(s.seconds))
-    )
-
-
-def _groups(comparison: Comparison) -> Iterator[tuple[str, dict[str, float | str], list[dict[str, Record]]]]:
-    """Give the cells of every kind and setting of swept parameters."""
-    for kind, cells in cells_of_kinds(comparison):
-        groups: dict[str, tuple[dict[str, float | str], list[dict[str, Record]]]] = {}
-        for cell in cells:
-            parameters = parameters_in(next(iter(cell.values())).instance)
-            groups.setdefault(str(parameters), (parameters, []))[1].append(cell)
-        yield from ((kind, *group) for group in groups.values())
+    return sorted(found, key=lambda s: (s.kind, -(s.wins or 0.0), -s.all_wins, _last(s.mean_gap), _last(s.seconds)))
 
 
 def who_wins(comparison: Comparison) -> dict[str, dict[str, float]]:
@@ -132,21 +107,16 @@ def who_wins(comparison: Comparison) -> dict[str, dict[str, float]]:
 
     A method that refuses a cell does not win it.
     """
-    groups: dict[str, dict[str, list[Record]]] = {}
-    sizes: Counter[tuple[str, str]] = Counter()
-    for kind, cells in cells_of_kinds(comparison):
-        for cell in cells:
-            family = family_of(next(iter(cell.values())))
-            sizes[family, kind] += 1
-            for label, record in cell.items():
-                groups.setdefault(family, {}).setdefault(label, []).append(record)
-    return {
-        family: {
-            label: sum(map(comparison.wins, records)) / sum(sizes[family, kind] for kind in {r.kind for r in records})
-            for label, records in sorted(methods.items())
-        }
-        for family, methods in sorted(groups.items())
-    }
+    groups: dict[tuple[str, str], list[dict[str, Record]]] = {}
+    for kind in comparison.kinds:
+        for cell in comparison.cells(kind):
+            groups.setdefault((family_of(next(iter(cell.values()))), kind), []).append(cell)
+    found: dict[str, dict[str, list[bool]]] = {}
+    for (family, _), cells in sorted(groups.items()):
+        for label in sorted({label for cell in cells for label in cell}):
+            won = found.setdefault(family, {}).setdefault(label, [])
+            won += [label in cell and comparison.wins(cell[label]) for cell in cells]
+    return {family: {label: sum(won) / len(won) for label, won in each.items()} for family, each in found.items()}
 
 
 def family_of(record: Record) -> str:

@@ -6,15 +6,14 @@ import io
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from specopt.api.library import known_values
 from specopt.comparison.cell import Record
-from specopt.comparison.instances import parameters_in
 from specopt.kinds import kind_of
-from specopt.models.files import csv_text, write_bytes, write_text
+from specopt.models.files import write_bytes
 from specopt.models.judge import proof_of
 from specopt.models.problem import Shown
 from specopt.models.reading import StrPath
@@ -27,27 +26,13 @@ WITHIN = 1e-9
 """Relative distance to the best objective at which a plan counts as the best, too."""
 
 LEAST_GAP = 1e-6
-"""Gaps and shortfalls below this are rounding: pictures and leaderboards show 0."""
+"""Gaps below this are rounding: pictures and leaderboards show 0."""
 
-_NESTED = ("options", "versions", "scale", "machine", "sources", "stats")
+_NESTED = ("options", "versions", "scale", "sources", "stats")
 """Fields of records that tables hold as JSON."""
 
-_OWN: dict[str, Callable[[Comparison, Record], float | None]] = {
-    "best_objective": lambda table, record: table.best(record)[0],
-    "best_bound": lambda table, record: table.best(record)[1],
-    "gap_to_best_bound": lambda table, record: _finite(table.gap(record)),
-    "shortfall": lambda table, record: table.shortfall(record),
-    "excess_over_best": lambda table, record: _finite(table.excess(record)),
-}
-"""Columns of tables beside the fields of records."""
-
-_NAMES = [*(name for name in Record.__dataclass_fields__ if name != "plan"), *_OWN]
-
-
-def cells_of_kinds(comparison: Comparison) -> Iterator[tuple[str, list[dict[str, Record]]]]:
-    """Give every kind of problem with its cells, in each of which records stand by the method's label."""
-    for kind in dict.fromkeys(record.kind for record in comparison):
-        yield kind, list(comparison.cells(kind).values())
+_COMPARED = ("best_objective", "best_bound", "gap_to_best_bound", "excess_over_best")
+"""Columns of tables in addition to the fields of records."""
 
 
 def newest(records: Iterable[Record]) -> list[Record]:
@@ -71,12 +56,11 @@ class Comparison(Shown):
         self, records: Sequence[Record], known: Mapping[str, tuple[float | None, float | None]] | None = None
     ) -> None:
         known = known_values() if known is None else known
-        self._best: dict[str, tuple[float | None, float | None]] = {}
+        self._best = {one.problem_sha256: known.get(one.problem_sha256, (None, None)) for one in records}
         for record in records:
-            objective, bound = self._best.get(record.problem_sha256) or known.get(record.problem_sha256, (None, None))
+            objective, bound = self.best(record)
             if not record.failed:
-                objective = _better(record, objective, record.objective)
-            self._best[record.problem_sha256] = (objective, bound)
+                self._best[record.problem_sha256] = (_better(record, objective, record.objective), bound)
         held = (held_against(record, self.best(record)[0]) for record in records)
         self.records = tuple(sorted(held, key=lambda r: (r.kind, r.instance, r.method, str(r.options), r.seed)))
         for record in self.records:
@@ -89,14 +73,19 @@ class Comparison(Shown):
     def __iter__(self) -> Iterator[Record]:
         return iter(self.records)
 
-    def cells(self, kind: str) -> dict[tuple[Any, ...], dict[str, Record]]:
-        """Return the records of a kind by cell, which is problem, seed and limits, and by the method's label."""
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of problems."""
+        return list(dict.fromkeys(record.kind for record in self))
+
+    def cells(self, kind: str) -> list[dict[str, Record]]:
+        """Return the cells of a kind: the records of one problem, seed and limits, by the method's label."""
         found: dict[tuple[Any, ...], dict[str, Record]] = {}
         for record in self.records:
             if record.kind == kind:
                 cell = (record.problem_sha256, record.seed, record.time_limit, record.gap_limit)
                 found.setdefault(cell, {})[record.label] = record
-        return found
+        return list(found.values())
 
     @staticmethod
     def common(cells: Iterable[dict[str, Record]]) -> list[dict[str, Record]]:
@@ -119,16 +108,6 @@ class Comparison(Shown):
         """Return the relative distance of a record's objective to the best bound; None if one is missing."""
         return _distance(record, self.best(record)[1])
 
-    def shortfall(self, record: Record) -> float | None:
-        """Return how much of the best bound a record's objective lacks, 0 to 1; None where it is to be minimised."""
-        bound, problem = self.best(record)[1], kind_of(record.kind).problem
-        if record.objective is None or bound is None or problem.sense_of(record.scale) == "minimize":
-            return None
-        reached, most = (problem.worth(value, record.scale) for value in (record.objective, bound))
-        if reached >= most:
-            return 0.0
-        return min(1.0, (most - reached) / most) if most > 0.0 and math.isfinite(most) else None
-
     def excess(self, record: Record) -> float | None:
         """Return the relative distance of a record's objective to the best objective; None without a plan."""
         return _distance(record, self.best(record)[0])
@@ -146,40 +125,27 @@ class Comparison(Shown):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat row per record, all with the same keys."""
-        swept = self._swept()
-        return [
-            {
-                name: json.dumps(value, sort_keys=True) if name in _NESTED else value
-                for name, value in record.to_dict().items()
-                if name != "plan"
-            }
-            | {name: of(self, record) for name, of in _OWN.items()}
-            | {f"parameter_{name}": parameters_in(record.instance).get(name) for name in swept}
-            for record in self.records
-        ]
+        return [self._row(record) for record in self.records]
 
-    def _swept(self) -> dict[str, bool]:
-        """Return the parameters that names of instances contain, and whether all their values are numbers."""
-        found: dict[str, bool] = {}
-        for record in self.records:
-            for name, value in parameters_in(record.instance).items():
-                found[name] = found.get(name, True) and isinstance(value, float)
-        return found
+    def _row(self, record: Record) -> dict[str, Any]:
+        row = record.to_dict()
+        del row["plan"]
+        for name in _NESTED:
+            row[name] = json.dumps(row[name], sort_keys=True)
+        row["best_objective"], row["best_bound"] = self.best(record)
+        row["gap_to_best_bound"] = _finite(self.gap(record))
+        row["excess_over_best"] = _finite(self.excess(record))
+        return row
 
     def to_arrow(self) -> pyarrow.Table:
         """Return the table as an Arrow table."""
         import pyarrow
 
         types = {"float": pyarrow.float64(), "int": pyarrow.int64()}
-        hints = {name: Record.__annotations__.get(name, "float").partition(" ")[0] for name in _NAMES}
-        columns = {name: types.get(hint, pyarrow.string()) for name, hint in hints.items()}
-        rows = self.rows()
-        for name, numbers in self._swept().items():
-            column = f"parameter_{name}"
-            columns[column] = pyarrow.float64() if numbers else pyarrow.string()
-            for row in rows:
-                row[column] = row[column] if numbers or row[column] is None else str(row[column])
-        return pyarrow.Table.from_pylist(rows, schema=pyarrow.schema(columns))
+        hints = {one.name: str(one.type) for one in fields(Record) if one.name != "plan"}
+        hints |= dict.fromkeys(_COMPARED, "float")
+        columns = {name: types.get(hint.partition(" ")[0], pyarrow.string()) for name, hint in hints.items()}
+        return pyarrow.Table.from_pylist(self.rows(), schema=pyarrow.schema(columns))
 
     def to_parquet(self, path: StrPath) -> None:
         """Write the table as Parquet, all or nothing.
@@ -194,17 +160,6 @@ class Comparison(Shown):
         out = io.BytesIO()
         parquet.write_table(self.to_arrow(), out)
         write_bytes(path, out.getvalue())
-
-    def to_csv(self, path: StrPath) -> None:
-        """Write the table as CSV, all or nothing.
-
-        Raises
-        ------
-        InvalidInput
-            If the file cannot be written.
-        """
-        names = [*_NAMES, *(f"parameter_{name}" for name in self._swept())]
-        write_text(path, csv_text([names, *(row.values() for row in self.rows())]))
 
 
 def held_against(record: Record, best: float | None, size: float = 0.0) -> Record:
@@ -248,10 +203,9 @@ def _within(distance: float | None) -> bool:
 
 def _better(record: Record, one: float | None, other: float | None, *, rising: bool = False) -> float | None:
     """Return the better of two objectives of a record's problem, or of two bounds, which get better as they rise."""
-    if one is None or other is None:
-        return one if other is None else other
     least = (kind_of(record.kind).problem.sense_of(record.scale) == "minimize") != rising
-    return min(one, other) if least else max(one, other)
+    found = [value for value in (one, other) if value is not None]
+    return min(found, default=None) if least else max(found, default=None)
 
 
 def _distance(record: Record, reference: float | None) -> float | None:

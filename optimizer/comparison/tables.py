@@ -1,16 +1,13 @@
-"""Tables of a comparison: methods by kind of problem, paired tests, and how they look in Markdown, LaTeX and CSV."""
+"""Tables of a comparison: methods by kind of problem, paired tests, and how they look in Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any
 
 from specopt.comparison.paired import paired_tests
 from specopt.comparison.summary import MethodSummary, summaries
 from specopt.comparison.table import LEAST_GAP, Comparison
-from specopt.kinds import kind_of
-from specopt.models.files import csv_text
 
 TEST_SETS = (
     "Averages are over the common cells, which every method of the kind took that takes at least half of all cells; "
@@ -21,31 +18,23 @@ TEST_SETS = (
 Tables = dict[str, list[dict[str, Any]]]
 """Rows of tables by their titles."""
 
-_TEX = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"} | {
-    c: f"\\{c}" for c in "&%$#_{}"
-}
-
 
 def tables_of(comparison: Comparison) -> Tables:
     """Return a table per kind of problem, by its title: first the columns of common cells, then those of all cells."""
-    groups: dict[str, list[MethodSummary]] = {}
+    rows: dict[str, list[dict[str, Any]]] = {}
     for row in summaries(comparison):
-        groups.setdefault(row.kind, []).append(row)
-    found = {}
-    for kind, mine in groups.items():
-        problems = len({record.problem_sha256 for record in comparison if record.kind == kind})
-        swept = dict.fromkeys(name for row in mine for name in row.parameters)
-        found[f"{kind}: {problems} instances"] = [_columns(row, swept) for row in mine]
-    return found
-
-
-def _columns(row: MethodSummary, swept: Iterable[str]) -> dict[str, Any]:
-    maximised = kind_of(row.kind).problem.sense == "maximize"
+        rows.setdefault(row.kind, []).append(_columns(row))
     return {
-        "method": row.label, **{name: row.parameters.get(name) for name in swept}, "common": row.cells,
+        f"{kind}: {len({record.problem_sha256 for record in comparison if record.kind == kind})} instances": mine
+        for kind, mine in rows.items()
+    }
+
+
+def _columns(row: MethodSummary) -> dict[str, Any]:
+    return {
+        "method": row.label, "common": row.cells,
         "best (%)": _percent(row.wins), "proven (%)": _percent(row.proven),
-        "gap (%)": _percent(row.mean_gap), "max gap (%)": _percent(row.largest_gap),
-        **({"shortfall (%)": _percent(row.mean_shortfall)} if maximised else {}), "time (s)": row.seconds,
+        "gap (%)": _percent(row.mean_gap), "max gap (%)": _percent(row.largest_gap), "time (s)": row.seconds,
         "all": row.all_cells, "refused": row.refused, "failed": row.failed, "no plan": row.without_plan,
         "best of all (%)": _percent(row.all_wins), "proven of all (%)": _percent(row.all_proven),
     }  # fmt: skip
@@ -80,37 +69,7 @@ def markdown(tables: Tables) -> str:
     return "\n".join(parts)
 
 
-def latex(tables: Tables) -> str:
-    """Return tables in LaTeX, for the package booktabs."""
-    parts = []
-    for title, rows in tables.items():
-        head, *lines = (" & ".join(map(_tex, cells)) for cells in (rows[0], *(row.values() for row in rows)))
-        body = "".join(f"{line} \\\\\n" for line in lines)
-        columns = "l" + "r" * (len(rows[0]) - 1)
-        parts.append(
-            f"% {title}\n\\begin{{tabular}}{{{columns}}}\n\\toprule\n{head} \\\\\n\\midrule\n{body}"
-            "\\bottomrule\n\\end{tabular}\n"
-        )
-    return "\n".join(parts)
-
-
-def comma_separated(tables: Tables) -> str:
-    """Return tables as one table of CSV, each row with its kind, unrounded."""
-    rows = [{"kind": title.partition(":")[0], **row} for title, mine in tables.items() for row in mine]
-    names = dict.fromkeys(name for row in rows for name in row)
-    return csv_text([names, *([row.get(name) for name in names] for row in rows)])
-
-
-FORMS: dict[str, Callable[[Tables], str]] = {".tex": latex, ".csv": comma_separated, ".md": markdown}
-"""Forms of tables by the ending of their file."""
-
-
 def plain(text: str) -> str:
     """Return a text in which Markdown finds nothing: names in records are as their authors like."""
     text = "".join(char if char.isprintable() else " " for char in text)
     return "".join(f"\\{char}" if char in "\\`*_[]<>|" else char for char in text)
-
-
-def _tex(value: object) -> str:
-    """Return a cell in which LaTeX finds nothing."""
-    return "".join(_TEX.get(char, char) for char in shown(value) if char.isprintable())

@@ -73,7 +73,7 @@ def answer(request: Request) -> dict[str, Any]:
         if sources is not None and sources != cell.sources:
             changed = [name for name, value in sources.items() if cell.sources.get(name) != value]
             raise RuntimeError(f"method {method.name} differs here from the one that was asked for: {changed}")
-        result = solve(problem, method, time_limit=cell.time_limit, gap=cell.gap, seed=cell.seed)
+        result = solve(problem, method, time_limit=cell.time_limit, gap=cell.gap_limit, seed=cell.seed)
     except KeyboardInterrupt:
         raise
     except BaseException as error:

@@ -1,35 +1,28 @@
-"""The kinds of problems: what belongs to one is declared in one file, and this tuple lists them."""
+"""The kinds of problems: what belongs to one is declared in its folder, and `NAMES` lists them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 
-from specopt.kinds import (
-    continuous_serving,
-    draft_allocation,
-    draft_control,
-    draft_stopping,
-    fair_goodput,
-    placement,
-    prompt_chunking,
-    serving_latency,
-    verification_batch,
-)
 from specopt.kinds.kind import Kind
 from specopt.models.errors import InvalidInput
 from specopt.models.problem import FINDERS, Problem
 
-KINDS = (
-    serving_latency.KIND,
-    continuous_serving.KIND,
-    prompt_chunking.KIND,
-    draft_allocation.KIND,
-    fair_goodput.KIND,
-    verification_batch.KIND,
-    draft_control.KIND,
-    draft_stopping.KIND,
-    placement.KIND,
+NAMES = (
+    "serving_latency",
+    "continuous_serving",
+    "prompt_chunking",
+    "draft_allocation",
+    "fair_goodput",
+    "verification_batch",
+    "draft_control",
+    "draft_stopping",
+    "placement",
 )
+"""Folders of kinds, in the order in which the kinds are listed."""
+
+KINDS: tuple[Kind, ...] = tuple(import_module(f"specopt.kinds.{name}").KIND for name in NAMES)
 
 
 def kinds() -> Iterator[Kind]:

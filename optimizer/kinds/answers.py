@@ -60,3 +60,10 @@ def judged(solver: Solver, problem: Problem) -> float | None:
     """Return the judge's objective of a solver's plan; None if it gives none."""
     plan = planned(solver, problem)
     return None if plan is None else problem.evaluate(plan).objective
+
+
+def is_better(problem: Problem, objective: float, other: float, tolerance: float) -> bool:
+    """Return whether an objective is better than another by more than a relative tolerance."""
+    ahead = objective < other if problem.sense == "minimize" else objective > other
+    size = max(abs(objective), abs(other))
+    return ahead and problem.distance(objective, other, problem.scale, size) > tolerance

@@ -193,6 +193,8 @@ class Kind:
         Module whose `VIEW` says how plans are printed and drawn, loaded when something is; None: a line per field.
     strategies
         Module whose `problems` and `plans` are hypothesis strategies, loaded when tests ask; None: there are none.
+    relations
+        Module whose `RELATIONS` says how optima change with a problem, loaded when tests ask; None: there are none.
     choices
         The fields to replace for each other choice that a problem could leave to the plan at no cost; None: none.
     perturbations
@@ -219,6 +221,7 @@ class Kind:
     formulation: Formulation | None = None
     view: str | None = None
     strategies: str | None = None
+    relations: str | None = None
     choices: Callable[[Any], Sequence[Mapping[str, Any]]] | None = None
     perturbations: tuple[Perturbation, ...] = ()
     uncertainty: Uncertainty | None = None

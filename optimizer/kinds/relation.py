@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from specopt.kinds.answers import NotConformant, Solver, judged
+from specopt.kinds.answers import NotConformant, Solver, is_better, judged
 from specopt.models.errors import InvalidInput
 from specopt.models.problem import Problem
 
@@ -88,9 +88,8 @@ class Relation:
                 raise self._broken(problem, f"finds {_shown(first)}, and after the change {_shown(second)}")
             return True
         implied = self.implied(problem, first)
-        behind = second > implied if problem.sense == "minimize" else second < implied
-        apart = other.distance(implied, second, other.scale, max(abs(implied), abs(second)))
-        if (behind or self.equal) and apart > tolerance:
+        ahead = self.equal and is_better(other, second, implied, tolerance)
+        if ahead or is_better(other, implied, second, tolerance):
             how = "exactly" if self.equal else "at most" if problem.sense == "minimize" else "at least"
             raise self._broken(problem, f"reaches {first!r}, thus {how} {implied!r} after the change, but {second!r}")
         return True

@@ -86,14 +86,12 @@ def _percent(share: float | None) -> float | None:
 
 
 def origins(records: Iterable[Record]) -> list[tuple[str, str]]:
-    """Return what the numbers of records hang on: machines, versions, limits, seeds, digests of sources."""
+    """Return what the numbers of records depend on: machines, versions, limits, seeds, digests of sources."""
     facts: dict[str, list[str]] = {}
     for record in records:
-        machine = ", ".join(f"{name} {value}" for name, value in sorted(record.machine.items()))
         limit = "work" if record.time_limit is None else f"{record.time_limit:g} s"
         found = {
-            "Command": record.command,
-            "Machine": machine,
+            "Machine": record.host,
             "Versions": ", ".join(f"{name} {value}" for name, value in sorted(record.versions.items())),
             "Time limit": f"{limit}, gap {record.gap_limit:g}",
             "Seed": str(record.seed),

@@ -10,7 +10,7 @@ from typing import Any
 from specopt.api.library import instances_of_kind
 from specopt.api.solve import solve
 from specopt.kinds import kind_of
-from specopt.kinds.answers import NotConformant, Solver, planned
+from specopt.kinds.answers import NotConformant, Solver, is_better, planned
 from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput, MissingDependency
 from specopt.models.files import save
@@ -67,10 +67,10 @@ def check_solver(
     MissingDependency
         If hypothesis is not installed.
     """
-    chosen = kind_of(kind)
-    tests = [relation for relation in relations(kind) if exact]
+    tests = relations(kind) if exact else ()
     count = integer("examples", examples, 0)
-    names = [*{one.size: None for one in instances_of_kind(kind).values()}]
+    instances = instances_of_kind(kind_of(kind).name).values()
+    names = list(dict.fromkeys(one.size for one in instances))
     if names and (unknown := [size for size in sizes if size not in names]):
         raise InvalidInput(f"sizes: expected some of {', '.join(names)}, got {unknown[0]!r}")
 
@@ -81,11 +81,10 @@ def check_solver(
 
     try:
         if count:
-            _attempt(check, chosen.name, count, integer("seed", seed, 0), shape)
-        for one in instances_of_kind(kind).values():
+            _attempt(check, kind, count, integer("seed", seed, 0), shape)
+        for one in instances:
             if one.size in sizes:
-                problem = one.load()
-                check_problem(solver, problem, exact=exact, tolerance=tolerance)
+                check_problem(solver, one.load(), exact=exact, tolerance=tolerance)
     except NotConformant as broken:
         raise _kept(broken, getattr(solver, "__name__", type(solver).__name__), folder) from broken.__cause__
 
@@ -108,15 +107,9 @@ def check_problem(solver: Solver, problem: Problem, *, exact: bool = False, tole
     if best.status is Status.INFEASIBLE:
         raise NotConformant("has a plan, though specopt proves that there is none", problem)
     found = problem.evaluate(plan).objective
-    ahead, behind = (-1, 1) if problem.sense == "minimize" else (1, -1)
-
-    def apart(value: float) -> float:
-        return problem.distance(found, value, problem.scale, max(abs(found), abs(value)))
-
-    if best.bound is not None and ahead * (found - best.bound) > 0 and apart(best.bound) > max(tolerance, 1e-9):
+    if best.bound is not None and is_better(problem, found, best.bound, max(tolerance, 1e-9)):
         raise NotConformant(f"reaches {found!r}, beyond the proven bound {best.bound!r}", problem)
-    worse = best.objective is not None and behind * (found - best.objective) > 0
-    if exact and worse and apart(best.objective or 0.0) > tolerance:
+    if exact and best.objective is not None and is_better(problem, best.objective, found, tolerance):
         raise NotConformant(f"claims optima and reaches {found!r}, but {best.objective!r} is possible", problem)
 
 

@@ -16,7 +16,7 @@ FIELDS: dict[str, Any] = {
     "kind": "draft-allocation",
     "bound": 200.0,
     "seed": 3,
-    "machine": {"processor": "fast | _one_"},
+    "host": "fast | _one_",
     "sources": {"version": "specopt 0.1.0", "method": "abc"},
 }
 
@@ -43,11 +43,11 @@ def test_families_on_which_all_methods_are_alike_are_one_row(script: ModuleType)
     alone = [record(name, "d/1", 7.0, **(FIELDS | {"kind": "placement"})) for name in methods]
     board = script.leaderboard(Comparison([*different, *alike, *alone], known={}))
     assert "## draft-allocation: 3 instances\n\n| method |" in board
-    assert "| greedy | 1 | 0 | 0 | 300 | 300 | 75 | 1 | 1 | 0 | 0 | 0 | 0 | 0 |" in board
+    assert "| greedy | 1 | 0 | 0 | 300 | 300 | 1 | 1 | 0 | 0 | 0 | 0 | 0 |" in board
     assert "| all 2 methods alike: b, c | 2 | 100 | 0 |" in board
     assert "## placement: 1 instances\n\n| method |" in board and "| all 2 methods alike: d | 1 | 100 |" in board
     for origin in (
-        "- Machine: processor fast \\| \\_one\\_",
+        "- Machine: fast \\| \\_one\\_",
         "- Seed: 3",
         "- draft-allocation greedy: method abc, version specopt 0.1.0",
     ):

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from fuzz.kernel_problems import kernel_problem
+from helpers.results import check_result
 
 from specopt import (
     ContinuousServingProblem,
@@ -37,7 +38,6 @@ from specopt.solvers.clock import Clock
 from specopt.solvers.continuous_serving.policies import POLICIES
 from specopt.solvers.continuous_serving.policies import play as serve
 from specopt.solvers.method import Method
-from specopt.testing.promises import Case, check_result
 
 CASES = int(os.environ.get("SPECOPT_FUZZ", "200"))
 FIRST = int(os.environ.get("SPECOPT_FUZZ_FROM", "0"))
@@ -73,7 +73,7 @@ def compare(problem: Problem, found: list[tuple[Method, Result[Any]]]) -> None:
     """Check every result, and every bound and every proof that there is no plan against the plans of all."""
     sign = 1 if problem.sense == "minimize" else -1
     for method, result in found:
-        check_result(Case(method, problem), result)
+        check_result(problem, method, result)
         for other, rival in found:
             if rival.objective is None:
                 continue

@@ -334,6 +334,17 @@ def test_what_is_no_warm_start(small: ServingLatencyProblem, monkeypatch: pytest
         specopt.solve(small, "static-batching", warm_start=plan)
 
 
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("time_limit", (-1, math.nan)), ("gap", (-0.1, math.inf, math.nan)), ("seed", (-1, 1.5, True))],
+)
+def test_arguments_outside_their_domain(small: ServingLatencyProblem, name: str, values: tuple[Any, ...]) -> None:
+    """Tests that each is refused by its name."""
+    for value in values:
+        with pytest.raises(InvalidInput, match=f"^{name}: expected"):
+            specopt.solve(small, "static-batching", **{name: value})
+
+
 def test_a_callback_is_called_where_progress_is_printed(small: ServingLatencyProblem) -> None:
     """Tests that `verbose` leaves a callback what it says, and needs none."""
     assert specopt.solve(small, "static-batching", verbose=True).plan is not None

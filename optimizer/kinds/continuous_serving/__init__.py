@@ -41,6 +41,7 @@ KIND = Kind(
     rows=_rows,
     view="specopt.kinds.continuous_serving.view",
     strategies="specopt.kinds.continuous_serving.strategies",
+    relations="specopt.kinds.continuous_serving.relations",
     perturbations=PERTURBATIONS,
     uncertainty=Uncertainty(
         vary=vary,

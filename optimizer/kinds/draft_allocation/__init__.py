@@ -39,5 +39,6 @@ KIND = Kind(
     perturbations=PERTURBATIONS,
     view="specopt.kinds.draft_allocation.view",
     strategies="specopt.kinds.draft_allocation.strategies",
+    relations="specopt.kinds.draft_allocation.relations",
     uncertainty=Uncertainty(vary=_vary, shape=lambda problem: problem.acceptance_rates.shape),
 )

@@ -45,6 +45,7 @@ KIND = Kind(
     perturbations=PERTURBATIONS,
     view="specopt.kinds.draft_control.view",
     strategies="specopt.kinds.draft_control.strategies",
+    relations="specopt.kinds.draft_control.relations",
     uncertainty=Uncertainty(
         vary=_vary, shape=lambda problem: (len(problem.states), len(problem.resolutions)), one=True
     ),

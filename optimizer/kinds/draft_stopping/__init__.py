@@ -47,6 +47,7 @@ KIND = Kind(
     perturbations=PERTURBATIONS,
     view="specopt.kinds.draft_stopping.view",
     strategies="specopt.kinds.draft_stopping.strategies",
+    relations="specopt.kinds.draft_stopping.relations",
     uncertainty=Uncertainty(
         vary=_vary,
         shape=lambda problem: (len(problem.rounds), problem.max_draft_tokens),

@@ -51,6 +51,7 @@ KIND = Kind(
     perturbations=PERTURBATIONS,
     view="specopt.kinds.fair_goodput.view",
     strategies="specopt.kinds.fair_goodput.strategies",
+    relations="specopt.kinds.fair_goodput.relations",
     uncertainty=Uncertainty(vary=_vary, shape=lambda problem: problem.acceptance_rates.shape),
     simulator=Simulator(
         world=GoodputWorkload, module="specopt.solvers.fair_goodput.simulate", policies=POLICIES, workloads=WORKLOADS

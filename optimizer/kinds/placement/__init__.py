@@ -46,5 +46,6 @@ KIND = Kind(
     advice="specopt.api.placing",
     view="specopt.kinds.placement.view",
     strategies="specopt.kinds.placement.strategies",
+    relations="specopt.kinds.placement.relations",
     simulator=Simulator(world=PlacementProblem, module="specopt.solvers.placement.simulate"),
 )

@@ -45,6 +45,7 @@ KIND = Kind(
     perturbations=PERTURBATIONS,
     view="specopt.kinds.prompt_chunking.view",
     strategies="specopt.kinds.prompt_chunking.strategies",
+    relations="specopt.kinds.prompt_chunking.relations",
     simulator=Simulator(
         world=PromptWorkload, module="specopt.solvers.prompt_chunking.simulate", policies=SCHEMES, workloads=WORKLOADS
     ),

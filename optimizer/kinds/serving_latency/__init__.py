@@ -80,6 +80,7 @@ KIND = Kind(
     rows=_rows,
     view="specopt.kinds.serving_latency.view",
     strategies="specopt.kinds.serving_latency.strategies",
+    relations="specopt.kinds.serving_latency.relations",
     perturbations=PERTURBATIONS,
     uncertainty=Uncertainty(
         vary=vary,

@@ -37,6 +37,7 @@ KIND = Kind(
     perturbations=PERTURBATIONS,
     view="specopt.kinds.verification_batch.view",
     strategies="specopt.kinds.verification_batch.strategies",
+    relations="specopt.kinds.verification_batch.relations",
     from_trace=FROM_TRACE,
     from_runtimes=of_verification_batch,
     from_deployment=verification_batch,

@@ -71,7 +71,7 @@ def test_shards_share_a_folder(
     assert len(records) == 4 and {one.time_limit for one in records.values()} == {None}
     in_this_process.clear()
     assert run([*command, "--json"]) == 0
-    assert [one["parameter_clients"] for one in json.loads(capsys.readouterr().out)] == [2.0] * 4
+    assert [one["instance"][-12:-2] for one in json.loads(capsys.readouterr().out)] == ["clients=2]"] * 4
     assert not in_this_process
     for wrong in ("3", "0/2", "3/2"):
         assert run([*command, "--shard", wrong]) == 2

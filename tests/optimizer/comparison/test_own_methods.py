@@ -39,7 +39,7 @@ def test_what_was_given_runs(tmp_path: Path) -> None:
     (record,) = compare([broken_method()], [PROBLEM], jobs=1, folder=tmp_path)
     assert (record.method, record.status) == ("fcfs", "failed")
     assert record.error == "ArithmeticError: mine, and broken"
-    assert record.machine["processor"] and record.wall_seconds > 0.0
+    assert record.host and record.wall_seconds > 0.0
     assert list(Store(tmp_path).records().values()) == [record]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import csv
+import json
 from pathlib import Path
 
 import numpy as np
@@ -58,26 +58,22 @@ def test_holm_keeps_the_order_of_p_values() -> None:
     assert holm([0.5, 0.01, 0.012, 0.75]) == pytest.approx([1.0, 0.04, 0.04, 1.0])
 
 
-def test_tables_as_latex_and_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that the ending says the form, that names mean nothing to LaTeX, and that CSV is not rounded."""
+def test_pairs_as_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that the command prints or writes the paired tests, and that names mean nothing to Markdown."""
     store = Store(tmp_path / "in")
     for one in six(2.0625):
         store.append(one)
     store.close()
-    command = ["compare", "--table", str(tmp_path / "in")]
-    for name in ("t.tex", "t.csv", "p.csv"):
-        assert run([*command, "-o", str(tmp_path / name), *(["--pairs"] if name[0] == "p" else [])]) == 0
-    latex = (tmp_path / "t.tex").read_text()
-    assert latex.startswith("% serving-latency: 6 instances\n\\begin{tabular}{lrr")
-    assert "\nworse\\_\\&\\_\\% & 6 & 0 & 0 &  &  & 1 & 6 & 0 & 0 & 0 & 0 & 0 \\\\\n" in latex
-    rows = list(csv.DictReader((tmp_path / "t.csv").read_text().splitlines()))
-    assert [(row["kind"], row["method"], float(row["best (%)"])) for row in rows] == [
-        ("serving-latency", "good", 100.0), ("serving-latency", "like", 100.0), ("serving-latency", "worse_&_%", 0.0),
-    ]  # fmt: skip
-    pairs = list(csv.DictReader((tmp_path / "p.csv").read_text().splitlines()))
-    assert [float(row["p value"]) for row in pairs] == [1.0, 3 / 32, 3 / 32]
-    assert run([*command, "--pairs"]) == 0
-    assert "| good | worse\\_&\\_% | 6 | -0." in capsys.readouterr().out
+    command = ["compare", "--table", str(tmp_path / "in"), "--pairs"]
+    assert run(command) == 0
+    shown = capsys.readouterr().out
+    assert "| good | worse\\_&\\_% | 6 | -0." in shown
+    assert run([*command, "-o", str(tmp_path / "pairs.md")]) == 0
+    assert (tmp_path / "pairs.md").read_text() == shown
+    capsys.readouterr()
+    assert run([*command, "--json"]) == 0
+    (pairs,) = json.loads(capsys.readouterr().out).values()
+    assert [row["p value"] for row in pairs] == [1.0, 3 / 32, 3 / 32]
 
 
 def test_a_comparison_shows_itself() -> None:

@@ -58,7 +58,7 @@ def test_writers_have_files_of_their_own(tmp_path: Path) -> None:
 def test_an_empty_file_is_removed(tmp_path: Path) -> None:
     """Tests that a store that wrote nothing leaves nothing, one that did leaves it, and closing twice is no error."""
     store = Store(tmp_path)
-    store.check()
+    store.open()
     assert len(list(tmp_path.iterdir())) == 1
     store.close()
     store.close()
@@ -67,7 +67,7 @@ def test_an_empty_file_is_removed(tmp_path: Path) -> None:
     store.close()
     assert len(list(tmp_path.iterdir())) == 1
     Store(tmp_path).close()
-    store.check()
+    store.open()
     os.unlink(store._path)
     store.close()
 
@@ -169,7 +169,7 @@ def test_refused_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         Store("a\0b")
     store = Store(tmp_path / "gone")
     store.folder.rmdir()
-    for call in (store.check, lambda: store.append(RECORD)):
+    for call in (store.open, lambda: store.append(RECORD)):
         with pytest.raises(InvalidInput, match=r"/gone/records-\S*: cannot be written \(No such file or directory\)$"):
             call()
 
@@ -177,10 +177,10 @@ def test_refused_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         raise OSError("no reason")
 
     store = Store(tmp_path)
-    store.check()
+    store.open()
     for name, call, message in (
         ("write", lambda: store.append(RECORD), r"records-\S*: cannot be written \(no reason\)$"),
-        ("open", Store(tmp_path).check, r"records-\S*: cannot be written \(no reason\)$"),
+        ("open", Store(tmp_path).open, r"records-\S*: cannot be written \(no reason\)$"),
     ):
         with monkeypatch.context() as patch, pytest.raises(InvalidInput, match=message):
             patch.setattr(os, name, refuse)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import json
 import math
@@ -16,10 +15,9 @@ from helpers.records import record
 
 from specopt import generate, save
 from specopt.commands.cli import run
-from specopt.comparison.profiles import distance_profile, profile_figure, time_profile
+from specopt.comparison.profiles import gap_profile, profile_figure, time_profile
 from specopt.comparison.summary import shifted_geometric_mean, summaries, time_of, who_wins
 from specopt.comparison.table import Comparison
-from specopt.comparison.tables import markdown, tables_of
 from specopt.report.comparison import comparison_page
 
 
@@ -100,34 +98,13 @@ def test_methods_are_averaged_over_the_same_cells() -> None:
     assert exact.seconds == pytest.approx(4.0)
     assert rough.seconds == pytest.approx(shifted_geometric_mean([1.0, 10.0]))
     assert who_wins(found) == {"a": {"exact": 1.0, "rough": 0.0}, "b": {"rough": 1.0}}
-    for profile in (distance_profile(found, "serving-latency"), time_profile(found, "serving-latency")):
+    for profile in (gap_profile(found, "serving-latency"), time_profile(found, "serving-latency")):
         assert [len(values) for values in profile.values()] == [4, 4]
         assert np.isinf(profile["exact"]).tolist() == [False, False, True, True]
     nothing_shared = Comparison([record("exact", "a/1", 1.0), record("rough", "a/2", 2.0)], known={})
     assert [(row.cells, row.wins, row.seconds, row.all_wins) for row in summaries(nothing_shared)] == [
         (0, None, None, 0.5)
     ] * 2
-
-
-def test_swept_parameters_are_columns(tmp_path: Path) -> None:
-    """Tests that methods are summarised per setting, and that CSV and Parquet have a column for each parameter."""
-    swept = "serving-latency/paper-1[tasks={},draft=68M]/0"
-    records = [record(name, swept.format(k), 1.0 * k, 1.0, seconds=2.0) for k in (9, 10) for name in ("a", "b")]
-    found = Comparison([*records, record("a", "mine", 3.0)], known={})
-    rows = summaries(found)
-    assert [(row.label, row.parameters.get("tasks"), row.cells, row.mean_gap) for row in rows] == [
-        ("a", None, 1, None), ("a", 9.0, 1, pytest.approx(8 / 9)), ("b", 9.0, 1, pytest.approx(8 / 9)),
-        ("a", 10.0, 1, 0.9), ("b", 10.0, 1, 0.9),
-    ]  # fmt: skip
-    board = markdown(tables_of(found))
-    assert "| method | tasks | draft | common |" in board and "| a | 10 | 68M | 1 |" in board
-    assert "| a |  |  | 1 |" in board
-    arrow = found.to_arrow()
-    assert arrow.column("parameter_tasks").to_pylist() == [None, 10.0, 10.0, 9.0, 9.0]
-    assert arrow.column("parameter_draft").to_pylist() == [None, "68M", "68M", "68M", "68M"]
-    found.to_csv(tmp_path / "c.csv")
-    written = list(csv.DictReader((tmp_path / "c.csv").read_text().splitlines()))
-    assert [row["parameter_tasks"] for row in written] == ["", "10.0", "10.0", "9.0", "9.0"]
 
 
 def test_a_proof_of_infeasibility_is_an_answer() -> None:
@@ -140,13 +117,13 @@ def test_a_proof_of_infeasibility_is_an_answer() -> None:
     assert (exact.without_plan, exact.proven, exact.wins) == (0, 1.0, 1.0)
     assert (paper.without_plan, paper.proven, paper.wins) == (1, 0.0, 0.0)
     assert (time_of(proof), time_of(nothing)) == (0.5, 10.0)
-    assert distance_profile(comparison, "serving-latency")["exact"].tolist() == [0.0]
+    assert gap_profile(comparison, "serving-latency")["exact"].tolist() == [0.0]
     assert time_profile(comparison, "serving-latency")["algorithm-1"].tolist() == [math.inf]
 
 
 def test_profiles_keep_what_failed(comparison: Comparison) -> None:
     """Tests that profiles have every cell, unsolved ones at infinity, and the fastest at 1."""
-    gaps = distance_profile(comparison, "serving-latency")
+    gaps = gap_profile(comparison, "serving-latency")
     assert gaps["algorithm-1"] == pytest.approx(np.array([5 / 95, 10 / 110, math.inf]))
     times = time_profile(comparison, "serving-latency")
     assert times["exact"].tolist() == [1.0, math.inf, math.inf]
@@ -185,23 +162,16 @@ def label_box(anchor: str, x: str, y: str, text: str) -> tuple[float, float, flo
     return left, left + width, float(y)
 
 
-def test_files_hold_every_record(comparison: Comparison, tmp_path: Path) -> None:
-    """Tests that CSV and Parquet have a row per record and the same numbers."""
+def test_a_file_holds_every_record(comparison: Comparison, tmp_path: Path) -> None:
+    """Tests that Parquet has a row per record, and that a comparison without records has the same columns."""
     from pyarrow import parquet
 
-    comparison.to_csv(tmp_path / "c.csv")
     comparison.to_parquet(tmp_path / "c.parquet")
-    rows = list(csv.DictReader((tmp_path / "c.csv").read_text().splitlines()))
     table = parquet.read_table(tmp_path / "c.parquet").to_pylist()
-    assert len(rows) == len(table) == 6
-    for row, other in zip(rows, table, strict=True):
-        assert row["key"] == other["key"]
-        assert (row["objective"] == "" and other["objective"] is None) or float(row["objective"]) == other["objective"]
-    empty = Comparison([])
-    empty.to_csv(tmp_path / "empty.csv")
-    assert empty.to_arrow().num_rows == 0
-    assert empty.to_arrow().schema.equals(comparison.to_arrow().schema)
-    assert (tmp_path / "empty.csv").read_text().strip() == (tmp_path / "c.csv").read_text().splitlines()[0]
+    assert [(row["key"], row["objective"]) for row in table] == [(one.key, one.objective) for one in comparison]
+    assert table == comparison.rows()
+    empty = Comparison([]).to_arrow()
+    assert empty.num_rows == 0 and empty.schema.equals(comparison.to_arrow().schema)
 
 
 @pytest.mark.usefixtures("in_this_process")
@@ -218,7 +188,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert "serving-latency: 2 instances" in shown
     assert "static-batching size=2" in shown
-    assert {path.name for path in out.iterdir()} >= {"comparison.csv", "comparison.parquet", "profiles.png"}
+    assert {path.name for path in out.iterdir()} >= {"comparison.parquet", "profiles.png"}
     assert run([*command, "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)) == 5
 
@@ -233,7 +203,7 @@ def test_a_picture_is_claimed_only_where_it_is_written(
     assert run(command) == 0
     said = capsys.readouterr().err
     assert said.count("pip install 'specopt[plot]'") == 1
-    assert said.endswith(f"written to {tmp_path}: comparison.csv, comparison.parquet\n")
+    assert said.endswith(f"written to {tmp_path}: comparison.parquet\n")
 
 
 @pytest.mark.parametrize("folder", [True, False])
@@ -268,20 +238,10 @@ def test_bad_usage_is_one_message(arguments: list[str], message: str, capsys: py
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_twins_and_names_that_are_formulas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that a twin is not called left out, and that names that begin a formula are text in the CSV."""
-    names = ("=1+1", "+cmd", "-2e1", "@x")
-    for name in (*names, "twin"):
-        save(generate("draft-allocation/uniform", seed=max(0, names.index(name) if name in names else 0)),
-             tmp_path / f"{name}.json")  # fmt: skip
-    other = tmp_path / "other.json"
-    save(generate("serving-latency/paper-1", tasks=2), other)
-    files = [str(path) for path in sorted(tmp_path.glob("*.json"))]
-    folder = tmp_path / "out"
-    assert run(["compare", *files, "--method", "greedy", "--jobs", "1", "-o", str(folder)]) == 0
-    said = capsys.readouterr().out
-    assert "1 instances that none of the methods takes: other" in said
-    with (folder / "comparison.csv").open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    assert [row["instance"] for row in rows] == ["'+cmd", "-2e1", "'=1+1", "'@x"]
-    assert [float(row["objective"]) for row in rows]
+def test_a_twin_is_not_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that only instances that no method takes are listed as left out, not a second file of one problem."""
+    for name in ("one", "twin"):
+        save(generate("draft-allocation/uniform", seed=0), tmp_path / f"{name}.json")
+    save(generate("serving-latency/paper-1", tasks=2), tmp_path / "other.json")
+    assert run(["compare", str(tmp_path), "--method", "greedy", "--jobs", "1"]) == 0
+    assert f"1 instances that none of the methods takes: {tmp_path.name}/other" in capsys.readouterr().out

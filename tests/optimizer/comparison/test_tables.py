@@ -1,4 +1,4 @@
-"""Tables of merged folders, and shortfalls, by hand."""
+"""Tables of merged folders, by hand."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from helpers.records import record
 from specopt import InvalidInput
 from specopt.commands.cli import run
 from specopt.comparison.cell import Record
-from specopt.comparison.profiles import distance_profile
 from specopt.comparison.store import Store, merged
-from specopt.comparison.table import Comparison
 
 DRAFTS: dict[str, Any] = {"kind": "draft-allocation", "bound": 200.0, "sources": {"version": "specopt 0.1.0"}}
 
@@ -27,24 +25,6 @@ def kept(folder: Path, *records: Record) -> Path:
     return folder
 
 
-def test_shortfalls_are_of_the_bound() -> None:
-    """Tests that a shortfall is 0 to 1 of the best bound, unlike the gap, and not there where less is better."""
-    found = Comparison(
-        [record(name, "a/1", value, **DRAFTS) for name, value in zip("abcd", (50.0, 0.0, 200.0, None), strict=True)],
-        known={},
-    )
-    by = {one.method: one for one in found}
-    assert [found.shortfall(by[name]) for name in "abcd"] == [0.75, 1.0, 0.0, None]
-    assert found.gap(by["a"]) == pytest.approx(3.0)
-    assert [values.tolist() for values in distance_profile(found, "draft-allocation").values()][:3] == [
-        [0.75],
-        [1],
-        [0],
-    ]
-    less = Comparison([record("a", "a/1", 50.0, 40.0)], known={})
-    assert less.shortfall(less.records[0]) is None
-
-
 def test_folders_are_merged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that the newest record of a cell counts, in whatever order folders are given."""
     first = kept(tmp_path / "1", record("greedy", "a/1", 50.0, **DRAFTS), record("water_level", "a/1", 200.0, **DRAFTS))
@@ -53,8 +33,8 @@ def test_folders_are_merged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         assert run(["compare", "--table", *map(str, folders)]) == 0
         shown = capsys.readouterr().out
         assert shown.startswith("## draft-allocation: 1 instances\n\n| method | common |")
-        assert "| greedy | 1 | 0 | 0 | 33.3 | 33.3 | 25 | 1 | 1 | 0 | 0 | 0 | 0 | 0 |" in shown
-        assert "| water\\_level | 1 | 100 | 100 | 0 | 0 | 0 | 1 | 1 | 0 | 0 | 0 | 100 | 100 |" in shown
+        assert "| greedy | 1 | 0 | 0 | 33.3 | 33.3 | 1 | 1 | 0 | 0 | 0 | 0 | 0 |" in shown
+        assert "| water\\_level | 1 | 100 | 100 | 0 | 0 | 1 | 1 | 0 | 0 | 0 | 100 | 100 |" in shown
     target = tmp_path / "table.md"
     assert run(["compare", "--table", str(second), str(first), "-o", str(target)]) == 0
     assert target.read_text() == shown

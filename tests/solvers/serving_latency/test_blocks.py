@@ -10,14 +10,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from specopt import ServingLatencyProblem, generate
+from specopt.kinds.serving_latency.strategies import linear_runtimes, problems
 from specopt.models.fields import Floats
-from specopt.solvers._kernels.serving_latency import bounds
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.blocks import Tables, coarsened, scenario_tables, widths
+from specopt.solvers.serving_latency.kernels import bounds
 from specopt.solvers.serving_latency.positions import Enumeration, PathBound, Positions
 from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_latency.stages import stages
-from specopt.testing.strategies.serving_latency import linear_runtimes, problems
 
 LINEAR = problems(
     tasks=(3, 14), max_input=200, max_output=20, mechanisms=["pipelined"], output_lengths=["conservative"],
