@@ -22,7 +22,7 @@ def methods_of(texts: Sequence[str] | None, problems: Iterable[Problem]) -> list
     """
     if not texts:
         return None
-    kinds = {type(problem) for problem in problems}
+    kinds = dict.fromkeys(type(problem) for problem in problems)
     found: list[str | Method] = []
     for text in texts:
         name, colon, options = text.partition(":")

@@ -107,16 +107,13 @@ def who_wins(comparison: Comparison) -> dict[str, dict[str, float]]:
 
     A method that refuses a cell does not win it.
     """
-    groups: dict[tuple[str, str], list[dict[str, Record]]] = {}
-    for kind in comparison.kinds:
-        for cell in comparison.cells(kind):
-            groups.setdefault((family_of(next(iter(cell.values()))), kind), []).append(cell)
     found: dict[str, dict[str, list[bool]]] = {}
-    for (family, _), cells in sorted(groups.items()):
-        for label in sorted({label for cell in cells for label in cell}):
+    for kind in comparison.kinds:
+        cells = [(family_of(next(iter(cell.values()))), cell) for cell in comparison.cells(kind)]
+        for family, label in sorted({(family, label) for family, cell in cells for label in cell}):
             won = found.setdefault(family, {}).setdefault(label, [])
-            won += [label in cell and comparison.wins(cell[label]) for cell in cells]
-    return {family: {label: sum(won) / len(won) for label, won in each.items()} for family, each in found.items()}
+            won += [label in cell and comparison.wins(cell[label]) for of, cell in cells if of == family]
+    return {family: {label: sum(won) / len(won) for label, won in found[family].items()} for family in sorted(found)}
 
 
 def family_of(record: Record) -> str:
