@@ -22,7 +22,7 @@ HEADER = """from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from specopt.models.{folder} import {prefix}Problem
+from specopt.models.{folder}.problem import {prefix}Problem
 from specopt.solvers.budget import Budget
 from specopt.solvers.{folder}.method import *
 from specopt.solvers.{folder}.method import {prefix}Method

@@ -109,7 +109,7 @@ print(use.total.is_ready, use.total.py_func(x, 2))
 
 
 def test_calls(run: Run) -> None:
-    """Tests records, rows, kernels that call kernels, types that are not declared, seconds, and Numba's settings.
+    """Tests that records, rows and kernels that call kernels work, and that Numba's settings stay as they were.
 
     Kernels are compiled although the user has disabled Numba for other code.
     """
