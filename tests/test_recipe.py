@@ -163,10 +163,12 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("files", "tests"),
     [
-        ("tests/test_packaging.py", "docstrings"),
         ("tests/test_size.py", "budget"),
-        ("tests/test_conformance.py", "verification-batch"),
-        ("tests/docs/test_pages.py tests/solvers/test_same_work.py", "verification-batch"),
+        pytest.param("tests/test_packaging.py", "docstrings", marks=pytest.mark.nightly),
+        pytest.param("tests/test_conformance.py", "verification-batch", marks=pytest.mark.nightly),
+        pytest.param(
+            "tests/docs/test_pages.py tests/solvers/test_same_work.py", "verification-batch", marks=pytest.mark.nightly
+        ),
         ("tests/solvers/verification_batch/test_baselines.py", "most_tokens_first"),
     ],
 )
