@@ -1,28 +1,25 @@
 """Hugging Face `config.json` files: exact counts of decoders and draft heads, and cost models of dense ones.
 
-`specopt.instances.checkpoints.fields` has the types that are understood. `transformers`, where it is installed, counts
+`fields.toml` has the types that are understood. `transformers`, where it is installed, counts
 the parameters of others. Everything else (encoders, unknown quantisations) is refused by name.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from specopt.instances.checkpoints.config import Config
-from specopt.instances.checkpoints.dense import DenseShape, Layout, dense_shape
 from specopt.instances.checkpoints.draft_heads import CLASSES, head_kind, predicting_layers, read_head
-from specopt.instances.checkpoints.fields import DECODER, VISION
-from specopt.instances.checkpoints.layers import Layer, read_layers, under
-from specopt.instances.checkpoints.meta_device import attention_of_fields, built_weights
-from specopt.instances.checkpoints.part import Part
-from specopt.instances.checkpoints.quantisation import Storage, read_scheme, read_storage
-from specopt.instances.checkpoints.section import Section
-from specopt.instances.checkpoints.tensors import Formulas
+from specopt.instances.checkpoints.fields import TABLE, VISION, Formulas, Section, Weight
+from specopt.instances.checkpoints.layers import Layer, Part, read_layers
+from specopt.instances.checkpoints.quantisation import Storage, read_storage
 from specopt.models.arguments import one_of
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.errors import InvalidInput, Unsupported
@@ -33,10 +30,50 @@ from specopt.models.reading import StrPath, read_bytes
 MAX_BYTES = 4 * 2**20
 """Largest file that is read as a config: weights given by mistake are not loaded first."""
 
-QUANTISED = "quantization_config|compression_config"
-
 DTYPES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "float8": 1, "int8": 1}
 """Bytes per value of the data types that counts can be given in."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenseShape:
+    """A decoder whose layers are all alike and dense, with biases, norms and positions, which cost models leave out.
+
+    Parameters
+    ----------
+    exact
+        Its exact cost model.
+    qkv_bias, output_bias, mlp_bias
+        Biases on the query, key and value projections, on the attention's output, in the feed-forward network.
+    query_key_norm
+        Whether queries and keys are normed per head.
+    norms_per_layer
+        Norms of the hidden size in a layer.
+    final_norm
+        Whether there is a norm behind the last layer.
+    values_per_norm
+        Values per dimension of a norm: 2 (weight and bias), 1 (weight) or 0.
+    layer_norm
+        Whether norms also subtract the mean.
+    position_rows
+        Rows of the table of learned positions; 0 for rotary positions.
+    position_offset
+        How many of its first rows stand for no position.
+    embedding
+        Dimension of the embeddings; where it is not the hidden one, two projections lead in and out.
+    """
+
+    exact: ExactDecoder
+    qkv_bias: bool
+    output_bias: bool
+    mlp_bias: bool
+    query_key_norm: bool
+    norms_per_layer: int
+    final_norm: bool
+    values_per_norm: int
+    layer_norm: bool
+    position_rows: int
+    position_offset: int
+    embedding: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,32 +107,29 @@ class ModelConfig(Part):
     notes: tuple[str, ...]
 
     @property
-    def exact(self) -> ExactDecoder:
-        """The exact cost model of a dense decoder."""
-        return self._shape.exact
-
-    @property
-    def paper(self) -> PaperDecoder:
-        """The papers' cost model of a dense decoder."""
-        return self._shape.paper
-
-    @property
-    def layout(self) -> Layout:
-        """Biases, norms and positions of a dense decoder: memory that is not in the cost models."""
-        return self._shape.layout
-
-    @property
-    def projected(self) -> bool:
-        """Whether embeddings have another dimension than layers: the cost model `exact` cannot say so."""
-        return self.dense is not None and self.layout.embedding != self.exact.hidden
-
-    @property
-    def _shape(self) -> DenseShape:
+    def layout(self) -> DenseShape:
+        """The shape of a dense decoder."""
         if self.dense is None:
             raise Unsupported(
                 f"{self.name}: no cost model of operations describes it: not a dense decoder; count tokens instead"
             )
         return self.dense
+
+    @property
+    def exact(self) -> ExactDecoder:
+        """The exact cost model of a dense decoder."""
+        return self.layout.exact
+
+    @property
+    def paper(self) -> PaperDecoder:
+        """The papers' cost model of a dense decoder."""
+        exact = self.exact
+        return PaperDecoder(layers=exact.layers, hidden=exact.hidden, ffn=exact.ffn, name=exact.name)
+
+    @property
+    def projected(self) -> bool:
+        """Whether embeddings have another dimension than layers: the cost model `exact` cannot say so."""
+        return self.dense is not None and self.layout.embedding != self.exact.hidden
 
 
 def read_model_config(path: StrPath, *, dtype: str | None = None) -> ModelConfig:
@@ -148,82 +182,119 @@ def parse_model_config(data: object, *, name: str = "model", value_bytes: int | 
         If a field is missing, contradictory, or means a model whose counts are not known here.
     """
     config = Config(data)
-    known: dict[str, Any] = {"name": _name(config, name), "model_type": config.model_type, "dtype": _dtype(config)}
-    storage = _storage(config, value_bytes)
-    if not config.is_known:
+    storage, more = read_storage(config, value_bytes), dict[str, Any]()
+    name = _name(config, name)
+    if config.is_listed:
+        kind = head_kind(config)
+        config.check(config.type["fixed"], *(["drafts"] if kind else []))
+        config.check_architectures([*config.type["architecture"], *(CLASSES if kind else ())])
+        if config.given("auto_map"):
+            config.note(f"auto_map: code of its own is named there; counted as a {config.model_type}")
+        part = read_head(config, kind, storage) if kind else _decoder(config, storage)
+        if kind:
+            config.note(f"{part.kind}: a draft head; it borrows {', '.join(item.name for item in part.borrowed)}")
+        else:
+            more["heads"] = tuple(predicting_layers(config, part))
+            more["dense"] = _dense_shape(part, name)
+            more["vision_parameters"] = _vision_parameters(config)
+    else:
         part = _built(config, storage)
-        return ModelConfig(**vars(part), **known, notes=tuple(config.notes))
-    kind = head_kind(config)
-    config.refuse_marks(*(["drafts"] if kind else []))
-    config.check_architectures(*(CLASSES if kind else ()))
-    config.check_fixed({})
-    if config.given("auto_map"):
-        config.note(f"auto_map: code of its own is named there; counted as a {config.model_type}")
-    if kind is not None:
-        part = read_head(config, kind, storage)
-        config.note(f"{part.kind}: a draft head; it borrows {', '.join(item.name for item in part.borrowed)}")
-        return ModelConfig(**vars(part), **known, notes=tuple(config.notes))
-    layers = read_layers(config)
-    part = _decoder(config, layers, storage)
-    embeddings = [item for item in part.weights if item.name in ("model.embed_tokens", "lm_head")]
     found = ModelConfig(
-        **vars(part),
-        **known,
-        heads=tuple(predicting_layers(config, layers, embeddings, storage)),
-        dense=dense_shape(layers, known["name"], storage.value_bytes),
-        vision_parameters=_vision_parameters(config),
-        notes=(),
+        **vars(part), **more, name=name, model_type=config.model_type, dtype=_dtype(config), notes=tuple(config.notes)
     )
-    return replace(found, notes=(*config.notes, *_notes(found, config)))
+    return replace(found, notes=(*found.notes, *_notes(found, config))) if more else found
 
 
-def _decoder(config: Config, layers: Sequence[Layer], storage: Storage) -> Part:
+def _decoder(config: Config, storage: Storage) -> Part:
     """Return a decoder whose type the table has."""
-    sizes = config.formulas.having({}, layers=len(layers))
-    weights = [*sizes.tensors(DECODER), *sizes.tensors(config.type.outside)]
-    for index, layer in enumerate(layers):
-        weights += under(f"{config.type.names['model']}.layers.{index}", layer.weights)
-    attention = tuple(layer.attention for layer in layers)
-    return Part(weights=tuple(weights), attention=attention, storage=storage, layers=len(layers))
+    blocks = read_layers(config, f"{config.type['names']['model']}.layers")
+    lines = [*TABLE["decoder"]["tensors"], *config.type["outside"]]
+    return Part(outside=[*blocks[0].sizes.tensors(lines)], blocks=blocks, storage=storage, layers=len(blocks))
+
+
+EXACT = {
+    "hidden": "hidden_size",
+    "ffn": "ffn",
+    "heads": "heads",
+    "kv_heads": "groups",
+    "head_dim": "head",
+    "gated": "gated",
+    "vocabulary": "vocab_size",
+    "tied": "tied",
+}
+"""Formulas of the fields of an exact cost model."""
+
+
+def _dense_shape(part: Part, name: str) -> DenseShape | None:
+    """Return what cost models say of a decoder; None if they do not describe it."""
+    sizes = part.blocks[0].sizes
+    layout = [field.name for field in dataclasses.fields(DenseShape) if field.name != "exact"]
+    names = (*EXACT.values(), "borrows", *layout)
+    if not all(block.sizes["plain"] for block in part.blocks):
+        return None
+    if len({tuple(block.sizes[name] for name in names) for block in part.blocks}) > 1:
+        return None
+    shape = {key: sizes[formula] for key, formula in EXACT.items()}
+    exact = ExactDecoder(layers=part.layers, bytes_per_value=part.storage.value_bytes, name=name, **shape)
+    return DenseShape(exact=exact, **{field: sizes[field] for field in layout})
 
 
 def _built(config: Config, storage: Storage) -> Part:
-    """Return a decoder that the table does not have, as `transformers` builds it."""
-    weights = built_weights(config)
-    attention, unknown = attention_of_fields(config)
-    if storage.method is not None:
-        unknown += ["weight_bytes", "reads"]
-    if any("expert" in weight.name for weight in weights):
+    """Return a decoder that the table does not have, as `transformers` builds it on torch's meta device.
+
+    Its cache is what fields with the usual names say of it, or unknown.
+
+    Raises
+    ------
+    InvalidInput
+        If torch or transformers is not installed, or they cannot build it.
+    """
+    try:
+        torch: Any = importlib.import_module("torch")
+        transformers: Any = importlib.import_module("transformers")
+        built = transformers.AutoConfig.for_model(**config.data)
+        with torch.device("meta"):
+            model = transformers.AutoModelForCausalLM.from_config(built, trust_remote_code=False)
+        model.tie_weights()
+        shapes = {name.removesuffix(".weight"): tuple(item.shape) for name, item in model.named_parameters()}
+    except ImportError:
+        raise config.refusal("unless torch and transformers are installed") from None
+    except Exception as error:  # whatever a class makes of fields that it does not expect
+        raise config.refusal(f"transformers: {type(error).__name__}") from None
+    table = "table" if any(name.endswith("lm_head") for name in shapes) else "tied"
+    outside = [Weight(name=name, shape=shape, role=_role(name, shape, table)) for name, shape in shapes.items()]
+    unknown = ["weight_bytes", "reads"] if storage.method else []
+    if any("expert" in name for name in shapes):
         unknown += ["active_parameters", "routed_expert_parameters", "reads", "flops_per_token"]
+    blocks = list[Layer]()
+    try:
+        config.check({})
+        blocks += [replace(block, weights=()) for block in read_layers(config, "")]
+    except InvalidInput:
+        unknown += ["kv_bytes_per_token", "flops_per_token_pair"]
     config.note(f"model_type: {config.model_type} is not known here; its parameters are those of transformers")
     if unknown:
         names = ", ".join(dict.fromkeys(unknown))
         config.note(f"{names}: null, for no field says what they are; give by hand what a plan needs")
-    layers = config.size("num_hidden_layers", len(attention))
-    return Part(weights=weights, attention=attention, storage=storage, layers=layers, unknown=tuple(unknown))
+    layers = config.size("num_hidden_layers", len(blocks), 0)
+    return Part(outside=outside, blocks=blocks, storage=storage, layers=layers, unknown=tuple(unknown))
+
+
+def _role(name: str, shape: tuple[int, ...], table: str) -> str:
+    if len(shape) != 2:
+        return "other"
+    if name.endswith("lm_head"):
+        return "head"
+    return table if "embed_tokens" in name else "table" if "embed" in name else "linear"
 
 
 def _vision_parameters(config: Config) -> int | None:
     """Return the parameters of an image encoder and its projector; None where there is none, or its type is unknown."""
-    part, table = config.whole.get("vision_config"), VISION.get(str(config.whole.get("model_type")))
-    if not isinstance(part, dict) or table is None:
+    part, entry = config.whole.get("vision_config"), VISION.get(str(config.whole.get("model_type")))
+    if not part or not entry:
         return None
-    width = config.size("hidden_size")
-    return int(Formulas(Section(part, "vision_config"), table, decoder_width=width)["parameters"])
-
-
-def _storage(config: Config, value_bytes: int | None) -> Storage:
-    """Return how weights are kept: at a size that was asked for, or as the config says."""
-    if value_bytes is not None:
-        return Storage(value_bytes=value_bytes, kv_value_bytes=value_bytes)
-    given = config.get(QUANTISED) or Section(config.whole).get(QUANTISED)
-    where = config.path(QUANTISED) if config.get(QUANTISED) else "quantization_config"
-    storage = read_storage(given, where) if given else Storage()
-    experts = config.get("expert_dtype") or (config.type.expert_dtype if given else None)
-    if experts and one_of(config.path("expert_dtype"), experts, ("fp4", "fp8")) == "fp4":
-        schemes = (("*.experts.*", read_scheme(config, "mxfp4")), *storage.schemes)
-        return replace(storage, schemes=schemes, method=storage.method or "fp4")
-    return storage
+    sizes = Formulas(Section(part, "vision_config"), {**entry, "decoder_width": config.size("hidden_size")})
+    return int(sizes["parameters"])
 
 
 def _notes(found: ModelConfig, config: Config) -> Iterator[str]:
@@ -238,14 +309,14 @@ def _notes(found: ModelConfig, config: Config) -> Iterator[str]:
         )
     if found.dense is None:
         unlike = ["routed experts"] if found.routed_expert_parameters else []
-        unlike += dict.fromkeys(item.what for item in found.attention if item.what)
+        unlike += dict.fromkeys(block.what for block in found.blocks if block.what)
         has = ", ".join(unlike) or "layers that differ from each other"
         yield f"paper: null, for the papers' cost model knows dense decoders alone, and this has {has}"
     if found.window_kv_bytes:
         caches = f"{found.window_kv_bytes:,} bytes more grow" if found.growing_kv_bytes else "every cache grows"
         yield f"sliding_window: {caches} per token up to {found.window:,} tokens only"
     if found.state_bytes_per_sequence:
-        what = ", ".join(dict.fromkeys(item.what for item in found.attention if item.state_values))
+        what = ", ".join(dict.fromkeys(block.what for block in found.blocks if block.state_values))
         size = f"{found.state_bytes_per_sequence:,} bytes of state per sequence beside the cache"
         yield f"{what}: {size}, at {found.storage.kv_value_bytes} per value"
     if found.storage.method is not None:
@@ -263,15 +334,11 @@ def _name(config: Config, fallback: str) -> str:
 
 def _dtype(config: Config) -> str | None:
     """Return the data type that the config names."""
-    for section in (config, Section(config.whole)):
-        found = section.get("dtype|torch_dtype")
-        if found is not None:
-            if not isinstance(found, str) or not re.fullmatch(r"[\w.]{1,40}", found, re.ASCII):
-                raise InvalidInput(
-                    f"{section.where}torch_dtype: expected the name of a data type, got {describe(found)}"
-                )
-            return found.removeprefix("torch.")
-    return None
+    name = "dtype|torch_dtype"
+    found = config.get(name, config.whole.get(name))
+    if found is not None and (not isinstance(found, str) or not re.fullmatch(r"[\w.]{1,40}", found, re.ASCII)):
+        raise InvalidInput(f"torch_dtype: expected the name of a data type, got {describe(found)}")
+    return found and found.removeprefix("torch.")
 
 
 def _file_name(file: Path) -> str:

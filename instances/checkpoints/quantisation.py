@@ -12,17 +12,18 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import chain
 
-from specopt.instances.checkpoints.fields import QUANTISATION
-from specopt.instances.checkpoints.section import Section
-from specopt.instances.checkpoints.tensors import Formulas, Weight
+from specopt.instances.checkpoints.config import Config
+from specopt.instances.checkpoints.fields import QUANTISATION, Formulas, Section, Weight
+from specopt.models.arguments import one_of
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 
+QUANTISED = "quantization_config|compression_config"
+
 BY_DTYPE = "count its bytes at a fixed size with --dtype instead"
 
-KEPT = ("modules_to_not_convert", "ignored_layers", "ignore", "exclude_modules", "llm_int8_skip_modules")
+KEPT = ("dynamic", "modules_to_not_convert", "ignored_layers", "ignore", "exclude_modules", "llm_int8_skip_modules")
 """Fields that list what stays plain."""
 
 
@@ -70,10 +71,8 @@ class Storage:
         Schemes by pattern of names; the first match holds, and ``*`` means all.
     kept
         Patterns of what stays plain.
-    head
-        Whether the output matrix is quantised, unless it is kept.
-    experts_only
-        Whether nothing but routed experts is quantised.
+    roles
+        Roles of the weights that are quantised, unless they are kept.
     """
 
     value_bytes: int = 2
@@ -81,8 +80,7 @@ class Storage:
     method: str | None = None
     schemes: tuple[tuple[str, Scheme], ...] = ()
     kept: tuple[str, ...] = ()
-    head: bool = False
-    experts_only: bool = False
+    roles: tuple[str, ...] = ()
 
     def bytes(self, weight: Weight) -> int:
         """Return the bytes of all copies of a tensor."""
@@ -93,10 +91,10 @@ class Storage:
 
     def scheme(self, weight: Weight) -> Scheme | None:
         """Return how a tensor is quantised; None if it is not."""
-        roles = {"expert": True, "linear": not self.experts_only, "head": self.head}
-        if len(weight.shape) != 2 or not roles.get(weight.role) or any(_names(item, weight.name) for item in self.kept):
+        if len(weight.shape) != 2 or any(_names(pattern, weight.name) for pattern in self.kept):
             return None
-        return next((scheme for pattern, scheme in self.schemes if _names(pattern, weight.name)), None)
+        schemes = self.schemes if weight.role in self.roles else ()
+        return next((scheme for pattern, scheme in schemes if _names(pattern, weight.name)), None)
 
 
 def _names(pattern: str, name: str) -> bool:
@@ -107,33 +105,44 @@ def _names(pattern: str, name: str) -> bool:
     return f".{pattern}." in f".{name}." or fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}.*")
 
 
-def read_storage(config: object, where: str) -> Storage:
-    """Read a `quantization_config`.
+def read_storage(config: Config, value_bytes: int | None) -> Storage:
+    """Return how weights are kept: at a size that was asked for, or as the config says.
 
     Raises
     ------
     InvalidInput
-        If its method, or what it asks of it, is not known here.
+        If a method, or what is asked of it, is not known here.
     """
-    given = Section(config, where)
+    if value_bytes is not None:
+        return Storage(value_bytes=value_bytes, kv_value_bytes=value_bytes)
+    found = config.get(QUANTISED) or config.whole.get(QUANTISED)
+    storage = _read_quantised(Section(found, "quantization_config")) if found else Storage()
+    experts = config.get("expert_dtype") or (config.type["expert_dtype"] if found else None)
+    if experts and one_of(config.path("expert_dtype"), experts, ("fp4", "fp8")) == "fp4":
+        schemes = (("*.experts.*", read_scheme(config, "mxfp4")), *storage.schemes)
+        roles = storage.roles or ("expert",)
+        return dataclasses.replace(storage, schemes=schemes, method=storage.method or "fp4", roles=roles)
+    return storage
+
+
+def _read_quantised(given: Section) -> Storage:
     method = given.get("quant_method")
     if method is None and (given.flag("load_in_4bit") or given.flag("load_in_8bit")):
         method = "bitsandbytes"
-    if not isinstance(method, str) or method not in QUANTISATION:
+    if str(method) not in QUANTISATION:
         known = ", ".join(QUANTISATION)
-        raise InvalidInput(f"{where}.quant_method: expected one of {known}, got {describe(method)}; {BY_DTYPE}")
+        raise InvalidInput(f"{given.where}quant_method: expected one of {known}, got {describe(method)}; {BY_DTYPE}")
+    rules = [str(rule) for rule in Section(given.get("dynamic") or {}, given.path("dynamic")).data]
+    if not all(rule.startswith("-:") for rule in rules):
+        raise InvalidInput(f"{given.where}dynamic: expected rules that begin with '-:' alone; {BY_DTYPE}")
+    given.data = {**given.data, "dynamic": [f"re:{rule[2:]}" for rule in rules]}
     sizes = Formulas(given, QUANTISATION[method])
-    rules = [re.sub("^-:", "re:", str(rule)) for rule in Section(given.get("dynamic") or {}, f"{where}.dynamic").data]
-    if not all(rule.startswith("re:") for rule in rules):
-        raise InvalidInput(f"{where}.dynamic: expected rules that begin with '-:' alone; {BY_DTYPE}")
-    excluded = (given.patterns(field) for field in KEPT)
     return Storage(
         method=method,
         schemes=tuple(_schemes(given, method)),
-        kept=tuple(chain(Section({"dynamic": rules}, where).patterns("dynamic"), *excluded)),
+        kept=tuple(pattern for field in KEPT for pattern in given.patterns(field)),
         kv_value_bytes=sizes["kv_value_bytes"],
-        head=sizes["head"],
-        experts_only=sizes["experts_only"],
+        roles=sizes["roles"],
     )
 
 
@@ -144,9 +153,12 @@ def read_scheme(section: Section, method: str) -> Scheme:
 
 
 def _schemes(given: Section, method: str) -> Iterator[tuple[str, Scheme]]:
-    """Yield the targets of each group or module with their scheme, or one scheme for all."""
-    general = list[tuple[str, Scheme]]()
-    if method == "compressed-tensors" or given.given("config_groups"):
+    """Yield the targets of each group or module with their scheme, or one scheme for all, general ones last."""
+    if given.get("quant_algo") == "MIXED_PRECISION":
+        for name, module in given.sections("quantized_layers").items():
+            yield name, read_scheme(module, method)
+    elif method == "compressed-tensors" or given.given("config_groups"):
+        general = list[tuple[str, Scheme]]()
         for group in given.sections("config_groups").values():
             if group.given("weights"):
                 scheme = read_scheme(group, "compressed-tensors")
@@ -155,9 +167,6 @@ def _schemes(given: Section, method: str) -> Iterator[tuple[str, Scheme]]:
                         general.append(("*", scheme))
                     else:
                         yield target, scheme
-    elif given.get("quant_algo") == "MIXED_PRECISION":
-        for name, module in given.sections("quantized_layers").items():
-            yield name, read_scheme(module, method)
+        yield from general
     else:
-        general.append(("*", read_scheme(given, method)))
-    yield from general
+        yield "*", read_scheme(given, method)
