@@ -6,9 +6,11 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from specopt.instances.checkpoints.fields import MODEL_TYPES, TABLE, UNLISTED, Entry, Formulas, Section
-from specopt.models.arguments import sequence
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
+
+BY_HAND = "measure and enter seconds_per_token and kv_bytes_per_token by hand"
+"""What a refusal of a model tells its reader to do."""
 
 HEAD = "transformer_layer_config"
 
@@ -46,9 +48,7 @@ class Config(Section):
             super().__init__(self.get(path), path)
             if path != HEAD:
                 self.note(f"{path} alone is counted, not what is around it (image encoders and their projectors)")
-        self.model_type = self.data.get("model_type")
-        if not self.model_type and path and f"{self.whole.get('model_type')}_text" in MODEL_TYPES:
-            self.model_type = f"{self.whole.get('model_type')}_text"
+        self.model_type = self.data.get("model_type", path and f"{self.whole.get('model_type')}_text")
         self.is_listed = str(self.model_type) in MODEL_TYPES
         form = "latent" if self.given("kv_lora_rank") else "grouped"
         self.type = MODEL_TYPES[self.model_type] if self.is_listed else UNLISTED[form]
@@ -88,32 +88,14 @@ class Config(Section):
             Marks that are understood, besides those of the type.
         """
         for name, mark in TABLE["marks"].items():
-            for place in (self, self.whole) if name not in (*self.type["understands"], *further) else ():
-                for key, value in place.data.items():
+            if name not in (*self.type["understands"], *further):
+                for key, value in (*self.data.items(), *self.whole.data.items()):
                     known = value in (None, False, [], {}, "")
                     if not known and any(fnmatchcase(str(key), field) for field in mark["fields"]):
-                        field, what = describe(str(key))[1:-1], f"{mark['what']} are not counted"
-                        raise InvalidInput(
-                            f"{place.where}{field}: {what} for {self.model_type}, got {describe(value)}; {BY_HAND}"
-                        )
+                        words = f"{mark['what']} are not counted for {self.model_type}, got {describe(value)}"
+                        raise InvalidInput(f"{describe(str(key))[1:-1]}: {words}; {BY_HAND}")
         for name, formula in expected.items():
             found = self.get(name)
             if found is not None and found != (value := self.formulas.value(formula)):
-                words = f"expected {_word(value)}, as {self.model_type} has it, got {_word(found)}"
+                words = f"expected {str(value).lower()}, as {self.model_type} has it, got {describe(found)}"
                 raise InvalidInput(f"{self.path(name)}: {words}")
-
-    def check_architectures(self, expected: list[str]) -> None:
-        """Refuse other classes than those of the type."""
-        found = self.data.get("architectures") or []
-        names = {str(item).lower() for item in sequence(self.path("architectures"), found)}
-        if not names <= {name.lower() for name in expected}:
-            words = f"expected {' or '.join(expected)}, as model_type {self.model_type} has it, got {describe(found)}"
-            raise InvalidInput(f"{self.where}architectures: {words}")
-
-
-BY_HAND = "measure and enter seconds_per_token and kv_bytes_per_token by hand"
-"""What a refusal of a model tells its reader to do."""
-
-
-def _word(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else describe(value)

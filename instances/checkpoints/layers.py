@@ -209,9 +209,9 @@ def read_layers(config: Config, place: str) -> list[Layer]:
         known: dict[str, Any] = {"layers": layers, "index": index}
         for listed in experts.values():
             known["sparse"] = listed[index]
-        if kinds:  # the first word that is not about full attention counts
-            words = (words[index] for words in kinds.values())
-            known["kind"] = repr(next((word for word in words if word != FULL), FULL))
+        if kinds:  # a word that is not about full attention goes before
+            words = [words[index] for words in kinds.values()]
+            known["kind"] = repr(max(words, key=lambda word: word != FULL))
         found.append(read_layer(kind, config.formulas.having(known), f"{place}.{index}"))
     return found
 

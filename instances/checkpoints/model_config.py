@@ -6,11 +6,9 @@ the parameters of others. Everything else (encoders, unknown quantisations) is r
 
 from __future__ import annotations
 
-import dataclasses
-import importlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from specopt.instances.checkpoints.draft_heads import CLASSES, head_kind, predic
 from specopt.instances.checkpoints.fields import TABLE, VISION, Formulas, Section, Weight
 from specopt.instances.checkpoints.layers import Layer, Part, read_layers
 from specopt.instances.checkpoints.quantisation import Storage, read_storage
-from specopt.models.arguments import one_of
+from specopt.models.arguments import one_of, sequence
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import describe
@@ -32,48 +30,6 @@ MAX_BYTES = 4 * 2**20
 
 DTYPES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "float8": 1, "int8": 1}
 """Bytes per value of the data types that counts can be given in."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DenseShape:
-    """A decoder whose layers are all alike and dense, with biases, norms and positions, which cost models leave out.
-
-    Parameters
-    ----------
-    exact
-        Its exact cost model.
-    qkv_bias, output_bias, mlp_bias
-        Biases on the query, key and value projections, on the attention's output, in the feed-forward network.
-    query_key_norm
-        Whether queries and keys are normed per head.
-    norms_per_layer
-        Norms of the hidden size in a layer.
-    final_norm
-        Whether there is a norm behind the last layer.
-    values_per_norm
-        Values per dimension of a norm: 2 (weight and bias), 1 (weight) or 0.
-    layer_norm
-        Whether norms also subtract the mean.
-    position_rows
-        Rows of the table of learned positions; 0 for rotary positions.
-    position_offset
-        How many of its first rows stand for no position.
-    embedding
-        Dimension of the embeddings; where it is not the hidden one, two projections lead in and out.
-    """
-
-    exact: ExactDecoder
-    qkv_bias: bool
-    output_bias: bool
-    mlp_bias: bool
-    query_key_norm: bool
-    norms_per_layer: int
-    final_norm: bool
-    values_per_norm: int
-    layer_norm: bool
-    position_rows: int
-    position_offset: int
-    embedding: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +45,7 @@ class ModelConfig(Part):
     heads
         Draft heads that come with a decoder; they are not in its counts.
     dense
-        The shape that cost models of `serving-latency` can describe; None: they cannot.
+        The exact cost model of a decoder whose layers are all alike and dense; None for others.
     vision_parameters
         Parameters of an image encoder beside the decoder, where known; they are not in its counts.
     dtype
@@ -101,24 +57,19 @@ class ModelConfig(Part):
     name: str
     model_type: str
     heads: tuple[Part, ...] = ()
-    dense: DenseShape | None = None
+    dense: ExactDecoder | None = None
     vision_parameters: int | None = None
     dtype: str | None
     notes: tuple[str, ...]
 
     @property
-    def layout(self) -> DenseShape:
-        """The shape of a dense decoder."""
+    def exact(self) -> ExactDecoder:
+        """The exact cost model of a dense decoder."""
         if self.dense is None:
             raise Unsupported(
                 f"{self.name}: no cost model of operations describes it: not a dense decoder; count tokens instead"
             )
         return self.dense
-
-    @property
-    def exact(self) -> ExactDecoder:
-        """The exact cost model of a dense decoder."""
-        return self.layout.exact
 
     @property
     def paper(self) -> PaperDecoder:
@@ -127,9 +78,23 @@ class ModelConfig(Part):
         return PaperDecoder(layers=exact.layers, hidden=exact.hidden, ffn=exact.ffn, name=exact.name)
 
     @property
+    def layout(self) -> Mapping[str, Any]:
+        """What cost models leave out of a dense decoder, as the formulas in `fields.toml` call it.
+
+        `qkv_bias`, `output_bias` and `mlp_bias`: whether there are biases on the query, key and value projections, on
+        the attention's output, in the feed-forward network. `query_key_norm`: whether queries and keys are normed per
+        head. `norms_per_layer`: norms of the hidden size in a layer. `final_norm`: whether there is a norm behind the
+        last layer. `values_per_norm`: values per dimension of a norm, 2 (weight and bias), 1 (weight) or 0.
+        `layer_norm`: whether norms also subtract the mean. `position_rows`: rows of the table of learned positions, 0
+        for rotary ones. `position_offset`: how many of its first rows stand for no position. `embedding`: dimension of
+        the embeddings; where it is not the hidden one, two projections lead in and out.
+        """
+        return self.blocks[0].sizes
+
+    @property
     def projected(self) -> bool:
         """Whether embeddings have another dimension than layers: the cost model `exact` cannot say so."""
-        return self.dense is not None and self.layout.embedding != self.exact.hidden
+        return self.dense is not None and self.layout["embedding"] != self.dense.hidden
 
 
 def read_model_config(path: StrPath, *, dtype: str | None = None) -> ModelConfig:
@@ -187,7 +152,8 @@ def parse_model_config(data: object, *, name: str = "model", value_bytes: int | 
     if config.is_listed:
         kind = head_kind(config)
         config.check(config.type["fixed"], *(["drafts"] if kind else []))
-        config.check_architectures([*config.type["architecture"], *(CLASSES if kind else ())])
+        for item in sequence(config.path("architectures"), config.data.get("architectures") or []):
+            one_of(config.path("architectures"), item, [*config.type["architecture"], *(CLASSES if kind else ())])
         if config.given("auto_map"):
             config.note(f"auto_map: code of its own is named there; counted as a {config.model_type}")
         part = read_head(config, kind, storage) if kind else _decoder(config, storage)
@@ -195,7 +161,7 @@ def parse_model_config(data: object, *, name: str = "model", value_bytes: int | 
             config.note(f"{part.kind}: a draft head; it borrows {', '.join(item.name for item in part.borrowed)}")
         else:
             more["heads"] = tuple(predicting_layers(config, part))
-            more["dense"] = _dense_shape(part, name)
+            more["dense"] = _exact(part, name)
             more["vision_parameters"] = _vision_parameters(config)
     else:
         part = _built(config, storage)
@@ -225,18 +191,14 @@ EXACT = {
 """Formulas of the fields of an exact cost model."""
 
 
-def _dense_shape(part: Part, name: str) -> DenseShape | None:
-    """Return what cost models say of a decoder; None if they do not describe it."""
-    sizes = part.blocks[0].sizes
-    layout = [field.name for field in dataclasses.fields(DenseShape) if field.name != "exact"]
-    names = (*EXACT.values(), "borrows", *layout)
-    if not all(block.sizes["plain"] for block in part.blocks):
+def _exact(part: Part, name: str) -> ExactDecoder | None:
+    """Return the exact cost model of a decoder; None if it does not describe it."""
+    shapes = [
+        {key: block.sizes[formula] for key, formula in EXACT.items()} for block in part.blocks if block.sizes["plain"]
+    ]
+    if len(shapes) < part.layers or any(shape != shapes[0] for shape in shapes):
         return None
-    if len({tuple(block.sizes[name] for name in names) for block in part.blocks}) > 1:
-        return None
-    shape = {key: sizes[formula] for key, formula in EXACT.items()}
-    exact = ExactDecoder(layers=part.layers, bytes_per_value=part.storage.value_bytes, name=name, **shape)
-    return DenseShape(exact=exact, **{field: sizes[field] for field in layout})
+    return ExactDecoder(layers=part.layers, bytes_per_value=part.storage.value_bytes, name=name, **shapes[0])
 
 
 def _built(config: Config, storage: Storage) -> Part:
@@ -250,8 +212,9 @@ def _built(config: Config, storage: Storage) -> Part:
         If torch or transformers is not installed, or they cannot build it.
     """
     try:
-        torch: Any = importlib.import_module("torch")
-        transformers: Any = importlib.import_module("transformers")
+        import torch
+        import transformers
+
         built = transformers.AutoConfig.for_model(**config.data)
         with torch.device("meta"):
             model = transformers.AutoModelForCausalLM.from_config(built, trust_remote_code=False)
@@ -261,8 +224,7 @@ def _built(config: Config, storage: Storage) -> Part:
         raise config.refusal("unless torch and transformers are installed") from None
     except Exception as error:  # whatever a class makes of fields that it does not expect
         raise config.refusal(f"transformers: {type(error).__name__}") from None
-    table = "table" if any(name.endswith("lm_head") for name in shapes) else "tied"
-    outside = [Weight(name=name, shape=shape, role=_role(name, shape, table)) for name, shape in shapes.items()]
+    outside = [Weight(name=name, shape=shape, role=_role(name, shape, shapes)) for name, shape in shapes.items()]
     unknown = ["weight_bytes", "reads"] if storage.method else []
     if any("expert" in name for name in shapes):
         unknown += ["active_parameters", "routed_expert_parameters", "reads", "flops_per_token"]
@@ -280,12 +242,11 @@ def _built(config: Config, storage: Storage) -> Part:
     return Part(outside=outside, blocks=blocks, storage=storage, layers=layers, unknown=tuple(unknown))
 
 
-def _role(name: str, shape: tuple[int, ...], table: str) -> str:
-    if len(shape) != 2:
-        return "other"
-    if name.endswith("lm_head"):
-        return "head"
-    return table if "embed_tokens" in name else "table" if "embed" in name else "linear"
+def _role(name: str, shape: tuple[int, ...], names: Iterable[str]) -> str:
+    if "embed_tokens" in name:
+        return "table" if any(name.endswith("lm_head") for name in names) else "tied"
+    roles = {"embed": "table", "lm_head": "head", "": "linear"}
+    return next(role for part, role in roles.items() if part in name) if len(shape) == 2 else "other"
 
 
 def _vision_parameters(config: Config) -> int | None:
@@ -304,7 +265,7 @@ def _notes(found: ModelConfig, config: Config) -> Iterator[str]:
         yield f"sliding_window: {describe(window)}; not a {found.model_type}'s: every cache grows with the context"
     if found.projected:
         yield (
-            f"word_embed_proj_dim: embeddings of {found.layout.embedding}, not {found.exact.hidden}, with two"
+            f"word_embed_proj_dim: embeddings of {found.layout['embedding']}, not {found.exact.hidden}, with two"
             " projections; they are in the parameters, but no cost model can say so"
         )
     if found.dense is None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -68,33 +67,24 @@ class Storage:
     method
         Name of the quantisation; None if there is none.
     schemes
-        Schemes by pattern of names; the first match holds, and ``*`` means all.
-    kept
-        Patterns of what stays plain.
+        Schemes by pattern of names; the first match holds, ``*`` means all, and None means that it stays plain.
     roles
-        Roles of the weights that are quantised, unless they are kept.
+        Roles of the weights that are quantised.
     """
 
     value_bytes: int = 2
     kv_value_bytes: int = 2
     method: str | None = None
-    schemes: tuple[tuple[str, Scheme], ...] = ()
-    kept: tuple[str, ...] = ()
+    schemes: tuple[tuple[str, Scheme | None], ...] = ()
     roles: tuple[str, ...] = ()
 
     def bytes(self, weight: Weight) -> int:
         """Return the bytes of all copies of a tensor."""
-        scheme = self.scheme(weight)
+        schemes = self.schemes if weight.role in self.roles and len(weight.shape) == 2 else ()
+        scheme = next((scheme for pattern, scheme in schemes if _names(pattern, weight.name)), None)
         if scheme is None:
             return weight.values * self.value_bytes
         return weight.copies * scheme.bytes(*weight.shape)
-
-    def scheme(self, weight: Weight) -> Scheme | None:
-        """Return how a tensor is quantised; None if it is not."""
-        if len(weight.shape) != 2 or any(_names(pattern, weight.name) for pattern in self.kept):
-            return None
-        schemes = self.schemes if weight.role in self.roles else ()
-        return next((scheme for pattern, scheme in schemes if _names(pattern, weight.name)), None)
 
 
 def _names(pattern: str, name: str) -> bool:
@@ -116,34 +106,27 @@ def read_storage(config: Config, value_bytes: int | None) -> Storage:
     if value_bytes is not None:
         return Storage(value_bytes=value_bytes, kv_value_bytes=value_bytes)
     found = config.get(QUANTISED) or config.whole.get(QUANTISED)
-    storage = _read_quantised(Section(found, "quantization_config")) if found else Storage()
-    experts = config.get("expert_dtype") or (config.type["expert_dtype"] if found else None)
-    if experts and one_of(config.path("expert_dtype"), experts, ("fp4", "fp8")) == "fp4":
-        schemes = (("*.experts.*", read_scheme(config, "mxfp4")), *storage.schemes)
-        roles = storage.roles or ("expert",)
-        return dataclasses.replace(storage, schemes=schemes, method=storage.method or "fp4", roles=roles)
-    return storage
-
-
-def _read_quantised(given: Section) -> Storage:
+    given = Section(found or {}, "quantization_config")
     method = given.get("quant_method")
-    if method is None and (given.flag("load_in_4bit") or given.flag("load_in_8bit")):
-        method = "bitsandbytes"
-    if str(method) not in QUANTISATION:
+    if found and str(method) not in QUANTISATION:
         known = ", ".join(QUANTISATION)
         raise InvalidInput(f"{given.where}quant_method: expected one of {known}, got {describe(method)}; {BY_DTYPE}")
     rules = [str(rule) for rule in Section(given.get("dynamic") or {}, given.path("dynamic")).data]
     if not all(rule.startswith("-:") for rule in rules):
         raise InvalidInput(f"{given.where}dynamic: expected rules that begin with '-:' alone; {BY_DTYPE}")
     given.data = {**given.data, "dynamic": [f"re:{rule[2:]}" for rule in rules]}
+    schemes: list[tuple[str, Scheme | None]] = [(name, None) for field in KEPT for name in given.patterns(field)]
+    experts = config.get("expert_dtype") or (config.type["expert_dtype"] if found else None)
+    if experts and one_of(config.path("expert_dtype"), experts, ("fp4", "fp8")) == "fp4":
+        schemes.append(("*.experts.*", read_scheme(config, "mxfp4")))
+        method = method or "mxfp4"
+    if found:
+        schemes += _schemes(given, method)
+    if not method:
+        return Storage()
     sizes = Formulas(given, QUANTISATION[method])
-    return Storage(
-        method=method,
-        schemes=tuple(_schemes(given, method)),
-        kept=tuple(pattern for field in KEPT for pattern in given.patterns(field)),
-        kv_value_bytes=sizes["kv_value_bytes"],
-        roles=sizes["roles"],
-    )
+    size, roles = sizes["kv_value_bytes"], sizes["roles"]
+    return Storage(method=method, schemes=tuple(schemes), kv_value_bytes=size, roles=roles)
 
 
 def read_scheme(section: Section, method: str) -> Scheme:
@@ -152,21 +135,16 @@ def read_scheme(section: Section, method: str) -> Scheme:
     return Scheme(**{field.name: sizes[field.name] for field in dataclasses.fields(Scheme)})
 
 
-def _schemes(given: Section, method: str) -> Iterator[tuple[str, Scheme]]:
-    """Yield the targets of each group or module with their scheme, or one scheme for all, general ones last."""
+def _schemes(given: Section, method: str) -> list[tuple[str, Scheme]]:
+    """Return the targets of each group or module with their scheme, general ones last, or one scheme for all."""
     if given.get("quant_algo") == "MIXED_PRECISION":
-        for name, module in given.sections("quantized_layers").items():
-            yield name, read_scheme(module, method)
-    elif method == "compressed-tensors" or given.given("config_groups"):
-        general = list[tuple[str, Scheme]]()
-        for group in given.sections("config_groups").values():
-            if group.given("weights"):
-                scheme = read_scheme(group, "compressed-tensors")
-                for target in group.patterns("targets") or group.patterns("weights.targets") or ["Linear"]:
-                    if target == "Linear":
-                        general.append(("*", scheme))
-                    else:
-                        yield target, scheme
-        yield from general
-    else:
-        yield "*", read_scheme(given, method)
+        return [(name, read_scheme(module, method)) for name, module in given.sections("quantized_layers").items()]
+    if method != "compressed-tensors" and not given.given("config_groups"):
+        return [("*", read_scheme(given, method))]
+    found = [
+        ("*" if target == "Linear" else target, read_scheme(group, "compressed-tensors"))
+        for group in given.sections("config_groups").values()
+        if group.given("weights")
+        for target in group.patterns("targets") or group.patterns("weights.targets") or ["Linear"]
+    ]
+    return sorted(found, key=lambda item: item[0] == "*")
