@@ -97,10 +97,10 @@ class Section:
 
     def patterns(self, name: str) -> list[str]:
         """Return a list of names and, behind ``re:``, of regular expressions for names."""
-        found = sequence(self.path(name), self.get(name, []))
+        found = sequence(self.path(name), self.get(name) or [])
         for item in found:
             try:
-                re.compile(item.removeprefix("re:") if item.startswith("re:") else "")
+                re.compile(item[3:] if item.startswith("re:") else "")
             except (AttributeError, re.error):
                 raise InvalidInput(f"{self.path(name)}: expected names or patterns, got {describe(item)}") from None
         return found

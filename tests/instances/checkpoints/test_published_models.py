@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-from math import prod
 from pathlib import Path
 from typing import Any
 
 import pytest
 from helpers import model_cases
 from helpers.model_cases import EAGLE3_8B, MIMO_7B
-from helpers.published_models import BYTES, CHECKPOINTS, GIB, KIMI_K3, QWEN_DSPARK
+from helpers.published_models import BYTES, CHECKPOINTS, GIB, QWEN_DSPARK
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies.model_config import junk
@@ -42,23 +41,6 @@ def test_bytes_of_checkpoints(name: str) -> None:
     assert counted + other == pytest.approx(total, rel=1e-3)
 
 
-def test_kimi_k3_by_its_tensors() -> None:
-    """Tests that Kimi-K3 has the tensors of its files, listed one by one."""
-    hidden = 7168
-    delta = [
-        (128,), (96, hidden), (12288,), (128, hidden), (12288, 128), (128,), *[(12288, 1, 4), (12288, hidden)] * 3
-    ]  # fmt: skip
-    latent = [(512,), (576, hidden), (24576, 512), (1536,), (1536, hidden), (18432, 1536)]
-    each = [(hidden,)] * 6 + [(12288, hidden), (hidden, 12288)]
-    routed = [(896, 3072, 3584)] * 3 + [(896, hidden), (3584, hidden), (3584,), (hidden, 3584), *[(6144, hidden)] * 3]
-    once = [(163840, hidden)] * 2 + [(33792, hidden)] * 3 + [(hidden,)] * 3
-    counts = ((delta, 69), (latent, 24), (each, 93), (routed, 92), (once, 1))
-    found = parse_model_config(KIMI_K3)
-    assert found.parameters == sum(times * sum(map(prod, shapes)) for shapes, times in counts)
-    assert found.kv_bytes_per_token == 24 * (512 + 64) * 2
-    assert found.state_bytes_per_sequence == 69 * 2 * (96 * 128 * 128 + 3 * 12288 * 3)
-
-
 def test_a_published_dspark_head() -> None:
     """Tests that a DSpark head for Qwen3.8-27B has the bytes of its file, 2,718,576,122, without its header."""
     found = parse_model_config(QWEN_DSPARK)
@@ -82,8 +64,6 @@ def test_other_names_of_the_same() -> None:
     data["linear_attn_config"] = {"num_heads": 4, "head_dim": 8, "short_conv_kernel_size": 4, "kda_layers": [0, 1]}
     wrapped = parse_model_config({"model_type": "glm5_next", "text_config": data | {"mhc": True}})
     assert wrapped.parameters == COUNTS["glm-5-next"]["parameters"]
-    with pytest.raises(InvalidInput, match="mhc: expected true, as glm5_next_text has it, got false"):
-        parse_model_config(data | {"mhc": False})
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -160,38 +140,3 @@ def test_parallel_eagle() -> None:
         found = parse_model_config(base | more)
         assert found.kind == "p-eagle"
         assert found.parameters == eagle.parameters + 112 * 64 + 3 * 64
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (SMALL["deepseek-v4"] | {"compress_ratios": [0, 0, 4, 64, 4, 0]}, r"compress_ratios\[3\]: expected one of"),
-        (SMALL["deepseek-v4"] | {"compress_ratios": None}, "layer_types: required field is missing"),
-        (SMALL["deepseek-v4"] | {"expert_dtype": "fp3"}, "expert_dtype: expected one of fp4, fp8"),
-        (SMALL["glm-5"] | {"indexer_types": ["full"] * 3}, "indexer_types: expected 4 entries, got 3"),
-        (SMALL["kimi-linear"] | {"linear_attn_config": {"full_attn_layers": [1], "kda_layers": [2, 3]}}, "got none"),
-        (SMALL["minimax-m2"] | {"shared_intermediate_size": 8}, "shared_intermediate_size: expected 0, as minimax_m2"),
-        (SMALL["mimo-v2"] | {"moe_layer_freq": [0, 1]}, "moe_layer_freq: expected 4 entries, got 2"),
-        (SMALL["nemotron-3-nano"] | {"hybrid_override_pattern": "MEM*XE"}, r"pattern\[4\]: expected one of M"),
-        (SMALL["bamba"] | {"per_layer_config": {"1": {"head_dim": 8}}}, "per_layer_config: values of single layers"),
-        (BLOCK | {"index_topk": 8}, "index_topk: attention to indexed or compressed tokens are not counted for qwen3"),
-        (BLOCK | {"architectures": ["DFlashDraftModel"]}, "target_layer_ids: expected a list"),
-        (BLOCK | {"architectures": ["DFlash2DraftModel"]}, "architectures: expected Qwen3ForCausalLM"),
-        (
-            BLOCK | {"architectures": ["DFlashDraftModel"], "dflash_config": {"target_layer_ids": [1], "rank": 3}},
-            "dflash_config: expected one of .* got 'rank'",
-        ),
-        (
-            BLOCK | {"architectures": ["DSparkDraftModel"], "target_layer_ids": [1], "markov_head_type": "rnn"},
-            "markov_head_type: expected 'vanilla', as qwen3 has it, got 'rnn'",
-        ),
-        (
-            SMALL["deepseek-v3.2"] | {"architectures": ["DFlashDraftModel"], "target_layer_ids": [1]},
-            "model_type: expected a dense decoder for dflash, got deepseek_v32",
-        ),
-    ],
-)
-def test_refusals(data: dict[str, Any], message: str) -> None:
-    """Tests that what a form does not hold for is refused by name."""
-    with pytest.raises(InvalidInput, match=message):
-        parse_model_config(data)
