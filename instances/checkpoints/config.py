@@ -90,8 +90,8 @@ class Config(Section):
         for name, mark in TABLE["marks"].items():
             if name not in (*self.type["understands"], *further):
                 for key, value in (*self.data.items(), *self.whole.data.items()):
-                    known = value in (None, False, [], {}, "")
-                    if not known and any(fnmatchcase(str(key), field) for field in mark["fields"]):
+                    is_set = value not in (None, False, [], {}, "")
+                    if is_set and any(fnmatchcase(str(key), field) for field in mark["fields"]):
                         words = f"{mark['what']} are not counted for {self.model_type}, got {describe(value)}"
                         raise InvalidInput(f"{describe(str(key))[1:-1]}: {words}; {BY_HAND}")
         for name, formula in expected.items():

@@ -243,10 +243,11 @@ def _built(config: Config, storage: Storage) -> Part:
 
 
 def _role(name: str, shape: tuple[int, ...], names: Iterable[str]) -> str:
+    if len(shape) != 2:
+        return "other"
     if "embed_tokens" in name:
         return "table" if any(name.endswith("lm_head") for name in names) else "tied"
-    roles = {"embed": "table", "lm_head": "head", "": "linear"}
-    return next(role for part, role in roles.items() if part in name) if len(shape) == 2 else "other"
+    return "table" if "embed" in name else "head" if name.endswith("lm_head") else "linear"
 
 
 def _vision_parameters(config: Config) -> int | None:
@@ -296,10 +297,10 @@ def _name(config: Config, fallback: str) -> str:
 def _dtype(config: Config) -> str | None:
     """Return the data type that the config names."""
     name = "dtype|torch_dtype"
-    found = config.get(name, config.whole.get(name))
-    if found is not None and (not isinstance(found, str) or not re.fullmatch(r"[\w.]{1,40}", found, re.ASCII)):
+    found = str(config.get(name, config.whole.get(name, "")))
+    if found and not re.fullmatch(r"(torch\.)?[a-z]\w{0,40}", found, re.ASCII):
         raise InvalidInput(f"torch_dtype: expected the name of a data type, got {describe(found)}")
-    return found and found.removeprefix("torch.")
+    return found.removeprefix("torch.") or None
 
 
 def _file_name(file: Path) -> str:

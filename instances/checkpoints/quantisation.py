@@ -14,7 +14,6 @@ from fnmatch import fnmatchcase
 
 from specopt.instances.checkpoints.config import Config
 from specopt.instances.checkpoints.fields import QUANTISATION, Formulas, Section, Weight
-from specopt.models.arguments import one_of
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 
@@ -116,8 +115,7 @@ def read_storage(config: Config, value_bytes: int | None) -> Storage:
         raise InvalidInput(f"{given.where}dynamic: expected rules that begin with '-:' alone; {BY_DTYPE}")
     given.data = {**given.data, "dynamic": [f"re:{rule[2:]}" for rule in rules]}
     schemes: list[tuple[str, Scheme | None]] = [(name, None) for field in KEPT for name in given.patterns(field)]
-    experts = config.get("expert_dtype") or (config.type["expert_dtype"] if found else None)
-    if experts and one_of(config.path("expert_dtype"), experts, ("fp4", "fp8")) == "fp4":
+    if config.choice("expert_dtype", ("fp4", "fp8"), config.type["expert_dtype"] if found else "fp8") == "fp4":
         schemes.append(("*.experts.*", read_scheme(config, "mxfp4")))
         method = method or "mxfp4"
     if found:

@@ -79,12 +79,15 @@ def test_small_configs(name: str) -> None:
     } == COUNTS[name]
 
 
+AWQ = {"quant_method": "awq", "bits": 4, "group_size": 32, "zero_point": True, "modules_to_not_convert": ["lm_head"]}
+
+
 @given(st.sampled_from([*SMALL.values(), *model_cases.SMALL.values(), EAGLE3_8B, MIMO_7B]), st.data())
 @settings(max_examples=500)
 def test_broken_configs(config: dict[str, Any], data: st.DataObject) -> None:
     """Tests that a family's config with some field broken or gone is refused as bad input, or counted."""
-    whole = json.loads(json.dumps(config))
-    part = data.draw(st.sampled_from([whole, whole.get("text_config", whole)]))
+    whole = json.loads(json.dumps(config | {"quantization_config": AWQ}))
+    part = data.draw(st.sampled_from([whole, whole.get("text_config", whole), whole["quantization_config"]]))
     for key in data.draw(st.lists(st.sampled_from(sorted(part)), min_size=1, max_size=2)):
         part[key] = data.draw(st.integers(-1, 9) | junk)
     with contextlib.suppress(InvalidInput):

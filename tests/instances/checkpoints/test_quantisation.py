@@ -6,13 +6,9 @@ from typing import Any
 
 import pytest
 from helpers.model_cases import GPT_OSS_20B, LLAMA_8B, SMALL
-from hypothesis import given
-from hypothesis import strategies as st
-from strategies.model_config import junk
 
 from specopt.instances.checkpoints.model_config import ModelConfig, parse_model_config
 from specopt.instances.checkpoints.quantisation import Scheme
-from specopt.models.errors import InvalidInput
 
 ROWS, COLUMNS = 128, 256
 NAMES = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
@@ -34,12 +30,6 @@ MXFP4 = {
         "lm_head",
     ],
 }
-
-
-KEYS = (
-    "quant_method", "bits", "group_size", "zero_point", "weight_block_size", "activation_scheme", "config_groups",
-    "ignore", "modules_to_not_convert", "kv_cache_scheme", "sparsity_config", "quant_algo", "dynamic", "lm_head",
-)  # fmt: skip
 
 
 def compressed(*, ignore: tuple[str, ...] = ("lm_head",), activations: Any = None, **weights: Any) -> dict[str, Any]:
@@ -169,17 +159,3 @@ def test_blocks_cover_the_matrix() -> None:
     """Tests that a matrix has a scale for every block that it touches, and bytes for every value."""
     scheme = Scheme(bits=4, rows=128, columns=128, scale_bits=16)
     assert scheme.bytes(129, 257) == 129 * 257 // 2 + 1 + 2 * 3 * 2
-
-
-@given(
-    st.sampled_from([BLOCK_FP8, AWQ, GPTQ, MXFP4, W4, NVFP4, {"quant_method": "modelopt", "quant_algo": "FP8"}]),
-    st.dictionaries(st.sampled_from(KEYS), junk, min_size=1, max_size=2),
-)
-def test_broken_configs(config: dict[str, Any], change: dict[str, Any]) -> None:
-    """Tests that a quantisation with something broken is refused as bad input, or counted."""
-    try:
-        found = quantised(SQUARE, config | change)
-    except InvalidInput as error:
-        assert "quantization_config" in str(error)
-    else:
-        assert found.weight_bytes > 0
