@@ -35,27 +35,15 @@ POSITIONS = {"max_position_embeddings": 2048}
 # model: its config, parameters as published, KV bytes per token at two bytes per value
 PUBLISHED: dict[str, tuple[Any, int, int]] = {
     "TinyLlama-1.1B": (config("llama", 22, 2048, 5632, 32, 32000, num_key_value_heads=4), 1_100_048_384, 22_528),
-    "Qwen3-32B": (
-        config("qwen3", 64, 5120, 25600, 64, 151936, head_dim=128, num_key_value_heads=8, tie_word_embeddings=False),
-        32_762_123_264,
-        262_144,
-    ),
-    "OPT-125m": (config("opt", 12, 768, 3072, 12, 50272, **POSITIONS), 125_239_296, 36_864),
     "OPT-350m": (
         config("opt", 24, 1024, 4096, 16, 50272, word_embed_proj_dim=512, do_layer_norm_before=False, **POSITIONS),
         331_196_416,
         98_304,
     ),
-    "Mistral-7B": (config("mistral", 32, 4096, 14336, 32, 32000, num_key_value_heads=8), 7_241_732_096, 131_072),
     "Qwen2.5-0.5B": (
         config("qwen2", 24, 896, 4864, 14, 151936, num_key_value_heads=2, tie_word_embeddings=True),
         494_032_768,
         12_288,
-    ),
-    "Gemma-2B": (
-        config("gemma", 18, 2048, 16384, 8, 256000, num_key_value_heads=1, head_dim=256),
-        2_506_172_416,
-        18_432,
     ),
     "Gemma-2-2B": (
         config("gemma2", 26, 2304, 9216, 8, 256000, num_key_value_heads=4, head_dim=256),
@@ -67,7 +55,6 @@ PUBLISHED: dict[str, tuple[Any, int, int]] = {
         999_885_952,
         26_624,
     ),
-    "Phi-3-mini": (config("phi3", 32, 3072, 8192, 32, 32064), 3_821_079_552, 393_216),
     "StarCoder2-3B": (config("starcoder2", 30, 3072, 12288, 24, 49152, num_key_value_heads=2), 3_030_371_328, 30_720),
     "Pythia-160m": (config("gpt_neox", 12, 768, 3072, 12, 50304), 162_322_944, 36_864),
 }

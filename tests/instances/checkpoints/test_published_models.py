@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import pytest
 from helpers import model_cases
 from helpers.model_cases import EAGLE3_8B, MIMO_7B
-from helpers.published_models import BYTES, CHECKPOINTS, GIB, QWEN_DSPARK
+from helpers.published_models import BYTES, CHECKPOINTS, GIB, KIMI_K3, QWEN_DSPARK
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies.model_config import junk
@@ -39,6 +40,23 @@ def test_bytes_of_checkpoints(name: str) -> None:
     found = parse_model_config(config)
     counted = (found.weight_bytes + sum(head.weight_bytes for head in found.heads)) / GIB
     assert counted + other == pytest.approx(total, rel=1e-3)
+
+
+def test_kimi_k3_by_its_tensors() -> None:
+    """Tests that Kimi-K3 has the tensors of its files, listed one by one."""
+    hidden = 7168
+    delta = [
+        (128,), (96, hidden), (12288,), (128, hidden), (12288, 128), (128,), *[(12288, 1, 4), (12288, hidden)] * 3
+    ]  # fmt: skip
+    latent = [(512,), (576, hidden), (24576, 512), (1536,), (1536, hidden), (18432, 1536)]
+    each = [(hidden,)] * 6 + [(12288, hidden), (hidden, 12288)]
+    routed = [(896, 3072, 3584)] * 3 + [(896, hidden), (3584, hidden), (3584,), (hidden, 3584), *[(6144, hidden)] * 3]
+    once = [(163840, hidden)] * 2 + [(33792, hidden)] * 3 + [(hidden,)] * 3
+    counts = ((delta, 69), (latent, 24), (each, 93), (routed, 92), (once, 1))
+    found = parse_model_config(KIMI_K3)
+    assert found.parameters == sum(times * sum(map(prod, shapes)) for shapes, times in counts)
+    assert found.kv_bytes_per_token == 24 * (512 + 64) * 2
+    assert found.state_bytes_per_sequence == 69 * 2 * (96 * 128 * 128 + 3 * 12288 * 3)
 
 
 def test_a_published_dspark_head() -> None:

@@ -47,7 +47,7 @@ def family(name: str, **change: Any) -> dict[str, Any]:
         (LLAMA | {"num_key_value_heads": 3}, "num_key_value_heads: expected a divisor of num_attention_heads = 32"),
         (LLAMA | {"tie_word_embeddings": "no"}, "tie_word_embeddings: expected true or false, got 'no'"),
         (LLAMA | {"use_qk_norm": True}, "use_qk_norm: expected false, as llama has it, got True"),
-        (LLAMA | {"torch_dtype": 16}, "torch_dtype: expected the name of a data type, got 16"),
+        (LLAMA | {"torch_dtype": 16}, "torch_dtype: expected the name of a data type, got '16'"),
         ({"text_config": 3}, "text_config: expected an object, got 3"),
         ({"hidden_size": 32, "text_config": LLAMA}, r"text_config\.hidden_size: 4096 contradicts 32"),
         ({"num_experts": 8, "text_config": LLAMA}, "num_experts: mixture-of-experts"),
