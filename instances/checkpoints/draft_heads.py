@@ -37,7 +37,7 @@ def predicting_layers(config: Config, target: Part) -> list[Part]:
     known = [{"kind": repr(word)} for words in lists for word in words] or kind["draft_layers"]
     caching = [block.sizes for block in target.blocks if block.kv_values + block.window_values]
     place = {"layers": target.layers, "index": target.layers}
-    sizes = [config.formulas.having(place | item) for item in known] or caching[-1:] or [target.blocks[-1].sizes]
+    sizes = [config.formulas.having(place | item) for item in known] or [target.blocks[-1].sizes, *caching][-1:]
     blocks, outside, count = list[Layer](), list[Weight](), config.size(kind["drafts"], 0, 0)
     for index in range(count):
         name = kind["draft_place"].format(index, target.layers + index)

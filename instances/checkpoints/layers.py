@@ -197,21 +197,19 @@ def read_layers(config: Config, place: str) -> list[Layer]:
         If a field is missing, contradictory or unknown.
     """
     kind = config.type
-    kinds = listed_words(config, kind["kind_fields"], kind["kind_names"])
-    experts = listed_words(config, kind["expert_fields"], kind["expert_names"])
-    layers = config.size("num_hidden_layers", *map(len, list(kinds.values())[:1]))
+    lists = {name: listed_words(config, kind[f"{name}_fields"], kind[f"{name}_names"]) for name in ("kind", "sparse")}
+    layers = config.size("num_hidden_layers", *map(len, list(lists["kind"].values())[:1]))
     spare = MAX_DRAFT_LAYERS if "predicting" in kind["understands"] else 0
-    for name, words in {**kinds, **experts}.items():
+    for name, words in {**lists["kind"], **lists["sparse"]}.items():
         if not layers <= len(words) <= layers + spare:
             raise InvalidInput(f"{config.path(name)}: expected {layers} entries, got {len(words)}")
     found = list[Layer]()
     for index in range(layers):
         known: dict[str, Any] = {"layers": layers, "index": index}
-        for listed in experts.values():
-            known["sparse"] = listed[index]
-        if kinds:  # a word that is not about full attention goes before
-            words = [words[index] for words in kinds.values()]
-            known["kind"] = repr(max(words, key=lambda word: word != FULL))
+        for name, listed in lists.items():
+            if listed:  # a word that is not about full attention goes before
+                word = max((words[index] for words in listed.values()), key=lambda word: word != FULL)
+                known[name] = repr(word)
         found.append(read_layer(kind, config.formulas.having(known), f"{place}.{index}"))
     return found
 
@@ -219,14 +217,13 @@ def read_layers(config: Config, place: str) -> list[Layer]:
 def read_layer(kind: Entry, sizes: Formulas, place: str) -> Layer:
     """Return a layer of a model type whose index is among its formulas."""
     word = one_of(f"{sizes.section.where}layer_types[{sizes['index']}]", sizes["kind"], kind["attention"])
-    form, names, networks = ATTENTION[kind["attention"][word]], kind["names"], TABLE["feed_forward"]
+    form, names = ATTENTION[kind["attention"][word]], kind["names"]
     sizes = sizes.having(form)
     weights = [*sizes.tensors(form["tensors"], f"{place}.{names.get('mixer', form['name'])}.")]
     weights += sizes.tensors(kind["layer"], f"{place}.")
-    if sizes["dense"]:
-        weights += sizes.tensors(networks["dense"], f"{place}.{names['network']}.")
-    if sizes["sparse"]:
-        weights += sizes.tensors(networks["experts"], f"{place}.{names['experts']}.", **names)
+    for name in ("dense", "sparse"):
+        if sizes[name]:
+            weights += sizes.tensors(TABLE["feed_forward"][name], f"{place}.{names[name]}.", **names)
     return Layer(what=form["what"], weights=tuple(weights), sizes=sizes, **{name: sizes[name] for name in VALUES})
 
 
