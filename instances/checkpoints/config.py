@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from specopt.instances.checkpoints.fields import BASE_TYPE, CHECKED, MARKS, MODEL_TYPES
-from specopt.instances.checkpoints.section import Section
-from specopt.instances.checkpoints.tensors import Formulas
-from specopt.models.arguments import sequence
+from specopt.instances.checkpoints.fields import MODEL_TYPES, TABLE, UNLISTED, Entry, Formulas, Section
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 
@@ -38,42 +34,38 @@ class Config(Section):
         What a reader should know.
     model_type, type
         The decoder's type, by name and as the table has it.
+    is_listed
+        Whether the table has this type, not only what is common to all.
     formulas
         The formulas of the type, over this config.
     """
 
     def __init__(self, data: object) -> None:
         super().__init__(data)
-        self.whole, self.notes, self.type = self.data, dict[str, None](), BASE_TYPE
+        self.whole, self.notes, self.type = Section(data), dict[str, None](), UNLISTED["grouped"]
         path = next(filter(self.given, NESTED), "")
         if path:
             super().__init__(self.get(path), path)
-            for inner in filter(self.given, NESTED):
-                raise InvalidInput(f"{self.where}{inner}: expected a decoder, got another config in it")
-        if path and path != HEAD:
-            self.note(f"{path} alone is counted, not what is around it (image encoders and their projectors)")
-        self.model_type = self.data.get("model_type")
-        if not self.model_type and path and f"{self.whole.get('model_type')}_text" in MODEL_TYPES:
-            self.model_type = f"{self.whole['model_type']}_text"
-        if self.model_type is None:
-            raise InvalidInput(f"{self.where}model_type: required field is missing")
-        self.is_known = isinstance(self.model_type, str) and self.model_type in MODEL_TYPES
-        if self.is_known:
-            self.type = MODEL_TYPES[self.model_type]
-        self.formulas = Formulas(self, self.type.formulas)
+            if path != HEAD:
+                self.note(f"{path} alone is counted, not what is around it (image encoders and their projectors)")
+        self.model_type = self.data.get("model_type", path and f"{self.whole.get('model_type')}_text")
+        self.is_listed = str(self.model_type) in MODEL_TYPES
+        form = "latent" if self.given("kv_lora_rank") else "grouped"
+        self.type = MODEL_TYPES[self.model_type] if self.is_listed else UNLISTED[form]
+        self.formulas = Formulas(self, self.type["formulas"])
 
-    def get(self, name: str) -> Any:
-        """Return a field of the decoder, or the default of its type; None where there is neither."""
-        value, around = super().get(name), self.whole.get(name)
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return a field of the decoder, or the default of its type, or the given one."""
+        value, around = super().get(name), self.whole.data.get(name)
         if value is None and name == "tie_word_embeddings":
-            return around
-        if value is None and name in self.type.defaults:
-            value = self.type.defaults[name]
+            value = around
+        elif value is None and name in self.type["defaults"]:
+            value = self.type["defaults"][name]
             self.note(f"{name}: absent; {value}, the default of {self.model_type}")
         elif None not in (value, around) and around != value:
             path = self.path(name)
             raise InvalidInput(f"{path}: {describe(value)} contradicts {describe(around)} around {self.where[:-1]}")
-        return value
+        return default if value is None else value
 
     def note(self, text: str) -> None:
         """Add a note, unless it is there."""
@@ -85,36 +77,25 @@ class Config(Section):
         found = describe(self.model_type)
         return InvalidInput(f"{self.where}model_type: expected one of {known} ({why}), got {found}; {BY_HAND}")
 
-    def refuse_marks(self, *further: str) -> None:
-        """Refuse fields that mean what neither the type nor the reader has."""
-        unknown = [mark for name, mark in MARKS.items() if name not in (*self.type.understands, *further)]
-        for place, where in ((self.data, self.where), (self.whole, "")):
-            for key, value in place.items():
-                what = [mark["what"] for mark in unknown if any(fnmatchcase(str(key), name) for name in mark["fields"])]
-                if what and value not in (None, False, [], {}, ""):
-                    field = where + (key if str(key).isprintable() else describe(key))
-                    counted = f"{what[0]} are not counted for {self.model_type}"
-                    raise InvalidInput(f"{field}: {counted}, got {describe(value)}; {BY_HAND}")
+    def check(self, expected: Entry, *further: str) -> None:
+        """Refuse fields that mean what the type does not have: some readers would follow them, others not.
 
-    def check_architectures(self, *further: str) -> None:
-        """Refuse other classes than those of the type, and further ones."""
-        found = self.data.get("architectures")
-        names = {str(item).lower() for item in ([] if found is None else sequence(self.path("architectures"), found))}
-        expected = (*self.type.architecture, *further)
-        if not names <= {name.lower() for name in expected}:
-            listed, shown = " or ".join(expected), describe(found)
-            raise InvalidInput(
-                f"{self.where}architectures: expected {listed}, as model_type {self.model_type} has it, got {shown}"
-            )
-
-    def check_fixed(self, further: Mapping[str, str]) -> None:
-        """Refuse fields that ask for what the type does not have: some readers would follow them, others not."""
-        table = self.type.formulas
-        flags = {name: table[formula] for name, formula in CHECKED.items() if table[formula] in ("True", "False")}
-        for name, formula in {**flags, **self.type.fixed, **further}.items():
-            found = self.flag(name) if name in flags and self.given(name) else self.get(name)
-            expected = None if found is None else self.formulas.value(formula)
-            if found != expected:
-                words = [str(item).lower() if isinstance(item, bool) else describe(item) for item in (expected, found)]
-                path = self.path(name)
-                raise InvalidInput(f"{path}: expected {words[0]}, as {self.model_type} has it, got {words[1]}")
+        Parameters
+        ----------
+        expected
+            Formulas of fields that have one value only.
+        further
+            Marks that are understood, besides those of the type.
+        """
+        for name, mark in TABLE["marks"].items():
+            if name not in (*self.type["understands"], *further):
+                for key, value in (*self.data.items(), *self.whole.data.items()):
+                    is_set = value not in (None, False, [], {}, "")
+                    if is_set and any(fnmatchcase(str(key), field) for field in mark["fields"]):
+                        words = f"{mark['what']} are not counted for {self.model_type}, got {describe(value)}"
+                        raise InvalidInput(f"{describe(str(key))[1:-1]}: {words}; {BY_HAND}")
+        for name, formula in expected.items():
+            found = self.get(name)
+            if found is not None and found != (value := self.formulas.value(formula)):
+                words = f"expected {str(value).lower()}, as {self.model_type} has it, got {describe(found)}"
+                raise InvalidInput(f"{self.path(name)}: {words}")

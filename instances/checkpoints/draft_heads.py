@@ -6,15 +6,12 @@ but not held once more. `fields.toml` lists what each kind has next to its layer
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 
 from specopt.instances.checkpoints.config import Config
-from specopt.instances.checkpoints.fields import HEADS, MARKS
-from specopt.instances.checkpoints.layers import Layer, listed_words, read_layer, read_layers, under
-from specopt.instances.checkpoints.part import Part
+from specopt.instances.checkpoints.fields import HEADS, TABLE, Weight
+from specopt.instances.checkpoints.layers import Layer, Part, listed_words, read_layer, read_layers
 from specopt.instances.checkpoints.quantisation import Storage
-from specopt.instances.checkpoints.tensors import Weight
 from specopt.models.arguments import one_of
 from specopt.models.errors import InvalidInput
 
@@ -25,62 +22,38 @@ PARALLEL = "ptd_token_id|parallel_drafting|para_depths|num_depths"
 """Fields of an EAGLE-3 head that drafts all tokens in one pass: a P-EAGLE one."""
 
 
-def predicting_layers(
-    config: Config, layers: Sequence[Layer], embeddings: Sequence[Weight], storage: Storage
-) -> list[Part]:
+def predicting_layers(config: Config, target: Part) -> list[Part]:
     """Return the head of layers that predict further tokens, if a target's config has one.
 
     Each joins embedding and hidden state by a matrix, behind a norm of each, and is a layer like the target's last one
-    with a norm behind it. Qwen's share the matrix and the norms.
+    that keeps something of every token, with a norm behind it. Qwen's share the matrix and the norms.
     """
     kind = config.type
-    if not kind.drafts or config.given("dspark_block_size"):
-        for other in filter(config.get, MARKS["predicting"]["fields"]):
+    if not kind["drafts"] or config.given("dspark_block_size"):
+        for other in filter(config.get, TABLE["marks"]["predicting"]["fields"]):
             config.note(f"{other}: layers for drafting; they are not counted for {config.model_type}")
         return []
-    count, shares = config.size(kind.drafts, 0, 0), kind.drafts == "mtp_num_hidden_layers"
-    blocks, weights = _predicting_blocks(config, layers), list[Weight]()
+    lists = listed_words(config, kind["draft_fields"], kind["kind_names"]).values()
+    known = [{"kind": repr(word)} for words in lists for word in words] or kind["draft_layers"]
+    caching = [block.sizes for block in target.blocks if block.kv_values + block.window_values]
+    place = {"layers": target.layers, "index": target.layers}
+    sizes = [config.formulas.having(place | item) for item in known] or [target.blocks[-1].sizes, *caching][-1:]
+    blocks, outside, count = list[Layer](), list[Weight](), config.size(kind["drafts"], 0, 0)
     for index in range(count):
-        place = f"mtp.layers.{index}" if shares else f"{kind.names['model']}.layers.{len(layers) + index}"
-        for block in blocks:
-            weights += under(place, block.weights)
-        if kind.draft_kinds:
-            weights += config.formulas.tensors(kind.outside)
-        if index == 0 or not shares:
-            join = "mtp.fc" if shares else f"{place}.eh_proj"
-            weights += blocks[0].sizes.tensors([f"{join}: hidden_size, 2 * hidden_size", "norms other: 3, hidden_size"])
-    borrowed = tuple(embeddings)
-    if config.flag("mtp_use_dedicated_embeddings"):
-        weights.append(replace(borrowed[0], name="mtp.embed_tokens", role="table"))
-        borrowed = borrowed[1:] or borrowed
-    attention = tuple(block.attention for block in blocks) * count
-    head = Part(
-        kind="mtp", layers=count, weights=tuple(weights), borrowed=borrowed, attention=attention, storage=storage
-    )
+        name = kind["draft_place"].format(index, target.layers + index)
+        blocks += [read_layer(kind, item, name) for item in sizes]
+        outside += sizes[0].tensors(kind["draft_each"], f"{name}.")
+    outside += sizes[0].tensors(kind["draft_once"])
+    borrowed = [weight for weight in target.outside if weight.name in ("model.embed_tokens", "lm_head")]
+    head = Part(kind="mtp", layers=count, blocks=blocks, outside=outside, borrowed=borrowed, storage=target.storage)
     return [head] if count else []
-
-
-def _predicting_blocks(config: Config, layers: Sequence[Layer]) -> list[Layer]:
-    """Return the layers of one prediction."""
-    kind = config.type
-    lists = (listed_words(config, name, kind.kind_names, of_head=True) for name in kind.draft_fields)
-    names = next(filter(None, lists), kind.draft_kinds)
-    if not names:
-        caching = [layer for layer in layers if layer.attention.kv_values or layer.attention.window_values]
-        return caching[-1:] or [layers[-1]]
-    found = []
-    for name in names:
-        word, _, network = name.partition("/")
-        sizes = config.formulas.having({}, layers=len(layers), index=len(layers), kind=word)
-        found.append(read_layer(config, sizes.having({}, sparse=network == "experts") if network else sizes))
-    return found
 
 
 def head_kind(config: Config) -> str | None:
     """Return which draft head a config of its own describes; None if it is a decoder."""
     names = config.whole.get("architectures")
     kinds = [CLASSES[name] for name in (names if isinstance(names, list) else ()) if str(name) in CLASSES]
-    return (*kinds, "eagle3")[0] if kinds or config.whole.get("draft_vocab_size") is not None else None
+    return (*kinds, "eagle3")[0] if kinds or config.whole.given("draft_vocab_size") else None
 
 
 def read_head(config: Config, kind: str, storage: Storage) -> Part:
@@ -94,7 +67,7 @@ def read_head(config: Config, kind: str, storage: Storage) -> Part:
     own = config.whole.get("dflash_config")
     for name in own if isinstance(own, Mapping) else ():
         one_of("dflash_config", name, HEADS["dflash"]["fields"])
-    places = (own, config.whole.get("eagle_config"), config.whole, config.data)
+    places = (own, config.whole.get("eagle_config"), config.whole.data, config.data)
     fields = [item for place in places if isinstance(place, Mapping) for item in place.items()]
     config.data = {name: value for name, value in fields if value is not None}
     if kind == "eagle3" and (config.given(PARALLEL) or config.get("speculators_model_type") == "peagle"):
@@ -102,18 +75,17 @@ def read_head(config: Config, kind: str, storage: Storage) -> Part:
     if kind == "dflash":
         kind = config.choice("projector_type", ("dflash", "dspark", "domino"), kind)
     head = HEADS[kind]
-    config.check_fixed(head["fixed"])
-    layers = read_layers(config)
-    if not all(layer.is_plain for layer in layers):
+    config.check(head["fixed"], "drafts")
+    blocks = read_layers(config, "layers")
+    if not all(block.sizes["plain"] for block in blocks):
         raise InvalidInput(f"{config.where}model_type: expected a dense decoder for {kind}, got {config.model_type}")
-    layers[0] = read_layer(config, layers[0].sizes.having(head["first_layer"]))
+    blocks[0] = read_layer(config.type, blocks[0].sizes.having(head["first_layer"]), "layers.0")
     sizes = config.formulas.having(head["formulas"])
-    weights = [weight for index, layer in enumerate(layers) for weight in under(f"layers.{index}", layer.weights)]
     return Part(
         kind=kind,
-        layers=len(layers),
-        weights=(*weights, *sizes.tensors(head["tensors"])),
-        borrowed=tuple(sizes.tensors(head["borrowed"])),
-        attention=tuple(layer.attention for layer in layers),
+        layers=len(blocks),
+        blocks=blocks,
+        outside=[*sizes.tensors(head["tensors"])],
+        borrowed=[*sizes.tensors(head["borrowed"])],
         storage=storage,
     )

@@ -1,103 +1,239 @@
-"""The table of field names: which fields of a config say what, by type of model. `fields.toml` explains its syntax."""
+"""The table of field names, `fields.toml`, and its formulas, evaluated over the fields of a config."""
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
+from math import prod
+from types import CodeType
 from typing import Any
 
+from specopt.models.arguments import boolean, integer, one_of, sequence
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import MAX_TOKENS, describe
 
-@dataclass(frozen=True, kw_only=True)
-class ModelType:
-    """What one `model_type` fixes.
+MAX_LAYERS = 10_000
+"""Largest number of layers that a config may have: each is counted by itself."""
+
+
+class Section:
+    """An object of a config file.
+
+    In names of fields, dots lead into objects, and ``|`` is between alternatives: the first that is there
+    holds.
 
     Parameters
     ----------
-    architecture
-        The classes of the decoder with its output head, as `architectures` names them.
-    understands
-        Of `MARKS` those whose fields mean nothing for the counts, or are in its formulas.
-    kind_fields
-        Fields that list the kind of each layer.
-    kind_names
-        Kinds of layers by their names in those fields.
-    attention
-        Forms of attention (of `ATTENTION`) by kind of layer.
-    expert_fields
-        Fields that list for each layer whether it has routed experts.
-    layer, outside
-        Tensors of each layer next to attention and feed-forward network, and of the decoder next to `DECODER`.
-    names
-        Names in checkpoints of the decoder, a dense network, experts, router, shared experts and (`mixer`) attention.
-    defaults
-        Sizes that configs of this type leave out when they equal the defaults of its class.
-    drafts
-        Field with the number of layers that predict further tokens.
-    draft_fields, draft_kinds
-        Fields with the kinds of the layers of such a head, and the kinds if they are absent, ``kind/network``; without
-        either it is like the last layer that keeps something of every token.
-    expert_dtype
-        How a quantised config of this type stores experts unless it says otherwise.
-    fixed
-        Formulas of fields that have one value only.
-    formulas
-        Formulas by name.
+    data
+        The object.
+    name
+        Its path in the file.
     """
 
-    architecture: Sequence[str]
-    understands: Sequence[str]
-    kind_fields: Sequence[str]
-    kind_names: Mapping[str, str]
-    attention: Mapping[str, str]
-    expert_fields: Sequence[str]
-    layer: Sequence[str]
-    outside: Sequence[str]
-    names: Mapping[str, str]
-    defaults: Mapping[str, int]
-    drafts: str
-    draft_fields: Sequence[str]
-    draft_kinds: Sequence[str]
-    expert_dtype: str
-    fixed: Mapping[str, str]
-    formulas: Mapping[str, str]
+    def __init__(self, data: object, name: str = "") -> None:
+        if not isinstance(data, Mapping):
+            raise InvalidInput(f"{name or 'the top level'}: expected an object, got {describe(data)}")
+        self.data: Mapping[str, Any] = data
+        self.where = name and f"{name}."
 
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return a field, or the default where it is absent or null."""
+        for path in name.split("|"):
+            value: Any = self.data
+            for key in path.split("."):
+                value = value.get(key) if isinstance(value, Mapping) else None
+            if value is not None:
+                return value
+        return default
+
+    def given(self, name: str) -> bool:
+        """Return whether there is such a field."""
+        return self.get(name) is not None
+
+    def path(self, name: str) -> str:
+        """Return what a message calls a field."""
+        return self.where + name.partition("|")[0]
+
+    def size(self, name: str, default: int | None = None, low: int = 1) -> int:
+        """Return an integer >= `low`; without a default it has to be there."""
+        value = self.get(name, default)
+        if value is None:
+            raise InvalidInput(f"{self.path(name)}: required field is missing")
+        return integer(self.path(name), value, low, MAX_LAYERS if name.endswith("_layers") else MAX_TOKENS)
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """Return a field that is true or false."""
+        return boolean(self.path(name), self.get(name, default))
+
+    def choice(self, name: str, choices: tuple[Any, ...], default: Any = None) -> Any:
+        """Return a field that has one of some values."""
+        return one_of(self.path(name), self.get(name, default), choices)
+
+    def listed(self, name: str, default: tuple[int, ...] | None = None, size: int | None = None) -> list[int]:
+        """Return a list of integers >= 0; a string is one, with commas between its entries."""
+        value, where = self.get(name, default), self.path(name)
+        items = sequence(where, value.split(",") if isinstance(value, str) else value, size)
+        return [integer(where, int(item) if str(item).strip().isdecimal() else item, 0, MAX_TOKENS) for item in items]
+
+    def count(self, name: str, default: int | None = None, low: int = 1) -> int:
+        """Return how many entries a list has, at least `low`."""
+        if default is not None and not self.given(name):
+            return default
+        return integer(f"{self.path(name)}, number of entries", len(self.listed(name)), low)
+
+    def quotient(self, dividend: str, total: int, divisor: str, parts: int) -> int:
+        """Return a number divided by another one without a remainder, both named."""
+        if total % parts:
+            raise InvalidInput(f"{self.path(divisor)}: expected a divisor of {dividend} = {total}, got {parts}")
+        return total // parts
+
+    def null_means(self, name: str, value: int) -> int:
+        """Return a field that has to be there, but may be null."""
+        return value if self.data.get(name, value) is None else self.size(name)
+
+    def patterns(self, name: str) -> list[str]:
+        """Return a list of names and, behind ``re:``, of regular expressions for names."""
+        found = sequence(self.path(name), self.get(name) or [])
+        for item in found:
+            try:
+                re.compile(item[3:] if item.startswith("re:") else "")
+            except (AttributeError, re.error):
+                raise InvalidInput(f"{self.path(name)}: expected names or patterns, got {describe(item)}") from None
+        return found
+
+    def sections(self, name: str) -> dict[str, Section]:
+        """Return the objects in a field that is an object."""
+        inside = Section(self.get(name), self.path(name))
+        return {str(key): Section(item, f"{inside.where}{key}") for key, item in inside.data.items()}
+
+
+Entry = Mapping[str, Any]
+"""One entry of a part of the table; `fields.toml` says what its keys mean."""
+
+TABLE: dict[str, Any] = tomllib.loads((resources.files(__package__) / "fields.toml").read_text(encoding="utf-8"))
 
 MERGED = ("attention", "names", "fixed", "formulas")
 """Keys of an entry whose tables are merged with those of the entry that it is ``like``."""
 
 
-def _entries(name: str) -> dict[str, dict[str, Any]]:
+def _entries(name: str) -> dict[str, Entry]:
     """Return the entries of a part of the table, each with what it has from the one that it is ``like``."""
-    found: dict[str, dict[str, Any]] = {}
-    for key, entry in _TABLE[name].items():
+    found = dict[str, Entry]()
+    for key, entry in TABLE[name].items():
         parent = found.get(entry.pop("like", "base"), {})
-        merged = {part: parent.get(part, {}) | entry.get(part, {}) for part in MERGED if part in {**parent, **entry}}
+        merged = {part: {**parent.get(part, {}), **entry.get(part, {})} for part in MERGED}
         found[key] = {**parent, **entry, **merged}
-    del found["base"]
     return found
 
 
-_TABLE = tomllib.loads((resources.files(__package__) / "fields.toml").read_text(encoding="utf-8"))
-
-MARKS: Mapping[str, Mapping[str, Any]] = _TABLE["marks"]
-"""Fields (with wildcards) that, set to anything but nothing, mean what only some types have."""
-CHECKED: Mapping[str, str] = _TABLE["checked"]
-"""Fields that may contradict a formula of the type that is True or False."""
 ATTENTION = _entries("attention")
 """Forms of attention: their tensors, and formulas of what they keep."""
-FEED_FORWARD: Mapping[str, Sequence[str]] = _TABLE["feed_forward"]
-"""Tensors of dense networks and of routed experts."""
-DECODER: Sequence[str] = _TABLE["decoder"]["tensors"]
-"""Tensors before and behind the layers."""
 HEADS = _entries("heads")
 """Draft heads by kind."""
-VISION = _entries("vision")
-"""Formulas for image encoders, by the type of the whole model."""
 QUANTISATION = _entries("quantisation")
 """Formulas of how a matrix is stored, by method."""
-BASE_TYPE = ModelType(**_TABLE["types"]["base"])
-"""What most types share."""
-MODEL_TYPES = {name: ModelType(**entry) for name, entry in _entries("types").items()}
+VISION = _entries("vision")
+"""Formulas for image encoders, by the type of the whole model."""
+MODEL_TYPES = _entries("types")
 """The types that are understood."""
+UNLISTED = {form: MODEL_TYPES.pop(form) for form in ("base", "grouped", "latent")}
+"""What is known of other types, by form of attention."""
+del QUANTISATION["base"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weight:
+    """Tensors of one shape.
+
+    Parameters
+    ----------
+    name
+        Name of the first one in checkpoints, without ``.weight``.
+    shape
+        Rows (outputs) and columns (inputs) of a matrix.
+    role
+        "linear" or "expert" (may be quantised), "router" (stays plain), "head" (the output matrix), "table" (one row is
+        read per token), "tied" (both), or "other" (norms, biases, convolutions).
+    copies
+        Number of them: the experts of a layer.
+    active
+        Number of them that a token needs.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    role: str
+    copies: int = 1
+    active: int = 1
+
+    @property
+    def values(self) -> int:
+        """Entries of all copies."""
+        return self.copies * prod(self.shape)
+
+    @property
+    def active_values(self) -> int:
+        """Entries of the copies that a token needs."""
+        return self.active * prod(self.shape)
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether each layer's pass multiplies by it."""
+        return len(self.shape) == 2 and self.role in ("linear", "expert", "router")
+
+
+READERS = ("get", "given", "size", "flag", "listed", "count", "quotient", "null_means", "choice")
+"""Methods of a section that formulas may call."""
+
+
+class Formulas(dict[str, Any]):
+    """Values of named formulas for one config, computed when they are first asked for.
+
+    Parameters
+    ----------
+    section
+        The config.
+    table
+        Formulas by name, or values that are no strings.
+    """
+
+    def __init__(self, section: Section, table: Entry) -> None:
+        super().__init__({name: getattr(section, name) for name in READERS})
+        self.section, self.table = section, table
+
+    def __missing__(self, name: str) -> Any:
+        self[name] = self.value(self.table[name]) if name in self.table else self.section.size(name)
+        return self[name]
+
+    def value(self, formula: Any) -> Any:
+        """Return a formula's value."""
+        return eval(_compiled(formula), {"__builtins__": {}}, self) if isinstance(formula, str) else formula
+
+    def having(self, table: Entry) -> Formulas:
+        """Return these formulas with others added or in their place."""
+        return Formulas(self.section, {**self.table, **table})
+
+    def tensors(self, lines: Iterable[str], prefix: str = "", **names: str) -> Iterator[Weight]:
+        """Yield the tensors whose conditions hold and that are not empty; their names begin with a prefix."""
+        for line in lines:
+            name, _, formula = line.format(**names).partition(": ")
+            formula, _, condition = formula.partition(" if ")
+            if condition and not self.value(condition):
+                continue
+            name, _, role = name.partition(" ")
+            shape, copies, active = self.value(f"({formula},)"), 1, 1
+            if role == "expert":
+                copies, field = self["experts"], self.section.where + self.table["experts_per_token"]
+                active = integer(field, self["experts_per_token"], 1, copies)
+            role = role or ("linear" if len(shape) == 2 else "other")
+            if all(shape):
+                yield Weight(name=prefix + name, shape=shape, role=role, copies=copies, active=active)
+
+
+@cache
+def _compiled(formula: str) -> CodeType:
+    return compile(formula, "fields.toml", "eval")

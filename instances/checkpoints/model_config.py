@@ -1,6 +1,6 @@
 """Hugging Face `config.json` files: exact counts of decoders and draft heads, and cost models of dense ones.
 
-`specopt.instances.checkpoints.fields` has the types that are understood. `transformers`, where it is installed, counts
+`fields.toml` has the types that are understood. `transformers`, where it is installed, counts
 the parameters of others. Everything else (encoders, unknown quantisations) is refused by name.
 """
 
@@ -8,22 +8,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from specopt.instances.checkpoints.config import Config
-from specopt.instances.checkpoints.dense import DenseShape, Layout, dense_shape
 from specopt.instances.checkpoints.draft_heads import CLASSES, head_kind, predicting_layers, read_head
-from specopt.instances.checkpoints.fields import DECODER, VISION
-from specopt.instances.checkpoints.layers import Layer, read_layers, under
-from specopt.instances.checkpoints.meta_device import attention_of_fields, built_weights
-from specopt.instances.checkpoints.part import Part
-from specopt.instances.checkpoints.quantisation import Storage, read_scheme, read_storage
-from specopt.instances.checkpoints.section import Section
-from specopt.instances.checkpoints.tensors import Formulas
-from specopt.models.arguments import one_of
+from specopt.instances.checkpoints.fields import TABLE, VISION, Formulas, Section, Weight
+from specopt.instances.checkpoints.layers import Layer, Part, read_layers
+from specopt.instances.checkpoints.quantisation import Storage, read_storage
+from specopt.models.arguments import one_of, sequence
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import describe
@@ -32,8 +27,6 @@ from specopt.models.reading import StrPath, read_bytes
 
 MAX_BYTES = 4 * 2**20
 """Largest file that is read as a config: weights given by mistake are not loaded first."""
-
-QUANTISED = "quantization_config|compression_config"
 
 DTYPES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "float8": 1, "int8": 1}
 """Bytes per value of the data types that counts can be given in."""
@@ -52,7 +45,7 @@ class ModelConfig(Part):
     heads
         Draft heads that come with a decoder; they are not in its counts.
     dense
-        The shape that cost models of `serving-latency` can describe; None: they cannot.
+        The exact cost model of a decoder whose layers are all alike and dense; None for others.
     vision_parameters
         Parameters of an image encoder beside the decoder, where known; they are not in its counts.
     dtype
@@ -64,7 +57,7 @@ class ModelConfig(Part):
     name: str
     model_type: str
     heads: tuple[Part, ...] = ()
-    dense: DenseShape | None = None
+    dense: ExactDecoder | None = None
     vision_parameters: int | None = None
     dtype: str | None
     notes: tuple[str, ...]
@@ -72,30 +65,36 @@ class ModelConfig(Part):
     @property
     def exact(self) -> ExactDecoder:
         """The exact cost model of a dense decoder."""
-        return self._shape.exact
-
-    @property
-    def paper(self) -> PaperDecoder:
-        """The papers' cost model of a dense decoder."""
-        return self._shape.paper
-
-    @property
-    def layout(self) -> Layout:
-        """Biases, norms and positions of a dense decoder: memory that is not in the cost models."""
-        return self._shape.layout
-
-    @property
-    def projected(self) -> bool:
-        """Whether embeddings have another dimension than layers: the cost model `exact` cannot say so."""
-        return self.dense is not None and self.layout.embedding != self.exact.hidden
-
-    @property
-    def _shape(self) -> DenseShape:
         if self.dense is None:
             raise Unsupported(
                 f"{self.name}: no cost model of operations describes it: not a dense decoder; count tokens instead"
             )
         return self.dense
+
+    @property
+    def paper(self) -> PaperDecoder:
+        """The papers' cost model of a dense decoder."""
+        exact = self.exact
+        return PaperDecoder(layers=exact.layers, hidden=exact.hidden, ffn=exact.ffn, name=exact.name)
+
+    @property
+    def layout(self) -> Mapping[str, Any]:
+        """What cost models leave out of a dense decoder, as the formulas in `fields.toml` call it.
+
+        `qkv_bias`, `output_bias` and `mlp_bias`: whether there are biases on the query, key and value projections, on
+        the attention's output, in the feed-forward network. `query_key_norm`: whether queries and keys are normed per
+        head. `norms_per_layer`: norms of the hidden size in a layer. `final_norm`: whether there is a norm behind the
+        last layer. `values_per_norm`: values per dimension of a norm, 2 (weight and bias), 1 (weight) or 0.
+        `layer_norm`: whether norms also subtract the mean. `position_rows`: rows of the table of learned positions, 0
+        for rotary ones. `position_offset`: how many of its first rows stand for no position. `embedding`: dimension of
+        the embeddings; where it is not the hidden one, two projections lead in and out.
+        """
+        return self.blocks[0].sizes
+
+    @property
+    def projected(self) -> bool:
+        """Whether embeddings have another dimension than layers: the cost model `exact` cannot say so."""
+        return self.dense is not None and self.layout["embedding"] != self.dense.hidden
 
 
 def read_model_config(path: StrPath, *, dtype: str | None = None) -> ModelConfig:
@@ -148,82 +147,116 @@ def parse_model_config(data: object, *, name: str = "model", value_bytes: int | 
         If a field is missing, contradictory, or means a model whose counts are not known here.
     """
     config = Config(data)
-    known: dict[str, Any] = {"name": _name(config, name), "model_type": config.model_type, "dtype": _dtype(config)}
-    storage = _storage(config, value_bytes)
-    if not config.is_known:
+    storage, more = read_storage(config, value_bytes), dict[str, Any]()
+    name = _name(config, name)
+    if config.is_listed:
+        kind = head_kind(config)
+        config.check(config.type["fixed"], *(["drafts"] if kind else []))
+        for item in sequence(config.path("architectures"), config.data.get("architectures") or []):
+            one_of(config.path("architectures"), item, [*config.type["architecture"], *(CLASSES if kind else ())])
+        if config.given("auto_map"):
+            config.note(f"auto_map: code of its own is named there; counted as a {config.model_type}")
+        part = read_head(config, kind, storage) if kind else _decoder(config, storage)
+        if kind:
+            config.note(f"{part.kind}: a draft head; it borrows {', '.join(item.name for item in part.borrowed)}")
+        else:
+            more["heads"] = tuple(predicting_layers(config, part))
+            more["dense"] = _exact(part, name)
+            more["vision_parameters"] = _vision_parameters(config)
+    else:
         part = _built(config, storage)
-        return ModelConfig(**vars(part), **known, notes=tuple(config.notes))
-    kind = head_kind(config)
-    config.refuse_marks(*(["drafts"] if kind else []))
-    config.check_architectures(*(CLASSES if kind else ()))
-    config.check_fixed({})
-    if config.given("auto_map"):
-        config.note(f"auto_map: code of its own is named there; counted as a {config.model_type}")
-    if kind is not None:
-        part = read_head(config, kind, storage)
-        config.note(f"{part.kind}: a draft head; it borrows {', '.join(item.name for item in part.borrowed)}")
-        return ModelConfig(**vars(part), **known, notes=tuple(config.notes))
-    layers = read_layers(config)
-    part = _decoder(config, layers, storage)
-    embeddings = [item for item in part.weights if item.name in ("model.embed_tokens", "lm_head")]
     found = ModelConfig(
-        **vars(part),
-        **known,
-        heads=tuple(predicting_layers(config, layers, embeddings, storage)),
-        dense=dense_shape(layers, known["name"], storage.value_bytes),
-        vision_parameters=_vision_parameters(config),
-        notes=(),
+        **vars(part), **more, name=name, model_type=config.model_type, dtype=_dtype(config), notes=tuple(config.notes)
     )
-    return replace(found, notes=(*config.notes, *_notes(found, config)))
+    return replace(found, notes=(*found.notes, *_notes(found, config))) if more else found
 
 
-def _decoder(config: Config, layers: Sequence[Layer], storage: Storage) -> Part:
+def _decoder(config: Config, storage: Storage) -> Part:
     """Return a decoder whose type the table has."""
-    sizes = config.formulas.having({}, layers=len(layers))
-    weights = [*sizes.tensors(DECODER), *sizes.tensors(config.type.outside)]
-    for index, layer in enumerate(layers):
-        weights += under(f"{config.type.names['model']}.layers.{index}", layer.weights)
-    attention = tuple(layer.attention for layer in layers)
-    return Part(weights=tuple(weights), attention=attention, storage=storage, layers=len(layers))
+    blocks = read_layers(config, f"{config.type['names']['model']}.layers")
+    lines = [*TABLE["decoder"]["tensors"], *config.type["outside"]]
+    return Part(outside=[*blocks[0].sizes.tensors(lines)], blocks=blocks, storage=storage, layers=len(blocks))
+
+
+EXACT = {
+    "hidden": "hidden_size",
+    "ffn": "ffn",
+    "heads": "heads",
+    "kv_heads": "groups",
+    "head_dim": "head",
+    "gated": "gated",
+    "vocabulary": "vocab_size",
+    "tied": "tied",
+}
+"""Formulas of the fields of an exact cost model."""
+
+
+def _exact(part: Part, name: str) -> ExactDecoder | None:
+    """Return the exact cost model of a decoder; None if it does not describe it."""
+    shapes = [
+        {key: block.sizes[formula] for key, formula in EXACT.items()} for block in part.blocks if block.sizes["plain"]
+    ]
+    if len(shapes) < part.layers or any(shape != shapes[0] for shape in shapes):
+        return None
+    return ExactDecoder(layers=part.layers, bytes_per_value=part.storage.value_bytes, name=name, **shapes[0])
 
 
 def _built(config: Config, storage: Storage) -> Part:
-    """Return a decoder that the table does not have, as `transformers` builds it."""
-    weights = built_weights(config)
-    attention, unknown = attention_of_fields(config)
-    if storage.method is not None:
-        unknown += ["weight_bytes", "reads"]
-    if any("expert" in weight.name for weight in weights):
+    """Return a decoder that the table does not have, as `transformers` builds it on torch's meta device.
+
+    Its cache is what fields with the usual names say of it, or unknown.
+
+    Raises
+    ------
+    InvalidInput
+        If torch or transformers is not installed, or they cannot build it.
+    """
+    try:
+        import torch
+        import transformers
+
+        built = transformers.AutoConfig.for_model(**config.data)
+        with torch.device("meta"):
+            model = transformers.AutoModelForCausalLM.from_config(built, trust_remote_code=False)
+        model.tie_weights()
+        shapes = {name.removesuffix(".weight"): tuple(item.shape) for name, item in model.named_parameters()}
+    except ImportError:
+        raise config.refusal("unless torch and transformers are installed") from None
+    except Exception as error:  # whatever a class makes of fields that it does not expect
+        raise config.refusal(f"transformers: {type(error).__name__}") from None
+    outside = [Weight(name=name, shape=shape, role=_role(name, shape, shapes)) for name, shape in shapes.items()]
+    unknown = ["weight_bytes", "reads"] if storage.method else []
+    if any("expert" in name for name in shapes):
         unknown += ["active_parameters", "routed_expert_parameters", "reads", "flops_per_token"]
+    blocks = list[Layer]()
+    try:
+        config.check({})
+        blocks += [replace(block, weights=()) for block in read_layers(config, "")]
+    except InvalidInput:
+        unknown += ["kv_bytes_per_token", "flops_per_token_pair"]
     config.note(f"model_type: {config.model_type} is not known here; its parameters are those of transformers")
     if unknown:
         names = ", ".join(dict.fromkeys(unknown))
         config.note(f"{names}: null, for no field says what they are; give by hand what a plan needs")
-    layers = config.size("num_hidden_layers", len(attention))
-    return Part(weights=weights, attention=attention, storage=storage, layers=layers, unknown=tuple(unknown))
+    layers = config.size("num_hidden_layers", len(blocks), 0)
+    return Part(outside=outside, blocks=blocks, storage=storage, layers=layers, unknown=tuple(unknown))
+
+
+def _role(name: str, shape: tuple[int, ...], names: Iterable[str]) -> str:
+    if len(shape) != 2:
+        return "other"
+    if "embed_tokens" in name:
+        return "table" if any(name.endswith("lm_head") for name in names) else "tied"
+    return "table" if "embed" in name else "head" if name.endswith("lm_head") else "linear"
 
 
 def _vision_parameters(config: Config) -> int | None:
     """Return the parameters of an image encoder and its projector; None where there is none, or its type is unknown."""
-    part, table = config.whole.get("vision_config"), VISION.get(str(config.whole.get("model_type")))
-    if not isinstance(part, dict) or table is None:
+    part, entry = config.whole.get("vision_config"), VISION.get(str(config.whole.get("model_type")))
+    if not part or not entry:
         return None
-    width = config.size("hidden_size")
-    return int(Formulas(Section(part, "vision_config"), table, decoder_width=width)["parameters"])
-
-
-def _storage(config: Config, value_bytes: int | None) -> Storage:
-    """Return how weights are kept: at a size that was asked for, or as the config says."""
-    if value_bytes is not None:
-        return Storage(value_bytes=value_bytes, kv_value_bytes=value_bytes)
-    given = config.get(QUANTISED) or Section(config.whole).get(QUANTISED)
-    where = config.path(QUANTISED) if config.get(QUANTISED) else "quantization_config"
-    storage = read_storage(given, where) if given else Storage()
-    experts = config.get("expert_dtype") or (config.type.expert_dtype if given else None)
-    if experts and one_of(config.path("expert_dtype"), experts, ("fp4", "fp8")) == "fp4":
-        schemes = (("*.experts.*", read_scheme(config, "mxfp4")), *storage.schemes)
-        return replace(storage, schemes=schemes, method=storage.method or "fp4")
-    return storage
+    sizes = Formulas(Section(part, "vision_config"), {**entry, "decoder_width": config.size("hidden_size")})
+    return int(sizes["parameters"])
 
 
 def _notes(found: ModelConfig, config: Config) -> Iterator[str]:
@@ -233,19 +266,19 @@ def _notes(found: ModelConfig, config: Config) -> Iterator[str]:
         yield f"sliding_window: {describe(window)}; not a {found.model_type}'s: every cache grows with the context"
     if found.projected:
         yield (
-            f"word_embed_proj_dim: embeddings of {found.layout.embedding}, not {found.exact.hidden}, with two"
+            f"word_embed_proj_dim: embeddings of {found.layout['embedding']}, not {found.exact.hidden}, with two"
             " projections; they are in the parameters, but no cost model can say so"
         )
     if found.dense is None:
         unlike = ["routed experts"] if found.routed_expert_parameters else []
-        unlike += dict.fromkeys(item.what for item in found.attention if item.what)
+        unlike += dict.fromkeys(block.what for block in found.blocks if block.what)
         has = ", ".join(unlike) or "layers that differ from each other"
         yield f"paper: null, for the papers' cost model knows dense decoders alone, and this has {has}"
     if found.window_kv_bytes:
         caches = f"{found.window_kv_bytes:,} bytes more grow" if found.growing_kv_bytes else "every cache grows"
         yield f"sliding_window: {caches} per token up to {found.window:,} tokens only"
     if found.state_bytes_per_sequence:
-        what = ", ".join(dict.fromkeys(item.what for item in found.attention if item.state_values))
+        what = ", ".join(dict.fromkeys(block.what for block in found.blocks if block.state_values))
         size = f"{found.state_bytes_per_sequence:,} bytes of state per sequence beside the cache"
         yield f"{what}: {size}, at {found.storage.kv_value_bytes} per value"
     if found.storage.method is not None:
@@ -263,15 +296,11 @@ def _name(config: Config, fallback: str) -> str:
 
 def _dtype(config: Config) -> str | None:
     """Return the data type that the config names."""
-    for section in (config, Section(config.whole)):
-        found = section.get("dtype|torch_dtype")
-        if found is not None:
-            if not isinstance(found, str) or not re.fullmatch(r"[\w.]{1,40}", found, re.ASCII):
-                raise InvalidInput(
-                    f"{section.where}torch_dtype: expected the name of a data type, got {describe(found)}"
-                )
-            return found.removeprefix("torch.")
-    return None
+    name = "dtype|torch_dtype"
+    found = str(config.get(name, config.whole.get(name, "")))
+    if found and not re.fullmatch(r"(torch\.)?[a-z]\w{0,40}", found, re.ASCII):
+        raise InvalidInput(f"torch_dtype: expected the name of a data type, got {describe(found)}")
+    return found.removeprefix("torch.") or None
 
 
 def _file_name(file: Path) -> str:

@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import chain
 
-from specopt.instances.checkpoints.fields import QUANTISATION
-from specopt.instances.checkpoints.section import Section
-from specopt.instances.checkpoints.tensors import Formulas, Weight
+from specopt.instances.checkpoints.config import Config
+from specopt.instances.checkpoints.fields import QUANTISATION, Formulas, Section, Weight
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 
+QUANTISED = "quantization_config|compression_config"
+
 BY_DTYPE = "count its bytes at a fixed size with --dtype instead"
 
-KEPT = ("modules_to_not_convert", "ignored_layers", "ignore", "exclude_modules", "llm_int8_skip_modules")
+KEPT = ("dynamic", "modules_to_not_convert", "ignored_layers", "ignore", "exclude_modules", "llm_int8_skip_modules")
 """Fields that list what stays plain."""
 
 
@@ -67,36 +66,24 @@ class Storage:
     method
         Name of the quantisation; None if there is none.
     schemes
-        Schemes by pattern of names; the first match holds, and ``*`` means all.
-    kept
-        Patterns of what stays plain.
-    head
-        Whether the output matrix is quantised, unless it is kept.
-    experts_only
-        Whether nothing but routed experts is quantised.
+        Schemes by pattern of names; the first match holds, ``*`` means all, and None means that it stays plain.
+    roles
+        Roles of the weights that are quantised.
     """
 
     value_bytes: int = 2
     kv_value_bytes: int = 2
     method: str | None = None
-    schemes: tuple[tuple[str, Scheme], ...] = ()
-    kept: tuple[str, ...] = ()
-    head: bool = False
-    experts_only: bool = False
+    schemes: tuple[tuple[str, Scheme | None], ...] = ()
+    roles: tuple[str, ...] = ()
 
     def bytes(self, weight: Weight) -> int:
         """Return the bytes of all copies of a tensor."""
-        scheme = self.scheme(weight)
+        schemes = self.schemes if weight.role in self.roles and len(weight.shape) == 2 else ()
+        scheme = next((scheme for pattern, scheme in schemes if _names(pattern, weight.name)), None)
         if scheme is None:
             return weight.values * self.value_bytes
         return weight.copies * scheme.bytes(*weight.shape)
-
-    def scheme(self, weight: Weight) -> Scheme | None:
-        """Return how a tensor is quantised; None if it is not."""
-        roles = {"expert": True, "linear": not self.experts_only, "head": self.head}
-        if len(weight.shape) != 2 or not roles.get(weight.role) or any(_names(item, weight.name) for item in self.kept):
-            return None
-        return next((scheme for pattern, scheme in self.schemes if _names(pattern, weight.name)), None)
 
 
 def _names(pattern: str, name: str) -> bool:
@@ -107,34 +94,37 @@ def _names(pattern: str, name: str) -> bool:
     return f".{pattern}." in f".{name}." or fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}.*")
 
 
-def read_storage(config: object, where: str) -> Storage:
-    """Read a `quantization_config`.
+def read_storage(config: Config, value_bytes: int | None) -> Storage:
+    """Return how weights are kept: at a size that was asked for, or as the config says.
 
     Raises
     ------
     InvalidInput
-        If its method, or what it asks of it, is not known here.
+        If a method, or what is asked of it, is not known here.
     """
-    given = Section(config, where)
+    if value_bytes is not None:
+        return Storage(value_bytes=value_bytes, kv_value_bytes=value_bytes)
+    found = config.get(QUANTISED) or config.whole.get(QUANTISED)
+    given = Section(found or {}, "quantization_config")
     method = given.get("quant_method")
-    if method is None and (given.flag("load_in_4bit") or given.flag("load_in_8bit")):
-        method = "bitsandbytes"
-    if not isinstance(method, str) or method not in QUANTISATION:
+    if found and str(method) not in QUANTISATION:
         known = ", ".join(QUANTISATION)
-        raise InvalidInput(f"{where}.quant_method: expected one of {known}, got {describe(method)}; {BY_DTYPE}")
+        raise InvalidInput(f"{given.where}quant_method: expected one of {known}, got {describe(method)}; {BY_DTYPE}")
+    rules = [str(rule) for rule in Section(given.get("dynamic") or {}, given.path("dynamic")).data]
+    if not all(rule.startswith("-:") for rule in rules):
+        raise InvalidInput(f"{given.where}dynamic: expected rules that begin with '-:' alone; {BY_DTYPE}")
+    given.data = {**given.data, "dynamic": [f"re:{rule[2:]}" for rule in rules]}
+    schemes: list[tuple[str, Scheme | None]] = [(name, None) for field in KEPT for name in given.patterns(field)]
+    if config.choice("expert_dtype", ("fp4", "fp8"), config.type["expert_dtype"] if found else "fp8") == "fp4":
+        schemes.append(("*.experts.*", read_scheme(config, "mxfp4")))
+        method = method or "mxfp4"
+    if found:
+        schemes += _schemes(given, method)
+    if not method:
+        return Storage()
     sizes = Formulas(given, QUANTISATION[method])
-    rules = [re.sub("^-:", "re:", str(rule)) for rule in Section(given.get("dynamic") or {}, f"{where}.dynamic").data]
-    if not all(rule.startswith("re:") for rule in rules):
-        raise InvalidInput(f"{where}.dynamic: expected rules that begin with '-:' alone; {BY_DTYPE}")
-    excluded = (given.patterns(field) for field in KEPT)
-    return Storage(
-        method=method,
-        schemes=tuple(_schemes(given, method)),
-        kept=tuple(chain(Section({"dynamic": rules}, where).patterns("dynamic"), *excluded)),
-        kv_value_bytes=sizes["kv_value_bytes"],
-        head=sizes["head"],
-        experts_only=sizes["experts_only"],
-    )
+    size, roles = sizes["kv_value_bytes"], sizes["roles"]
+    return Storage(method=method, schemes=tuple(schemes), kv_value_bytes=size, roles=roles)
 
 
 def read_scheme(section: Section, method: str) -> Scheme:
@@ -143,21 +133,16 @@ def read_scheme(section: Section, method: str) -> Scheme:
     return Scheme(**{field.name: sizes[field.name] for field in dataclasses.fields(Scheme)})
 
 
-def _schemes(given: Section, method: str) -> Iterator[tuple[str, Scheme]]:
-    """Yield the targets of each group or module with their scheme, or one scheme for all."""
-    general = list[tuple[str, Scheme]]()
-    if method == "compressed-tensors" or given.given("config_groups"):
-        for group in given.sections("config_groups").values():
-            if group.given("weights"):
-                scheme = read_scheme(group, "compressed-tensors")
-                for target in group.patterns("targets") or group.patterns("weights.targets") or ["Linear"]:
-                    if target == "Linear":
-                        general.append(("*", scheme))
-                    else:
-                        yield target, scheme
-    elif given.get("quant_algo") == "MIXED_PRECISION":
-        for name, module in given.sections("quantized_layers").items():
-            yield name, read_scheme(module, method)
-    else:
-        general.append(("*", read_scheme(given, method)))
-    yield from general
+def _schemes(given: Section, method: str) -> list[tuple[str, Scheme]]:
+    """Return the targets of each group or module with their scheme, general ones last, or one scheme for all."""
+    if given.get("quant_algo") == "MIXED_PRECISION":
+        return [(name, read_scheme(module, method)) for name, module in given.sections("quantized_layers").items()]
+    if method != "compressed-tensors" and not given.given("config_groups"):
+        return [("*", read_scheme(given, method))]
+    found = [
+        ("*" if target == "Linear" else target, read_scheme(group, "compressed-tensors"))
+        for group in given.sections("config_groups").values()
+        if group.given("weights")
+        for target in group.patterns("targets") or group.patterns("weights.targets") or ["Linear"]
+    ]
+    return sorted(found, key=lambda item: item[0] == "*")

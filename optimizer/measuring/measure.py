@@ -287,8 +287,8 @@ def _measure_one(
 
 
 def _does_not_fit(config: ModelConfig, work: ForwardPass, value_bytes: int, free: int | None) -> str | None:
-    places = config.layout.position_rows - config.layout.position_offset
-    if config.layout.position_rows and work.cached_tokens + work.new_tokens > places:
+    places = config.layout["position_rows"] - config.layout["position_offset"]
+    if config.layout["position_rows"] and work.cached_tokens + work.new_tokens > places:
         return f"the model has {places} positions"
     needed = work.memory_bytes(config, value_bytes)
     if free is not None and needed > MEMORY_SHARE * free:

@@ -68,9 +68,9 @@ class TorchDecoder:
         shape, layout = self.shape, self.layout
         self.embedding = self._matrix(shape.vocabulary, shape.hidden)
         self.head = self.embedding if shape.tied else self._matrix(shape.vocabulary, shape.hidden)
-        self.positions = self._matrix(layout.position_rows, shape.hidden) if layout.position_rows else None
+        self.positions = self._matrix(layout["position_rows"], shape.hidden) if layout["position_rows"] else None
         self.layers = [self._layer() for _ in range(shape.layers)]
-        self.final_norm = self._norm(shape.hidden) if layout.final_norm else None
+        self.final_norm = self._norm(shape.hidden) if layout["final_norm"] else None
         self.activation = functional.silu if shape.gated else functional.gelu
 
     @property
@@ -131,7 +131,7 @@ class TorchDecoder:
         total = cached + new
         x = functional.embedding(tokens, self.embedding)
         if self.positions is not None:
-            first = self.layout.position_offset + cached
+            first = self.layout["position_offset"] + cached
             x = x + self.positions[first : first + new]
         sizes = [shape.heads, shape.kv_heads, shape.kv_heads]
         for layer, (keys, values) in zip(self.layers, cache, strict=True):
@@ -176,20 +176,20 @@ class TorchDecoder:
         query, key = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
         ups = 2 * shape.ffn if shape.gated else shape.ffn
         return _Layer(
-            norms=tuple(self._norm(shape.hidden) for _ in range(layout.norms_per_layer)),
-            head_norms=tuple(self._norm(shape.head_dim) for _ in range(2 if layout.query_key_norm else 0)),
-            qkv=self._linear(query + 2 * key, shape.hidden, layout.qkv_bias),
-            output=self._linear(shape.hidden, query, layout.output_bias),
-            up=self._linear(ups, shape.hidden, layout.mlp_bias),
-            down=self._linear(shape.hidden, shape.ffn, layout.mlp_bias),
+            norms=tuple(self._norm(shape.hidden) for _ in range(layout["norms_per_layer"])),
+            head_norms=tuple(self._norm(shape.head_dim) for _ in range(2 if layout["query_key_norm"] else 0)),
+            qkv=self._linear(query + 2 * key, shape.hidden, layout["qkv_bias"]),
+            output=self._linear(shape.hidden, query, layout["output_bias"]),
+            up=self._linear(ups, shape.hidden, layout["mlp_bias"]),
+            down=self._linear(shape.hidden, shape.ffn, layout["mlp_bias"]),
         )
 
     def _norm(self, size: int) -> Weights:
-        values = self.layout.values_per_norm
+        values = self.layout["values_per_norm"]
         return self._vector(size, 1.0) if values >= 1 else None, self._vector(size, 0.0) if values == 2 else None
 
     def _normed(self, x: Tensor, norm: Weights) -> Tensor:
-        if self.layout.layer_norm:
+        if self.layout["layer_norm"]:
             return functional.layer_norm(x, x.shape[-1:], *norm, NORM_EPSILON)
         return functional.rms_norm(x, x.shape[-1:], norm[0], NORM_EPSILON)
 

@@ -7,8 +7,8 @@ from typing import Any
 from rich.console import Console
 
 from specopt.console.terminal import line, table, title
+from specopt.instances.checkpoints.layers import Part
 from specopt.instances.checkpoints.model_config import ModelConfig
-from specopt.instances.checkpoints.part import Part
 from specopt.models.fields import dump
 
 LABELS = {

@@ -8,7 +8,6 @@ import pytest
 from helpers.model_cases import DEEPSEEK_V3, EAGLE3_8B, GPT_OSS_20B, LLAMA_8B, MIMO_7B, QWEN35_27B, SMALL
 
 from specopt.instances.checkpoints.model_config import parse_model_config
-from specopt.models.errors import InvalidInput
 
 HIDDEN, FFN, KV = 4096, 14336, 8 * 128
 
@@ -23,19 +22,6 @@ def test_eagle3_by_its_tensors() -> None:
     assert found.borrowed_parameters == 128_256 * HIDDEN
     assert found.flops_per_logit == 2 * 32_000 * HIDDEN
     assert found.reads.bytes(3) == found.weight_bytes
-
-
-def test_a_published_eagle3_head() -> None:
-    """Tests that a head for Qwen3-4B (LlamaForCausalLMEagle3) has the 202,700,416 values it is published with.
-
-    Those are its parameters and the two maps between vocabularies, which hold 151,936 and 32,000 values.
-    """
-    data = {
-        "model_type": "llama", "architectures": ["LlamaForCausalLMEagle3"], "num_hidden_layers": 1,
-        "hidden_size": 2560, "intermediate_size": 9728, "num_attention_heads": 32, "num_key_value_heads": 8,
-        "vocab_size": 151_936, "draft_vocab_size": 32_000, "sliding_window": 512,
-    }  # fmt: skip
-    assert parse_model_config(data).parameters == 202_700_416 - 151_936 - 32_000
 
 
 def test_ways_to_say_eagle3() -> None:
@@ -99,7 +85,7 @@ def test_prediction_layers_of_experts_and_hybrids() -> None:
 
 
 def test_several_prediction_layers() -> None:
-    """Tests that layers have a matrix and norms each, Qwen's one for all, and a table of their own if they say so."""
+    """Tests that layers have a matrix and norms each, Qwen's one for all."""
     counts = []
     for name, field in (("deepseek_v3", "num_nextn_predict_layers"), ("qwen3_5", "mtp_num_hidden_layers")):
         one, two = (parse_model_config(SMALL[name] | {field: count}).heads[0] for count in (1, 2))
@@ -107,9 +93,6 @@ def test_several_prediction_layers() -> None:
         counts.append((one.parameters, two.parameters))
     joined = 2 * 64 * 64 + 3 * 64
     assert counts[0][1] == 2 * counts[0][0] and counts[1][1] == 2 * counts[1][0] - joined
-    own = SMALL["qwen3_5"] | {"mtp_num_hidden_layers": 1, "mtp_use_dedicated_embeddings": True}
-    (head,) = parse_model_config(own).heads
-    assert head.parameters == counts[1][0] + 112 * 64 and head.borrowed_parameters == 112 * 64
 
 
 def test_heads_are_quantised_with_their_model() -> None:
@@ -121,25 +104,3 @@ def test_heads_are_quantised_with_their_model() -> None:
         0
     ]
     assert kept.weight_bytes == plain.weight_bytes > 1.9 * small.weight_bytes
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (EAGLE3_8B | {"architectures": ["Qwen3ForCausalLMEagle3"]}, "architectures: expected LlamaForCausalLM or"),
-        (EAGLE3_8B | {"draft_vocab_size": 0}, "draft_vocab_size: expected an integer >= 1, got 0"),
-        (EAGLE3_8B | {"target_hidden_size": "4096"}, "target_hidden_size: expected an integer"),
-        (
-            EAGLE3_8B | {"eagle_aux_hidden_state_layer_ids": []},
-            "number of entries: expected an integer >= 1",
-        ),
-        (EAGLE3_8B | {"eagle_config": {"eagle_aux_hidden_state_layer_ids": 3}}, "layer_ids: expected a list"),
-        (LLAMA_8B | {"medusa_num_heads": 4}, "medusa_num_heads: draft heads of their own are not counted for llama"),
-        (MIMO_7B | {"num_nextn_predict_layers": -1}, "num_nextn_predict_layers: expected an integer from 0 to 10,000"),
-        ({"transformer_layer_config": 3}, "transformer_layer_config: expected an object, got 3"),
-    ],
-)
-def test_refusals(data: dict[str, Any], message: str) -> None:
-    """Tests that heads that are not known, and sizes that are none, are refused by name."""
-    with pytest.raises(InvalidInput, match=message):
-        parse_model_config(data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import model_config as naive_model_config
-from strategies.model_config import broken_configs, configs
+from strategies.model_config import configs
 
 from specopt import InvalidInput
-from specopt.instances.checkpoints.fields import MODEL_TYPES
-from specopt.instances.checkpoints.model_config import DTYPES, ModelConfig, parse_model_config, read_model_config
+from specopt.instances.checkpoints.model_config import DTYPES, parse_model_config, read_model_config
 
 
 def config(model_type: str, layers: int, hidden: int, ffn: int, heads: int, vocabulary: int, **more: Any) -> Any:
@@ -37,42 +35,15 @@ POSITIONS = {"max_position_embeddings": 2048}
 # model: its config, parameters as published, KV bytes per token at two bytes per value
 PUBLISHED: dict[str, tuple[Any, int, int]] = {
     "TinyLlama-1.1B": (config("llama", 22, 2048, 5632, 32, 32000, num_key_value_heads=4), 1_100_048_384, 22_528),
-    "Llama-2-7B": (config("llama", 32, 4096, 11008, 32, 32000, num_key_value_heads=32), 6_738_415_616, 524_288),
-    "Llama-2-13B": (config("llama", 40, 5120, 13824, 40, 32000, num_key_value_heads=40), 13_015_864_320, 819_200),
-    "llama-68m": (config("llama", 2, 768, 3072, 12, 32000), 68_030_208, 6_144),
-    "Vicuna-7B": (config("llama", 32, 4096, 11008, 32, 32000), 6_738_415_616, 524_288),
-    "Qwen3-0.6B": (
-        config("qwen3", 28, 1024, 3072, 16, 151936, head_dim=128, num_key_value_heads=8, tie_word_embeddings=True),
-        596_049_920,
-        114_688,
-    ),
-    "Qwen3-32B": (
-        config("qwen3", 64, 5120, 25600, 64, 151936, head_dim=128, num_key_value_heads=8, tie_word_embeddings=False),
-        32_762_123_264,
-        262_144,
-    ),
-    "OPT-125m": (config("opt", 12, 768, 3072, 12, 50272, **POSITIONS), 125_239_296, 36_864),
-    "OPT-13B": (
-        config("opt", 40, 5120, 20480, 40, 50272, _remove_final_layer_norm=False, **POSITIONS),
-        12_853_473_280,
-        819_200,
-    ),
     "OPT-350m": (
         config("opt", 24, 1024, 4096, 16, 50272, word_embed_proj_dim=512, do_layer_norm_before=False, **POSITIONS),
         331_196_416,
         98_304,
     ),
-    "Mistral-7B": (config("mistral", 32, 4096, 14336, 32, 32000, num_key_value_heads=8), 7_241_732_096, 131_072),
-    "Qwen2-7B": (config("qwen2", 28, 3584, 18944, 28, 152064, num_key_value_heads=4), 7_615_616_512, 57_344),
     "Qwen2.5-0.5B": (
         config("qwen2", 24, 896, 4864, 14, 151936, num_key_value_heads=2, tie_word_embeddings=True),
         494_032_768,
         12_288,
-    ),
-    "Gemma-2B": (
-        config("gemma", 18, 2048, 16384, 8, 256000, num_key_value_heads=1, head_dim=256),
-        2_506_172_416,
-        18_432,
     ),
     "Gemma-2-2B": (
         config("gemma2", 26, 2304, 9216, 8, 256000, num_key_value_heads=4, head_dim=256),
@@ -84,7 +55,6 @@ PUBLISHED: dict[str, tuple[Any, int, int]] = {
         999_885_952,
         26_624,
     ),
-    "Phi-3-mini": (config("phi3", 32, 3072, 8192, 32, 32064), 3_821_079_552, 393_216),
     "StarCoder2-3B": (config("starcoder2", 30, 3072, 12288, 24, 49152, num_key_value_heads=2), 3_030_371_328, 30_720),
     "Pythia-160m": (config("gpt_neox", 12, 768, 3072, 12, 50304), 162_322_944, 36_864),
 }
@@ -145,87 +115,6 @@ def test_defaults_of_the_class_are_noted() -> None:
     assert found.parameters == 3_880_263_168
     for name in (KV, "head_dim", "vocab_size", "num_attention_heads"):
         assert any(note.startswith(f"{name}: absent") for note in found.notes)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"model_type": None}, "model_type: required field is missing"),
-        ({"model_type": "rwkv"}, "model_type: expected one of llama, .* got 'rwkv'"),
-        ({"model_type": ["llama"]}, r"model_type: expected one of llama, .* got \['llama'\]"),
-        ({"num_local_experts": 8}, "num_local_experts: mixture-of-experts models"),
-        ({"num_experts": 4}, "num_experts: mixture-of-experts"),
-        ({"n_routed_experts": 64}, "n_routed_experts: mixture-of-experts"),
-        ({"moe\n": 1}, r"'moe\\n': mixture-of-experts"),
-        ({"moe_intermediate_size": 64}, "moe_intermediate_size: mixture-of-experts"),
-        ({"kv_lora_rank": 512}, "kv_lora_rank: multi-head latent attention"),
-        ({"mamba_d_state": 16}, "mamba_d_state: state-space"),
-        ({"is_encoder_decoder": True}, "is_encoder_decoder: encoder-decoder"),
-        ({"quantization_config": {"bits": 4}}, r"quantization_config\.quant_method: expected one of fp8, .* got None"),
-        ({"num_nextn_predict_layers": 1}, "num_nextn_predict_layers: decoders with further heads"),
-        ({"layer_types": ["full_attention", "linear_attention"]}, r"layer_types\[1\]: .* got 'linear_attention'"),
-        ({"layer_types": ["full_attention"]}, "layer_types: expected 2 entries, got 1"),
-        ({"architectures": ["MixtralForCausalLM"]}, "architectures: expected LlamaForCausalLM"),
-        ({"architectures": ["LlamaForSequenceClassification"]}, "architectures: expected LlamaForCausalLM"),
-        ({"architectures": "LlamaForCausalLM"}, "architectures: expected a list, got 'LlamaForCausalLM'"),
-        ({"hidden_size": None}, "hidden_size: required field is missing"),
-        ({"hidden_size": 64.0}, "hidden_size: expected an integer >= 1, got 64.0"),
-        ({"hidden_size": True}, "hidden_size: expected an integer .* got True"),
-        ({"hidden_size": "64"}, "hidden_size: expected an integer .* got '64'"),
-        ({"hidden_size": [64]}, r"hidden_size: expected an integer .* got \[64\]"),
-        ({"num_hidden_layers": 0}, "num_hidden_layers: expected an integer .* got 0"),
-        ({"vocab_size": -1}, "vocab_size: expected an integer .* got -1"),
-        ({"intermediate_size": 10**30}, "intermediate_size: expected an integer .* got 1000"),
-        ({"num_attention_heads": 5}, "num_attention_heads: expected a divisor of hidden_size = 64"),
-        ({KV: 3}, "num_key_value_heads: expected a divisor of num_attention_heads = 4, got 3"),
-        ({KV: 8}, "num_key_value_heads: expected a divisor of num_attention_heads = 4, got 8"),
-        ({"attention_bias": 1}, "attention_bias: expected true or false, got 1"),
-        ({"tie_word_embeddings": "no"}, "tie_word_embeddings: expected true or false, got 'no'"),
-        ({"use_qk_norm": True}, "use_qk_norm: expected false, as llama has it, got true"),
-        ({"torch_dtype": 16}, "torch_dtype: expected the name of a data type, got 16"),
-        ({"text_config": 3}, "text_config: expected an object, got 3"),
-        ({"text_config": {"text_config": {}}}, r"text_config\.text_config"),
-        (
-            {"model_type": "mllama", "text_config": LLAMA | {"model_type": "mllama_text_model"}},
-            "got 'mllama_text_model'",
-        ),
-        ({"hidden_size": 32, "text_config": LLAMA}, r"text_config\.hidden_size: 64 contradicts 32"),
-        ({"text_config": LLAMA | {"num_experts": 8}}, r"text_config\.num_experts: mixture-of-experts"),
-        ({"num_experts": 8, "text_config": LLAMA}, "num_experts: mixture-of-experts"),
-    ],
-)
-def test_refusals_name_the_field(change: dict[str, Any], message: str) -> None:
-    """Tests that what is not understood, missing, of the wrong type or contradictory is refused by name."""
-    with pytest.raises(InvalidInput, match=message):
-        parse_model_config(LLAMA | change)
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (config("mistral", 2, 64, 128, 4, 100), "num_key_value_heads: required field is missing"),
-        (config("qwen3", 2, 64, 128, 4, 100, num_key_value_heads=2), "head_dim: required field is missing"),
-        (config("opt", 2, 64, 128, 4, 100), "max_position_embeddings: required field is missing"),
-        (
-            config("opt", 2, 64, 128, 4, 100, num_key_value_heads=2),
-            "expected 4, as opt has it, got 2",
-        ),
-        (
-            config("gpt_neox", 2, 64, 128, 4, 100, head_dim=8),
-            "head_dim: expected 16, as gpt_neox has it, got 8",
-        ),
-        (
-            config("qwen2", 2, 64, 128, 4, 100, num_key_value_heads=2, attention_bias=False),
-            "attention_bias: expected true, as qwen2 has it, got false",
-        ),
-        ([], r"the top level: expected an object, got \[\]"),
-        (None, "the top level: expected an object, got None"),
-    ],
-)
-def test_each_type_has_its_own_rules(data: Any, message: str) -> None:
-    """Tests that a type whose class has another default than LLaMA's does not get LLaMA's."""
-    with pytest.raises(InvalidInput, match=message):
-        parse_model_config(data)
 
 
 def test_nothing_that_is_set_to_nothing_is_refused() -> None:
@@ -321,36 +210,3 @@ def test_missing_files(tmp_path: Path) -> None:
         read_model_config(tmp_path)
     with pytest.raises(InvalidInput, match="cannot be read"):
         read_model_config("a\0b")
-
-
-@given(raw=st.binary(max_size=200))
-def test_arbitrary_bytes(tmp_path_factory: pytest.TempPathFactory, raw: bytes) -> None:
-    """Tests that arbitrary bytes are refused as bad input."""
-    path = tmp_path_factory.getbasetemp() / "fuzz.json"
-    path.write_bytes(raw)
-    with pytest.raises(InvalidInput):
-        read_model_config(path)
-
-
-@given(data=broken_configs())
-def test_broken_configs(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
-    """Tests that a config with something broken is refused as bad input, or is a valid object."""
-    path = tmp_path_factory.getbasetemp() / "fuzz.json"
-    path.write_text(json.dumps(data))
-    try:
-        found = read_model_config(path)
-    except InvalidInput as error:
-        assert str(path) in str(error)
-    else:
-        assert isinstance(found, ModelConfig) and found.parameters > 0 and found.model_type in MODEL_TYPES
-
-
-@given(data=configs(), place=st.integers(0, 400), byte=st.integers(0, 255))
-def test_one_wrong_byte(tmp_path_factory: pytest.TempPathFactory, data: Any, place: int, byte: int) -> None:
-    """Tests that a config with one byte changed is refused as bad input, or is a valid object."""
-    raw = bytearray(json.dumps(data).encode())
-    raw[place % len(raw)] = byte
-    path = tmp_path_factory.getbasetemp() / "fuzz.json"
-    path.write_bytes(raw)
-    with contextlib.suppress(InvalidInput):
-        assert read_model_config(path).parameters > 0

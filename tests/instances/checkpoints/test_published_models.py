@@ -82,8 +82,6 @@ def test_other_names_of_the_same() -> None:
     data["linear_attn_config"] = {"num_heads": 4, "head_dim": 8, "short_conv_kernel_size": 4, "kda_layers": [0, 1]}
     wrapped = parse_model_config({"model_type": "glm5_next", "text_config": data | {"mhc": True}})
     assert wrapped.parameters == COUNTS["glm-5-next"]["parameters"]
-    with pytest.raises(InvalidInput, match="mhc: expected true, as glm5_next_text has it, got false"):
-        parse_model_config(data | {"mhc": False})
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -99,12 +97,15 @@ def test_small_configs(name: str) -> None:
     } == COUNTS[name]
 
 
+AWQ = {"quant_method": "awq", "bits": 4, "group_size": 32, "zero_point": True, "modules_to_not_convert": ["lm_head"]}
+
+
 @given(st.sampled_from([*SMALL.values(), *model_cases.SMALL.values(), EAGLE3_8B, MIMO_7B]), st.data())
 @settings(max_examples=500)
 def test_broken_configs(config: dict[str, Any], data: st.DataObject) -> None:
     """Tests that a family's config with some field broken or gone is refused as bad input, or counted."""
-    whole = json.loads(json.dumps(config))
-    part = data.draw(st.sampled_from([whole, whole.get("text_config", whole)]))
+    whole = json.loads(json.dumps(config | {"quantization_config": AWQ}))
+    part = data.draw(st.sampled_from([whole, whole.get("text_config", whole), whole["quantization_config"]]))
     for key in data.draw(st.lists(st.sampled_from(sorted(part)), min_size=1, max_size=2)):
         part[key] = data.draw(st.integers(-1, 9) | junk)
     with contextlib.suppress(InvalidInput):
@@ -160,38 +161,3 @@ def test_parallel_eagle() -> None:
         found = parse_model_config(base | more)
         assert found.kind == "p-eagle"
         assert found.parameters == eagle.parameters + 112 * 64 + 3 * 64
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (SMALL["deepseek-v4"] | {"compress_ratios": [0, 0, 4, 64, 4, 0]}, r"compress_ratios\[3\]: expected one of"),
-        (SMALL["deepseek-v4"] | {"compress_ratios": None}, "layer_types: required field is missing"),
-        (SMALL["deepseek-v4"] | {"expert_dtype": "fp3"}, "expert_dtype: expected one of fp4, fp8"),
-        (SMALL["glm-5"] | {"indexer_types": ["full"] * 3}, "indexer_types: expected 4 entries, got 3"),
-        (SMALL["kimi-linear"] | {"linear_attn_config": {"full_attn_layers": [1], "kda_layers": [2, 3]}}, "got none"),
-        (SMALL["minimax-m2"] | {"shared_intermediate_size": 8}, "shared_intermediate_size: expected 0, as minimax_m2"),
-        (SMALL["mimo-v2"] | {"moe_layer_freq": [0, 1]}, "moe_layer_freq: expected 4 entries, got 2"),
-        (SMALL["nemotron-3-nano"] | {"hybrid_override_pattern": "MEM*XE"}, r"pattern\[4\]: expected one of M"),
-        (SMALL["bamba"] | {"per_layer_config": {"1": {"head_dim": 8}}}, "per_layer_config: values of single layers"),
-        (BLOCK | {"index_topk": 8}, "index_topk: attention to indexed or compressed tokens are not counted for qwen3"),
-        (BLOCK | {"architectures": ["DFlashDraftModel"]}, "target_layer_ids: expected a list"),
-        (BLOCK | {"architectures": ["DFlash2DraftModel"]}, "architectures: expected Qwen3ForCausalLM"),
-        (
-            BLOCK | {"architectures": ["DFlashDraftModel"], "dflash_config": {"target_layer_ids": [1], "rank": 3}},
-            "dflash_config: expected one of .* got 'rank'",
-        ),
-        (
-            BLOCK | {"architectures": ["DSparkDraftModel"], "target_layer_ids": [1], "markov_head_type": "rnn"},
-            "markov_head_type: expected 'vanilla', as qwen3 has it, got 'rnn'",
-        ),
-        (
-            SMALL["deepseek-v3.2"] | {"architectures": ["DFlashDraftModel"], "target_layer_ids": [1]},
-            "model_type: expected a dense decoder for dflash, got deepseek_v32",
-        ),
-    ],
-)
-def test_refusals(data: dict[str, Any], message: str) -> None:
-    """Tests that what a form does not hold for is refused by name."""
-    with pytest.raises(InvalidInput, match=message):
-        parse_model_config(data)
