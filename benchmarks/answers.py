@@ -3,13 +3,15 @@
     python benchmarks/answers.py record FILE [WHAT ...] [--seconds S] [--jobs N]
     python benchmarks/answers.py check FILE [WHAT ...] [--small] [--tolerance R] [--jobs N]
 
-A case is a method on an instance of the library (objective, bound, status and digests of the plan), the default method
-of an instance, or a command on the shipped examples (what it prints). WHAT is the beginning of cases: a kind, an
-instance, an instance and a method, a command. No time limit is given: a case whose process had to be stopped after S
-seconds is recorded as unfinished and never checked, nor is one that answered differently when it was asked twice.
-`record` goes on where it was left. Seconds and versions are left out of what is printed.
+A case is a method on an instance of the library (objective, bound, status and digests of the plan),
+the default method of an instance, or a command on the shipped examples (what it prints). WHAT is
+the beginning of cases: a kind, an instance, an instance and a method, a command. No time limit is
+given: a case whose process had to be stopped after S seconds is recorded as unfinished and never
+checked, nor is one that answered differently when it was asked twice. `record` goes on where it was
+left. Seconds and versions are left out of what is printed.
 
-FILE has a line of JSON per case: `case`, and `answer` and `seconds` (of the processor), or `left_out` with the reason.
+FILE has a line of JSON per case: `case`, and `answer` and `seconds` (of the processor), or
+`left_out` with the reason.
 """
 
 from __future__ import annotations
@@ -53,7 +55,10 @@ RENAMED = (
         r"^serving-latency/laboratory/rebatched-serving-([1357])\b",
         r"continuous-serving/laboratory/continuous-serving-\1",
     ),
-    (r"^serving-latency/laboratory/rebatched-serving-", "serving-latency/laboratory/continuous-serving-"),
+    (
+        r"^serving-latency/laboratory/rebatched-serving-",
+        "serving-latency/laboratory/continuous-serving-",
+    ),
     (r"^reproduce theorems", "papers theorems"),
 )
 """Patterns of old names of cases, and their new names: `check` asks for the new ones."""
@@ -90,7 +95,9 @@ ALONE, PAIR = "--where model=verify-100m", "--draft model=draft-15m --verify mod
 MODELS = "--draft draft-15m.config.json --verify verify-100m.config.json"
 SWEEP = "vllm-cpu-ngram.csv"
 VERSION = {"tensorrt-llm": " --engine-version 1.3.0rc8"}
-KEPT = [tuple(f"format-1/{kind.name}.{part}.json" for part in ("problem", "result")) for kind in KINDS]
+KEPT = [
+    tuple(f"format-1/{kind.name}.{part}.json" for part in ("problem", "result")) for kind in KINDS
+]
 FRONTS = {
     "format-1/serving-latency.problem.json": "acceptance_rate --values 0.5,0.9",
     "format-1/placement.problem.json": "classes.round_trip_seconds.verifier --values [0.01],[0.2]",
@@ -100,11 +107,29 @@ FRONTS = {
 
 
 def commands() -> dict[str, list[str]]:
-    """Return the commands of every printed case: what the last of them prints, the others prepare."""
-    fits = [f"{PASSES} {PAIR}", f"{PASSES} {ALONE} --flat --form roofline", f"{PASSES} {ALONE} --errors relative"]
-    fits += [f"{PASSES} {ALONE} --form {form}" for form in ("linear", "roofline", "additive", "table")]
-    fits += [f"{PASSES} {PAIR} --draft-model draft-15m.config.json --verify-model verify-100m.config.json"]
-    tunes = ["", "--robust", "--tpot 40", "--ask", "--loss 0.1", "--max-batch 32 --max-length 5 --extrapolate"]
+    """Return the commands of every printed case: what the last of them prints, the others
+    prepare.
+    """
+    fits = [
+        f"{PASSES} {PAIR}",
+        f"{PASSES} {ALONE} --flat --form roofline",
+        f"{PASSES} {ALONE} --errors relative",
+    ]
+    fits += [
+        f"{PASSES} {ALONE} --form {form}" for form in ("linear", "roofline", "additive", "table")
+    ]
+    fits += [
+        f"{PASSES} {PAIR} --draft-model draft-15m.config.json --verify-model"
+        " verify-100m.config.json"
+    ]
+    tunes = [
+        "",
+        "--robust",
+        "--tpot 40",
+        "--ask",
+        "--loss 0.1",
+        "--max-batch 32 --max-length 5 --extrapolate",
+    ]
     tunes += [f"--engine {engine}{VERSION.get(engine, '')}" for engine in ENGINES]
     exports = [
         f"{engine} --runtime pair.json --acceptance rates.json{more}{VERSION.get(engine, '')}"
@@ -126,7 +151,11 @@ def commands() -> dict[str, list[str]]:
         *(f"tune {SWEEP} {words}".strip() for words in tunes),
         *(f"plan {MODELS} --runtimes cpu-pair.csv --for {words}" for words in plans),
         *(f"export {words}" for words in exports),
-        *(f"model {config} {words}".strip() for config in MODELS.split()[1::2] for words in ("", "--dtype float32")),
+        *(
+            f"model {config} {words}".strip()
+            for config in MODELS.split()[1::2]
+            for words in ("", "--dtype float32")
+        ),
         *(f"simulate {words}" for words in plays),
         *(f"evaluate {problem} {result}" for problem, result in KEPT),
         *(f"solve {problem}" for problem, _ in KEPT),
@@ -139,12 +168,19 @@ def commands() -> dict[str, list[str]]:
         line: [first[name], line] if (name := words.split()[0]) in first else [line]
         for words in shown
         for line in (words, f"{words} --json")
-        if not line.startswith("front") or line.endswith("--json")  # its text says what each point took
+        if not line.startswith("front")
+        or line.endswith("--json")  # its text says what each point took
     }
     for problem in sorted(path.name for path in EXAMPLES[1].glob("latency-*.json")):
         solved = f"solve {problem} --method algorithm-1 -o result.json"
-        more = ("export csv result.json", "export yaml result.json", f"simulate {problem} result.json --replications 9")
-        found |= {f"{line.replace('result.json', f'{problem}.result')}": [solved, line] for line in more}
+        more = (
+            "export csv result.json",
+            "export yaml result.json",
+            f"simulate {problem} result.json --replications 9",
+        )
+        found |= {
+            f"{line.replace('result.json', f'{problem}.result')}": [solved, line] for line in more
+        }
     return found
 
 
@@ -171,7 +207,11 @@ def answer(case: str) -> tuple[Any, float]:
         started = time.process_time()
         if method == DEFAULT:
             default = choose(problem, None)
-            runs = [member.name for member in default.members(problem)] if isinstance(default, Auto) else []
+            runs = (
+                [member.name for member in default.members(problem)]
+                if isinstance(default, Auto)
+                else []
+            )
             return {"method": default.name, "runs": runs}, time.process_time() - started
         result = specopt.solve(problem, method, seed=SEED)
         seconds = time.process_time() - started
@@ -205,13 +245,19 @@ def _printed(case: str) -> tuple[Any, float]:
         return {"code": code, "refusal": why.getvalue().splitlines()[-1:]}, seconds
     if last.endswith("--json"):
         return {"json": _steady(json.loads(text))}, seconds
-    return {"text": [line.rstrip() for line in text.splitlines() if not SPENT.search(line)]}, seconds
+    return {
+        "text": [line.rstrip() for line in text.splitlines() if not SPENT.search(line)]
+    }, seconds
 
 
 def _steady(data: Any) -> Any:
     """Return JSON without what a run took; measured seconds are lists, and stay."""
     if isinstance(data, dict):
-        return {name: _steady(value) for name, value in data.items() if name not in VARYING or isinstance(value, list)}
+        return {
+            name: _steady(value)
+            for name, value in data.items()
+            if name not in VARYING or isinstance(value, list)
+        }
     return [_steady(value) for value in data] if isinstance(data, list) else data
 
 
@@ -228,7 +274,9 @@ def _digest(data: Any) -> str:
 
 
 class Answerer(Worker):
-    """A process that answers cases in a folder with the examples, and is replaced where it has to be stopped."""
+    """A process that answers cases in a folder with the examples, and is replaced where it has to
+    be stopped.
+    """
 
     command = (sys.executable, "-P", str(Path(__file__).resolve()), "answer")
 
@@ -290,7 +338,11 @@ def all_answers(
 def record(file: Path, wanted: Sequence[str], limit: float, jobs: int) -> int:
     """Add to a file the answers that it lacks."""
     commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=True
+        ["git", "describe", "--always", "--dirty"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.strip()
     if not file.exists():
         file.write_text(json.dumps({"commit": commit}) + "\n")
@@ -298,12 +350,17 @@ def record(file: Path, wanted: Sequence[str], limit: float, jobs: int) -> int:
     file.write_text(text[: text.rindex("\n") + 1])  # without a line that was cut off
     begun, known = read(file)
     if begun != commit:
-        print(f"{file} was begun at {begun}, this is {commit}: record in another file", file=sys.stderr)
+        print(
+            f"{file} was begun at {begun}, this is {commit}: record in another file",
+            file=sys.stderr,
+        )
         return 2
     missing = [case for case in cases(wanted) if case not in known]
     kinds = {case.partition("/")[0] for case in missing} & {kind.name for kind in KINDS}
     if kinds:  # compiling is no part of a case
-        subprocess.run([sys.executable, "-P", "-m", "specopt", "-q", "warmup", *sorted(kinds)], check=True)
+        subprocess.run(
+            [sys.executable, "-P", "-m", "specopt", "-q", "warmup", *sorted(kinds)], check=True
+        )
     simulated = {case.split()[1]: case for case in missing if case.startswith("simulate ")}
     with contextlib.closing(Answerer()) as worker:
         for case in simulated.values():
@@ -341,16 +398,20 @@ def read(file: Path) -> tuple[str, dict[str, dict[str, Any]]]:
 def check(file: Path, wanted: Sequence[str], small: bool, tolerance: float, jobs: int) -> int:
     """List how answers differ from those of a file."""
     commit, known = read(file)
-    chosen = {case: line for case, line in known.items() if not wanted or case.startswith(tuple(wanted))}
+    chosen = {
+        case: line for case, line in known.items() if not wanted or case.startswith(tuple(wanted))
+    }
     left_out = sum("left_out" in line for line in chosen.values())
     asked = [
         case
         for case, line in chosen.items()
         if "answer" in line and (not small or line["seconds"] < SMALL_SECONDS)
-    ]  # fmt: skip
+    ]
 
     def ask(worker: Answerer, case: str) -> dict[str, Any]:
-        limit = PATIENCE * max(known[case]["seconds"], 12.0)  # the first cases of a process load and compile kernels
+        limit = PATIENCE * max(
+            known[case]["seconds"], 12.0
+        )  # the first cases of a process load and compile kernels
         now = case
         for old, new in RENAMED:
             now = re.sub(old, new, now)
@@ -360,15 +421,17 @@ def check(file: Path, wanted: Sequence[str], small: bool, tolerance: float, jobs
     for line in all_answers(asked, jobs, ask):
         case = line["case"]
         if line["found"] is None:
-            differences = [f"ended in {known[case]['seconds']:g} s, now not within {line['limit']:g} s"]
+            differences = [
+                f"ended in {known[case]['seconds']:g} s, now not within {line['limit']:g} s"
+            ]
         else:
             differences = list(differences_of(known[case]["answer"], line["found"][0], tolerance))
         different += bool(differences)
         for text in differences:
             print(f"{case}: {text}", flush=True)
     print(
-        f"{len(asked)} answers of {commit}: {different} differ; {left_out} were left out when they were recorded, "
-        f"{len(chosen) - left_out - len(asked)} are not small"
+        f"{len(asked)} answers of {commit}: {different} differ; {left_out} were left out when they"
+        f" were recorded, {len(chosen) - left_out - len(asked)} are not small"
     )
     return 1 if different else 0
 
@@ -378,7 +441,11 @@ def differences_of(before: Any, now: Any, tolerance: float, place: str = "") -> 
     if isinstance(before, dict) and isinstance(now, dict):
         unequal = "rounded_plan" if tolerance else "plan"
         for name in dict.fromkeys((*before, *now)):
-            if name in ("plan", "rounded_plan") and isinstance(before.get(name), str) and name != unequal:
+            if (
+                name in ("plan", "rounded_plan")
+                and isinstance(before.get(name), str)
+                and name != unequal
+            ):
                 continue
             where = f"{place}.{name}".lstrip(".")
             if name not in before or name not in now:
@@ -389,7 +456,8 @@ def differences_of(before: Any, now: Any, tolerance: float, place: str = "") -> 
         if all(isinstance(each, str) for each in (*before, *now)):
             if tolerance and len(before) == len(now):
                 now = [
-                    one if _is_close(one, other, tolerance) else other for one, other in zip(before, now, strict=True)
+                    one if _is_close(one, other, tolerance) else other
+                    for one, other in zip(before, now, strict=True)
                 ]
             lines = list(difflib.unified_diff(before, now, lineterm="", n=0))[2:]
             yield from (f"{place}: {line}" for line in lines if not line.startswith("@@"))
@@ -398,17 +466,22 @@ def differences_of(before: Any, now: Any, tolerance: float, place: str = "") -> 
         else:
             for number, (one, other) in enumerate(zip(before, now, strict=True)):
                 yield from differences_of(one, other, tolerance, f"{place}[{number}]")
-    elif before != now and not (before != before and now != now):  # a number that is none is equal to itself here
+    elif before != now and not (
+        before != before and now != now
+    ):  # a number that is none is equal to itself here
         are_numbers = isinstance(before, float) and isinstance(now, float)
         if not (are_numbers and math.isclose(before, now, rel_tol=tolerance, abs_tol=0.0)):
             yield f"{place} {before!r} -> {now!r}"
 
 
 def _is_close(one: str, other: str, tolerance: float) -> bool:
-    """Return whether two lines differ in nothing but numbers, and in those by no more than a relative tolerance."""
+    """Return whether two lines differ in nothing but numbers, and in those by no more than a
+    relative tolerance.
+    """
     parts, others = NUMBER.split(one), NUMBER.split(other)
     return parts[::2] == others[::2] and all(
-        math.isclose(float(a), float(b), rel_tol=tolerance) for a, b in zip(parts[1::2], others[1::2], strict=True)
+        math.isclose(float(a), float(b), rel_tol=tolerance)
+        for a, b in zip(parts[1::2], others[1::2], strict=True)
     )
 
 
@@ -419,13 +492,19 @@ def main() -> int:
     for verb in ("record", "check"):
         one = verbs.add_parser(verb)
         one.add_argument("file", type=Path, metavar="FILE", help="answers, a line of JSON per case")
-        one.add_argument("wanted", nargs="*", metavar="WHAT", help="beginnings of cases; default: all")
+        one.add_argument(
+            "wanted", nargs="*", metavar="WHAT", help="beginnings of cases; default: all"
+        )
         one.add_argument("--jobs", type=int, default=2, help="processes")
-    verbs.choices["record"].add_argument("--seconds", type=float, default=20.0, help="after which a case is stopped")
+    verbs.choices["record"].add_argument(
+        "--seconds", type=float, default=20.0, help="after which a case is stopped"
+    )
     verbs.choices["check"].add_argument(
         "--small", action="store_true", help=f"only cases that took less than {SMALL_SECONDS} s"
     )
-    verbs.choices["check"].add_argument("--tolerance", type=float, default=0.0, help="relative, of numbers")
+    verbs.choices["check"].add_argument(
+        "--tolerance", type=float, default=0.0, help="relative, of numbers"
+    )
     verbs.add_parser("answer").add_argument("pipe")  # what the processes do
     given = parser.parse_args()
     if given.verb == "answer":

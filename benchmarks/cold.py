@@ -1,4 +1,6 @@
-"""The first answer on a machine: whole commands on an empty cache of kernels, and again on the warm one."""
+"""The first answer on a machine: whole commands on an empty cache of kernels, and again on the warm
+one.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ FIRST_ANSWER_SECONDS, DEMO_SECONDS = 6.0, 9.0
 
 PROBLEMS = {
     "serving-latency": specopt.generate("serving-latency/paper-1", tasks=5, seed=1),
-    "verification-batch, 12 requests": specopt.generate("verification-batch/mixed", requests=12, seed=1),
+    "verification-batch, 12 requests": specopt.generate(
+        "verification-batch/mixed", requests=12, seed=1
+    ),
     "verification-batch": specopt.generate("verification-batch/mixed", seed=1),
     "prompt-chunking": specopt.generate("prompt-chunking/paper-4", seed=1),
     "draft-control": specopt.generate("draft-control/paper-3", seed=1),
@@ -34,7 +38,11 @@ def _run(arguments: list[str], folder: Path) -> tuple[float, float]:
     env = os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")}
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(
-        [sys.executable, "-P", "-m", "specopt", *arguments], env=env, cwd=folder, capture_output=True, check=True
+        [sys.executable, "-P", "-m", "specopt", *arguments],
+        env=env,
+        cwd=folder,
+        capture_output=True,
+        check=True,
     )
     seconds, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -47,12 +55,21 @@ def _row(subject: str, arguments: list[str], target: float, folder: Path) -> Row
 
 
 def first_answers(smoke: bool) -> list[Row]:
-    """`specopt solve` of a small problem of every kind by its default method, and `specopt demo`."""
+    """`specopt solve` of a small problem of every kind by its default method, and `specopt
+    demo`.
+    """
     rows = []
     for subject, problem in list(PROBLEMS.items())[-1 if smoke else 0 :]:
         with tempfile.TemporaryDirectory() as name:
             specopt.save(problem, Path(name) / "problem.json")
-            rows.append(_row(f"specopt solve, {subject}", ["solve", "problem.json"], FIRST_ANSWER_SECONDS, Path(name)))
+            rows.append(
+                _row(
+                    f"specopt solve, {subject}",
+                    ["solve", "problem.json"],
+                    FIRST_ANSWER_SECONDS,
+                    Path(name),
+                )
+            )
     if not smoke:
         with tempfile.TemporaryDirectory() as name:
             rows.append(_row("specopt demo", ["demo"], DEMO_SECONDS, Path(name)))

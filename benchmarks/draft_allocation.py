@@ -1,4 +1,6 @@
-"""Draft allocation: the water level against a heap in pure Python, a controller's call, and a million clients."""
+"""Draft allocation: the water level against a heap in pure Python, a controller's call, and a
+million clients.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,14 @@ from specopt.solvers.draft_allocation import fast
 
 
 def heap_of_marginals(weights: list[float], rates: list[float], budget: int) -> list[int]:
-    """Allocate by the textbook heap: pop the largest marginal `budget` times; plain lists, running products."""
+    """Allocate by the textbook heap: pop the largest marginal `budget` times; plain lists, running
+    products.
+    """
     drafts = [0] * len(weights)
-    heap = [(-weight * rate, client) for client, (weight, rate) in enumerate(zip(weights, rates, strict=True))]
+    heap = [
+        (-weight * rate, client)
+        for client, (weight, rate) in enumerate(zip(weights, rates, strict=True))
+    ]
     heapq.heapify(heap)
     replace = heapq.heapreplace
     for _ in range(budget):
@@ -26,7 +33,9 @@ def heap_of_marginals(weights: list[float], rates: list[float], budget: int) -> 
 
 
 def _uniform(clients: int, budget: int, cap: int = 0) -> specopt.DraftAllocationProblem:
-    problem = specopt.generate("draft-allocation/uniform", clients=clients, budget=budget, cap=cap, seed=1)
+    problem = specopt.generate(
+        "draft-allocation/uniform", clients=clients, budget=budget, cap=cap, seed=1
+    )
     assert isinstance(problem, specopt.DraftAllocationProblem)
     return problem
 
@@ -44,9 +53,14 @@ def against_heap(smoke: bool) -> list[Row]:
         problem = _uniform(clients, per_client * clients)
         weights, rates, budget = problem.weights, problem.acceptance_rates, problem.budget_tokens
         lists, out = (weights.tolist(), rates.tolist()), np.empty(clients, np.int64)
-        ours = median_seconds(lambda w=weights, a=rates, c=budget, o=out: fast.allocate(w, a, c, None, o), 31)
+        ours = median_seconds(
+            lambda w=weights, a=rates, c=budget, o=out: fast.allocate(w, a, c, None, o), 31
+        )
         rival = median_seconds(lambda w=lists, c=budget: heap_of_marginals(*w, c), 3)
-        best, theirs = _objective(problem, out), _objective(problem, heap_of_marginals(*lists, budget))
+        best, theirs = (
+            _objective(problem, out),
+            _objective(problem, heap_of_marginals(*lists, budget)),
+        )
         assert abs(best - theirs) <= 1e-12 * best, "both must find the same objective"
         rows.append(
             Row(
@@ -88,7 +102,9 @@ def per_round(smoke: bool) -> list[Row]:
 
 
 def growth(smoke: bool) -> list[Row]:
-    """How the cost grows with clients and budget, up to a million clients; and all of `solve` at that size."""
+    """How the cost grows with clients and budget, up to a million clients; and all of `solve` at
+    that size.
+    """
     rows = []
     sizes = [100, 300, 1000] if smoke else [10_000, 100_000, 1_000_000]
     seconds = []
@@ -108,10 +124,18 @@ def growth(smoke: bool) -> list[Row]:
     budgets = [4 * sizes[0], 40 * sizes[0], 400 * sizes[0]]
     problem, out = _uniform(sizes[0], 0), np.empty(sizes[0], np.int64)
     by_budget = [
-        median_seconds(lambda c=c, p=problem, o=out: fast.allocate(p.weights, p.acceptance_rates, c, None, o), 31)
+        median_seconds(
+            lambda c=c, p=problem, o=out: fast.allocate(p.weights, p.acceptance_rates, c, None, o),
+            31,
+        )
         for c in budgets
     ]
-    rows.append(Row(f"growth with C at N = {sizes[0]:,}", f"C^{exponent(budgets, by_budget):.2f} over {budgets}"))
+    rows.append(
+        Row(
+            f"growth with C at N = {sizes[0]:,}",
+            f"C^{exponent(budgets, by_budget):.2f} over {budgets}",
+        )
+    )
     problem = _uniform(sizes[-1], 4 * sizes[-1])
     results = [specopt.solve(problem) for _ in range(1 if smoke else 3)]
     whole = float(np.median([result.seconds for result in results]))

@@ -17,7 +17,9 @@ def _problem(states: int, seed: int) -> specopt.Problem:
 
 
 def _seconds(states: int, method: str, seeds: int) -> tuple[list[float], list[float]]:
-    """Seconds of the calls of `solve`, everything but the first call's compilation included, and the objectives."""
+    """Seconds of the calls of `solve`, everything but the first call's compilation included, and
+    the objectives.
+    """
     specopt.solve(_problem(states, 99), method)
     results = [specopt.solve(_problem(states, seed), method) for seed in range(seeds)]
     if not all(result.status == "optimal" for result in results):
@@ -49,12 +51,15 @@ def policy_iteration(smoke: bool) -> list[Row]:
             rows.append(
                 Row(
                     f"{rival}, {states} states x 265 actions",
-                    f"median {1e3 * np.median(theirs):.2f} ms, {np.median(theirs) / median:.1f} times as long; "
-                    f"objectives agree to {apart:.0e}",
+                    f"median {1e3 * np.median(theirs):.2f} ms, {np.median(theirs) / median:.1f}"
+                    f" times as long; objectives agree to {apart:.0e}",
                 )
             )
     rows.append(
-        Row("growth of policy-iteration with the states", f"S^{exponent(list(sizes), medians):.2f} over {sizes}")
+        Row(
+            "growth of policy-iteration with the states",
+            f"S^{exponent(list(sizes), medians):.2f} over {sizes}",
+        )
     )
     return rows
 
@@ -62,19 +67,26 @@ def policy_iteration(smoke: bool) -> list[Row]:
 def baselines(smoke: bool) -> list[Row]:
     """What looking ahead and adapting are worth."""
     rows = []
-    problems = {f"paper-3, {regime} rate": specopt.generate("draft-control/paper-3", regime=regime, min_draft=0)
-                for regime in ("low", "high")}  # fmt: skip
+    problems = {
+        f"paper-3, {regime} rate": specopt.generate(
+            "draft-control/paper-3", regime=regime, min_draft=0
+        )
+        for regime in ("low", "high")
+    }
     problems["alternating"] = specopt.generate("draft-control/alternating")
     if not smoke:
         problems |= {f"random, 80 states, seed {seed}": _problem(80, seed) for seed in range(2)}
     for name, problem in problems.items():
         best = specopt.solve(problem).objective
-        myopic, static = (specopt.solve(problem, method).objective for method in ("myopic", "best-static"))
+        myopic, static = (
+            specopt.solve(problem, method).objective for method in ("myopic", "best-static")
+        )
         assert best is not None and myopic is not None and static is not None
         rows.append(
             Row(
                 f"{name}: optimal, myopic, best-static",
-                f"{best:.2f}, {myopic:.2f} ({myopic / best:.1%}), {static:.2f} ({static / best:.1%}) tokens per second",
+                f"{best:.2f}, {myopic:.2f} ({myopic / best:.1%}), {static:.2f}"
+                f" ({static / best:.1%}) tokens per second",
             )
         )
     return rows

@@ -1,4 +1,6 @@
-"""Fair goodput: `dual` against CVXPY and Clarabel, a million clients, and the optimum per second."""
+"""Fair goodput: `dual` against CVXPY and Clarabel, a million clients, and the optimum per
+second.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,12 @@ def _clients(count: int) -> FairGoodputProblem:
     return FairGoodputProblem(acceptance_rates=rates, budget_tokens=4 * count)
 
 
-def _seconds(problem: specopt.Problem, method: str | Convex, repeat: int) -> tuple[float, specopt.Result]:
-    """Return the median of the results' own seconds, judge included, after a warm-up call, and the last result."""
+def _seconds(
+    problem: specopt.Problem, method: str | Convex, repeat: int
+) -> tuple[float, specopt.Result]:
+    """Return the median of the results' own seconds, judge included, after a warm-up call, and the
+    last result.
+    """
     results = [specopt.solve(problem, method) for _ in range(repeat + 1)]
     return float(np.median([result.seconds for result in results[1:]])), results[-1]
 
@@ -33,9 +39,13 @@ def against_cvxpy(smoke: bool) -> list[Row]:
     for size in sizes:
         problem = _clients(size)
         mine, best = _seconds(problem, "dual", 3 if smoke else 21)
-        rival, other = _seconds(problem, Convex(accuracy=CLARABEL_DEFAULT), 3 if size < 10_000 else 1)
+        rival, other = _seconds(
+            problem, Convex(accuracy=CLARABEL_DEFAULT), 3 if size < 10_000 else 1
+        )
         assert best.objective is not None and other.objective is not None and best.bound is not None
-        assert math.isclose(best.objective, other.objective, rel_tol=1e-6), "both must find the same optimum"
+        assert math.isclose(best.objective, other.objective, rel_tol=1e-6), (
+            "both must find the same optimum"
+        )
         ours.append(mine)
         theirs.append(rival)
         target = {100: 50, 10_000: 500}.get(size)
@@ -50,7 +60,10 @@ def against_cvxpy(smoke: bool) -> list[Row]:
         proof = best.stats["duality_gap"] / max(1.0, abs(best.objective))
         rows.append(Row(f"its duality gap, N = {size:,}", f"{proof:.1e}", "1e-11", proof <= 1e-11))
     rows.append(
-        Row("growth with N, ours and the rival's", f"N^{exponent(sizes, ours):.2f}, N^{exponent(sizes, theirs):.2f}")
+        Row(
+            "growth with N, ours and the rival's",
+            f"N^{exponent(sizes, ours):.2f}, N^{exponent(sizes, theirs):.2f}",
+        )
     )
     return rows
 
@@ -65,9 +78,14 @@ def large(smoke: bool) -> list[Row]:
         rows.append(
             Row(
                 f"dual, N = {size:,}: optimum, schedule, judge",
-                f"{result.status.value} in {seconds:.3f} s, {result.stats['changes'] / size:.2f} N changes",
+                f"{result.status.value} in {seconds:.3f} s, {result.stats['changes'] / size:.2f} N"
+                " changes",
                 "4 s, 2 N changes" if size == 1_000_000 else "",
-                seconds <= 4.0 and result.stats["changes"] <= 2 * size if size == 1_000_000 else None,
+                (
+                    seconds <= 4.0 and result.stats["changes"] <= 2 * size
+                    if size == 1_000_000
+                    else None
+                ),
             )
         )
     rows.append(Row("growth with N", f"N^{exponent(sizes, times):.2f}"))
@@ -82,7 +100,9 @@ def per_second(smoke: bool) -> list[Row]:
     for size in sizes:
         seconds, gains, proven = [], [], 0
         for seed in range(seeds):
-            problem = specopt.generate("fair-goodput/per-second", clients=size, budget=4 * size, seed=seed)
+            problem = specopt.generate(
+                "fair-goodput/per-second", clients=size, budget=4 * size, seed=seed
+            )
             result = specopt.solve(problem)
             rule = specopt.solve(problem, "tokens-per-round")
             assert result.objective is not None and rule.objective is not None
@@ -93,8 +113,8 @@ def per_second(smoke: bool) -> list[Row]:
         rows.append(
             Row(
                 f"column-generation, N = {size}, C = {4 * size}, {seeds} seeds",
-                f"{proven} proven, at most {max(seconds):.3f} s; {np.median(gains):.2f} times the geometric mean rate "
-                "of tokens-per-round",
+                f"{proven} proven, at most {max(seconds):.3f} s; {np.median(gains):.2f} times the"
+                " geometric mean rate of tokens-per-round",
                 "optimal within 2 s" if size == 32 else "",
                 proven == seeds and max(seconds) <= 2.0 if size == 32 else None,
             )

@@ -1,7 +1,8 @@
-"""The online scheduler of fair goodput where clients come, go, straggle and change, beside its rivals.
+"""The online scheduler of fair goodput where clients come, go, straggle and change, beside its
+rivals.
 
-Every policy meets the same seeds, none of which was tuned on. What clients report is the count up to the first
-rejection; Algorithm 1 learns the fate of every draft, which it supposes.
+Every policy meets the same seeds, none of which was tuned on. What clients report is the count up
+to the first rejection; Algorithm 1 learns the fate of every draft, which it supposes.
 """
 
 from __future__ import annotations
@@ -27,14 +28,18 @@ FIRST_SEED, SEEDS = 1000, 6
 BUDGET = 20
 Floats = NDArray[np.float64]
 Reports = dict[int, tuple[int, int, float]]
-"""By client: drafts accepted before the first rejection, drafts, and the share of all of them that was right."""
+"""By client: drafts accepted before the first rejection, drafts, and the share of all of them that
+was right.
+"""
 
 
 # ---------------------------------------------------------------------------- rivals
 
 
 class Rival(ABC):
-    """What both rivals share: who is there, and Eq. 5 on what they make of acceptance rates and goodput."""
+    """What both rivals share: who is there, and Eq. 5 on what they make of acceptance rates and
+    goodput.
+    """
 
     def __init__(self, clients: range, budget: int) -> None:
         self.clients: tuple[int, ...] = ()
@@ -58,7 +63,9 @@ class Rival(ABC):
         self.rounds += 1
         table = np.array([self.known[client] for client in self.clients])
         drafts = np.empty(len(table), dtype=np.int64)
-        fast.allocate(1.0 / table[:, 1], np.minimum(self.rates(table), 0.999), self.budget, None, drafts)
+        fast.allocate(
+            1.0 / table[:, 1], np.minimum(self.rates(table), 0.999), self.budget, None, drafts
+        )
         for i in np.flatnonzero(table[:, 5] >= 50):  # a probe, at the cost of whoever has most
             if drafts[i] == 0:
                 drafts[drafts.argmax()] -= 1
@@ -93,7 +100,9 @@ class MovingAverages(Rival):
 
 
 class UpperConfidence(Rival):
-    """UCB on acceptance rates, by their own variance; goodput averaged over all rounds of a client."""
+    """UCB on acceptance rates, by their own variance; goodput averaged over all rounds of a
+    client.
+    """
 
     def rates(self, table: Floats) -> Floats:
         """Return the upper ends of the confidence intervals."""
@@ -116,7 +125,11 @@ class Ours:
     def __init__(self, clients: range, budget: int, policy: str | Gradient) -> None:
         self.inner = GoodputScheduler(clients, budget, policy)
         self.every_draft = isinstance(policy, Gradient)
-        self.join, self.leave, self.allocate = self.inner.join, self.inner.leave, self.inner.allocate
+        self.join, self.leave, self.allocate = (
+            self.inner.join,
+            self.inner.leave,
+            self.inner.allocate,
+        )
 
     @property
     def clients(self) -> tuple[Any, ...]:
@@ -125,7 +138,11 @@ class Ours:
 
     def observe(self, number: int, reports: Reports) -> None:
         """Report by the round's number."""
-        ratios = {client: ratio for client, (_, _, ratio) in reports.items()} if self.every_draft else None
+        ratios = (
+            {client: ratio for client, (_, _, ratio) in reports.items()}
+            if self.every_draft
+            else None
+        )
         accepted = {client: accepted for client, (accepted, _, _) in reports.items()}
         self.inner.observe(accepted, acceptance_ratios=ratios, round=number)
 
@@ -148,8 +165,8 @@ class World:
     Parameters
     ----------
     regimes
-        By client: the chances of acceptance by position, of each kind of round; every round is of either with equal
-        chances.
+        By client: the chances of acceptance by position, of each kind of round; every round is of
+        either with equal chances.
     late, never
         Chances that a report comes five rounds late, or not at all.
     """
@@ -160,7 +177,9 @@ class World:
 
     def survival(self, clients: tuple[int, ...]) -> Floats:
         """Return the chance that the first j drafts of each client are accepted."""
-        return np.array([np.cumprod(self.regimes[client], axis=1).mean(axis=0) for client in clients])
+        return np.array(
+            [np.cumprod(self.regimes[client], axis=1).mean(axis=0) for client in clients]
+        )
 
 
 def steady(rates: Floats) -> dict[int, Floats]:
@@ -179,11 +198,16 @@ def by_position(rates: Floats) -> dict[int, Floats]:
 
 def easy_and_hard(rates: Floats) -> dict[int, Floats]:
     """Clients half of whose rounds are easy, and half hard."""
-    return {i: np.array([np.full(BUDGET, 0.95), np.full(BUDGET, max(0.05, 2 * r - 0.95))]) for i, r in enumerate(rates)}
+    return {
+        i: np.array([np.full(BUDGET, 0.95), np.full(BUDGET, max(0.05, 2 * r - 0.95))])
+        for i, r in enumerate(rates)
+    }
 
 
 def optimum(survival: Floats, budget: int) -> float:
-    """Return an upper bound on the fair utility: Frank-Wolfe on all mixtures of allocations, and its duality gap."""
+    """Return an upper bound on the fair utility: Frank-Wolfe on all mixtures of allocations, and
+    its duality gap.
+    """
     x, bound = np.ones(len(survival)), np.inf
     for step in range(3000):
         worth = survival / x[:, None]
@@ -195,8 +219,11 @@ def optimum(survival: Floats, budget: int) -> float:
     return bound
 
 
-def play(make: Any, world: World, present: int, seed: int, changes: dict[int, Any], spans: Any) -> list[float]:
-    """Play rounds; return the gap over each span of rounds, (first, end), to the optimum of those who stay.
+def play(
+    make: Any, world: World, present: int, seed: int, changes: dict[int, Any], spans: Any
+) -> list[float]:
+    """Play rounds; return the gap over each span of rounds, (first, end), to the optimum of those
+    who stay.
 
     Parameters
     ----------
@@ -207,7 +234,9 @@ def play(make: Any, world: World, present: int, seed: int, changes: dict[int, An
     """
     policy = make(range(present), BUDGET)
     draw = np.random.default_rng(seed)
-    due: dict[int, dict[int, Reports]] = {}  # by the round in which they arrive, and the round that they are of
+    due: dict[
+        int, dict[int, Reports]
+    ] = {}  # by the round in which they arrive, and the round that they are of
     gains: list[Floats] = []
     for turn in range(spans[-1][1]):
         for comes, client in changes.get(turn, ()):
@@ -221,10 +250,16 @@ def play(make: Any, world: World, present: int, seed: int, changes: dict[int, An
             luck = draw.random()
             if luck >= world.never:
                 arrives = turn + 5 * (luck < world.never + world.late)
-                report = (count if right.all() else int(right.argmin()), count, float(right.mean()) if count else 0.0)
+                report = (
+                    count if right.all() else int(right.argmin()),
+                    count,
+                    float(right.mean()) if count else 0.0,
+                )
                 due.setdefault(arrives, {}).setdefault(turn, {})[client] = report
         for number, reports in due.pop(turn, {}).items():
-            there = {client: report for client, report in reports.items() if client in policy.clients}
+            there = {
+                client: report for client, report in reports.items() if client in policy.clients
+            }
             if there:
                 policy.observe(number, there)
     best = optimum(world.survival(policy.clients), BUDGET)
@@ -232,7 +267,9 @@ def play(make: Any, world: World, present: int, seed: int, changes: dict[int, An
 
 
 def cases() -> dict[str, tuple[Any, int, dict[int, Any], list[tuple[int, int]]]]:
-    """Return the worlds by name: how regimes follow from rates, clients at first, changes, spans of rounds."""
+    """Return the worlds by name: how regimes follow from rates, clients at first, changes, spans of
+    rounds.
+    """
     after = [(3000, 3100), (3100, 3200), (3000, 3300)]
     joins = {3000: [(True, 8 + i) for i in range(8)]}
     leaves = {3000: [(False, i) for i in range(8)]}
@@ -271,7 +308,8 @@ def changes(smoke: bool) -> list[Row]:
                     f"{name}: gap over rounds {first}-{end}, mean (worst of {SEEDS} seeds)",
                     f"{ours[:, place].mean():.4f} ({ours[:, place].max():.4f}); "
                     + ", ".join(
-                        f"{label} {g[:, place].mean():.3f} ({g[:, place].max():.3f})" for label, g in found.items()
+                        f"{label} {g[:, place].mean():.3f} ({g[:, place].max():.3f})"
+                        for label, g in found.items()
                     ),
                     "below every rival",
                     None if smoke else float(ours[:, place].mean()) < rival,
@@ -292,10 +330,13 @@ def real_time(smoke: bool) -> list[Row]:
             timing: dict[str, Any] = {
                 name: getattr(problem, name)
                 for name in (
-                    "per", "draft_seconds_per_token", "network_seconds", "verify_overhead_seconds",
+                    "per",
+                    "draft_seconds_per_token",
+                    "network_seconds",
+                    "verify_overhead_seconds",
                     "verify_seconds_per_token",
                 )
-            }  # fmt: skip
+            }
             best = _utility(problem)
             for label, scheduler in (
                 ("per second", GoodputScheduler(8, BUDGET, **timing)),
@@ -306,8 +347,12 @@ def real_time(smoke: bool) -> list[Row]:
         means = {label: float(np.mean(found)) for label, found in gaps.items()}
         rows.append(
             Row(
-                f"tokens per second, N = 8, C = 20, {rates}: gap over {rounds} rounds, mean (worst)",
-                ", ".join(f"{label} {means[label]:.3f} ({max(found):.3f})" for label, found in gaps.items()),
+                f"tokens per second, N = 8, C = 20, {rates}: gap over {rounds} rounds, mean"
+                " (worst)",
+                ", ".join(
+                    f"{label} {means[label]:.3f} ({max(found):.3f})"
+                    for label, found in gaps.items()
+                ),
                 "below every rival",
                 None if smoke else means["per second"] < min(means["per round"], means["gradient"]),
             )
@@ -323,9 +368,10 @@ def real_time(smoke: bool) -> list[Row]:
             lost.append(_utility(problem) - problem.utility(reached))
         rows.append(
             Row(
-                f"promised rates that take {tightness:.0%} of the budget: worst shortfall over {3 * rounds} rounds",
-                f"mean {max(0.0, np.mean(short)):.1%}, worst {max(short):.1%}; gap mean {np.mean(lost):.3f}, "
-                f"worst {max(lost):.3f}",
+                f"promised rates that take {tightness:.0%} of the budget: worst shortfall over"
+                f" {3 * rounds} rounds",
+                f"mean {max(0.0, np.mean(short)):.1%}, worst {max(short):.1%}; gap mean"
+                f" {np.mean(lost):.3f}, worst {max(lost):.3f}",
             )
         )
     return rows
@@ -337,7 +383,9 @@ def _utility(problem: FairGoodputProblem) -> float:
     return problem.utility(plan.goodput)
 
 
-def _rates(problem: FairGoodputProblem, scheduler: GoodputScheduler, rounds: int, seed: int) -> Floats:
+def _rates(
+    problem: FairGoodputProblem, scheduler: GoodputScheduler, rounds: int, seed: int
+) -> Floats:
     """Return the mean rates of `rounds` rounds, in the unit of the problem."""
     draw = np.random.default_rng(seed)
     alpha, tokens, time = problem.acceptance_rates, np.zeros(problem.clients), 0.0

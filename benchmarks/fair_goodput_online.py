@@ -1,6 +1,8 @@
-"""The online scheduler of fair goodput: gaps to the fair optimum, recovery, regimes, microseconds per round.
+"""The online scheduler of fair goodput: gaps to the fair optimum, recovery, regimes, microseconds
+per round.
 
-`robust` learns from counts up to the first rejection, `gradient` the fate of every draft, as Eq. 3 supposes.
+`robust` learns from counts up to the first rejection, `gradient` the fate of every draft, as Eq. 3
+supposes.
 """
 
 from __future__ import annotations
@@ -29,7 +31,12 @@ def gaps(smoke: bool) -> list[Row]:
         for name in RATES:
             rates = acceptance_rates(name, clients)
             points = [early, late, rounds]
-            robust = simulate(GoodputWorkload(rates, budget), rounds=rounds, replications=seeds, checkpoints=points)
+            robust = simulate(
+                GoodputWorkload(rates, budget),
+                rounds=rounds,
+                replications=seeds,
+                checkpoints=points,
+            )
             paper = simulate(
                 GoodputWorkload(rates, budget),
                 PAPER,
@@ -39,9 +46,13 @@ def gaps(smoke: bool) -> list[Row]:
                 optimum=robust.benchmark,
             )
             full = simulate(
-                GoodputWorkload(rates, budget), rounds=early, replications=seeds, checkpoints=[early],
-                optimum=robust.benchmark, every_draft=True,
-            )  # fmt: skip
+                GoodputWorkload(rates, budget),
+                rounds=early,
+                replications=seeds,
+                checkpoints=[early],
+                optimum=robust.benchmark,
+                every_draft=True,
+            )
             long, rival = robust.gap(late, rounds), paper.gap(late, rounds)
             where = f"N = {clients}, C = {budget}, {name}"
             rows += [
@@ -70,15 +81,25 @@ def recovery(smoke: bool) -> list[Row]:
         found = []
         for policy in ("robust", PAPER):
             run = simulate(
-                GoodputWorkload(rates, budget), policy, initial_estimates=estimates, checkpoints=[500, 600],
+                GoodputWorkload(rates, budget),
+                policy,
+                initial_estimates=estimates,
+                checkpoints=[500, 600],
                 replications=10 if smoke else 100,
-            )  # fmt: skip
+            )
             fair = run.benchmark.goodput[0]
-            found.append((run.mean_rates(0, 600)[:, 0].mean() / fair, run.mean_rates(500, 600)[:, 0].min() / fair))
+            found.append(
+                (
+                    run.mean_rates(0, 600)[:, 0].mean() / fair,
+                    run.mean_rates(500, 600)[:, 0].min() / fair,
+                )
+            )
         rows.append(
             Row(
-                f"N = {clients}, C = {budget}: share of its fair rate in 600 rounds; in the last 100, worst run",
-                f"{found[0][0]:.0%}; {found[0][1]:.0%} (gradient {found[1][0]:.0%}; {found[1][1]:.0%})",
+                f"N = {clients}, C = {budget}: share of its fair rate in 600 rounds; in the last"
+                " 100, worst run",
+                f"{found[0][0]:.0%}; {found[0][1]:.0%} (gradient {found[1][0]:.0%};"
+                f" {found[1][1]:.0%})",
                 "90 %",
                 min(found[0]) >= 0.9,
             )
@@ -87,12 +108,17 @@ def recovery(smoke: bool) -> list[Row]:
 
 
 def regimes(smoke: bool) -> list[Row]:
-    """Clients that switch between 0.3 and 0.9, or drift: gaps to the program over modes with common weights."""
+    """Clients that switch between 0.3 and 0.9, or drift: gaps to the program over modes with common
+    weights.
+    """
     rounds, seeds = (1000, 3) if smoke else (20_000, 50)
     rows = []
     for clients, budget in ((4, 24), (8, 20)):
         low, high = np.full(clients, 0.3), np.full(clients, 0.9)
-        cases = {f"switching, {mean} rounds": AcceptanceProcess.switching([low, high], mean) for mean in (20, 100, 500)}
+        cases = {
+            f"switching, {mean} rounds": AcceptanceProcess.switching([low, high], mean)
+            for mean in (20, 100, 500)
+        }
         cases["drifting in waves of 2000 rounds"] = AcceptanceProcess.drifting(low, high, 2000)
         for name, process in cases.items():
             optimum = benchmark(GoodputWorkload(process, budget))
@@ -105,16 +131,23 @@ def regimes(smoke: bool) -> list[Row]:
                 **policies,
             }.items():
                 run = simulate(
-                    GoodputWorkload(process, budget), policy, rounds=rounds, replications=seeds,
-                    checkpoints=[rounds // 20, rounds], optimum=optimum,
-                )  # fmt: skip
+                    GoodputWorkload(process, budget),
+                    policy,
+                    rounds=rounds,
+                    replications=seeds,
+                    checkpoints=[rounds // 20, rounds],
+                    optimum=optimum,
+                )
                 found[label] = run.gap(rounds // 20, rounds)
-            best = min((gap, label) for label, gap in found.items() if label not in ("robust", "gradient"))
+            best = min(
+                (gap, label) for label, gap in found.items() if label not in ("robust", "gradient")
+            )
             rows.append(
                 Row(
                     f"N = {clients}, C = {budget}, {name}",
-                    f"{found['robust']:.3f} (gradient {found['gradient']:.3f}, endless memory {found['endless']:.3f}, "
-                    f"best of the single memories {best[0]:.3f} with {best[1]})",
+                    f"{found['robust']:.3f} (gradient {found['gradient']:.3f}, endless memory"
+                    f" {found['endless']:.3f}, best of the single memories {best[0]:.3f} with"
+                    f" {best[1]})",
                     "below gradient",
                     found["robust"] < found["gradient"],
                 )
@@ -135,7 +168,12 @@ def speed(smoke: bool) -> list[Row]:
                 for _ in range(count):
                     scheduler.observe(np.minimum(scheduler.allocate(), 2))
 
-            rows.append(Row(f"{policy}, N = {clients}, C = {budget}", f"{1e6 * median_seconds(rounds) / count:.1f} us"))
+            rows.append(
+                Row(
+                    f"{policy}, N = {clients}, C = {budget}",
+                    f"{1e6 * median_seconds(rounds) / count:.1f} us",
+                )
+            )
     return rows
 
 

@@ -1,7 +1,9 @@
-"""Every number that README and documentation state, with its source: ``python -P benchmarks/figures.py``.
+"""Every number that README and documentation state, with its source: ``python -P
+benchmarks/figures.py``.
 
-Text marks a number with its key, ``186<!-- =library.proven -->``. This writes `docs/figures.json` from the newest
-recorded tables of the benchmarks, and from what is cheap to compute; a test compares all three.
+Text marks a number with its key, ``186<!-- =library.proven -->``. This writes `docs/figures.json`
+from the newest recorded tables of the benchmarks, and from what is cheap to compute; a test
+compares all three.
 """
 
 from __future__ import annotations
@@ -86,7 +88,10 @@ def _proven() -> float:
 
 
 _ONLINE = "fair goodput online: microseconds per round"
-_SLACK, _ONE_CLASS = "verification in the long run: mixed classes", "verification in the long run: one class"
+_SLACK, _ONE_CLASS = (
+    "verification in the long run: mixed classes",
+    "verification in the long run: one class",
+)
 _LOAD = "verification in the long run: load"
 _BOUNDED, _CACHE = (
     "verification in the long run: bounded cache",
@@ -94,12 +99,24 @@ _BOUNDED, _CACHE = (
 )
 _CONTROL, _CHUNKS = (
     "draft-control: the optimal policy against the baselines",
-    ("prompt-chunking: time to first token on the paper's testbed"),
+    "prompt-chunking: time to first token on the paper's testbed",
 )
-_TTFT = "N = {}, P = {}, 3 ms per message: TTFT of Eq. 3 and of the best equal chunks, over the default's {} ms"
-_INDEXED, _CORES = "continuous-serving: a time-indexed program", "serving-latency: exact on two cores"
-_ARRIVALS = "arrivals, 100 tasks, 0.8 requests per second: best policy, bound, program in intervals of 0.4 s"
-_K300 = "paper-1/K300, proven: seconds of a processor, those of the busier thread with two workers, ratio"
+_TTFT = (
+    "N = {}, P = {}, 3 ms per message: TTFT of Eq. 3 and of the best equal chunks, over the"
+    " default's {} ms"
+)
+_INDEXED, _CORES = (
+    "continuous-serving: a time-indexed program",
+    "serving-latency: exact on two cores",
+)
+_ARRIVALS = (
+    "arrivals, 100 tasks, 0.8 requests per second: best policy, bound, program in intervals of"
+    " 0.4 s"
+)
+_K300 = (
+    "paper-1/K300, proven: seconds of a processor, those of the busier thread with two workers,"
+    " ratio"
+)
 _HELD_OUT = "batch {}, a benchmark held out but for its {} at K = 3: {}"
 _BOTH, _ALONE = "throughput and acceptance", "acceptance alone"
 
@@ -121,9 +138,13 @@ def _turn(trace: str) -> Computed:
 
 def _map(row: int, place: int) -> Computed:
     def number() -> float:
-        return float(re.findall(NUMBER, placement_map.summary(placement_map.recorded())[row].figure)[place])
+        return float(
+            re.findall(NUMBER, placement_map.summary(placement_map.recorded())[row].figure)[place]
+        )
 
-    return Computed(f"docs/recorded/placement-map.csv: device {row}, number {place} of the summary", number)
+    return Computed(
+        f"docs/recorded/placement-map.csv: device {row}, number {place} of the summary", number
+    )
 
 
 def _ledger(name: str, *, real: bool = False) -> Computed:
@@ -131,16 +152,23 @@ def _ledger(name: str, *, real: bool = False) -> Computed:
 
 
 def _least() -> float:
-    """Return the least share, in percent, that statements that hold at every point may have in their boxes."""
+    """Return the least share, in percent, that statements that hold at every point may have in
+    their boxes.
+    """
     listed = [one for one in entries() if one.get("check") == "can fail"]
     whole = [one for one in listed if one.get("share") == 1.0 and not one["item"].endswith(".real")]
     return round(100 * min(one["interval"][0] for one in whole), 1)
 
 
 FIGURES: dict[str, Measured | Computed] = {
-    **{f"ledger.{name}": _ledger(name) for name in ("statements", "mapped", "everywhere", "nowhere")},
+    **{
+        f"ledger.{name}": _ledger(name)
+        for name in ("statements", "mapped", "everywhere", "nowhere")
+    },
     "ledger.real": _ledger("mapped", real=True),
-    "ledger.least": Computed("the ledger of statements: least end of an exact 95 % interval", _least),
+    "ledger.least": Computed(
+        "the ledger of statements: least end of an exact 95 % interval", _least
+    ),
     "library.instances": Computed("the instance library: instances", lambda: len(saved())),
     "library.proven": Computed("the instance library: proven optimal", _proven),
     "sd.7b": _paper_1("1.1B-7B", "pipelined"),
@@ -155,7 +183,8 @@ FIGURES: dict[str, Measured | Computed] = {
         1,
     ),
     "anew.gap": Measured(
-        "continuous-serving: against fixed batches", "rebatching, 1.1B-7B, K = 1000, known lengths: largest gap"
+        "continuous-serving: against fixed batches",
+        "rebatching, 1.1B-7B, K = 1000, known lengths: largest gap",
     ),
     "served.best": Measured(_INDEXED, _ARRIVALS, 0),
     "served.bound": Measured(_INDEXED, _ARRIVALS, 1),
@@ -166,21 +195,28 @@ FIGURES: dict[str, Measured | Computed] = {
     "workers.k1000": Measured(_CORES, "paper-1/K1000, 40 s, not proven: ratio"),
     "workers.k200": Measured(_CORES, "equal-inputs/K200, 40 s, not proven: ratio"),
     "allocate.microseconds": Measured(
-        "draft-allocation: one round of a controller", "fast.allocate, N = 8, C = 20: mean of 10,000 calls"
+        "draft-allocation: one round of a controller",
+        "fast.allocate, N = 8, C = 20: mean of 10,000 calls",
     ),
     "goodput.online.microseconds": Measured(_ONLINE, "robust, N = 8, C = 20"),
     "slack.over.fcfs": Measured(_SLACK, "prompts of 150 tokens: slack against fcfs"),
-    "slack.over.edf": Measured(_SLACK, "prompts of 150 tokens: slack against edf, batches capped alike"),
+    "slack.over.edf": Measured(
+        _SLACK, "prompts of 150 tokens: slack against edf, batches capped alike"
+    ),
     "slack.over.fcfs.12GB": Measured(_BOUNDED, _CACHE.format(12)),
     "slack.over.fcfs.12GB.worst": Measured(_BOUNDED, _CACHE.format(12), 1),
     "slack.over.fcfs.9GB": Measured(_BOUNDED, _CACHE.format(9)),
     "slack.over.fcfs.9GB.worst": Measured(_BOUNDED, _CACHE.format(9), 1),
     "slack.over.fcfs.one-class": Measured(_ONE_CLASS, "slack against fcfs, all of 8 tokens/s"),
-    "slack.idle": Measured(_LOAD, "13 workloads, fcfs below 80 % busy: least speed of a class over that of fcfs"),
+    "slack.idle": Measured(
+        _LOAD, "13 workloads, fcfs below 80 % busy: least speed of a class over that of fcfs"
+    ),
     "slack.450.slack": Measured(_LOAD, "450 devices, prompts of 70 tokens: too slow of 450", 0),
     "slack.450.fcfs": Measured(_LOAD, "450 devices, prompts of 70 tokens: too slow of 450", 1),
     "slack.450.edf": Measured(_LOAD, "450 devices, prompts of 70 tokens: too slow of 450", 2),
-    "slack.microseconds": Measured("verification in the long run: one decision", "slack, 200 pending"),
+    "slack.microseconds": Measured(
+        "verification in the long run: one decision", "slack, 200 pending"
+    ),
     "optimal.tokens-per-second": Measured(_CONTROL, "alternating: optimal, myopic, best-static", 0),
     "myopic.tokens-per-second": Measured(_CONTROL, "alternating: optimal, myopic, best-static", 1),
     "chunks.eq3.low": Measured(_CHUNKS, _TTFT.format(351, 4, 539)),
@@ -209,7 +245,9 @@ FIGURES: dict[str, Measured | Computed] = {
             ("slow", 2, 0),
         )
     },
-    "tuning.regret.mean": Measured("tuning from real sweeps", _HELD_OUT.format(1, _BOTH, "regret"), 0),
+    "tuning.regret.mean": Measured(
+        "tuning from real sweeps", _HELD_OUT.format(1, _BOTH, "regret"), 0
+    ),
     "tuning.withheld.mean": Measured(
         "tuning against simple rules", "15 measured tables, ends of K kept: regret of tune", 0
     ),
@@ -219,9 +257,12 @@ FIGURES: dict[str, Measured | Computed] = {
         0,
     ),
     "tuning.withheld.coverage": Measured(
-        "tuning against simple rules", "15 measured tables: withheld cells inside bands of 90 % of tune"
+        "tuning against simple rules",
+        "15 measured tables: withheld cells inside bands of 90 % of tune",
     ),
-    "tuning.regret.worst": Measured("tuning from real sweeps", _HELD_OUT.format(1, _BOTH, "regret"), 1),
+    "tuning.regret.worst": Measured(
+        "tuning from real sweeps", _HELD_OUT.format(1, _BOTH, "regret"), 1
+    ),
     "tuning.acceptance-alone.error": Measured(
         "tuning from real sweeps", _HELD_OUT.format(8, _ALONE, "error of throughput")
     ),
@@ -235,7 +276,9 @@ def _laboratory() -> dict[str, Computed]:
     import report  # type: ignore[import-not-found]  # the laboratory is no package
 
     return {
-        key: Computed(f"laboratory/results.md, from laboratory/records: {key}", lambda value=value: value)
+        key: Computed(
+            f"laboratory/results.md, from laboratory/records: {key}", lambda value=value: value
+        )
         for key, value in report.figures().items()
     }
 

@@ -1,8 +1,10 @@
-"""Write folders of comparisons as one leaderboard: a table per kind of problem, and where its numbers come from.
+"""Write folders of comparisons as one leaderboard: a table per kind of problem, and where its
+numbers come from.
 
     python benchmarks/leaderboard.py FOLDER... [-o FILE.md]
 
-Families on which all methods find equally good plans are one row, and the other rows leave them out.
+Families on which all methods find equally good plans are one row, and the other rows leave them
+out.
 """
 
 from __future__ import annotations
@@ -20,13 +22,18 @@ from specopt.report.comparison import origins
 
 
 def leaderboard(comparison: Comparison) -> str:
-    """Return the leaderboard of a comparison as Markdown: a table per kind, what it means, and where it comes from."""
+    """Return the leaderboard of a comparison as Markdown: a table per kind, what it means, and
+    where it comes from.
+    """
     parts = [
         markdown(leaderboard_tables(comparison)).rstrip(),
-        "Gap: |objective - bound| / |objective|, the mean, to the best bound of any method, here or in the instance "
-        "library. Proven: optimal by that bound, or proven infeasible. "
-        f"Time: shifted geometric mean; what failed takes its time limit. {TEST_SETS} Families on which all methods "
-        "find equally good plans are one row, and the other rows leave them out.",
+        (
+            "Gap: |objective - bound| / |objective|, the mean, to the best bound of any method,"
+            " here or in the instance library. Proven: optimal by that bound, or proven"
+            " infeasible. Time: shifted geometric mean; what failed takes its time limit."
+            f" {TEST_SETS} Families on which all methods find equally good plans are one row, and"
+            " the other rows leave them out."
+        ),
         "## Where the numbers come from",
         "\n".join(f"- {plain(name)}: {plain(text)}" for name, text in origins(comparison)),
     ]
@@ -34,10 +41,14 @@ def leaderboard(comparison: Comparison) -> str:
 
 
 def leaderboard_tables(comparison: Comparison) -> Tables:
-    """Return the tables of a comparison, in which families on which all methods are equally good are one row."""
+    """Return the tables of a comparison, in which families on which all methods are equally good
+    are one row.
+    """
     alike = equal_families(comparison)
     known = {record.problem_sha256: comparison.best(record) for record in comparison}
-    others = Comparison([one for one in comparison if (one.kind, family_of(one)) not in alike], known)
+    others = Comparison(
+        [one for one in comparison if (one.kind, family_of(one)) not in alike], known
+    )
     rows = {title.partition(":")[0]: table for title, table in tables_of(others).items()}
     found: Tables = {}
     for title, whole in tables_of(comparison).items():
@@ -53,13 +64,21 @@ def leaderboard_tables(comparison: Comparison) -> Tables:
     return found
 
 
-def alike_cells(comparison: Comparison, kind: str, alike: set[tuple[str, str]]) -> list[dict[str, Record]]:
+def alike_cells(
+    comparison: Comparison, kind: str, alike: set[tuple[str, str]]
+) -> list[dict[str, Record]]:
     """Return the cells of a kind that are in some families."""
-    return [cell for cell in comparison.cells(kind) if (kind, family_of(next(iter(cell.values())))) in alike]
+    return [
+        cell
+        for cell in comparison.cells(kind)
+        if (kind, family_of(next(iter(cell.values())))) in alike
+    ]
 
 
 def equal_families(comparison: Comparison) -> set[tuple[str, str]]:
-    """Return kind and family, no swept one, where several methods have equally good plans in every cell."""
+    """Return kind and family, no swept one, where several methods have equally good plans in every
+    cell.
+    """
     families = [
         (kind, family_of(next(iter(cell.values()))), cell)
         for kind in comparison.kinds
@@ -76,7 +95,9 @@ def equal_families(comparison: Comparison) -> set[tuple[str, str]]:
 def main() -> None:
     """Print a leaderboard, or write it."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("folders", nargs="+", metavar="FOLDER", help="kept results of specopt compare")
+    parser.add_argument(
+        "folders", nargs="+", metavar="FOLDER", help="kept results of specopt compare"
+    )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE.md", help="default: print it")
     given = parser.parse_args()
     text = leaderboard(merged(given.folders))

@@ -1,9 +1,11 @@
-"""Regenerate the instance library: every problem from its recipe, solved by every exact method that takes it.
+"""Regenerate the instance library: every problem from its recipe, solved by every exact method that
+takes it.
 
     python benchmarks/library.py [KIND ...] [--time-limit S] [--jobs N]
 
-A plan counts by what the judge says of it. What is saved is never replaced by anything worse, and a line changes only
-if its problem, plan or bound does. Methods that prove different optima stop everything: one of them is wrong.
+A plan counts by what the judge says of it. What is saved is never replaced by anything worse, and a
+line changes only if its problem, plan or bound does. Methods that prove different optima stop
+everything: one of them is wrong.
 """
 
 from __future__ import annotations
@@ -22,7 +24,15 @@ from typing import Any
 import msgspec
 
 import specopt
-from specopt.api.library import BestKnown, Recipe, SavedInstance, better_of, certificate, is_solved, line_of
+from specopt.api.library import (
+    BestKnown,
+    Recipe,
+    SavedInstance,
+    better_of,
+    certificate,
+    is_solved,
+    line_of,
+)
 from specopt.api.solve import choose
 from specopt.kinds import KINDS
 from specopt.models.files import write_text
@@ -37,7 +47,11 @@ TOLERANCE = 1e-9
 def regenerate(recipe: Recipe, old: SavedInstance | None, time_limit: float) -> SavedInstance:
     """Return the instance of a recipe with the best known before and now."""
     problem = replace(recipe.generate(), name=recipe.name)
-    data = {name: value for name, value in problem.to_dict().items() if name not in ("format", "kind", "name")}
+    data = {
+        name: value
+        for name, value in problem.to_dict().items()
+        if name not in ("format", "kind", "name")
+    }
     best = old.best if old is not None and old.problem_sha256 == problem.sha256 else None
     new = best_found(problem, time_limit)
     return SavedInstance(
@@ -49,14 +63,19 @@ def regenerate(recipe: Recipe, old: SavedInstance | None, time_limit: float) -> 
         source=recipe.source,
         problem_sha256=problem.sha256,
         best=new if best is None else _confirmed(better_of(problem, best, new), new),
-        problem=data if recipe.source is not None or len(_json(data)) <= MAX_PROBLEM_BYTES else None,
+        problem=(
+            data if recipe.source is not None or len(_json(data)) <= MAX_PROBLEM_BYTES else None
+        ),
     )
 
 
 def _confirmed(best: BestKnown, new: BestKnown) -> BestKnown:
     """Add those that proved the same optimum now."""
     both = {*best.confirmed_by, *new.confirmed_by} - {best.bound_method}
-    more = best.status == "optimal" and set(new.confirmed_by) - {*best.confirmed_by, best.bound_method}
+    more = best.status == "optimal" and set(new.confirmed_by) - {
+        *best.confirmed_by,
+        best.bound_method,
+    }
     return replace(best, confirmed_by=tuple(sorted(both))) if more else best
 
 
@@ -69,22 +88,30 @@ def best_found(problem: Problem, time_limit: float) -> BestKnown:
     for method in methods.values():
         result = specopt.solve(problem, method, time_limit=time_limit)
         if result.plan is not None:
-            assert specopt.verify(problem, result).feasible, f"{problem.name}: {method.name} gives no feasible plan"
+            assert specopt.verify(problem, result).feasible, (
+                f"{problem.name}: {method.name} gives no feasible plan"
+            )
             results.append((method, result))
     if not results:
         raise AssertionError(f"{problem.name}: no method found a plan")
-    least, finder, found = _least([(sign * result.objective, method, result) for method, result in results])
+    least, finder, found = _least(
+        [(sign * result.objective, method, result) for method, result in results]
+    )
     bounds = [
         (-sign * result.bound, method, result)
         for method, result in results
         if result.bound is not None and method.tolerance <= TOLERANCE
     ]
     proofs = [item for item in bounds if problem.gap(sign * least, -sign * item[0]) <= TOLERANCE]
-    highest, prover, proof = proofs[0] if proofs else _least(bounds) if bounds else (math.inf, None, None)
+    highest, prover, proof = (
+        proofs[0] if proofs else _least(bounds) if bounds else (math.inf, None, None)
+    )
     for method, result in results:
         crossed = result.bound is not None and sign * result.bound > least
         if crossed and problem.gap(sign * least, result.bound) > max(method.tolerance, TOLERANCE):
-            raise AssertionError(f"{method.name} gives the bound {result.bound}, {finder.name} the plan {least}")
+            raise AssertionError(
+                f"{method.name} gives the bound {result.bound}, {finder.name} the plan {least}"
+            )
     bound = None if prover is None else -sign * highest
     objective = sign * least
     proven = certificate(problem, objective, bound)
@@ -106,7 +133,9 @@ def best_found(problem: Problem, time_limit: float) -> BestKnown:
 
 
 def _least(found: list[tuple[float, Any, Any]]) -> tuple[float, Any, Any]:
-    """Return the first of those that are least but for rounding: methods are in order of preference."""
+    """Return the first of those that are least but for rounding: methods are in order of
+    preference.
+    """
     least = min(value for value, _, _ in found)
     return next(item for item in found if item[0] <= least + 1e-12 * abs(least))
 
@@ -120,7 +149,9 @@ def _json(data: object) -> str:
 
 
 def read(line: bytes) -> tuple[Recipe, SavedInstance | None]:
-    """Return the recipe of a line, and what is known of its instance: nothing, where the recipe stands alone."""
+    """Return the recipe of a line, and what is known of its instance: nothing, where the recipe
+    stands alone.
+    """
     recipe = msgspec.json.decode(line, type=Recipe)
     return recipe, msgspec.json.decode(line, type=SavedInstance) if is_solved(line) else None
 
@@ -134,7 +165,8 @@ def _report(kind: str, found: Sequence[SavedInstance]) -> str:
     twice = [instance for instance in proven if instance.best.confirmed_by]
     worst = max((instance.best.gap or 0.0 for instance in found), default=0.0)
     return (
-        f"{kind}: {len(found)} instances, {len(proven)} optimal ({len(twice)} twice), largest gap {100 * worst:.3g} %"
+        f"{kind}: {len(found)} instances, {len(proven)} optimal ({len(twice)} twice), largest gap"
+        f" {100 * worst:.3g} %"
     )
 
 
@@ -149,7 +181,10 @@ def _all(arguments: argparse.Namespace) -> Iterator[str]:
             for instance in pool.map(_regenerate, tasks[len(found) :]):
                 found.append(instance)
                 best = instance.best
-                print(f"  {instance.name}: {best.objective:.9g}, {best.status}, {best.bound_method}", flush=True)
+                print(
+                    f"  {instance.name}: {best.objective:.9g}, {best.status}, {best.bound_method}",
+                    flush=True,
+                )
             if found:
                 write_text(file, "".join(line_of(instance) + "\n" for instance in found))
             yield _report(kind, found)
@@ -159,8 +194,12 @@ def main() -> None:
     """Regenerate some kinds, or all."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("kinds", nargs="*", metavar="KIND", help="default: all kinds")
-    parser.add_argument("--time-limit", type=float, default=20.0, help="seconds per method and instance")
-    parser.add_argument("--new", action="store_true", help="only recipes that stand alone, which come last")
+    parser.add_argument(
+        "--time-limit", type=float, default=20.0, help="seconds per method and instance"
+    )
+    parser.add_argument(
+        "--new", action="store_true", help="only recipes that stand alone, which come last"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     for text in _all(parser.parse_args()):
         print(text, flush=True)

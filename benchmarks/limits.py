@@ -1,6 +1,8 @@
-"""What time and memory limits mean at the largest size of every field: one process per method and field.
+"""What time and memory limits mean at the largest size of every field: one process per method and
+field.
 
-``python benchmarks/limits.py KIND CASE METHOD SECONDS [CLOCK]`` measures one cell and prints it as JSON.
+``python benchmarks/limits.py KIND CASE METHOD SECONDS [CLOCK]`` measures one cell and prints it as
+JSON.
 """
 
 from __future__ import annotations
@@ -35,8 +37,12 @@ MANY, MOST = 100_000, 1_000_000
 """Entries of a long column: no field limits them, files of this size are a few megabytes."""
 
 
-def _with(family: str, *, params: dict[str, Any] | None = None, **fields: Any) -> Callable[[], Problem]:
-    """Return what builds a small generated problem with some fields raised; a function says what of every part is."""
+def _with(
+    family: str, *, params: dict[str, Any] | None = None, **fields: Any
+) -> Callable[[], Problem]:
+    """Return what builds a small generated problem with some fields raised; a function says what of
+    every part is.
+    """
 
     def build() -> Problem:
         problem = specopt.generate(family, seed=1, **(params or {}))
@@ -51,7 +57,9 @@ def _with(family: str, *, params: dict[str, Any] | None = None, **fields: Any) -
 
 
 def _chain(states: int) -> Callable[[], Problem]:
-    """Return what builds a problem of draft control with many states: all rows of the chain are full."""
+    """Return what builds a problem of draft control with many states: all rows of the chain are
+    full.
+    """
 
     def build() -> Problem:
         base = specopt.generate("draft-control/paper-3", seed=1)
@@ -59,10 +67,13 @@ def _chain(states: int) -> Callable[[], Problem]:
         matrix = random.random((states, states))
         count = len(base.resolutions)
         rows = [
-            {"uplink_bits_per_second": float(random.uniform(1e4, 1e6)), "downlink_bits_per_second": 1e5,
-             "acceptance_rates": random.uniform(0.3, 0.95, count).tolist()}
+            {
+                "uplink_bits_per_second": float(random.uniform(1e4, 1e6)),
+                "downlink_bits_per_second": 1e5,
+                "acceptance_rates": random.uniform(0.3, 0.95, count).tolist(),
+            }
             for _ in range(states)
-        ]  # fmt: skip
+        ]
         matrix /= matrix.sum(axis=1, keepdims=True)
         return base.from_dict(base.to_dict() | {"states": rows, "transition": matrix.tolist()})
 
@@ -75,18 +86,23 @@ def _sampled(family: str, tasks: int, samples: int) -> Callable[[], Problem]:
     def build() -> Problem:
         base = specopt.generate(family, seed=1, tasks=tasks)
         drawn = np.random.default_rng(1).integers(1, 513, (samples, tasks)).tolist()
-        return base.from_dict(base.to_dict() | {"output_lengths": "predicted", "output_samples": drawn})
+        return base.from_dict(
+            base.to_dict() | {"output_lengths": "predicted", "output_samples": drawn}
+        )
 
     return build
 
 
 def _finest(family: str) -> Callable[[], Problem]:
-    """Return what builds a problem of draft control with as many resolutions as a column is long."""
+    """Return what builds a problem of draft control with as many resolutions as a column is
+    long.
+    """
 
     def build() -> Problem:
         base = specopt.generate(family, seed=1)
         states = [
-            state | {"acceptance_rates": np.linspace(0.1, 0.9, 2000).tolist()} for state in base.to_dict()["states"]
+            state | {"acceptance_rates": np.linspace(0.1, 0.9, 2000).tolist()}
+            for state in base.to_dict()["states"]
         ]
         return base.from_dict(base.to_dict() | {"resolutions": [*range(1, 2001)], "states": states})
 
@@ -100,13 +116,17 @@ def _trips(values: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
 
 
 def _rates(positions: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return what gives a class a rate of acceptance at each of so many positions, of every drafter."""
+    """Return what gives a class a rate of acceptance at each of so many positions, of every
+    drafter.
+    """
     rates = np.linspace(0.9, 0.5, positions).tolist()
     return lambda part: {"acceptance": dict.fromkeys(part["acceptance"], rates)}
 
 
 def _passes(pieces: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return what gives a verifier passes of that many pieces, each of which is the longest somewhere."""
+    """Return what gives a verifier passes of that many pieces, each of which is the longest
+    somewhere.
+    """
     slopes = np.linspace(1e-5, 1e-4, pieces)
     heads = 0.01 - 1e4 * (slopes - 1e-5) ** 2
     rows = [
@@ -118,7 +138,9 @@ def _passes(pieces: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
 
 
 def _listed(classes: int) -> Callable[[], Problem]:
-    """Return what builds a problem with that many classes of one client, none of which draft on a device."""
+    """Return what builds a problem with that many classes of one client, none of which draft on a
+    device.
+    """
 
     def build() -> Problem:
         data = specopt.generate(ONE, seed=1).to_dict()
@@ -142,18 +164,35 @@ def _pools(pools: int) -> Callable[[], Problem]:
             if drafter.get("server"):
                 (passes,) = drafter["server"].values()
                 drafter["server"] = {f"pool {p}": passes for p in range(pools)}
-        return problem.from_dict(data | {"draft_pools": [pool | {"name": f"pool {p}"} for p in range(pools)]})
+        return problem.from_dict(
+            data | {"draft_pools": [pool | {"name": f"pool {p}"} for p in range(pools)]}
+        )
 
     return build
 
 
-LATENCY, CHUNKS, BATCH = "serving-latency/paper-1", "prompt-chunking/paper-4", "verification-batch/mixed"
-CONTROL, ALLOCATION, FAIR = "draft-control/paper-3", "draft-allocation/paper-5", "fair-goodput/paper-5"
+LATENCY, CHUNKS, BATCH = (
+    "serving-latency/paper-1",
+    "prompt-chunking/paper-4",
+    "verification-batch/mixed",
+)
+CONTROL, ALLOCATION, FAIR = (
+    "draft-control/paper-3",
+    "draft-allocation/paper-5",
+    "fair-goodput/paper-5",
+)
 CONTINUOUS, ARRIVALS = "continuous-serving/paper-1", "continuous-serving/arrivals"
 SMALL = {"tasks": 5, "max_input": 40, "max_output": 24}
-LONG = {"output_tokens": [MAX_TOKENS] * 5, "max_output_tokens": MAX_TOKENS, "draft_memory_bytes": 1e15}
+LONG = {
+    "output_tokens": [MAX_TOKENS] * 5,
+    "max_output_tokens": MAX_TOKENS,
+    "draft_memory_bytes": 1e15,
+}
 KNOWN = {"output_lengths": "known"}
-KINKED = [{"seconds_per_flop": 0.0, "overhead_seconds": 0.05}, {"seconds_per_flop": 1e-14, "overhead_seconds": 0.01}]
+KINKED = [
+    {"seconds_per_flop": 0.0, "overhead_seconds": 0.05},
+    {"seconds_per_flop": 1e-14, "overhead_seconds": 0.01},
+]
 
 STOPPING = "draft-stopping/random"
 ONE, CLASSES, EDGE = "placement/one-class", "placement/many-classes", "placement/edge-cloud"
@@ -168,21 +207,36 @@ CASES: dict[str, dict[str, Callable[[], Problem]]] = {
         "output_tokens": _with(LATENCY, params=SMALL, **LONG),
         "output_tokens, known": _with(LATENCY, params=SMALL, **LONG, **KNOWN),
         "output_tokens, any": _with(LATENCY, params=SMALL, **LONG, mechanism="any"),
-        "input_tokens": _with(LATENCY, params=SMALL, input_tokens=[MAX_TOKENS] * 5, draft_memory_bytes=1e15),
+        "input_tokens": _with(
+            LATENCY, params=SMALL, input_tokens=[MAX_TOKENS] * 5, draft_memory_bytes=1e15
+        ),
         "max_speculation_length": _with(LATENCY, params=SMALL, max_speculation_length=MAX_TOKENS),
-        "max_speculation_length, known": _with(LATENCY, params=SMALL, max_speculation_length=MAX_TOKENS, **KNOWN),
+        "max_speculation_length, known": _with(
+            LATENCY, params=SMALL, max_speculation_length=MAX_TOKENS, **KNOWN
+        ),
         "tasks": _with(LATENCY, params={"tasks": MANY}),
         "tasks, known": _with(LATENCY, params={"tasks": MANY}, **KNOWN),
         "10,000 tasks": _with(LATENCY, params={"tasks": 10_000}),
         "10,000 tasks, known": _with(LATENCY, params={"tasks": 10_000}, **KNOWN),
         "10,000 tasks in ample memory, a kinked runtime": _with(
-            LATENCY, params={"tasks": 10_000}, draft_memory_bytes=1e15, verify_runtime={"pieces": KINKED}
+            LATENCY,
+            params={"tasks": 10_000},
+            draft_memory_bytes=1e15,
+            verify_runtime={"pieces": KINKED},
         ),
         "10,000 tasks in ample memory, a kinked runtime, known": _with(
-            LATENCY, params={"tasks": 10_000}, draft_memory_bytes=1e15, verify_runtime={"pieces": KINKED}, **KNOWN
+            LATENCY,
+            params={"tasks": 10_000},
+            draft_memory_bytes=1e15,
+            verify_runtime={"pieces": KINKED},
+            **KNOWN,
         ),
-        "1,000 tasks in ample memory": _with(LATENCY, params={"tasks": 1000}, draft_memory_bytes=1e15),
-        "tasks in ample memory, known": _with(LATENCY, params={"tasks": MANY}, draft_memory_bytes=1e15, **KNOWN),
+        "1,000 tasks in ample memory": _with(
+            LATENCY, params={"tasks": 1000}, draft_memory_bytes=1e15
+        ),
+        "tasks in ample memory, known": _with(
+            LATENCY, params={"tasks": MANY}, draft_memory_bytes=1e15, **KNOWN
+        ),
         "1,000,000 tasks": _with(LATENCY, params={"tasks": MOST}),
         "1,000,000 tasks, known": _with(LATENCY, params={"tasks": MOST}, **KNOWN),
         "1,000,000 tasks, a rate for each": _with(
@@ -192,13 +246,17 @@ CASES: dict[str, dict[str, Callable[[], Problem]]] = {
     },
     "continuous-serving": {
         "output_tokens": _with(CONTINUOUS, params=SMALL, **LONG, **KNOWN),
-        "max_speculation_length": _with(CONTINUOUS, params=SMALL, max_speculation_length=MAX_TOKENS, **KNOWN),
+        "max_speculation_length": _with(
+            CONTINUOUS, params=SMALL, max_speculation_length=MAX_TOKENS, **KNOWN
+        ),
         "10,000 tasks": _with(CONTINUOUS, params={"tasks": 10_000}, **KNOWN),
         "1,000,000 tasks": _with(CONTINUOUS, params={"tasks": MOST}, **KNOWN),
         "tasks": _with(CONTINUOUS, params={"tasks": MANY}, **KNOWN),
         "200 tasks, 10,000 samples": _sampled(CONTINUOUS, 200, 10_000),
         "10,000 arrivals": _with(ARRIVALS, params={"tasks": 10_000}),
-        "10,000 arrivals far apart": _with(ARRIVALS, params={"tasks": 10_000, "requests_per_second": 0.01}),
+        "10,000 arrivals far apart": _with(
+            ARRIVALS, params={"tasks": 10_000, "requests_per_second": 0.01}
+        ),
         "arrivals": _with(ARRIVALS, params={"tasks": MANY}),
     },
     "prompt-chunking": {
@@ -207,7 +265,10 @@ CASES: dict[str, dict[str, Callable[[], Problem]]] = {
         "pipeline_length 10,000": _with(CHUNKS, pipeline_length=10_000),
         "prompt_tokens": _with(CHUNKS, prompt_tokens=MAX_TOKENS),
         "both": _with(CHUNKS, prompt_tokens=MAX_TOKENS, pipeline_length=MAX_TOKENS),
-        "knots": _with(CHUNKS, cloud_delay={"tokens": list(range(MANY)), "seconds": [1e-6 * x for x in range(MANY)]}),
+        "knots": _with(
+            CHUNKS,
+            cloud_delay={"tokens": list(range(MANY)), "seconds": [1e-6 * x for x in range(MANY)]},
+        ),
     },
     "draft-control": {
         "states": _chain(1000),
@@ -221,28 +282,44 @@ CASES: dict[str, dict[str, Callable[[], Problem]]] = {
         "max_draft_tokens": _with(STOPPING, params={"max_draft": 1000, "bins": 2}),
         "scores": _with(STOPPING, params={"bins": 1000}),
         "both": _with(STOPPING, params={"max_draft": 1000, "bins": 1000}),
-        "both, 100 classes": _with(STOPPING, params={"max_draft": 1000, "bins": 1000, "classes": 100}),
+        "both, 100 classes": _with(
+            STOPPING, params={"max_draft": 1000, "bins": 1000, "classes": 100}
+        ),
     },
     "placement": {
         "clients": _with(ONE, params={"number_of_clients": MAX_TOKENS}),
         "units": _with(ONE, params={"units": MAX_TOKENS, "number_of_clients": MAX_TOKENS}),
         "units, few clients": _with(ONE, params={"units": MAX_TOKENS}),
         "units, capacity": _with(
-            ONE, params={"units": MAX_TOKENS, "number_of_clients": MAX_TOKENS, "objective": "capacity"}
+            ONE,
+            params={"units": MAX_TOKENS, "number_of_clients": MAX_TOKENS, "objective": "capacity"},
         ),
-        "clients of 10 classes": _with(CLASSES, params={"number_of_clients": 10 * MAX_TOKENS, "units": 30 * MANY}),
+        "clients of 10 classes": _with(
+            CLASSES, params={"number_of_clients": 10 * MAX_TOKENS, "units": 30 * MANY}
+        ),
         "clients of 10 classes, cost": _with(
             CLASSES,
-            params={"number_of_clients": 10 * MAX_TOKENS, "units": 3 * MAX_TOKENS, "objective": "cost", **LEAST},
+            params={
+                "number_of_clients": 10 * MAX_TOKENS,
+                "units": 3 * MAX_TOKENS,
+                "objective": "cost",
+                **LEAST,
+            },
         ),
         "max_draft_tokens": _with(ONE, params={"max_draft": 1000}),
         "max_draft_tokens of 10 classes": _with(CLASSES, params={"max_draft": 1000}),
-        "max_draft_tokens, a rate for each": _with(ONE, params={"max_draft": 1000}, classes=_rates(1000)),
+        "max_draft_tokens, a rate for each": _with(
+            ONE, params={"max_draft": 1000}, classes=_rates(1000)
+        ),
         "1,000 classes": _with(CLASSES, params={"classes": 1000}),
-        "1,000 classes, capacity": _with(CLASSES, params={"classes": 1000, "objective": "capacity", **LEAST}),
+        "1,000 classes, capacity": _with(
+            CLASSES, params={"classes": 1000, "objective": "capacity", **LEAST}
+        ),
         "classes": _listed(100_000),
         "100 drafters": _with(CLASSES, params={"drafters": 100}),
-        "100 drafters, max_draft_tokens": _with(CLASSES, params={"drafters": 100, "max_draft": 1000}),
+        "100 drafters, max_draft_tokens": _with(
+            CLASSES, params={"drafters": 100, "max_draft": 1000}
+        ),
         "100 verifiers": _with(CLASSES, params={"verifiers": 100, "units": 1000}),
         "100 draft pools": _pools(100),
         "10,000 draft pools": _pools(10_000),
@@ -268,24 +345,32 @@ CASES: dict[str, dict[str, Callable[[], Problem]]] = {
     "draft-allocation": {
         "budget_tokens": _with(ALLOCATION, budget_tokens=MAX_BUDGET),
         "clients": _with("draft-allocation/uniform", params={"clients": MANY, "budget": 10 * MANY}),
-        "1,000,000 clients": _with("draft-allocation/uniform", params={"clients": MOST, "budget": 10 * MOST}),
+        "1,000,000 clients": _with(
+            "draft-allocation/uniform", params={"clients": MOST, "budget": 10 * MOST}
+        ),
     },
     "fair-goodput": {
         "budget_tokens": _with(FAIR, budget_tokens=MAX_BUDGET),
         "budget_tokens per second": _with("fair-goodput/per-second", budget_tokens=MAX_BUDGET),
         "clients": _with(FAIR, params={"clients": MANY, "budget": 10 * MANY}),
         "1,000,000 clients": _with(FAIR, params={"clients": MOST, "budget": 10 * MOST}),
-        "clients per second": _with("fair-goodput/per-second", params={"clients": 10_000, "budget": 100_000}),
+        "clients per second": _with(
+            "fair-goodput/per-second", params={"clients": 10_000, "budget": 100_000}
+        ),
     },
 }
-"""By kind: the largest size of each field that a method's cost grows with, in an otherwise small problem."""
+"""By kind: the largest size of each field that a method's cost grows with, in an otherwise small
+problem.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """What one method did with one problem: seconds of validation and solve, peak memory, and what came of it.
+    """What one method did with one problem: seconds of validation and solve, peak memory, and what
+    came of it.
 
-    `fixed_seconds` are those of them that went into validation, digest and judging; `numbers` are in the problem.
+    `fixed_seconds` are those of them that went into validation, digest and judging; `numbers` are
+    in the problem.
     """
 
     outcome: str
@@ -302,8 +387,8 @@ class Cell:
     def late(self, limit: float) -> float:
         """Return the seconds beyond the promise; not above 0 where it is kept.
 
-        Validation, digest and judging come on top of the limit, as measured; where there are many numbers, what they
-        may take at most.
+        Validation, digest and judging come on top of the limit, as measured; where there are many
+        numbers, what they may take at most.
         """
         few = self.numbers < MANY
         on_top = min(self.fixed_seconds, self.allowed_seconds) if few else self.allowed_seconds
@@ -315,15 +400,21 @@ class Cell:
 
 
 def measure(kind: str, case: str, method: str, limit: float, clock: str = "perf_counter") -> Cell:
-    """Measure one cell in a process of its own; the clock "process_time" is right on a machine that is busy, too."""
+    """Measure one cell in a process of its own; the clock "process_time" is right on a machine that
+    is busy, too.
+    """
     return next(iter(measure_all(kind, case, method, limit, clock).values()))
 
 
-def measure_all(kind: str, case: str, method: str, limit: float, clock: str = "process_time") -> dict[str, Cell]:
+def measure_all(
+    kind: str, case: str, method: str, limit: float, clock: str = "process_time"
+) -> dict[str, Cell]:
     """Measure a case with one method, or with "all" that take it, each in a process of its own."""
     command = [sys.executable, __file__, kind, case, method, str(limit), clock]
     env = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=3600, check=True)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=env, timeout=3600, check=True
+    )
     return {name: Cell(**cell) for name, cell in json.loads(done.stdout.splitlines()[-1]).items()}
 
 
@@ -336,19 +427,28 @@ def _small(kind: str, case: str) -> Problem:
 
 
 def _children(kind: str, case: str, method: str, limit: float, clock: str) -> dict[str, Any]:
-    """Measure methods one after the other, each in a process forked from this one, which holds what they share."""
+    """Measure methods one after the other, each in a process forked from this one, which holds what
+    they share.
+    """
     problem = CASES[kind][case]()
     data, found = problem.to_dict(), {}
     numbers = json.dumps(data).count(",")
     for name in [one.name for one in specopt.methods(problem)] if method == "all" else [method]:
-        if clock != "perf_counter":  # libraries and kernels are loaded by other threads and processes
+        if (
+            clock != "perf_counter"
+        ):  # libraries and kernels are loaded by other threads and processes
             with contextlib.suppress(Unsupported):
                 specopt.solve(_small(kind, case), name, time_limit=600.0)
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
             resource.setrlimit(resource.RLIMIT_CPU, (int(KILLED_SECONDS), int(KILLED_SECONDS)))
-            os.write(writing, json.dumps(dataclasses.asdict(_cell(type(problem), data, name, limit, clock))).encode())
+            os.write(
+                writing,
+                json.dumps(
+                    dataclasses.asdict(_cell(type(problem), data, name, limit, clock))
+                ).encode(),
+            )
             os._exit(0)
         os.close(writing)
         with os.fdopen(reading, "rb") as pipe:
@@ -392,7 +492,12 @@ def _matrix(smoke: bool) -> list[tuple[str, Cell]]:
             cells = measure_all(kind, case, "algorithm-1" if smoke else "all", LIMIT)
         except subprocess.CalledProcessError as error:
             cells = {"all": Cell(error.stderr.strip().splitlines()[-1], KILLED_SECONDS, 0.0, 0)}
-        print(kind, case, {name: round(cell.late(LIMIT), 2) for name, cell in cells.items()}, file=sys.stderr)
+        print(
+            kind,
+            case,
+            {name: round(cell.late(LIMIT), 2) for name, cell in cells.items()},
+            file=sys.stderr,
+        )
         return [(f"{kind}, {case}, {name}", cell) for name, cell in cells.items()]
 
     with ThreadPoolExecutor(int(os.environ.get("SPECOPT_JOBS", os.cpu_count() or 1))) as pool:
@@ -401,7 +506,10 @@ def _matrix(smoke: bool) -> list[tuple[str, Cell]]:
 
 
 def _row(subject: str, cell: Cell) -> Row:
-    spent = f"{cell.seconds:.2f} s, {cell.fixed_seconds:.2f} s of them fixed, {cell.peak_bytes / 1e6:.0f} MB"
+    spent = (
+        f"{cell.seconds:.2f} s, {cell.fixed_seconds:.2f} s of them fixed,"
+        f" {cell.peak_bytes / 1e6:.0f} MB"
+    )
     target = f"{LIMIT:g} s, {cell.allowed_seconds:g} s fixed, 2 GiB"
     return Row(subject, f"{spent}; {cell.outcome[:110]}", target, cell.kept(LIMIT))
 

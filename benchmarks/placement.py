@@ -1,4 +1,6 @@
-"""Placement: the refined plans against others, their gaps, and how their time grows. Seconds are of the processor."""
+"""Placement: the refined plans against others, their gaps, and how their time grows. Seconds are of
+the processor.
+"""
 
 from __future__ import annotations
 
@@ -39,24 +41,36 @@ def _families(smoke: bool) -> Iterator[tuple[str, list[Problem]]]:
     }
     for name, parameters in of.items():
         chosen = seeds if name != "edge-cloud" else range(1)
-        yield name, [specopt.generate(f"placement/{name}", seed=seed, **parameters) for seed in chosen]
+        yield (
+            name,
+            [specopt.generate(f"placement/{name}", seed=seed, **parameters) for seed in chosen],
+        )
 
 
 def against_rivals(smoke: bool) -> list[Row]:
-    """What rivals reach of the objective of `refined`, and how many problems they have a plan for."""
+    """What rivals reach of the objective of `refined`, and how many problems they have a plan
+    for.
+    """
     rows = []
     limit = 0.5 if smoke else LIMIT
     for name, problems in _families(smoke):
-        best = [specopt.solve(problem, "refined", time_limit=limit).objective or math.nan for problem in problems]
+        best = [
+            specopt.solve(problem, "refined", time_limit=limit).objective or math.nan
+            for problem in problems
+        ]
         for rival in RIVALS:
             able = [p for p in problems if rival in {method.name for method in specopt.methods(p)}]
             shares = [
-                found / top for problem, top in zip(problems, best, strict=True) if problem in able
+                found / top
+                for problem, top in zip(problems, best, strict=True)
+                if problem in able
                 if (found := specopt.solve(problem, rival, time_limit=limit).objective) is not None
-            ]  # fmt: skip
+            ]
             if able:
                 figure = f"{len(shares)} of {len(able)} have a plan" + (
-                    f"; {min(shares):.4f} of refined at worst, {max(shares):.4f} at best" if shares else ""
+                    f"; {min(shares):.4f} of refined at worst, {max(shares):.4f} at best"
+                    if shares
+                    else ""
                 )
                 rows.append(Row(f"{name}, {rival}", figure))
     return rows
@@ -68,15 +82,26 @@ def gaps(smoke: bool) -> list[Row]:
     sizes = ((3, 30),) if smoke else ((24, 10_000), (20, 10_000), (3, 1_500))
     for units, clients in sizes:
         small = {"classes": 2, "drafters": 1, "max_draft": 2} if smoke else {}
-        problem = specopt.generate("placement/many-classes", units=units, number_of_clients=clients, seed=1, **small)
+        problem = specopt.generate(
+            "placement/many-classes", units=units, number_of_clients=clients, seed=1, **small
+        )
         start = time.process_time()
         found = specopt.solve(problem, time_limit=LIMIT)
         took = time.process_time() - start
-        figure = f"{100 * (found.gap or 0.0):.2f} % after {took:.1f} s" if found.plan is not None else "no plan"
+        figure = (
+            f"{100 * (found.gap or 0.0):.2f} % after {took:.1f} s"
+            if found.plan is not None
+            else "no plan"
+        )
         goal = 1 if units >= 20 else 3
         met = None if smoke or found.gap is None else found.gap <= goal / 100
         rows.append(
-            Row(f"many-classes, {clients:,} clients, {units} units, {LIMIT:g} s at most", figure, f"{goal} %", met)
+            Row(
+                f"many-classes, {clients:,} clients, {units} units, {LIMIT:g} s at most",
+                figure,
+                f"{goal} %",
+                met,
+            )
         )
     return rows
 
@@ -94,7 +119,12 @@ def growth(smoke: bool) -> list[Row]:
         specopt.solve(problem, gap=0.01, time_limit=3 * LIMIT)
         seconds.append(time.process_time() - start)
     times = ", ".join(f"{one:.2f} s for {size:,}" for one, size in zip(seconds, sizes, strict=True))
-    return [Row("one-class, 100 clients a unit, to 1 %", f"{times}; exponent {exponent(sizes, seconds):.2f}")]
+    return [
+        Row(
+            "one-class, 100 clients a unit, to 1 %",
+            f"{times}; exponent {exponent(sizes, seconds):.2f}",
+        )
+    ]
 
 
 BENCHMARKS = (

@@ -17,7 +17,9 @@ Json = dict[str, Any]
 UNITS = 3000
 CHOICES = 1000
 CLOSE = 0.15
-"""A problem is near the border if its best two places are within so much of each other, by the judge."""
+"""A problem is near the border if its best two places are within so much of each other, by the
+judge.
+"""
 PLAYED = 0.75
 """Places that the judge gives less than this share of the best are not played."""
 WAYS = ("none", "beside", "device", "ahead", "pool")
@@ -39,43 +41,84 @@ def _trip(mean: float) -> list[float]:
 
 
 def _passes(random: np.random.Generator, overhead: float) -> list[Json]:
-    """Draw the passes of a machine: reading weights and contexts, or computing tokens, whatever takes longer."""
+    """Draw the passes of a machine: reading weights and contexts, or computing tokens, whatever
+    takes longer.
+    """
     per_token = overhead / _uniform(random, 30.0, 600.0)
-    read = {"overhead_seconds": overhead, "seconds_per_sequence": overhead * _uniform(random, 1e-4, 1e-2),
-            "seconds_per_token": 0.0, "seconds_per_cached_token": overhead * _uniform(random, 1e-7, 1e-5)}  # fmt: skip
+    read = {
+        "overhead_seconds": overhead,
+        "seconds_per_sequence": overhead * _uniform(random, 1e-4, 1e-2),
+        "seconds_per_token": 0.0,
+        "seconds_per_cached_token": overhead * _uniform(random, 1e-7, 1e-5),
+    }
     compute = {**read, "overhead_seconds": 0.2 * overhead, "seconds_per_token": per_token}
     return [read, compute]
 
 
 def _problem(random: np.random.Generator, counts: list[int]) -> Json:
-    """Draw a verifier of one unit, a drafter that can be anywhere, a pool and classes of so many clients."""
+    """Draw a verifier of one unit, a drafter that can be anywhere, a pool and classes of so many
+    clients.
+    """
     overhead, longest = _uniform(random, 0.01, 0.08), int(random.integers(1, 9))
     draft = overhead * _uniform(random, 0.02, 0.3)
     rows = []
     for i, clients in enumerate(counts):
-        rows.append({
-            "name": f"class {i}", "clients": clients, "context_tokens": int(random.integers(100, 4000)),
-            "acceptance": {"drafter": random.uniform(0.4, 0.95)},
-            "device_seconds_per_token": {"drafter": draft * _uniform(random, 0.5, 8.0)},
-            "round_trip_seconds": {"verifier": _trip(_uniform(random, 0.002, 0.2))},
-            "uplink_bits_per_second": _uniform(random, 1e4, 1e7),
-        })  # fmt: skip
+        rows.append(
+            {
+                "name": f"class {i}",
+                "clients": clients,
+                "context_tokens": int(random.integers(100, 4000)),
+                "acceptance": {"drafter": random.uniform(0.4, 0.95)},
+                "device_seconds_per_token": {"drafter": draft * _uniform(random, 0.5, 8.0)},
+                "round_trip_seconds": {"verifier": _trip(_uniform(random, 0.002, 0.2))},
+                "uplink_bits_per_second": _uniform(random, 1e4, 1e7),
+            }
+        )
     return {
-        "format": "specopt/1", "kind": PlacementProblem.kind, "objective": "goodput", "max_draft_tokens": longest,
-        "bits_per_draft_token": 17.0, "classes": rows,
-        "verifiers": [{"name": "verifier", "units": 1, "memory_bytes": 1e15, "weights_bytes": 0.0,
-                       "kv_bytes_per_token": 1.0, "passes": _passes(random, overhead)}],
-        "drafters": [{"name": "drafter", "kind": str(random.choice(["sequential", "parallel"])), "weights_bytes": 0.0,
-                      "kv_bytes_per_token": 1.0, "beside": {"verifier": _passes(random, draft)},
-                      "server": {"pool": _passes(random, draft)}}],
-        "draft_pools": [{"name": "pool", "units": 1000, "memory_bytes": 1e15,
-                         "round_trip_seconds": {"verifier": _trip(_uniform(random, 0.0002, 0.02))}}],
-    }  # fmt: skip
+        "format": "specopt/1",
+        "kind": PlacementProblem.kind,
+        "objective": "goodput",
+        "max_draft_tokens": longest,
+        "bits_per_draft_token": 17.0,
+        "classes": rows,
+        "verifiers": [
+            {
+                "name": "verifier",
+                "units": 1,
+                "memory_bytes": 1e15,
+                "weights_bytes": 0.0,
+                "kv_bytes_per_token": 1.0,
+                "passes": _passes(random, overhead),
+            }
+        ],
+        "drafters": [
+            {
+                "name": "drafter",
+                "kind": str(random.choice(["sequential", "parallel"])),
+                "weights_bytes": 0.0,
+                "kv_bytes_per_token": 1.0,
+                "beside": {"verifier": _passes(random, draft)},
+                "server": {"pool": _passes(random, draft)},
+            }
+        ],
+        "draft_pools": [
+            {
+                "name": "pool",
+                "units": 1000,
+                "memory_bytes": 1e15,
+                "round_trip_seconds": {"verifier": _trip(_uniform(random, 0.0002, 0.02))},
+            }
+        ],
+    }
 
 
 def _client(way: str, row: Json, tokens: int) -> Json:
     """Return the entry of a plan that has all clients of a class on one unit."""
-    entry: Json = {"class": row["name"], "per_unit": row["clients"], "place": "device" if way == "ahead" else way}
+    entry: Json = {
+        "class": row["name"],
+        "per_unit": row["clients"],
+        "place": "device" if way == "ahead" else way,
+    }
     if way in ("device", "ahead"):
         entry |= {"drafter": "drafter", "overlap": way == "ahead"}
     if way == "pool":
@@ -89,10 +132,12 @@ def _plan(ways: list[str], rows: list[Json], tokens: int, held: int) -> Placemen
     pooled = sum(one["per_unit"] for one in clients if one["place"] == "pool")
     beside = {"drafter": "drafter", "draft_tokens": tokens} if ways[0] == "beside" else None
     draft = {"pool": "pool", "drafter": "drafter", "units": -(-pooled // held), "per_unit": held}
-    return PlacementPlan.from_dict({
-        "groups": [{"verifier": "verifier", "units": 1, "beside": beside, "clients": clients}],
-        "draft_groups": [draft] if pooled else [],
-    })  # fmt: skip
+    return PlacementPlan.from_dict(
+        {
+            "groups": [{"verifier": "verifier", "units": 1, "beside": beside, "clients": clients}],
+            "draft_groups": [draft] if pooled else [],
+        }
+    )
 
 
 def _count(random: np.random.Generator, most: float) -> int:
@@ -106,7 +151,9 @@ def cycles(smoke: bool) -> list[Row]:
     for _ in range(4 if smoke else UNITS):
         data = _problem(random, [_count(random, 96.0) for _ in range(random.integers(1, 4))])
         rows, tokens = data["classes"], int(random.integers(1, data["max_draft_tokens"] + 1))
-        ways = [str(way) for way in random.choice([way for way in WAYS if way != "beside"], len(rows))]
+        ways = [
+            str(way) for way in random.choice([way for way in WAYS if way != "beside"], len(rows))
+        ]
         ways = ["beside"] * len(rows) if random.random() < 0.2 else ways
         plan = _plan(ways, rows, tokens, _count(random, 32.0))
         problem = PlacementProblem.from_dict(data)
@@ -120,16 +167,27 @@ def cycles(smoke: bool) -> list[Row]:
         for way in ("all", *WAYS):
             found = np.array([error for one, error in errors[batch] if way in ("all", one)])
             if len(found):
-                share, (low, high) = float((np.abs(found) <= 0.05).mean()), np.quantile(found, [0.01, 0.99])
+                share, (low, high) = (
+                    float((np.abs(found) <= 0.05).mean()),
+                    np.quantile(found, [0.01, 0.99]),
+                )
                 figure = f"{share:.1%} of {len(found)} (1 to 99 %: {low:+.1%} to {high:+.1%})"
                 held = goal if way == "all" else 0.0
-                table.append(Row(f"{batch}, {way}: entries within 5 %", figure, f"{held:.0%}" if held else "",
-                                 share >= held if held else None))  # fmt: skip
+                table.append(
+                    Row(
+                        f"{batch}, {way}: entries within 5 %",
+                        figure,
+                        f"{held:.0%}" if held else "",
+                        share >= held if held else None,
+                    )
+                )
     return table
 
 
 def _best(problem: PlacementProblem, rows: list[Json]) -> dict[str, tuple[float, PlacementPlan]]:
-    """Return for every place its best plan by the judge: all drafts lengths, ahead or not, sizes of draft units."""
+    """Return for every place its best plan by the judge: all drafts lengths, ahead or not, sizes of
+    draft units.
+    """
     best: dict[str, tuple[float, PlacementPlan]] = {}
     for way in WAYS:
         place = "device" if way == "ahead" else way
@@ -143,9 +201,13 @@ def _best(problem: PlacementProblem, rows: list[Json]) -> dict[str, tuple[float,
 
 
 def places(smoke: bool) -> list[Row]:
-    """The best place by the judge against the best by play, where the best two are close by the judge."""
+    """The best place by the judge against the best by play, where the best two are close by the
+    judge.
+    """
     random = np.random.default_rng(2)
-    found: list[tuple[bool, float, float]] = []  # whether it is named, what is lost, how close the second is
+    found: list[
+        tuple[bool, float, float]
+    ] = []  # whether it is named, what is lost, how close the second is
     confused: Counter[str] = Counter()
     while len(found) < (2 if smoke else CHOICES):
         data = _problem(random, [_count(random, 128.0)])
@@ -155,22 +217,45 @@ def places(smoke: bool) -> list[Row]:
         if best[second][0] < (1.0 - CLOSE) * best[first][0]:
             continue
         played = {
-            place: simulate(problem, plan, seed=len(found), replications=2, rounds=20 if smoke else 400).mean
+            place: (
+                simulate(
+                    problem, plan, seed=len(found), replications=2, rounds=20 if smoke else 400
+                ).mean
+            )
             for place, (worth, plan) in best.items()
             if worth >= PLAYED * best[first][0]
         }
         winner = max(played, key=played.__getitem__)
         confused[f"{first} for {winner}"] += winner != first
-        found.append((winner == first, 1.0 - played[first] / played[winner], 1.0 - best[second][0] / best[first][0]))
+        found.append(
+            (
+                winner == first,
+                1.0 - played[first] / played[winner],
+                1.0 - best[second][0] / best[first][0],
+            )
+        )
     wrong = ", ".join(f"{names} {count}" for names, count in confused.most_common() if count)
     named, lost, apart = (np.array(column) for column in zip(*found, strict=True))
-    table = [Row(f"the best two within {CLOSE:.0%}: the best place is named",
-                 f"{named.mean():.1%} of {len(named)} ({wrong})", "95%", bool(named.mean() >= 0.95))]  # fmt: skip
+    table = [
+        Row(
+            f"the best two within {CLOSE:.0%}: the best place is named",
+            f"{named.mean():.1%} of {len(named)} ({wrong})",
+            "95%",
+            bool(named.mean() >= 0.95),
+        )
+    ]
     close = apart <= CLOSE / 3.0
     if close.any():
-        table.append(Row(f"the best two within {CLOSE / 3.0:.0%}: the best place is named",
-                         f"{named[close].mean():.1%} of {close.sum()}"))  # fmt: skip
-    figure = f"mean {lost.mean():.2%}, 99 % of problems at most {np.quantile(lost, 0.99):.1%}, largest {lost.max():.1%}"
+        table.append(
+            Row(
+                f"the best two within {CLOSE / 3.0:.0%}: the best place is named",
+                f"{named[close].mean():.1%} of {close.sum()}",
+            )
+        )
+    figure = (
+        f"mean {lost.mean():.2%}, 99 % of problems at most {np.quantile(lost, 0.99):.1%}, largest"
+        f" {lost.max():.1%}"
+    )
     return [*table, Row("tokens per second lost by the place that is named", figure)]
 
 

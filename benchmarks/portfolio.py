@@ -1,4 +1,6 @@
-"""The default of every kind on the instance library: what it has proven, and how close it is, after 0.1, 1 and 10 s."""
+"""The default of every kind on the instance library: what it has proven, and how close it is, after
+0.1, 1 and 10 s.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,10 @@ NEAR, SHARE_NEAR = 0.01, 0.95
 """After a second so many plans are at most so much worse than the best known."""
 
 ONE = (
-    "import json, sys, specopt; from specopt.api.library import load_saved\n"
-    "problem = load_saved(sys.argv[1]); found = specopt.solve(problem, time_limit=float(sys.argv[2]))\n"
-    "json.dump([found.gap, found.seconds, found.objective], sys.stdout)"
+    "import json, sys, specopt; from specopt.api.library import load_saved\nproblem ="
+    " load_saved(sys.argv[1]); found = specopt.solve(problem,"
+    " time_limit=float(sys.argv[2]))\njson.dump([found.gap, found.seconds, found.objective],"
+    " sys.stdout)"
 )
 
 
@@ -51,20 +54,29 @@ def warm(smoke: bool) -> list[Row]:
         for limit in LIMITS:
             found_gaps = np.array([gaps[name, limit] for name in mine if (name, limit) in gaps])
             if len(found_gaps):
-                figure = f"{np.mean(found_gaps == 0.0):.0%} proven, {_mean(found_gaps)}, widest {found_gaps.max():.2%}"
+                figure = (
+                    f"{np.mean(found_gaps == 0.0):.0%} proven, {_mean(found_gaps)}, widest"
+                    f" {found_gaps.max():.2%}"
+                )
                 rows.append(Row(f"{kind.name}, {len(mine)} instances, {limit:g} s", figure))
     wide = [name for name in names if gaps[name, LIMITS[0]] > WIDE]
     figure = f"{len(wide)} above {WIDE:.0%}" + (f": {', '.join(wide)}" if wide else "")
-    rows.append(Row(f"gaps after {LIMITS[0]:g} s", figure, f"at most {MAX_WIDE}", len(wide) <= MAX_WIDE))
+    rows.append(
+        Row(f"gaps after {LIMITS[0]:g} s", figure, f"at most {MAX_WIDE}", len(wide) <= MAX_WIDE)
+    )
     if behind:
         share = float(np.mean(behind))
         subject = f"plans at most {NEAR:.0%} worse than the best known, {LIMITS[1]:g} s"
-        rows.append(Row(subject, f"{share:.1%} of {len(behind)}", f"{SHARE_NEAR:.0%}", share >= SHARE_NEAR))
+        rows.append(
+            Row(subject, f"{share:.1%} of {len(behind)}", f"{SHARE_NEAR:.0%}", share >= SHARE_NEAR)
+        )
     return rows
 
 
 def cold(smoke: bool) -> list[Row]:
-    """A process of its own with an empty cache solves the largest instance that has a kind's first family's name."""
+    """A process of its own with an empty cache solves the largest instance that has a kind's first
+    family's name.
+    """
     rows = []
     for kind in KINDS[:1] if smoke else KINDS:
         name = [one for one in saved() if one.startswith(kind.families[0].name + "/")][-1]
@@ -73,11 +85,17 @@ def cold(smoke: bool) -> list[Row]:
             with tempfile.TemporaryDirectory() as cache:
                 done = subprocess.run(
                     [sys.executable, "-P", "-c", ONE, name, str(limit)],
-                    env=os.environ | {"NUMBA_CACHE_DIR": cache}, capture_output=True, text=True, check=True,
-                )  # fmt: skip
+                    env=os.environ | {"NUMBA_CACHE_DIR": cache},
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                )
             gap, seconds, objective = json.loads(done.stdout)
             worse = abs(objective - best) / abs(best) if objective is not None and best else np.inf
-            figure = f"gap {'none' if gap is None else f'{gap:.2%}'}, {worse:.2%} from the best plan, {seconds:.1f} s"
+            figure = (
+                f"gap {'none' if gap is None else f'{gap:.2%}'}, {worse:.2%} from the best plan,"
+                f" {seconds:.1f} s"
+            )
             rows.append(Row(f"{name}, {limit:g} s", figure, "10 % worse after 2 s", worse <= 0.1))
     return rows
 
@@ -88,4 +106,7 @@ def _mean(gaps: np.ndarray) -> str:
     return f"mean gap {finite.mean():.2%}" + (f" ({none} without a bound)" if none else "")
 
 
-BENCHMARKS = (Benchmark("the default, warm", warm), Benchmark("the default, with an empty cache", cold))
+BENCHMARKS = (
+    Benchmark("the default, warm", warm),
+    Benchmark("the default, with an empty cache", cold),
+)

@@ -1,4 +1,6 @@
-"""Prompt chunking: the default against Eq. 3, the best equal chunks and the optimum; its cost, and how that grows."""
+"""Prompt chunking: the default against Eq. 3, the best equal chunks and the optimum; its cost, and
+how that grows.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ EXACT_SECONDS = 10.0
 
 def _setting(tokens: int, stages: int, milliseconds: float = 3.0) -> specopt.Problem:
     return specopt.generate(
-        "prompt-chunking/paper-4", prompt_tokens=tokens, pipeline_length=stages, message_milliseconds=milliseconds
+        "prompt-chunking/paper-4",
+        prompt_tokens=tokens,
+        pipeline_length=stages,
+        message_milliseconds=milliseconds,
     )
 
 
@@ -27,7 +32,9 @@ def _seconds(problem: specopt.Problem, method: str, limit: float | None = None) 
 
 
 def against_the_paper(smoke: bool) -> list[Row]:
-    """Time to first token by Eq. 3, the best equal chunks and the default, on the testbed of paper 4."""
+    """Time to first token by Eq. 3, the best equal chunks and the default, on the testbed of paper
+    4.
+    """
     rows = []
     for stages in (4, 1):
         held = stages == 4 and not smoke  # the pipeline for which the target is stated
@@ -35,11 +42,14 @@ def against_the_paper(smoke: bool) -> list[Row]:
             problem = _setting(tokens, stages)
             result = specopt.solve(problem)
             assert result.objective is not None and result.gap is not None
-            paper, equal = (_seconds(problem, method) / result.objective for method in ("equation-3", "best-equal"))
+            paper, equal = (
+                _seconds(problem, method) / result.objective
+                for method in ("equation-3", "best-equal")
+            )
             rows.append(
                 Row(
-                    f"N = {tokens}, P = {stages}, 3 ms per message: TTFT of Eq. 3 and of the best equal chunks, "
-                    f"over the default's {1e3 * result.objective:.0f} ms",
+                    f"N = {tokens}, P = {stages}, 3 ms per message: TTFT of Eq. 3 and of the best"
+                    f" equal chunks, over the default's {1e3 * result.objective:.0f} ms",
                     f"{paper:.3f} and {equal:.3f}, gap {100 * result.gap:.3f} %",
                     "1.14 times" if held else "",
                     paper >= 1.14 if held else None,
@@ -64,7 +74,11 @@ def deadline_against_exact(smoke: bool) -> list[Row]:
                 )
                 best = specopt.solve(problem, "exact", time_limit=EXACT_SECONDS)
                 ours = specopt.solve(problem, "deadline")
-                assert best.objective is not None and ours.objective is not None and ours.gap is not None
+                assert (
+                    best.objective is not None
+                    and ours.objective is not None
+                    and ours.gap is not None
+                )
                 gaps.append(ours.gap)
                 if best.status == "optimal":
                     above.append(ours.objective / best.objective - 1)
@@ -72,8 +86,8 @@ def deadline_against_exact(smoke: bool) -> list[Row]:
                     unsolved += 1
             rows.append(
                 Row(
-                    f"deadline above the optimum, wait {wait}, download {download}, {len(above)} random problems "
-                    f"({unsolved} more not proven in {EXACT_SECONDS:g} s)",
+                    f"deadline above the optimum, wait {wait}, download {download}, {len(above)}"
+                    f" random problems ({unsolved} more not proven in {EXACT_SECONDS:g} s)",
                     f"mean {100 * np.mean(above):.3f} %, most {100 * max(above):.3f} %; "
                     f"own gap mean {100 * np.mean(gaps):.2f} %",
                     "0.5 %",
@@ -90,7 +104,9 @@ def growth(smoke: bool) -> list[Row]:
     for stages in (1, 4):
         for milliseconds in (0.0, 3.0):
             problems = [_setting(tokens, stages, milliseconds) for tokens in sizes]
-            seconds = [median_seconds(lambda p=p: specopt.solve(p, "deadline"), 21) for p in problems]
+            seconds = [
+                median_seconds(lambda p=p: specopt.solve(p, "deadline"), 21) for p in problems
+            ]
             rows.append(
                 Row(
                     f"solve, P = {stages}, {milliseconds:g} ms per message, N = {sizes[-1]}",
@@ -102,7 +118,9 @@ def growth(smoke: bool) -> list[Row]:
     worst = [
         median_seconds(lambda p=p: specopt.solve(p, "deadline"), 3)
         for p in (
-            specopt.generate("prompt-chunking/random", prompt_tokens=sizes[-1], pipeline_length=8, seed=seed)
+            specopt.generate(
+                "prompt-chunking/random", prompt_tokens=sizes[-1], pipeline_length=8, seed=seed
+            )
             for seed in range(2 if smoke else 20)
         )
     ]
@@ -125,15 +143,25 @@ def proofs(smoke: bool) -> list[Row]:
     for stages in (1, 2, 4):
         for milliseconds in (0.0, 3.0):
             problems = [_setting(tokens, stages, milliseconds) for tokens in sizes]
-            seconds = [median_seconds(lambda p=p: specopt.solve(p, "exact"), 1 if smoke else 5) for p in problems]
-            proven = all(specopt.solve(problem, "exact").status == "optimal" for problem in problems)
+            seconds = [
+                median_seconds(lambda p=p: specopt.solve(p, "exact"), 1 if smoke else 5)
+                for p in problems
+            ]
+            proven = all(
+                specopt.solve(problem, "exact").status == "optimal" for problem in problems
+            )
             rows.append(
                 Row(
-                    f"exact, P = {stages}, {milliseconds:g} ms per message, N = {', '.join(map(str, sizes))}",
-                    f"{', '.join(f'{1e3 * value:.0f}' for value in seconds)} ms, {'all' if proven else 'not all'} "
-                    f"proven; N^{exponent(sizes, seconds):.2f}",
+                    f"exact, P = {stages}, {milliseconds:g} ms per message, N ="
+                    f" {', '.join(map(str, sizes))}",
+                    f"{', '.join(f'{1e3 * value:.0f}' for value in seconds)} ms,"
+                    f" {'all' if proven else 'not all'} proven; N^{exponent(sizes, seconds):.2f}",
                     "50 ms at 351, 2 s at 2000",
-                    proven and all(value <= targets.get(n, np.inf) for n, value in zip(sizes, seconds, strict=True)),
+                    proven
+                    and all(
+                        value <= targets.get(n, np.inf)
+                        for n, value in zip(sizes, seconds, strict=True)
+                    ),
                 )
             )
     return rows
@@ -145,11 +173,16 @@ def simulator(smoke: bool) -> list[Row]:
     workload = paper_4_workload(link_latency_seconds=0.0014, link_scale=1.14)
     requests = 200 if smoke else 50_000
     whole = Scheme(name="whole prompts", rounds=Rounds.one_by_one())
-    for scheme in (whole, Scheme(name="Eq. 3's chunks", chunking="equation-3", rounds=Rounds.one_by_one())):
+    for scheme in (
+        whole,
+        Scheme(name="Eq. 3's chunks", chunking="equation-3", rounds=Rounds.one_by_one()),
+    ):
         run_once(workload, scheme, requests=100, warm_up_requests=10)
         run = run_once(workload, scheme, requests=requests, warm_up_requests=10)
         rate = run.events / run.seconds
-        rows.append(Row(f"{scheme.name}: events per second", f"{rate:.2g}", "1e6", smoke or rate >= 1e6))
+        rows.append(
+            Row(f"{scheme.name}: events per second", f"{rate:.2g}", "1e6", smoke or rate >= 1e6)
+        )
     return rows
 
 

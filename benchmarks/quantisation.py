@@ -16,10 +16,14 @@ def nearest(smoke: bool) -> list[Row]:
     for temperature in (0.2, 1.0):
         pairs = softmax_pairs(32, vocabulary_size=vocabulary, temperature=temperature, seed=0)
         for resolution in (100, 10_000):
-            seconds = median_seconds(lambda p=pairs.draft_laws, r=resolution: nearest_counts(p, r), 5) / 32
+            seconds = (
+                median_seconds(lambda p=pairs.draft_laws, r=resolution: nearest_counts(p, r), 5)
+                / 32
+            )
             rows.append(
                 Row(
-                    f"nearest lattice point, V = {vocabulary:,}, T = {temperature:g}, resolution {resolution:,}",
+                    f"nearest lattice point, V = {vocabulary:,}, T = {temperature:g}, resolution"
+                    f" {resolution:,}",
                     f"{1e3 * seconds:.2f} ms per distribution",
                     "5 ms",
                     bool(np.isfinite(seconds)) and seconds <= 5e-3,

@@ -1,11 +1,12 @@
-"""Add instances of real data to the library: recipes that hold their numbers; `benchmarks/library.py` solves them.
+"""Add instances of real data to the library: recipes that hold their numbers;
+`benchmarks/library.py` solves them.
 
     python benchmarks/real_instances.py FOLDER
 
-FOLDER has the public data: `traces` (Azure, BurstGPT, Mooncake), `model_configs`, `runtimes` (measured layer times) and
-`sweeps` (recorded acceptance). What the laboratory recorded lies in the checkout. A line of the library that has the
-name already stays as it is. What no data say (channels, deadlines, drafting devices) is drawn, by the family that the
-instance's source names.
+FOLDER has the public data: `traces` (Azure, BurstGPT, Mooncake), `model_configs`, `runtimes`
+(measured layer times) and `sweeps` (recorded acceptance). What the laboratory recorded lies in the
+checkout. A line of the library that has the name already stays as it is. What no data say
+(channels, deadlines, drafting devices) is drawn, by the family that the instance's source names.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ Found = tuple[str, Problem, str]
 """KIND/FAMILY/LABEL, the problem, and its source."""
 
 TRACES = {
-    "azure": ("azure-2023-conv-head.csv", "Azure LLM inference trace 2023, conversations (CC-BY 4.0)"),
+    "azure": (
+        "azure-2023-conv-head.csv",
+        "Azure LLM inference trace 2023, conversations (CC-BY 4.0)",
+    ),
     "mooncake": ("mooncake-conversation-head.jsonl", "Mooncake conversation trace (Apache-2.0)"),
     "burstgpt": ("burstgpt-excerpt.csv", "BurstGPT (CC-BY 4.0)"),
 }
@@ -48,15 +52,22 @@ PAIRS = {
     "llama": ("TinyLlama--TinyLlama-1.1B-Chat", "meta-llama--Llama-2-13b-hf"),
 }
 SERVED = (
-    (20, "conservative"), (50, "known"), (100, "known"), (24, "together"), (50, "arrivals"), (12, "predicted")
-)  # fmt: skip
+    (20, "conservative"),
+    (50, "known"),
+    (100, "known"),
+    (24, "together"),
+    (50, "arrivals"),
+    (12, "predicted"),
+)
 """Tasks of an instance, and what is known of the lengths or decided anew."""
 
 ACCEPTANCE = "acceptance lengths of InferenceX (Apache-2.0)"
 
 
 def pass_seconds(folder: Path) -> dict[int, float]:
-    """Return the seconds of a dense pass of Qwen3-32B by tokens: 64 layers, embedding and last norm once."""
+    """Return the seconds of a dense pass of Qwen3-32B by tokens: 64 layers, embedding and last norm
+    once.
+    """
     times: dict[int, float] = defaultdict(float)
     with (folder / "runtimes" / "rtx-pro-6000-qwen3-32b-dense.csv").open() as file:
         for row in csv.DictReader(file):
@@ -66,7 +77,9 @@ def pass_seconds(folder: Path) -> dict[int, float]:
 
 
 def runtimes(folder: Path, pair: tuple[str, str]) -> dict[str, Any]:
-    """Return both runtimes per FLOP: what a pass takes at least, by the bytes of the weights, and the slope beyond."""
+    """Return both runtimes per FLOP: what a pass takes at least, by the bytes of the weights, and
+    the slope beyond.
+    """
     seconds = pass_seconds(folder)
     base = read_model_config(folder / "model_configs" / "Qwen--Qwen3-32B.config.json")
     large, larger = sorted(seconds)[-9], max(seconds)
@@ -75,8 +88,10 @@ def runtimes(folder: Path, pair: tuple[str, str]) -> dict[str, Any]:
     for name, file in zip(("draft", "verify"), pair, strict=True):
         model = read_model_config(folder / "model_configs" / f"{file}.config.json")
         least = seconds[1] * model.parameters / base.parameters
-        pieces = [{"seconds_per_flop": 0.0, "overhead_seconds": least},
-                  {"seconds_per_flop": per_flop, "overhead_seconds": 0.25 * least}]  # fmt: skip
+        pieces = [
+            {"seconds_per_flop": 0.0, "overhead_seconds": least},
+            {"seconds_per_flop": per_flop, "overhead_seconds": 0.25 * least},
+        ]
         found |= {name: dump(model.exact), f"{name}_runtime": {"pieces": pieces}}
     return found
 
@@ -95,19 +110,34 @@ def lengths(folder: Path) -> dict[str, list[float]]:
 
 
 def serving(folder: Path) -> Iterator[Found]:
-    """Requests of three traces on two pairs of models: padded, known, predicted lengths, arrivals, memory."""
+    """Requests of three traces on two pairs of models: padded, known, predicted lengths, arrivals,
+    memory.
+    """
     rates = {"qwen3": 0.72, "llama": 0.8}
     for trace, (file, source) in TRACES.items():
         for pair, models in PAIRS.items():
-            data = runtimes(folder, models) | {"acceptance_rate": rates[pair], "max_speculation_length": 8}
+            data = runtimes(folder, models) | {
+                "acceptance_rate": rates[pair],
+                "max_speculation_length": 8,
+            }
             for tasks, mode in SERVED:
                 if trace == "burstgpt" and tasks > 24:
                     continue
-                kind = "continuous-serving" if mode in ("together", "arrivals") else "serving-latency"
+                kind = (
+                    "continuous-serving" if mode in ("together", "arrivals") else "serving-latency"
+                )
                 family = "arrivals" if mode == "arrivals" else "paper-1"
-                rows = read_trace(folder / "traces" / file, start=10 * tasks if trace == "azure" else 0, rows=tasks)
+                rows = read_trace(
+                    folder / "traces" / file,
+                    start=10 * tasks if trace == "azure" else 0,
+                    rows=tasks,
+                )
                 problem = from_trace(kind).problem(rows, family, seed=1)
-                changes = data | {"embedding_bits_per_token": 17.0, "bandwidth_hz": 2e7, "draft_memory_bytes": 24e9}
+                changes = data | {
+                    "embedding_bits_per_token": 17.0,
+                    "bandwidth_hz": 2e7,
+                    "draft_memory_bytes": 24e9,
+                }
                 changes |= {"output_lengths": "known" if mode != "conservative" else mode}
                 if mode == "predicted":
                     changes |= _samples(problem.output_tokens)  # type: ignore[attr-defined]
@@ -121,9 +151,19 @@ def serving(folder: Path) -> Iterator[Found]:
 
 
 def _samples(outputs: Any) -> dict[str, Any]:
-    """Return three equally likely lengths of every response: as recorded, and as a predictor may err."""
-    samples = [outputs.tolist(), np.maximum(1, outputs // 2).tolist(), (outputs + outputs // 2).tolist()]
-    return {"output_lengths": "predicted", "output_samples": samples, "max_output_tokens": int(max(map(max, samples)))}
+    """Return three equally likely lengths of every response: as recorded, and as a predictor may
+    err.
+    """
+    samples = [
+        outputs.tolist(),
+        np.maximum(1, outputs // 2).tolist(),
+        (outputs + outputs // 2).tolist(),
+    ]
+    return {
+        "output_lengths": "predicted",
+        "output_samples": samples,
+        "max_output_tokens": int(max(map(max, samples))),
+    }
 
 
 def batches(folder: Path) -> Iterator[Found]:
@@ -138,9 +178,14 @@ def batches(folder: Path) -> Iterator[Found]:
         "seconds_per_cached_token": config.kv_bytes_per_token / 1.6e12,
     }
     for trace, requests, family in (
-        ("azure", 60, "mixed"), ("azure", 300, "warm"), ("azure", 1000, "memory-bound"), ("azure", 400, "tight"),
-        ("mooncake", 80, "mixed"), ("mooncake", 250, "memory-bound"), ("burstgpt", 40, "tight"),
-    ):  # fmt: skip
+        ("azure", 60, "mixed"),
+        ("azure", 300, "warm"),
+        ("azure", 1000, "memory-bound"),
+        ("azure", 400, "tight"),
+        ("mooncake", 80, "mixed"),
+        ("mooncake", 250, "memory-bound"),
+        ("burstgpt", 40, "tight"),
+    ):
         file, source = TRACES[trace]
         rows = read_trace(folder / "traces" / file, rows=requests)
         problem = from_trace("verification-batch").problem(rows, family, seed=2)
@@ -158,22 +203,33 @@ def batches(folder: Path) -> Iterator[Found]:
 def chunks(folder: Path) -> Iterator[Found]:
     """Prompts of the traces, split between a device and a cloud whose passes were measured."""
     seconds = pass_seconds(folder)
-    knots = [tokens for tokens in sorted(seconds) if tokens in (1, 16, 64, 256, 512, 1024, 1536, 2048)]
+    knots = [
+        tokens for tokens in sorted(seconds) if tokens in (1, 16, 64, 256, 512, 1024, 1536, 2048)
+    ]
     delay = {
         "tokens": [float(t) for t in knots],
         "seconds": np.maximum.accumulate([seconds[t] for t in knots]).tolist(),
     }
     base = specopt.generate("prompt-chunking/paper-4").to_dict()
     for trace, row, stages, message in (
-        ("azure", 0, 1, 0.0), ("azure", 7, 2, 0.003), ("azure", 21, 4, 0.001), ("mooncake", 0, 4, 0.003),
-        ("mooncake", 3, 2, 0.001), ("mooncake", 5, 8, 0.002), ("burstgpt", 1, 1, 0.003),
-    ):  # fmt: skip
+        ("azure", 0, 1, 0.0),
+        ("azure", 7, 2, 0.003),
+        ("azure", 21, 4, 0.001),
+        ("mooncake", 0, 4, 0.003),
+        ("mooncake", 3, 2, 0.001),
+        ("mooncake", 5, 8, 0.002),
+        ("burstgpt", 1, 1, 0.003),
+    ):
         file, source = TRACES[trace]
         tokens = int(read_trace(folder / "traces" / file, start=row, rows=1).input_tokens[0])
         changes = {
-            "prompt_tokens": tokens, "cloud_delay": delay, "pipeline_length": stages, "bytes_per_token": 10240.0,
-            "background_tokens": 64.0, "message_overhead_seconds": message,
-        }  # fmt: skip
+            "prompt_tokens": tokens,
+            "cloud_delay": delay,
+            "pipeline_length": stages,
+            "bytes_per_token": 10240.0,
+            "background_tokens": 64.0,
+            "message_overhead_seconds": message,
+        }
         problem = specopt.PromptChunkingProblem.from_dict(base | changes)
         origin = f"{source}; {PASSES}; link of prompt-chunking/paper-4"
         yield f"prompt-chunking/{trace}/row{row}-P{stages}", problem, origin
@@ -182,25 +238,42 @@ def chunks(folder: Path) -> Iterator[Found]:
 def clients(folder: Path) -> Iterator[Found]:
     """Clients whose acceptance was recorded on engines and in the laboratory."""
     known = lengths(folder)
-    rates = [min(0.98, rate_that_yields(values[3], 4)) for values in known.values() if 1.0 < values[3] < 5.0]
+    rates = [
+        min(0.98, rate_that_yields(values[3], 4))
+        for values in known.values()
+        if 1.0 < values[3] < 5.0
+    ]
     source = f"{ACCEPTANCE}: {', '.join(known)}"
     for clients, budget in ((len(rates), 24), (8 * len(rates), 160), (100 * len(rates), 2400)):
-        columns = {"acceptance_rates": [rates[i % len(rates)] for i in range(clients)], "budget_tokens": budget}
+        columns = {
+            "acceptance_rates": [rates[i % len(rates)] for i in range(clients)],
+            "budget_tokens": budget,
+        }
         weights = [1.0 + (i * 7 % 13) / 4 for i in range(clients)]
         make = specopt.DraftAllocationProblem.from_dict
         yield (
             f"draft-allocation/recorded/N{clients}",
-            make({"format": "specopt/1", "kind": "draft-allocation", "weights": weights, **columns}),
+            make(
+                {"format": "specopt/1", "kind": "draft-allocation", "weights": weights, **columns}
+            ),
             source,
         )
         for fairness in (1.0, 4.0):
             data = {"format": "specopt/1", "kind": "fair-goodput", "fairness": fairness, **columns}
             if clients < 1000:
-                data |= {"per": "second", "draft_seconds_per_token": [0.005 + 0.001 * (i % 30) for i in range(clients)],
-                         "network_seconds": [0.005 + 0.002 * (i % 25) for i in range(clients)],
-                         "verify_overhead_seconds": 0.046, "verify_seconds_per_token": 0.00018}  # fmt: skip
+                data |= {
+                    "per": "second",
+                    "draft_seconds_per_token": [0.005 + 0.001 * (i % 30) for i in range(clients)],
+                    "network_seconds": [0.005 + 0.002 * (i % 25) for i in range(clients)],
+                    "verify_overhead_seconds": 0.046,
+                    "verify_seconds_per_token": 0.00018,
+                }
             name = f"fair-goodput/recorded/N{clients}-g{fairness:g}"
-            yield name, specopt.FairGoodputProblem.from_dict(data), f"{source}; {PASSES}; devices drawn"
+            yield (
+                name,
+                specopt.FairGoodputProblem.from_dict(data),
+                f"{source}; {PASSES}; devices drawn",
+            )
 
 
 def laboratory() -> Iterator[Found]:
@@ -208,13 +281,19 @@ def laboratory() -> Iterator[Found]:
     for path in sorted((ROOT / "laboratory" / "records").glob("*.json")):
         record = json.loads(path.read_text())
         seen: set[str] = set()
-        for index, data in enumerate(record["problems"] if isinstance(record.get("problems"), list) else []):
+        for index, data in enumerate(
+            record["problems"] if isinstance(record.get("problems"), list) else []
+        ):
             if data.get("format") == "specopt/1":
                 problem = _problem(data)
                 if problem.sha256 not in seen:
                     seen.add(problem.sha256)
                     label = path.stem.removesuffix(f"-{record['pair']}").split("-", 3)[3]
-                    yield f"{problem.kind}/laboratory/{label}-{index}", problem, f"laboratory/records/{path.name}"
+                    yield (
+                        f"{problem.kind}/laboratory/{label}-{index}",
+                        problem,
+                        f"laboratory/records/{path.name}",
+                    )
 
 
 def _problem(data: dict[str, Any]) -> Problem:
@@ -225,13 +304,26 @@ def _problem(data: dict[str, Any]) -> Problem:
 
 def main(folder: Path) -> None:
     """Append what the library lacks."""
-    made = [found for make in (serving, batches, chunks, clients) for found in make(folder)] + list(laboratory())
+    made = [found for make in (serving, batches, chunks, clients) for found in make(folder)] + list(
+        laboratory()
+    )
     lines: dict[str, list[str]] = defaultdict(list)
     for name, problem, source in made:
         data = rounded(problem).to_dict()
-        data = {key: value for key, value in data.items() if key not in ("format", "kind", "name", "notes")}
-        recipe = {"name": name, "version": VERSION, "size": "real", "seed": 0, "parameters": {}, "source": source,
-                  "problem": data}  # fmt: skip
+        data = {
+            key: value
+            for key, value in data.items()
+            if key not in ("format", "kind", "name", "notes")
+        }
+        recipe = {
+            "name": name,
+            "version": VERSION,
+            "size": "real",
+            "seed": 0,
+            "parameters": {},
+            "source": source,
+            "problem": data,
+        }
         lines[problem.kind].append(json.dumps(recipe, separators=(",", ":"), allow_nan=False))
         print(name, len(lines[problem.kind][-1]))
     for kind, new in lines.items():

@@ -1,8 +1,10 @@
-"""Solve a cell of a comparison's folder again, with its method, options, limits and seed, and print both records.
+"""Solve a cell of a comparison's folder again, with its method, options, limits and seed, and print
+both records.
 
     python benchmarks/rerun.py FOLDER CELL
 
-CELL is the cell's key, or how it begins. The new record is not kept. The exit code is 1 if the objectives differ.
+CELL is the cell's key, or how it begins. The new record is not kept. The exit code is 1 if the
+objectives differ.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ def record_of(store: Store, key: str) -> Record:
     records = [record for found, record in store.records().items() if found.startswith(key)]
     if len(records) != 1:
         names = ", ".join(f"{one.key} ({one.label} on {one.instance})" for one in records[:5])
-        raise InvalidInput(f"CELL: expected the key of one cell, got {key!r}, with which {names or 'none'} begins")
+        raise InvalidInput(
+            f"CELL: expected the key of one cell, got {key!r}, with which {names or 'none'} begins"
+        )
     return records[0]
 
 
@@ -60,7 +64,9 @@ def solved_again(record: Record, store: Store) -> Record:
 
 
 def same_objective(old: Record, new: Record) -> bool:
-    """Return whether two records have the same objective, but for rounding, and the same kind of answer without one."""
+    """Return whether two records have the same objective, but for rounding, and the same kind of
+    answer without one.
+    """
     if old.objective is None or new.objective is None:
         return old.objective is new.objective and old.status == new.status
     return math.isclose(old.objective, new.objective, rel_tol=TOLERANCE)

@@ -11,10 +11,12 @@ from specopt.solvers.serving_latency.prepare import Prepared
 
 @njit(cache=True)
 def _printed_algorithm_1(inputs, width, draft, verify):  # type: ignore[no-untyped-def]  # Numba infers the types
-    """Paper 1, Algorithm 1 with its misprints corrected: every Y[i, n, s] is stored, every sum runs over n.
+    """Paper 1, Algorithm 1 with its misprints corrected: every Y[i, n, s] is stored, every sum runs
+    over n.
 
-    draft and verify: shape (K + 1, 3, N): per prefix i and step n, seconds of a batch that ends at i as
-    constant + size * slope (row 0 and 1), so that no time is spent on anything but the recursion itself.
+    draft and verify: shape (K + 1, 3, N): per prefix i and step n, seconds of a batch that ends at
+    i as constant + size * slope (row 0 and 1), so that no time is spent on anything but the
+    recursion itself.
     """
     K = len(inputs)
     N = draft.shape[2]
@@ -45,7 +47,9 @@ def _printed_algorithm_1(inputs, width, draft, verify):  # type: ignore[no-untyp
 
 
 def stage_lines(prepared: Prepared, length: int) -> tuple[Floats, Floats]:
-    """Return draft and verify seconds of batches by end and step as constant + size * slope (one-piece runtimes)."""
+    """Return draft and verify seconds of batches by end and step as constant + size * slope
+    (one-piece runtimes).
+    """
     steps, tokens = prepared.steps(length), prepared.tokens_per_step(length)
     n = np.arange(1, steps + 1)
     draft, verify = np.zeros((2, prepared.tasks + 1, 2, steps))
@@ -53,7 +57,9 @@ def stage_lines(prepared: Prepared, length: int) -> tuple[Floats, Floats]:
     (a, p, _), (av, pv, _) = prepared.models
     padded = prepared.inputs[:, None]
     work = sum(a + p * (padded + (n - 1) * tokens + i - 1) for i in range(1, length + 1))
-    work[:, 0] += a * (prepared.inputs - 1) + p * (prepared.inputs**2 - prepared.inputs)  # the prefill pass
+    work[:, 0] += a * (prepared.inputs - 1) + p * (
+        prepared.inputs**2 - prepared.inputs
+    )  # the prefill pass
     draft[1:, 0], draft[1:, 1] = length * c2d, c1d * work
     total = padded + (n - 1) * tokens + length
     new = np.where(n == 1, padded + length, 1.0 + length)
@@ -61,7 +67,11 @@ def stage_lines(prepared: Prepared, length: int) -> tuple[Floats, Floats]:
     return draft, verify
 
 
-def printed_algorithm_1(prepared: Prepared, width: object, lines: tuple[Floats, Floats]) -> tuple[float, object]:
-    """Return T_inf and the boundaries of the printed algorithm for stage times prepared outside the clock."""
+def printed_algorithm_1(
+    prepared: Prepared, width: object, lines: tuple[Floats, Floats]
+) -> tuple[float, object]:
+    """Return T_inf and the boundaries of the printed algorithm for stage times prepared outside the
+    clock.
+    """
     seconds, boundary = _printed_algorithm_1(prepared.inputs, width, *lines)
     return float(seconds), boundary

@@ -1,4 +1,6 @@
-"""Run the benchmarks and write a dated table: ``python benchmarks/run.py [--smoke] [--only TEXT] [-o FILE]``."""
+"""Run the benchmarks and write a dated table: ``python benchmarks/run.py [--smoke] [--only TEXT]
+[-o FILE]``.
+"""
 
 from __future__ import annotations
 
@@ -64,11 +66,17 @@ BENCHMARKS = (
 
 
 def main() -> None:
-    """Run what was asked for; print each table as it is done, and write them into the day's file at the end."""
+    """Run what was asked for; print each table as it is done, and write them into the day's file at
+    the end.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--smoke", action="store_true", help="tiny inputs: does everything still run?")
+    parser.add_argument(
+        "--smoke", action="store_true", help="tiny inputs: does everything still run?"
+    )
     parser.add_argument("--only", default="", help="only benchmarks whose name contains this")
-    parser.add_argument("-o", "--output", type=Path, help="where to write; default: benchmarks/results/DATE.md")
+    parser.add_argument(
+        "-o", "--output", type=Path, help="where to write; default: benchmarks/results/DATE.md"
+    )
     arguments = parser.parse_args()
     tables = {}
     for benchmark in BENCHMARKS:
@@ -83,7 +91,9 @@ def main() -> None:
     tables = {**recorded(target), **tables}
     machine = f"Python {platform.python_version()}, {os.cpu_count()} cores."
     head = f"# Benchmarks of specopt {specopt.__version__}, {today}\n\n{machine}\n\n"
-    write_text(target, head + "\n".join(tables[one.name] for one in BENCHMARKS if one.name in tables))
+    write_text(
+        target, head + "\n".join(tables[one.name] for one in BENCHMARKS if one.name in tables)
+    )
     if arguments.output is None:
         figures.write()
 

@@ -61,7 +61,9 @@ def grid(smoke: bool) -> list[Row]:
     if smoke:
         alphas, outputs, inputs, tasks = (0.8,), (128,), (128,), 10
     results = [
-        specopt.solve(paper_1(pair, tasks, alpha=a, max_output=o, max_input=i, seed=1), "exact", time_limit=10)
+        specopt.solve(
+            paper_1(pair, tasks, alpha=a, max_output=o, max_input=i, seed=1), "exact", time_limit=10
+        )
         for pair, a, o, i in itertools.product(PAIRS, alphas, outputs, inputs)
     ]
     proven = sum(result.status == "optimal" for result in results)
@@ -98,7 +100,9 @@ def large(smoke: bool) -> list[Row]:
 
 
 def ample(smoke: bool) -> list[Row]:
-    """Proofs and certified gaps where the draft device's memory hardly binds: 64 GB instead of 16."""
+    """Proofs and certified gaps where the draft device's memory hardly binds: 64 GB instead of
+    16.
+    """
     rows = []
     for tasks, limit, target in ((100, 2.0, 0.0), (300, 10.0, 0.003), (1000, 10.0, 0.005)):
         size = tasks // 20 if smoke else tasks
@@ -110,7 +114,11 @@ def ample(smoke: bool) -> list[Row]:
                 Row(
                     f"exact, {pair}, K = {size:,}, 64 GB",
                     f"{result.status.value}, gap {gap:.4%} in {result.seconds:.2f} s",
-                    f"{target:.1%} within {limit:.0f} s" if target else f"optimal within {limit:.0f} s",
+                    (
+                        f"{target:.1%} within {limit:.0f} s"
+                        if target
+                        else f"optimal within {limit:.0f} s"
+                    ),
                     gap <= target if target else result.status == "optimal",
                 )
             )
@@ -118,7 +126,9 @@ def ample(smoke: bool) -> list[Row]:
 
 
 def wide(smoke: bool) -> list[Row]:
-    """Share proven of random problems of many batches and few steps, whose stages are about equally long."""
+    """Share proven of random problems of many batches and few steps, whose stages are about equally
+    long.
+    """
     rows = []
     for low, high, limit, target in ((8, 14, 5.0, 1.0), (20, 60, 10.0, 0.98)):
         results = []
@@ -133,20 +143,27 @@ def wide(smoke: bool) -> list[Row]:
             assert problem.draft is not None
             size = math.ceil(tasks / batches)
             longest = int(problem.input_tokens.max()) + steps
-            drafted, verified = random.uniform(0.5, 2.0), 1.0  # seconds that each stage takes in all, overheads apart
+            drafted, verified = (
+                random.uniform(0.5, 2.0),
+                1.0,
+            )  # seconds that each stage takes in all, overheads apart
             flops = [
-                model.flops_per_token * int(problem.input_tokens.sum()) for model in (problem.draft, problem.verify)
+                model.flops_per_token * int(problem.input_tokens.sum())
+                for model in (problem.draft, problem.verify)
             ]
             problem = dataclasses.replace(
                 problem,
                 acceptance_rate=0.01,
                 max_speculation_length=int(random.integers(1, 4)),
-                draft_memory_bytes=problem.draft.parameter_bytes + size * problem.draft.kv_bytes_per_token * longest,
+                draft_memory_bytes=problem.draft.parameter_bytes
+                + size * problem.draft.kv_bytes_per_token * longest,
                 draft_runtime=specopt.LinearRuntime(
-                    seconds_per_flop=drafted / flops[0], overhead_seconds=random.uniform(0.0, 0.5) / batches
+                    seconds_per_flop=drafted / flops[0],
+                    overhead_seconds=random.uniform(0.0, 0.5) / batches,
                 ),
                 verify_runtime=specopt.LinearRuntime(
-                    seconds_per_flop=verified / flops[1], overhead_seconds=random.uniform(0.0, 0.5) / batches
+                    seconds_per_flop=verified / flops[1],
+                    overhead_seconds=random.uniform(0.0, 0.5) / batches,
                 ),
             )
             results.append(specopt.solve(problem, "exact", time_limit=limit))
@@ -163,34 +180,54 @@ def wide(smoke: bool) -> list[Row]:
 
 
 def algorithm_1(smoke: bool) -> list[Row]:
-    """Algorithm 1 against its printed form, compiled plainly; memory does not bind, one speculation length."""
+    """Algorithm 1 against its printed form, compiled plainly; memory does not bind, one speculation
+    length.
+    """
     sizes = [20, 40] if smoke else [100, 300, 1000, 3000]
     ours, rival, bound = [], [], []
     length = 1
     for size in sizes:
         problem = specopt.ServingLatencyProblem.from_dict(
-            paper_1("1.1B-7B", size, seed=1).to_dict() | {"draft_memory_bytes": 1e18, "max_speculation_length": 1}
+            paper_1("1.1B-7B", size, seed=1).to_dict()
+            | {
+                "draft_memory_bytes": 1e18,
+                "max_speculation_length": 1,
+            }
         )
         prepared = prepare(problem)
         width, lines = widths(prepared), stage_lines(prepared, length)
         repeat = 1 if smoke or size == 3000 else 3
-        ours.append(median_seconds(lambda p=prepared, q=problem: algorithm_1_batches(p, length, Budget(q)), repeat))
-        rival.append(median_seconds(lambda p=prepared, w=width, x=lines: printed_algorithm_1(p, w, x), repeat))
-        bound.append(median_seconds(lambda p=prepared, q=problem: lower_bound(p, Budget(q)), repeat))
+        ours.append(
+            median_seconds(
+                lambda p=prepared, q=problem: algorithm_1_batches(p, length, Budget(q)), repeat
+            )
+        )
+        rival.append(
+            median_seconds(
+                lambda p=prepared, w=width, x=lines: printed_algorithm_1(p, w, x), repeat
+            )
+        )
+        bound.append(
+            median_seconds(lambda p=prepared, q=problem: lower_bound(p, Budget(q)), repeat)
+        )
         seconds, _ = printed_algorithm_1(prepared, width, lines)
         _, own = algorithm_1_batches(prepared, length, Budget(problem))
         assert math.isclose(seconds, own, rel_tol=1e-9), "both must find the same objective"
     rows = [
         Row(
             f"algorithm-1 against the printed loop over n, K = {size:,}, N = {1138:,}",
-            f"{theirs / mine:.0f} times faster ({1e3 * mine:.2f} ms; its bound {1e3 * certificate:.2f} ms)",
+            f"{theirs / mine:.0f} times faster ({1e3 * mine:.2f} ms; its bound"
+            f" {1e3 * certificate:.2f} ms)",
             "50 times" if size == 1000 else "",
             theirs / mine >= 50 if size == 1000 else None,
         )
         for size, mine, theirs, certificate in zip(sizes, ours, rival, bound, strict=True)
     ]
     rows.append(
-        Row("growth with K, ours and the rival's", f"K^{exponent(sizes, ours):.2f}, K^{exponent(sizes, rival):.2f}")
+        Row(
+            "growth with K, ours and the rival's",
+            f"K^{exponent(sizes, ours):.2f}, K^{exponent(sizes, rival):.2f}",
+        )
     )
     return rows
 
@@ -202,17 +239,23 @@ def known(smoke: bool) -> list[Row]:
     for pair, target in (("68M-7B", 0.10), ("1.1B-7B", 0.15), ("1.1B-13B", 0.15)):
         savings, seconds, gaps = [], [], []
         for seed in seeds:
-            problem = dataclasses.replace(paper_1(pair, 4 if smoke else 100, seed=seed), output_lengths="known")
+            problem = dataclasses.replace(
+                paper_1(pair, 4 if smoke else 100, seed=seed), output_lengths="known"
+            )
             paper = specopt.solve(problem, "algorithm-1")
             ours = specopt.solve(problem, "length-aware", time_limit=0.2 if smoke else 1.8)
-            assert paper.objective is not None and ours.objective is not None and ours.gap is not None
+            assert (
+                paper.objective is not None and ours.objective is not None and ours.gap is not None
+            )
             savings.append(1 - ours.objective / paper.objective)
             seconds.append(ours.seconds)
             gaps.append(ours.gap)
         rows.append(
             Row(
-                f"length-aware below algorithm-1, {pair}, K = {problem.tasks}, mean of {len(savings)} seeds",
-                f"{np.mean(savings):.1%} (at most {max(seconds):.2f} s; mean gap {np.mean(gaps):.1%})",
+                f"length-aware below algorithm-1, {pair}, K = {problem.tasks}, mean of"
+                f" {len(savings)} seeds",
+                f"{np.mean(savings):.1%} (at most {max(seconds):.2f} s; mean gap"
+                f" {np.mean(gaps):.1%})",
                 f"{target:.0%} within 2 s",
                 bool(np.mean(savings) >= target and max(seconds) <= 2.0),
             )
@@ -239,7 +282,11 @@ def known(smoke: bool) -> list[Row]:
 def known_gaps(smoke: bool) -> list[Row]:
     """Known output lengths: certified gaps, and the limit kept at K = 10,000."""
     rows = []
-    for tasks, limit, target, worst in ((100, 10.0, 0.04, False), (1000, 10.0, 0.12, True), (10_000, 10.0, 0.15, True)):
+    for tasks, limit, target, worst in (
+        (100, 10.0, 0.04, False),
+        (1000, 10.0, 0.12, True),
+        (10_000, 10.0, 0.15, True),
+    ):
         size, seconds = (8, 0.1) if smoke else (tasks, limit)
         for pair in PAIRS:
             results = [
@@ -262,7 +309,9 @@ def known_gaps(smoke: bool) -> list[Row]:
                 )
             )
     limit = 0.1 if smoke else 5.0
-    problem = dataclasses.replace(paper_1("1.1B-7B", 8 if smoke else 10_000, seed=1), output_lengths="known")
+    problem = dataclasses.replace(
+        paper_1("1.1B-7B", 8 if smoke else 10_000, seed=1), output_lengths="known"
+    )
     result = specopt.solve(problem, "length-aware", time_limit=limit)
     fixed = float(result.stats.get("fixed_seconds", 0.0))  # type: ignore[arg-type]
     rows.append(

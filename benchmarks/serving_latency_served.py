@@ -36,19 +36,24 @@ def continuous(smoke: bool) -> list[Row]:
         for pair in PAIRS:
             gaps, saved, seconds = [], [], []
             for seed in seeds[: 1 if smoke else None]:
-                static = dataclasses.replace(paper_1(pair, 4 if smoke else tasks, seed=seed), output_lengths="known")
+                static = dataclasses.replace(
+                    paper_1(pair, 4 if smoke else tasks, seed=seed), output_lengths="known"
+                )
                 problem = ContinuousServingProblem(**static.shared_fields())
                 specopt.solve(problem, "rebatching")
                 found = _solved(problem, "rebatching")
                 assert found.gap is not None and found.objective is not None
                 gaps.append(found.gap)
                 seconds.append(found.seconds)
-                saved.append(1 - found.objective / _judged(static, _solved(static, "length-aware", 5.0)))
+                saved.append(
+                    1 - found.objective / _judged(static, _solved(static, "length-aware", 5.0))
+                )
             most = f"at most {max(seconds):.2f} s"
             rows.append(
                 Row(
                     f"rebatching, {pair}, K = {problem.tasks}, known lengths: largest gap",
-                    f"{max(gaps):.2%} ({most}; {min(saved):.0%} or more below the best static plan)",
+                    f"{max(gaps):.2%} ({most}; {min(saved):.0%} or more below the best static"
+                    " plan)",
                     "5 %" if tasks == 100 else "within 1 s",
                     max(gaps) <= 0.05 if tasks == 100 else max(seconds) <= 1.0,
                 )
@@ -62,18 +67,24 @@ def rates(smoke: bool) -> list[Row]:
     for most in (1, None):
         gains = []
         for seed in range(1 if smoke else 5):
-            alike = dataclasses.replace(paper_1("1.1B-7B", 6 if smoke else 60, seed=seed), output_lengths="known")
-            alike = dataclasses.replace(alike, max_speculation_length=most or alike.max_speculation_length)
+            alike = dataclasses.replace(
+                paper_1("1.1B-7B", 6 if smoke else 60, seed=seed), output_lengths="known"
+            )
+            alike = dataclasses.replace(
+                alike, max_speculation_length=most or alike.max_speculation_length
+            )
             rate = np.random.default_rng(seed).beta(8, 2, alike.tasks)
-            own = ServingLatencyProblem.from_dict(alike.to_dict() | {"acceptance_rate": rate.tolist()})
+            own = ServingLatencyProblem.from_dict(
+                alike.to_dict() | {"acceptance_rate": rate.tolist()}
+            )
             alike = dataclasses.replace(alike, acceptance_rate=float(rate.mean()))
             plain, ours = _solved(alike, "length-aware"), _solved(own, "stand-in")
             assert ours.objective is not None
             gains.append(1 - ours.objective / _judged(own, plain))
         rows.append(
             Row(
-                f"stand-in with rates of Beta(8, 2) below the plan for their mean, K = {own.tasks}, "
-                + ("l = 1" if most else "any l"),
+                "stand-in with rates of Beta(8, 2) below the plan for their mean, K ="
+                f" {own.tasks}, " + ("l = 1" if most else "any l"),
                 _span(gains),
             )
         )
@@ -95,14 +106,28 @@ def predicted(smoke: bool) -> list[Row]:
                 return np.clip(np.rint(guess * factor), 1, 4096).astype(int).tolist()
 
             def with_samples(rows: list[list[int]], base=base) -> ServingLatencyProblem:
-                given = {key: value for key, value in base.to_dict().items() if key != "max_output_tokens"}
+                given = {
+                    key: value
+                    for key, value in base.to_dict().items()
+                    if key != "max_output_tokens"
+                }
                 return ServingLatencyProblem.from_dict(
-                    given | {"output_lengths": "predicted", "output_samples": rows, "draft_memory_bytes": 80e9}
+                    given
+                    | {
+                        "output_lengths": "predicted",
+                        "output_samples": rows,
+                        "draft_memory_bytes": 80e9,
+                    }
                 )
 
-            problem, other = with_samples(drawn(3 if smoke else 40)), with_samples(drawn(4 if smoke else 100))
+            problem, other = (
+                with_samples(drawn(3 if smoke else 40)),
+                with_samples(drawn(4 if smoke else 100)),
+            )
             mean = np.rint(np.mean(problem.scenarios, axis=0)).astype(np.int64)
-            known = dataclasses.replace(problem, output_lengths="known", output_tokens=mean, output_samples=None)
+            known = dataclasses.replace(
+                problem, output_lengths="known", output_tokens=mean, output_samples=None
+            )
             safe = dataclasses.replace(
                 problem, output_lengths="conservative", output_samples=None, max_output_tokens=4096
             )
@@ -111,7 +136,8 @@ def predicted(smoke: bool) -> list[Row]:
             over_conservative.append(1 - ours / _judged(other, _solved(safe, "exact", 5.0)))
         rows.append(
             Row(
-                f"stand-in, K = {problem.tasks}, lengths off by {error:.0%}: below the plan for the predicted lengths",
+                f"stand-in, K = {problem.tasks}, lengths off by {error:.0%}: below the plan for the"
+                " predicted lengths",
                 _span(over_known),
                 "0 %, mean",
                 float(np.mean(over_known)) >= 0.0,
@@ -119,7 +145,8 @@ def predicted(smoke: bool) -> list[Row]:
         )
         rows.append(
             Row(
-                f"stand-in, K = {problem.tasks}, lengths off by {error:.0%}: below the conservative plan",
+                f"stand-in, K = {problem.tasks}, lengths off by {error:.0%}: below the conservative"
+                " plan",
                 _span(over_conservative),
                 "0 %, mean",
                 float(np.mean(over_conservative)) >= 0.0,

@@ -1,7 +1,7 @@
 """Serving as tasks arrive: time of a step, and latency against load.
 
-``python -P benchmarks/serving_online.py FOLDER [TRACE ...]`` plays heads of real traces (`TRACES`) at several loads and
-writes `docs/recorded/load.csv`, from which `make pages` draws the picture.
+``python -P benchmarks/serving_online.py FOLDER [TRACE ...]`` plays heads of real traces (`TRACES`)
+at several loads and writes `docs/recorded/load.csv`, from which `make pages` draws the picture.
 """
 
 from __future__ import annotations
@@ -30,7 +30,12 @@ from specopt.solvers.continuous_serving.policies import play
 
 RECORD = Path(__file__).parents[1] / "docs" / "recorded" / "load.csv"
 TRACES = {
-    "Azure 2023, conversations": ("azure-2023-conv-head.csv", 100, (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2), 16e9),
+    "Azure 2023, conversations": (
+        "azure-2023-conv-head.csv",
+        100,
+        (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2),
+        16e9,
+    ),
     "BurstGPT": ("burstgpt-excerpt.csv", 50, (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2), 16e9),
     "Mooncake, conversations": (
         "mooncake-conversation-head.jsonl",
@@ -39,14 +44,21 @@ TRACES = {
         80e9,
     ),
 }
-"""File, requests from the first on, requests per second that their arrivals are stretched to, and draft memory, which
-has to hold the longest prompts."""
+"""File, requests from the first on, requests per second that their arrivals are stretched to, and
+draft memory, which has to hold the longest prompts."""
 
 BITS_PER_TOKEN = 32.0  # prompts travel as numbers of tokens: what is compared is the serving
 FIXED = (2, 4)
 """Speculation lengths of first-come batching; the best of them counts, in hindsight."""
 
-COLUMNS = ("trace", "requests_per_second", "policy", "mean_seconds", "quantile_95_seconds", "drafting_share")
+COLUMNS = (
+    "trace",
+    "requests_per_second",
+    "policy",
+    "mean_seconds",
+    "quantile_95_seconds",
+    "drafting_share",
+)
 
 Point = tuple[str, float, float, float]  # policy, mean, 95 % quantile, drafting share
 
@@ -54,7 +66,12 @@ Point = tuple[str, float, float, float]  # policy, mean, 95 % quantile, drafting
 def at_load(problem: ContinuousServingProblem) -> list[Point]:
     """Return what every policy makes of a problem, and what none can beat."""
     found: list[Point] = []
-    for name, lengths in (("online", (3,)), ("continuous", FIXED), ("autoregressive", (3,)), ("algorithm-1", (3,))):
+    for name, lengths in (
+        ("online", (3,)),
+        ("continuous", FIXED),
+        ("autoregressive", (3,)),
+        ("algorithm-1", (3,)),
+    ):
         runs = [play(problem, name, length) for length in lengths]
         run = min(runs, key=lambda one: one.mean)
         if run.plan is not None:
@@ -66,7 +83,9 @@ def at_load(problem: ContinuousServingProblem) -> list[Point]:
 
 
 def turning_point(rates: list[float], points: list[list[Point]]) -> float | None:
-    """Return the load from which on serving without drafts beats the best fixed length, between two that were tried."""
+    """Return the load from which on serving without drafts beats the best fixed length, between two
+    that were tried.
+    """
     gap = []
     for found in points:
         mean = {name: seconds for name, seconds, _, _ in found}
@@ -85,7 +104,9 @@ def recorded_turning_point(trace: str) -> float:
     points: list[list[Point]] = [[] for _ in rates]
     for row in rows:
         mean, high, share = (float(row[column]) for column in COLUMNS[3:])
-        points[rates.index(float(row["requests_per_second"]))].append((row["policy"], mean, high, share))
+        points[rates.index(float(row["requests_per_second"]))].append(
+            (row["policy"], mean, high, share)
+        )
     found = turning_point(rates, points)
     assert found is not None, "it pays at the least load, and does not at the largest"
     return found
@@ -96,15 +117,22 @@ def loads(
 ) -> Iterator[tuple[float, list[Point]]]:
     """Yield what every policy makes of each load."""
     for rate in rates:
-        yield rate, at_load(dataclasses.replace(build(rate), embedding_bits_per_token=BITS_PER_TOKEN))
+        yield (
+            rate,
+            at_load(dataclasses.replace(build(rate), embedding_bits_per_token=BITS_PER_TOKEN)),
+        )
 
 
 def curves(smoke: bool) -> list[Row]:
-    """Mean latency against load, Poisson arrivals, the setting of paper 1: the online policy and the best other."""
+    """Mean latency against load, Poisson arrivals, the setting of paper 1: the online policy and
+    the best other.
+    """
     rates, tasks = ([0.2, 3.2], 6) if smoke else ([0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4], 100)
 
     def build(rate: float) -> ContinuousServingProblem:
-        problem = specopt.generate("continuous-serving/arrivals", tasks=tasks, requests_per_second=rate, seed=1)
+        problem = specopt.generate(
+            "continuous-serving/arrivals", tasks=tasks, requests_per_second=rate, seed=1
+        )
         assert isinstance(problem, ContinuousServingProblem)
         return problem
 
@@ -113,15 +141,27 @@ def curves(smoke: bool) -> list[Row]:
         points.append(found)
         (_, own, _, share), *rivals = found[:-1]
         name, best, _, _ = min(rivals, key=lambda point: point[1])
-        text = f"{own:.2f} s ({share:.0%} of the tokens drafted); {name} {best:.2f} s; bound {found[-1][1]:.2f} s"
-        rows.append(Row(f"{rate:g} requests/s: online, the best other", text, "1.02 times", own <= 1.02 * best))
+        text = (
+            f"{own:.2f} s ({share:.0%} of the tokens drafted); {name} {best:.2f} s; bound"
+            f" {found[-1][1]:.2f} s"
+        )
+        rows.append(
+            Row(
+                f"{rate:g} requests/s: online, the best other",
+                text,
+                "1.02 times",
+                own <= 1.02 * best,
+            )
+        )
     turn = turning_point(rates, points)
     where = "not met" if turn is None else f"{turn:.2f} requests/s"
     return [*rows, Row("speculation at the best fixed length stops paying at", where)]
 
 
 def steps(smoke: bool) -> list[Row]:
-    """Milliseconds of `ServingScheduler.next_step` and `complete`, tasks leaving and joining all the time."""
+    """Milliseconds of `ServingScheduler.next_step` and `complete`, tasks leaving and joining all
+    the time.
+    """
     problem = specopt.generate("continuous-serving/arrivals")
     assert isinstance(problem, ContinuousServingProblem)
     rows = []
@@ -131,7 +171,9 @@ def steps(smoke: bool) -> list[Row]:
         taken = []
         for key in range(tasks, tasks + (50 if smoke else 3000)):
             while len(scheduler.tasks) < tasks:
-                scheduler.submit(key + 10_000 * len(scheduler.tasks), input_tokens=int(random.integers(1, 512)))
+                scheduler.submit(
+                    key + 10_000 * len(scheduler.tasks), input_tokens=int(random.integers(1, 512))
+                )
             start = time.perf_counter()
             scheduler.next_step()
             scheduler.complete(finished=[] if key % 3 else scheduler.tasks[:1])
@@ -156,15 +198,27 @@ def main(folder: Path, *names: str) -> None:
         rows = [row for row in rows if row[0] != name]
         trace = read_trace(folder / file, rows=requests)
 
-        def build(rate: float, trace: Trace = trace, memory: float = memory) -> ContinuousServingProblem:
-            problem = from_trace("continuous-serving").problem(trace, "arrivals", requests_per_second=rate)
+        def build(
+            rate: float, trace: Trace = trace, memory: float = memory
+        ) -> ContinuousServingProblem:
+            problem = from_trace("continuous-serving").problem(
+                trace, "arrivals", requests_per_second=rate
+            )
             assert isinstance(problem, ContinuousServingProblem)
             return dataclasses.replace(problem, draft_memory_bytes=memory)
 
         for rate, points in loads(build, list(rates)):
-            print(name, rate, [f"{policy} {mean:.3g}" for policy, mean, _, _ in points], file=sys.stderr, flush=True)
+            print(
+                name,
+                rate,
+                [f"{policy} {mean:.3g}" for policy, mean, _, _ in points],
+                file=sys.stderr,
+                flush=True,
+            )
             for policy, mean, high, share in points:
-                rows.append([name, f"{rate:g}", policy, f"{mean:.5g}", f"{high:.5g}", f"{share:.3f}"])
+                rows.append(
+                    [name, f"{rate:g}", policy, f"{mean:.5g}", f"{high:.5g}", f"{share:.3f}"]
+                )
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([COLUMNS, *rows])
         write_text(RECORD, text.getvalue())

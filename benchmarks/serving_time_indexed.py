@@ -1,8 +1,9 @@
-"""A time-indexed linear program for serving as tasks arrive: how far it is from the best policy, and what it takes.
+"""A time-indexed linear program for serving as tasks arrive: how far it is from the best policy,
+and what it takes.
 
-``python -P benchmarks/serving_time_indexed.py [TASKS [SECONDS [RATE]]]``: tasks, length of an interval, requests per
-second. Tasks may end in parts. It lets no runs of a step overlap, so it is no bound on plans, but above that of the
-same program in which they do.
+``python -P benchmarks/serving_time_indexed.py [TASKS [SECONDS [RATE]]]``: tasks, length of an
+interval, requests per second. Tasks may end in parts. It lets no runs of a step overlap, so it is
+no bound on plans, but above that of the same program in which they do.
 """
 
 from __future__ import annotations
@@ -41,16 +42,24 @@ class Program:
     def at_most(self, limit: float, *terms: tuple[np.ndarray, object]) -> None:
         """Demand that a sum over (variables, coefficients) is at most a limit."""
         columns = np.concatenate([np.ravel(which) for which, _ in terms])
-        values = np.concatenate([np.broadcast_to(by, np.shape(which)).ravel() for which, by in terms])
+        values = np.concatenate(
+            [np.broadcast_to(by, np.shape(which)).ravel() for which, by in terms]
+        )
         self.entries.append((columns, values))
         self.limits.append(limit)
 
     def least(self, cost: np.ndarray, bounds: np.ndarray) -> float:
         """Return the least cost."""
-        rows = np.repeat(np.arange(len(self.entries)), [len(columns) for columns, _ in self.entries])
+        rows = np.repeat(
+            np.arange(len(self.entries)), [len(columns) for columns, _ in self.entries]
+        )
         columns, values = (np.concatenate(part) for part in zip(*self.entries, strict=True))
-        matrix = scipy.sparse.csr_array((values, (rows, columns)), shape=(len(self.limits), self.variables))
-        return float(scipy.optimize.linprog(cost, matrix, self.limits, bounds=bounds, method="highs-ipm").fun)
+        matrix = scipy.sparse.csr_array(
+            (values, (rows, columns)), shape=(len(self.limits), self.variables)
+        )
+        return float(
+            scipy.optimize.linprog(cost, matrix, self.limits, bounds=bounds, method="highs-ipm").fun
+        )
 
 
 def time_indexed(problem: ContinuousServingProblem, seconds: float) -> tuple[float, int]:
@@ -60,10 +69,18 @@ def time_indexed(problem: ContinuousServingProblem, seconds: float) -> tuple[flo
     arrival = (problem.arrival_seconds - problem.arrival_seconds.min())[prepared.order]
     ready = arrival + prepared.upload_seconds[prepared.order]
     outputs = problem.scenarios[0][prepared.order].astype(np.float64)
-    (draft_slope, draft_pass, _), (verify_slope, verify_pass, _) = prepared.draft_pieces[0], prepared.verify_pieces[0]
-    (draft, verify), (first_draft, first_verify) = (operations(prepared, prepared.inputs, new) for new in (False, True))
+    (draft_slope, draft_pass, _), (verify_slope, verify_pass, _) = (
+        prepared.draft_pieces[0],
+        prepared.verify_pieces[0],
+    )
+    (draft, verify), (first_draft, first_verify) = (
+        operations(prepared, prepared.inputs, new) for new in (False, True)
+    )
     work = (draft_slope * draft + verify_slope * verify)[:, LENGTHS]
-    taken_in, prompt = draft_slope * (first_draft - draft)[:, -1], verify_slope * (first_verify - verify)[:, 0]
+    taken_in, prompt = (
+        draft_slope * (first_draft - draft)[:, -1],
+        verify_slope * (first_verify - verify)[:, 0],
+    )
     own = verify_pass + LENGTHS * draft_pass + work  # of a step that serves nobody else
     drafts = np.where(LENGTHS > 0, taken_in[:, None], 0.0)
     alone = prompt + (own / tokens * outputs[:, None] + drafts).min(axis=1)
@@ -84,14 +101,18 @@ def time_indexed(problem: ContinuousServingProblem, seconds: float) -> tuple[flo
             slot, later = begin + j, present[j + 1 : j + 2]
             own_terms = [(prompts[j : j + 1], prompt[k]), (takes_in[j : j + 1], taken_in[k])]
             used[slot] += [(served[j], work[k]), *own_terms]
-            for place in range(len(LENGTHS)):  # in no more steps than there are, with drafts as long
+            for place in range(
+                len(LENGTHS)
+            ):  # in no more steps than there are, with drafts as long
                 program.at_most(0.0, (served[j, place:], 1.0), (steps[slot, place:], -1.0))
             program.at_most(0.0, (served[j], own[k]), *own_terms, (present[j], -seconds))
             program.at_most(
                 -outputs[k], (served[: j + 1], -tokens), (later, -outputs[k])
             )  # what has left has its tokens
             program.at_most(-1.0, (prompts[: j + 1], -1.0), (later, -1.0))
-            every = 1.0 / (outputs[k] / tokens[1:])  # the part of the draft model's prompt that a step pays for
+            every = 1.0 / (
+                outputs[k] / tokens[1:]
+            )  # the part of the draft model's prompt that a step pays for
             program.at_most(0.0, (served[: j + 1, 1:], every), (takes_in[: j + 1], -1.0))
             if j:
                 program.at_most(0.0, (present[j], 1.0), (present[j - 1], -1.0))
@@ -107,10 +128,19 @@ def time_indexed(problem: ContinuousServingProblem, seconds: float) -> tuple[flo
 
 if __name__ == "__main__":
     given = dict(enumerate(sys.argv[1:]))
-    tasks, seconds, rate = int(given.get(0, 100)), float(given.get(1, 0.4)), float(given.get(2, 0.8))
-    problem = specopt.generate("continuous-serving/arrivals", tasks=tasks, requests_per_second=rate, seed=1)
+    tasks, seconds, rate = (
+        int(given.get(0, 100)),
+        float(given.get(1, 0.4)),
+        float(given.get(2, 0.8)),
+    )
+    problem = specopt.generate(
+        "continuous-serving/arrivals", tasks=tasks, requests_per_second=rate, seed=1
+    )
     assert isinstance(problem, ContinuousServingProblem)
     started = time.process_time()
     problem = dataclasses.replace(problem, embedding_bits_per_token=BITS_PER_TOKEN)
     found, variables = time_indexed(problem, seconds)
-    print(f"{found:.2f} s, {variables:,} variables, {time.process_time() - started:.0f} s of a processor")
+    print(
+        f"{found:.2f} s, {variables:,} variables, {time.process_time() - started:.0f} s of a"
+        " processor"
+    )

@@ -11,7 +11,9 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Row:
-    """One measured line: what was measured, the figure, and the target that it is held to, if any."""
+    """One measured line: what was measured, the figure, and the target that it is held to, if
+    any.
+    """
 
     subject: str
     figure: str
@@ -47,4 +49,6 @@ def markdown(name: str, rows: list[Row]) -> str:
     """Return a benchmark's rows as a Markdown table."""
     marks = {None: "", True: "met", False: "**not met**"}
     body = [f"| {row.subject} | {row.figure} | {row.target} | {marks[row.met]} |" for row in rows]
-    return "\n".join([f"## {name}", "", "| what | measured | target | |", "|---|---|---|---|", *body, ""])
+    return "\n".join(
+        [f"## {name}", "", "| what | measured | target | |", "|---|---|---|---|", *body, ""]
+    )

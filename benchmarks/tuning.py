@@ -1,8 +1,9 @@
-"""Draft lengths from measured throughput: error, coverage and regret on real sweeps, and points asked on drawn ones.
+"""Draft lengths from measured throughput: error, coverage and regret on real sweeps, and points
+asked on drawn ones.
 
-Real sweeps are not part of the project. ``SPECOPT_SWEEPS=FOLDER`` names a folder with ``specbundle.json`` (SpecForge,
-``docs/spec_bundle``): one benchmark of a model is held out but for one point, or all of its points with one draft
-length, and predicted from the others.
+Real sweeps are not part of the project. ``SPECOPT_SWEEPS=FOLDER`` names a folder with
+``specbundle.json`` (SpecForge, ``docs/spec_bundle``): one benchmark of a model is held out but for
+one point, or all of its points with one draft length, and predicted from the others.
 """
 
 from __future__ import annotations
@@ -37,13 +38,17 @@ def lost(table: dict[Point, Measurement], schedule: Schedule) -> list[float]:
     """Return the share of throughput that a schedule loses in truth, by concurrency."""
     shares = []
     for concurrency in CONCURRENCIES:
-        speeds = {option: _speed(table[Point(Condition(concurrency), option)]) for option in OPTIONS}
+        speeds = {
+            option: _speed(table[Point(Condition(concurrency), option)]) for option in OPTIONS
+        }
         shares.append(1.0 - speeds[schedule.at(concurrency)] / max(speeds.values()))
     return shares
 
 
 def asking(smoke: bool) -> list[Row]:
-    """Points asked on complete tables, against the full grid and against K in {0, 1, 3, 5} everywhere."""
+    """Points asked on complete tables, against the full grid and against K in {0, 1, 3, 5}
+    everywhere.
+    """
     asked, regrets, rivals, fulls, seconds, within = [], [], [], [], 0.0, []
     most = 4 if smoke else 63
     for seed in range(1 if smoke else 60):
@@ -59,9 +64,14 @@ def asking(smoke: bool) -> list[Row]:
         asked.append(count)
         losses = lost(table, tuning.schedule)
         regrets.append(max(losses))
-        within += [loss <= tuning.regret(c)[0] + 1e-9 for c, loss in zip(CONCURRENCIES, losses, strict=True)]
+        within += [
+            loss <= tuning.regret(c)[0] + 1e-9
+            for c, loss in zip(CONCURRENCIES, losses, strict=True)
+        ]
         for options, into in ((SPEED_GRID, rivals), (OPTIONS, fulls)):
-            into.append(max(lost(table, decide(Predictor(sweep_of(table, options)), Goal()).schedule)))
+            into.append(
+                max(lost(table, decide(Predictor(sweep_of(table, options)), Goal()).schedule))
+            )
     grid, few = len(OPTIONS) * len(CONCURRENCIES), len(SPEED_GRID) * len(CONCURRENCIES)
     better = np.mean(np.array(regrets) <= np.array(rivals) + 1e-9)
 
@@ -69,16 +79,29 @@ def asking(smoke: bool) -> list[Row]:
         return f"{100 * np.mean(values):.2f} % mean, {100 * max(values):.1f} % worst"
 
     return [
-        Row(f"points asked for a certified regret of 2 % (of {grid})",
-            f"{np.mean(asked):.0f} mean, {min(asked)}-{max(asked)}", f"< {grid}", max(asked) < grid),
+        Row(
+            f"points asked for a certified regret of 2 % (of {grid})",
+            f"{np.mean(asked):.0f} mean, {min(asked)}-{max(asked)}",
+            f"< {grid}",
+            max(asked) < grid,
+        ),
         Row("largest regret in truth, asked points", shares(regrets)),
         Row(f"the same, the full grid of {grid}", shares(fulls)),
         Row(f"the same, K in {{0, 1, 3, 5}} and none at every load ({few} points)", shares(rivals)),
-        Row("tables on which asking loses no more than that grid", f"{100 * better:.0f} %", "100 %", better == 1.0),
-        Row("loads at which the regret lies within the certified bound", f"{100 * np.mean(within):.0f} %", ">= 90 %",
-            bool(np.mean(within) >= 0.9)),
+        Row(
+            "tables on which asking loses no more than that grid",
+            f"{100 * better:.0f} %",
+            "100 %",
+            better == 1.0,
+        ),
+        Row(
+            "loads at which the regret lies within the certified bound",
+            f"{100 * np.mean(within):.0f} %",
+            ">= 90 %",
+            bool(np.mean(within) >= 0.9),
+        ),
         Row("seconds per table", f"{seconds / len(asked):.1f} s"),
-    ]  # fmt: skip
+    ]
 
 
 @dataclass
@@ -89,7 +112,9 @@ class Score:
     errors: list[float] = field(default_factory=list)
     regrets: list[float] = field(default_factory=list)
 
-    def add(self, predictor: Predictor, hidden: list[Measurement], choices: list[Measurement]) -> None:
+    def add(
+        self, predictor: Predictor, hidden: list[Measurement], choices: list[Measurement]
+    ) -> None:
         """Predict the hidden points, and choose among all of a benchmark's."""
         found = predictor.predict([m.point for m in hidden])
         truth = np.array([_speed(m) for m in hidden])
@@ -108,7 +133,11 @@ def real(smoke: bool) -> list[Row]:
     groups = list(_groups(Path(folder) / "specbundle.json"))[: 1 if smoke else None]
     rows = []
     for batch in (1, 8):
-        mine = [g for g in groups if g[0].point.condition.concurrency == batch and len(_workloads(g)) >= 3]
+        mine = [
+            g
+            for g in groups
+            if g[0].point.condition.concurrency == batch and len(_workloads(g)) >= 3
+        ]
         for text, timed in (("throughput and acceptance", True), ("acceptance alone", False)):
             score = Score()
             for group in mine:
@@ -119,17 +148,31 @@ def real(smoke: bool) -> list[Row]:
                     kept = one if timed else Measurement(one.point, None, one.acceptance_length)
                     hidden = [m for m in own if m is not one or not timed]
                     score.add(Predictor(Sweep((*rest, kept))), hidden, own)
-            rows += _score_rows(f"batch {batch}, a benchmark held out but for its {text} at K = 3", score, batch, timed)
+            rows += _score_rows(
+                f"batch {batch}, a benchmark held out but for its {text} at K = 3",
+                score,
+                batch,
+                timed,
+            )
         fixed, affine = _rivals(mine)
         rows.append(Row(f"batch {batch}, regret of K = 3 everywhere", fixed))
-        rows.append(Row(f"batch {batch}, affine step time from the others, acceptance as measured", affine))
+        rows.append(
+            Row(f"batch {batch}, affine step time from the others, acceptance as measured", affine)
+        )
     score = Score()
     for group in groups:
         hidden = [m for m in group if m.point.draft_length == 5]
-        score.add(Predictor(Sweep(tuple(m for m in group if m.point.draft_length != 5))), hidden, hidden)
+        score.add(
+            Predictor(Sweep(tuple(m for m in group if m.point.draft_length != 5))), hidden, hidden
+        )
     rows += [*_robust(groups), _replayed(groups)]
     rows.append(_coverage("K = 5 held out everywhere", score))
-    rows.append(Row("K = 5 held out everywhere: error of throughput", f"{100 * np.mean(score.errors):.1f} % mean"))
+    rows.append(
+        Row(
+            "K = 5 held out everywhere: error of throughput",
+            f"{100 * np.mean(score.errors):.1f} % mean",
+        )
+    )
     return rows
 
 
@@ -144,7 +187,10 @@ def _robust(groups: list[list[Measurement]]) -> list[Row]:
             silent += not schedule.speculates
             for point in speeds:
                 drafts = schedule.at(point.condition.concurrency)
-                if point.draft_length == drafts is not None and name in (None, point.condition.workload):
+                if point.draft_length == drafts is not None and name in (
+                    None,
+                    point.condition.workload,
+                ):
                     taken += 1
                     slower += speeds[point] < speeds[Point(point.condition, None)]
     figure = f"{slower} of {taken} measured points ({silent} tables leave speculation out)"
@@ -152,7 +198,9 @@ def _robust(groups: list[list[Measurement]]) -> list[Row]:
 
 
 def _replayed(groups: list[list[Measurement]]) -> Row:
-    """Return what asking costs and loses where the bundle answers, all benchmarks of a model served together."""
+    """Return what asking costs and loses where the bundle answers, all benchmarks of a model served
+    together.
+    """
     asked, losses, grid = [], [], 0
     for group in groups:
         table = {m.point: m for m in group}
@@ -164,23 +212,39 @@ def _replayed(groups: list[list[Measurement]]) -> Row:
             tuner.tell(points[0], _speed(found), found.acceptance_length)
         asked.append(len({m.point for m in tuner.measurements}) / len(table))
         grid += len(table)
-        mean = {k: 1.0 / np.mean([1.0 / _speed(m) for m in group if m.point.draft_length == k]) for k in LENGTHS}
+        mean = {
+            k: 1.0 / np.mean([1.0 / _speed(m) for m in group if m.point.draft_length == k])
+            for k in LENGTHS
+        }
         losses.append(1.0 - mean[tuner.result().schedule.at(concurrency)] / max(mean.values()))
-    figure = f"{100 * np.mean(asked):.0f} % of the points asked, {100 * max(losses):.1f} % worst regret"
+    figure = (
+        f"{100 * np.mean(asked):.0f} % of the points asked, {100 * max(losses):.1f} % worst regret"
+    )
     return Row(
-        f"asked for 2 % on {len(groups)} models and drafts ({grid} points)", figure, "<= 2 %", max(losses) <= 0.02
+        f"asked for 2 % on {len(groups)} models and drafts ({grid} points)",
+        figure,
+        "<= 2 %",
+        max(losses) <= 0.02,
     )
 
 
 def _score_rows(subject: str, score: Score, batch: int, timed: bool) -> list[Row]:
-    error, mean, worst = 100 * np.mean(score.errors), 100 * np.mean(score.regrets), 100 * max(score.regrets)
+    error, mean, worst = (
+        100 * np.mean(score.errors),
+        100 * np.mean(score.regrets),
+        100 * max(score.regrets),
+    )
     target = ("<= 6 %", bool(error <= 6.0)) if batch == 8 else ("", None)
     return [
         Row(f"{subject}: error of throughput", f"{error:.1f} % mean", *target),
-        Row(f"{subject}: regret", f"{mean:.2f} % mean, {worst:.2f} % worst", "<= 0.5 % mean, <= 5 % worst",
-            bool(mean <= 0.5 and worst <= 5.0)),
+        Row(
+            f"{subject}: regret",
+            f"{mean:.2f} % mean, {worst:.2f} % worst",
+            "<= 0.5 % mean, <= 5 % worst",
+            bool(mean <= 0.5 and worst <= 5.0),
+        ),
         _coverage(subject, score),
-    ]  # fmt: skip
+    ]
 
 
 def _coverage(subject: str, score: Score) -> Row:
@@ -190,16 +254,24 @@ def _coverage(subject: str, score: Score) -> Row:
 
 
 def _rivals(groups: list[list[Measurement]]) -> tuple[str, str]:
-    """Return the regret of K = 3, and error and regret of a straight line through the others' step times."""
+    """Return the regret of K = 3, and error and regret of a straight line through the others' step
+    times.
+    """
     fixed, errors, regrets = [], [], []
     for group in groups:
         for name in _workloads(group):
             own = [m for m in group if m.point.condition.workload == name]
             rest = [m for m in group if m.point.condition.workload != name]
             truth = np.array([_speed(m) for m in own])
-            fixed.append(1.0 - _speed(next(m for m in own if m.point.draft_length == 3)) / truth.max())
-            slope, start = np.polyfit([m.point.draft_length or 0 for m in rest], [_step(m) for m in rest], 1)
-            guess = [_speed(m) * _step(m) / (start + slope * (m.point.draft_length or 0)) for m in own]
+            fixed.append(
+                1.0 - _speed(next(m for m in own if m.point.draft_length == 3)) / truth.max()
+            )
+            slope, start = np.polyfit(
+                [m.point.draft_length or 0 for m in rest], [_step(m) for m in rest], 1
+            )
+            guess = [
+                _speed(m) * _step(m) / (start + slope * (m.point.draft_length or 0)) for m in own
+            ]
             errors += np.abs(np.array(guess) / truth - 1.0).tolist()
             regrets.append(1.0 - float(truth[int(np.argmax(guess))] / truth.max()))
     return (
@@ -210,15 +282,27 @@ def _rivals(groups: list[list[Measurement]]) -> tuple[str, str]:
 
 
 def _groups(path: Path) -> Iterator[list[Measurement]]:
-    """Yield the measurements of each model with each draft, of the benchmarks that have all draft lengths."""
+    """Yield the measurements of each model with each draft, of the benchmarks that have all draft
+    lengths.
+    """
     bundle = json.loads(path.read_text())
     for model, benchmarks in bundle.items():
-        names = {m["Name"] for b in benchmarks.values() for run in b["results"] for m in run["metrics"]}
+        names = {
+            m["Name"] for b in benchmarks.values() for run in b["results"] for m in run["metrics"]
+        }
         for draft in sorted(name for name in names if "EAGLE3" not in name.split()):
             chains = read_sweeps([path], model=model, draft=draft).of(Setup(draft))
             measured = {m.point: m for m in chains.measurements}
-            complete = {p.condition for p in measured if all(Point(p.condition, k) in measured for k in LENGTHS)}
-            yield [m for p, m in measured.items() if p.condition in complete and p.draft_length in LENGTHS]
+            complete = {
+                p.condition
+                for p in measured
+                if all(Point(p.condition, k) in measured for k in LENGTHS)
+            }
+            yield [
+                m
+                for p, m in measured.items()
+                if p.condition in complete and p.draft_length in LENGTHS
+            ]
 
 
 def _workloads(group: list[Measurement]) -> list[str]:
@@ -231,7 +315,14 @@ def _speed(measurement: Measurement) -> float:
 
 
 def _step(measurement: Measurement) -> float:
-    return measurement.point.condition.concurrency * (measurement.acceptance_length or 1.0) / _speed(measurement)
+    return (
+        measurement.point.condition.concurrency
+        * (measurement.acceptance_length or 1.0)
+        / _speed(measurement)
+    )
 
 
-BENCHMARKS = (Benchmark("tuning from drawn tables", asking), Benchmark("tuning from real sweeps", real))
+BENCHMARKS = (
+    Benchmark("tuning from drawn tables", asking),
+    Benchmark("tuning from real sweeps", real),
+)

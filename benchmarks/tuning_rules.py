@@ -1,12 +1,15 @@
-"""Tables of measured throughput with parts withheld: `tune` against four simple rules, and bands against a simple one.
+"""Tables of measured throughput with parts withheld: `tune` against four simple rules, and bands
+against a simple one.
 
-Every table is thinned in up to 25 ways that keep the ends of draft length and load, and in up to 25 that withhold the
-longest or the shortest draft. Each way is predicted from what is kept. Regret is the share of throughput that the best
-predicted option loses against the best measured one, over all loads and workloads of the table, measured options only.
-Bands are judged on withheld cells: a cell counts once however often it is withheld, and every table counts the same.
+Every table is thinned in up to 25 ways that keep the ends of draft length and load, and in up to 25
+that withhold the longest or the shortest draft. Each way is predicted from what is kept. Regret is
+the share of throughput that the best predicted option loses against the best measured one, over all
+loads and workloads of the table, measured options only. Bands are judged on withheld cells: a cell
+counts once however often it is withheld, and every table counts the same.
 
-``SPECOPT_SWEEPS=FOLDER`` names a folder of CSV sweeps and bundles of SpecForge, whose tables are added to those of the
-project. Drawn tables with noise of 0, 1 and 5 % stand beside them, apart: there the regret of the best choice is known.
+``SPECOPT_SWEEPS=FOLDER`` names a folder of CSV sweeps and bundles of SpecForge, whose tables are
+added to those of the project. Drawn tables with noise of 0, 1 and 5 % stand beside them, apart:
+there the regret of the best choice is known.
 """
 
 from __future__ import annotations
@@ -32,7 +35,11 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from helpers.drawn_sweeps import drawn_table
 
 ROOT = Path(__file__).parents[1]
-OWN = ("laboratory/engine/ngram.csv", "laboratory/engine/draft-model.csv", "instances/data/measured/vllm-cpu-ngram.csv")
+OWN = (
+    "laboratory/engine/ngram.csv",
+    "laboratory/engine/draft-model.csv",
+    "instances/data/measured/vllm-cpu-ngram.csv",
+)
 WAYS = 25
 ANCHOR = 0.93  # throughput with 0 drafts against none
 CONFIDENCE = 0.9
@@ -44,7 +51,8 @@ KEPT, INSIDE, ANY = (
     "an end of K withheld, all lengths",
 )
 KINDS = ((KEPT, 0.8), (INSIDE, 1.7), (ANY, 1.7))
-"""Ways to thin a table and what may be taken, with the largest mean regret that is aimed at, in %."""
+"""Ways to thin a table and what may be taken, with the largest mean regret that is aimed at, in %.
+"""
 SCALES = (1.0, 0.5, 2.0)
 NOISES = (0.0, 0.01, 0.05)
 DRAWN = 12
@@ -64,18 +72,37 @@ class Way:
 
 
 def ways(table: Table, seed: int, most: int = WAYS) -> list[Way]:
-    """Return up to `most` ways to thin a table with the ends of its draft lengths kept, and as many without one."""
+    """Return up to `most` ways to thin a table with the ends of its draft lengths kept, and as many
+    without one.
+    """
     lengths = sorted({p.draft_length for p in table if p.draft_length})
     loads = sorted({p.condition.concurrency for p in table})
     rng = np.random.default_rng(seed)
-    thin_loads = [(loads[0], *some, loads[-1]) for some in _subsets(loads[1:-1])] if len(loads) > 1 else [tuple(loads)]
+    thin_loads = (
+        [(loads[0], *some, loads[-1]) for some in _subsets(loads[1:-1])]
+        if len(loads) > 1
+        else [tuple(loads)]
+    )
     found = []
     for ends in (True, False):
         if ends:
-            thin = [(lengths[0], *some, lengths[-1]) for some in _subsets(lengths[1:-1])] if len(lengths) > 1 else []
+            thin = (
+                [(lengths[0], *some, lengths[-1]) for some in _subsets(lengths[1:-1])]
+                if len(lengths) > 1
+                else []
+            )
         else:
-            thin = [some for some in _subsets(lengths) if len(some) > 1 and (some[0], some[-1]) != _ends(lengths)]
-        every = [(ks, cs) for ks in thin for cs in thin_loads if len(ks) < len(lengths) or len(cs) < len(loads)]
+            thin = [
+                some
+                for some in _subsets(lengths)
+                if len(some) > 1 and (some[0], some[-1]) != _ends(lengths)
+            ]
+        every = [
+            (ks, cs)
+            for ks in thin
+            for cs in thin_loads
+            if len(ks) < len(lengths) or len(cs) < len(loads)
+        ]
         for k in sorted(rng.permutation(len(every))[:most]):
             ks, cs = every[k]
             kept = {
@@ -92,26 +119,40 @@ def _ends(values: Sequence[int]) -> tuple[int, int]:
 
 
 def _subsets(values: Sequence[int]) -> list[tuple[int, ...]]:
-    return [some for size in range(len(values) + 1) for some in itertools.combinations(values, size)]
+    return [
+        some for size in range(len(values) + 1) for some in itertools.combinations(values, size)
+    ]
 
 
 # ---------------------------------------------------------------- the simple rules
 
 
 def surface(curve: Curve) -> Rule:
-    """Return the rule that is log-linear over load and a curve in log(1 + K), its value at 0 drafts anchored."""
+    """Return the rule that is log-linear over load and a curve in log(1 + K), its value at 0 drafts
+    anchored.
+    """
 
     def rule(kept: Table, wanted: Sequence[Point]) -> Floats:
         found = np.empty(len(wanted))
         for name in {(p.condition.workload, p.condition.context_tokens) for p in wanted}:
-            mine = [m for m in kept.values() if (m.point.condition.workload, m.point.condition.context_tokens) == name]
+            mine = [
+                m
+                for m in kept.values()
+                if (m.point.condition.workload, m.point.condition.context_tokens) == name
+            ]
             loads = sorted({m.point.condition.concurrency for m in mine})
-            at = [k for k, p in enumerate(wanted) if (p.condition.workload, p.condition.context_tokens) == name]
+            at = [
+                k
+                for k, p in enumerate(wanted)
+                if (p.condition.workload, p.condition.context_tokens) == name
+            ]
             lengths = sorted({wanted[k].draft_length or 0 for k in at if wanted[k].draft_length})
             none, drafted = [], []
             for load in loads:
                 speed = {
-                    m.point.draft_length: np.log(speed_of(m)) for m in mine if m.point.condition.concurrency == load
+                    m.point.draft_length: np.log(speed_of(m))
+                    for m in mine
+                    if m.point.condition.concurrency == load
                 }
                 x = [np.log1p(k) for k in speed if k]
                 y = [speed[k] for k in speed if k]
@@ -122,7 +163,11 @@ def surface(curve: Curve) -> Rule:
                 drafted.append(curve(np.array(x)[order], np.array(y)[order])(np.log1p(lengths)))
             for k in at:
                 point = wanted[k]
-                column = none if not point.draft_length else [row[lengths.index(point.draft_length)] for row in drafted]
+                column = (
+                    none
+                    if not point.draft_length
+                    else [row[lengths.index(point.draft_length)] for row in drafted]
+                )
                 found[k] = np.interp(np.log(point.condition.concurrency), np.log(loads), column)
         return found
 
@@ -136,25 +181,39 @@ def _quadratic(x: Floats, y: Floats) -> Callable[[Floats], Floats]:
 
 def _pchip(x: Floats, y: Floats) -> Callable[[Floats], Floats]:
     fitted = PchipInterpolator(x, y) if len(x) > 1 else None
-    return lambda at: fitted(np.clip(at, x[0], x[-1])) if fitted is not None else np.full(len(at), y[0])
+    return lambda at: (
+        fitted(np.clip(at, x[0], x[-1])) if fitted is not None else np.full(len(at), y[0])
+    )
 
 
 def nearest_load(kept: Table, wanted: Sequence[Point]) -> Floats:
-    """Return the log throughput of the same option at the nearest load that is kept; -inf where it is not kept."""
+    """Return the log throughput of the same option at the nearest load that is kept; -inf where it
+    is not kept.
+    """
     found = []
     for point in wanted:
-        same = {p.condition.concurrency: m for p, m in kept.items() if p.draft_length == point.draft_length
-                and p.condition.workload == point.condition.workload}  # fmt: skip
-        nearest = min(same, key=lambda c: abs(np.log(c / point.condition.concurrency)), default=None)
+        same = {
+            p.condition.concurrency: m
+            for p, m in kept.items()
+            if p.draft_length == point.draft_length
+            and p.condition.workload == point.condition.workload
+        }
+        nearest = min(
+            same, key=lambda c: abs(np.log(c / point.condition.concurrency)), default=None
+        )
         found.append(-np.inf if nearest is None else np.log(speed_of(same[nearest]) / nearest))
     return np.array(found)
 
 
 def one_length(kept: Table, wanted: Sequence[Point]) -> Floats:
-    """Return the mean log throughput of an option over all that is kept; -inf where it is not kept."""
+    """Return the mean log throughput of an option over all that is kept; -inf where it is not
+    kept.
+    """
     means = {}
     for option in {p.draft_length for p in kept}:
-        means[option] = np.mean([np.log(speed_of(m)) for p, m in kept.items() if p.draft_length == option])
+        means[option] = np.mean(
+            [np.log(speed_of(m)) for p, m in kept.items() if p.draft_length == option]
+        )
     return np.array([means.get(p.draft_length, -np.inf) for p in wanted])
 
 
@@ -167,7 +226,9 @@ RULES: dict[str, Rule] = {
 
 
 def conformal(kept: Table) -> float:
-    """Return the half width of a band about the quadratic rule, from drafted cells that are left out one by one."""
+    """Return the half width of a band about the quadratic rule, from drafted cells that are left
+    out one by one.
+    """
     rule, misses = RULES["quadratic in log(1 + K)"], []
     for point, measurement in kept.items():
         rest = {p: m for p, m in kept.items() if p != point}
@@ -195,54 +256,90 @@ def real_tables() -> dict[str, Table]:
             found |= {f"{path.stem}{name}": table for name, table in _csv_tables(path)}
         elif path.suffix == ".json":
             found |= dict(_bundle_tables(path))
-    return {name: table for name, table in found.items() if len({p.draft_length for p in table if p.draft_length}) > 1}
+    return {
+        name: table
+        for name, table in found.items()
+        if len({p.draft_length for p in table if p.draft_length}) > 1
+    }
 
 
 def table_of(measurements: Sequence[Measurement]) -> Table:
-    """Return measurements by point, without 0 drafts: rules and predictions differ in what they take for it."""
+    """Return measurements by point, without 0 drafts: rules and predictions differ in what they
+    take for it.
+    """
     return {m.point: m for m in measurements if m.point.draft_length != 0}
 
 
 def _csv_tables(path: Path) -> Iterator[tuple[str, Table]]:
-    """Yield the table of each drafter of a file; rows over all workloads are left out where workloads have rows."""
+    """Yield the table of each drafter of a file; rows over all workloads are left out where
+    workloads have rows.
+    """
     lines = [line.split(",") for line in path.read_text().split()]
     names = lines[0]
     rows = [dict(zip(names, line, strict=True)) for line in lines[1:]]
     drafters = sorted({row.get("drafter", "") for row in rows} - {""}) or [""]
     for drafter in drafters:
-        yield f" {drafter}".rstrip(), table_of([
-            Measurement(
-                Point(Condition(int(row["concurrency"]), row.get("workload", "")),
-                      None if row["draft_length"] == "none" else int(row["draft_length"])),
-                float(row["output_tokens_per_second"]),
-            )
-            for row in rows
-            if row.get("drafter", "") in ("", drafter) and row.get("workload") != "all"
-        ])  # fmt: skip
+        yield (
+            f" {drafter}".rstrip(),
+            table_of(
+                [
+                    Measurement(
+                        Point(
+                            Condition(int(row["concurrency"]), row.get("workload", "")),
+                            None if row["draft_length"] == "none" else int(row["draft_length"]),
+                        ),
+                        float(row["output_tokens_per_second"]),
+                    )
+                    for row in rows
+                    if row.get("drafter", "") in ("", drafter) and row.get("workload") != "all"
+                ]
+            ),
+        )
 
 
 def _bundle_tables(path: Path) -> Iterator[tuple[str, Table]]:
-    """Yield the table of each model with each draft model, of the workloads and loads that have every length."""
+    """Yield the table of each model with each draft model, of the workloads and loads that have
+    every length.
+    """
     for model, benchmarks in json.loads(path.read_text()).items():
-        names = {m["Name"] for b in benchmarks.values() for run in b["results"] for m in run["metrics"]}
+        names = {
+            m["Name"] for b in benchmarks.values() for run in b["results"] for m in run["metrics"]
+        }
         for draft in sorted(name for name in names if "EAGLE3" not in name.split()):
             measured = table_of(read_sweeps([path], model=model, draft=draft).measurements)
             lengths = (None, 3, 5, 7)
-            whole = {p.condition for p in measured if all(Point(p.condition, k) in measured for k in lengths)}
-            loads = {name: {c.concurrency for c in whole if c.workload == name} for name in {c.workload for c in whole}}
+            whole = {
+                p.condition
+                for p in measured
+                if all(Point(p.condition, k) in measured for k in lengths)
+            }
+            loads = {
+                name: {c.concurrency for c in whole if c.workload == name}
+                for name in {c.workload for c in whole}
+            }
             every = max(loads.values(), key=len)
-            table = {p: m for p, m in measured.items() if p.condition in whole and p.draft_length in lengths
-                     and loads[p.condition.workload] == every}  # fmt: skip
+            table = {
+                p: m
+                for p, m in measured.items()
+                if p.condition in whole
+                and p.draft_length in lengths
+                and loads[p.condition.workload] == every
+            }
             yield f"{model} {draft}", table
 
 
 def drawn_tables(noise: float, many: int) -> list[tuple[Table, Table]]:
-    """Return drawn tables as they would be measured, without acceptance lengths, and their truth."""
+    """Return drawn tables as they would be measured, without acceptance lengths, and their
+    truth.
+    """
     found = []
     for seed in range(1000, 1000 + many):
         truth = table_of(list(drawn_table(seed).values()))
         rng = np.random.default_rng(seed)
-        seen = {p: Measurement(p, speed_of(m) * float(np.exp(rng.normal(0.0, noise)))) for p, m in truth.items()}
+        seen = {
+            p: Measurement(p, speed_of(m) * float(np.exp(rng.normal(0.0, noise))))
+            for p, m in truth.items()
+        }
         found.append((seen, truth))
     return found
 
@@ -259,7 +356,8 @@ class Score:
     regrets
         Of each way by kind (`KINDS`): one share per load and workload.
     cells
-        Of every withheld point: whether its band held it, and how wide the band was, for each way that withheld it.
+        Of every withheld point: whether its band held it, and how wide the band was, for each way
+        that withheld it.
     """
 
     regrets: dict[str, list[Floats]]
@@ -273,7 +371,9 @@ class Score:
     @property
     def width(self) -> float:
         """The median of the cells' mean widths, in log throughput."""
-        return float(np.median([np.mean([width for _, width in ways]) for ways in self.cells.values()]))
+        return float(
+            np.median([np.mean([width for _, width in ways]) for ways in self.cells.values()])
+        )
 
     @property
     def upper(self) -> float:
@@ -287,7 +387,9 @@ Method = Callable[[dict[Point, Measurement], Sequence[Point]], tuple[Floats, Flo
 
 
 def score(table: Table, truth: Table, method: Method, most: int) -> Score:
-    """Return what a method's predictions are worth; it returns log throughput and half the width of its bands."""
+    """Return what a method's predictions are worth; it returns log throughput and half the width of
+    its bands.
+    """
     wanted = list(table)
     speeds = np.array([speed_of(truth[p]) for p in wanted])
     seen = np.log([speed_of(table[p]) for p in wanted])
@@ -297,11 +399,16 @@ def score(table: Table, truth: Table, method: Method, most: int) -> Score:
         mean, half = method(way.kept, wanted)
         hidden = np.array([p not in way.kept for p in wanted])
         for k in np.flatnonzero(hidden & np.isfinite(half)):
-            found.cells.setdefault(wanted[k], []).append((bool(abs(seen[k] - mean[k]) <= half[k]), 2.0 * half[k]))
+            found.cells.setdefault(wanted[k], []).append(
+                (bool(abs(seen[k] - mean[k]) <= half[k]), 2.0 * half[k])
+            )
         # what is measured counts as measured
         mean = np.where(hidden, mean, seen)
         known = [p.draft_length for p in way.kept if p.draft_length]
-        outside = [bool(p.draft_length) and not min(known) <= (p.draft_length or 0) <= max(known) for p in wanted]
+        outside = [
+            bool(p.draft_length) and not min(known) <= (p.draft_length or 0) <= max(known)
+            for p in wanted
+        ]
         for kind in (KEPT,) if way.ends else (INSIDE, ANY):
             judged = np.where(outside, -np.inf, mean) if kind == INSIDE else mean
             shares = []
@@ -316,7 +423,9 @@ def predicted(scale: float = 1.0) -> Method:
     """Return what `tune` predicts, with the usual scales of learned effects times a factor."""
 
     class Scaled(Predictor):
-        terms = tuple(replace(term, usual=term.usual * (scale if term.spread else 1.0)) for term in STEP_TERMS)
+        terms = tuple(
+            replace(term, usual=term.usual * (scale if term.spread else 1.0)) for term in STEP_TERMS
+        )
 
     def method(kept: dict[Point, Measurement], wanted: Sequence[Point]) -> tuple[Floats, Floats]:
         found = Scaled(Sweep(tuple(kept.values())), CONFIDENCE).predict(wanted)
@@ -328,11 +437,16 @@ def predicted(scale: float = 1.0) -> Method:
 def by_rule(rule: Rule) -> Method:
     """Return a simple rule, which has no bands; the quadratic has conformal ones."""
     banded = rule is RULES["quadratic in log(1 + K)"]
-    return lambda kept, wanted: (rule(kept, wanted), np.full(len(wanted), conformal(kept) if banded else np.inf))
+    return lambda kept, wanted: (
+        rule(kept, wanted),
+        np.full(len(wanted), conformal(kept) if banded else np.inf),
+    )
 
 
 def chosen(scores: Mapping[float, Mapping[str, Score]]) -> dict[str, Score]:
-    """Return each table's score with the scale that has the least mean regret on all other tables."""
+    """Return each table's score with the scale that has the least mean regret on all other
+    tables.
+    """
     tables = list(next(iter(scores.values())))
     found = {}
     for name in tables:
@@ -346,44 +460,88 @@ def chosen(scores: Mapping[float, Mapping[str, Score]]) -> dict[str, Score]:
 
 def _mean(regrets: Mapping[str, list[Floats]], which: str | None) -> float:
     """Return the mean regret of a table's ways of a kind, or of all; NaN where there are none."""
-    means = [float(way.mean()) for kind, several in regrets.items() if which in (None, kind) for way in several]
+    means = [
+        float(way.mean())
+        for kind, several in regrets.items()
+        if which in (None, kind)
+        for way in several
+    ]
     return float(np.mean(means)) if means else float("nan")
 
 
 def _regret(scores: Mapping[str, Score], kind: str) -> tuple[float, float]:
     """Return the mean over tables of mean regret, and the largest at any load, in %."""
     worst = [float(way.max()) for one in scores.values() for way in one.regrets[kind]]
-    return 100.0 * float(np.nanmean([_mean(one.regrets, kind) for one in scores.values()])), 100.0 * max(worst)
+    return 100.0 * float(
+        np.nanmean([_mean(one.regrets, kind) for one in scores.values()])
+    ), 100.0 * max(worst)
 
 
 def _written(found: tuple[float, float]) -> str:
     return f"{found[0]:.2f} % mean, {found[1]:.1f} % worst"
 
 
-def rows_of(scores: Mapping[str, Score], rules: Mapping[str, Mapping[str, Score]], of: str) -> list[Row]:
-    """Return the rows of a set of tables: regret beside the rules', coverage beside the conformal band's."""
+def rows_of(
+    scores: Mapping[str, Score], rules: Mapping[str, Mapping[str, Score]], of: str
+) -> list[Row]:
+    """Return the rows of a set of tables: regret beside the rules', coverage beside the conformal
+    band's.
+    """
     rows = []
     for what, target in KINDS:
         found = _regret(scores, what)
-        rows.append(Row(f"{of}, {what}: regret of tune", _written(found), f"<= {target} % mean", found[0] <= target))
+        rows.append(
+            Row(
+                f"{of}, {what}: regret of tune",
+                _written(found),
+                f"<= {target} % mean",
+                found[0] <= target,
+            )
+        )
         theirs = {name: _regret(by, what) for name, by in rules.items()}
-        rows += [Row(f"{of}, {what}: regret of the rule {name}", _written(one)) for name, one in theirs.items()]
+        rows += [
+            Row(f"{of}, {what}: regret of the rule {name}", _written(one))
+            for name, one in theirs.items()
+        ]
         best = min(one[0] for one in theirs.values())
-        rows.append(Row(f"{of}, {what}: tune against the best rule", f"{found[0] - best:+.2f} %", "<= +0.1 %",
-                        found[0] - best <= 0.1))  # fmt: skip
+        rows.append(
+            Row(
+                f"{of}, {what}: tune against the best rule",
+                f"{found[0] - best:+.2f} %",
+                "<= +0.1 %",
+                found[0] - best <= 0.1,
+            )
+        )
     simple = rules["quadratic in log(1 + K)"]
     for name, by in (("tune", scores), ("a conformal band about the quadratic", simple)):
-        share, width = (100.0 * float(np.mean([f(one) for one in by.values()])) for f in (_coverage, _width))
+        share, width = (
+            100.0 * float(np.mean([f(one) for one in by.values()])) for f in (_coverage, _width)
+        )
         ours = by is scores
-        rows.append(Row(f"{of}: withheld cells inside bands of 90 % of {name}", f"{share:.1f} %",
-                        "85-95 %" if ours else "", 85.0 <= share <= 95.0 if ours else None))  # fmt: skip
+        rows.append(
+            Row(
+                f"{of}: withheld cells inside bands of 90 % of {name}",
+                f"{share:.1f} %",
+                "85-95 %" if ours else "",
+                85.0 <= share <= 95.0 if ours else None,
+            )
+        )
         rows.append(Row(f"{of}: mean over tables of the median width of {name}", f"{width:.1f} %"))
-    narrower = np.mean([_width(one) for one in scores.values()]) <= np.mean([_width(one) for one in simple.values()])
+    narrower = np.mean([_width(one) for one in scores.values()]) <= np.mean(
+        [_width(one) for one in simple.values()]
+    )
     low = [name for name, one in scores.items() if one.upper < 0.85]
     rows.append(
-        Row(f"{of}: bands no wider than the conformal ones", "yes" if narrower else "no", "yes", bool(narrower))
+        Row(
+            f"{of}: bands no wider than the conformal ones",
+            "yes" if narrower else "no",
+            "yes",
+            bool(narrower),
+        )
     )
-    rows.append(Row(f"{of}: tables below 85 % at a level of 1 %", ", ".join(low) or "none", "none", not low))
+    rows.append(
+        Row(f"{of}: tables below 85 % at a level of 1 %", ", ".join(low) or "none", "none", not low)
+    )
     return rows
 
 
@@ -396,12 +554,20 @@ def _width(one: Score) -> float:
 
 
 def withheld(smoke: bool) -> list[Row]:
-    """Withheld parts of measured tables, scales chosen without the table that is scored; of drawn ones, as shipped."""
+    """Withheld parts of measured tables, scales chosen without the table that is scored; of drawn
+    ones, as shipped.
+    """
     most = 2 if smoke else WAYS
     real = real_tables()
     scales = SCALES[:1] if smoke else SCALES
-    scores = {scale: {name: score(t, t, predicted(scale), most) for name, t in real.items()} for scale in scales}
-    rules = {name: {n: score(t, t, by_rule(rule), most) for n, t in real.items()} for name, rule in RULES.items()}
+    scores = {
+        scale: {name: score(t, t, predicted(scale), most) for name, t in real.items()}
+        for scale in scales
+    }
+    rules = {
+        name: {n: score(t, t, by_rule(rule), most) for n, t in real.items()}
+        for name, rule in RULES.items()
+    }
     rows = rows_of(chosen(scores), rules, f"{len(real)} measured tables")
     for noise in NOISES[:1] if smoke else NOISES:
         drawn = drawn_tables(noise, 1 if smoke else DRAWN)

@@ -1,4 +1,6 @@
-"""Verification batching, one epoch: proofs, the sweep's gap, growth, and the plain integer program."""
+"""Verification batching, one epoch: proofs, the sweep's gap, growth, and the plain integer
+program.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ def proofs(smoke: bool) -> list[Row]:
     for requests, target in ((20, 0.05), (40, 1.0)) if smoke else ((200, 0.05), (1000, 1.0)):
         for family in FAMILIES:
             specopt.solve(_problem(family, requests, 99))
-            results = [specopt.solve(_problem(family, requests, seed)) for seed in range(2 if smoke else 20)]
+            results = [
+                specopt.solve(_problem(family, requests, seed))
+                for seed in range(2 if smoke else 20)
+            ]
             seconds = [result.seconds for result in results]
             proven = sum(result.status == "optimal" for result in results)
             rows.append(
@@ -67,8 +72,15 @@ def growth_and_rival(smoke: bool) -> list[Row]:
         seconds = []
         for requests in sizes:
             problems = [_problem("mixed", requests, seed) for seed in range(2 if smoke else 10)]
-            seconds.append(float(np.median([specopt.solve(problem, method).seconds for problem in problems])))
-        rows.append(Row(f"growth of {method} with n, mixed", f"n^{exponent(sizes, seconds):.2f} over {sizes}"))
+            seconds.append(
+                float(np.median([specopt.solve(problem, method).seconds for problem in problems]))
+            )
+        rows.append(
+            Row(
+                f"growth of {method} with n, mixed",
+                f"n^{exponent(sizes, seconds):.2f} over {sizes}",
+            )
+        )
     requests = 10 if smoke else 200
     for family in FAMILIES:
         problem = _problem(family, requests, 1)
@@ -79,7 +91,8 @@ def growth_and_rival(smoke: bool) -> list[Row]:
         rows.append(
             Row(
                 f"threshold against milp, {family}, n = {requests}",
-                f"{1e3 * ours.seconds:.0f} ms against {1e3 * rival.seconds:.0f} ms ({rival.status.value})",
+                f"{1e3 * ours.seconds:.0f} ms against {1e3 * rival.seconds:.0f} ms"
+                f" ({rival.status.value})",
             )
         )
     return rows

@@ -1,4 +1,6 @@
-"""Verification batching in the long run: events per minute, devices carried by every policy, and time of a decision."""
+"""Verification batching in the long run: events per minute, devices carried by every policy, and
+time of a decision.
+"""
 
 from __future__ import annotations
 
@@ -48,15 +50,23 @@ KNOBS = (
     ("1 and 16 tokens/s", mixed_classes(class_speeds=(1.0, 16.0))),
     ("1, 4 and 16 tokens/s", mixed_classes(class_speeds=(1.0, 4.0, 16.0))),
     ("2-8 tokens/s", mixed_classes()),
-    ("2-8, drafting 25 tokens/s", dataclasses.replace(mixed_classes(), draft_tokens_per_second=25.0)),
-    ("2-8, drafting 200 tokens/s", dataclasses.replace(mixed_classes(), draft_tokens_per_second=200.0)),
+    (
+        "2-8, drafting 25 tokens/s",
+        dataclasses.replace(mixed_classes(), draft_tokens_per_second=25.0),
+    ),
+    (
+        "2-8, drafting 200 tokens/s",
+        dataclasses.replace(mixed_classes(), draft_tokens_per_second=200.0),
+    ),
     ("2-8, windows of 1", mixed_classes(window=1)),
     ("2-8, windows of 8", mixed_classes(window=8)),
     ("2-8, thinking 0.5 s", dataclasses.replace(mixed_classes(), think_seconds=0.5)),
     ("2-8, thinking 10 s", dataclasses.replace(mixed_classes(), think_seconds=10.0)),
 )
 FIXED = tuple(
-    Policy(defer_seconds=defer, cap_seconds=cap) for defer in (0.7, 1.2, 2.0, 4.0) for cap in (0.15, math.inf)
+    Policy(defer_seconds=defer, cap_seconds=cap)
+    for defer in (0.7, 1.2, 2.0, 4.0)
+    for cap in (0.15, math.inf)
 )
 LOADS = (5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120)
 LOAD_POLICIES = ("slack", "fcfs", "edf")
@@ -64,10 +74,14 @@ LOAD_RECORD = Path(__file__).parents[1] / "docs" / "recorded" / "verification-lo
 SINGLE = tuple((speed, mixed_classes(class_speeds=(speed,))) for speed in (2.0, 4.0, 6.0, 8.0))
 
 
-def _carried(workload: VerificationWorkload, policy: Policy, smoke: bool, centralised: bool = False) -> Estimate:
+def _carried(
+    workload: VerificationWorkload, policy: Policy, smoke: bool, centralised: bool = False
+) -> Estimate:
     seeds, seconds = (range(50, 51), 20.0) if smoke else (range(50, 55), 240.0)
     most = 16 if smoke else 4096
-    return capacity(workload, policy, seeds=seeds, seconds=seconds, centralised=centralised, most=most)
+    return capacity(
+        workload, policy, seeds=seeds, seconds=seconds, centralised=centralised, most=most
+    )
 
 
 def _figure(found: Estimate) -> str:
@@ -81,7 +95,9 @@ def _with_share(found: Estimate, workload: VerificationWorkload) -> str:
 
 
 def speed(smoke: bool) -> list[Row]:
-    """Simulated verifications per minute on one core, by policy, at 300 devices in mixed classes."""
+    """Simulated verifications per minute on one core, by policy, at 300 devices in mixed
+    classes.
+    """
     rows = []
     for policy in POLICIES:
         if policy == "algorithm-1":
@@ -94,7 +110,9 @@ def speed(smoke: bool) -> list[Row]:
 
 
 def mixed(smoke: bool) -> list[Row]:
-    """Devices carried at 1 % violations in mixed classes, ample cache; 95 % intervals over five seeds."""
+    """Devices carried at 1 % violations in mixed classes, ample cache; 95 % intervals over five
+    seeds.
+    """
     rows = []
     for name, workload in ROUNDS[: 1 if smoke else None]:
         slack = _carried(workload, Policy(), smoke)
@@ -103,7 +121,11 @@ def mixed(smoke: bool) -> list[Row]:
             ("fcfs", Policy(name="fcfs"), 1.4),
             ("edf, batches capped alike", Policy(name="edf"), 0.0),
             ("algorithm-1-drop, late requests fill up", Policy(name="algorithm-1-drop"), 1.5),
-            ("algorithm-1-drop, late set aside", Policy(name="algorithm-1-drop", fill_with_late=False), 1.5),
+            (
+                "algorithm-1-drop, late set aside",
+                Policy(name="algorithm-1-drop", fill_with_late=False),
+                1.5,
+            ),
             ("per-epoch", Policy(name="per-epoch"), 0.0),
         ):
             rival = _carried(workload, policy, smoke)
@@ -125,9 +147,11 @@ def mixed(smoke: bool) -> list[Row]:
 
 
 def bounded_cache(smoke: bool) -> list[Row]:
-    """Devices carried at 1 % violations with a cache that cannot hold all prefixes; the rivals drop the least recent.
+    """Devices carried at 1 % violations with a cache that cannot hold all prefixes; the rivals drop
+    the least recent.
 
-    Means over five seeds, and the worst of them. Nothing was set on these seeds, nor on any row after the fourth.
+    Means over five seeds, and the worst of them. Nothing was set on these seeds, nor on any row
+    after the fourth.
     """
     rows = []
     for prompt, rate, speeds, gigabytes, target in CACHES[: 1 if smoke else None]:
@@ -137,7 +161,8 @@ def bounded_cache(smoke: bool) -> list[Row]:
         )
         classes = "-".join(f"{speed:g}" for speed in speeds)
         name = (
-            f"{'ample' if gigabytes is None else f'{gigabytes:g} GB'}, prompts of {prompt:g}, alpha {rate:g}, {classes}"
+            f"{'ample' if gigabytes is None else f'{gigabytes:g} GB'}, prompts of {prompt:g}, alpha"
+            f" {rate:g}, {classes}"
         )
         slack = _carried(workload, Policy(), smoke)
         rows.append(Row(f"{name}: slack", _with_share(slack, workload)))
@@ -151,93 +176,189 @@ def bounded_cache(smoke: bool) -> list[Row]:
             factor = slack.mean / max(1.0, rival.mean)
             figure = f"{factor:.2f} times (worst seed {min(factors):.2f}); {_figure(rival)}"
             rows.append(
-                Row(f"{name}: slack against {label}", figure, f"{goal:g} times" if goal else "",
-                    factor >= goal if goal else None)
-            )  # fmt: skip
+                Row(
+                    f"{name}: slack against {label}",
+                    figure,
+                    f"{goal:g} times" if goal else "",
+                    factor >= goal if goal else None,
+                )
+            )
     return rows
 
 
 def load(smoke: bool) -> list[Row]:
-    """Tokens per second and the wait for a verdict (queue and batch), from an idle verifier to one beyond its capacity.
+    """Tokens per second and the wait for a verdict (queue and batch), from an idle verifier to one
+    beyond its capacity.
 
-    Means over 20 seeds that all policies meet; capacity is what `slack` carries at 1 % of the responses too late.
+    Means over 20 seeds that all policies meet; capacity is what `slack` carries at 1 % of the
+    responses too late.
     """
-    workload, seeds, seconds = mixed_classes(), range(100, 101 if smoke else 120), 10.0 if smoke else 120.0
+    workload, seeds, seconds = (
+        mixed_classes(),
+        range(100, 101 if smoke else 120),
+        10.0 if smoke else 120.0,
+    )
     most = _carried(workload, Policy(), smoke).mean
-    rows, table = [], [("policy", "load", "devices", "tokens_per_second", "p50_seconds", "p99_seconds", "too_late")]
+    rows, table = (
+        [],
+        [
+            (
+                "policy",
+                "load",
+                "devices",
+                "tokens_per_second",
+                "p50_seconds",
+                "p99_seconds",
+                "too_late",
+            )
+        ],
+    )
     for share in LOADS[:2] if smoke else LOADS:
         devices, figures = max(1, round(0.01 * share * most)), []
         for policy in LOAD_POLICIES:
             runs = [
-                run_once(workload, policy, devices=devices, seed=seed, seconds=seconds, events=10**5) for seed in seeds
+                run_once(
+                    workload, policy, devices=devices, seed=seed, seconds=seconds, events=10**5
+                )
+                for seed in seeds
             ]
             waits = np.concatenate([run.events["queued"] + run.events["seconds"] for run in runs])
-            speed, late = (float(np.mean([getattr(run, of) for run in runs])) for of in ("goodput", "violation_rate"))
+            speed, late = (
+                float(np.mean([getattr(run, of) for run in runs]))
+                for of in ("goodput", "violation_rate")
+            )
             middle, high = np.quantile(waits, [0.5, 0.99])
-            table.append((policy, share / 100, devices, f"{speed:.1f}", f"{middle:.4f}", f"{high:.4f}", f"{late:.4f}"))
-            figures.append(f"{policy} {speed:.0f} tokens/s, {middle:.3f} s ({high:.3f} s), {late:.1%} late")
+            table.append(
+                (
+                    policy,
+                    share / 100,
+                    devices,
+                    f"{speed:.1f}",
+                    f"{middle:.4f}",
+                    f"{high:.4f}",
+                    f"{late:.4f}",
+                )
+            )
+            figures.append(
+                f"{policy} {speed:.0f} tokens/s, {middle:.3f} s ({high:.3f} s), {late:.1%} late"
+            )
         rows.append(Row(f"{share} % of capacity, {devices} devices: p50 (p99)", "; ".join(figures)))
     if not smoke:
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows(table)
         write_text(LOAD_RECORD, text.getvalue())
     least = min(_against_fcfs(named, seeds, seconds) for _, named in KNOBS[: 1 if smoke else None])
-    rows.append(Row(f"{len(KNOBS)} workloads, fcfs below 80 % busy: least speed of a class over that of fcfs",
-                    f"{least:.3f} times", "0.95 times", least >= 0.95))  # fmt: skip
+    rows.append(
+        Row(
+            f"{len(KNOBS)} workloads, fcfs below 80 % busy: least speed of a class over that of"
+            " fcfs",
+            f"{least:.3f} times",
+            "0.95 times",
+            least >= 0.95,
+        )
+    )
     slow = {
-        policy: 450 * float(np.mean([
-            run_once(mixed_classes(prompt_median_tokens=70.0), policy, devices=450, seed=seed, seconds=seconds)
-            .violation_rate for seed in seeds
-        ]))
+        policy: (
+            450
+            * float(
+                np.mean(
+                    [
+                        run_once(
+                            mixed_classes(prompt_median_tokens=70.0),
+                            policy,
+                            devices=450,
+                            seed=seed,
+                            seconds=seconds,
+                        ).violation_rate
+                        for seed in seeds
+                    ]
+                )
+            )
+        )
         for policy in LOAD_POLICIES
-    }  # fmt: skip
+    }
     figure = "; ".join(f"{policy} {count:.1f}" for policy, count in slow.items())
-    rows.append(Row("450 devices, prompts of 70 tokens: too slow of 450", figure, "slack 5", slow["slack"] <= 5.0))
+    rows.append(
+        Row(
+            "450 devices, prompts of 70 tokens: too slow of 450",
+            figure,
+            "slack 5",
+            slow["slack"] <= 5.0,
+        )
+    )
     return rows
 
 
 def _against_fcfs(workload: VerificationWorkload, seeds: range, seconds: float) -> float:
-    """Return the least mean speed of a class under `slack` over that under `fcfs`, while that is below 80 % busy."""
+    """Return the least mean speed of a class under `slack` over that under `fcfs`, while that is
+    below 80 % busy.
+    """
     least = math.inf
     for devices in range(len(workload.class_speeds), 17):
         runs = {
-            policy: [run_once(workload, policy, devices=devices, seed=seed, seconds=seconds) for seed in seeds]
+            policy: [
+                run_once(workload, policy, devices=devices, seed=seed, seconds=seconds)
+                for seed in seeds
+            ]
             for policy in ("fcfs", "slack")
         }
         if np.mean([run.busy_share for run in runs["fcfs"]]) >= 0.8:
             break
-        speeds = {policy: np.mean([run.class_mean_speed for run in each], axis=0) for policy, each in runs.items()}
+        speeds = {
+            policy: np.mean([run.class_mean_speed for run in each], axis=0)
+            for policy, each in runs.items()
+        }
         there = speeds["fcfs"] > 0.0
         least = min(least, float((speeds["slack"][there] / speeds["fcfs"][there]).min()))
     return least
 
 
 def nothing_to_set(smoke: bool) -> list[Row]:
-    """Devices carried by `slack` as it is, against the better rival and the best of 8 fixed deferrals and caps."""
+    """Devices carried by `slack` as it is, against the better rival and the best of 8 fixed
+    deferrals and caps.
+    """
     rows = []
     for name, workload in KNOBS[: 1 if smoke else None]:
         seeds, seconds = (range(60, 61), 20.0) if smoke else (range(60, 62), 240.0)
 
         slack, fcfs, edf, *fixed_knobs = (
-            capacity(workload, policy, seeds=seeds, seconds=seconds, most=16 if smoke else 4096).mean
-            for policy in (Policy(), Policy(name="fcfs"), Policy(name="edf"), *FIXED[: 1 if smoke else None])
+            capacity(
+                workload, policy, seeds=seeds, seconds=seconds, most=16 if smoke else 4096
+            ).mean
+            for policy in (
+                Policy(),
+                Policy(name="fcfs"),
+                Policy(name="edf"),
+                *FIXED[: 1 if smoke else None],
+            )
         )
         rival, fixed = max(1.0, fcfs, edf), max(1.0, *fixed_knobs)
         rows.append(
-            Row(f"{name}: slack against the better of fcfs and edf", f"{slack / rival:.2f} times; {slack:.0f} devices, "
-                f"{slack / ceiling(workload):.0%} of the ceiling", "0.98 times", slack >= 0.98 * rival)
-        )  # fmt: skip
+            Row(
+                f"{name}: slack against the better of fcfs and edf",
+                f"{slack / rival:.2f} times; {slack:.0f} devices, "
+                f"{slack / ceiling(workload):.0%} of the ceiling",
+                "0.98 times",
+                slack >= 0.98 * rival,
+            )
+        )
         rows.append(
-            Row(f"{name}: slack against the best fixed knobs", f"{slack / fixed:.3f} times", "0.97 times",
-                slack >= 0.97 * fixed)
-        )  # fmt: skip
+            Row(
+                f"{name}: slack against the best fixed knobs",
+                f"{slack / fixed:.3f} times",
+                "0.97 times",
+                slack >= 0.97 * fixed,
+            )
+        )
     return rows
 
 
 def wrong_estimates(smoke: bool) -> list[Row]:
-    """Devices carried at 1 % violations by policies that begin with estimates 30 % off and learn from every batch.
+    """Devices carried at 1 % violations by policies that begin with estimates 30 % off and learn
+    from every batch.
 
-    Beside whoever always knows; batches vary by 10 %, and take 1.3 times as long from half of the time on.
+    Beside whoever always knows; batches vary by 10 %, and take 1.3 times as long from half of the
+    time on.
     """
     workload = dataclasses.replace(mixed_classes(), time_noise=0.1)
     seeds, seconds = (range(70, 71), 20.0) if smoke else (range(70, 73), 240.0)
@@ -262,8 +383,10 @@ def wrong_estimates(smoke: bool) -> list[Row]:
                 found.append(carried(estimator=believed, calibrated=calibrated) / known)
         rows.append(
             Row(
-                f"{name}, 10 % noise, then 1.3 times slower: share of the devices of who knows, worst of 4 starts",
-                f"{min(shares[True]):.3f} of {known:.0f} devices (never calibrated {min(shares[False]):.3f})",
+                f"{name}, 10 % noise, then 1.3 times slower: share of the devices of who knows,"
+                " worst of 4 starts",
+                f"{min(shares[True]):.3f} of {known:.0f} devices (never calibrated"
+                f" {min(shares[False]):.3f})",
                 "0.97",
                 min(shares[True]) >= 0.97,
             )
@@ -275,10 +398,15 @@ def single(smoke: bool) -> list[Row]:
     """Devices carried in a single class, ample cache."""
     rows = []
     for tau, workload in SINGLE[: 1 if smoke else None]:
-        slack, fcfs = _carried(workload, Policy(), smoke), _carried(workload, Policy(name="fcfs"), smoke)
+        slack, fcfs = (
+            _carried(workload, Policy(), smoke),
+            _carried(workload, Policy(name="fcfs"), smoke),
+        )
         ratio = slack.mean / max(1.0, fcfs.mean)
         figure = f"{ratio:.2f} times; {_figure(slack)}, {_figure(fcfs)}"
-        rows.append(Row(f"slack against fcfs, all of {tau:g} tokens/s", figure, "0.9 times", ratio >= 0.9))
+        rows.append(
+            Row(f"slack against fcfs, all of {tau:g} tokens/s", figure, "0.9 times", ratio >= 0.9)
+        )
     return rows
 
 
@@ -293,10 +421,15 @@ def decisions(smoke: bool) -> list[Row]:
             scheduler.warm_up()
             for key in range(200):
                 scheduler.submit(
-                    key, class_speed=float(generator.choice([2.0, 4.0, 6.0, 8.0])), expected_tokens=2.94, new_tokens=5,
-                    cached_tokens=int(generator.integers(50, 800)), response_start_seconds=0.0,
-                    tokens_done=int(generator.integers(0, 60)), iteration_start_seconds=9.8,
-                )  # fmt: skip
+                    key,
+                    class_speed=float(generator.choice([2.0, 4.0, 6.0, 8.0])),
+                    expected_tokens=2.94,
+                    new_tokens=5,
+                    cached_tokens=int(generator.integers(50, 800)),
+                    response_start_seconds=0.0,
+                    tokens_done=int(generator.integers(0, 60)),
+                    iteration_start_seconds=9.8,
+                )
             start = time.process_time()
             scheduler.next_batch(10.0)
             taken.append(time.process_time() - start)

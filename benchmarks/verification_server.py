@@ -1,4 +1,6 @@
-"""The online scheduler of verification in a server: many requests, clients over sockets that vanish, many threads."""
+"""The online scheduler of verification in a server: many requests, clients over sockets that
+vanish, many threads.
+"""
 
 from __future__ import annotations
 
@@ -49,13 +51,15 @@ def costs(smoke: bool) -> list[Row]:
         for room in (None, 40 * GIGABYTE) if policy == "slack" else (None,):
             taken = [_call_seconds(policy, size, 5 if smoke else 100, room) for size in sizes]
             (decision, late), (cancel, _) = taken[-1]
-            power, cancel_power = (exponent(sizes, [calls[i][0] for calls in taken]) for i in range(2))
+            power, cancel_power = (
+                exponent(sizes, [calls[i][0] for calls in taken]) for i in range(2)
+            )
             rows.append(
                 Row(
-                    f"{policy}, {sizes[-1]:,} pending, 4 GB{' and 40 GB of prefixes' if room else ''}: a decision "
-                    "(99 %); a cancel",
-                    f"{1e3 * decision:.2f} ms ({1e3 * late:.2f} ms), n^{power:.2f}; {1e6 * cancel:.1f} us, "
-                    f"n^{cancel_power:.2f} over {sizes}",
+                    f"{policy}, {sizes[-1]:,} pending, 4"
+                    f" GB{' and 40 GB of prefixes' if room else ''}: a decision (99 %); a cancel",
+                    f"{1e3 * decision:.2f} ms ({1e3 * late:.2f} ms), n^{power:.2f};"
+                    f" {1e6 * cancel:.1f} us, n^{cancel_power:.2f} over {sizes}",
                     "1 ms" if policy == "slack" else "",
                     max(late, cancel) <= 1e-3 if policy == "slack" and not smoke else None,
                 )
@@ -64,10 +68,16 @@ def costs(smoke: bool) -> list[Row]:
 
 
 def _call_seconds(policy: Any, pending: int, rounds: int, room: float | None) -> list[Any]:
-    """Return the mean time of a decision and of a cancel, and what 99 % take, with `pending` requests throughout."""
+    """Return the mean time of a decision and of a cancel, and what 99 % take, with `pending`
+    requests throughout.
+    """
     draw = np.random.default_rng(0)
     scheduler = VerificationScheduler(
-        TABLE_12, policy, memory_bytes=4 * GIGABYTE, kv_bytes_per_token=KV_BYTES, cache_memory_bytes=room
+        TABLE_12,
+        policy,
+        memory_bytes=4 * GIGABYTE,
+        kv_bytes_per_token=KV_BYTES,
+        cache_memory_bytes=room,
     )
     scheduler.warm_up()
     decisions, cancels = [], []
@@ -85,7 +95,10 @@ def _call_seconds(policy: Any, pending: int, rounds: int, room: float | None) ->
             start = time.process_time()
             scheduler.cancel(key)
             cancels.append(time.process_time() - start)
-    return [(float(np.mean(taken)), float(np.quantile(taken, 0.99))) for taken in (decisions[1:], cancels)]
+    return [
+        (float(np.mean(taken)), float(np.quantile(taken, 0.99)))
+        for taken in (decisions[1:], cancels)
+    ]
 
 
 def _submit(
@@ -98,30 +111,46 @@ def _submit(
     cached: int = 150,
 ) -> None:
     scheduler.submit(
-        key, class_speed=speed, expected_tokens=3.0, new_tokens=new, cached_tokens=cached + done,
-        response_start_seconds=start, tokens_done=done, iteration_start_seconds=start,
-    )  # fmt: skip
+        key,
+        class_speed=speed,
+        expected_tokens=3.0,
+        new_tokens=new,
+        cached_tokens=cached + done,
+        response_start_seconds=start,
+        tokens_done=done,
+        iteration_start_seconds=start,
+    )
 
 
 # ---------------------------------------------------------------------------- what a batch takes
 
 
 def estimates(smoke: bool) -> list[Row]:
-    """Errors of the estimated time of real batches, in the order in which a laboratory's verifier served them.
+    """Errors of the estimated time of real batches, in the order in which a laboratory's verifier
+    served them.
 
-    The scheduler begins with estimates 30 % off and learns from every batch; beside it the same estimates kept as they
-    are, and the best four coefficients in hindsight.
+    The scheduler begins with estimates 30 % off and learns from every batch; beside it the same
+    estimates kept as they are, and the best four coefficients in hindsight.
     """
-    record = json.loads(next(iter(sorted(RECORDS.glob("*-verification-batch-real.json")))).read_text(encoding="utf-8"))
+    record = json.loads(
+        next(iter(sorted(RECORDS.glob("*-verification-batch-real.json")))).read_text(
+            encoding="utf-8"
+        )
+    )
     batches, seconds = [], []
     for trial in record["trials"]:
-        new, cached = (np.array(record["requests"][trial["scene"]][name]) for name in ("new_tokens", "cached_tokens"))
+        new, cached = (
+            np.array(record["requests"][trial["scene"]][name])
+            for name in ("new_tokens", "cached_tokens")
+        )
         for batch in (batch for measured in trial["measured"] for batch in measured["batches"]):
             batches.append((new[batch["requests"]], cached[batch["requests"]]))
             seconds.append(batch["seconds"])
     count = len(batches)
     table = RuntimeTable(
-        columns=TableColumns(x=("batch_new_tokens", "batch_interactions", "batch_cached_tokens"), y=("seconds",)),
+        columns=TableColumns(
+            x=("batch_new_tokens", "batch_interactions", "batch_cached_tokens"), y=("seconds",)
+        ),
         x=np.array([[column.sum() for column in features(*batch)] for batch in batches]),
         cached=np.zeros(count),
         batch=np.ones(count),
@@ -139,8 +168,9 @@ def estimates(smoke: bool) -> list[Row]:
         kept, learned = (_errors(start, batches, seconds, learns) for learns in (False, True))
         rows.append(
             Row(
-                f"{len(batches)} real batches, slopes {slope - 1:+.0%}, overhead {overhead - 1:+.0%}: mean error of "
-                "the first 20 estimates; of the others (kept; best in hindsight)",
+                f"{len(batches)} real batches, slopes {slope - 1:+.0%}, overhead"
+                f" {overhead - 1:+.0%}: mean error of the first 20 estimates; of the others (kept;"
+                " best in hindsight)",
                 f"{learned[:20].mean():.1%}; {learned[20:].mean():.1%} ({kept[20:].mean():.1%}; "
                 f"{hindsight[20:].mean():.1%})",
                 "within 1 % of the best",
@@ -165,11 +195,15 @@ def _errors(estimator: VerificationTime, batches: Any, seconds: Any, learns: boo
 # ---------------------------------------------------------------------------- clients over sockets
 
 
-def play(clients: int, turns: int, *, faults: bool = True, speedup: float = 50.0, seed: int = 0) -> dict[str, float]:
-    """Let clients ask the example server over loopback, with faults; return what came of the requests.
+def play(
+    clients: int, turns: int, *, faults: bool = True, speedup: float = 50.0, seed: int = 0
+) -> dict[str, float]:
+    """Let clients ask the example server over loopback, with faults; return what came of the
+    requests.
 
-    A twentieth of the requests is abandoned by a client that vanishes; a thirtieth of the batches fails, as many stall
-    for ever; before a twentieth of them the clock jumps by up to an hour, to or fro, before as many the policy changes.
+    A twentieth of the requests is abandoned by a client that vanishes; a thirtieth of the batches
+    fails, as many stall for ever; before a twentieth of them the clock jumps by up to an hour, to
+    or fro, before as many the policy changes.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < 4 * clients:
@@ -212,7 +246,9 @@ class _Load:
         if self.chance(30):
             self.batches["stalled"] += 1
             await asyncio.sleep(3600.0)
-        await asyncio.sleep(TABLE_12.seconds(np.full(len(drafts), 5), np.full(len(drafts), 200)) / self.speedup)
+        await asyncio.sleep(
+            TABLE_12.seconds(np.full(len(drafts), 5), np.full(len(drafts), 200)) / self.speedup
+        )
         if self.chance(30):
             self.batches["failed"] += 1
             raise OSError("injected")
@@ -220,15 +256,22 @@ class _Load:
         return {key: draft[::-1] for key, draft in drafts.items()}
 
     async def client(self, number: int, port: int) -> None:
-        """Ask turn after turn; now and then hang up while the verifier is at work, and come back."""
+        """Ask turn after turn; now and then hang up while the verifier is at work, and come
+        back.
+        """
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for turn in range(self.turns):
             draft = [number, turn, 1, 2, 3]
             speed = self.random.choice([2.0, 4.0, 8.0]) * self.speedup
             request = {
-                "draft": draft, "class_speed": speed, "expected_tokens": 3.0, "cached_tokens": 200,
-                "tokens_done": 3 * turn, "response_age": 1.0 * turn / self.speedup, "iteration_age": 0.1 / self.speedup,
-            }  # fmt: skip
+                "draft": draft,
+                "class_speed": speed,
+                "expected_tokens": 3.0,
+                "cached_tokens": 200,
+                "tokens_done": 3 * turn,
+                "response_age": 1.0 * turn / self.speedup,
+                "iteration_age": 0.1 / self.speedup,
+            }
             writer.write(json.dumps(request).encode() + b"\n")
             if self.chance(20):
                 await asyncio.sleep(self.random.uniform(0.0, 0.05))
@@ -252,7 +295,9 @@ class _Load:
         self.scheduler = VerificationScheduler(TABLE_12, lost_after_seconds=0.1)
         started = time.monotonic()
         most = server.MAX_REQUESTS
-        async with AsyncScheduler(self.scheduler, self.verify, most_requests=most, clock=self.clock) as serving:
+        async with AsyncScheduler(
+            self.scheduler, self.verify, most_requests=most, clock=self.clock
+        ) as serving:
             listening = await asyncio.start_server(
                 lambda *ends: server.converse(serving, *ends), "127.0.0.1", 0, backlog=self.clients
             )
@@ -284,8 +329,10 @@ def sockets(smoke: bool) -> list[Row]:
         seconds = found.pop("seconds")
         rows.append(
             Row(
-                f"{clients:,} clients over sockets, {turns} requests each, {'with' if faults else 'no'} faults",
-                ", ".join(f"{name} {count:,}" for name, count in found.items()) + f"; {seconds:.0f} s",
+                f"{clients:,} clients over sockets, {turns} requests each,"
+                f" {'with' if faults else 'no'} faults",
+                ", ".join(f"{name} {count:,}" for name, count in found.items())
+                + f"; {seconds:.0f} s",
                 "nothing lost, nothing twice, no ghosts",
                 found["lost"] == found["verified twice"] == found["ghost keys"] == 0,
             )
@@ -297,7 +344,9 @@ def sockets(smoke: bool) -> list[Row]:
 
 
 def hammer(seconds: float, count: int = 8) -> dict[str, int]:
-    """Let threads submit, cancel, decide, complete, abandon and snapshot; return what came of the requests."""
+    """Let threads submit, cancel, decide, complete, abandon and snapshot; return what came of the
+    requests.
+    """
     scheduler = VerificationScheduler(TABLE_12, lost_after_seconds=0.0)
     scheduler.warm_up()
     ends = [Counter[str]() for _ in range(count)]
@@ -311,10 +360,18 @@ def hammer(seconds: float, count: int = 8) -> dict[str, int]:
         mine: list[str] = []
         try:
             while time.monotonic() < until:
-                call = draw.choice(("submit", "submit", "cancel", "decide", "complete", "abandon", "look"))
+                call = draw.choice(
+                    ("submit", "submit", "cancel", "decide", "complete", "abandon", "look")
+                )
                 if call == "submit":
                     mine.append(f"{number}-{calls[number]['submit']}")
-                    _submit(scheduler, mine[-1], draw.choice([2.0, 8.0]), time.monotonic(), draw.randrange(40))
+                    _submit(
+                        scheduler,
+                        mine[-1],
+                        draw.choice([2.0, 8.0]),
+                        time.monotonic(),
+                        draw.randrange(40),
+                    )
                 elif call == "cancel" and mine:
                     key = mine.pop(draw.randrange(len(mine)))
                     try:
@@ -328,7 +385,9 @@ def hammer(seconds: float, count: int = 8) -> dict[str, int]:
                     except InvalidInput:
                         calls[number]["decided while one ran"] += 1
                 elif call == "complete" and batches:
-                    ends[number].update(scheduler.complete(batches.pop(draw.randrange(len(batches)))))
+                    ends[number].update(
+                        scheduler.complete(batches.pop(draw.randrange(len(batches))))
+                    )
                 elif call == "abandon" and draw.randrange(10) == 0:
                     scheduler.abandon()
                 elif call == "look":

@@ -35,12 +35,15 @@ nb_merge_streams = True
 html_math_renderer = "mathml"
 html_theme = "furo"
 html_static_path, html_css_files = ["static"], ["site.css"]
-html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", "")  # the default version is the one to find
+html_baseurl = os.environ.get(
+    "READTHEDOCS_CANONICAL_URL", ""
+)  # the default version is the one to find
 html_title = f"specopt {version}"
 html_copy_source = html_show_sourcelink = False
 
-# Pages read without this build (`pages.py` writes what is generated). The site alone has a tree of contents from their
-# lists, the text of files outside this folder in the place of links to them, and the notebooks inside it.
+# Pages read without this build (`pages.py` writes what is generated). The site alone has a tree of
+# contents from their lists, the text of files outside this folder in the place of links to them,
+# and the notebooks inside it.
 CONTENTS = re.compile(r"<!-- generated: contents ?([^\n]*)\n(.*?)-->", re.DOTALL)
 NOTEBOOK = re.compile(r"\[([^\]]*)\]\((?:\.\./)+notebooks/(\w+)\.ipynb\)")
 THIS_FILE = re.compile(r"<!-- site: this file -->\n\[.*?\]\((.*?)\)")

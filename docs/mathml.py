@@ -1,4 +1,6 @@
-"""Formulas as MathML, which browsers draw by themselves: no script, nothing loaded from elsewhere."""
+"""Formulas as MathML, which browsers draw by themselves: no script, nothing loaded from
+elsewhere.
+"""
 
 from __future__ import annotations
 

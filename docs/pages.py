@@ -1,9 +1,10 @@
 """Writes what is declared and recorded into the pages, as plain Markdown: ``make pages``.
 
-A page holds ``<!-- generated: methods serving-latency -->`` ... ``<!-- end -->`` and never repeats by hand what a
-method, a problem or a benchmark says of itself. What is between these marks is written here and committed. The files of
-pictures end with a digest of their data and specification. A test compares both with what would be written now; only
-methods that are new may be missing. The site has tables of all methods (`with_methods`).
+A page holds ``<!-- generated: methods serving-latency -->`` ... ``<!-- end -->`` and never repeats
+by hand what a method, a problem or a benchmark says of itself. What is between these marks is
+written here and committed. The files of pictures end with a digest of their data and specification.
+A test compares both with what would be written now; only methods that are new may be missing. The
+site has tables of all methods (`with_methods`).
 """
 
 from __future__ import annotations
@@ -51,14 +52,24 @@ DIGEST = "<!-- data and specification: {} -->\n"
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
     """Yield the lines of a Markdown table."""
     for line in (head, ["---"] * len(head), *rows):
-        yield "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in line) + " |"
+        yield (
+            "| "
+            + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in line)
+            + " |"
+        )
 
 
 def methods(kind: str) -> Iterator[str]:
     """Yield the methods of a kind: what they are, promise, cost and take."""
     entries = [method_entry(method) for method in methods_of(kind_of(kind).problem)]
     rows = [
-        (f"`{one['name']}`", one["summary"], one["guarantee"], one["complexity"], "; ".join(one["takes"]) or "all")
+        (
+            f"`{one['name']}`",
+            one["summary"],
+            one["guarantee"],
+            one["complexity"],
+            "; ".join(one["takes"]) or "all",
+        )
         for one in entries
         if one["distribution"] == "specopt"
     ]
@@ -69,23 +80,31 @@ def fields(kind: str) -> Iterator[str]:
     """Yield the fields of a kind's problems and of its plans: unit, default, range, meaning."""
     for title, part in (("A problem", kind_of(kind).problem), ("Its plan", kind_of(kind).plan)):
         head = ("field", "unit", "default", "range", "description")
-        rows = [[f"`{row['field']}`", *(row[name] for name in head[1:])] for row in schema_rows(schema_of(part))]
+        rows = [
+            [f"`{row['field']}`", *(row[name] for name in head[1:])]
+            for row in schema_rows(schema_of(part))
+        ]
         yield from ("", f"**{title}**", "", *table(head, rows))
 
 
 def families(kind: str) -> Iterator[str]:
     """Yield the families of a kind, with their parameters."""
     for family in kind_of(kind).families:
-        defaults = ", ".join(f"`{name}={value}`" for name, value in family.defaults.items() if name in family.plain)
+        defaults = ", ".join(
+            f"`{name}={value}`" for name, value in family.defaults.items() if name in family.plain
+        )
         yield f"- `{family.name}`: {family.summary} {f'({defaults})' if defaults else ''}".rstrip()
 
 
 def ledger(name: str) -> Iterator[str]:
-    """Yield what a paper states and what became of it, and what its simulations assume; without a name the counts."""
+    """Yield what a paper states and what became of it, and what its simulations assume; without a
+    name the counts.
+    """
     if not name:
         rows = list(count_rows(entries()))
         yield from table(
-            ["", *rows[0][1]], [[f"`{row}`" if row in TITLES else row, *found.values()] for row, found in rows]
+            ["", *rows[0][1]],
+            [[f"`{row}`" if row in TITLES else row, *found.values()] for row, found in rows],
         )
         return
     one = paper(name)
@@ -94,7 +113,10 @@ def ledger(name: str) -> Iterator[str]:
     yield from table(HEAD, map(cells, entries(one)))
     yield from (
         "",
-        *table(["assumption", "default", "range", "reason"], map(assumption_cells, one.assumptions.values())),
+        *table(
+            ["assumption", "default", "range", "reason"],
+            map(assumption_cells, one.assumptions.values()),
+        ),
     )
 
 
@@ -115,7 +137,17 @@ def results(pattern: str) -> Iterator[str]:
 
 def commands(_: str) -> Iterator[str]:
     """Yield the commands with their arguments and options, a section each."""
-    command = [sys.executable, "-P", "-m", "typer", "specopt.commands.cli", "utils", "docs", "--name", "specopt"]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "typer",
+        "specopt.commands.cli",
+        "utils",
+        "docs",
+        "--name",
+        "specopt",
+    ]
     page = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     yield page[page.index("\n## ") :]
 
@@ -139,14 +171,18 @@ def contents(listed: str) -> Iterator[str]:
 
 
 def api(names: str) -> Iterator[str]:
-    """Yield the documentation of objects; ``NAME:*`` is a class with its public members, ``NAME:a,b`` with these."""
+    """Yield the documentation of objects; ``NAME:*`` is a class with its public members,
+    ``NAME:a,b`` with these.
+    """
     for each in names.split():
         name, _, members = each.partition(":")
         found = _resolve(name)
         yield from _entry("###", name, found)
         listed = _public(found) if members == "*" else members.split(",") if members else ()
         for member in listed:
-            yield from _entry("####", f"{name.rpartition('.')[2]}.{member}", inspect.getattr_static(found, member))
+            yield from _entry(
+                "####", f"{name.rpartition('.')[2]}.{member}", inspect.getattr_static(found, member)
+            )
 
 
 def _resolve(name: str) -> Any:
@@ -161,9 +197,15 @@ def _resolve(name: str) -> Any:
 def _public(of: type) -> list[str]:
     """Return the public methods and properties of a class that it or a base of ours has."""
     kinds = (FunctionType, classmethod, staticmethod, property, cached_property)
-    had = {name: one for base in reversed(of.__mro__) if base.__module__.startswith("specopt")
-           for name, one in vars(base).items()}  # fmt: skip
-    return [name for name, one in had.items() if not name.startswith("_") and isinstance(one, kinds)]
+    had = {
+        name: one
+        for base in reversed(of.__mro__)
+        if base.__module__.startswith("specopt")
+        for name, one in vars(base).items()
+    }
+    return [
+        name for name, one in had.items() if not name.startswith("_") and isinstance(one, kinds)
+    ]
 
 
 def _entry(level: str, name: str, found: Any) -> Iterator[str]:
@@ -196,7 +238,11 @@ def _signature(name: str, of: Callable[..., Any]) -> str:
         if one.name not in ("self", "cls")
     ]
     returned = signature.return_annotation
-    bare = _Bare(returned) if isinstance(returned, str) and not isinstance(of, type) else signature.empty
+    bare = (
+        _Bare(returned)
+        if isinstance(returned, str) and not isinstance(of, type)
+        else signature.empty
+    )
     whole = str(signature.replace(parameters=shown, return_annotation=bare))
     if len(name + whole) > 100:
         *_, end = whole.rpartition(")")
@@ -206,7 +252,9 @@ def _signature(name: str, of: Callable[..., Any]) -> str:
 
 
 def _parts(parameters: Sequence[inspect.Parameter]) -> Iterator[str]:
-    """Yield the parameters of a signature, and the star before those that are given by name alone."""
+    """Yield the parameters of a signature, and the star before those that are given by name
+    alone.
+    """
     starred = False
     for one in parameters:
         if one.kind is one.KEYWORD_ONLY and not starred:
@@ -218,7 +266,12 @@ def _parts(parameters: Sequence[inspect.Parameter]) -> Iterator[str]:
 def _docstring(text: str) -> Iterator[str]:
     """Yield a numpydoc docstring as Markdown: sections are lists, examples are code."""
     first, *sections = re.split(r"^(\w[\w ]*)\n-{3,}\n", text, flags=re.MULTILINE)
-    yield re.sub(r"^>>>.*?(?=\n\n|\Z)", r"```pycon\n\g<0>\n```", first.strip(), flags=re.DOTALL | re.MULTILINE)
+    yield re.sub(
+        r"^>>>.*?(?=\n\n|\Z)",
+        r"```pycon\n\g<0>\n```",
+        first.strip(),
+        flags=re.DOTALL | re.MULTILINE,
+    )
     for title, body in zip(sections[::2], sections[1::2], strict=True):
         yield from ("", f"**{title}**", "")
         if title == "Examples":
@@ -238,7 +291,10 @@ def filled(mark: re.Match[str], lines: Iterable[str]) -> str:
 
 def with_methods(text: str) -> str:
     """Return a page with the methods of now: the site's tables need no commit."""
-    return BLOCK.sub(lambda mark: filled(mark, methods(mark[3].strip())) if mark[2] == "methods" else mark[0], text)
+    return BLOCK.sub(
+        lambda mark: filled(mark, methods(mark[3].strip())) if mark[2] == "methods" else mark[0],
+        text,
+    )
 
 
 WAYS = (methods, fields, families, ledger, results, commands, recorded, contents, api)
@@ -266,11 +322,17 @@ class Page:
     def _block(self, mark: re.Match[str]) -> str:
         _, name, argument, _ = mark.groups()
         is_example = name == "example"
-        lines = self._example(mark.string[: mark.start()]) if is_example else TEXTS[name](argument.strip(" ").rstrip())
+        lines = (
+            self._example(mark.string[: mark.start()])
+            if is_example
+            else TEXTS[name](argument.strip(" ").rstrip())
+        )
         return filled(mark, lines)
 
     def _example(self, before: str) -> Iterator[str]:
-        """Yield what the last block of code before a mark prints, and the picture that it ends with."""
+        """Yield what the last block of code before a mark prints, and the picture that it ends
+        with.
+        """
         *_, code = CELL.findall(before)
         tree = ast.parse(code)
         ends = isinstance(tree.body[-1], ast.Expr) and tree.body.pop()
@@ -286,7 +348,9 @@ class Page:
 
 def digest(picture: Picture) -> str:
     """Return the last line of a picture's file: a digest of its data and specification."""
-    return DIGEST.format(hashlib.sha256(json.dumps(picture.to_dict(), sort_keys=True).encode()).hexdigest())
+    return DIGEST.format(
+        hashlib.sha256(json.dumps(picture.to_dict(), sort_keys=True).encode()).hexdigest()
+    )
 
 
 def is_current(path: Path, picture: Picture) -> bool:

@@ -1,4 +1,6 @@
-"""The pictures of the pages, from what benchmarks recorded or from a solved problem; `pages.py` draws them."""
+"""The pictures of the pages, from what benchmarks recorded or from a solved problem; `pages.py`
+draws them.
+"""
 
 from __future__ import annotations
 
@@ -45,11 +47,21 @@ def load() -> Picture:
     charts: list[Chart] = []
     for trace in dict.fromkeys(row["trace"] for row in rows):
         found = [
-            {"policy": label, "of": of, across: float(row["requests_per_second"]), up: float(row[column])}
+            {
+                "policy": label,
+                "of": of,
+                across: float(row["requests_per_second"]),
+                up: float(row[column]),
+            }
             for policy, label in reversed(POLICIES.items())  # the first on top
             for row in rows
-            for of, column in (("mean", "mean_seconds"), ("95 % of requests", "quantile_95_seconds"))
-            if row["trace"] == trace and row["policy"] == policy and (of == "mean" or policy != "bound")
+            for of, column in (
+                ("mean", "mean_seconds"),
+                ("95 % of requests", "quantile_95_seconds"),
+            )
+            if row["trace"] == trace
+            and row["policy"] == policy
+            and (of == "mean" or policy != "bound")
         ]
         legend = {"legend": {"columns": 1} if not charts else None}  # one for all
         dashes = {"field": "of", "type": "nominal", "title": "latency", "sort": None, **legend}
@@ -66,7 +78,11 @@ def load() -> Picture:
 def verification_load() -> Picture:
     """Return a verifier under load, from what `benchmarks/verification_long_run.py` recorded."""
     rows = rows_of("verification-load.csv")
-    across, speed, wait = "load, % of the capacity of slack", "tokens per second", "seconds from request to verdict"
+    across, speed, wait = (
+        "load, % of the capacity of slack",
+        "tokens per second",
+        "seconds from request to verdict",
+    )
     policies = list(dict.fromkeys(row["policy"] for row in rows))
     charts = []
     for title, unit, columns in (
@@ -74,12 +90,21 @@ def verification_load() -> Picture:
         ("Waiting for a verdict", wait, {"50 %": "p50_seconds", "99 %": "p99_seconds"}),
     ):
         found = [
-            {"policy": row["policy"], "of requests": of, across: 100.0 * float(row["load"]), unit: float(row[column])}
+            {
+                "policy": row["policy"],
+                "of requests": of,
+                across: 100.0 * float(row["load"]),
+                unit: float(row[column]),
+            }
             for row in rows
             for of, column in columns.items()
         ]
         legend = {"legend": {"columns": 1} if unit == wait else None}
-        scale = {"scale": {"type": "log", "nice": False}, "axis": {"format": "~g"}} if unit == wait else {}
+        scale = (
+            {"scale": {"type": "log", "nice": False}, "axis": {"format": "~g"}}
+            if unit == wait
+            else {}
+        )
         encoding = {
             "x": quantity(across),
             "y": quantity(unit, **scale),
@@ -91,7 +116,9 @@ def verification_load() -> Picture:
 
 
 def placement() -> Picture:
-    """Return the best place by round trip and clients, from what `benchmarks/placement_map.py` recorded."""
+    """Return the best place by round trip and clients, from what `benchmarks/placement_map.py`
+    recorded.
+    """
     return placement_map.picture(placement_map.recorded())  # type: ignore[no-any-return]
 
 
@@ -99,13 +126,21 @@ def verdicts(name: str) -> Picture:
     """Return in which share of its box each statement of a paper holds, of those that can fail."""
     across = "share of the box of assumptions, exact 95 % interval"
     rows = [
-        {"statement": one["item"], across: one["share"], "from": one["interval"][0], "to": one["interval"][1],
-         "drafts": "of the real pair" if one["item"].endswith(".real") else "synthetic"}
+        {
+            "statement": one["item"],
+            across: one["share"],
+            "from": one["interval"][0],
+            "to": one["interval"][1],
+            "drafts": "of the real pair" if one["item"].endswith(".real") else "synthetic",
+        }
         for one in entries(paper(name))
         if "share" in one and one["check"] == CHECKS[0]
-    ]  # fmt: skip
+    ]
     how = {"scale": {"domain": [0, 1]}, "axis": {"format": ".0%", "tickCount": 5}}
-    colours = {"domain": ["synthetic", "of the real pair"], "range": ["var(--series-0)", "var(--series-1)"]}
+    colours = {
+        "domain": ["synthetic", "of the real pair"],
+        "range": ["var(--series-0)", "var(--series-1)"],
+    }
     spec = {
         "height": 17 * len(rows),
         "encoding": {
@@ -117,10 +152,19 @@ def verdicts(name: str) -> Picture:
                 "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.5},
                 "encoding": {"x": quantity("from", title=across, **how), "x2": {"field": "to"}},
             },
-            {"mark": {"type": "point", "filled": True, "size": 60}, "encoding": {"x": quantity(across, **how)}},
+            {
+                "mark": {"type": "point", "filled": True, "size": 60},
+                "encoding": {"x": quantity(across, **how)},
+            },
         ],
     }
-    return Picture([Chart(title=f"{name}: where statements hold, of those that can fail", rows=rows, spec=spec)])
+    return Picture(
+        [
+            Chart(
+                title=f"{name}: where statements hold, of those that can fail", rows=rows, spec=spec
+            )
+        ]
+    )
 
 
 PICTURES: dict[str, Callable[[], Picture]] = {

@@ -1,4 +1,6 @@
-"""Writes docs/questions.md: what operators ask, each question with its command and what it prints, from the root."""
+"""Writes docs/questions.md: what operators ask, each question with its command and what it prints,
+from the root.
+"""
 
 from __future__ import annotations
 
@@ -12,69 +14,141 @@ PAGE = ROOT / "docs/questions.md"
 DATA = "tests/data/sweeps"
 HEAD = """# Questions
 
-Each question has the one command that answers it, and parts (`...`) of its output. The commands run in the root of a
-checkout. `tests/data/sweeps/README.md` names the sources of the data. `.venv/bin/python -P docs/questions.py` writes
-this page, and a test runs every command again.
+Each question has the one command that answers it, and parts (`...`) of its output. The commands run
+in the root of a checkout. `tests/data/sweeps/README.md` names the sources of the data.
+`.venv/bin/python -P docs/questions.py` writes this page, and a test runs every command again.
 """
 NGRAM, DRAFT = "laboratory/engine/ngram.csv", "laboratory/engine/draft-model.csv"
 QWEN, DRAFTERS = f"{DATA}/qwen3-235b-sglang.csv", f"{DATA}/qwen3.8-27b-rtx3090-drafters.csv"
-BUNDLE, LATENCY, CONTEXTS = (f"{DATA}/{name}" for name in
-                             ("specbundle-excerpt.json", "made-up-latency.csv", "reported-contexts.csv"))  # fmt: skip
+BUNDLE, LATENCY, CONTEXTS = (
+    f"{DATA}/{name}"
+    for name in ("specbundle-excerpt.json", "made-up-latency.csv", "reported-contexts.csv")
+)
 CPU = "instances/data/measured"
-PAIR = f"--draft {CPU}/draft-15m.config.json --verify {CPU}/verify-100m.config.json --runtimes {CPU}/cpu-pair.csv"
-CONFIGS = f"--draft-config {CPU}/draft-15m.config.json --verify-config {CPU}/verify-100m.config.json"
+PAIR = (
+    f"--draft {CPU}/draft-15m.config.json --verify {CPU}/verify-100m.config.json --runtimes"
+    f" {CPU}/cpu-pair.csv"
+)
+CONFIGS = (
+    f"--draft-config {CPU}/draft-15m.config.json --verify-config {CPU}/verify-100m.config.json"
+)
 
 QUESTIONS = (
     ("Which draft length for which load?", f"tune {NGRAM}", ("batch size", "Configuration")),
     ("Does my draft model pay at all?", f"tune {DRAFT}", ("batch size", "Note: leave")),
     ("From which acceptance would it pay?", f"tune {DRAFT}", ("Pays from",)),
-    ("How far may acceptance fall before two drafts stop paying?", f"tune {DRAFTERS} --workload all --draft mtp",
-     ("Pays from",)),
+    (
+        "How far may acceptance fall before two drafts stop paying?",
+        f"tune {DRAFTERS} --workload all --draft mtp",
+        ("Pays from",),
+    ),
     ("Is a table of lengths worth what it costs?", f"tune {QWEN}", ("Note: a table",)),
-    ("My engine is SGLang, and nobody measured it without speculation.", f"tune {QWEN} --engine sglang",
-     ("batch size", "Note: no row", "Configuration")),
-    ("And TensorRT-LLM?", f"tune {QWEN} --engine tensorrt-llm --engine-version 1.3.0rc8",
-     ("Note: for 1.3", "Configuration")),
-    ("And llama.cpp, which takes one length?", f"tune {NGRAM} --engine llama.cpp", ("batch size", "Configuration")),
-    ("How many requests at a time get a token every 30 ms?", f"tune {QWEN} --engine sglang --tpot 30",
-     ("Capacity",)),
+    (
+        "My engine is SGLang, and nobody measured it without speculation.",
+        f"tune {QWEN} --engine sglang",
+        ("batch size", "Note: no row", "Configuration"),
+    ),
+    (
+        "And TensorRT-LLM?",
+        f"tune {QWEN} --engine tensorrt-llm --engine-version 1.3.0rc8",
+        ("Note: for 1.3", "Configuration"),
+    ),
+    (
+        "And llama.cpp, which takes one length?",
+        f"tune {NGRAM} --engine llama.cpp",
+        ("batch size", "Configuration"),
+    ),
+    (
+        "How many requests at a time get a token every 30 ms?",
+        f"tune {QWEN} --engine sglang --tpot 30",
+        ("Capacity",),
+    ),
     ("And in the 99th percentile?", f"tune {LATENCY} --tpot 30@p99", ("Capacity",)),
-    ("And with the first token within half a second?", f"tune {LATENCY} --tpot 30 --ttft 500", ("Drafter", "Capacity")),
-    ("I must not be slower than without speculation, at any load.", f"tune {LATENCY} --robust",
-     ("Drafter", "batch size", "Note: every", "Note: with vllm")),
-    ("Most of my load is at 64 requests.", f"tune {LATENCY} --max-batch 64 --weights {DATA}/weights.json",
-     ("batch size",)),
+    (
+        "And with the first token within half a second?",
+        f"tune {LATENCY} --tpot 30 --ttft 500",
+        ("Drafter", "Capacity"),
+    ),
+    (
+        "I must not be slower than without speculation, at any load.",
+        f"tune {LATENCY} --robust",
+        ("Drafter", "batch size", "Note: every", "Note: with vllm"),
+    ),
+    (
+        "Most of my load is at 64 requests.",
+        f"tune {LATENCY} --max-batch 64 --weights {DATA}/weights.json",
+        ("batch size",),
+    ),
     ("Which drafter?", f"tune {DRAFTERS}", ("Drafter", "Options", "Configuration")),
-    ("Which drafter for code?", f"tune {DRAFTERS} --workload code", ("Drafter", "batch size", "Options")),
-    ("Nine tenths of my tokens are chat, the rest is code.", f"tune {DRAFTERS} --mix chat=0.9,code=0.1",
-     ("Drafter", "batch size", "Each workload")),
+    (
+        "Which drafter for code?",
+        f"tune {DRAFTERS} --workload code",
+        ("Drafter", "batch size", "Options"),
+    ),
+    (
+        "Nine tenths of my tokens are chat, the rest is code.",
+        f"tune {DRAFTERS} --mix chat=0.9,code=0.1",
+        ("Drafter", "batch size", "Each workload"),
+    ),
     ("What would a second deployment with another drafter add?", f"tune {DRAFTERS}", ("A second",)),
-    ("Which option takes the least energy?", f"tune {DRAFTERS} --per joule", ("Requests per joule",)),
-    ("What does a million tokens cost at 2 coins an hour?", f"tune {CPU}/vllm-cpu-ngram.csv --price 2 --tpot 60",
-     ("Capacity",)),
-    ("Chains or trees, and which of two draft heads?", f"tune {BUNDLE} --engine sglang", ("Drafter", "Options")),
-    ("Is the engine's own adaptive mode better than a fixed length?", f"tune {LATENCY}", ("Options",)),
-    ("How many requests fit into my memory beside the drafter?",
-     f"tune {CPU}/vllm-cpu-ngram.csv --memory 0.26 --context 384 {CONFIGS}", ("Capacity",)),
+    (
+        "Which option takes the least energy?",
+        f"tune {DRAFTERS} --per joule",
+        ("Requests per joule",),
+    ),
+    (
+        "What does a million tokens cost at 2 coins an hour?",
+        f"tune {CPU}/vllm-cpu-ngram.csv --price 2 --tpot 60",
+        ("Capacity",),
+    ),
+    (
+        "Chains or trees, and which of two draft heads?",
+        f"tune {BUNDLE} --engine sglang",
+        ("Drafter", "Options"),
+    ),
+    (
+        "Is the engine's own adaptive mode better than a fixed length?",
+        f"tune {LATENCY}",
+        ("Options",),
+    ),
+    (
+        "How many requests fit into my memory beside the drafter?",
+        f"tune {CPU}/vllm-cpu-ngram.csv --memory 0.26 --context 384 {CONFIGS}",
+        ("Capacity",),
+    ),
     ("Do long contexts change the answer?", f"tune {CONTEXTS}", ("batch size", "Note: contexts")),
     ("And for mine, of 4,000 tokens?", f"tune {CONTEXTS} --context 4000", ("batch size",)),
     ("What shall I measure next?", f"tune {QWEN} --ask --budget 2", ("Measure first",)),
-    ("Are longer drafts than the measured ones worth a try?", f"tune {CPU}/vllm-cpu-ngram.csv --ask --budget 2",
-     ("Measure next",)),
-    ("I have only measured without speculation so far.", f"tune {DATA}/baseline-only.csv --ask", ("Measure first",)),
-    ("I have no engine yet, two models and the times of their passes: does it pay?", f"plan {PAIR} --for vllm",
-     ("vllm:", "batch size")),
-)  # fmt: skip
+    (
+        "Are longer drafts than the measured ones worth a try?",
+        f"tune {CPU}/vllm-cpu-ngram.csv --ask --budget 2",
+        ("Measure next",),
+    ),
+    (
+        "I have only measured without speculation so far.",
+        f"tune {DATA}/baseline-only.csv --ask",
+        ("Measure first",),
+    ),
+    (
+        "I have no engine yet, two models and the times of their passes: does it pay?",
+        f"plan {PAIR} --for vllm",
+        ("vllm:", "batch size"),
+    ),
+)
 
 
 def printed(command: str) -> str:
     """Return what a command of specopt prints, run in the root."""
     words = [sys.executable, "-P", "-m", "specopt", *shlex.split(command)]
-    return subprocess.run(words, stdout=subprocess.PIPE, text=True, timeout=600, check=True, cwd=ROOT).stdout
+    return subprocess.run(
+        words, stdout=subprocess.PIPE, text=True, timeout=600, check=True, cwd=ROOT
+    ).stdout
 
 
 def excerpt(text: str, starts: tuple[str, ...]) -> str:
-    """Return the paragraphs that begin with one of the texts, those that they head, and `...` for others."""
+    """Return the paragraphs that begin with one of the texts, those that they head, and `...` for
+    others.
+    """
     kept: list[str] = []
     for paragraph in text.strip("\n").split("\n\n"):
         heads = kept and kept[-1] != "..." and kept[-1].endswith(":")

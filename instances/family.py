@@ -66,13 +66,17 @@ class Family:
         known = self.defaults
         for name in parameters:
             if name not in known:
-                raise InvalidInput(f"{name}: {self.name} has no such parameter; it has {', '.join(known)}")
+                raise InvalidInput(
+                    f"{name}: {self.name} has no such parameter; it has {', '.join(known)}"
+                )
         return self.build(**({"seed": seed} if "seed" in known else {}), **parameters)
 
 
 def families(problem: type[Problem], *builds: Callable[..., Any]) -> tuple[Family, ...]:
     """Return the families of a kind of problem, each under the name of its function."""
-    return tuple(Family(f"{problem.kind}/{build.__name__.replace('_', '-')}", build) for build in builds)
+    return tuple(
+        Family(f"{problem.kind}/{build.__name__.replace('_', '-')}", build) for build in builds
+    )
 
 
 def labelled(families: Sequence[Family], *labels: str) -> tuple[Family, ...]:

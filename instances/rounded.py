@@ -15,7 +15,9 @@ DIGITS = 6
 
 
 def rounded(problem: Problem) -> Problem:
-    """Return a problem with six digits of every number that is no integer; rows of transitions still sum to one."""
+    """Return a problem with six digits of every number that is no integer; rows of transitions
+    still sum to one.
+    """
     data = {name: _rounded(value) for name, value in problem.to_dict().items() if name != "name"}
     for entry in fields(problem):
         value = getattr(problem, entry.name)

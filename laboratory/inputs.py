@@ -1,7 +1,7 @@
 """Condense the laboratory's raw files into what reproductions of the papers take from them.
 
-``python -P laboratory/inputs.py``, at the end of ``make logs``, writes `benchmarks/papers/data/laboratory.json`.
-Tests condense the raw files again.
+``python -P laboratory/inputs.py``, at the end of ``make logs``, writes
+`benchmarks/papers/data/laboratory.json`. Tests condense the raw files again.
 """
 
 from __future__ import annotations
@@ -43,14 +43,18 @@ def log() -> RecordedDrafts:
 
 
 def paper_2() -> Iterator[dict[str, Any]]:
-    """Yield what stopping at the first predicted rejection comes to, by temperature, predictor and part."""
+    """Yield what stopping at the first predicted rejection comes to, by temperature, predictor and
+    part.
+    """
     for predictor in PREDICTORS:
         for part in range(THIRDS):
             yield from (asdict(one) for one in rejections(log(), predictor, part))
 
 
 def statistics() -> Iterator[dict[str, Any]]:
-    """Yield how the statistics of draft distributions go with acceptance, by temperature and kind of task."""
+    """Yield how the statistics of draft distributions go with acceptance, by temperature and kind
+    of task.
+    """
     for temperature in np.unique(log().temperature).tolist():
         for kind in ("all", *KINDS):
             mine = (log().temperature == temperature) & ((log().kind == kind) | (kind == "all"))
@@ -58,7 +62,9 @@ def statistics() -> Iterator[dict[str, Any]]:
 
 
 def paper_5() -> Iterator[dict[str, Any]]:
-    """Yield acceptance along the texts of each kind of task, in 255ths, position by position, two digits each."""
+    """Yield acceptance along the texts of each kind of task, in 255ths, position by position, two
+    digits each.
+    """
     reached = log().select(log().outcome != AFTER)
     for temperature in np.unique(reached.temperature).tolist():
         for kind in KINDS:
@@ -74,7 +80,9 @@ def paper_3() -> Iterator[dict[str, Any]]:
         outputs = {name: _array(table.column(name)) for name in table.column_names}
         for number in range(SETS):
             mine = outputs["prompt"] % SETS == number
-            laws = Laws.of({name: column[mine] for name, column in outputs.items() if name != "prompt"})
+            laws = Laws.of(
+                {name: column[mine] for name, column in outputs.items() if name != "prompt"}
+            )
             found = {field.name: getattr(laws, field.name) for field in fields(laws)}
             yield {"temperature": float(path.stem.removeprefix("laws-")), "set": number} | found
 
@@ -89,12 +97,21 @@ def texts() -> Iterator[dict[str, Any]]:
             cell = (one["temperature"], one["scheme"], one["resolution"], one["seed"])
             cells.setdefault(cell, []).append(rouge_2(one["text"], references[one["prompt"]]))
     for (temperature, scheme, resolution, _), scores in cells.items():
-        yield {"temperature": temperature, "scheme": scheme, "resolution": resolution, "rouge_2": scores}
+        yield {
+            "temperature": temperature,
+            "scheme": scheme,
+            "resolution": resolution,
+            "rouge_2": scores,
+        }
 
 
 PARTS: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
-    "rejections": paper_2, "statistics": statistics, "acceptance": paper_5, "laws": paper_3, "texts": texts,
-}  # fmt: skip
+    "rejections": paper_2,
+    "statistics": statistics,
+    "acceptance": paper_5,
+    "laws": paper_3,
+    "texts": texts,
+}
 
 
 def condensed(name: str) -> list[dict[str, Any]]:
@@ -117,5 +134,8 @@ def _rounded(value: Any) -> Any:
 
 
 if __name__ == "__main__":
-    blocks = (f"{json.dumps(name)}: [\n" + ",\n".join(map(json.dumps, condensed(name))) + "\n]" for name in PARTS)
+    blocks = (
+        f"{json.dumps(name)}: [\n" + ",\n".join(map(json.dumps, condensed(name))) + "\n]"
+        for name in PARTS
+    )
     write_text(TARGET, "{\n" + ",\n".join(blocks) + "\n}\n")

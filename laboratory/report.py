@@ -1,7 +1,8 @@
-"""Write what the laboratory's raw files say: ``python -P laboratory/report.py``, at the end of ``make testbed``.
+"""Write what the laboratory's raw files say: ``python -P laboratory/report.py``, at the end of
+``make testbed``.
 
-`results.md` has every figure, `predicted-measured.svg` a point per plan. Tests write the page again and compare, and
-find the picture's points in it.
+`results.md` has every figure, `predicted-measured.svg` a point per plan. Tests write the page again
+and compare, and find the picture's points in it.
 """
 
 from __future__ import annotations
@@ -131,7 +132,9 @@ def recorded() -> Iterator[str]:
         ]
     )
     yield from ("All settings are in the records, and `make testbed` plays the same ones.", "")
-    yield from (line for left_out in newest(HERE / "records")[1] for line in (f"Left out: {left_out}.", ""))
+    yield from (
+        line for left_out in newest(HERE / "records")[1] for line in (f"Left out: {left_out}.", "")
+    )
 
 
 def plays() -> Iterator[str]:
@@ -163,7 +166,10 @@ def plays() -> Iterator[str]:
         for name in record.get("predicted_after_the_plays", ())
     ]
     if later:
-        yield from (f"Predicted after the plays, from passes that ran between them: {', '.join(later)}.", "")
+        yield from (
+            f"Predicted after the plays, from passes that ran between them: {', '.join(later)}.",
+            "",
+        )
     yield from ("## Without drafts", "")
     yield from table(
         [
@@ -172,8 +178,14 @@ def plays() -> Iterator[str]:
                 "scene": "all" if one.scene is None else one.scene + 1,
                 "quantity": one.quantity.replace("_", " "),
                 "plans with drafts, worst to best": f"{one.drafted[0]:.2f} to {one.drafted[1]:.2f}",
-                "without drafts": f"{one.undrafted.value:.2f}"
-                + (f" [{one.undrafted.low:.2f}, {one.undrafted.high:.2f}]" if one.undrafted.low > 0.0 else ""),
+                "without drafts": (
+                    f"{one.undrafted.value:.2f}"
+                    + (
+                        f" [{one.undrafted.low:.2f}, {one.undrafted.high:.2f}]"
+                        if one.undrafted.low > 0.0
+                        else ""
+                    )
+                ),
                 "from": one.source,
             }
             for record in records()
@@ -219,7 +231,10 @@ def plays() -> Iterator[str]:
         for label, shares in one["terms"].items()
     ]
     if terms:
-        yield from ("## Where serving latency was missed, as shares of the measured total (medians)", "")
+        yield from (
+            "## Where serving latency was missed, as shares of the measured total (medians)",
+            "",
+        )
         yield from table(terms)
     yield from ("## Outputs at temperature 0 against plain greedy decoding", "")
     yield from table(
@@ -228,7 +243,9 @@ def plays() -> Iterator[str]:
                 "kind": one["kind"],
                 "outputs": one["differences"]["outputs"],
                 "differing": one["differences"]["differing"],
-                "widest margin of the two best logits": f"{one['differences']['widest_margin']:.2g}",
+                "widest margin of the two best logits": (
+                    f"{one['differences']['widest_margin']:.2g}"
+                ),
             }
             for one in told
             if one["differences"]
@@ -239,8 +256,18 @@ def plays() -> Iterator[str]:
 def drafts(log: RecordedDrafts, costs: Costs) -> Iterator[str]:
     """Yield the studies of recorded drafts."""
     runs = np.unique(np.stack([log.prompt, 10 * log.temperature]), axis=1)
-    known = f"{len(log)} drafted positions of {len(np.unique(log.prompt))} prompts in {runs.shape[1]} runs."
-    yield from ("## Recorded drafts", "", known, "", "### Acceptance by kind of task, early and late in an answer", "")
+    known = (
+        f"{len(log)} drafted positions of {len(np.unique(log.prompt))} prompts in {runs.shape[1]}"
+        " runs."
+    )
+    yield from (
+        "## Recorded drafts",
+        "",
+        known,
+        "",
+        "### Acceptance by kind of task, early and late in an answer",
+        "",
+    )
     yield from table(
         [
             {
@@ -258,7 +285,11 @@ def drafts(log: RecordedDrafts, costs: Costs) -> Iterator[str]:
     yield from ("### Accepted drafts of a round against the geometric law", "")
     yield from table(
         [
-            {"temperature": one.temperature, "rounds": one.rounds, "acceptance": interval(one.acceptance_rate)}
+            {
+                "temperature": one.temperature,
+                "rounds": one.rounds,
+                "acceptance": interval(one.acceptance_rate),
+            }
             | {f"at {place}": f"{rate:.3f}" for place, rate in enumerate(one.by_position, 1)}
             | {"variance over the law's": f"{one.variance_ratio:.2f}"}
             for one in lengths
@@ -266,9 +297,10 @@ def drafts(log: RecordedDrafts, costs: Costs) -> Iterator[str]:
     )
     rounds = ", ".join(f"{1000 * seconds:.1f}" for seconds in costs.by_length)
     yield (
-        "Tokens of a round by the law over those measured, less 1; best lengths at "
-        f"{1000 * costs.draft_seconds:.1f} ms a draft and {rounds} ms a verification of 0, 1, ... drafts, as measured; "
-        "beside them those of a model in which every verification takes what the longest does:"
+        "Tokens of a round by the law over those measured, less 1; best lengths at"
+        f" {1000 * costs.draft_seconds:.1f} ms a draft and {rounds} ms a verification of 0, 1, ..."
+        " drafts, as measured; beside them those of a model in which every verification takes what"
+        " the longest does:"
     )
     yield ""
     alike = Costs(costs.draft_seconds, costs.round_seconds, (costs.round_seconds,))
@@ -300,7 +332,10 @@ def drafts(log: RecordedDrafts, costs: Costs) -> Iterator[str]:
                 "of the best": f"{one.best_fixed:.2f}",
                 "of stopping": f"{one.stopping:.2f}",
                 "without drafts": f"{one.undrafted:.2f}",
-                "gain": f"{percent(one.gain.value)} [{100 * one.gain.low:.1f}, {100 * one.gain.high:.1f}]",
+                "gain": (
+                    f"{percent(one.gain.value)} [{100 * one.gain.low:.1f},"
+                    f" {100 * one.gain.high:.1f}]"
+                ),
                 "promised": percent(one.promised),
             }
             for history in (False, True)
@@ -329,8 +364,8 @@ def drafts(log: RecordedDrafts, costs: Costs) -> Iterator[str]:
     for temperature in dict.fromkeys(one.temperature for one in rows):
         line = slope([one for one in rows if one.temperature == temperature and one.left_out == 0])
         yield (
-            f"At temperature {temperature:g} a unit of distance costs {line.loss:.3f} of acceptance, by a line through "
-            "the resolutions from which nothing was left out."
+            f"At temperature {temperature:g} a unit of distance costs {line.loss:.3f} of"
+            " acceptance, by a line through the resolutions from which nothing was left out."
         )
         yield ""
 
@@ -347,8 +382,14 @@ def ends(values: Sequence[float]) -> tuple[float, float]:
 
 
 def engine_spread() -> float:
-    """Return how far repetitions of a load differ; runs without speculation, which every drafter has, count once."""
-    settings = {f"{drafter} {name}": run for drafter, of in engine_runs().items() for name, run in of.items()}
+    """Return how far repetitions of a load differ; runs without speculation, which every drafter
+    has, count once.
+    """
+    settings = {
+        f"{drafter} {name}": run
+        for drafter, of in engine_runs().items()
+        for name, run in of.items()
+    }
     del settings["draft-model none"]
     return spread(settings)
 
@@ -358,16 +399,17 @@ def engine() -> Iterator[str]:
     yield from ("## The engine's threads and prompts", "")
     every = engine_runs()
     yield (
-        "Every run had one thread: each load looks at it when it ends. Repetitions of a load are engines of their own; "
-        f"its throughput differs between them with a standard deviation of {percent(engine_spread())}."
+        "Every run had one thread: each load looks at it when it ends. Repetitions of a load are"
+        " engines of their own; its throughput differs between them with a standard deviation of"
+        f" {percent(engine_spread())}."
     )
     yield ""
     logged = {prompt.text for prompt in prompts(LOGGED, training=False)}
     drawn = [prompt.text for prompt in prompts(2 * len(KINDS), training=False, seed=SEED)]
     asked = {text.text for load in all_loads(alone=True) for text in load.texts}
     yield (
-        f"{sum(text in logged for text in drawn)} of the {len(drawn)} prompts that are drawn for it are prompts of the "
-        f"logs, and {len(asked & logged)} of the {len(asked)} that it answers."
+        f"{sum(text in logged for text in drawn)} of the {len(drawn)} prompts that are drawn for it"
+        f" are prompts of the logs, and {len(asked & logged)} of the {len(asked)} that it answers."
     )
     yield ""
     for drafter, lengths in LENGTHS.items():
@@ -376,14 +418,30 @@ def engine() -> Iterator[str]:
         if len(fixed) < 1 + len(lengths):
             continue
         means, losses = mean_throughput(runs), regrets(runs)
-        yield from (f"## A serving engine, drafts by {drafter}: tokens per processor second on unseen prompts", "")
+        yield from (
+            (
+                f"## A serving engine, drafts by {drafter}: tokens per processor second on unseen"
+                " prompts"
+            ),
+            "",
+        )
         yield from table(
             [
                 {"K": name}
-                | {f"concurrency {at}": f"{speed:.1f}" for at, speed in speeds(run, "unseen").items()}
-                | {"geometric mean": f"{means[name]:.1f}", "worst regret": percent(max(losses[name]))}
+                | {
+                    f"concurrency {at}": f"{speed:.1f}"
+                    for at, speed in speeds(run, "unseen").items()
+                }
+                | {
+                    "geometric mean": f"{means[name]:.1f}",
+                    "worst regret": percent(max(losses[name])),
+                }
                 | {"against none, all prompts": share(vars(gain(run, runs["none"])))}
-                | {"by pairs of starts": " to ".join(map(percent, ends(gains_of_starts(run, runs["none"]))))}
+                | {
+                    "by pairs of starts": " to ".join(
+                        map(percent, ends(gains_of_starts(run, runs["none"])))
+                    )
+                }
                 for name, run in runs.items()
             ]
         )
@@ -391,21 +449,27 @@ def engine() -> Iterator[str]:
             config = runs[TABLE]["speculative_config"]["num_speculative_tokens_per_batch_size"]
             best = max(fixed, key=lambda name: means[name])
             yield (
-                f"`specopt tune` made `{json.dumps(config)}` of a part. This table yields "
-                f"{percent(means[TABLE] / means[best] - 1.0)} more than the best fixed setting, K = {best}, and loses "
-                f"{percent(float(np.mean(losses[TABLE])))} on average against the best setting at each concurrency."
+                f"`specopt tune` made `{json.dumps(config)}` of a part. This table yields"
+                f" {percent(means[TABLE] / means[best] - 1.0)} more than the best fixed setting, K"
+                f" = {best}, and loses {percent(float(np.mean(losses[TABLE])))} on average against"
+                " the best setting at each concurrency."
             )
         else:
             yield "`specopt tune` made of a part: no speculation."
         yield ""
-        yield from (f"Each kind of task on its own, {ALONE} requests at a time, without drafts and with 3:", "")
+        yield from (
+            f"Each kind of task on its own, {ALONE} requests at a time, without drafts and with 3:",
+            "",
+        )
         yield from table(
             [
                 {
                     "kind": kind,
                     "without": f"{mean_speed(mixed(runs['none'], 'tuning', kind)):.1f}",
                     "with 3": f"{mean_speed(drafted):.1f}",
-                    "accepted of a step's drafts": f"{(acceptance_length(drafted[0]) or 1.0) - 1.0:.2f}",
+                    "accepted of a step's drafts": (
+                        f"{(acceptance_length(drafted[0]) or 1.0) - 1.0:.2f}"
+                    ),
                 }
                 for kind in KINDS
                 for drafted in [mixed(runs["3"], "tuning", kind)]
@@ -416,21 +480,23 @@ def engine() -> Iterator[str]:
             errors = np.array([abs(one.error) for one in found if one.prompts == of])
             held = float(np.mean([one.held for one in found if one.prompts == of]))
             yield (
-                f"{len(errors)} points that tuning did not see, {of} prompts: median error of throughput "
-                f"{percent(float(np.median(errors)))}, worst {percent(float(errors.max()))}; {percent(held, 0)} lay "
-                "within their bands."
+                f"{len(errors)} points that tuning did not see, {of} prompts: median error of"
+                f" throughput {percent(float(np.median(errors)))}, worst"
+                f" {percent(float(errors.max()))}; {percent(held, 0)} lay within their bands."
             )
             yield ""
 
 
 def validated() -> Iterator[str]:
-    """Yield how far a sweep is off the engine's server, as it is and as `specopt validate` corrects it."""
+    """Yield how far a sweep is off the engine's server, as it is and as `specopt validate` corrects
+    it.
+    """
     found = off_withheld(HERE / "engine")
     yield from ("## `specopt validate` against the engine's server", "")
     before, after = (percent(median(of)) for of in found.values())
     yield (
-        f"{len(CORRECTING)} loads of {SECONDS} s corrected the sweep `{BELIEVED}`; the others were withheld. "
-        f"Their median error is {after}, and {before} without the correction."
+        f"{len(CORRECTING)} loads of {SECONDS} s corrected the sweep `{BELIEVED}`; the others were"
+        f" withheld. Their median error is {after}, and {before} without the correction."
     )
     yield ""
     yield from table(
@@ -440,7 +506,9 @@ def validated() -> Iterator[str]:
                 "K": name_of(length),
                 **{when: percent(of[concurrency, length]) for when, of in found.items()},
             }
-            for concurrency, length in sorted(found["after"], key=lambda place: (place[1] or 0, place[0]))
+            for concurrency, length in sorted(
+                found["after"], key=lambda place: (place[1] or 0, place[0])
+            )
         ]
     )
 
@@ -471,7 +539,9 @@ def capacity() -> Iterator[str]:
 
 
 def repetition(name: str) -> float | None:
-    """Return the median error of clients where the same loads at another time are known; None: never repeated."""
+    """Return the median error of clients where the same loads at another time are known; None:
+    never repeated.
+    """
     (path,) = (one for one in SWEEPS if one.name == name)
     found = repeated(read_sweeps([path]))
     return float(np.median(np.abs(found))) if found else None
@@ -494,12 +564,19 @@ def report() -> str:
         *recorded(),
         *plays(),
     ]
-    lines += [*drafts(read_recorded(HERE / "logs"), round_costs(latency)), *engine(), *validated(), *capacity()]
+    lines += [
+        *drafts(read_recorded(HERE / "logs"), round_costs(latency)),
+        *engine(),
+        *validated(),
+        *capacity(),
+    ]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def figures() -> dict[str, float]:
-    """Return what README and documentation say of plays and engine, in percent, by the keys of `docs/figures.json`."""
+    """Return what README and documentation say of plays and engine, in percent, by the keys of
+    `docs/figures.json`.
+    """
     found: dict[str, float] = {}
     for told in comparisons():
         base = f"laboratory.{told['kind']}"
@@ -510,7 +587,10 @@ def figures() -> dict[str, float]:
         if told["kind"] in (PLACEMENT, VERIFICATION):
             found[f"{base}.worst_scene"] = max(row["scene_errors"])
         if told["kind"] == VERIFICATION:
-            found |= {f"{base}.separated_order.{part}": row["separated_order"][part] for part in ("value", "low")}
+            found |= {
+                f"{base}.separated_order.{part}": row["separated_order"][part]
+                for part in ("value", "low")
+            }
         for name in SHARES:
             for part, value in row[name].items():
                 if value is not None:
@@ -522,13 +602,20 @@ def figures() -> dict[str, float]:
         if over := [one for one in told["gains"] if one["theirs"] == "algorithm-1"]:
             measured = [one["measured"]["value"] for one in over]
             found[f"{base}.algorithm-1.promised"] = max(one["predicted"] for one in over)
-            found[f"{base}.algorithm-1.worst"], found[f"{base}.algorithm-1.best"] = min(measured), max(measured)
+            found[f"{base}.algorithm-1.worst"], found[f"{base}.algorithm-1.best"] = (
+                min(measured),
+                max(measured),
+            )
     if lost := [one.lost for one in chosen_places()]:
         found["laboratory.placement.lost"] = max(lost)
     runs = engine_runs()
     off = [abs(one.error) for of in runs.values() for one in predictions(of)]
     found["laboratory.engine.error"] = float(np.median(off))
-    for key, drafter, name in (("draft-model", "draft-model", "1"), ("ngram", "ngram", "3"), ("tuned", "ngram", TABLE)):
+    for key, drafter, name in (
+        ("draft-model", "draft-model", "1"),
+        ("ngram", "ngram", "3"),
+        ("tuned", "ngram", TABLE),
+    ):
         for part, value in vars(gain(runs[drafter][name], runs[drafter]["none"])).items():
             found[f"laboratory.engine.{key}.{part}"] = value
         least, most = ends(gains_of_starts(runs[drafter][name], runs[drafter]["none"]))
@@ -536,17 +623,28 @@ def figures() -> dict[str, float]:
     found["laboratory.engine.spread"] = engine_spread()
     if (again := repetition(SWEEPS[0].name)) is not None:
         found["laboratory.carried.repetition"] = again
-    found |= {f"laboratory.validated.{when}": median(of) for when, of in off_withheld(HERE / "engine").items()}
+    found |= {
+        f"laboratory.validated.{when}": median(of)
+        for when, of in off_withheld(HERE / "engine").items()
+    }
     for name, key in ((SWEEPS[0].name, "engine"), (SWEEPS[1].name, "published")):
-        found[f"laboratory.carried.{key}"] = float(np.median([abs(one.error) for one in sweeps_carried()[name]]))
+        found[f"laboratory.carried.{key}"] = float(
+            np.median([abs(one.error) for one in sweeps_carried()[name]])
+        )
     shares = {key: round(100.0 * float(value), 1) for key, value in found.items()}
-    (control,) = (one for record in records() for one in undrafted(record) if one.kind == "draft-control")
+    (control,) = (
+        one for record in records() for one in undrafted(record) if one.kind == "draft-control"
+    )
     speeds = {"best": control.drafted[1], "without": control.undrafted.value}
-    return shares | {f"laboratory.draft-control.speed.{name}": round(speed, 1) for name, speed in speeds.items()}
+    return shares | {
+        f"laboratory.draft-control.speed.{name}": round(speed, 1) for name, speed in speeds.items()
+    }
 
 
 def summary() -> str:
-    """Return the table of `docs/laboratory.md`: what the model predicts of each kind, and what our plans gain."""
+    """Return the table of `docs/laboratory.md`: what the model predicts of each kind, and what our
+    plans gain.
+    """
     known = figures()
 
     def marked(*keys: str) -> str:
@@ -558,7 +656,9 @@ def summary() -> str:
     rows = []
     for told in comparisons():
         base, row = f"laboratory.{told['kind']}", _main(told)
-        error, order = ([f"{base}.{name}.{part}" for part in ("value", "low", "high")] for name in SHARES)
+        error, order = (
+            [f"{base}.{name}.{part}" for part in ("value", "low", "high")] for name in SHARES
+        )
         rows.append(
             {
                 "plans of": f"`{told['kind']}`",
@@ -576,7 +676,9 @@ def summary() -> str:
 
 
 def _gains(told: Row, *, plain: bool) -> list[tuple[float, float]]:
-    """Return promised and measured gains where much was promised, over plain rivals or over the others."""
+    """Return promised and measured gains where much was promised, over plain rivals or over the
+    others.
+    """
     return [
         (one["predicted"], one["measured"]["value"])
         for one in told["gains"]
@@ -597,14 +699,18 @@ def digest() -> str:
 
 
 def panels() -> list[tuple[Row, tuple[str, str], Chart]]:
-    """Return record, predictor and quantity, and every panel of the picture: the first quantity of each predictor."""
+    """Return record, predictor and quantity, and every panel of the picture: the first quantity of
+    each predictor.
+    """
     found = []
     for record in records():
         known = [one for one in quantities(record) if one[0] in DRAWN]
         for predictor in dict.fromkeys(predictor for predictor, _ in known):
             of = next(one for one in known if one[0] == predictor)
             chart = chart_of(record, of[1], predictor, side=230)
-            found.append((record, of, dataclasses.replace(chart, title=record["kind"] + DRAWN[predictor])))
+            found.append(
+                (record, of, dataclasses.replace(chart, title=record["kind"] + DRAWN[predictor]))
+            )
     return found
 
 

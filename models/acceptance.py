@@ -15,7 +15,8 @@ from specopt.models.fields import Floats, Ints
 
 
 def expected_tokens_per_step(acceptance_rate: float, speculation_length: int) -> float:
-    """Return the mean number of output tokens of one decoding step, the server's own included (Eq. 7).
+    """Return the mean number of output tokens of one decoding step, the server's own included (Eq.
+    7).
 
     Parameters
     ----------
@@ -40,7 +41,8 @@ def expected_tokens_per_step(acceptance_rate: float, speculation_length: int) ->
 def rate_that_yields(
     tokens_per_step: float, speculation_length: int, low: float = 1e-9, high: float = 1.0 - 1e-9
 ) -> float:
-    """Return the acceptance rate in an interval at which a step yields this many tokens (Eq. 7), else its nearer end.
+    """Return the acceptance rate in an interval at which a step yields this many tokens (Eq. 7),
+    else its nearer end.
 
     Examples
     --------
@@ -57,7 +59,8 @@ def rate_that_yields(
 
 
 def expected_tokens(acceptance_rates: Any, draft_tokens: Any) -> Floats:
-    """Return mu = (1 - a^(S+1)) / (1 - a) for arrays of acceptance rates a and draft tokens S (paper 5).
+    """Return mu = (1 - a^(S+1)) / (1 - a) for arrays of acceptance rates a and draft tokens S
+    (paper 5).
 
     Acceptance rates near 1 lose no digits.
 
@@ -74,15 +77,17 @@ def expected_tokens(acceptance_rates: Any, draft_tokens: Any) -> Floats:
     [1.0, 1.0, 2.3125]
     """
     rates = np.asarray(acceptance_rates, np.float64)
-    logarithms = np.log(np.maximum(rates, sys.float_info.min))  # of a rate of 0 it gives the 1 that it should
+    logarithms = np.log(
+        np.maximum(rates, sys.float_info.min)
+    )  # of a rate of 0 it gives the 1 that it should
     return -np.expm1((np.asarray(draft_tokens) + 1.0) * logarithms) / (1.0 - rates)
 
 
 def decoding_steps(output_tokens: float, tokens_per_step: float) -> int:
     """Return the decoding steps that a response takes: the quotient rounded up (Eq. 8).
 
-    A quotient within 1e-12 (relative) of an integer counts as that integer, so that the rounding of a
-    division does not add a step.
+    A quotient within 1e-12 (relative) of an integer counts as that integer, so that the rounding of
+    a division does not add a step.
 
     Examples
     --------
@@ -100,7 +105,9 @@ def all_decoding_steps(output_tokens: Ints | Floats, tokens_per_step: Floats | f
     """Return the decoding steps of many responses, of each those of `decoding_steps`."""
     quotient = output_tokens / tokens_per_step
     nearest = np.rint(quotient)
-    found = np.where(np.abs(quotient - nearest) <= 1e-12 * np.maximum(1.0, quotient), nearest, np.ceil(quotient))
+    found = np.where(
+        np.abs(quotient - nearest) <= 1e-12 * np.maximum(1.0, quotient), nearest, np.ceil(quotient)
+    )
     return found.astype(np.int64)
 
 
@@ -110,7 +117,9 @@ NEVER = 1e-18
 
 @lru_cache(maxsize=1024)
 def round_tails(output_tokens: int, acceptance_rate: float, speculation_length: int) -> Floats:
-    """Return the probabilities that a response takes more than 0, 1, ... rounds, drafts accepted independently."""
+    """Return the probabilities that a response takes more than 0, 1, ... rounds, drafts accepted
+    independently.
+    """
     accepted = acceptance_rate ** np.arange(speculation_length + 1.0)
     gains = np.append(0.0, -np.diff(accepted, append=0.0))  # of 0, 1, ..., l + 1 tokens
     left, tails = np.ones(1), [1.0]
@@ -121,7 +130,8 @@ def round_tails(output_tokens: int, acceptance_rate: float, speculation_length: 
 
 
 def slowest_rounds(responses: Iterable[tuple[int, float]], speculation_length: int) -> int:
-    """Return the expected rounds of the slowest of several responses, rounded up as `decoding_steps` does.
+    """Return the expected rounds of the slowest of several responses, rounded up as
+    `decoding_steps` does.
 
     Parameters
     ----------
@@ -135,7 +145,9 @@ def slowest_rounds(responses: Iterable[tuple[int, float]], speculation_length: i
     >>> slowest_rounds([(9, 0.8)], 4), slowest_rounds([(9, 0.8)] * 8, 4)
     (4, 5)
     """
-    laws = [(round_tails(*one, speculation_length), count) for one, count in Counter(responses).items()]
+    laws = [
+        (round_tails(*one, speculation_length), count) for one, count in Counter(responses).items()
+    ]
     done = np.ones(max(len(tails) for tails, _ in laws))
     for tails, count in laws:
         done[: len(tails)] *= (1.0 - tails) ** count

@@ -1,8 +1,10 @@
-"""Acceptance by draft length: mean tokens of a step for each K, where acceptance depends on K itself.
+"""Acceptance by draft length: mean tokens of a step for each K, where acceptance depends on K
+itself.
 
-A drafter that fills the whole block in one pass accepts less at every position of a longer block. No rates by position
-serve all lengths; the mean acceptance length AL(K) may even fall from one K to the next. What was measured is then a
-table of AL(K), the engine's own token included, and says nothing about other lengths.
+A drafter that fills the whole block in one pass accepts less at every position of a longer block.
+No rates by position serve all lengths; the mean acceptance length AL(K) may even fall from one K to
+the next. What was measured is then a table of AL(K), the engine's own token included, and says
+nothing about other lengths.
 """
 
 from __future__ import annotations
@@ -52,19 +54,26 @@ class AcceptanceLengths(Immutable):
         for length in self.lengths:
             integer("lengths", length, 1, MAX_LENGTH)
         if not self.lengths or list(self.lengths) != sorted(set(self.lengths)):
-            raise InvalidInput(f"lengths: expected increasing draft lengths, got {describe(list(self.lengths))}")
+            raise InvalidInput(
+                f"lengths: expected increasing draft lengths, got {describe(list(self.lengths))}"
+            )
         most = np.array(self.lengths) + 1.0
         for name in ("tokens", "lower", "upper"):
             values = np.array(getattr(self, name), np.float64)
             if values.shape != most.shape or not ((values >= 1.0) & (values <= most)).all():
-                raise InvalidInput(f"{name}: expected 1 to 1 + K tokens for each K, got {describe(values.tolist())}")
+                raise InvalidInput(
+                    f"{name}: expected 1 to 1 + K tokens for each K, got"
+                    f" {describe(values.tolist())}"
+                )
             object.__setattr__(self, name, frozen(values))
         if (self.lower > self.tokens).any() or (self.tokens > self.upper).any():
             raise InvalidInput("lower, upper: expected limits on both sides of the tokens")
 
     @classmethod
     def exactly(cls, tokens: dict[int, float], notes: tuple[str, ...] = ()) -> Self:
-        """Return means without limits, by draft length; where they fall with it the notes say so."""
+        """Return means without limits, by draft length; where they fall with it the notes say
+        so.
+        """
         lengths = tuple(sorted(tokens))
         means = np.array([tokens[length] for length in lengths])
         found = cls(lengths=lengths, tokens=means, lower=means, upper=means)
@@ -73,8 +82,11 @@ class AcceptanceLengths(Immutable):
             low, high = lengths[falls[0]], lengths[falls[0] + 1]
             notes = (
                 *notes,
-                f"a step yields {tokens[low]:.4g} tokens with {low} drafts and {tokens[high]:.4g} with {high}: it "
-                "depends on the length itself, or the means are no surer; no rates by position say this",
+                (
+                    f"a step yields {tokens[low]:.4g} tokens with {low} drafts and"
+                    f" {tokens[high]:.4g} with {high}: it depends on the length itself, or the"
+                    " means are no surer; no rates by position say this"
+                ),
             )
         return replace(found, notes=notes)
 
@@ -92,11 +104,12 @@ class AcceptanceLengths(Immutable):
         return bool((self.lower < self.upper).any())
 
     def expected_tokens(self, most: int, which: str = "rates") -> Floats:
-        """Return the mean tokens of a step with 0, 1, ..., `most` drafts, the server's own included.
+        """Return the mean tokens of a step with 0, 1, ..., `most` drafts, the server's own
+        included.
 
-        Between measured lengths the mean is interpolated linearly. Beyond the last one each further token is worth its
-        predecessor's gain, shrunk as that gain was from the one before. For the lower limit it is worth nothing, for
-        the upper limit as much as the last measured one.
+        Between measured lengths the mean is interpolated linearly. Beyond the last one each further
+        token is worth its predecessor's gain, shrunk as that gain was from the one before. For the
+        lower limit it is worth nothing, for the upper limit as much as the last measured one.
 
         Parameters
         ----------
@@ -113,8 +126,8 @@ class AcceptanceLengths(Immutable):
         missing = sorted(set(range(1, most + 1)) - set(self.lengths))
         if missing and not self.extrapolate:
             raise InvalidInput(
-                f"acceptance: measured for drafts of {', '.join(map(str, self.lengths))} tokens, {missing[0]} is asked "
-                "for; expected extrapolation to be allowed"
+                f"acceptance: measured for drafts of {', '.join(map(str, self.lengths))} tokens,"
+                f" {missing[0]} is asked for; expected extrapolation to be allowed"
             )
         lengths = np.array([0, *self.lengths])
         values = np.concatenate(([1.0], self.tokens if which == "rates" else getattr(self, which)))
@@ -134,8 +147,15 @@ class AcceptanceLengths(Immutable):
     def to_dict(self) -> dict[str, Any]:
         """Return the means as JSON-like data, which the reader takes back."""
         data: dict[str, Any] = {
-            name: {str(length): value for length, value in zip(self.lengths, values.tolist(), strict=True)}
-            for name, values in (("acceptance_lengths", self.tokens), ("lower", self.lower), ("upper", self.upper))
+            name: {
+                str(length): value
+                for length, value in zip(self.lengths, values.tolist(), strict=True)
+            }
+            for name, values in (
+                ("acceptance_lengths", self.tokens),
+                ("lower", self.lower),
+                ("upper", self.upper),
+            )
         }
         data |= {"level": self.level, "extrapolate": self.extrapolate}
         if self.notes:
@@ -144,4 +164,6 @@ class AcceptanceLengths(Immutable):
 
 
 Acceptance = PositionAcceptance | AcceptanceLengths
-"""By position or, where it depends on the draft length itself, by that; `expected_tokens` says what either yields."""
+"""By position or, where it depends on the draft length itself, by that; `expected_tokens` says what
+either yields.
+"""

@@ -20,14 +20,17 @@ MAX_MODES = 5000
 
 @dataclass(frozen=True, eq=False)
 class AcceptanceProcess(Immutable):
-    """The acceptance rates of N clients over the rounds; use the constructors `fixed`, `drifting` and `switching`.
+    """The acceptance rates of N clients over the rounds; use the constructors `fixed`, `drifting`
+    and `switching`.
 
     Parameters
     ----------
     rates
-        Shape (P, R, N), in [0, 1): rate of a client in regime r during round p; the path of P rounds is repeated.
+        Shape (P, R, N), in [0, 1): rate of a client in regime r during round p; the path of P
+        rounds is repeated.
     transition
-        Shape (R, R): chances of a client's next regime, by its present one. Every client switches by itself.
+        Shape (R, R): chances of a client's next regime, by its present one. Every client switches
+        by itself.
     """
 
     rates: Floats
@@ -36,10 +39,15 @@ class AcceptanceProcess(Immutable):
     def __post_init__(self) -> None:
         rates, transition = _array("rates", self.rates, 3), _array("transition", self.transition, 2)
         if not ((rates >= 0.0) & (rates < 1.0)).all():
-            raise InvalidInput(f"rates: expected acceptance rates in [0, 1), got {describe(float(rates.flat[0]))}, ...")
+            raise InvalidInput(
+                "rates: expected acceptance rates in [0, 1), got"
+                f" {describe(float(rates.flat[0]))}, ..."
+            )
         regimes = rates.shape[1]
         if transition.shape != (regimes, regimes):
-            raise InvalidInput(f"transition: expected {regimes} x {regimes} chances, got shape {transition.shape}")
+            raise InvalidInput(
+                f"transition: expected {regimes} x {regimes} chances, got shape {transition.shape}"
+            )
         if (transition < 0.0).any() or np.abs(transition.sum(axis=1) - 1.0).max() > 1e-9:
             raise InvalidInput("transition: expected rows of chances >= 0 that sum to 1")
         object.__setattr__(self, "rates", rates)
@@ -65,18 +73,22 @@ class AcceptanceProcess(Immutable):
         if len(least) != len(most):
             raise InvalidInput(f"high: expected {len(least)} entries, as in low, got {len(most)}")
         period_rounds = integer("period_rounds", period_rounds, 2, MAX_TOKENS)
-        turns = np.arange(period_rounds)[:, None] / period_rounds + np.arange(len(least)) / len(least)
+        turns = np.arange(period_rounds)[:, None] / period_rounds + np.arange(len(least)) / len(
+            least
+        )
         path = least + (most - least) * (0.5 - 0.5 * np.cos(2.0 * np.pi * turns))
         return cls(path[:, None], np.ones((1, 1)))
 
     @classmethod
     def switching(cls, regimes: Sequence[ArrayLike], mean_rounds: float) -> Self:
-        """Return clients that switch between regimes, each by itself, after a geometric number of rounds.
+        """Return clients that switch between regimes, each by itself, after a geometric number of
+        rounds.
 
         Parameters
         ----------
         regimes
-            At least two: the rates of all clients in each regime. A client that switches goes to any other regime.
+            At least two: the rates of all clients in each regime. A client that switches goes to
+            any other regime.
         mean_rounds
             Mean rounds between two switches of a client, at least 1.
         """
@@ -103,14 +115,18 @@ class AcceptanceProcess(Immutable):
     def regime_shares(self) -> Floats:
         """Share of rounds that a client spends in each regime in the long run.
 
-        Where regimes fall into several recurrent classes, the client is in each of them with the same chance.
+        Where regimes fall into several recurrent classes, the client is in each of them with the
+        same chance.
         """
         classes = recurrent_classes(self.transition)
-        shares: Floats = np.mean([stationary_distribution(self.transition, one) for one in classes], axis=0)
+        shares: Floats = np.mean(
+            [stationary_distribution(self.transition, one) for one in classes], axis=0
+        )
         return shares
 
     def modes(self, path_points: int = 500) -> tuple[Floats, Floats]:
-        """Return the rates of all clients in every joint mode, shape (M, N), and the share of rounds of each.
+        """Return the rates of all clients in every joint mode, shape (M, N), and the share of
+        rounds of each.
 
         Parameters
         ----------
@@ -125,7 +141,9 @@ class AcceptanceProcess(Immutable):
         P, R, N = self.rates.shape
         chosen = np.unique(np.linspace(0, P - 1, min(P, path_points)).astype(np.int64))
         if float(R) ** N * len(chosen) > MAX_MODES:
-            raise InvalidInput(f"process: expected at most {MAX_MODES} joint modes, got {len(chosen)} x {R}^{N}")
+            raise InvalidInput(
+                f"process: expected at most {MAX_MODES} joint modes, got {len(chosen)} x {R}^{N}"
+            )
         joint = np.array(list(itertools.product(range(R), repeat=N)))
         rates = self.rates[chosen][:, joint, np.arange(N)].reshape(-1, N)
         shares = np.tile(self.regime_shares[joint].prod(axis=1), len(chosen)) / len(chosen)

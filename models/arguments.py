@@ -1,4 +1,5 @@
-"""Checks of single arguments: each returns the checked value, or says "name: expected ..., got ...".
+"""Checks of single arguments: each returns the checked value, or says "name: expected ..., got
+...".
 
 NumPy's scalars count as Python's; a Boolean is no number, and neither is NaN.
 """
@@ -18,7 +19,9 @@ from specopt.models.fields import MAX_TOKENS, describe, is_unicode
 T = TypeVar("T")
 
 LARGEST = 1e100
-"""Largest moment, duration or size that what runs beside a server takes: small multiples and sums stay finite."""
+"""Largest moment, duration or size that what runs beside a server takes: small multiples and sums
+stay finite.
+"""
 
 Key = str | int
 """What names a client, a request or a task; a Boolean does not."""
@@ -27,7 +30,8 @@ Key = str | int
 def integer(name: str, value: object, low: int, high: int | None = None) -> int:
     """Return an integer from `low` to `high`; None: without an upper end.
 
-    An upper end that only guards against typing errors, MAX_TOKENS or more, is named where it is passed.
+    An upper end that only guards against typing errors, MAX_TOKENS or more, is named where it is
+    passed.
 
     Examples
     --------
@@ -79,8 +83,10 @@ def number(
             return found
     if most >= LARGEST and not (is_number(value) and value > most):
         most = math.inf
-    raise InvalidInput(f"{name}: expected {_range(least, most, above is not None, below is not None)}, got "
-                       f"{describe(value)}")  # fmt: skip
+    raise InvalidInput(
+        f"{name}: expected {_range(least, most, above is not None, below is not None)}, got "
+        f"{describe(value)}"
+    )
 
 
 def positive(name: str, value: object) -> float:
@@ -98,7 +104,11 @@ def key_of(name: str, value: object) -> Key:
     """
     if isinstance(value, str) and is_unicode(value):
         return str.__str__(value)
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value).bit_length() <= 128:
+    if (
+        isinstance(value, (int, np.integer))
+        and not isinstance(value, bool)
+        and int(value).bit_length() <= 128
+    ):
         return int(value)
     raise InvalidInput(f"{name}: expected a string or an integer, got {describe(value)}")
 
@@ -122,14 +132,18 @@ def one_of(name: str, value: object, choices: Iterable[T]) -> T:
     for choice in known:
         if type(choice) is type(value) and choice == value:
             return choice
-    raise InvalidInput(f"{name}: expected one of {', '.join(map(str, known))}, got {describe(value)}")
+    raise InvalidInput(
+        f"{name}: expected one of {', '.join(map(str, known))}, got {describe(value)}"
+    )
 
 
 def only_fields(data: Mapping[str, Any], known: Iterable[str], where: str) -> None:
     """Refuse fields of JSON-like data that are not known."""
     unknown = sorted(str(key) for key in set(data) - set(known))
     if unknown:
-        raise InvalidInput(f"{where}: unknown field {unknown[0]!r}; known: {', '.join(sorted(known))}")
+        raise InvalidInput(
+            f"{where}: unknown field {unknown[0]!r}; known: {', '.join(sorted(known))}"
+        )
 
 
 def boolean(name: str, value: object) -> bool:
@@ -151,7 +165,9 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Return whether a value is a number, a Boolean being none; NaN and infinity are numbers here."""
+    """Return whether a value is a number, a Boolean being none; NaN and infinity are numbers
+    here.
+    """
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 

@@ -1,4 +1,6 @@
-"""Digests of code, and a text of what classes do: their code, that of what it calls, and the constants it reads."""
+"""Digests of code, and a text of what classes do: their code, that of what it calls, and the
+constants it reads.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,14 @@ def digest_of(sources: Mapping[str, bytes]) -> str:
 
 
 def text_of(classes: Iterable[type[Any]]) -> str:
-    """Return a text of classes, which need not stand in files: the same in every process with this Python."""
+    """Return a text of classes, which need not stand in files: the same in every process with this
+    Python.
+    """
     found: list[tuple[str, str]] = []
     seen: set[Any] = set()
-    queue: list[tuple[str, Any]] = [(cls.__name__, cls) for cls in classes]  # travelling costs qualified names
+    queue: list[tuple[str, Any]] = [
+        (cls.__name__, cls) for cls in classes
+    ]  # travelling costs qualified names
     modules = {cls.__module__ for _, cls in queue}
     while queue:
         name, value = queue.pop()
@@ -32,7 +38,16 @@ def text_of(classes: Iterable[type[Any]]) -> str:
         parts: dict[Any, Any] = {}
         if not isinstance(value, FunctionType | type):
             with suppress(TypeError, ValueError, AttributeError, RecursionError):  # no constant
-                found.append((name, str(msgspec.json.encode(value, enc_hook=lambda one: one.tolist(), order="sorted"))))
+                found.append(
+                    (
+                        name,
+                        str(
+                            msgspec.json.encode(
+                                value, enc_hook=lambda one: one.tolist(), order="sorted"
+                            )
+                        ),
+                    )
+                )
         elif value in seen:
             continue
         elif isinstance(value, type):
@@ -40,15 +55,21 @@ def text_of(classes: Iterable[type[Any]]) -> str:
             parts = dict(vars(value)) if value.__module__ in modules else {}
         else:
             codes = list(_codes(value.__code__))
-            found.append((name, str([(code.co_code, code.co_names, _constants(code)) for code in codes])))
+            found.append(
+                (name, str([(code.co_code, code.co_names, _constants(code)) for code in codes]))
+            )
             cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
             scope = value.__globals__ | {free: cell.cell_contents for free, cell in cells}
-            names = [one for code in codes for one in code.co_names + code.co_freevars if one in scope]
+            names = [
+                one for code in codes for one in code.co_names + code.co_freevars if one in scope
+            ]
             parts = {one: scope[one] for one in names} | dict(enumerate(value.__defaults__ or ()))
             parts |= value.__kwdefaults__ or {}
         if parts:
             seen.add(value)
-        queue += [(f"{name}.{part}", inner) for part, inner in parts.items() if str(part)[:2] != "__"]
+        queue += [
+            (f"{name}.{part}", inner) for part, inner in parts.items() if str(part)[:2] != "__"
+        ]
     return str(sorted(found))
 
 
@@ -61,5 +82,8 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _constants(code: CodeType) -> list[str]:
-    return [str(sorted(map(repr, part)) if isinstance(part, frozenset) else repr(part)) for part in code.co_consts
-            if not isinstance(part, CodeType)]  # fmt: skip
+    return [
+        str(sorted(map(repr, part)) if isinstance(part, frozenset) else repr(part))
+        for part in code.co_consts
+        if not isinstance(part, CodeType)
+    ]

@@ -1,10 +1,12 @@
-"""Decoder shapes and what they cost: parameters, floating-point operations, KV cache (paper 1, Eq. 9-14).
+"""Decoder shapes and what they cost: parameters, floating-point operations, KV cache (paper 1, Eq.
+9-14).
 
 A forward pass of m new tokens over a total length of t tokens (cache and new ones) costs
-``flops_per_token * m + flops_per_token_pair * m * t + flops_per_logit * logits`` operations in both cost models:
+``flops_per_token * m + flops_per_token_pair * m * t + flops_per_logit * logits`` operations in both
+cost models:
 
-* `PaperDecoder` counts 4 h1^2 + 2 h1 h2 weights per layer, as paper 1 does: no gate matrix, no grouped
-  heads, no embeddings, no output head;
+* `PaperDecoder` counts 4 h1^2 + 2 h1 h2 weights per layer, as paper 1 does: no gate matrix, no
+  grouped heads, no embeddings, no output head;
 * `ExactDecoder` counts the matrices that a dense decoder has.
 """
 
@@ -120,7 +122,9 @@ class ExactDecoder:
     def __post_init__(self) -> None:
         check(self)
         if self.heads % self.kv_heads:
-            raise InvalidInput(f"kv_heads: expected a divisor of heads = {self.heads}, got {self.kv_heads}")
+            raise InvalidInput(
+                f"kv_heads: expected a divisor of heads = {self.heads}, got {self.kv_heads}"
+            )
 
     @staticmethod
     def is_marked(data: Mapping[str, Any]) -> bool:
@@ -136,7 +140,10 @@ class ExactDecoder:
     @property
     def parameter_count(self) -> int:
         """Entries of all matrices, embeddings once if tied; biases and norms are not in it."""
-        return self.layers * self.weights_per_layer + (1 if self.tied else 2) * self.hidden * self.vocabulary
+        return (
+            self.layers * self.weights_per_layer
+            + (1 if self.tied else 2) * self.hidden * self.vocabulary
+        )
 
     @property
     def parameter_bytes(self) -> int:

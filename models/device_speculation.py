@@ -1,7 +1,7 @@
 """Drafting on a device while the cloud verifies (paper 4).
 
-While the cloud verifies, the device goes on from the top-k candidates for the token that may be corrected, for as many
-steps as fit (Eq. 6).
+While the cloud verifies, the device goes on from the top-k candidates for the token that may be
+corrected, for as many steps as fit (Eq. 6).
 
 mu_i of Eq. 6, the tokens of the draft, is another thing than mu^t of Eq. 1, the tokens of a batch.
 """
@@ -23,7 +23,8 @@ def parallel_steps(
     cloud_seconds: float,
     draft_seconds: float,
 ) -> int:
-    """Return lambda of Eq. 6: steps of parallel drafting that fit while the cloud verifies, without any waiting there.
+    """Return lambda of Eq. 6: steps of parallel drafting that fit while the cloud verifies, without
+    any waiting there.
 
     Parameters
     ----------
@@ -41,7 +42,8 @@ def parallel_steps(
     Examples
     --------
     >>> parallel_steps(
-    ...     3, bytes_per_token=8192.0, uplink_bytes_per_second=7.5e6, downlink_bytes_per_second=12.5e6,
+    ...     3, bytes_per_token=8192.0, uplink_bytes_per_second=7.5e6,
+    ...     downlink_bytes_per_second=12.5e6,
     ...     cloud_seconds=0.027, draft_seconds=0.008,
     ... )
     4

@@ -1,23 +1,27 @@
 """How many drafts were long enough for each position, where only totals say so.
 
-An engine that varies its draft length counts D drafts, T drafted tokens, and A_j tokens accepted at position j <= J.
-Let n_j drafts have j tokens or more (n_1 = D), and q_j = n_j / n_(j-1) in [0, 1]. Let h_j be the hazard of position j:
-the probability that its token is accepted, given that it was drafted and all before it were accepted. Lengths are
-chosen without regard to the tokens, as by the batch size. Then of the drafts that were accepted up to j - 1 a share q_j
-has a token at j, so that A_j / A_(j-1) measures p_j = q_j h_j, and what is wanted is h_j = p_j / q_j.
+An engine that varies its draft length counts D drafts, T drafted tokens, and A_j tokens accepted at
+position j <= J. Let n_j drafts have j tokens or more (n_1 = D), and q_j = n_j / n_(j-1) in [0, 1].
+Let h_j be the hazard of position j: the probability that its token is accepted, given that it was
+drafted and all before it were accepted. Lengths are chosen without regard to the tokens, as by the
+batch size. Then of the drafts that were accepted up to j - 1 a share q_j has a token at j, so that
+A_j / A_(j-1) measures p_j = q_j h_j, and what is wanted is h_j = p_j / q_j.
 
-*What totals say about q.* T / D = n_1 / D + ... + n_J / D = 1 + q_2 + q_2 q_3 + ... + q_2 ... q_J =: f(q), and h_j <= 1
-gives p_j <= q_j <= 1. *The limits below are sharp.* f is continuous and rises with every q_j. A value q_j belongs to a
-solution of f(q) = T / D in the box under two conditions. f is at most T / D with all others at their lowest, and at
-least T / D with all others at 1. In between the intermediate value theorem applies, as the box is connected. The first
-holds up to a largest q_j, the second from a smallest one on; as f is linear in each q_j, both are quotients.
+*What totals say about q.* T / D = n_1 / D + ... + n_J / D = 1 + q_2 + q_2 q_3 + ... + q_2 ... q_J
+=: f(q), and h_j <= 1 gives p_j <= q_j <= 1. *The limits below are sharp.* f is continuous and rises
+with every q_j. A value q_j belongs to a solution of f(q) = T / D in the box under two conditions. f
+is at most T / D with all others at their lowest, and at least T / D with all others at 1. In
+between the intermediate value theorem applies, as the box is connected. The first holds up to a
+largest q_j, the second from a smallest one on; as f is linear in each q_j, both are quotients.
 
-*What they say about yields.* A_j / D measures P_j = x_j S_j with x_j = n_j / D and S_j = h_1 ... h_j, and a step of K
-drafts yields 1 + S_1 + ... + S_K = 1 + P_1 / x_1 + ... + P_K / x_K. That is convex in x, whose solutions form a
-polytope, so that tangents bound its smallest value from below by a linear program, tightly where they are dense. As the
-x_j sum up to T / D, not all can be large at once: yields are known far better than by the product of the least hazards.
+*What they say about yields.* A_j / D measures P_j = x_j S_j with x_j = n_j / D and S_j = h_1 ...
+h_j, and a step of K drafts yields 1 + S_1 + ... + S_K = 1 + P_1 / x_1 + ... + P_K / x_K. That is
+convex in x, whose solutions form a polytope, so that tangents bound its smallest value from below
+by a linear program, tightly where they are dense. As the x_j sum up to T / D, not all can be large
+at once: yields are known far better than by the product of the least hazards.
 
-*If all drafts had J tokens* then T / D = J, the second condition reads q_j >= 1, and h_j = p_j is a point.
+*If all drafts had J tokens* then T / D = J, the second condition reads q_j >= 1, and h_j = p_j is a
+point.
 """
 
 from __future__ import annotations
@@ -45,13 +49,16 @@ def share_limits(tokens_per_draft: float, least: Floats) -> tuple[Floats, Floats
     Returns
     -------
     tuple or None
-        None if no shares fit: more was accepted than lengths chosen without regard to the tokens allow.
+        None if no shares fit: more was accepted than lengths chosen without regard to the tokens
+        allow.
     """
     count = len(least)
     lows, highs = np.ones(count), np.ones(count)
     if tokens_per_draft < _drafted(least) * (1.0 - 1e-12):
         return None
-    reached = np.cumprod(np.concatenate(([1.0], least[1:])))  # n_j / D with every share at its lowest
+    reached = np.cumprod(
+        np.concatenate(([1.0], least[1:]))
+    )  # n_j / D with every share at its lowest
     for j in range(1, count):
         behind = 1.0 + float(np.cumprod(least[j + 1 :]).sum())
         free = tokens_per_draft - float(reached[:j].sum())
@@ -62,10 +69,12 @@ def share_limits(tokens_per_draft: float, least: Floats) -> tuple[Floats, Floats
 
 
 def even_hazards(tokens_per_draft: float, measured: Floats) -> Floats:
-    """Return the hazards that fit the totals with one value from position 2 on, more only where p_j alone needs more.
+    """Return the hazards that fit the totals with one value from position 2 on, more only where p_j
+    alone needs more.
 
-    One of many solutions, and the right one where acceptance does not depend on the position. With h_j = max(c, p_j)
-    the shares p_j / h_j fall in c, from 1 at c = 0 to p_j at c = 1: bisection finds where they fit T / D.
+    One of many solutions, and the right one where acceptance does not depend on the position. With
+    h_j = max(c, p_j) the shares p_j / h_j fall in c, from 1 at c = 0 to p_j at c = 1: bisection
+    finds where they fit T / D.
 
     Parameters
     ----------
@@ -82,8 +91,11 @@ def even_hazards(tokens_per_draft: float, measured: Floats) -> Floats:
     return np.concatenate((measured[:1], np.maximum(measured[1:], high)))
 
 
-def yield_limits(tokens_per_draft: float, least: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Return the smallest and the largest mean tokens of a step with 0, 1, ..., J drafts that totals allow.
+def yield_limits(
+    tokens_per_draft: float, least: Floats, low: Floats, high: Floats
+) -> tuple[Floats, Floats]:
+    """Return the smallest and the largest mean tokens of a step with 0, 1, ..., J drafts that
+    totals allow.
 
     Parameters
     ----------
@@ -121,7 +133,9 @@ def yield_limits(tokens_per_draft: float, least: Floats, low: Floats, high: Floa
     for drafts in range(1, count + 1):
         cost = np.concatenate((np.zeros(count), np.arange(count) < drafts))
         found = linprog(cost, np.concatenate(rows), np.concatenate(right), both, ends)
-        lower[drafts] = 1.0 + max(0.0, float(found.fun) - SLACK) if found.status == 0 else lower[drafts - 1]
+        lower[drafts] = (
+            1.0 + max(0.0, float(found.fun) - SLACK) if found.status == 0 else lower[drafts - 1]
+        )
     return lower, upper
 
 

@@ -41,22 +41,28 @@ class MissingDependency(SpecoptError, ImportError):
 
 
 class BrokenPlugin(SpecoptError):
-    """A method or family of another distribution that cannot be used; the message names it and says why."""
+    """A method or family of another distribution that cannot be used; the message names it and says
+    why.
+    """
 
 
 class InternalError(SpecoptError):
-    """A method returned what the judge refuses: a defect of ours; the message says where the case was saved."""
+    """A method returned what the judge refuses: a defect of ours; the message says where the case
+    was saved.
+    """
 
 
 class RefutedProof(UserWarning):
-    """A bound, or a proof that there is no plan, that the method's own plan refutes: a defect of ours, the plan holds.
+    """A bound, or a proof that there is no plan, that the method's own plan refutes: a defect of
+    ours, the plan holds.
 
     The message says where the case was saved.
     """
 
 
 class Infeasible(SpecoptError):
-    """Raised inside a method when the problem has no plan: why, in the user's terms; `solve` turns it into a result.
+    """Raised inside a method when the problem has no plan: why, in the user's terms; `solve` turns
+    it into a result.
 
     Parameters
     ----------
@@ -76,15 +82,21 @@ class OutOfTime(SpecoptError):
 
 
 class OutOfWork(OutOfTime):
-    """Raised inside a method when the work allowed where no time is limited is spent; other methods may go on."""
+    """Raised inside a method when the work allowed where no time is limited is spent; other methods
+    may go on.
+    """
 
 
 class OutOfMemory(SpecoptError):
-    """Raised inside a method before it would hold more than the memory limit; `solve` returns the best plan."""
+    """Raised inside a method before it would hold more than the memory limit; `solve` returns the
+    best plan.
+    """
 
 
 class Stopped(SpecoptError):
-    """Raised inside a method when the caller's callback asked to stop; `solve` returns the best plan."""
+    """Raised inside a method when the caller's callback asked to stop; `solve` returns the best
+    plan.
+    """
 
 
 class ServerFailed(SpecoptError):

@@ -1,7 +1,9 @@
-"""Declared fields: one annotation serves the constructor's checks, the strict file reader and the schema.
+"""Declared fields: one annotation serves the constructor's checks, the strict file reader and the
+schema.
 
 A problem or plan is a frozen dataclass whose annotations carry their domain, for example
-``input_tokens: Tokens`` or ``acceptance_rate: OpenUnit``. From those annotations this module derives
+``input_tokens: Tokens`` or ``acceptance_rate: OpenUnit``. From those annotations this module
+derives
 
 * the checks of a directly constructed object (`check`, called in ``__post_init__``),
 * the strict reader of JSON-like data (`parse`; msgspec refuses unknown fields and wrong types), and
@@ -40,7 +42,8 @@ MAX_BUDGET = 10**15
 """Largest token budget that a field takes: floating point still counts every token of it."""
 
 SMALLEST = sys.float_info.min
-"""Smallest positive number with all its digits, 2.2250738585072014e-308: smaller ones are denormal."""
+"""Smallest positive number with all its digits, 2.2250738585072014e-308: smaller ones are denormal.
+"""
 
 MAX_KEY_CHARACTERS = 60
 """Longest name of an unknown field that a message shows as it stands."""
@@ -59,7 +62,9 @@ class Column:
 
 
 class Immutable:
-    """Base of values that do not change: their arrays are read-only, and copies and pickles are built as they were."""
+    """Base of values that do not change: their arrays are read-only, and copies and pickles are
+    built as they were.
+    """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -68,12 +73,18 @@ class Immutable:
             object.__setattr__(self, field.name, frozen(getattr(self, field.name)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.init}
+        values = {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.init
+        }
         return partial(type(self), **values), ()
 
 
 def frozen(value: T) -> T:
-    """Return a value whose arrays are read-only: a writeable array is copied, as its owner may change it."""
+    """Return a value whose arrays are read-only: a writeable array is copied, as its owner may
+    change it.
+    """
     found: Any = value
     if isinstance(value, np.ndarray) and value.flags.writeable:
         found = value.copy()
@@ -86,7 +97,9 @@ def frozen(value: T) -> T:
 
 
 class Custom(Immutable, ABC):
-    """A field value that reads and writes its own JSON form, for what columns and objects cannot hold compactly."""
+    """A field value that reads and writes its own JSON form, for what columns and objects cannot
+    hold compactly.
+    """
 
     @classmethod
     @abstractmethod
@@ -210,9 +223,11 @@ def check(obj: Any) -> None:
 
 
 def refuse_denormal(value: object, where: str = "") -> None:
-    """Refuse numbers other than 0 that are too small for floating point to hold all digits of, wherever they are.
+    """Refuse numbers other than 0 that are too small for floating point to hold all digits of,
+    wherever they are.
 
-    Products with them round to few digits or to 0, so that no bound that is computed from them holds.
+    Products with them round to few digits or to 0, so that no bound that is computed from them
+    holds.
 
     Raises
     ------
@@ -221,7 +236,9 @@ def refuse_denormal(value: object, where: str = "") -> None:
     """
     if isinstance(value, float):
         if 0 < abs(value) < SMALLEST:
-            raise InvalidInput(f"{where}: expected 0 or a number of size >= {SMALLEST}, got {value}")
+            raise InvalidInput(
+                f"{where}: expected 0 or a number of size >= {SMALLEST}, got {value}"
+            )
     elif isinstance(value, np.ndarray) and value.dtype.kind == "f":
         wrong = (value != 0) & (np.abs(value) < SMALLEST)
         if wrong.any():
@@ -237,7 +254,9 @@ def refuse_denormal(value: object, where: str = "") -> None:
 
 
 def count_numbers(value: object) -> int:
-    """Return how many numbers an object, array, mapping or tuple holds, wherever they are; a text counts as one."""
+    """Return how many numbers an object, array, mapping or tuple holds, wherever they are; a text
+    counts as one.
+    """
     if isinstance(value, np.ndarray):
         return value.size
     if dataclasses.is_dataclass(value):
@@ -260,20 +279,26 @@ def read(hint: Any, data: object, where: str, hints: Mapping[str, Any] | None = 
     except msgspec.ValidationError as error:
         raise InvalidInput(_explain(str(error), data, where, hints)) from None
     except UnicodeEncodeError as error:
-        raise InvalidInput(f"{where or 'the top level'}: expected Unicode text, got {describe(error.object)}") from None
+        raise InvalidInput(
+            f"{where or 'the top level'}: expected Unicode text, got {describe(error.object)}"
+        ) from None
 
 
 def describe(value: object) -> str:
     """Return a short rendering of a value for messages."""
     try:
         text = repr(value)
-    except (ValueError, RecursionError):  # an integer of more than 4,300 digits, lists nested too deep
+    except (
+        ValueError,
+        RecursionError,
+    ):  # an integer of more than 4,300 digits, lists nested too deep
         text = f"a value of {type(value).__name__} that is too long to write"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def printable(text: str, most: int = 400) -> str:
-    """Return a text as one line that can be shown anywhere: what is no printable character escaped, the middle cut.
+    """Return a text as one line that can be shown anywhere: what is no printable character escaped,
+    the middle cut.
 
     Names in files may hold anything, escape sequences of terminals as well.
 
@@ -293,7 +318,9 @@ def escaped(text: str) -> str:
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether a text can be written: JSON can spell half of a surrogate pair, which no encoding takes."""
+    """Return whether a text can be written: JSON can spell half of a surrogate pair, which no
+    encoding takes.
+    """
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -329,11 +356,15 @@ def _expected_of(cls: type) -> dict[str, _Expected]:
     """Return what the fields of a declared dataclass expect."""
     return {
         name: _Expected(
-            hint, NoneType in get_args(hint), column_of(hint), custom_of(hint), dataclasses_in(hint),
+            hint,
+            NoneType in get_args(hint),
+            column_of(hint),
+            custom_of(hint),
+            dataclasses_in(hint),
             item_of_tuple(hint),
         )
         for name, hint in hints_of(cls).items()
-    }  # fmt: skip
+    }
 
 
 def _parts(hint: Any) -> tuple[Any, ...]:
@@ -355,13 +386,17 @@ def column_of(hint: Any) -> Column | None:
 
 def custom_of(hint: Any) -> type[Custom] | None:
     """Return the class of a value with a JSON form of its own, or None."""
-    return next((part for part in _parts(hint) if isinstance(part, type) and issubclass(part, Custom)), None)
+    return next(
+        (part for part in _parts(hint) if isinstance(part, type) and issubclass(part, Custom)), None
+    )
 
 
 @cache
 def dataclasses_in(hint: Any) -> tuple[type, ...]:
     """Return the dataclasses of a hint: one, several in a union, or none."""
-    return tuple(part for part in _parts(hint) if isinstance(part, type) and dataclasses.is_dataclass(part))
+    return tuple(
+        part for part in _parts(hint) if isinstance(part, type) and dataclasses.is_dataclass(part)
+    )
 
 
 def item_of_tuple(hint: Any) -> Any | None:
@@ -389,9 +424,13 @@ def _wire(cls: type) -> type[msgspec.Struct]:
     optional = {f.name for f in dataclasses.fields(cls) if not is_required(f)}
     for name, hint in hints_of(cls).items():
         wire = wire_type(hint)
-        fields.append((name, wire | msgspec.UnsetType, msgspec.UNSET) if name in optional else (name, wire))
+        fields.append(
+            (name, wire | msgspec.UnsetType, msgspec.UNSET) if name in optional else (name, wire)
+        )
     names = {name: json_name(name) for name in hints_of(cls)}
-    return msgspec.defstruct(cls.__name__, fields, kw_only=True, forbid_unknown_fields=True, rename=names)
+    return msgspec.defstruct(
+        cls.__name__, fields, kw_only=True, forbid_unknown_fields=True, rename=names
+    )
 
 
 def wire_type(hint: Any) -> Any:
@@ -428,7 +467,9 @@ def _nested(expected: _Expected, value: Any, where: str) -> Any:
     if expected.classes:
         return parse(expected.hint, value, where)
     if expected.item is not None:
-        return tuple(parse(expected.item, entry, f"{where}[{index}]") for index, entry in enumerate(value))
+        return tuple(
+            parse(expected.item, entry, f"{where}[{index}]") for index, entry in enumerate(value)
+        )
     return value
 
 
@@ -459,7 +500,9 @@ def _scalar(name: str, expected: _Expected, value: Any) -> Any:
 
 
 def _array(name: str, column: Column, value: Any) -> NDArray[Any]:
-    meta = next((m for m in getattr(column.item, "__metadata__", ()) if isinstance(m, Meta)), Meta())
+    meta = next(
+        (m for m in getattr(column.item, "__metadata__", ()) if isinstance(m, Meta)), Meta()
+    )
     kind = get_args(column.item)[0] if get_origin(column.item) is Annotated else column.item
     try:
         array = np.asarray(value)
@@ -474,8 +517,12 @@ def _array(name: str, column: Column, value: Any) -> NDArray[Any]:
         word = "integers" if kind is int else "numbers"
         raise InvalidInput(f"{name}: expected a list of {word}, got {describe(value)}")
     if len(array) < column.minimum_size:
-        raise InvalidInput(f"{name}: expected at least {column.minimum_size} entry, got {len(array)}")
-    array = array.astype(np.int64 if kind is int else np.float64)  # always a copy: the caller's array stays theirs
+        raise InvalidInput(
+            f"{name}: expected at least {column.minimum_size} entry, got {len(array)}"
+        )
+    array = array.astype(
+        np.int64 if kind is int else np.float64
+    )  # always a copy: the caller's array stays theirs
     good = np.isfinite(array)
     rules = []
     for bound, symbol, test in (
@@ -490,7 +537,10 @@ def _array(name: str, column: Column, value: Any) -> NDArray[Any]:
     if not good.all():
         index = int(np.argmin(good))
         word = "an integer" if kind is int else "a finite number"
-        raise InvalidInput(f"{name}[{index}]: expected {word} {' and '.join(rules)}".rstrip() + f", got {array[index]}")
+        raise InvalidInput(
+            f"{name}[{index}]: expected {word} {' and '.join(rules)}".rstrip()
+            + f", got {array[index]}"
+        )
     array.flags.writeable = False
     return array
 
@@ -523,11 +573,15 @@ _STEP = re.compile(r"\.(?P<key>[^.\[\]]+)|\[(?P<index>\d+)\]")
 def _explain(message: str, data: object, where: str, hints: Mapping[str, Any] | None) -> str:
     """Turn a msgspec message into ours: path first, then what was expected and what came.
 
-    `hints` are those of the fields of the object that was read: a field with few choices lists them.
+    `hints` are those of the fields of the object that was read: a field with few choices lists
+    them.
     """
     found = _AT.match(message)
     assert found is not None
-    text, path = found["text"].replace("`", "").replace("object | null", "object"), (found["path"] or "").lstrip(".")
+    text, path = (
+        found["text"].replace("`", "").replace("object | null", "object"),
+        (found["path"] or "").lstrip("."),
+    )
     unknown = re.match(r"Object contains unknown field (.*)", text, re.DOTALL)
     if unknown:
         key = unknown[1]
@@ -538,7 +592,9 @@ def _explain(message: str, data: object, where: str, hints: Mapping[str, Any] | 
         return f"{_join(where, _join(path, missing[1]))}: required field is missing"
     expected, _, kind = text.partition(", got ")
     if expected.startswith("Invalid enum value"):
-        choices = [str(choice) for part in _parts((hints or {}).get(path)) for choice in get_args(part)]
+        choices = [
+            str(choice) for part in _parts((hints or {}).get(path)) for choice in get_args(part)
+        ]
         expected = f"expected one of {', '.join(choices)}" if choices else "expected another value"
     text = f"{expected}, got {describe(_value_at(data, path))}" + (f" ({kind})" if kind else "")
     place = _join(where, path) if path else where

@@ -55,7 +55,8 @@ def load(path: StrPath, expected: Any = None) -> Any:
     Raises
     ------
     InvalidInput
-        If the file cannot be read, is no JSON, breaks the format (in a field that is named), or holds something else.
+        If the file cannot be read, is no JSON, breaks the format (in a field that is named), or
+        holds something else.
     """
     data = read_json(path)
     try:
@@ -74,16 +75,20 @@ def load(path: StrPath, expected: Any = None) -> Any:
 
 
 def _words(wanted: object) -> str:
-    return {"Problem": "a problem", "Result": "a result"}.get(str(wanted), str(wanted).replace("specopt.models.", ""))
+    return {"Problem": "a problem", "Result": "a result"}.get(
+        str(wanted), str(wanted).replace("specopt.models.", "")
+    )
 
 
 def save(obj: Problem | Result | Workload, path: StrPath) -> None:
-    """Write a problem, a result or a workload to a JSON file; an existing file is replaced as a whole or not at all.
+    """Write a problem, a result or a workload to a JSON file; an existing file is replaced as a
+    whole or not at all.
 
     Raises
     ------
     InvalidInput
-        If the file cannot be written, or the class of the problem is a subclass of that of its kind.
+        If the file cannot be written, or the class of the problem is a subclass of that of its
+        kind.
     """
     if isinstance(obj, Problem):
         refuse_subclass(obj)
@@ -132,7 +137,11 @@ def result_from_dict(data: Mapping[str, Any]) -> Result:
         number(f"stats.{name}", found.stats.get(name, 0.0), 0)
     fields = {name: getattr(found, name) for name in found.__struct_fields__ if name != "plan"}
     fields["conflict"] = found.conflict or ()
-    return Result(kind=str(kind), plan=None if found.plan is None else plan_type.from_dict(found.plan), **fields)
+    return Result(
+        kind=str(kind),
+        plan=None if found.plan is None else plan_type.from_dict(found.plan),
+        **fields,
+    )
 
 
 def read_json(path: StrPath) -> object:
@@ -145,7 +154,9 @@ def read_json(path: StrPath) -> object:
     """
     raw = read_bytes(path)
     try:
-        data = json.loads(raw.decode("utf-8"), parse_constant=refuse_constant, object_pairs_hook=unique_keys)
+        data = json.loads(
+            raw.decode("utf-8"), parse_constant=refuse_constant, object_pairs_hook=unique_keys
+        )
         if rb"\u" in raw and not is_unicode(json.dumps(data, ensure_ascii=False)):
             raise ValueError("half of a surrogate pair is no text")
         if _LARGE.search(raw):
@@ -164,7 +175,9 @@ _LARGE = re.compile(rb"[eE]\+?\d\d|\d{99}")
 def _refuse_infinite(data: object, where: str) -> None:
     if isinstance(data, (dict, list)):
         for key, value in data.items() if isinstance(data, dict) else enumerate(data):
-            _refuse_infinite(value, f"{where}[{key}]" if isinstance(data, list) else f"{where}.{key}".lstrip("."))
+            _refuse_infinite(
+                value, f"{where}[{key}]" if isinstance(data, list) else f"{where}.{key}".lstrip(".")
+            )
     elif data in (math.inf, -math.inf):
         raise InvalidInput(f"{where}: expected a finite number, got {data}")
 
@@ -181,7 +194,8 @@ def json_text(data: Any, indent: int | None = None) -> str:
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
-    """Return rows as CSV; what a spreadsheet would run as a formula begins with an apostrophe there: names are text.
+    """Return rows as CSV; what a spreadsheet would run as a formula begins with an apostrophe
+    there: names are text.
 
     Examples
     --------
@@ -190,7 +204,9 @@ def csv_text(rows: Iterable[Iterable[Any]]) -> str:
     """
     lines: list[str] = []
     stream = SimpleNamespace(write=lambda line: lines.append(line[:-2] + "\n"))
-    csv.writer(stream, lineterminator="\r\n").writerows(map(_inert, row) for row in rows)  # \r: so that it is quoted
+    csv.writer(stream, lineterminator="\r\n").writerows(
+        map(_inert, row) for row in rows
+    )  # \r: so that it is quoted
     return "".join(lines)
 
 
@@ -221,8 +237,8 @@ def write_text(path: StrPath, text: str) -> None:
 def write_bytes(path: StrPath, content: bytes) -> None:
     """Write a file through a temporary one beside it, so that nothing half-written remains.
 
-    A symbolic link stays and what it points to is replaced. What is no regular file, such as a device or a pipe, is
-    written into, and so is the file that standard output goes to.
+    A symbolic link stays and what it points to is replaced. What is no regular file, such as a
+    device or a pipe, is written into, and so is the file that standard output goes to.
 
     Raises
     ------
@@ -246,7 +262,9 @@ def write_bytes(path: StrPath, content: bytes) -> None:
             os.unlink(temporary)
             raise
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
-        raise InvalidInput(f"{path}: cannot be written ({getattr(error, 'strerror', None) or error})") from None
+        raise InvalidInput(
+            f"{path}: cannot be written ({getattr(error, 'strerror', None) or error})"
+        ) from None
 
 
 def is_replaced(path: StrPath) -> bool:
@@ -262,11 +280,15 @@ def is_replaced(path: StrPath) -> bool:
     except FileNotFoundError:
         return True
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
-        raise InvalidInput(f"{path}: cannot be written ({getattr(error, 'strerror', None) or error})") from None
+        raise InvalidInput(
+            f"{path}: cannot be written ({getattr(error, 'strerror', None) or error})"
+        ) from None
 
 
 def is_stdout(path: StrPath) -> bool:
-    """Return whether a path leads to where standard output goes: /dev/stdout, or the file behind it."""
+    """Return whether a path leads to where standard output goes: /dev/stdout, or the file behind
+    it.
+    """
     try:
         found = os.stat(path)  # before links are followed: it refuses a circle of them
         while (name := os.fspath(path)) not in STDOUT and os.path.islink(name):

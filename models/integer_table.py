@@ -1,4 +1,6 @@
-"""Tables of integers as fields: what samples of lengths and transitions of an automaton have in common."""
+"""Tables of integers as fields: what samples of lengths and transitions of an automaton have in
+common.
+"""
 
 from __future__ import annotations
 
@@ -42,14 +44,21 @@ class IntegerTable(Custom):
     def parse(cls, data: object, where: str) -> Self:
         """Build it from a list of rows of one length, or from an array."""
         given = data.tolist() if isinstance(data, np.ndarray) else data
-        if not isinstance(given, (list, tuple)) or not cls.fewest_rows <= len(given) <= cls.most_rows:
+        if (
+            not isinstance(given, (list, tuple))
+            or not cls.fewest_rows <= len(given) <= cls.most_rows
+        ):
             raise InvalidInput(f"{where}: expected a list of {cls.size}, got {describe(data)}")
         for index, row in enumerate(given):
             if not isinstance(row, (list, tuple)) or not row or len(row) != len(given[0]):
-                raise InvalidInput(f"{where}[{index}]: expected a row as long as the first, got {describe(row)}")
+                raise InvalidInput(
+                    f"{where}[{index}]: expected a row as long as the first, got {describe(row)}"
+                )
             for place, value in enumerate(row):
                 if type(value) is not int or not cls.least <= value <= cls.most:
-                    raise InvalidInput(f"{where}[{index}][{place}]: expected {cls.entry}, got {describe(value)}")
+                    raise InvalidInput(
+                        f"{where}[{index}][{place}]: expected {cls.entry}, got {describe(value)}"
+                    )
         return cls(np.array(given, np.int64).reshape(len(given), -1 if given else 0))
 
     def __len__(self) -> int:

@@ -20,13 +20,15 @@ class Report:
     Parameters
     ----------
     objective, terms
-        Recomputed objective and its parts; None and empty if the plan makes no sense for the problem.
+        Recomputed objective and its parts; None and empty if the plan makes no sense for the
+        problem.
     violations
         One sentence per violated constraint.
     feasible
         Whether there are none.
     matches
-        Whether the objective that the result claims is the recomputed one (relative tolerance 1e-9).
+        Whether the objective that the result claims is the recomputed one (relative tolerance
+        1e-9).
     size
         Sum of the absolute terms of the objective.
     """
@@ -97,8 +99,8 @@ def verify(problem: Problem, result: Result | Plan) -> Report:
     Raises
     ------
     InvalidInput
-        If the result belongs to another problem, or holds no plan, or the class of the problem is a subclass of that
-        of its kind.
+        If the result belongs to another problem, or holds no plan, or the class of the problem is a
+        subclass of that of its kind.
     """
     if not isinstance(result, Result | Plan):
         raise InvalidInput(f"result: expected a result or a plan, got {describe(result)}")
@@ -106,13 +108,17 @@ def verify(problem: Problem, result: Result | Plan) -> Report:
     plan = result if isinstance(result, Plan) else result.plan
     if isinstance(result, Result):
         if result.kind != problem.kind:
-            raise InvalidInput(f"kind: expected {problem.kind!r}, as the problem, got {result.kind!r}")
+            raise InvalidInput(
+                f"kind: expected {problem.kind!r}, as the problem, got {result.kind!r}"
+            )
         if result.problem_sha256 not in ("", problem.sha256):
             raise InvalidInput("problem_sha256: the result belongs to another problem")
     if plan is None:
         raise InvalidInput("plan: expected a plan, got none")
     if not isinstance(plan, problem.plan_type):
-        raise InvalidInput(f"plan: expected {problem.plan_type.__name__}, got {type(plan).__name__}")
+        raise InvalidInput(
+            f"plan: expected {problem.plan_type.__name__}, got {type(plan).__name__}"
+        )
     violations = problem.violations(plan)
     try:
         evaluation = problem.evaluate(plan)

@@ -13,7 +13,9 @@ PARTS = 5
 """Of a load, whose spread says how sure its mean is."""
 
 HALF = 0.5
-"""Drafts of a step: engines that draft by a table are farther off the length that they are configured with."""
+"""Drafts of a step: engines that draft by a table are farther off the length that they are
+configured with.
+"""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,8 @@ class Load:
     counted
         Drafts, their tokens, and those accepted by position; empty where the engine counts none.
     requests, failed
-        How many requests were made, and how many of these failed twice; 0 where another program counts them.
+        How many requests were made, and how many of these failed twice; 0 where another program
+        counts them.
     """
 
     tokens_per_second: Annotated[float, Meta(gt=0.0, le=1e12)]
@@ -49,7 +52,9 @@ class Load:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a server did with so many requests at a time, and the draft length that it is configured with (or None)."""
+    """What a server did with so many requests at a time, and the draft length that it is configured
+    with (or None).
+    """
 
     concurrency: int
     configured: int | None

@@ -1,7 +1,9 @@
-"""Finite Markov chains: the transition matrix as a field of a problem, recurrent classes, the stationary distribution.
+"""Finite Markov chains: the transition matrix as a field of a problem, recurrent classes, the
+stationary distribution.
 
-The diagonal counts as one minus the rest of its row, and a row that sums to 1 but for rounding is scaled to do so. A
-chain that hardly ever leaves a state is then as well defined as its small entries.
+The diagonal counts as one minus the rest of its row, and a row that sums to 1 but for rounding is
+scaled to do so. A chain that hardly ever leaves a state is then as well defined as its small
+entries.
 """
 
 from __future__ import annotations
@@ -39,17 +41,22 @@ class TransitionMatrix(Custom):
     def __post_init__(self) -> None:
         rows = np.array(self.rows, np.float64)  # always a copy: the caller's array stays theirs
         if rows.ndim != 2 or rows.shape[0] != rows.shape[1] or not len(rows):
-            raise InvalidInput(f"rows: expected a square matrix with at least one row, got shape {rows.shape}")
+            raise InvalidInput(
+                f"rows: expected a square matrix with at least one row, got shape {rows.shape}"
+            )
         wrong = ~((rows >= 0) & (rows <= 1 + ROW_TOLERANCE))
         if wrong.any():
             row, column = np.argwhere(wrong)[0].tolist()
-            raise InvalidInput(f"rows[{row}][{column}]: expected a probability, got {rows[row, column]}")
+            raise InvalidInput(
+                f"rows[{row}][{column}]: expected a probability, got {rows[row, column]}"
+            )
         sums = rows.sum(axis=1)
         off = np.abs(sums - 1.0) > ROW_TOLERANCE
         if off.any():
             row = int(np.argmax(off))
             raise InvalidInput(
-                f"rows[{row}]: expected probabilities that sum to 1 within {ROW_TOLERANCE:g}, got {float(sums[row])!r}"
+                f"rows[{row}]: expected probabilities that sum to 1 within {ROW_TOLERANCE:g}, got"
+                f" {float(sums[row])!r}"
             )
         object.__setattr__(self, "rows", frozen(rows))
 
@@ -67,7 +74,9 @@ class TransitionMatrix(Custom):
         """Build a matrix from the list of its rows, or from an array."""
         rows = list(data) if isinstance(data, np.ndarray) and data.ndim == 2 else data
         if not isinstance(rows, (list, tuple)) or not rows:
-            raise InvalidInput(f"{where}: expected a list of at least one row, got {describe(data)}")
+            raise InvalidInput(
+                f"{where}: expected a list of at least one row, got {describe(data)}"
+            )
         arrays = [_numbers(row, len(rows), f"{where}[{index}]") for index, row in enumerate(rows)]
         try:
             return cls(np.array(arrays))
@@ -82,7 +91,11 @@ class TransitionMatrix(Custom):
     @classmethod
     def schema(cls) -> dict[str, Any]:
         """Return the JSON Schema of the list of rows."""
-        row = {"type": "array", "items": {"type": "number", "minimum": 0, "maximum": 1}, "minItems": 1}
+        row = {
+            "type": "array",
+            "items": {"type": "number", "minimum": 0, "maximum": 1},
+            "minItems": 1,
+        }
         return {"type": "array", "items": row, "minItems": 1}
 
 
@@ -91,7 +104,9 @@ def _numbers(row: Any, size: int, where: str) -> Floats:
     if not isinstance(row, (list, tuple, np.ndarray)):
         raise InvalidInput(f"{where}: expected a list of {size} probabilities, got {describe(row)}")
     if len(row) != size:
-        raise InvalidInput(f"{where}: expected {size} entries, as many as there are rows, got {len(row)}")
+        raise InvalidInput(
+            f"{where}: expected {size} entries, as many as there are rows, got {len(row)}"
+        )
     for column, value in enumerate(row):
         if not is_number(value):
             raise InvalidInput(f"{where}[{column}]: expected a probability, got {describe(value)}")
@@ -102,7 +117,8 @@ def _numbers(row: Any, size: int, where: str) -> Floats:
 
 
 def recurrent_classes(transition: Floats) -> list[list[int]]:
-    """Return the recurrent classes of a chain, each as its states in order: the sets that are never left.
+    """Return the recurrent classes of a chain, each as its states in order: the sets that are never
+    left.
 
     They are the strongly connected components that no transition leaves.
 
@@ -122,12 +138,13 @@ def recurrent_classes(transition: Floats) -> list[list[int]]:
 
 
 def stationary_distribution(transition: Floats, recurrent: list[int]) -> Floats:
-    """Return the long-run share of steps in each state, shape (S,): of a chain with one recurrent class.
+    """Return the long-run share of steps in each state, shape (S,): of a chain with one recurrent
+    class.
 
-    States are eliminated one by one (Grassmann, Taksar and Heyman, 1985). No subtraction occurs, so every share is
-    right to a few units of rounding, also in chains that hardly mix and in periodic ones. O(S^3). Whole blocks of them
-    are taken off the rest at once: memory is slower than arithmetic. No product is left to BLAS, whose last bits depend
-    on threads and processor.
+    States are eliminated one by one (Grassmann, Taksar and Heyman, 1985). No subtraction occurs, so
+    every share is right to a few units of rounding, also in chains that hardly mix and in periodic
+    ones. O(S^3). Whole blocks of them are taken off the rest at once: memory is slower than
+    arithmetic. No product is left to BLAS, whose last bits depend on threads and processor.
 
     Parameters
     ----------
@@ -144,7 +161,9 @@ def stationary_distribution(transition: Floats, recurrent: list[int]) -> Floats:
             part[:last, last] /= leaving
             part[start:last, :last] += np.outer(part[start:last, last], part[last, :last])
             part[:start, start:last] += np.outer(part[:start, last], part[last, start:last])
-        part[:start, :start] += np.einsum("ik,kj->ij", part[:start, start:end], part[start:end, :start])
+        part[:start, :start] += np.einsum(
+            "ik,kj->ij", part[:start, start:end], part[start:end, :start]
+        )
     weights = np.zeros(len(part))
     weights[0] = 1.0
     for state in range(1, len(part)):

@@ -8,18 +8,31 @@ from pathlib import Path
 
 
 def free_memory() -> float:
-    """Return the bytes of main memory that are free to this process, limits on it included; infinity if unknown."""
+    """Return the bytes of main memory that are free to this process, limits on it included;
+    infinity if unknown.
+    """
     found = [math.inf]
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
-        found += [1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
+        found += [
+            1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")
+        ]
         soft = resource.getrlimit(resource.RLIMIT_AS)[0]
         if soft != resource.RLIM_INFINITY:
-            found.append(soft - float(resource.getpagesize() * int(Path("/proc/self/statm").read_text().split()[0])))
+            found.append(
+                soft
+                - float(
+                    resource.getpagesize() * int(Path("/proc/self/statm").read_text().split()[0])
+                )
+            )
         limit = float(Path("/sys/fs/cgroup/memory.max").read_text())  # "max" where there is none
-        counts = dict(line.split() for line in Path("/sys/fs/cgroup/memory.stat").read_text().splitlines())
+        counts = dict(
+            line.split() for line in Path("/sys/fs/cgroup/memory.stat").read_text().splitlines()
+        )
         held = int(Path("/sys/fs/cgroup/memory.current").read_text())
-        found.append(limit - held + int(counts["inactive_file"]) + int(counts["active_file"]))  # caches give way
+        found.append(
+            limit - held + int(counts["inactive_file"]) + int(counts["active_file"])
+        )  # caches give way
     except (OSError, ValueError, LookupError):
         pass
     return min(found)

@@ -1,4 +1,6 @@
-"""Fields that hold a value for each of several names: what a class has by drafter, or a drafter by machine."""
+"""Fields that hold a value for each of several names: what a class has by drafter, or a drafter by
+machine.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,15 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Amount, Custom, Floats, describe, is_unicode, read, refuse_denormal
+from specopt.models.fields import (
+    Amount,
+    Custom,
+    Floats,
+    describe,
+    is_unicode,
+    read,
+    refuse_denormal,
+)
 from specopt.models.pass_time.pieces import PassPieces
 from specopt.models.rates import Rates
 

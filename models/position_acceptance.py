@@ -1,8 +1,9 @@
 """Acceptance by draft position: what speculation of each length yields, and how sure that is.
 
-alpha_j is the probability that draft token j is accepted, given that all before it were. A step of K drafts yields
-1 + alpha_1 + alpha_1 alpha_2 + ... tokens on average, the server's own included. Engines report *cumulative* rates,
-r_j = alpha_1 ... alpha_j; the share of drafted tokens that are accepted ("draft acceptance rate") is neither.
+alpha_j is the probability that draft token j is accepted, given that all before it were. A step of
+K drafts yields 1 + alpha_1 + alpha_1 alpha_2 + ... tokens on average, the server's own included.
+Engines report *cumulative* rates, r_j = alpha_1 ... alpha_j; the share of drafted tokens that are
+accepted ("draft acceptance rate") is neither.
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ class PositionAcceptance(Immutable):
     level
         Confidence of each interval.
     tokens_lower, tokens_upper
-        Limits of the mean tokens of a step with 0, 1, ..., J drafts where they are known better than by the limits of
-        each position; None: they are not.
+        Limits of the mean tokens of a step with 0, 1, ..., J drafts where they are known better
+        than by the limits of each position; None: they are not.
     extends
-        Whether positions beyond the last have its rate: so for a single rate that is meant for every position.
+        Whether positions beyond the last have its rate: so for a single rate that is meant for
+        every position.
     notes
         What a reader should know, in the user's terms.
     """
@@ -59,13 +61,19 @@ class PositionAcceptance(Immutable):
         for name in ("rates", "lower", "upper"):
             object.__setattr__(self, name, _rates(name, getattr(self, name)))
         if not len(self.lower) == len(self.rates) == len(self.upper):
-            raise InvalidInput(f"lower, upper: expected {len(self.rates)} entries each, as in rates")
+            raise InvalidInput(
+                f"lower, upper: expected {len(self.rates)} entries each, as in rates"
+            )
         if (self.lower > self.rates).any() or (self.rates > self.upper).any():
             raise InvalidInput("lower, upper: expected limits on both sides of the rates")
         for name in ("tokens_lower", "tokens_upper"):
             tokens = getattr(self, name)
-            if tokens is not None and (tokens.shape != (len(self.rates) + 1,) or not (tokens >= 1.0).all()):
-                raise InvalidInput(f"{name}: expected the tokens, at least 1, with 0 to {len(self.rates)} drafts")
+            if tokens is not None and (
+                tokens.shape != (len(self.rates) + 1,) or not (tokens >= 1.0).all()
+            ):
+                raise InvalidInput(
+                    f"{name}: expected the tokens, at least 1, with 0 to {len(self.rates)} drafts"
+                )
 
     @classmethod
     def constant(cls, rate: float, lower: float | None = None, upper: float | None = None) -> Self:
@@ -85,22 +93,31 @@ class PositionAcceptance(Immutable):
 
     @classmethod
     def from_cumulative(cls, rates: ArrayLike) -> Self:
-        """Return conditional rates alpha_j = r_j / r_(j-1) of cumulative ones, without intervals."""
+        """Return conditional rates alpha_j = r_j / r_(j-1) of cumulative ones, without
+        intervals.
+        """
         cumulative = _rates("cumulative acceptance rates", rates)
         if (np.diff(cumulative) > 0.0).any():
-            raise InvalidInput("cumulative acceptance rates: expected rates that do not rise with the position")
+            raise InvalidInput(
+                "cumulative acceptance rates: expected rates that do not rise with the position"
+            )
         return cls.exactly(_conditional(cumulative))
 
     @classmethod
     def from_counts(
-        cls, reached: ArrayLike, accepted: ArrayLike, level: float = LEVEL, notes: tuple[str, ...] = ()
+        cls,
+        reached: ArrayLike,
+        accepted: ArrayLike,
+        level: float = LEVEL,
+        notes: tuple[str, ...] = (),
     ) -> Self:
         """Return rates from counts, with exact binomial (Clopper-Pearson) intervals.
 
         Parameters
         ----------
         reached, accepted
-            By position: how often it was drafted after an accepted prefix, and how often it was then accepted.
+            By position: how often it was drafted after an accepted prefix, and how often it was
+            then accepted.
         level
             Confidence of each interval.
         notes
@@ -117,14 +134,22 @@ class PositionAcceptance(Immutable):
 
     @classmethod
     def from_totals(
-        cls, drafts: float, draft_tokens: float, accepted: ArrayLike, level: float = LEVEL, *, name: str = "counts"
+        cls,
+        drafts: float,
+        draft_tokens: float,
+        accepted: ArrayLike,
+        level: float = LEVEL,
+        *,
+        name: str = "counts",
     ) -> Self:
-        """Return rates from totals over drafts of any lengths, with intervals that contain the truth.
+        """Return rates from totals over drafts of any lengths, with intervals that contain the
+        truth.
 
-        If all drafts had all positions, every position is identified, as from counts. Otherwise a token that was not
-        accepted may not have been drafted, and only the first position is. The intervals then hold for every choice of
-        lengths without regard to the tokens that gives these totals (see `draft_shares`), sampling error included. The
-        rates are the solution with one rate from position 2 on.
+        If all drafts had all positions, every position is identified, as from counts. Otherwise a
+        token that was not accepted may not have been drafted, and only the first position is. The
+        intervals then hold for every choice of lengths without regard to the tokens that gives
+        these totals (see `draft_shares`), sampling error included. The rates are the solution with
+        one rate from position 2 on.
 
         Parameters
         ----------
@@ -148,8 +173,8 @@ class PositionAcceptance(Immutable):
         most = drafts * len(k)
         if not drafts - 0.5 <= draft_tokens <= most * (1.0 + 1e-9) + 0.5:
             raise InvalidInput(
-                f"{name}: expected from {drafts:.0f} to {most:.0f} tokens in {drafts:.0f} drafts of up to {len(k)}, "
-                f"got {draft_tokens:.0f}"
+                f"{name}: expected from {drafts:.0f} to {most:.0f} tokens in {drafts:.0f} drafts of"
+                f" up to {len(k)}, got {draft_tokens:.0f}"
             )
         reached = np.concatenate(([drafts], k[:-1]))
         if draft_tokens >= most - 0.5:
@@ -157,33 +182,42 @@ class PositionAcceptance(Immutable):
         n, seen = _counts(reached, k, level)
         mean = max(1.0, draft_tokens / drafts)
         unseen = np.zeros(len(k) - len(n))
-        # every interval rests on the lower ends of all: together they miss with the probability that one may
+        # every interval rests on the lower ends of all: together they miss with the probability
+        # that one may
         lower, upper = _clopper_pearson(n, seen, (1.0 - level) / 2.0 / len(k))
         shares = share_limits(mean, np.concatenate((lower, unseen)))
         tokens = None
         if shares is None:
-            least, most_shares, rates = seen / n, np.ones(len(n)), np.maximum(seen / n, seen[0] / n[0])
+            least, most_shares, rates = (
+                seen / n,
+                np.ones(len(n)),
+                np.maximum(seen / n, seen[0] / n[0]),
+            )
             cause = (
-                "more was accepted than lengths chosen without regard to the tokens allow, as where drafting stops at "
-                "doubt: any rate above the lower limits is possible"
+                "more was accepted than lengths chosen without regard to the tokens allow, as where"
+                " drafting stops at doubt: any rate above the lower limits is possible"
             )
         else:
             least, most_shares = (share[: len(n)] for share in shares)
             rates = even_hazards(mean, np.concatenate((seen / n, unseen + 1.0)))[: len(n)]
             if len(k) <= MAX_BOUNDED:
-                of_all = _clopper_pearson(np.full(len(k), float(drafts)), k, (1.0 - level) / 2.0 / len(k))
+                of_all = _clopper_pearson(
+                    np.full(len(k), float(drafts)), k, (1.0 - level) / 2.0 / len(k)
+                )
                 tokens = yield_limits(mean, np.concatenate((lower, unseen)), *of_all)
             cause = (
-                "the limits hold for all lengths that the totals allow if these are chosen without regard to the "
-                "tokens, as by the batch size; the rates take one rate from position 2 on"
+                "the limits hold for all lengths that the totals allow if these are chosen without"
+                " regard to the tokens, as by the batch size; the rates take one rate from position"
+                " 2 on"
             )
         lower = np.divide(lower, most_shares, out=np.zeros_like(lower), where=most_shares > 0.0)
         upper = np.minimum(1.0, np.divide(upper, least, out=np.ones_like(upper), where=least > 0.0))
         said = (lower > 0.0) | (upper < 1.0)  # else not even whether the position was ever drafted
         size = len(said) if said.all() else int(said.argmin())
         note = (
-            f"drafts had {mean:.3g} tokens on average, not all {len(k)}: {cause}; only statistics per request that "
-            "tell draft lengths apart (acceptance_histogram_by_draft_length, per_step_drafted) identify every position"
+            f"drafts had {mean:.3g} tokens on average, not all {len(k)}: {cause}; only statistics"
+            " per request that tell draft lengths apart (acceptance_histogram_by_draft_length,"
+            " per_step_drafted) identify every position"
         )
         return cls(
             rates=np.clip(rates, lower, upper)[:size],
@@ -207,15 +241,17 @@ class PositionAcceptance(Immutable):
         return None if self.extends else len(self.rates)
 
     def expected_tokens(self, most: int, which: str = "rates") -> Floats:
-        """Return the mean tokens of a step with 0, 1, ..., `most` drafts, the server's own included.
+        """Return the mean tokens of a step with 0, 1, ..., `most` drafts, the server's own
+        included.
 
         Parameters
         ----------
         most
             Longest draft.
         which
-            ``"rates"``, or ``"lower"`` or ``"upper"`` for a limit; the yield rises with every rate, so these give
-            limits of it, at more than the confidence of one interval; tighter ones where they are known.
+            ``"rates"``, or ``"lower"`` or ``"upper"`` for a limit; the yield rises with every rate,
+            so these give limits of it, at more than the confidence of one interval; tighter ones
+            where they are known.
 
         Raises
         ------
@@ -223,15 +259,25 @@ class PositionAcceptance(Immutable):
             If the rates end before that.
         """
         if not self.extends and most > len(self.rates):
-            raise InvalidInput(f"acceptance: known for {len(self.rates)} draft positions, {most} are asked for")
+            raise InvalidInput(
+                f"acceptance: known for {len(self.rates)} draft positions, {most} are asked for"
+            )
         values: Floats = getattr(self, which)[:most]
         values = np.append(values, np.full(most - len(values), values[-1] if len(values) else 0.0))
         tokens = np.concatenate(([1.0], 1.0 + np.cumsum(np.cumprod(values))))
-        known = None if which == "rates" else self.tokens_lower if which == "lower" else self.tokens_upper
+        known = (
+            None
+            if which == "rates"
+            else self.tokens_lower
+            if which == "lower"
+            else self.tokens_upper
+        )
         if known is None:
             return tokens
         mean = self.expected_tokens(most)
-        tighter = np.append(known[: most + 1], known[-1] + tokens[len(known) :] - tokens[min(most, len(known) - 1)])
+        tighter = np.append(
+            known[: most + 1], known[-1] + tokens[len(known) :] - tokens[min(most, len(known) - 1)]
+        )
         ends = (tokens, mean) if which == "lower" else (mean, tokens)
         return np.asarray(np.clip(tighter, *ends), np.float64)
 
@@ -258,7 +304,9 @@ def _counts(reached: ArrayLike, accepted: ArrayLike, level: float) -> tuple[Floa
     """Return counts up to the last position that was reached."""
     n, k = np.asarray(reached, np.float64), np.asarray(accepted, np.float64)
     if n.ndim != 1 or n.shape != k.shape or not len(n):
-        raise InvalidInput("counts: expected one number of drafts and one of accepted tokens per position")
+        raise InvalidInput(
+            "counts: expected one number of drafts and one of accepted tokens per position"
+        )
     if not 0.0 < level < 1.0:
         raise InvalidInput(f"level: expected a confidence in (0, 1), got {describe(level)}")
     if not (np.isfinite(n).all() and np.isfinite(k).all()) or (k < 0.0).any() or (n < k).any():
@@ -270,7 +318,9 @@ def _counts(reached: ArrayLike, accepted: ArrayLike, level: float) -> tuple[Floa
 
 
 def _clopper_pearson(n: Floats, k: Floats, tail: float) -> tuple[Floats, Floats]:
-    """Return exact limits of the probabilities of which k of n came true, missed by `tail` on each side."""
+    """Return exact limits of the probabilities of which k of n came true, missed by `tail` on each
+    side.
+    """
     from scipy.stats import beta
 
     lower = np.where(k > 0.0, beta.ppf(tail, np.maximum(k, 1e-9), n - k + 1.0), 0.0)
@@ -291,6 +341,12 @@ def _rates(name: str, values: ArrayLike) -> Floats:
         array = np.array(values, np.float64)
     except (TypeError, ValueError):
         array = np.empty(0)
-    if array.ndim != 1 or not array.size or not np.isfinite(array).all() or (array < 0.0).any() or (array > 1.0).any():
+    if (
+        array.ndim != 1
+        or not array.size
+        or not np.isfinite(array).all()
+        or (array < 0.0).any()
+        or (array > 1.0).any()
+    ):
         raise InvalidInput(f"{name}: expected a list of numbers in [0, 1], got {describe(values)}")
     return frozen(array)

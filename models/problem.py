@@ -15,7 +15,16 @@ import msgspec
 import numpy as np
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Checked, Immutable, check, count_numbers, describe, dump, parse, refuse_denormal
+from specopt.models.fields import (
+    Checked,
+    Immutable,
+    check,
+    count_numbers,
+    describe,
+    dump,
+    parse,
+    refuse_denormal,
+)
 from specopt.models.schema import described, schema
 
 Sense = Literal["minimize", "maximize"]
@@ -27,18 +36,22 @@ LONG_COLUMN = 1000
 
 
 TOLERANCE = 1e-9
-"""Relative: what a constraint on amounts may be missed by, and within what a bound proves an objective optimal."""
+"""Relative: what a constraint on amounts may be missed by, and within what a bound proves an
+objective optimal.
+"""
 
 ROUNDING = 1e-11
-"""Relative: by how much a bound is widened for the rounding of the sums behind it, 90,000 times half a unit in the last
-place. A bound that cancels, or that a solver with tolerances gives, pays for that itself."""
+"""Relative: by how much a bound is widened for the rounding of the sums behind it, 90,000 times
+half a unit in the last place. A bound that cancels, or that a solver with tolerances gives, pays
+for that itself."""
 
 
 def exceeds(amount: float, limit: float, readings: float = 0.0) -> bool:
     """Return whether a constraint amount <= limit is violated, whatever its unit.
 
-    The terms of every amount here have one sign, so that its size is the sum of theirs. Counts are compared as they
-    are, never here; a limit that is a difference of two clock readings brings what these may be off, their spacing.
+    The terms of every amount here have one sign, so that its size is the sum of theirs. Counts are
+    compared as they are, never here; a limit that is a difference of two clock readings brings what
+    these may be off, their spacing.
     """
     return amount > limit + TOLERANCE * max(abs(limit), abs(amount)) + readings
 
@@ -54,10 +67,11 @@ class Evaluation:
     terms
         Parts of it, or other figures worth showing.
     size
-        Sum of the absolute terms that the objective consists of: what an objective of 0 is held against.
+        Sum of the absolute terms that the objective consists of: what an objective of 0 is held
+        against.
     key
-        Plans of a problem are compared by it, in the sense of the objective. The objective, unless that has too few
-        digits.
+        Plans of a problem are compared by it, in the sense of the objective. The objective, unless
+        that has too few digits.
     """
 
     objective: float
@@ -89,7 +103,9 @@ class Plan(Checked):
     __hash__ = None  # type: ignore[assignment]  # arrays inside; equal plans need no common hash
 
 
-if TYPE_CHECKING:  # defaults of type variables come with Python 3.13; type checkers know them by this name
+if (
+    TYPE_CHECKING
+):  # defaults of type variables come with Python 3.13; type checkers know them by this name
     from typing_extensions import TypeVar
 
     P = TypeVar("P", bound=Plan, default=Plan, covariant=True)
@@ -156,7 +172,10 @@ class Problem(Filed, Shown, ABC, Generic[P]):
         super().__init_subclass__(**arguments)
         if "kind" in cls.__dict__:
             held = _TYPES.setdefault(cls.kind, cls)
-            if (held.__module__, held.__qualname__) == (cls.__module__, cls.__qualname__):  # it is written anew
+            if (held.__module__, held.__qualname__) == (
+                cls.__module__,
+                cls.__qualname__,
+            ):  # it is written anew
                 _TYPES[cls.kind] = cls
 
     def __post_init__(self) -> None:
@@ -194,22 +213,35 @@ class Problem(Filed, Shown, ABC, Generic[P]):
 
     @classmethod
     def sense_of(cls, scale: Sequence[float] = ()) -> Sense:
-        """Return the sense of problems of a scale: where it differs from problem to problem, the scale says it."""
+        """Return the sense of problems of a scale: where it differs from problem to problem, the
+        scale says it.
+        """
         return cls.sense
 
     @classmethod
     def worth(cls, value: float, scale: Sequence[float] = ()) -> float:
-        """Return what gaps are taken on: the objective itself, unless it has no natural zero; NaN if out of range."""
+        """Return what gaps are taken on: the objective itself, unless it has no natural zero; NaN
+        if out of range.
+        """
         return value
 
     @classmethod
     def widened(cls, bound: float, scale: Sequence[float] = ()) -> float:
-        """Return a bound that the rounding of sums does not take across the truth: by its worth `ROUNDING` further."""
-        return bound * (1.0 + ROUNDING if (cls.sense_of(scale) == "maximize") == (bound > 0.0) else 1.0 - ROUNDING)
+        """Return a bound that the rounding of sums does not take across the truth: by its worth
+        `ROUNDING` further.
+        """
+        return bound * (
+            1.0 + ROUNDING
+            if (cls.sense_of(scale) == "maximize") == (bound > 0.0)
+            else 1.0 - ROUNDING
+        )
 
     @classmethod
-    def distance(cls, objective: float, bound: float, scale: Sequence[float] = (), size: float = 0.0) -> float:
-        """Return the relative distance of a bound, `|objective - bound| / |objective|`, each by its worth.
+    def distance(
+        cls, objective: float, bound: float, scale: Sequence[float] = (), size: float = 0.0
+    ) -> float:
+        """Return the relative distance of a bound, `|objective - bound| / |objective|`, each by its
+        worth.
 
         Parameters
         ----------
@@ -248,7 +280,9 @@ class Problem(Filed, Shown, ABC, Generic[P]):
         """Return the JSON Schema of a problem file of this kind."""
         body = schema(cls)
         header = {
-            "$schema": described({"type": "string"}, "$schema", "Where an editor finds this schema; not read."),
+            "$schema": described(
+                {"type": "string"}, "$schema", "Where an editor finds this schema; not read."
+            ),
             "format": described({"const": FORMAT}, "format", "The version of the format."),
             "kind": described({"const": cls.kind}, "kind", "The kind of problem."),
         }
@@ -262,7 +296,11 @@ class Problem(Filed, Shown, ABC, Generic[P]):
         }
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Problem) and type(self) is type(other) and self.to_dict() == other.to_dict()
+        return (
+            isinstance(other, Problem)
+            and type(self) is type(other)
+            and self.to_dict() == other.to_dict()
+        )
 
     def __hash__(self) -> int:
         return hash(self.sha256)
@@ -302,15 +340,18 @@ def refuse_subclass(problem: Problem) -> None:
     own, base = type(problem), problem_type(problem.kind)
     if own is not base:
         raise InvalidInput(
-            f"problem: expected an instance of {base.__name__} itself, got {own.__name__}; "
-            "a problem with its own judge is its own kind, see docs/own-method/README.md#your-own-kind"
+            f"problem: expected an instance of {base.__name__} itself, got {own.__name__}; a"
+            " problem with its own judge is its own kind, see"
+            " docs/own-method/README.md#your-own-kind"
         )
 
 
 def canonical_json(data: Mapping[str, Any]) -> bytes:
-    """Return the JSON text that identities are digests of: sorted keys, no spaces, numbers as Python writes them.
+    """Return the JSON text that identities are digests of: sorted keys, no spaces, numbers as
+    Python writes them.
 
-    Long columns of numbers that need no exponent go through msgspec, which writes those alike and much faster.
+    Long columns of numbers that need no exponent go through msgspec, which writes those alike and
+    much faster.
     """
     parts = []
     for key in sorted(data):
@@ -338,7 +379,8 @@ def _needs_no_exponent(column: list[Any]) -> bool:
 
 
 def strip_header(data: object, kind: str) -> dict[str, Any]:
-    """Check `format` and `kind` of JSON-like data and return the rest, without what `$schema` says to editors.
+    """Check `format` and `kind` of JSON-like data and return the rest, without what `$schema` says
+    to editors.
 
     Raises
     ------

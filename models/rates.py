@@ -1,4 +1,6 @@
-"""Rates of acceptance, and seconds by draft length: a field that is a number where all are the same, else a list."""
+"""Rates of acceptance, and seconds by draft length: a field that is a number where all are the
+same, else a list.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from specopt.models.fields import Custom, Floats, describe
 
 @dataclass(frozen=True, eq=False)
 class Rates(Custom):
-    """Probabilities in (0, 1), one for each of several; where all share one, the field is that number instead.
+    """Probabilities in (0, 1), one for each of several; where all share one, the field is that
+    number instead.
 
     Attributes
     ----------
@@ -45,7 +48,9 @@ class Rates(Custom):
             raise InvalidInput(f"{where}: expected at least one number, got none")
         values = np.array(given if set(map(type, given)) == {float} else 0.0)
         if not ((values > 0.0) & (values < 1.0)).all():
-            values = np.array([cls._rate(item, f"{where}[{index}]") for index, item in enumerate(given)])
+            values = np.array(
+                [cls._rate(item, f"{where}[{index}]") for index, item in enumerate(given)]
+            )
         return cls(values)
 
     def __add__(self, amount: float) -> Self:
@@ -69,12 +74,16 @@ class Rates(Custom):
         if is_number(value) and (0.0 < value < cls.below or (cls.closed and value in (0, 1))):
             return float(value)
         word, end = (">= 0", " and <= 1") if cls.closed else ("> 0", " and < 1")
-        raise InvalidInput(f"{where}: expected a number {word}{end * (cls.below == 1.0)}, got {describe(value)}")
+        raise InvalidInput(
+            f"{where}: expected a number {word}{end * (cls.below == 1.0)}, got {describe(value)}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class SecondsByLength(Rates):
-    """Seconds by the number of drafts, the first without any; where they do not count, the field is a number."""
+    """Seconds by the number of drafts, the first without any; where they do not count, the field is
+    a number.
+    """
 
     closed: ClassVar[bool] = True
     below: ClassVar[float] = math.inf
@@ -95,6 +104,7 @@ def by_length(seconds: float | SecondsByLength, longest: int, where: str) -> Flo
     values = seconds.values if isinstance(seconds, Rates) else np.array(seconds)
     if values.ndim and len(values) != longest + 1:
         raise InvalidInput(
-            f"{where}: expected one number, or {longest + 1} for drafts of 0 to {longest} tokens, got {len(values)}"
+            f"{where}: expected one number, or {longest + 1} for drafts of 0 to {longest} tokens,"
+            f" got {len(values)}"
         )
     return np.broadcast_to(values, longest + 1)

@@ -13,7 +13,9 @@ from specopt.models.errors import InvalidInput
 StrPath = str | os.PathLike[str]
 
 MAX_BYTES = 256 * 2**20
-"""Most bytes read of a file that is held as a whole: a problem of a million tasks has about a fifth of them."""
+"""Most bytes read of a file that is held as a whole: a problem of a million tasks has about a fifth
+of them.
+"""
 
 
 def read_bytes(path: StrPath, most: int = MAX_BYTES) -> bytes:
@@ -61,12 +63,18 @@ def opened(path: StrPath) -> Iterator[BinaryIO]:
             if stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not stream.isatty()):
                 raise InvalidInput(f"{path}: cannot be read (is a device)")
             yield stream
-    except (OSError, UnicodeEncodeError) as error:  # the latter: half of a surrogate pair in the path
-        raise InvalidInput(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+    except (
+        OSError,
+        UnicodeEncodeError,
+    ) as error:  # the latter: half of a surrogate pair in the path
+        raise InvalidInput(
+            f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})"
+        ) from None
 
 
 def too_large(path: StrPath, most: int) -> InvalidInput:
     """Return the refusal of a file beyond the limit of bytes."""
     return InvalidInput(
-        f"{path}: is too large: at most {most // 2**20} MiB are read; leave out what is not needed, or split it"
+        f"{path}: is too large: at most {most // 2**20} MiB are read; leave out what is not needed,"
+        " or split it"
     )

@@ -43,7 +43,8 @@ class Conflict:
     needs, has
         What the least of its kind needs, and what there is, in the field's unit.
     least_change
-        By field, the nearest value that, changed alone, leaves this problem a plan; empty where none is known.
+        By field, the nearest value that, changed alone, leaves this problem a plan; empty where
+        none is known.
     """
 
     constraint: str
@@ -60,7 +61,10 @@ class Conflict:
 SOLVED: WeakValueDictionary[str, Problem] = WeakValueDictionary()
 """The problems that were solved and are in memory, by their digest."""
 
-GO_ON = "the work allowed without a time limit is spent: a time limit of some minutes, or of inf, goes on"
+GO_ON = (
+    "the work allowed without a time limit is spent: a time limit of some minutes, or of inf,"
+    " goes on"
+)
 
 
 @dataclass(frozen=True)
@@ -98,21 +102,24 @@ class Result(Shown, Generic[P]):
     method, options
         The method that ran, and its options.
     status
-        Whether the plan is proven optimal, feasible, or absent (proven infeasible, or none found in time).
+        Whether the plan is proven optimal, feasible, or absent (proven infeasible, or none found in
+        time).
     termination
-        Why the method stopped: the plan is proven (`converged`), or within the gap asked for (`gap`), or the problem is
-        proven to have none (`infeasible`). Without a proof, a limit ended it (`time_limit`, `work_limit`), the caller,
-        a failed solver or missing memory did (`interrupted`), or it has done all it does and more time changes
-        nothing (`exhausted`).
+        Why the method stopped: the plan is proven (`converged`), or within the gap asked for
+        (`gap`), or the problem is proven to have none (`infeasible`). Without a proof, a limit
+        ended it (`time_limit`, `work_limit`), the caller, a failed solver or missing memory did
+        (`interrupted`), or it has done all it does and more time changes nothing (`exhausted`).
     plan, objective, terms
-        The plan, its objective as the judge computed it, and the parts of the objective. None and empty if absent.
+        The plan, its objective as the judge computed it, and the parts of the objective. None and
+        empty if absent.
     bound, gap
-        A valid bound on every plan's objective, and the relative distance to it; None where the method has none.
+        A valid bound on every plan's objective, and the relative distance to it; None where the
+        method has none.
     seconds
         Everything from the call of `solve` on, compilation included.
     stats
-        Counters of the method; of a portfolio, `members` that ran, and which found the plan (`plan_by`) and proved the
-        bound (`bound_by`).
+        Counters of the method; of a portfolio, `members` that ran, and which found the plan
+        (`plan_by`) and proved the bound (`bound_by`).
     explanation
         In the user's terms, why there is no plan; None otherwise.
     conflict
@@ -131,7 +138,10 @@ class Result(Shown, Generic[P]):
     bound: float | None = None
     gap: float | None = None
     seconds: float = 0.0
-    plan: P | Any = None  # or None: `Any` lets `solve(problem).plan.batch` pass type checkers, misspelt fields do not
+    plan: P | Any = (
+        # or None: `Any` lets `solve(problem).plan.batch` pass type checkers, misspelt fields do not
+        None
+    )
     terms: dict[str, Any] = field(default_factory=dict)
     stats: dict[str, Any] = field(default_factory=dict)
     explanation: str | None = None
@@ -148,7 +158,17 @@ class Result(Shown, Generic[P]):
 
     def row(self) -> dict[str, Any]:
         """Return what a table says of the result."""
-        names = ("kind", "method", "by", "status", "termination", "objective", "bound", "gap", "seconds")
+        names = (
+            "kind",
+            "method",
+            "by",
+            "status",
+            "termination",
+            "objective",
+            "bound",
+            "gap",
+            "seconds",
+        )
         return {name: getattr(self, name) for name in names}
 
     @property
@@ -162,10 +182,13 @@ class Result(Shown, Generic[P]):
         Raises
         ------
         InvalidInput
-            If there is no plan, or the problem is no longer in memory; `problem.plot(result)` draws it then.
+            If there is no plan, or the problem is no longer in memory; `problem.plot(result)` draws
+            it then.
         """
         if self.problem is None:
-            raise InvalidInput("plot: the problem of this result is not in memory; call problem.plot(result)")
+            raise InvalidInput(
+                "plot: the problem of this result is not in memory; call problem.plot(result)"
+            )
         return self.problem.plot(self)
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,7 +1,9 @@
-"""JSON Schemas of declared dataclasses: types and ranges from annotations, words from docstrings, units from names.
+"""JSON Schemas of declared dataclasses: types and ranges from annotations, words from docstrings,
+units from names.
 
-Every field has its meaning (`description`), its unit (`unit`; "1" for numbers without one, else "none") and its domain
-(`range`, in words, beside the keywords of JSON Schema). It has a `default` or is required.
+Every field has its meaning (`description`), its unit (`unit`; "1" for numbers without one, else
+"none") and its domain (`range`, in words, beside the keywords of JSON Schema). It has a `default`
+or is required.
 """
 
 from __future__ import annotations
@@ -29,11 +31,23 @@ from specopt.models.fields import (
 )
 
 UNITS = {
-    "seconds": "s", "second": "s", "hz": "Hz", "bytes": "byte", "bits": "bit", "tokens": "token", "token": "token",
-    "flop": "FLOP", "interaction": "token^2", "length": "token", "lengths": "token", "chunks": "token",
-    "goodput": "token per round or s", "samples": "token",
-    "watts": "W", "spread": "s",
-}  # fmt: skip
+    "seconds": "s",
+    "second": "s",
+    "hz": "Hz",
+    "bytes": "byte",
+    "bits": "bit",
+    "tokens": "token",
+    "token": "token",
+    "flop": "FLOP",
+    "interaction": "token^2",
+    "length": "token",
+    "lengths": "token",
+    "chunks": "token",
+    "goodput": "token per round or s",
+    "samples": "token",
+    "watts": "W",
+    "spread": "s",
+}
 """Units by the word of a field's name that says them."""
 
 COUNTS = ("pipeline_length",)
@@ -53,7 +67,9 @@ def schema(cls: Any) -> Schema:
     return {
         "type": "object",
         "properties": {
-            json_name(name): described(_type_of(hint), name, words.get(json_name(name), ""), fields[name])
+            json_name(name): described(
+                _type_of(hint), name, words.get(json_name(name), ""), fields[name]
+            )
             for name, hint in hints_of(only).items()
         },
         "required": [json_name(name) for name, field in fields.items() if is_required(field)],
@@ -61,7 +77,9 @@ def schema(cls: Any) -> Schema:
     }
 
 
-def described(body: Schema, name: str, words: str, field: dataclasses.Field[Any] | None = None) -> Schema:
+def described(
+    body: Schema, name: str, words: str, field: dataclasses.Field[Any] | None = None
+) -> Schema:
     """Return the schema of a field with what people ask of it."""
     out = {
         "description": words,
@@ -104,7 +122,12 @@ def range_of(body: Schema) -> str:
         least, most = body.get("minItems", 0), body.get("maxItems")
         count = f"{least}" if least == most else f"{least} or more"
         return f"list of {count}: {range_of(items)}"
-    signs = (("minimum", ">="), ("exclusiveMinimum", ">"), ("maximum", "<="), ("exclusiveMaximum", "<"))
+    signs = (
+        ("minimum", ">="),
+        ("exclusiveMinimum", ">"),
+        ("maximum", "<="),
+        ("exclusiveMaximum", "<"),
+    )
     limits = " and ".join(f"{sign} {body[key]}" for key, sign in signs if key in body)
     return f"{kind} {limits}".strip()
 
@@ -114,7 +137,11 @@ def descriptions(cls: type) -> dict[str, str]:
     """Return what the docstrings of a class and of those it inherits from say of its parameters."""
     found: dict[str, str] = {}
     for part in reversed(cls.__mro__):
-        lines = inspect.cleandoc(part.__doc__ or "").partition("Parameters\n----------\n")[2].splitlines()
+        lines = (
+            inspect.cleandoc(part.__doc__ or "")
+            .partition("Parameters\n----------\n")[2]
+            .splitlines()
+        )
         names: list[str] = []
         for line in lines:
             if re.fullmatch(r"-{3,}", line):  # the next heading's
@@ -128,7 +155,9 @@ def descriptions(cls: type) -> dict[str, str]:
 
 
 def rows(body: Schema) -> list[dict[str, str]]:
-    """Return a row per field of a schema, those of objects inside after theirs; what forms share comes once."""
+    """Return a row per field of a schema, those of objects inside after theirs; what forms share
+    comes once.
+    """
     return list({tuple(row.values()): row for row in _rows(body, "")}.values())
 
 

@@ -1,6 +1,8 @@
-"""The fields that both kinds of serving problems share, and what follows from them without a plan's timing.
+"""The fields that both kinds of serving problems share, and what follows from them without a plan's
+timing.
 
-The kinds are `serving-latency` (fixed batches) and `continuous-serving` (batches that change between decoding steps).
+The kinds are `serving-latency` (fixed batches) and `continuous-serving` (batches that change
+between decoding steps).
 """
 
 from __future__ import annotations
@@ -34,15 +36,25 @@ from specopt.models.uplink import upload_seconds
 
 MECHANISMS: tuple[Mechanism, ...] = ("pipelined", "sequential", "autoregressive")
 
-DRAFTING_FIELDS = ("draft", "draft_runtime", "draft_memory_bytes", "acceptance_rate", "max_speculation_length")
+DRAFTING_FIELDS = (
+    "draft",
+    "draft_runtime",
+    "draft_memory_bytes",
+    "acceptance_rate",
+    "max_speculation_length",
+)
 """What every mechanism but the autoregressive one needs."""
 
 SHORTEST_SECONDS, LONGEST_SECONDS = 1e-100, 1e100
-"""Seconds that a problem may ask for: floating-point numbers hold their sums, products with counts, and quotients."""
+"""Seconds that a problem may ask for: floating-point numbers hold their sums, products with counts,
+and quotients.
+"""
 
 
 SMALLEST_SHARE = 1e-201
-"""Smallest share of the bandwidth that a plan may give: the longest upload and the sum of all uploads stay finite."""
+"""Smallest share of the bandwidth that a plan may give: the longest upload and the sum of all
+uploads stay finite.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,7 +99,9 @@ class ServingData(Problem[S]):
         if self.mechanism != "autoregressive":
             for name in DRAFTING_FIELDS:
                 if getattr(self, name) is None:
-                    raise InvalidInput(f"{name}: required field is missing (mechanism {self.mechanism!r} drafts)")
+                    raise InvalidInput(
+                        f"{name}: required field is missing (mechanism {self.mechanism!r} drafts)"
+                    )
         longest = int(self.output_tokens.max())
         if self.max_output_tokens is not None and self.max_output_tokens < longest:
             raise InvalidInput(
@@ -96,34 +110,59 @@ class ServingData(Problem[S]):
             )
         self._check_samples()
         if isinstance(self.acceptance_rate, Rates) and self.acceptance_rate.values.max() >= 1.0:
-            raise InvalidInput(f"acceptance_rate: expected numbers < 1, got {self.acceptance_rate.values.max():g}")
+            raise InvalidInput(
+                f"acceptance_rate: expected numbers < 1, got {self.acceptance_rate.values.max():g}"
+            )
         self._check_range()
 
     def _check_samples(self) -> None:
         """Refuse lists of another length than the tasks', and samples that are missing."""
         if self.output_lengths == "predicted" and self.output_samples is None:
-            raise InvalidInput("output_samples: required field is missing (output_lengths 'predicted')")
+            raise InvalidInput(
+                "output_samples: required field is missing (output_lengths 'predicted')"
+            )
         for name, values in (
-            ("acceptance_rate", self.acceptance_rate.values if isinstance(self.acceptance_rate, Rates) else None),
-            ("output_samples[0]", None if self.output_samples is None else self.output_samples.rows[0]),
+            (
+                "acceptance_rate",
+                self.acceptance_rate.values if isinstance(self.acceptance_rate, Rates) else None,
+            ),
+            (
+                "output_samples[0]",
+                None if self.output_samples is None else self.output_samples.rows[0],
+            ),
         ):
             if values is not None and len(values) != self.tasks:
-                raise InvalidInput(f"{name}: expected {self.tasks} entries, as in input_tokens, got {len(values)}")
+                raise InvalidInput(
+                    f"{name}: expected {self.tasks} entries, as in input_tokens, got {len(values)}"
+                )
 
     def _check_range(self) -> None:
-        """Refuse runtimes and links whose seconds leave the range of floating-point numbers in any plan of use."""
+        """Refuse runtimes and links whose seconds leave the range of floating-point numbers in any
+        plan of use.
+        """
         with np.errstate(all="ignore"):
             bits = np.asarray(self.bits_per_token("pipelined") * self.input_tokens, np.float64)
-            alone = upload_seconds(bits, np.ones(self.tasks), self.bandwidth_hz, self.snr)  # over the whole band
-        if not (alone.min() >= SHORTEST_SECONDS and alone.sum() <= LONGEST_SECONDS):  # not a number is refused, too
-            task = int(np.argmin(alone)) if alone.min() < SHORTEST_SECONDS else int(np.argmax(alone))
-            raise InvalidInput(
-                f"snr[{task}]: expected uploads of {SHORTEST_SECONDS:g} to {LONGEST_SECONDS:g} seconds, "
-                f"got {alone[task]:g}"
+            alone = upload_seconds(
+                bits, np.ones(self.tasks), self.bandwidth_hz, self.snr
+            )  # over the whole band
+        if not (
+            alone.min() >= SHORTEST_SECONDS and alone.sum() <= LONGEST_SECONDS
+        ):  # not a number is refused, too
+            task = (
+                int(np.argmin(alone)) if alone.min() < SHORTEST_SECONDS else int(np.argmax(alone))
             )
-        longest = float(self.input_tokens.max() + self.longest_output + (self.max_speculation_length or 0))
+            raise InvalidInput(
+                f"snr[{task}]: expected uploads of {SHORTEST_SECONDS:g} to {LONGEST_SECONDS:g}"
+                f" seconds, got {alone[task]:g}"
+            )
+        longest = float(
+            self.input_tokens.max() + self.longest_output + (self.max_speculation_length or 0)
+        )
         passes = longest * (1.0 + (self.max_speculation_length or 0)) * self.tasks * longest
-        models = (("draft", self.draft, self.draft_runtime), ("verify", self.verify, self.verify_runtime))
+        models = (
+            ("draft", self.draft, self.draft_runtime),
+            ("verify", self.verify, self.verify_runtime),
+        )
         for name, model, runtime in models:
             if model is None or runtime is None:
                 continue
@@ -133,7 +172,8 @@ class ServingData(Problem[S]):
                 slowest = float((passes * (one + self.moving_seconds))[0])
             if not slowest <= LONGEST_SECONDS:
                 raise InvalidInput(
-                    f"{name}_runtime: expected at most {LONGEST_SECONDS:g} seconds in all, got {slowest:g}"
+                    f"{name}_runtime: expected at most {LONGEST_SECONDS:g} seconds in all, got"
+                    f" {slowest:g}"
                 )
 
     def shared_fields(self) -> dict[str, Any]:
@@ -148,7 +188,11 @@ class ServingData(Problem[S]):
     @property
     def tables(self) -> list[str]:
         """Which runtimes are measured passes."""
-        return [name for name in ("draft_runtime", "verify_runtime") if isinstance(getattr(self, name), TabledRuntime)]
+        return [
+            name
+            for name in ("draft_runtime", "verify_runtime")
+            if isinstance(getattr(self, name), TabledRuntime)
+        ]
 
     @property
     def tasks(self) -> int:
@@ -157,14 +201,18 @@ class ServingData(Problem[S]):
 
     @property
     def longest_output(self) -> int:
-        """O_max: as given, else the largest output length; the largest sampled one where they are predicted."""
+        """O_max: as given, else the largest output length; the largest sampled one where they are
+        predicted.
+        """
         if self.output_lengths == "predicted" and self.output_samples is not None:
             return int(self.output_samples.rows.max())
         return self.max_output_tokens or int(self.output_tokens.max())
 
     @property
     def scenarios(self) -> tuple[Ints, ...]:
-        """The output lengths that a plan is judged with, equally likely: one array, or every sample."""
+        """The output lengths that a plan is judged with, equally likely: one array, or every
+        sample.
+        """
         if self.output_lengths == "predicted" and self.output_samples is not None:
             return tuple(self.output_samples.rows)
         return (self.planned_output_tokens,)
@@ -179,7 +227,9 @@ class ServingData(Problem[S]):
             If they have not, or nothing is drafted.
         """
         if not isinstance(self.acceptance_rate, float):
-            raise InvalidInput(f"acceptance_rate: expected one number, got {describe(self.acceptance_rate)}")
+            raise InvalidInput(
+                f"acceptance_rate: expected one number, got {describe(self.acceptance_rate)}"
+            )
         return self.acceptance_rate
 
     @property
@@ -189,7 +239,9 @@ class ServingData(Problem[S]):
         return rate.values if isinstance(rate, Rates) else np.full(self.tasks, rate or 0.0)
 
     def tokens_per_step(self, length: int) -> Floats:
-        """Return the tokens L_k that each task gains in a step with a given draft length (Eq. 7), shape (K,)."""
+        """Return the tokens L_k that each task gains in a step with a given draft length (Eq. 7),
+        shape (K,).
+        """
         if length == 0 or self.acceptance_rate is None:
             return np.ones(self.tasks)
         if isinstance(self.acceptance_rate, Rates):
@@ -199,12 +251,19 @@ class ServingData(Problem[S]):
     def stage_seconds(
         self, size: Any, reached: Floats, length: int, prefill: Any, unseen: Any = 1.0
     ) -> tuple[Floats, Floats]:
-        """Return T^d and T^v of batches in one step (Eq. 13-14); where nothing is drafted T^d is 0."""
+        """Return T^d and T^v of batches in one step (Eq. 13-14); where nothing is drafted T^d is
+        0.
+        """
         verify = verify_seconds(self.verify, self.verify_runtime, size, reached, length, prefill)
         if length == 0:
             return np.zeros_like(verify), verify
-        assert self.draft is not None and self.draft_runtime is not None, "the problem has checked them"
-        return draft_seconds(self.draft, self.draft_runtime, size, reached, length, prefill, unseen), verify
+        assert self.draft is not None and self.draft_runtime is not None, (
+            "the problem has checked them"
+        )
+        return (
+            draft_seconds(self.draft, self.draft_runtime, size, reached, length, prefill, unseen),
+            verify,
+        )
 
     @property
     def planned_output_tokens(self) -> Ints:
@@ -219,7 +278,9 @@ class ServingData(Problem[S]):
         return MECHANISMS if self.mechanism == "any" else (self.mechanism,)
 
     def bits_per_token(self, mechanism: Mechanism) -> float:
-        """Return lambda: as given, else 16 bits per hidden dimension of every model that takes part."""
+        """Return lambda: as given, else 16 bits per hidden dimension of every model that takes
+        part.
+        """
         if self.embedding_bits_per_token is not None:
             return self.embedding_bits_per_token
         hidden = self.verify.hidden
@@ -233,18 +294,25 @@ class ServingData(Problem[S]):
         Raises
         ------
         InvalidInput
-            If the plan names none where the problem leaves the choice, or another one than the problem's.
+            If the plan names none where the problem leaves the choice, or another one than the
+            problem's.
         """
         if self.mechanism == "any":
             if plan.mechanism is None:
-                raise InvalidInput(f"plan.mechanism: expected one of {', '.join(MECHANISMS)}, got none")
+                raise InvalidInput(
+                    f"plan.mechanism: expected one of {', '.join(MECHANISMS)}, got none"
+                )
             return plan.mechanism
         if plan.mechanism not in (None, self.mechanism):
-            raise InvalidInput(f"plan.mechanism: expected {self.mechanism!r}, got {plan.mechanism!r}")
+            raise InvalidInput(
+                f"plan.mechanism: expected {self.mechanism!r}, got {plan.mechanism!r}"
+            )
         return self.mechanism
 
     def uploads(self, mechanism: Mechanism, shares: Floats) -> Floats:
-        """Return what the upload of each task's input takes with bandwidth shares, in seconds (Eq. 15)."""
+        """Return what the upload of each task's input takes with bandwidth shares, in seconds (Eq.
+        15).
+        """
         bits = np.asarray(self.bits_per_token(mechanism) * self.input_tokens, np.float64)
         return upload_seconds(bits, shares, self.bandwidth_hz, self.snr)
 
@@ -268,23 +336,43 @@ class ServingData(Problem[S]):
             return [str(error)]
         found = []
         if (plan.speculation_length == 0) != (mechanism == "autoregressive"):
-            expected = "0 (autoregressive)" if mechanism == "autoregressive" else f"at least 1 ({mechanism})"
+            expected = (
+                "0 (autoregressive)"
+                if mechanism == "autoregressive"
+                else f"at least 1 ({mechanism})"
+            )
             found.append(f"speculation_length: expected {expected}, got {plan.speculation_length}")
         if len(plan.bandwidth_share) != self.tasks:
-            found.append(f"bandwidth_share: expected {self.tasks} entries, got {len(plan.bandwidth_share)}")
+            found.append(
+                f"bandwidth_share: expected {self.tasks} entries, got {len(plan.bandwidth_share)}"
+            )
         elif (plan.bandwidth_share <= 0).any():
             task = int(np.argmin(plan.bandwidth_share))
-            found.append(f"bandwidth_share[{task}]: expected more than 0, got {plan.bandwidth_share[task]}")
-        elif (plan.bandwidth_share < SMALLEST_SHARE).any() or (plan.bandwidth_share > 1 / SMALLEST_SHARE).any():
-            found.append(f"bandwidth_share: expected shares from {SMALLEST_SHARE:g} on, each task's upload must end")
+            found.append(
+                f"bandwidth_share[{task}]: expected more than 0, got {plan.bandwidth_share[task]}"
+            )
+        elif (plan.bandwidth_share < SMALLEST_SHARE).any() or (
+            plan.bandwidth_share > 1 / SMALLEST_SHARE
+        ).any():
+            found.append(
+                f"bandwidth_share: expected shares from {SMALLEST_SHARE:g} on, each task's upload"
+                " must end"
+            )
         return found + self.batch_defects(plan)
 
     def share_and_length_violations(self, plan: ServingPlan, total_share: float) -> list[str]:
-        """Return whether a plan breaks (24a), given the largest sum of the shares held at one time, or (24f)."""
+        """Return whether a plan breaks (24a), given the largest sum of the shares held at one time,
+        or (24f).
+        """
         found = []
         if exceeds(total_share, 1.0):
             found.append(f"bandwidth_share: sums to {total_share:.12g}, more than 1")
         limit = self.max_speculation_length or 0
-        if self.mechanism_of(plan) != "autoregressive" and not 1 <= plan.speculation_length <= limit:
-            found.append(f"speculation_length: expected 1 to {limit}, got {plan.speculation_length}")
+        if (
+            self.mechanism_of(plan) != "autoregressive"
+            and not 1 <= plan.speculation_length <= limit
+        ):
+            found.append(
+                f"speculation_length: expected 1 to {limit}, got {plan.speculation_length}"
+            )
         return found

@@ -1,9 +1,11 @@
-"""Seconds of the two stages of serving latency: drafting and verifying a batch in one decoding step (paper 1).
+"""Seconds of the two stages of serving latency: drafting and verifying a batch in one decoding step
+(paper 1).
 
 How the stages of a step follow each other (Eq. 20) is here too.
 
-The tokens that a batch of b tasks has reached before the step: its longest prompt in the first one, I_m + (n - 1) L
-in step n of a static batch. Shapes broadcast: one row per batch, one column per step.
+The tokens that a batch of b tasks has reached before the step: its longest prompt in the first one,
+I_m + (n - 1) L in step n of a static batch. Shapes broadcast: one row per batch, one column per
+step.
 """
 
 from __future__ import annotations
@@ -20,11 +22,18 @@ Mechanism = Literal["pipelined", "sequential", "autoregressive"]
 
 
 def draft_seconds(
-    draft: Decoder, runtime: Runtime, size: Any, reached: Floats, length: int, prefill: Any, unseen: Any = 1.0
+    draft: Decoder,
+    runtime: Runtime,
+    size: Any,
+    reached: Floats,
+    length: int,
+    prefill: Any,
+    unseen: Any = 1.0,
 ) -> Floats:
     """Return T^d (Eq. 13 and 19): `length` passes of one token, but for the first one.
 
-    That takes in what the draft model has not seen: where `prefill` the prompt, else one token unless given.
+    That takes in what the draft model has not seen: where `prefill` the prompt, else one token
+    unless given.
     """
     seconds = np.zeros_like(reached)
     for i in range(1, length + 1):
@@ -35,8 +44,12 @@ def draft_seconds(
     return seconds
 
 
-def verify_seconds(verify: Decoder, runtime: Runtime, size: Any, reached: Floats, length: int, prefill: Any) -> Floats:
-    """Return T^v (Eq. 14 and 18): one pass over the guesses and the last token; where `prefill`, over the prompt."""
+def verify_seconds(
+    verify: Decoder, runtime: Runtime, size: Any, reached: Floats, length: int, prefill: Any
+) -> Floats:
+    """Return T^v (Eq. 14 and 18): one pass over the guesses and the last token; where `prefill`,
+    over the prompt.
+    """
     new = np.where(prefill, reached + length, 1.0 + length)
     return pass_seconds(verify, runtime, size, new, reached + length, 1 + length)
 
@@ -56,4 +69,6 @@ def stage_ends(
 
 def too_much(needed: float, which: str, limit: float) -> str:
     """Return the sentence about a batch that does not fit."""
-    return f"needs {needed / 1e9:.3f} GB of {which}-model memory, {limit / 1e9:.3f} GB are available"
+    return (
+        f"needs {needed / 1e9:.3f} GB of {which}-model memory, {limit / 1e9:.3f} GB are available"
+    )

@@ -17,7 +17,14 @@ MAX_DRAFTS = 1_000
 MAX_ROWS = 2_000
 
 TPOT = {"mean": "mean_tpot_ms", "p50": "p50_tpot_ms", "p99": "p99_tpot_ms"}
-ALSO = (*TPOT.values(), "mean_ttft_ms", "output_tokens", "joules_per_token", "joules_per_request", "watts")
+ALSO = (
+    *TPOT.values(),
+    "mean_ttft_ms",
+    "output_tokens",
+    "joules_per_token",
+    "joules_per_request",
+    "watts",
+)
 """What a run may say beside its throughput."""
 
 
@@ -72,7 +79,8 @@ class Point:
     condition
         The load.
     draft_length
-        Tokens drafted per step; 0: the engine speculates, yet drafts nothing; None: no speculation is configured.
+        Tokens drafted per step; 0: the engine speculates, yet drafts nothing; None: no speculation
+        is configured.
     """
 
     condition: Condition
@@ -120,11 +128,14 @@ class Measurement:
             found = number("mean_acceptance_length", self.acceptance_length, 1)
             if found > most * (1 + 1e-9):
                 raise InvalidInput(
-                    f"mean_acceptance_length: expected at most {most}, the tokens of a step with draft_length "
-                    f"{'none' if length is None else length}, got {describe(found)}"
+                    f"mean_acceptance_length: expected at most {most}, the tokens of a step with"
+                    f" draft_length {'none' if length is None else length}, got {describe(found)}"
                 )
         if self.tokens_per_second is None and (self.acceptance_length is None or not length):
-            raise InvalidInput("output_tokens_per_second: expected a number where no acceptance length is given either")
+            raise InvalidInput(
+                "output_tokens_per_second: expected a number where no acceptance length is given"
+                " either"
+            )
 
 
 @dataclass(frozen=True)
@@ -140,7 +151,8 @@ class Sweep:
     zero_is_none
         Whether draft length 0 was measured and stands for no speculation; see `with_none`.
     relative
-        The draft length that stands for no speculation, as nothing else does; None: no need; see `with_none`.
+        The draft length that stands for no speculation, as nothing else does; None: no need; see
+        `with_none`.
     unit
         What `tokens_per_second` counts.
     """
@@ -153,7 +165,9 @@ class Sweep:
 
     def __post_init__(self) -> None:
         if not 0 < len(self.measurements) <= MAX_ROWS:
-            raise InvalidInput(f"sweep: expected 1 to {MAX_ROWS:,} measurements, got {len(self.measurements):,}")
+            raise InvalidInput(
+                f"sweep: expected 1 to {MAX_ROWS:,} measurements, got {len(self.measurements):,}"
+            )
         said = {m.point.condition.context_tokens > 0 for m in self.measurements}
         if len(said) > 1:
             raise InvalidInput("context_tokens: expected it in every row, or in none")
@@ -181,26 +195,33 @@ class Sweep:
         return tuple(sorted(drafting)) or (ONLY,)
 
     def of(self, setup: Setup) -> Sweep:
-        """Return the runs of one setup; those without speculation belong to every one, unless they name a drafter."""
+        """Return the runs of one setup; those without speculation belong to every one, unless they
+        name a drafter.
+        """
         kept = [
             m
             for m in self.measurements
-            if m.setup == setup or (m.point.draft_length is None and m.setup.drafter in ("", setup.drafter))
+            if m.setup == setup
+            or (m.point.draft_length is None and m.setup.drafter in ("", setup.drafter))
         ]
         return replace(self, measurements=tuple(kept))
 
     def per_joule(self) -> Sweep:
-        """Return tokens per joule in the place of tokens per second, of the runs that tell their energy.
+        """Return tokens per joule in the place of tokens per second, of the runs that tell their
+        energy.
 
         Raises
         ------
         InvalidInput
             If no run does.
         """
-        kept = [replace(m, tokens_per_second=per) for m in self.measurements if (per := _per_joule(m))]
+        kept = [
+            replace(m, tokens_per_second=per) for m in self.measurements if (per := _per_joule(m))
+        ]
         if not kept:
             raise InvalidInput(
-                "--per joule: expected joules_per_token, joules_per_request or watts, got a sweep without"
+                "--per joule: expected joules_per_token, joules_per_request or watts, got a sweep"
+                " without"
             )
         lost = len(self.measurements) - len(kept)
         notes = (*self.notes, *([f"left out: {lost} runs without energy"] if lost else ()))
@@ -209,27 +230,38 @@ class Sweep:
     @property
     def energy(self) -> str:
         """What a joule yields: tokens, or requests where nothing tells their tokens."""
-        known = all("joules_per_token" in m.also or "watts" in m.also or "output_tokens" in m.also
-                    for m in self.measurements if "joules_per_request" in m.also)  # fmt: skip
+        known = all(
+            "joules_per_token" in m.also or "watts" in m.also or "output_tokens" in m.also
+            for m in self.measurements
+            if "joules_per_request" in m.also
+        )
         return "tokens per joule" if known else "requests per joule"
 
     def front(self) -> list[dict[str, object]]:
-        """Return the options that no other beats in both tokens per second and tokens per joule, fastest first."""
+        """Return the options that no other beats in both tokens per second and tokens per joule,
+        fastest first.
+        """
         found: dict[tuple[Setup, int | None], list[tuple[float, float]]] = defaultdict(list)
         for m in self.measurements:
             if (per := _per_joule(m)) and m.tokens_per_second:
                 found[m.setup, m.point.draft_length].append((m.tokens_per_second, per))
-        means = [(*option, *np.exp(np.log(pairs).mean(axis=0)).tolist()) for option, pairs in found.items()]
+        means = [
+            (*option, *np.exp(np.log(pairs).mean(axis=0)).tolist())
+            for option, pairs in found.items()
+        ]
         rows: list[dict[str, object]] = []
         most, unit = 0.0, self.energy.replace(" ", "_")
         for setup, length, speed, per in sorted(means, key=lambda one: (-one[2], -one[3])):
             if per > most:
                 most, name = per, "none" if length is None else length
-                rows.append({**vars(setup), "draft_length": name, "tokens_per_second": speed, unit: per})
+                rows.append(
+                    {**vars(setup), "draft_length": name, "tokens_per_second": speed, unit: per}
+                )
         return rows
 
     def with_none(self) -> Sweep:
-        """Return the sweep with something in the place of no speculation if nothing was measured without.
+        """Return the sweep with something in the place of no speculation if nothing was measured
+        without.
 
         Draft length 0 is taken for it, else the constant length that is fastest.
         """
@@ -237,18 +269,28 @@ class Sweep:
         if None in lengths or self.relative is not None or not any(self.draft_lengths):
             return self
         base = 0 if 0 in lengths else self._fastest()
-        note = f"no row without speculation (draft_length none): draft_length {base} is taken for it"
+        note = (
+            f"no row without speculation (draft_length none): draft_length {base} is taken for it"
+        )
         if base == 0:
             rows = [
-                replace(m, point=Point(m.point.condition, None), setup=ONLY) if m.point.draft_length == 0 else m
+                (
+                    replace(m, point=Point(m.point.condition, None), setup=ONLY)
+                    if m.point.draft_length == 0
+                    else m
+                )
                 for m in self.measurements
             ]
-            return replace(self, measurements=tuple(rows), notes=(*self.notes, note), zero_is_none=True)
+            return replace(
+                self, measurements=tuple(rows), notes=(*self.notes, note), zero_is_none=True
+            )
         note += ", the fastest constant one: nothing tells whether speculation pays"
         return replace(self, notes=(*self.notes, note), relative=base)
 
     def _fastest(self) -> int:
-        """Return the draft length that was run most often, and of those the one with the largest geometric mean."""
+        """Return the draft length that was run most often, and of those the one with the largest
+        geometric mean.
+        """
         logs: dict[int, list[float]] = defaultdict(list)
         for m in self.measurements:
             logs[m.point.draft_length or 0].append(float(np.log(m.tokens_per_second or 1.0)))

@@ -1,4 +1,6 @@
-"""Samples of token counts: a field that holds equally likely lists, one count for each of several in every list."""
+"""Samples of token counts: a field that holds equally likely lists, one count for each of several
+in every list.
+"""
 
 from __future__ import annotations
 
@@ -29,4 +31,8 @@ class TokenSamples(IntegerTable):
     def schema(cls) -> dict[str, Any]:
         """Return the JSON Schema of the list of rows."""
         count = {"type": "integer", "minimum": 1, "maximum": MAX_TOKENS}
-        return {"type": "array", "minItems": 1, "items": {"type": "array", "items": count, "minItems": 1}}
+        return {
+            "type": "array",
+            "minItems": 1,
+            "items": {"type": "array", "items": count, "minItems": 1},
+        }

@@ -13,12 +13,14 @@ def spectral_efficiency(snr: Floats) -> Floats:
 
 
 def upload_seconds(bits: Floats, share: Floats, bandwidth_hz: float, snr: Floats) -> Floats:
-    """Return the seconds that each task needs to upload its bits over its share of the band (Eq. 15).
+    """Return the seconds that each task needs to upload its bits over its share of the band (Eq.
+    15).
 
     Parameters
     ----------
     bits, share, snr
-        Arrays over tasks: bits to send, share of the bandwidth in (0, 1], linear signal-to-noise ratio.
+        Arrays over tasks: bits to send, share of the bandwidth in (0, 1], linear signal-to-noise
+        ratio.
     bandwidth_hz
         Bandwidth of the whole cell.
     """

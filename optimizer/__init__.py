@@ -28,10 +28,18 @@ from specopt.comparison.paired import PairedTest, paired_tests
 from specopt.comparison.profiles import profile_figure
 from specopt.comparison.summary import MethodSummary, summaries
 from specopt.comparison.table import Comparison
-from specopt.models.continuous_serving.problem import ContinuousServingPlan, ContinuousServingProblem
+from specopt.models.continuous_serving.problem import (
+    ContinuousServingPlan,
+    ContinuousServingProblem,
+)
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.draft_allocation.problem import DraftAllocationPlan, DraftAllocationProblem
-from specopt.models.draft_control.problem import ChannelState, DraftChoice, DraftControlPlan, DraftControlProblem
+from specopt.models.draft_control.problem import (
+    ChannelState,
+    DraftChoice,
+    DraftControlPlan,
+    DraftControlProblem,
+)
 from specopt.models.draft_stopping.problem import (
     AcceptanceRate,
     DraftStoppingPlan,
@@ -54,13 +62,22 @@ from specopt.models.pass_time import (
     VerificationTime,
 )
 from specopt.models.placement.plan import PlacementPlan
-from specopt.models.placement.problem import ClientClass, Drafter, DraftPool, PlacementProblem, Verifier
+from specopt.models.placement.problem import (
+    ClientClass,
+    Drafter,
+    DraftPool,
+    PlacementProblem,
+    Verifier,
+)
 from specopt.models.problem import Plan, Problem
 from specopt.models.problem import Shown as _Shown
 from specopt.models.prompt_chunking.problem import PromptChunkingPlan, PromptChunkingProblem
 from specopt.models.result import Conflict, Progress, Result, Status, Termination
 from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
-from specopt.models.verification_batch.problem import VerificationBatchPlan, VerificationBatchProblem
+from specopt.models.verification_batch.problem import (
+    VerificationBatchPlan,
+    VerificationBatchProblem,
+)
 from specopt.solvers.policy import Policy
 from specopt.solvers.simulation import Simulation
 

@@ -1,4 +1,6 @@
-"""Auto: the methods of a kind as a portfolio, each handed the plan and the bound of those before."""
+"""Auto: the methods of a kind as a portfolio, each handed the plan and the bound of those
+before.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,17 @@ SOON = 0.1
 """Seconds below which members' own first plans come soon enough."""
 
 WORK_SECONDS = 20.0
-"""What a member may do where no time is limited: as much work as takes about so long on one core."""
+"""What a member may do where no time is limited: as much work as takes about so long on one core.
+"""
 
 
 @dataclass(frozen=True)
 class Auto(Method):
     """What pays first, then the next, until plan and bound meet or time or work is spent.
 
-    Without a time limit every member has a limit of work, counted in nodes, labels and steps, so that no clock decides
-    what is computed. With one the clock alone decides; `time_limit=math.inf` goes on until the plan is proven.
+    Without a time limit every member has a limit of work, counted in nodes, labels and steps, so
+    that no clock decides what is computed. With one the clock alone decides; `time_limit=math.inf`
+    goes on until the plan is proven.
     """
 
     name = "auto"
@@ -35,7 +39,9 @@ class Auto(Method):
     guarantee = "the best plan and the best bound of its members"
     complexity = "that of its members"
     supports_warm_start = True
-    order: ClassVar[tuple[type[Method], ...]] = ()  # members as they run, without those that cannot take a problem
+    order: ClassVar[
+        tuple[type[Method], ...]
+    ] = ()  # members as they run, without those that cannot take a problem
     instead: ClassVar[tuple[type[Method], ...]] = ()  # where none can, the first of these that can
 
     def members(self, problem: Any, memory_limit: float = MEMORY_LIMIT) -> tuple[Method, ...]:
@@ -43,7 +49,9 @@ class Auto(Method):
         return tuple(self._able(problem, memory_limit))
 
     def _able(self, problem: Any, memory_limit: float) -> Iterator[Method]:
-        """Yield the members when they are asked for: to ask all of them takes as long as to solve a small problem."""
+        """Yield the members when they are asked for: to ask all of them takes as long as to solve a
+        small problem.
+        """
         none = True
         for kind in self.order_for(problem):
             member = kind()
@@ -51,7 +59,11 @@ class Auto(Method):
                 none = False
                 yield member
         if none:
-            rest = (member for kind in self.instead if (member := kind()).refusal(problem, memory_limit) is None)
+            rest = (
+                member
+                for kind in self.instead
+                if (member := kind()).refusal(problem, memory_limit) is None
+            )
             yield from islice(rest, 1)
 
     def order_for(self, problem: Any) -> tuple[type[Method], ...]:
@@ -75,11 +87,15 @@ class Auto(Method):
         return {} if first is None else first.seconds_needed(problem)
 
     def repaired(self, problem: Any, plan: Any) -> Plan | None:
-        """Return a plan of a similar problem made one of this, which may violate it; None where that is not simple."""
+        """Return a plan of a similar problem made one of this, which may violate it; None where
+        that is not simple.
+        """
         return None
 
     def plain_plans(self, problem: Any) -> Iterable[Plan]:
-        """Return plans that need no compiled code, for a solve whose time went into compiling it."""
+        """Return plans that need no compiled code, for a solve whose time went into compiling
+        it.
+        """
         return ()
 
     def _offer_plain(self, problem: Problem, budget: Budget) -> None:
@@ -123,5 +139,9 @@ class Auto(Method):
         stats["members"] = ran
         explanation = stats.get("out_of_memory") if budget.incumbent is None else None
         return Outcome(
-            plan=budget.incumbent, bound=budget.bound, termination=termination, stats=stats, explanation=explanation
+            plan=budget.incumbent,
+            bound=budget.bound,
+            termination=termination,
+            stats=stats,
+            explanation=explanation,
         )

@@ -16,7 +16,8 @@ MEMORY_LIMIT = 2 * 2**30
 """Bytes that a solve may hold by default, on top of what the process holds already."""
 
 LAST_SECONDS = 0.025
-"""Beyond 1.05 times the limit: half of what a result may come late, for the last plan of a method."""
+"""Beyond 1.05 times the limit: half of what a result may come late, for the last plan of a method.
+"""
 
 LARGE = 2**26
 """Bytes from which it is worth asking the system what is free."""
@@ -25,14 +26,19 @@ Callback = Callable[[Progress], bool | None]
 
 
 def shortage(fields: str, size: float, limit: float) -> str | None:
-    """Return that arrays over some fields need more bytes than a limit, or than are free; None if they do not.
+    """Return that arrays over some fields need more bytes than a limit, or than are free; None if
+    they do not.
 
     An infinite limit allows everything.
     """
     kind = "the limit is"
     if LARGE < size <= limit < math.inf:
         limit, kind = free_memory(), "what is free are"
-    return f"arrays over {fields} need {size:.4g} bytes of memory, {kind} {limit:.4g} bytes" if size > limit else None
+    return (
+        f"arrays over {fields} need {size:.4g} bytes of memory, {kind} {limit:.4g} bytes"
+        if size > limit
+        else None
+    )
 
 
 class Budget(Compiler):
@@ -85,9 +91,13 @@ class Budget(Compiler):
         self.objective: float | None = None
         self._evaluation: Evaluation | None = None
         self._judged: tuple[Plan | None, Evaluation | None] = None, None  # the last plan
-        self.judging_seconds = self.longest_judging = 0.0  # of the last plan, and the longest so far
+        self.judging_seconds = self.longest_judging = (
+            0.0  # of the last plan, and the longest so far
+        )
         self.bound: float | None = None
-        self.is_timed = time_limit is not None  # be it infinite: work is limited where there is no limit
+        self.is_timed = (
+            time_limit is not None
+        )  # be it infinite: work is limited where there is no limit
         self.work_left = math.inf  # seconds, see `spend`
         self.member = "warm start"  # what is running; behind it, what found the plan and the bound
         self.improvements = 0
@@ -101,7 +111,8 @@ class Budget(Compiler):
             raise OutOfWork
 
     def spend(self, seconds: float) -> None:
-        """Count work against what is allowed, as the seconds that it takes on one core, by a rate of its own.
+        """Count work against what is allowed, as the seconds that it takes on one core, by a rate
+        of its own.
 
         The rate is fixed, so that the work allowed ends at the same node on every machine.
         """
@@ -114,7 +125,8 @@ class Budget(Compiler):
         return self.problem.gap(self.objective, self.bound) <= max(self.gap, 0.9 * tolerance)
 
     def hold(self, fields: str, size: float) -> None:
-        """Raise if arrays of that many bytes, whose size some fields set, are more than the memory limit allows.
+        """Raise if arrays of that many bytes, whose size some fields set, are more than the memory
+        limit allows.
 
         Raises
         ------
@@ -126,29 +138,40 @@ class Budget(Compiler):
             raise OutOfMemory(lacking)
 
     def offer(self, plan: Plan) -> float:
-        """Judge a feasible plan, keep it if it is the best so far, report, and return its objective.
+        """Judge a feasible plan, keep it if it is the best so far, report, and return its
+        objective.
 
         Raises
         ------
         OutOfTime
-            If there is a plan, and judging another one would outlast what a limit leaves to a method that is stopped,
-            by the time of the last one. The best plan at hand is offered then.
+            If there is a plan, and judging another one would outlast what a limit leaves to a
+            method that is stopped, by the time of the last one. The best plan at hand is offered
+            then.
         """
         if plan is self.incumbent and self.objective is not None:
             return self.objective
-        if self.incumbent is not None and self.seconds + self.judging_seconds > 1.05 * self.time_limit + LAST_SECONDS:
+        if (
+            self.incumbent is not None
+            and self.seconds + self.judging_seconds > 1.05 * self.time_limit + LAST_SECONDS
+        ):
             raise OutOfTime
         evaluation = self._judge(plan)
         known = self.objective if self._evaluation is None else self._evaluation.key
         if known is None or self._better(evaluation.key, known):
-            self.incumbent, self.objective, self._evaluation = plan, evaluation.objective, evaluation
+            self.incumbent, self.objective, self._evaluation = (
+                plan,
+                evaluation.objective,
+                evaluation,
+            )
             self.plan_by = self.member
             self.improvements += 1
             self.report()
         return evaluation.objective
 
     def evaluate(self, plan: Plan) -> Evaluation:
-        """Return what the judge says of a plan, without asking it again about the incumbent or the last one."""
+        """Return what the judge says of a plan, without asking it again about the incumbent or the
+        last one.
+        """
         for known, evaluation in ((self.incumbent, self._evaluation), self._judged):
             if plan is known and evaluation is not None:
                 return evaluation
@@ -181,7 +204,11 @@ class Budget(Compiler):
         if self.objective is not None and self.bound is not None:
             gap = self.problem.gap(self.objective, self.bound)
             gap = gap if math.isfinite(gap) else None
-        if self.callback(Progress(self.seconds, self.objective, self.bound, gap, self.incumbent, self.improvements)):
+        if self.callback(
+            Progress(
+                self.seconds, self.objective, self.bound, gap, self.incumbent, self.improvements
+            )
+        ):
             self.stopped = True
 
     def _better(self, left: float, right: float) -> bool:

@@ -33,7 +33,8 @@ class Clock:
         self.time_limit = math.inf if time_limit is None else time_limit
         self.started = time.perf_counter() if started is None else started
         self.stopped = False
-        self.cut_short = False  # whether the time limit ended anything so far, be it a part that a method can spare
+        # whether the time limit ended anything so far, be it a part that a method can spare
+        self.cut_short = False
 
     @property
     def seconds(self) -> float:
@@ -46,7 +47,9 @@ class Clock:
         return max(0.0, self.time_limit - self.seconds)
 
     def check(self, ahead: float = 0.0) -> None:
-        """Raise if the caller has asked to stop, or the time is up, or will be within the given seconds."""
+        """Raise if the caller has asked to stop, or the time is up, or will be within the given
+        seconds.
+        """
         if self.stopped:
             raise Stopped
         if self.seconds + ahead >= self.time_limit:
@@ -54,7 +57,9 @@ class Clock:
             raise OutOfTime
 
     def pace(self) -> Callable[[], None]:
-        """Return a check for a loop: called before each round, it begins none that the longest so far overruns."""
+        """Return a check for a loop: called before each round, it begins none that the longest so
+        far overruns.
+        """
         before, longest = self.seconds, 0.0
 
         def check() -> None:
@@ -68,15 +73,16 @@ class Clock:
     def call(self, kernel: Callable[..., T], *arguments: Any, partial: bool = False) -> T:
         """Return what a long compiled call gives, without overrunning the time limit.
 
-        The call runs in a thread of its own, so the kernel must release the interpreter's lock (``nogil``). It gets one
-        more argument, an array whose entry turns 1 when it should end.
+        The call runs in a thread of its own, so the kernel must release the interpreter's lock
+        (``nogil``). It gets one more argument, an array whose entry turns 1 when it should end.
 
         Parameters
         ----------
         kernel, arguments
             What to call.
         partial
-            Whether a stopped call gives something useful: it is then stopped a little before the time is up.
+            Whether a stopped call gives something useful: it is then stopped a little before the
+            time is up.
 
         Raises
         ------
@@ -84,7 +90,9 @@ class Clock:
             If the call does not end in time, or was stopped and gives nothing useful then.
         """
         self.check()
-        if hasattr(kernel, "prepare"):  # it is compiled here: the seconds of other threads do not count as preparing
+        if hasattr(
+            kernel, "prepare"
+        ):  # it is compiled here: the seconds of other threads do not count as preparing
             kernel.prepare()
         spare = SPARE * self.remaining if partial and self.time_limit < math.inf else 0.0
         stop = np.zeros(1, np.uint8)

@@ -12,7 +12,9 @@ from specopt.solvers.kernels.compiling import meter, metered
 
 
 class Compiler(Clock):
-    """A clock that imports what a method calls, and counts the seconds of imports and compilation as preparing."""
+    """A clock that imports what a method calls, and counts the seconds of imports and compilation
+    as preparing.
+    """
 
     def __init__(self, time_limit: float | None = None, started: float | None = None) -> None:
         super().__init__(time_limit, started)
@@ -24,7 +26,8 @@ class Compiler(Clock):
         return meter.seconds - self._metered_before
 
     def load(self, module: str) -> Any:
-        """Return the module of kernels KIND.MODULE, each of which is compiled when it is first called.
+        """Return the module of kernels KIND.MODULE, each of which is compiled when it is first
+        called.
 
         Raises
         ------

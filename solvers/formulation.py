@@ -1,4 +1,6 @@
-"""What a formulation is: a program that states a problem, and how a solution of it becomes a plan."""
+"""What a formulation is: a program that states a problem, and how a solution of it becomes a
+plan.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ class Formulation:
     Parameters
     ----------
     state
-        Takes a problem, and options by their names, and returns the program; `unit` and `offset` of the program say
-        what its objective is in the problem's unit: unit times it, plus the offset.
+        Takes a problem, and options by their names, and returns the program; `unit` and `offset` of
+        the program say what its objective is in the problem's unit: unit times it, plus the offset.
     read
         Takes the problem, the program and what each variable is, and returns the plan.
     is_linear
@@ -46,8 +48,9 @@ def check_size(rows: int, columns: int, entries: int) -> None:
     """
     if entries > MAX_ENTRIES:
         raise Unsupported(
-            f"formulation: the program would have {rows:,} rows, {columns:,} columns and {entries:,} entries, "
-            f"and at most {MAX_ENTRIES:,} entries are stated; take a smaller problem, or use `specopt solve`"
+            f"formulation: the program would have {rows:,} rows, {columns:,} columns and"
+            f" {entries:,} entries, and at most {MAX_ENTRIES:,} entries are stated; take a smaller"
+            " problem, or use `specopt solve`"
         )
 
 

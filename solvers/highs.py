@@ -1,6 +1,8 @@
-"""HiGHS that prints nothing: every HiGHS object of ours, and those that Pyomo and CVXPY make for us.
+"""HiGHS that prints nothing: every HiGHS object of ours, and those that Pyomo and CVXPY make for
+us.
 
-HiGHS 1.16.0 prints a banner, once in a process, while its Python object is made: too early for an option.
+HiGHS 1.16.0 prints a banner, once in a process, while its Python object is made: too early for an
+option.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ from contextlib import contextmanager
 
 import highspy
 
-if hasattr(os, "register_at_fork"):  # a child waits forever for the threads that its parent solved with
+if hasattr(
+    os, "register_at_fork"
+):  # a child waits forever for the threads that its parent solved with
     os.register_at_fork(after_in_child=lambda: highspy.Highs.resetGlobalScheduler(False))
 
 
@@ -21,7 +25,9 @@ class Highs(highspy.Highs):
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # highspy's constructor has no annotations
-        self.setOptionValue("output_flag", False)  # for HiGHS 1.7, whose constructor enables no callbacks
+        self.setOptionValue(
+            "output_flag", False
+        )  # for HiGHS 1.7, whose constructor enables no callbacks
 
     def enableCallbacks(self) -> None:
         """Turn the output off before the constructor makes the call that prints the banner."""
@@ -36,9 +42,11 @@ _found = highspy.Highs
 
 @contextmanager
 def silent_highs() -> Iterator[None]:
-    """Put our class in the place of `highspy.Highs`, from which Pyomo and CVXPY make theirs, in the enclosed code.
+    """Put our class in the place of `highspy.Highs`, from which Pyomo and CVXPY make theirs, in the
+    enclosed code.
 
-    Several threads may be inside. What other code makes meanwhile is silent, too, until it sets `output_flag`.
+    Several threads may be inside. What other code makes meanwhile is silent, too, until it sets
+    `output_flag`.
     """
     global _inside, _found
     with _lock:

@@ -26,8 +26,8 @@ class Outcome:
     bound
         A valid bound on the objective of every plan, or None.
     termination
-        Why the method stopped. Whether a method that was not stopped has converged or is exhausted, `solve` decides by
-        plan and bound.
+        Why the method stopped. Whether a method that was not stopped has converged or is exhausted,
+        `solve` decides by plan and bound.
     stats
         Counters worth showing.
     explanation, conflict
@@ -51,7 +51,8 @@ class Condition:
     takes
         What it takes, in the user's terms: "rates per round".
     clash
-        Given method and problem, what the problem has instead ("rates per second"), or None if it complies.
+        Given method and problem, what the problem has instead ("rates per second"), or None if it
+        complies.
     """
 
     takes: str
@@ -105,11 +106,13 @@ class Method(ABC):
     source, guarantee, complexity
         Where it comes from, what it promises, what it costs.
     supports_warm_start
-        Whether it makes use of an earlier result. Every method honours the other keywords of `solve`.
+        Whether it makes use of an earlier result. Every method honours the other keywords of
+        `solve`.
     takes
         What it asks of a problem besides its size.
     max_size, size_unit, size_hint
-        Largest problem that it takes, or None; what `size_of` counts; what makes a problem smaller, if there is a way.
+        Largest problem that it takes, or None; what `size_of` counts; what makes a problem smaller,
+        if there is a way.
     bytes_per_number, bytes_per_part
         Memory for each number of the problem, and for each of what `size_of` counts.
     tolerance
@@ -139,7 +142,9 @@ class Method(ABC):
         check(self)
 
     def size_of(self, problem: Any) -> float:
-        """Return what `max_size` limits; infinity where it is beyond that and not worth counting on."""
+        """Return what `max_size` limits; infinity where it is beyond that and not worth counting
+        on.
+        """
         raise NotImplementedError(f"{self.name}: a method with a max_size says what it counts")
 
     @classmethod
@@ -154,15 +159,23 @@ class Method(ABC):
 
         What depends on the numbers themselves it asks of `Budget.hold` on its way.
         """
-        parts = {self.size_unit: self.bytes_per_part * self.size_of(problem)} if self.bytes_per_part else {}
+        parts = (
+            {self.size_unit: self.bytes_per_part * self.size_of(problem)}
+            if self.bytes_per_part
+            else {}
+        )
         return {"all fields": self.bytes_per_number * problem.numbers} | parts
 
     def seconds_needed(self, problem: Any) -> dict[str, float]:
-        """Return about the seconds that the method takes at least and cannot interrupt, by what sets them."""
+        """Return about the seconds that the method takes at least and cannot interrupt, by what
+        sets them.
+        """
         return {}
 
     def refusal(self, problem: Any, memory_limit: float = MEMORY_LIMIT) -> str | None:
-        """Return why this method cannot take a problem of its kind within a memory limit, or None if it can."""
+        """Return why this method cannot take a problem of its kind within a memory limit, or None
+        if it can.
+        """
         for condition in self.conditions():
             clash = condition.clash(self, problem)
             if clash is not None:

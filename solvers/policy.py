@@ -1,7 +1,8 @@
 """Policies of one's own: one protocol for the simulators of all kinds, in plain Python.
 
-specopt's own policies are compiled into the simulators. Any other one is played by the same event loops as plain
-Python, which call the policy where they decide: the same luck, some hundred times slower.
+specopt's own policies are compiled into the simulators. Any other one is played by the same event
+loops as plain Python, which call the policy where they decide: the same luck, some hundred times
+slower.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from specopt.models.fields import Ints, describe
 class Policy(ABC):
     """How a simulated system decides; a subclass writes `decide`.
 
-    What `decide` and `learn` are given depends on the kind: `specopt.solvers.<kind>.simulate` has a `State` and says
-    what it expects in return.
+    What `decide` and `learn` are given depends on the kind: `specopt.solvers.<kind>.simulate` has a
+    `State` and says what it expects in return.
 
     Examples
     --------
@@ -95,7 +96,9 @@ def decided(policy: Policy, state: Any, *rules: tuple[str, Callable[[Any], Any]]
     return found
 
 
-def twin(policy: Policy, world: Any, seed: int, kernel: Any, **hooks: Callable[..., Any]) -> Callable[..., Any]:
+def twin(
+    policy: Policy, world: Any, seed: int, kernel: Any, **hooks: Callable[..., Any]
+) -> Callable[..., Any]:
     """Return an event loop as plain Python around a policy, which begins a replication.
 
     Parameters
@@ -126,15 +129,23 @@ def _with_attributes(argument: Any) -> Any:
 
 
 def _plain(kernel: Any, hooks: Mapping[str, Any]) -> Any:
-    """Return a kernel as plain Python, with functions in the place of some that it calls, by their names."""
+    """Return a kernel as plain Python, with functions in the place of some that it calls, by their
+    names.
+    """
     known: dict[int, Any] = {}
 
     def of(dispatcher: Any) -> Any:
         function = dispatcher.py_func
         if id(function) not in known:
             own = dict(function.__globals__)
-            known[id(function)] = FunctionType(function.__code__, own, function.__name__, function.__defaults__)
-            own |= {name: of(value) for name, value in own.items() if getattr(value, "py_func", None) is not None}
+            known[id(function)] = FunctionType(
+                function.__code__, own, function.__name__, function.__defaults__
+            )
+            own |= {
+                name: of(value)
+                for name, value in own.items()
+                if getattr(value, "py_func", None) is not None
+            }
             own |= {name: hook for name, hook in hooks.items() if name in own}
         return known[id(function)]
 

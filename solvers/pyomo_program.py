@@ -1,4 +1,6 @@
-"""Solve a Pyomo program by HiGHS within a budget: what every integer program that is written to be read needs."""
+"""Solve a Pyomo program by HiGHS within a budget: what every integer program that is written to be
+read needs.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,9 @@ from specopt.solvers.method import Outcome
 from specopt.solvers.solver_status import termination_of
 
 TOLERANCE = 1e-6
-"""The default of HiGHS, absolute: it looks for nothing that gains less, and a point may exceed rows by as much.
-Programs are solved with more room than they state: that lets bounds hold, and points have to be judged."""
+"""The default of HiGHS, absolute: it looks for nothing that gains less, and a point may exceed rows
+by as much. Programs are solved with more room than they state: that lets bounds hold, and points
+have to be judged."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +32,8 @@ class SolvedProgram:
     results
         As Pyomo reports them.
     bound
-        On the objective, in the program's unit, beyond what HiGHS may overlook; None without a finite one.
+        On the objective, in the program's unit, beyond what HiGHS may overlook; None without a
+        finite one.
     has_solution
         Whether there is a feasible point.
     termination
@@ -47,11 +51,15 @@ class SolvedProgram:
         return self.count("mip_node_count")
 
     def count(self, name: str) -> int:
-        """Return a counter of HiGHS; 0 if it was done before it counted, as Pyomo then leaves it out."""
+        """Return a counter of HiGHS; 0 if it was done before it counted, as Pyomo then leaves it
+        out.
+        """
         return max(0, int(getattr(self.results.extra_info, name, 0)))
 
     def values(self) -> Mapping[Any, float]:
-        """Return the values at the feasible point, of the variables that rows and objective have."""
+        """Return the values at the feasible point, of the variables that rows and objective
+        have.
+        """
         found: Mapping[Any, float] = self.results.solution_loader.get_vars()
         return found
 
@@ -77,14 +85,22 @@ class ByProgram:
 
 
 def solve_program(
-    program: Any, budget: Budget, tolerance: float = TOLERANCE, *, presolve: bool = True, solver: str = HIGHS
+    program: Any,
+    budget: Budget,
+    tolerance: float = TOLERANCE,
+    *,
+    presolve: bool = True,
+    solver: str = HIGHS,
 ) -> SolvedProgram:
-    """Solve a program to the budget's gap, within its time; no exception where there is no solution.
+    """Solve a program to the budget's gap, within its time; no exception where there is no
+    solution.
 
-    `solver` is a name that Pyomo's own factory knows, as "scip_direct"; options are given to HiGHS alone.
+    `solver` is a name that Pyomo's own factory knows, as "scip_direct"; options are given to HiGHS
+    alone.
 
-    A tolerance below the default is for programs none of whose rows is met exactly: HiGHS loses such points with it.
-    Its presolve loses feasible points where rows are met nearly, with any tolerance: it is for programs without such.
+    A tolerance below the default is for programs none of whose rows is met exactly: HiGHS loses
+    such points with it. Its presolve loses feasible points where rows are met nearly, with any
+    tolerance: it is for programs without such.
     """
     from pyomo.contrib.solver.common.results import SolutionStatus
     from pyomo.environ import Objective, Var
@@ -138,7 +154,9 @@ def _solver(name: str) -> Any:
     from pyomo.contrib.solver.common.factory import SolverFactory
 
     if name not in SolverFactory:
-        raise InvalidInput(f"solver: expected one of {', '.join(sorted(SolverFactory))}, got {name!r}")
+        raise InvalidInput(
+            f"solver: expected one of {', '.join(sorted(SolverFactory))}, got {name!r}"
+        )
     found = SolverFactory(name)
     if not found.available():
         raise MissingDependency(f"solver: {name} is not installed, or has no licence")
@@ -146,9 +164,16 @@ def _solver(name: str) -> Any:
 
 
 def run_program(
-    problem: Problem, formulation: Formulation, budget: Budget, tolerance: float = TOLERANCE, *, solver: str = HIGHS
+    problem: Problem,
+    formulation: Formulation,
+    budget: Budget,
+    tolerance: float = TOLERANCE,
+    *,
+    solver: str = HIGHS,
 ) -> Outcome:
-    """State a problem, solve the program, offer the plan that is read from it, and bound by the program."""
+    """State a problem, solve the program, offer the plan that is read from it, and bound by the
+    program.
+    """
     program = formulation.state(problem)
     budget.check()
     solved = solve_program(program, budget, tolerance, solver=solver)
@@ -157,10 +182,14 @@ def run_program(
     if solved.has_solution:
         budget.offer(formulation.read(problem, program, solved.values().__getitem__))
     stats = {"nodes": solved.nodes}
-    return Outcome(plan=budget.incumbent, bound=budget.bound, termination=believed(solved, budget), stats=stats)
+    return Outcome(
+        plan=budget.incumbent, bound=budget.bound, termination=believed(solved, budget), stats=stats
+    )
 
 
 def believed(solved: SolvedProgram, budget: Budget) -> Termination:
-    """Return why a program that every plan meets ended: a solver that denies a known plan has failed."""
+    """Return why a program that every plan meets ended: a solver that denies a known plan has
+    failed.
+    """
     lost = solved.termination is Termination.INFEASIBLE and budget.incumbent is not None
     return Termination.INTERRUPTED if lost else solved.termination

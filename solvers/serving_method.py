@@ -1,4 +1,6 @@
-"""What the methods of both serving kinds share: conditions, mechanisms that have plans, and why others have none."""
+"""What the methods of both serving kinds share: conditions, mechanisms that have plans, and why
+others have none.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,15 @@ P = TypeVar("P", bound=PreparedServing)
 
 ONE_RATE = Condition(
     "one acceptance rate for all tasks",
-    lambda method, problem: "a rate for each task" if isinstance(problem.acceptance_rate, Rates) else None,
+    lambda method, problem: (
+        "a rate for each task" if isinstance(problem.acceptance_rate, Rates) else None
+    ),
 )
 GIVEN = Condition(
     "conservative or known output lengths",
-    lambda method, problem: "predicted output lengths" if problem.output_lengths == "predicted" else None,
+    lambda method, problem: (
+        "predicted output lengths" if problem.output_lengths == "predicted" else None
+    ),
 )
 
 
@@ -69,7 +75,9 @@ def offer_if_feasible(problem: ServingData[Any], plan: ServingPlan, budget: Budg
 
 
 def planned_outputs(problem: ServingData[Any], quantiles: Iterable[float]) -> Iterator[Ints]:
-    """Yield the output lengths to plan with: as they count, or where predicted quantiles of every task's samples."""
+    """Yield the output lengths to plan with: as they count, or where predicted quantiles of every
+    task's samples.
+    """
     if problem.output_lengths != "predicted":
         yield problem.planned_output_tokens
         return
@@ -78,7 +86,8 @@ def planned_outputs(problem: ServingData[Any], quantiles: Iterable[float]) -> It
 
 
 def conflicts(options: Sequence[PreparedServing]) -> tuple[Conflict, ...]:
-    """Return what the tasks lack that fit no batch under the first mechanism; what would help holds for all of them.
+    """Return what the tasks lack that fit no batch under the first mechanism; what would help holds
+    for all of them.
 
     A plan exists under a mechanism just if every task fits alone, so that it is proven.
     """
@@ -94,7 +103,13 @@ def conflicts(options: Sequence[PreparedServing]) -> tuple[Conflict, ...]:
         if problem.output_lengths == "conservative" and most >= int(problem.output_tokens.max()):
             helpful["max_output_tokens"] = max(most, helpful.get("max_output_tokens", 0))
     return tuple(
-        Conflict(constraint=f"{name}_memory_bytes", index=task, needs=needs, has=has, least_change=helpful)
+        Conflict(
+            constraint=f"{name}_memory_bytes",
+            index=task,
+            needs=needs,
+            has=has,
+            least_change=helpful,
+        )
         for name, task, needs, has in options[0].shortages()
     )
 
@@ -106,7 +121,9 @@ def _longest_outputs(prepared: PreparedServing) -> int:
     most = problem.max_output_tokens or int(problem.output_tokens.max())
     for name, model, limit in problem.limited_models(prepared.mechanism):
         if model.kv_bytes_per_token and not (name == "draft" and prepared.least_length == 0):
-            fitting = math.floor((limit - model.parameter_bytes) / model.kv_bytes_per_token) + 1 - longest
+            fitting = (
+                math.floor((limit - model.parameter_bytes) / model.kv_bytes_per_token) + 1 - longest
+            )
             while fitting > 0 and exceeds(
                 model.parameter_bytes + model.kv_bytes_per_token * (longest + fitting), limit
             ):

@@ -21,7 +21,8 @@ from specopt.solvers.room import whole_room
 
 @dataclass(frozen=True)
 class PreparedServing:
-    """A problem under one mechanism, tasks sorted by input length (ties by index), as arrays for the kernels.
+    """A problem under one mechanism, tasks sorted by input length (ties by index), as arrays for
+    the kernels.
 
     Parameters
     ----------
@@ -32,9 +33,11 @@ class PreparedServing:
     inputs, outputs
         Input lengths and planned output lengths in that order, as floats, shape (K,).
     models
-        Rows (flops_per_token, flops_per_token_pair, flops_per_logit), draft and verify; zeros if one takes no part.
+        Rows (flops_per_token, flops_per_token_pair, flops_per_logit), draft and verify; zeros if
+        one takes no part.
     memory
-        (KV bytes per draft token, bytes free for them, the same two of the verify model); free as the judge has it.
+        (KV bytes per draft token, bytes free for them, the same two of the verify model); free as
+        the judge has it.
     """
 
     problem: ServingData[Any]
@@ -58,19 +61,32 @@ class PreparedServing:
             order=order,
             inputs=problem.input_tokens[order].astype(np.float64),
             outputs=problem.planned_output_tokens[order].astype(np.float64),
-            models=np.array([
-                [model.flops_per_token, model.flops_per_token_pair, model.flops_per_logit] if model else [0.0] * 3
-                for model, _ in models
-            ], np.float64),
-            memory=np.array([
-                entry
-                for model, limit in models
-                for entry in (
-                    (0.0, math.inf) if model is None or limit is None
-                    else (float(model.kv_bytes_per_token), whole_room(limit) - model.parameter_bytes)
-                )
-            ]),
-        )  # fmt: skip
+            models=np.array(
+                [
+                    (
+                        [model.flops_per_token, model.flops_per_token_pair, model.flops_per_logit]
+                        if model
+                        else [0.0] * 3
+                    )
+                    for model, _ in models
+                ],
+                np.float64,
+            ),
+            memory=np.array(
+                [
+                    entry
+                    for model, limit in models
+                    for entry in (
+                        (0.0, math.inf)
+                        if model is None or limit is None
+                        else (
+                            float(model.kv_bytes_per_token),
+                            whole_room(limit) - model.parameter_bytes,
+                        )
+                    )
+                ]
+            ),
+        )
 
     @cached_property
     def draft_pieces(self) -> Floats:
@@ -106,10 +122,14 @@ class PreparedServing:
 
     @cached_property
     def runtimes(self) -> Floats:
-        """Both envelopes in one array, shape (2, P, 3): the shorter one repeats its last row, which nothing reaches."""
+        """Both envelopes in one array, shape (2, P, 3): the shorter one repeats its last row, which
+        nothing reaches.
+        """
         pieces = self.draft_pieces, self.verify_pieces
         count = max(map(len, pieces))
-        return np.stack([np.pad(rows, ((0, count - len(rows)), (0, 0)), mode="edge") for rows in pieces])
+        return np.stack(
+            [np.pad(rows, ((0, count - len(rows)), (0, 0)), mode="edge") for rows in pieces]
+        )
 
     @cached_property
     def kept(self) -> dict[Any, Any]:
@@ -126,7 +146,9 @@ class PreparedServing:
     def upload_seconds(self) -> Floats:
         """What each task's upload takes over the whole band, by task."""
         bits = self.problem.bits_per_token(self.mechanism) * self.problem.input_tokens
-        return np.asarray(bits / (self.problem.bandwidth_hz * spectral_efficiency(self.problem.snr)))
+        return np.asarray(
+            bits / (self.problem.bandwidth_hz * spectral_efficiency(self.problem.snr))
+        )
 
     @cached_property
     def communication_seconds(self) -> float:
@@ -141,8 +163,11 @@ class PreparedServing:
             "mechanism": self.mechanism if self.problem.mechanism == "any" else None,
         }
 
-    def completed(self, stages: Iterable[tuple[Any, Any]], larger: Callable[..., Any] = max) -> Iterator[Any]:
-        """Yield when each run of a step is verified, given its stage times T^d and T^v, in order (Eq. 20).
+    def completed(
+        self, stages: Iterable[tuple[Any, Any]], larger: Callable[..., Any] = max
+    ) -> Iterator[Any]:
+        """Yield when each run of a step is verified, given its stage times T^d and T^v, in order
+        (Eq. 20).
 
         Numbers, or arrays with `larger` for them.
         """
@@ -162,11 +187,13 @@ class PreparedServing:
     def room_for(self, tokens: float) -> float:
         """Return how many tasks of a given length fit the memory, but for rounding."""
         return min(
-            (free / (kv * tokens) for kv, free in self.memory.reshape(2, 2).tolist() if kv > 0.0), default=math.inf
+            (free / (kv * tokens) for kv, free in self.memory.reshape(2, 2).tolist() if kv > 0.0),
+            default=math.inf,
         )
 
     def rows_end(self, row: int, work: int) -> int:
-        """Return where a kernel call ends that begins at a row of a shortest path and may look at a number of batches.
+        """Return where a kernel call ends that begins at a row of a shortest path and may look at a
+        number of batches.
 
         A row looks at no more of them than there are tasks up to it, or in the widest batch.
         """
@@ -177,10 +204,14 @@ class PreparedServing:
         """Return whether a batch fits the memory of the models that take part (Eq. 9-10)."""
         tokens = padded + outputs
         kv_draft, free_draft, kv_verify, free_verify = self.memory
-        return bool(size * kv_draft * tokens <= free_draft and size * kv_verify * tokens <= free_verify)
+        return bool(
+            size * kv_draft * tokens <= free_draft and size * kv_verify * tokens <= free_verify
+        )
 
     def shortages(self) -> list[tuple[str, int, float, float]]:
-        """Return model, task, bytes that it needs alone and bytes that there are, by model and task."""
+        """Return model, task, bytes that it needs alone and bytes that there are, by model and
+        task.
+        """
         alone, found = (self.inputs + self.outputs)[self.order.argsort()], []
         for name, model, limit in self.problem.limited_models(self.mechanism):
             kv, free = self.memory[2 * (name == "verify") :][:2]
@@ -192,26 +223,33 @@ class PreparedServing:
         return found
 
     def misfit(self) -> str | None:
-        """Return why no plan exists under this mechanism: a task that does not fit alone; None if all fit."""
+        """Return why no plan exists under this mechanism: a task that does not fit alone; None if
+        all fit.
+        """
         lacking = self.shortages()
         if not lacking:
             return None
         rank = self.order.argsort()
         name, task, needs, limit = max(lacking, key=lambda shortage: rank[shortage[1]])
         return (
-            f"task {task} needs {needs / 1e9:.3f} GB ({needs:.0f} bytes) of {name}-model memory alone; "
-            f"{limit / 1e9:.3f} GB ({limit:.0f} bytes) are available"
+            f"task {task} needs {needs / 1e9:.3f} GB ({needs:.0f} bytes) of {name}-model memory"
+            f" alone; {limit / 1e9:.3f} GB ({limit:.0f} bytes) are available"
         )
 
 
 def envelope(runtime: Runtime | None) -> Floats:
-    """Return the upper envelope of a runtime over work >= 0: rows (c1, c2, largest work), c1 increasing."""
+    """Return the upper envelope of a runtime over work >= 0: rows (c1, c2, largest work), c1
+    increasing.
+    """
     if runtime is None:
         return np.array([[0.0, 0.0, math.inf]])
     lines = sorted({(piece.seconds_per_flop, piece.overhead_seconds) for piece in runtime.pieces})
     rows: list[tuple[float, float]] = []
     for slope, height in lines:
-        while rows and (height >= rows[-1][1] or (len(rows) > 1 and _hidden(rows[-2], rows[-1], (slope, height)))):
+        while rows and (
+            height >= rows[-1][1]
+            or (len(rows) > 1 and _hidden(rows[-2], rows[-1], (slope, height)))
+        ):
             rows.pop()
         rows.append((slope, height))
     ends = [(a[1] - b[1]) / (b[0] - a[0]) for a, b in itertools.pairwise(rows)] + [math.inf]
@@ -224,7 +262,8 @@ def _hidden(a: tuple[float, float], b: tuple[float, float], c: tuple[float, floa
 
 
 def quick_batches(prepared: PreparedServing) -> list[list[int]] | None:
-    """Return contiguous batches as large as memory allows, from the longest input down; None if a task misfits.
+    """Return contiguous batches as large as memory allows, from the longest input down; None if a
+    task misfits.
 
     Linear in K and free of compiled code: the fallback plan when no time is left.
     """
@@ -235,7 +274,11 @@ def quick_batches(prepared: PreparedServing) -> list[list[int]] | None:
     for position in range(prepared.tasks - 1, -1, -1):
         output = max(longest, outputs[position])
         size, tokens = size + 1.0, padded + output
-        if size == 1.0 or size * kv_draft * tokens > free_draft or size * kv_verify * tokens > free_verify:
+        if (
+            size == 1.0
+            or size * kv_draft * tokens > free_draft
+            or size * kv_verify * tokens > free_verify
+        ):
             if not prepared.fits(1, inputs[position], outputs[position]):
                 return None
             batches.append([])

@@ -1,9 +1,10 @@
 """What all simulators share: the loop over replications, and one shape for what comes back.
 
-Every simulator is called ``simulate(problem or workload, plan or policy, *, seed=0, replications=..., callback=None,
-...)``. The seed decides all luck, whatever the policy, so that differences between policies are paired, and the
-callback is called now and then with the number of replications done and their mean. `Replications` checks these three
-arguments, plays all replications, and builds the result. A kind adds the records of its event loop, a function that
+Every simulator is called ``simulate(problem or workload, plan or policy, *, seed=0,
+replications=..., callback=None, ...)``. The seed decides all luck, whatever the policy, so that
+differences between policies are paired, and the callback is called now and then with the number of
+replications done and their mean. `Replications` checks these three arguments, plays all
+replications, and builds the result. A kind adds the records of its event loop, a function that
 plays a slice of the replications, and a function that returns the estimates of those played so far.
 """
 
@@ -90,9 +91,11 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Simulation(ABC):
-    """What a plan or a policy did, replication by replication; its headline is the first of `estimates`.
+    """What a plan or a policy did, replication by replication; its headline is the first of
+    `estimates`.
 
-    Fields of a kind that are too long to show are marked ``repr=False``; `to_dict` leaves them out, too.
+    Fields of a kind that are too long to show are marked ``repr=False``; `to_dict` leaves them out,
+    too.
 
     Parameters
     ----------
@@ -163,19 +166,28 @@ class Simulation(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but what is long as JSON-like data; what is not known is None."""
-        shown = {entry.name: _plain(getattr(self, entry.name)) for entry in dataclasses.fields(self) if entry.repr}
+        shown = {
+            entry.name: _plain(getattr(self, entry.name))
+            for entry in dataclasses.fields(self)
+            if entry.repr
+        }
         estimates = {name: estimate.to_dict() for name, estimate in self.estimates.items()}
         return {
-            "kind": self.kind, "quantity": self.quantity, **estimates[self.quantity], "ratio": _plain(self.ratio),
-            **shown, "estimates": estimates,
-        }  # fmt: skip
+            "kind": self.kind,
+            "quantity": self.quantity,
+            **estimates[self.quantity],
+            "ratio": _plain(self.ratio),
+            **shown,
+            "estimates": estimates,
+        }
 
     def __str__(self) -> str:
         low, high = self.confidence_interval
         model = "" if self.model is None else f", model {self.model:.6g}"
         return (
-            f"{self.kind}, {self.policy}, played {self.replications} times: {self.quantity.replace('_', ' ')} "
-            f"{self.mean:.6g}, 95 % confidence {low:.6g} to {high:.6g}{model}"
+            f"{self.kind}, {self.policy}, played {self.replications} times:"
+            f" {self.quantity.replace('_', ' ')} {self.mean:.6g}, 95 % confidence {low:.6g} to"
+            f" {high:.6g}{model}"
         )
 
 
@@ -195,7 +207,9 @@ class Replications:
         If an argument is outside its domain.
     """
 
-    def __init__(self, seed: int, replications: int, callback: Tell | None, minimum: int = 1) -> None:
+    def __init__(
+        self, seed: int, replications: int, callback: Tell | None, minimum: int = 1
+    ) -> None:
         self.started = time.perf_counter()
         self.count = integer("replications", replications, minimum, MAX_REPLICATIONS)
         self.seed = integer("seed", seed, 0)
@@ -216,8 +230,8 @@ class Replications:
         play
             Plays a slice of the replications, and keeps what they yield.
         figures
-            Returns the figures of the first replications, by their number: samples or an estimate, by name. The
-            callback gets the mean of the first figure.
+            Returns the figures of the first replications, by their number: samples or an estimate,
+            by name. The callback gets the mean of the first figure.
         at_once
             Number of replications in a slice.
         workers
@@ -231,7 +245,9 @@ class Replications:
 
         def estimates(done: int) -> dict[str, Estimate]:
             found = figures(done).items()
-            return {name: one if isinstance(one, Estimate) else Estimate.of(one) for name, one in found}
+            return {
+                name: one if isinstance(one, Estimate) else Estimate.of(one) for name, one in found
+            }
 
         pool, firsts = ThreadPoolExecutor(workers), range(0, self.count, at_once)
         try:
@@ -242,7 +258,9 @@ class Replications:
             pool.shutdown(cancel_futures=True)
         return estimates(self.count)
 
-    def each(self, once: Callable[..., R], parts: Mapping[str, str]) -> tuple[tuple[R, ...], dict[str, Estimate]]:
+    def each(
+        self, once: Callable[..., R], parts: Mapping[str, str]
+    ) -> tuple[tuple[R, ...], dict[str, Estimate]]:
         """Play runs of consecutive seeds, and return them and their estimates.
 
         Parameters
@@ -255,15 +273,24 @@ class Replications:
         runs: list[R] = []
         found = self.play(
             lambda part: runs.append(once(seed=self.seed + part.start)),
-            lambda done: {name: [getattr(run, part) for run in runs[:done]] for name, part in parts.items()},
+            lambda done: {
+                name: [getattr(run, part) for run in runs[:done]] for name, part in parts.items()
+            },
         )
         return tuple(runs), found
 
-    def result(self, kind: type[S], policy: str, estimates: Mapping[str, Estimate], **fields: Any) -> S:
+    def result(
+        self, kind: type[S], policy: str, estimates: Mapping[str, Estimate], **fields: Any
+    ) -> S:
         """Return the simulation of a policy, with the fields that its kind adds."""
         seconds = time.perf_counter() - self.started
         return kind(
-            policy=policy, replications=self.count, seed=self.seed, estimates=estimates, seconds=seconds, **fields
+            policy=policy,
+            replications=self.count,
+            seed=self.seed,
+            estimates=estimates,
+            seconds=seconds,
+            **fields,
         )
 
 
@@ -297,11 +324,18 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {name if isinstance(name, str) else f"{name:g}": _plain(one) for name, one in value.items()}
+        return {
+            name if isinstance(name, str) else f"{name:g}": _plain(one)
+            for name, one in value.items()
+        }
     if isinstance(value, (list, tuple)):
         return [_plain(one) for one in value]
     if isinstance(value, Estimate):
         return value.to_dict()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {one.name: _plain(getattr(value, one.name)) for one in dataclasses.fields(value) if one.repr}
+        return {
+            one.name: _plain(getattr(value, one.name))
+            for one in dataclasses.fields(value)
+            if one.repr
+        }
     return value

@@ -1,4 +1,6 @@
-"""The statuses of HiGHS, Pyomo and CVXPY: each means one of our terminations, for all who call these solvers."""
+"""The statuses of HiGHS, Pyomo and CVXPY: each means one of our terminations, for all who call
+these solvers.
+"""
 
 from __future__ import annotations
 
@@ -8,29 +10,44 @@ from specopt.models.result import Termination
 
 MEANINGS = {
     Termination.CONVERGED: (
-        "kOptimal", "kModelEmpty",
-        "convergenceCriteriaSatisfied", "emptyModel",
-        "optimal", "optimal_inaccurate",
+        "kOptimal",
+        "kModelEmpty",
+        "convergenceCriteriaSatisfied",
+        "emptyModel",
+        "optimal",
+        "optimal_inaccurate",
     ),
     Termination.INFEASIBLE: (  # programs of ours are bounded
-        "kInfeasible", "kUnboundedOrInfeasible",
-        "provenInfeasible", "infeasibleOrUnbounded",
+        "kInfeasible",
+        "kUnboundedOrInfeasible",
+        "provenInfeasible",
+        "infeasibleOrUnbounded",
     ),
     Termination.TIME_LIMIT: ("kTimeLimit", "maxTimeLimit"),
     Termination.WORK_LIMIT: (
-        "kIterationLimit", "kSolutionLimit", "kObjectiveBound", "kObjectiveTarget",
-        "iterationLimit", "objectiveLimit",
+        "kIterationLimit",
+        "kSolutionLimit",
+        "kObjectiveBound",
+        "kObjectiveTarget",
+        "iterationLimit",
+        "objectiveLimit",
         "user_limit",  # a limit of time, or of iterations
     ),
-}  # fmt: skip
-"""For each termination, the names of the statuses that mean it: of HiGHS (they begin with k), of Pyomo, of CVXPY.
+}
+"""For each termination, the names of the statuses that mean it: of HiGHS (they begin with k), of
+Pyomo, of CVXPY.
 
-Every other status is `INTERRUPTED`: the solver was stopped or failed, and proves nothing; the best plan so far is the
-result. So is "infeasible" of CVXPY: the programs that it gets have solutions, and interior points prove nothing else.
+Every other status is `INTERRUPTED`: the solver was stopped or failed, and proves nothing; the best
+plan so far is the result. So is "infeasible" of CVXPY: the programs that it gets have solutions,
+and interior points prove nothing else.
 """
 
 
 def termination_of(status: Any) -> Termination:
-    """Return what a status means: a member of `HighsModelStatus` or `TerminationCondition`, or a word of CVXPY."""
+    """Return what a status means: a member of `HighsModelStatus` or `TerminationCondition`, or a
+    word of CVXPY.
+    """
     name = getattr(status, "name", status)
-    return next((ended for ended, names in MEANINGS.items() if name in names), Termination.INTERRUPTED)
+    return next(
+        (ended for ended, names in MEANINGS.items() if name in names), Termination.INTERRUPTED
+    )

@@ -14,7 +14,9 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 from specopt import ServingLatencyProblem, generate
 
 # too_slow: the first example of a run may compile the kernels, which takes seconds on a fresh cache
-settings.register_profile("default", deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "default", deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 EXAMPLES = int(os.environ.get("SPECOPT_EXAMPLES", "1"))
@@ -27,7 +29,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the slow tests: where one of them came last, the other processes would wait for it."""
+    """Begin with the slow tests: where one of them came last, the other processes would wait for
+    it.
+    """
     tests = {item.function for item in items if isinstance(item, pytest.Function)}
     for test in tests if EXAMPLES > 1 else ():
         if is_hypothesis_test(test):
@@ -45,7 +49,9 @@ def data() -> Path:
 
 @pytest.fixture
 def own_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let limits count what this process uses of the processor: what else the machine does is no matter."""
+    """Let limits count what this process uses of the processor: what else the machine does is no
+    matter.
+    """
     monkeypatch.setattr(time, "perf_counter", time.process_time)
 
 

@@ -1,4 +1,6 @@
-"""The benchmarks run: no figure is asserted here, only that every one of them still measures something."""
+"""The benchmarks run: no figure is asserted here, only that every one of them still measures
+something.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Conformance: every registered method on every small instance that it does not refuse.
 
-A new kind of problem adds a file to `small_instances`; a new method adds nothing. A test solves a problem once by every
-method and compares the answers, so a failure names the method and the problem.
+A new kind of problem adds a file to `small_instances`; a new method adds nothing. A test solves a
+problem once by every method and compares the answers, so a failure names the method and the
+problem.
 """
 
 from __future__ import annotations
@@ -15,7 +16,15 @@ import pytest
 from helpers.results import check_result
 from rich.console import Console
 
-from specopt import DraftControlProblem, Problem, PromptChunkingProblem, Unsupported, generate, methods, solve
+from specopt import (
+    DraftControlProblem,
+    Problem,
+    PromptChunkingProblem,
+    Unsupported,
+    generate,
+    methods,
+    solve,
+)
 from specopt.kinds import KINDS
 from specopt.solvers.auto import Auto
 from specopt.solvers.method import Method
@@ -26,7 +35,8 @@ from specopt.views.methods import method_entry, print_methods
 
 METHODS = methods()
 INSTANCES: dict[str, dict[str, Problem]] = {
-    kind.name: import_module(f"small_instances.{kind.name.replace('-', '_')}").INSTANCES for kind in KINDS
+    kind.name: import_module(f"small_instances.{kind.name.replace('-', '_')}").INSTANCES
+    for kind in KINDS
 }
 
 
@@ -34,10 +44,18 @@ INSTANCES: dict[str, dict[str, Problem]] = {
 def large() -> list[Problem]:
     """Instances beyond each limit on size; nothing solves them here."""
     paper_1, uniform, fair, timed = (
-        "serving-latency/paper-1", "draft-allocation/uniform", "fair-goodput/paper-5", "fair-goodput/per-second"
-    )  # fmt: skip
+        "serving-latency/paper-1",
+        "draft-allocation/uniform",
+        "fair-goodput/paper-5",
+        "fair-goodput/per-second",
+    )
     state = {"uplink_bits_per_second": 5e4, "acceptance_rates": [0.5] * 2001}
-    actions = {"draft_lengths": [0, 9999], "resolutions": [*range(1, 2002)], "states": [state], "transition": [[1.0]]}
+    actions = {
+        "draft_lengths": [0, 9999],
+        "resolutions": [*range(1, 2002)],
+        "states": [state],
+        "transition": [[1.0]],
+    }
     long = generate("prompt-chunking/paper-4", prompt_tokens=20_000)
     return [
         generate(paper_1, tasks=9, max_input=40, max_output=24),
@@ -52,7 +70,9 @@ def large() -> list[Problem]:
         generate("draft-stopping/random", bins=100),
         PromptChunkingProblem.from_dict(long.to_dict() | {"pipeline_length": 1000}),
         generate("placement/many-classes"),
-        DraftControlProblem.from_dict(INSTANCES["draft-control"]["alternating"].to_dict() | actions),
+        DraftControlProblem.from_dict(
+            INSTANCES["draft-control"]["alternating"].to_dict() | actions
+        ),
     ]
 
 
@@ -66,7 +86,9 @@ every_problem = pytest.mark.parametrize(
     "problem",
     [pytest.param(of[name], id=f"{kind}: {name}") for kind, of in INSTANCES.items() for name in of],
 )
-every_method = pytest.mark.parametrize("method", METHODS, ids=lambda method: f"{method.solves.kind}: {method.name}")
+every_method = pytest.mark.parametrize(
+    "method", METHODS, ids=lambda method: f"{method.solves.kind}: {method.name}"
+)
 
 
 def cases_of(problem: Problem) -> list[Case]:
@@ -82,9 +104,11 @@ def test_names_are_unique() -> None:
 
 @every_method
 def test_methods_say_what_they_are(method: type[Method]) -> None:
-    """Tests that source, guarantee, complexity are stated, options are frozen with defaults, the file has the name.
+    """Tests that source, guarantee, complexity are stated, options are frozen with defaults, the
+    file has the name.
 
-    A portfolio is defined next to the list of its kind's methods, and a baseline may share a file with others.
+    A portfolio is defined next to the list of its kind's methods, and a baseline may share a file
+    with others.
     """
     place = method.solves.kind if method.name == "auto" else method.name
     assert method.__module__.rpartition(".")[2] in (place.replace("-", "_"), "baselines")
@@ -93,9 +117,11 @@ def test_methods_say_what_they_are(method: type[Method]) -> None:
 
 @every_problem
 def test_answers(problem: Problem) -> None:
-    """Tests that status, judge and bound of every method agree, that exact methods prove, and that none is beaten.
+    """Tests that status, judge and bound of every method agree, that exact methods prove, and that
+    none is beaten.
 
-    No bound cuts off a plan of another method, no method beats the default, the same seed gives the same answer twice.
+    No bound cuts off a plan of another method, no method beats the default, the same seed gives the
+    same answer twice.
     """
     cases = cases_of(problem)
     for case in cases:
@@ -108,7 +134,9 @@ def test_answers(problem: Problem) -> None:
 
 
 def check_default(default: Case, *others: Case) -> None:
-    """Check that no method has a better plan or gap than the default, which names who found plan and bound."""
+    """Check that no method has a better plan or gap than the default, which names who found plan
+    and bound.
+    """
     found = default.answer
     if found.objective is None:
         return
@@ -128,7 +156,9 @@ def check_default(default: Case, *others: Case) -> None:
 
 @every_problem
 def test_time_limit_0(problem: Problem) -> None:
-    """Tests that without time every method gives a quick plan, at once, where time gives one, and no wrong claim."""
+    """Tests that without time every method gives a quick plan, at once, where time gives one, and
+    no wrong claim.
+    """
     for case in cases_of(problem):
         promises.check_no_time(case)
         quick = case.solve(time_limit=0)
@@ -140,13 +170,23 @@ def test_time_limit_0(problem: Problem) -> None:
 @every_method
 def test_promises(method: type[Method]) -> None:
     """Tests that gap, callback, stopping, Ctrl-C, files and warm starts are as promised."""
-    cases = (Case(method(), p) for p in INSTANCES[method.solves.kind].values() if method().refusal(p) is None)
-    case = next(case for case in cases if case.answer.plan is not None)  # some methods may find none
+    cases = (
+        Case(method(), p)
+        for p in INSTANCES[method.solves.kind].values()
+        if method().refusal(p) is None
+    )
+    case = next(
+        case for case in cases if case.answer.plan is not None
+    )  # some methods may find none
     assert solve(case.problem, method.name).method == method.name
     for check in (
-        promises.check_gap, promises.check_callback, promises.check_stop, promises.check_interrupt,
-        promises.check_files, promises.check_warm_start,
-    ):  # fmt: skip
+        promises.check_gap,
+        promises.check_callback,
+        promises.check_stop,
+        promises.check_interrupt,
+        promises.check_files,
+        promises.check_warm_start,
+    ):
         check(case)
 
 
@@ -160,21 +200,36 @@ def test_refusals_name_the_methods_that_can(problem: Problem) -> None:
             continue
         with pytest.raises(Unsupported) as error:
             solve(problem, method.name)
-        clashes = [(condition.clash(method(), problem), condition.takes) for condition in method.conditions()]
+        clashes = [
+            (condition.clash(method(), problem), condition.takes)
+            for condition in method.conditions()
+        ]
         clash, takes = next(pair for pair in clashes if pair[0] is not None)
-        start = f"method {method.name} cannot take this problem: it has {clash}, the method takes {takes}; "
+        start = (
+            f"method {method.name} cannot take this problem: it has {clash}, the method takes"
+            f" {takes}; "
+        )
         assert str(error.value) == f"{start}methods that can: {', '.join(able)}"
 
 
 @every_method
 def test_every_condition_counts_and_is_printed(method: type[Method]) -> None:
-    """Tests that each condition of a method refuses some problem and not others, and that `specopt methods` has it."""
-    problems = [*INSTANCES[method.solves.kind].values(), *(p for p in large() if isinstance(p, method.solves))]
+    """Tests that each condition of a method refuses some problem and not others, and that `specopt
+    methods` has it.
+    """
+    problems = [
+        *INSTANCES[method.solves.kind].values(),
+        *(p for p in large() if isinstance(p, method.solves)),
+    ]
     entry = method_entry(method)
     out = Console(file=StringIO(), width=400)
     print_methods([entry], out)
     assert entry["takes"] == [condition.takes for condition in method.conditions()]
     for condition in method.conditions():
-        clashes = {condition.clash(value, p) is None for value in VALUES.get(method, (method(),)) for p in problems}
+        clashes = {
+            condition.clash(value, p) is None
+            for value in VALUES.get(method, (method(),))
+            for p in problems
+        }
         assert clashes == {True, False}, condition.takes
         assert condition.takes in out.file.getvalue()  # type: ignore[attr-defined]

@@ -27,7 +27,9 @@ SECONDS = 0.5
 
 @pytest.mark.parametrize("path", EDGES, ids=lambda path: path.stem)
 def test_every_method_is_right(path: Path) -> None:
-    """Tests that plans pass the judge, that no bound cuts off a plan, and that exact methods prove known optima."""
+    """Tests that plans pass the judge, that no bound cuts off a plan, and that exact methods prove
+    known optima.
+    """
     problem = load(path)
     assert isinstance(problem, Problem)
     cases = [Case(method(), problem) for method in methods(problem)]

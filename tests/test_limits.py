@@ -1,6 +1,8 @@
-"""Time and memory limits at the largest size of every field: the whole matrix is a benchmark, the hard cells are here.
+"""Time and memory limits at the largest size of every field: the whole matrix is a benchmark, the
+hard cells are here.
 
-Seconds are those of the processor, which a busy machine does not stretch; compilation is waited for once before.
+Seconds are those of the processor, which a busy machine does not stretch; compilation is waited for
+once before.
 """
 
 from __future__ import annotations
@@ -50,7 +52,9 @@ def test_limits_are_kept(kind: str, case: str, method: str) -> None:
 
 @pytest.mark.nightly
 def test_what_cannot_be_held_is_refused() -> None:
-    """Tests that ten million stages for every chunk are refused at once, with the field and the bytes."""
+    """Tests that ten million stages for every chunk are refused at once, with the field and the
+    bytes.
+    """
     cell = limits.measure("prompt-chunking", "pipeline_length", "deadline", LIMIT, "process_time")
     assert "pipeline_length need" in cell.outcome and "bytes of memory" in cell.outcome
     assert cell.kept(LIMIT)
@@ -60,7 +64,11 @@ def _long(kind: str, tasks: int) -> Problem:
     """Tasks whose outputs are as long as the format allows."""
     problem = generate(f"{kind}/paper-1", tasks=tasks, seed=1)
     outputs = [MAX_TOKENS] * tasks
-    changes = {"output_tokens": outputs, "max_output_tokens": MAX_TOKENS, "draft_memory_bytes": 1e15}
+    changes = {
+        "output_tokens": outputs,
+        "max_output_tokens": MAX_TOKENS,
+        "draft_memory_bytes": 1e15,
+    }
     return type(problem).from_dict(problem.to_dict() | changes)
 
 
@@ -74,15 +82,26 @@ def _long(kind: str, tasks: int) -> Problem:
     ],
 )
 def test_what_cannot_end_in_time_is_refused(kind: str, tasks: int, method: str) -> None:
-    """Tests that plans that take long to judge are refused where a limit is given, with what they take."""
-    said = rf"method {method} cannot keep time_limit 1: tasks times decoding steps take about .* seconds"
+    """Tests that plans that take long to judge are refused where a limit is given, with what they
+    take.
+    """
+    said = (
+        rf"method {method} cannot keep time_limit 1: tasks times decoding steps take about .*"
+        r" seconds"
+    )
     with pytest.raises(Unsupported, match=said):
         solve(_long(kind, tasks), method, time_limit=1.0)
 
 
-def test_what_takes_long_is_run_without_a_limit(small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a method that takes long warns and runs without a limit, and runs within one that it can keep."""
-    monkeypatch.setattr(NoBatching, "seconds_needed", lambda self, problem: {"tasks": 500.0, "rest": 1.0})
+def test_what_takes_long_is_run_without_a_limit(
+    small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that a method that takes long warns and runs without a limit, and runs within one that
+    it can keep.
+    """
+    monkeypatch.setattr(
+        NoBatching, "seconds_needed", lambda self, problem: {"tasks": 500.0, "rest": 1.0}
+    )
     with pytest.warns(UserWarning, match=r"method no-batching: tasks take about 5e\+02 seconds"):
         assert solve(small, "no-batching").plan is not None
     assert solve(small, "no-batching", time_limit=500.0).plan is not None

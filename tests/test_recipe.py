@@ -33,36 +33,55 @@ from specopt.solvers.method import Outcome
 """
 
 BODIES = {
-    "serving-latency": """
-        return best_of_mechanisms(problem, budget, lambda prepared: Outcome(plan=budget.incumbent))""",
-    "continuous-serving": """
+    "serving-latency": (
+        """
+        first = lambda prepared: Outcome(plan=budget.incumbent)
+        return best_of_mechanisms(problem, budget, first)"""
+    ),
+    "continuous-serving": (
+        """
         for prepared in prepare_all(problem):
             offer_first_plan(prepared, budget)
-        return Outcome(plan=budget.incumbent)""",
-    "draft-allocation": """
+        return Outcome(plan=budget.incumbent)"""
+    ),
+    "draft-allocation": (
+        """
         offer_first_plan(problem, budget)
-        return Outcome(plan=budget.incumbent, bound=budget.bound)""",
-    "fair-goodput": """
+        return Outcome(plan=budget.incumbent, bound=budget.bound)"""
+    ),
+    "fair-goodput": (
+        """
         offer_first_plan(problem, budget)
-        return Outcome(plan=budget.incumbent)""",
-    "verification-batch": """
+        return Outcome(plan=budget.incumbent)"""
+    ),
+    "verification-batch": (
+        """
         prepared = Prepared(problem)
         offer_first_plan(prepared, budget)
-        return Outcome(plan=budget.incumbent, bound=budget.bound)""",
-    "draft-control": """
+        return Outcome(plan=budget.incumbent, bound=budget.bound)"""
+    ),
+    "draft-control": (
+        """
         prepared = prepare(problem)
         offer_first_plan(prepared, budget)
-        return Outcome(plan=budget.incumbent)""",
-    "draft-stopping": """
-        return rule(window_plan(0, prepare(problem).none_flagged), budget)""",
-    "placement": """
+        return Outcome(plan=budget.incumbent)"""
+    ),
+    "draft-stopping": (
+        """
+        return rule(window_plan(0, prepare(problem).none_flagged), budget)"""
+    ),
+    "placement": (
+        """
         from specopt.solvers.placement.first_plans import filled
 
         prepared = prepare(problem, budget=budget)
-        return Outcome(plan=offer(prepared, filled(prepared, "none"), budget))""",
-    "prompt-chunking": """
+        return Outcome(plan=offer(prepared, filled(prepared, "none"), budget))"""
+    ),
+    "prompt-chunking": (
+        """
         offer_first_plan(problem, budget)
-        return certify([problem.prompt_tokens], budget)""",
+        return certify([problem.prompt_tokens], budget)"""
+    ),
 }
 
 FAMILIES = {
@@ -93,11 +112,15 @@ def recipe(title: str) -> tuple[str, list[str]]:
     """Return a section of CONTRIBUTING.md and its blocks of Python."""
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     section = page.partition(f"## {title}\n")[2].partition("\n## ")[0]
-    return section, [textwrap.dedent(block) for block in re.findall(r" *```python\n(.*?)```", section, re.DOTALL)]
+    return section, [
+        textwrap.dedent(block) for block in re.findall(r" *```python\n(.*?)```", section, re.DOTALL)
+    ]
 
 
 def follow_recipe(kind: str, package: Path) -> None:
-    """Write the recipe's method for a kind into a copy of the package, and list it as the recipe says."""
+    """Write the recipe's method for a kind into a copy of the package, and list it as the recipe
+    says.
+    """
     section, (block,) = recipe("How to add a method")
     folder, prefix = kind.replace("-", "_"), kind_of(kind).problem.__name__.removesuffix("Problem")
     method = block.replace("DraftControl", prefix).replace("...", BODIES[kind])
@@ -116,19 +139,26 @@ def follow_recipe(kind: str, package: Path) -> None:
 
 @pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
 def test_recipe(kind: str, tmp_path: Path) -> None:
-    """Tests that a method added by the recipe solves a problem, is judged, and is listed by `specopt methods`."""
+    """Tests that a method added by the recipe solves a problem, is judged, and is listed by
+    `specopt methods`.
+    """
     package = tmp_path / "specopt"
     package.mkdir()
     for part in [*(ROOT / "optimizer").iterdir(), ROOT / "models", ROOT / "instances"]:
         if part.name != "__pycache__":
             (package / part.name).symlink_to(part)
-    shutil.copytree(ROOT / "solvers", package / "solvers", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "solvers", package / "solvers", ignore=shutil.ignore_patterns("__pycache__")
+    )
     follow_recipe(kind, package)
     family, options = FAMILIES[kind]
     found = subprocess.run(
         [sys.executable, "-P", "-c", FOLLOW, json.dumps([f"{kind}/{family}", options])],
-        capture_output=True, text=True, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path)},
+    )
     assert found.returncode == 0, found.stderr
     entries = json.loads(found.stdout)
     assert entries[-1]["name"] == "your-method"
@@ -148,13 +178,20 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT, folder, symlinks=True, ignore=shutil.ignore_patterns(*UNNEEDED))
     listing = folder / "solvers/verification_batch/baselines.py"
     before, last, after = listing.read_text(encoding="utf-8").partition("BASELINES = (\n")
-    listing.write_text(f"{before}{declaration}\n\n{last}    MostTokensFirst,\n{after}", encoding="utf-8")
-    (folder / "tests/solvers/verification_batch/test_baselines.py").write_text(test, encoding="utf-8")
+    listing.write_text(
+        f"{before}{declaration}\n\n{last}    MostTokensFirst,\n{after}", encoding="utf-8"
+    )
+    (folder / "tests/solvers/verification_batch/test_baselines.py").write_text(
+        test, encoding="utf-8"
+    )
     for command in (["init", "-q"], ["add", "-A"]):  # sizes are those of the files that git lists
         subprocess.run(["git", *command], cwd=folder, check=True)
     package = folder / "build" / "specopt"
     package.mkdir(parents=True)
-    for part in [*(folder / "optimizer").iterdir(), *map(folder.joinpath, ("models", "solvers", "instances"))]:
+    for part in [
+        *(folder / "optimizer").iterdir(),
+        *map(folder.joinpath, ("models", "solvers", "instances")),
+    ]:
         (package / part.name).symlink_to(part)
     return folder
 
@@ -167,16 +204,34 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.param("tests/test_packaging.py", "docstrings", marks=pytest.mark.nightly),
         pytest.param("tests/test_conformance.py", "verification-batch", marks=pytest.mark.nightly),
         pytest.param(
-            "tests/docs/test_pages.py tests/solvers/test_same_work.py", "verification-batch", marks=pytest.mark.nightly
+            "tests/docs/test_pages.py tests/solvers/test_same_work.py",
+            "verification-batch",
+            marks=pytest.mark.nightly,
         ),
         ("tests/solvers/verification_batch/test_baselines.py", "most_tokens_first"),
     ],
 )
 def test_recipe_for_a_baseline(checkout: Path, files: str, tests: str) -> None:
-    """Tests that a baseline added by the recipe passes its test and all others that look at methods."""
+    """Tests that a baseline added by the recipe passes its test and all others that look at
+    methods.
+    """
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "pytest", "-q", "-m", "not nightly", "-k", tests, *files.split()],
-        capture_output=True, text=True, cwd=checkout, check=False,
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "pytest",
+            "-q",
+            "-m",
+            "not nightly",
+            "-k",
+            tests,
+            *files.split(),
+        ],
+        capture_output=True,
+        text=True,
+        cwd=checkout,
+        check=False,
         env={**os.environ, "PYTHONPATH": str(checkout / "build")},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stdout

@@ -1,9 +1,12 @@
-"""The product stays small: its folders keep their budget, its functions stay short, its parts know few others."""
+"""The product stays small: its folders keep their budget, its functions stay short, its parts know
+few others.
+"""
 
 from __future__ import annotations
 
 import ast
 import sys
+import textwrap
 from pathlib import Path
 
 import grimp
@@ -12,27 +15,28 @@ from helpers.size import ROOT, budget, sizes, tokens_of
 
 PRODUCT = ("optimizer", "models", "solvers", "instances")
 MAX_ARGUMENTS = 12
-MAX_LINES, MAX_KERNEL_LINES = 60, 100
-MAX_ROOMS, MAX_IMPORTS = 18, 70
+MAX_TOKENS, MAX_KERNEL_TOKENS = 800, 1000
+"""Tokens of code of a function: how it is formatted does not matter."""
+
+MAX_ROOMS, MAX_IMPORTS = 16, 66
 
 
 STILL_LONG = {
     ("solvers/prompt_chunking/kernels/simulation.py", "play"),
     ("solvers/verification_batch/kernels/simulation.py", "play"),
+    ("optimizer/kinds/placement/strategies.py", "problems"),
 }
-"""Loops over events that share their state: cut into parts they took 12 to 18 % more time."""
+"""Loops over events that share their state: cut into parts they took 12 to 18 % more time. And the
+fields of one problem, drawn one after the other.
+"""
 
 
 def test_every_folder_keeps_its_budget() -> None:
-    """Tests that no folder of the product has more tokens or lines than pyproject.toml allows."""
+    """Tests that no folder of the product has more tokens than pyproject.toml allows."""
     found = sizes()
     assert set(budget()) == set(PRODUCT)
-    over = {
-        folder: (found[folder], allowed)
-        for folder, allowed in budget().items()
-        if found[folder][0] > allowed["tokens"] or found[folder][1] > allowed["lines"]
-    }
-    assert over == {}, "delete first, or move the table and say why in the commit"
+    over = {name: (found[name], most) for name, most in budget().items() if found[name] > most}
+    assert over == {}, "delete first, or raise the budget with a sentence in the changelog"
 
 
 @pytest.mark.parametrize(
@@ -46,7 +50,9 @@ def test_every_folder_keeps_its_budget() -> None:
     ],
 )
 def test_tokens_are_those_of_code(source: str, tokens: int) -> None:
-    """Tests that comments, layout and docstrings do not count, and that an f-string counts as one."""
+    """Tests that comments, layout and docstrings do not count, and that an f-string counts as
+    one.
+    """
     assert tokens_of(source) == tokens
 
 
@@ -60,24 +66,15 @@ def _functions() -> list[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef]]:
     ]
 
 
-def _lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Return a function's lines without its docstring."""
-    assert function.end_lineno is not None
-    lines = function.end_lineno - function.lineno + 1
-    first = function.body[0]
-    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-        assert first.end_lineno is not None
-        lines -= first.end_lineno - first.lineno + 1
-    return lines
-
-
 def test_functions_are_short() -> None:
-    """Tests that no function has more lines than a reader takes in, its docstring not counted."""
-    found = {
-        (str(path), function.name)
-        for path, function in _functions()
-        if _lines(function) > (MAX_KERNEL_LINES if "kernels" in path.parts else MAX_LINES)
-    }
+    """Tests that no function has more code than a reader takes in."""
+    found = set()
+    for path, function in _functions():
+        source = ast.get_source_segment((ROOT / path).read_text(), function)
+        assert source is not None
+        limit = MAX_KERNEL_TOKENS if "kernels" in path.parts else MAX_TOKENS
+        if len(source) > 2 * limit and tokens_of(textwrap.dedent(source) + "\n") > limit:
+            found.add((str(path), function.name))
     assert found == STILL_LONG
 
 
@@ -92,7 +89,9 @@ def test_functions_take_few_arguments() -> None:
 
 
 def _room(module: str) -> str:
-    """Return the folder of the first level that a module lies in, or the module itself if it lies in none."""
+    """Return the folder of the first level that a module lies in, or the module itself if it lies
+    in none.
+    """
     return ".".join(module.split(".")[:2])
 
 
@@ -105,7 +104,9 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> grimp.ImportGraph:
         (package / path.name).symlink_to(path)
     for folder in PRODUCT[1:]:
         (package / folder).symlink_to(ROOT / folder)
-    known = {name: module for name, module in sys.modules.items() if name.split(".")[0] == "specopt"}
+    known = {
+        name: module for name, module in sys.modules.items() if name.split(".")[0] == "specopt"
+    }
     for name in known:
         del sys.modules[name]
     sys.path.insert(0, str(package.parent))
@@ -117,7 +118,9 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> grimp.ImportGraph:
 
 
 def test_few_parts_know_each_other(graph: grimp.ImportGraph) -> None:
-    """Tests that the package has few folders and modules at its first level, and few imports between them."""
+    """Tests that the package has few folders and modules at its first level, and few imports
+    between them.
+    """
     imports = {
         (_room(module), _room(found))
         for module in graph.modules

@@ -14,7 +14,9 @@ KEPT = Path(__file__).parent / "data" / "format-1"
 
 @pytest.mark.parametrize("kind", [kind.problem.kind for kind in KINDS])
 def test_an_old_file_keeps_its_meaning(kind: str) -> None:
-    """Tests that a problem and a result as release 0.1 writes them are read, and judged as they were."""
+    """Tests that a problem and a result as release 0.1 writes them are read, and judged as they
+    were.
+    """
     problem, result = load(KEPT / f"{kind}.problem.json"), load(KEPT / f"{kind}.result.json")
     assert isinstance(problem, Problem) and isinstance(result, Result)
     assert problem.kind == kind

@@ -1,9 +1,13 @@
-"""Arithmetic of printed numbers: whether one follows from those beside it, their rounding considered."""
+"""Arithmetic of printed numbers: whether one follows from those beside it, their rounding
+considered.
+"""
 
 from __future__ import annotations
 
 
-def follows(printed: float, low: float, high: float | None = None, *, digits: int | None = None) -> float:
+def follows(
+    printed: float, low: float, high: float | None = None, *, digits: int | None = None
+) -> float:
     """Return the printed number if it follows, else the middle of what does.
 
     Parameters

@@ -1,4 +1,6 @@
-"""A verdict as a map: in how much of the box of assumptions a statement holds, and which assumptions decide that."""
+"""A verdict as a map: in how much of the box of assumptions a statement holds, and which
+assumptions decide that.
+"""
 
 from __future__ import annotations
 
@@ -12,26 +14,36 @@ from papers.ledger import Assumption
 from specopt.models.fields import Floats, Truths
 
 BINS = 4
-"""Parts of an assumption's range that first-order indices compare; choices are bins of their own."""
+"""Parts of an assumption's range that first-order indices compare; choices are bins of their own.
+"""
 
 
-def sample(box: Sequence[Assumption], count: int, seed: int = 0) -> tuple[Floats, list[dict[str, Any]]]:
-    """Return distinct points that fill a box: places from 0 to 1, and values (Sobol's sequence, scrambled)."""
+def sample(
+    box: Sequence[Assumption], count: int, seed: int = 0
+) -> tuple[Floats, list[dict[str, Any]]]:
+    """Return distinct points that fill a box: places from 0 to 1, and values (Sobol's sequence,
+    scrambled).
+    """
     from scipy.stats import qmc
 
     exponent = max(0, (count - 1).bit_length())  # the sequence is balanced at powers of two
-    places: Floats = qmc.Sobol(max(1, len(box)), rng=seed).random_base2(exponent)[:count, : len(box)]
+    places: Floats = qmc.Sobol(max(1, len(box)), rng=seed).random_base2(exponent)[
+        :count, : len(box)
+    ]
     first: dict[tuple[Any, ...], int] = {}
     for number, row in enumerate(places.tolist()):
         first.setdefault(tuple(one.at(place) for one, place in zip(box, row, strict=True)), number)
-    return places[list(first.values())], [dict(zip((one.name for one in box), values, strict=True)) for values in first]
+    return places[list(first.values())], [
+        dict(zip((one.name for one in box), values, strict=True)) for values in first
+    ]
 
 
 def first_order(box: Sequence[Assumption], places: Floats, holds: Truths) -> Floats:
-    """Return the first-order Sobol index of every assumption for whether a statement holds, by binning.
+    """Return the first-order Sobol index of every assumption for whether a statement holds, by
+    binning.
 
-    The share of the variance that knowing one assumption alone explains: the variance between bins less what chance
-    alone puts there, at least 0.
+    The share of the variance that knowing one assumption alone explains: the variance between bins
+    less what chance alone puts there, at least 0.
     """
     truth = holds.astype(np.float64)
     total = truth.var() * len(truth)
@@ -79,7 +91,10 @@ class Split:
 def split(one: Assumption, places: Floats, holds: Truths) -> Split:
     """Return the cut of an assumption that leaves the least variance on its two sides."""
     if one.choices:
-        masks = [(f"= {value}", np.array([one.at(p) == value for p in places.tolist()])) for value in one.choices]
+        masks = [
+            (f"= {value}", np.array([one.at(p) == value for p in places.tolist()]))
+            for value in one.choices
+        ]
     else:
         cuts = np.sort(places)[1:]
         masks = [(f"below {one.at(float(cut)):.3g}", places < cut) for cut in cuts]
@@ -91,5 +106,10 @@ def split(one: Assumption, places: Floats, holds: Truths) -> Split:
     where, mask = min(inner, key=lambda pair: left(pair[1]))
     inside, outside = float(holds[mask].mean()), float(holds[~mask].mean())
     if not one.choices and inside < outside:  # name the side where it holds
-        return Split(assumption=one, where=where.replace("below", "from") + " on", inside=outside, outside=inside)
+        return Split(
+            assumption=one,
+            where=where.replace("below", "from") + " on",
+            inside=outside,
+            outside=inside,
+        )
     return Split(assumption=one, where=where, inside=inside, outside=outside)

@@ -1,4 +1,6 @@
-"""What an experiment finds, and how it is run: at the default assumptions, and all over their box."""
+"""What an experiment finds, and how it is run: at the default assumptions, and all over their
+box.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,8 @@ class Finding:
     values
         What was computed at every sampled point; empty without assumptions.
     deciding
-        The assumptions that explain most of whether it holds, at most three, with their first-order indices.
+        The assumptions that explain most of whether it holds, at most three, with their first-order
+        indices.
     split
         The best cut of the first of them.
     """
@@ -100,7 +103,11 @@ class Finding:
         """Return what the record keeps."""
         kept: dict[str, Any] = {"ours": float(f"{self.ours:.6g}")}
         if len(self.values):
-            kept |= {"held": self.held, "samples": len(self.values), "median": float(f"{np.median(self.values):.6g}")}
+            kept |= {
+                "held": self.held,
+                "samples": len(self.values),
+                "median": float(f"{np.median(self.values):.6g}"),
+            }
             if self.said.one_sided:
                 low, high = self.said.near
                 kept["near"] = int(((low <= self.values) & (self.values <= high)).sum())
@@ -139,7 +146,9 @@ class Run:
 
 
 def run(paper: Paper, name: str, *, samples: int, seeds: int) -> Run:
-    """Run an experiment: at the defaults over a number of seeds, and at sampled points with a seed each."""
+    """Run an experiment: at the defaults over a number of seeds, and at sampled points with a seed
+    each.
+    """
     experiment: Experiment = paper.module.EXPERIMENTS[name]
     box = paper.box(name)
     found = experiment({one.name: one.default for one in box}, range(seeds))
@@ -150,9 +159,16 @@ def run(paper: Paper, name: str, *, samples: int, seeds: int) -> Run:
         for one, column in values.items():
             column.append(float(there[one]))
     return Run(
-        name=name, box=box, places=places, points=points, curves=found.curves,
-        findings=tuple(_finding(said, found.values[said.id], values[said.id], box, places) for said in paper.of(name)),
-    )  # fmt: skip
+        name=name,
+        box=box,
+        places=places,
+        points=points,
+        curves=found.curves,
+        findings=tuple(
+            _finding(said, found.values[said.id], values[said.id], box, places)
+            for said in paper.of(name)
+        ),
+    )
 
 
 def _finding(
@@ -165,6 +181,7 @@ def _finding(
     indices = first_order(box, places, holds)
     order = [i for i in np.argsort(-indices, kind="stable")[:3].tolist() if indices[i] >= MATTERS]
     return replace(
-        finding, deciding=tuple((box[i].name, float(indices[i])) for i in order),
+        finding,
+        deciding=tuple((box[i].name, float(indices[i])) for i in order),
         split=split(box[order[0]], places[:, order[0]], holds) if order else None,
-    )  # fmt: skip
+    )

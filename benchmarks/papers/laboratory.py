@@ -1,7 +1,8 @@
-"""What the laboratory's logs of a real pair of models say, condensed, in the place of synthetic drafts.
+"""What the laboratory's logs of a real pair of models say, condensed, in the place of synthetic
+drafts.
 
-`laboratory/inputs.py` writes it from the raw files. Experiments on it are those on synthetic drafts, with other
-assumptions: their statements' ids end in ``.real``.
+`laboratory/inputs.py` writes it from the raw files. Experiments on it are those on synthetic
+drafts, with other assumptions: their statements' ids end in ``.real``.
 """
 
 from __future__ import annotations
@@ -24,11 +25,17 @@ def condensed() -> dict[str, list[dict[str, Any]]]:
 
 def lines(name: str, /, **where: Any) -> list[dict[str, Any]]:
     """Return the lines of a list that have these values."""
-    return [line for line in condensed()[name] if all(line[key] == value for key, value in where.items())]
+    return [
+        line
+        for line in condensed()[name]
+        if all(line[key] == value for key, value in where.items())
+    ]
 
 
 def real(experiment: Experiment) -> Experiment:
-    """Return an experiment on the real pair: one that takes recorded drafts where its assumptions say so."""
+    """Return an experiment on the real pair: one that takes recorded drafts where its assumptions
+    say so.
+    """
 
     def on_the_real_pair(point: Point, seeds: Sequence[int]) -> Found:
         found = experiment(point, seeds)

@@ -1,4 +1,6 @@
-"""What five papers state, and what became of it: the checked-in data, and the record of the last full run."""
+"""What five papers state, and what became of it: the checked-in data, and the record of the last
+full run.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,8 @@ class Statement:
     printed
         A number, the ends of a range, words, or None for an order or trend.
     unit
-        Of the number, or what the measured number is: the statement holds if a "least saving" is above 0.
+        Of the number, or what the measured number is: the statement holds if a "least saving" is
+        above 0.
     one_sided
         Whether the paper says "up to" or "at least": more than `printed` is no failure.
     holds
@@ -154,7 +157,8 @@ class Paper:
     experiments
         Which assumptions each needs.
     summary
-        What it claims first, what holds, what does not, and under which readings; ``{item}`` is what was found.
+        What it claims first, what holds, what does not, and under which readings; ``{item}`` is
+        what was found.
     """
 
     name: str
@@ -197,7 +201,9 @@ def paper(name: str) -> Paper:
     for line in data["statements"]:
         given = {key: value for key, value in line.items() if key not in known}
         said: dict[str, Any] = {
-            key: tuple(value) if key == "holds" else value for key, value in line.items() if key in known
+            key: tuple(value) if key == "holds" else value
+            for key, value in line.items()
+            if key in known
         }
         statements[line["id"]] = Statement(**said, given=given)
     assumptions = {
@@ -205,20 +211,29 @@ def paper(name: str) -> Paper:
         for key, line in data["assumptions"].items()
     }
     return Paper(
-        name=name, title=TITLES[name], identifiers=tuple(data["identifiers"]), statements=statements,
-        summary=data["summary"], assumptions=assumptions, experiments=data["experiments"],
-    )  # fmt: skip
+        name=name,
+        title=TITLES[name],
+        identifiers=tuple(data["identifiers"]),
+        statements=statements,
+        summary=data["summary"],
+        assumptions=assumptions,
+        experiments=data["experiments"],
+    )
 
 
 @cache
 def record() -> Mapping[str, Any]:
-    """Return the record of the last full run: when, how, and per paper and statement what came out."""
+    """Return the record of the last full run: when, how, and per paper and statement what came
+    out.
+    """
     found: dict[str, Any] = json.loads(RECORD.read_text())
     return found
 
 
 def entries(*papers: Paper) -> list[dict[str, Any]]:
-    """Return the ledger, of all papers by default: an entry per statement, with what is recorded of it."""
+    """Return the ledger, of all papers by default: an entry per statement, with what is recorded of
+    it.
+    """
     return [
         entry(one, said, record()["papers"].get(one.name, {}).get(said.id, {}))
         for one in papers or map(paper, TITLES)
@@ -227,11 +242,19 @@ def entries(*papers: Paper) -> list[dict[str, Any]]:
 
 
 def entry(of: Paper, said: Statement, found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a paper states, and what a run found: as a record keeps it, empty if there was none."""
+    """Return what a paper states, and what a run found: as a record keeps it, empty if there was
+    none.
+    """
     row: dict[str, Any] = {
-        "paper": of.name, "item": said.id, "place": said.place, "statement": said.statement, "printed": said.printed,
-        "ours": found.get("ours"), "status": said.status, "assumptions": list(of.experiments.get(said.by, ())),
-    }  # fmt: skip
+        "paper": of.name,
+        "item": said.id,
+        "place": said.place,
+        "statement": said.statement,
+        "printed": said.printed,
+        "ours": found.get("ours"),
+        "status": said.status,
+        "assumptions": list(of.experiments.get(said.by, ())),
+    }
     if "ours" in found:
         row |= {"holds": said.agrees(found["ours"]), "check": said.check}
     if "held" in found:
@@ -244,21 +267,33 @@ def entry(of: Paper, said: Statement, found: Mapping[str, Any]) -> dict[str, Any
 
 
 def portion(held: int, samples: int) -> dict[str, Any]:
-    """Return a share of samples, their number, and the exact 95 % interval of the share (Clopper and Pearson)."""
+    """Return a share of samples, their number, and the exact 95 % interval of the share (Clopper
+    and Pearson).
+    """
     from scipy.special import betaincinv
 
     low = betaincinv(held, samples - held + 1, 0.025) if held else 0.0
     high = betaincinv(held + 1, samples - held, 0.975) if held < samples else 1.0
-    return {"share": held / samples, "samples": samples, "interval": [round(float(end), 4) for end in (low, high)]}
+    return {
+        "share": held / samples,
+        "samples": samples,
+        "interval": [round(float(end), 4) for end in (low, high)],
+    }
 
 
 def counts(listed: Sequence[Mapping[str, Any]], *, real: bool = False) -> dict[str, int]:
-    """Return how many statements of the papers, or of ours on the real pair, came out how; `mapped` ones can fail."""
+    """Return how many statements of the papers, or of ours on the real pair, came out how; `mapped`
+    ones can fail.
+    """
     own = [one for one in listed if one["item"].endswith(".real") == real]
     tried = [one for one in own if one.get("check") == CHECKS[0]]
     mapped = [one["share"] for one in tried if "share" in one]
     return {
-        "statements": len(own), **{status: sum(one["status"] == status for one in own) for status in STATUSES},
-        "can fail": len(tried), "hold by default": sum(one["holds"] for one in tried), "mapped": len(mapped),
-        "everywhere": mapped.count(1.0), "nowhere": mapped.count(0.0),
-    }  # fmt: skip
+        "statements": len(own),
+        **{status: sum(one["status"] == status for one in own) for status in STATUSES},
+        "can fail": len(tried),
+        "hold by default": sum(one["holds"] for one in tried),
+        "mapped": len(mapped),
+        "everywhere": mapped.count(1.0),
+        "nowhere": mapped.count(0.0),
+    }

@@ -1,8 +1,9 @@
 """Figures 6-9 of paper 1, and the numbers that its equations give.
 
-The axes of the figures are not in the text; the points are those that it names, and round ones between them. All
-schemes plan with O_max, as Sec. III-B does. Every point averages over the same draws of users and tasks; in Figure 9,
-where under Rayleigh fading the latency of a draw has no mean, how is an assumption.
+The axes of the figures are not in the text; the points are those that it names, and round ones
+between them. All schemes plan with O_max, as Sec. III-B does. Every point averages over the same
+draws of users and tasks; in Figure 9, where under Rayleigh fading the latency of a draw has no
+mean, how is an assumption.
 """
 
 from __future__ import annotations
@@ -34,16 +35,27 @@ AXES = {
     "c": ("maximum output length", "max_output", (512, 1024, 1792, 2048)),
 }
 REDUCTIONS = {
-    "figure-7b": ("no pipeline", 512), "figure-7c": ("no pipeline", 1792), "figure-8a": ("max batching", 90),
-    "figure-8b": ("heuristic batching", 1792), "figure-8c": ("heuristic batching", 1024),
-}  # fmt: skip
+    "figure-7b": ("no pipeline", 512),
+    "figure-7c": ("no pipeline", 1792),
+    "figure-8a": ("max batching", 90),
+    "figure-8b": ("heuristic batching", 1792),
+    "figure-8c": ("heuristic batching", 1024),
+}
 """Against which scheme, and where on the axis, a reduction is printed."""
 DRAWS = 3  # per seed, in Figure 9
 
 EXACT_7B = ExactDecoder(
-    layers=32, hidden=4096, ffn=11008, heads=32, kv_heads=32, head_dim=128, gated=True, vocabulary=32_000, tied=False,
+    layers=32,
+    hidden=4096,
+    ffn=11008,
+    heads=32,
+    kv_heads=32,
+    head_dim=128,
+    gated=True,
+    vocabulary=32_000,
+    tied=False,
     name="LLaMA-7B",
-)  # fmt: skip
+)
 
 _AMPLE = 999.0  # GB from which on the memory of the verify model is not limited
 
@@ -59,13 +71,19 @@ def _solved(problem: ServingLatencyProblem, method: Method | str) -> float:
 def _scheme(name: str, problem: ServingLatencyProblem, point: Point) -> float:
     """Return the latency of a scheme of Sec. IV."""
     literal = point.get("heuristic_start") == "two batches"
-    heuristic = HeuristicBatching(first_size=(problem.tasks + 1) // 2) if literal else HeuristicBatching()
+    heuristic = (
+        HeuristicBatching(first_size=(problem.tasks + 1) // 2) if literal else HeuristicBatching()
+    )
     if name == "no pipeline":
         sequential = dataclasses.replace(problem, mechanism="sequential")
         plan = solve(problem, "algorithm-1").plan
         assert plan is not None
         same = sequential.evaluate(plan).objective
-        return same if point["sequential_batches"] == "same" else min(same, _solved(sequential, "max-batching"))
+        return (
+            same
+            if point["sequential_batches"] == "same"
+            else min(same, _solved(sequential, "max-batching"))
+        )
     if name == "autoregressive":
         return _solved(dataclasses.replace(problem, mechanism="autoregressive"), heuristic)
     methods: dict[str, Callable[[], Method | str]] = {
@@ -85,11 +103,16 @@ def _lines(
     """Return the mean latency of schemes, by name, at the points of an axis."""
     memory = point["verify_memory_gb"] * 1e9 if point["verify_memory_gb"] < _AMPLE else None
     problems = [
-        [dataclasses.replace(paper_1(**cell, seed=seed), verify_memory_bytes=memory) for seed in seeds]
+        [
+            dataclasses.replace(paper_1(**cell, seed=seed), verify_memory_bytes=memory)
+            for seed in seeds
+        ]
         for cell in cells
     ]
     return {
-        name: np.array([np.mean([_scheme(name, problem, point) for problem in draws]) for draws in problems])
+        name: np.array(
+            [np.mean([_scheme(name, problem, point) for problem in draws]) for draws in problems]
+        )
         for name in names
     }
 
@@ -99,25 +122,37 @@ def _least_saving(lines: Mapping[str, Floats], rivals: Iterable[str]) -> float:
 
 
 def _curves(
-    x: str, at: Sequence[float], lines: Mapping[str, Floats], printed: Mapping[str, list[tuple[float, float]]] = {}
+    x: str,
+    at: Sequence[float],
+    lines: Mapping[str, Floats],
+    printed: Mapping[str, list[tuple[float, float]]] = {},
 ) -> Curves:
-    return Curves(x, "latency, s", at, {name: line.tolist() for name, line in lines.items()}, printed)
+    return Curves(
+        x, "latency, s", at, {name: line.tolist() for name, line in lines.items()}, printed
+    )
 
 
 def printed(_: Point, __: Sequence[int]) -> Found:
     """Return what the printed numbers give without any run."""
-    return Found({
-        "sec-2.weights": EXACT_7B.parameter_bytes / 1e9,
-        "eq-9": LLAMA_7B.parameter_bytes / EXACT_7B.parameter_bytes,
-        "sec-2.fronthaul": 32_000 * 16 / 10e9 * 1e6,
-    })  # fmt: skip
+    return Found(
+        {
+            "sec-2.weights": EXACT_7B.parameter_bytes / 1e9,
+            "eq-9": LLAMA_7B.parameter_bytes / EXACT_7B.parameter_bytes,
+            "sec-2.fronthaul": 32_000 * 16 / 10e9 * 1e6,
+        }
+    )
 
 
 def figure_6(point: Point, seeds: Sequence[int]) -> Found:
     """Compare with autoregressive serving at every acceptance rate."""
     values, curves = {}, {}
     for letter, pair in zip("abc", PAIRS, strict=True):
-        each = _lines(("proposed", "autoregressive"), [{"pair": pair, "alpha": a} for a in ALPHAS], point, seeds)
+        each = _lines(
+            ("proposed", "autoregressive"),
+            [{"pair": pair, "alpha": a} for a in ALPHAS],
+            point,
+            seeds,
+        )
         values[f"figure-6{letter}.order"] = _least_saving(each, ("autoregressive",))
         curves[f"figure-6 {pair}"] = _curves("acceptance rate", ALPHAS, each)
     return Found(values | {"abstract.autoregressive": min(values.values())}, curves)
@@ -126,11 +161,15 @@ def figure_6(point: Point, seeds: Sequence[int]) -> Found:
 def _compared(
     figure: str, rivals: Sequence[str], more: Sequence[str], point: Point, seeds: Sequence[int]
 ) -> tuple[dict[str, float], dict[str, dict[str, Floats]], dict[str, Curves]]:
-    """Return the least saving and the printed reduction on each axis, the lines, and curves with what is printed."""
+    """Return the least saving and the printed reduction on each axis, the lines, and curves with
+    what is printed.
+    """
     values, lines, curves = {}, {}, {}
     for letter, (label, field, at) in AXES.items():
         name = figure + letter
-        lines[letter] = each = _lines(("proposed", *rivals, *more), [{field: value} for value in at], point, seeds)
+        lines[letter] = each = _lines(
+            ("proposed", *rivals, *more), [{field: value} for value in at], point, seeds
+        )
         values[f"{name}.order"], marks = _least_saving(each, rivals), {}
         if name in REDUCTIONS:
             rival, x = REDUCTIONS[name]
@@ -154,7 +193,9 @@ def figure_7(point: Point, seeds: Sequence[int]) -> Found:
     rivals = ("no pipeline", "no batching", "fixed length")
     values, lines, curves = _compared("figure-7", rivals, (), point, seeds)
     values |= {
-        "figure-7a.linear": min(float(np.corrcoef(AXES["a"][2], line)[0, 1] ** 2) for line in lines["a"].values()),
+        "figure-7a.linear": min(
+            float(np.corrcoef(AXES["a"][2], line)[0, 1] ** 2) for line in lines["a"].values()
+        ),
         "figure-7b.best": _best(lines["b"], rivals[0], rivals[1:]),
     }
     return Found(values, curves)
@@ -168,7 +209,9 @@ def figure_8(point: Point, seeds: Sequence[int]) -> Found:
     values |= {
         "figure-8a.static": last[0] / max(last[1:]) - 1.0,
         "figure-8b.best": min(_best(lines[letter], rivals[2], rivals[:2]) for letter in "bc"),
-        "figure-8.autoregressive": min(_least_saving(each, ("autoregressive",)) for each in lines.values()),
+        "figure-8.autoregressive": min(
+            _least_saving(each, ("autoregressive",)) for each in lines.values()
+        ),
     }
     return Found(values, curves)
 
@@ -180,13 +223,16 @@ def _uploads(problem: ServingLatencyProblem, fade: float) -> Floats:
 
 
 def figure_9(point: Point, seeds: Sequence[int]) -> Found:
-    """Compare optimal with uniform bandwidth for 100 tasks; inference, which hardly differs, is of the first draw."""
+    """Compare optimal with uniform bandwidth for 100 tasks; inference, which hardly differs, is of
+    the first draw.
+    """
     draws = {"mean of 100 draws": 100, "one draw": 1}.get(point["average"], DRAWS * len(seeds))
     average = np.median if point["average"] == "median of draws" else np.mean
     values, curves, hertz = {}, {}, 1e6 * np.array(BANDS)
     for letter, pair in zip("abc", PAIRS, strict=True):
         problems = [
-            paper_1(pair=pair, max_output=point["output_tokens"], seed=DRAWS * seeds[0] + i) for i in range(draws)
+            paper_1(pair=pair, max_output=point["output_tokens"], seed=DRAWS * seeds[0] + i)
+            for i in range(draws)
         ]
         plan = solve(problems[0], "algorithm-1").plan
         assert plan is not None
@@ -194,12 +240,22 @@ def figure_9(point: Point, seeds: Sequence[int]) -> Found:
         uploads = np.array([_uploads(problem, point["deepest_fade"]) for problem in problems])
         needs = {"proposed": uploads.sum(axis=1), "uniform": uploads.shape[1] * uploads.max(axis=1)}
         each = {name: inference + average(need) / hertz for name, need in needs.items()}
-        values[f"figure-9{letter}.reduction"] = float(1.0 - each["proposed"][-1] / each["uniform"][-1])
-        marks = {"proposed": [(BANDS[-1], float(each["uniform"][-1]) * (1.0 - _printed(f"figure-9{letter}")))]}
+        values[f"figure-9{letter}.reduction"] = float(
+            1.0 - each["proposed"][-1] / each["uniform"][-1]
+        )
+        marks = {
+            "proposed": [
+                (BANDS[-1], float(each["uniform"][-1]) * (1.0 - _printed(f"figure-9{letter}")))
+            ]
+        }
         curves[f"figure-9 {pair}"] = _curves("bandwidth, MHz", BANDS, each, marks)
     return Found(values | {"abstract.reduction": max(values.values())}, curves)
 
 
 EXPERIMENTS: dict[str, Experiment] = {
-    "printed": printed, "figure-6": figure_6, "figure-7": figure_7, "figure-8": figure_8, "figure-9": figure_9,
-}  # fmt: skip
+    "printed": printed,
+    "figure-6": figure_6,
+    "figure-7": figure_7,
+    "figure-8": figure_8,
+    "figure-9": figure_9,
+}

@@ -1,12 +1,14 @@
-"""Figures 1, 4, 7, 8 and Tables 1-3 of paper 2 (WISP) in simulation; `paper_2_audits` recomputes its other tables.
+"""Figures 1, 4, 7, 8 and Tables 1-3 of paper 2 (WISP) in simulation; `paper_2_audits` recomputes
+its other tables.
 
-Its logs are not public. On those of the laboratory's real pair: Figures 2-3 and Tables 4-6, and Tables 2-3 with the
-recorded acceptance and predictor.
+Its logs are not public. On those of the laboratory's real pair: Figures 2-3 and Tables 4-6, and
+Tables 2-3 with the recorded acceptance and predictor.
 
-WISP is Algorithm 1 with late requests as fillers, a prefix cache, and drafting that stops at the first predicted
-rejection with Table 10's error rates. SLED serves first come, first served, without cache and controller. Centralised
-serving decodes on the verifier alone. FCFS in Table 1 and Figure 7 is SLED, or has WISP's cache and windows. Violations
-count per response: per iteration even an idle server has 26 %.
+WISP is Algorithm 1 with late requests as fillers, a prefix cache, and drafting that stops at the
+first predicted rejection with Table 10's error rates. SLED serves first come, first served, without
+cache and controller. Centralised serving decodes on the verifier alone. FCFS in Table 1 and Figure
+7 is SLED, or has WISP's cache and windows. Violations count per response: per iteration even an
+idle server has 26 %.
 """
 
 from __future__ import annotations
@@ -40,13 +42,17 @@ _SYSTEMS: dict[str, tuple[PolicyName, dict[str, Any]]] = {
 }
 
 
-def _workload(point: Point, class_speeds: Sequence[float] = CLASS_SPEEDS, **changes: Any) -> VerificationWorkload:
+def _workload(
+    point: Point, class_speeds: Sequence[float] = CLASS_SPEEDS, **changes: Any
+) -> VerificationWorkload:
     """Return WISP's workload at a point, with changes."""
     rates, predictor = _recorded(point) if "part" in point else _printed(point)
     changes = {"predictor": predictor if point["controller"] == "on" else None} | changes
     base = mixed_classes(
-        prompt_median_tokens=point["prompt_median"], class_speeds=class_speeds, estimator=_estimator(point)
-    )  # fmt: skip
+        prompt_median_tokens=point["prompt_median"],
+        class_speeds=class_speeds,
+        estimator=_estimator(point),
+    )
     return dataclasses.replace(
         base,
         acceptance_rates=rates,
@@ -71,23 +77,30 @@ def _estimator(point: Point) -> VerificationTime:
 def _printed(point: Point) -> tuple[Floats, DraftPredictor]:
     """Return acceptance by position, and a predictor with Table 10's error rates."""
     predictor = DraftPredictor(
-        false_accept=0.425, false_reject=0.1989, false_accept_after=point.get("goes_on_after", 0.425)
+        false_accept=0.425,
+        false_reject=0.1989,
+        false_accept_after=point.get("goes_on_after", 0.425),
     )
     return np.full(point["window"], point["acceptance"]), predictor
 
 
 def _recorded(point: Point) -> tuple[Floats, DraftPredictor]:
-    """Return acceptance by position and the predictor of the real pair, on prompts that nothing was fitted to."""
+    """Return acceptance by position and the predictor of the real pair, on prompts that nothing was
+    fitted to.
+    """
     given = _rejections(point)
     predictor = DraftPredictor(
-        false_accept=1.0 - given["specificity"], false_reject=1.0 - given["recall"],
+        false_accept=1.0 - given["specificity"],
+        false_reject=1.0 - given["recall"],
         false_accept_after=given["goes_on_after"],
-    )  # fmt: skip
+    )
     return np.array(given["by_position"][: point["recorded_window"]]), predictor
 
 
 def _rejections(point: Point) -> Mapping[str, Any]:
-    found = lines("rejections", **{name: point[name] for name in ("temperature", "predictor", "part")})
+    found = lines(
+        "rejections", **{name: point[name] for name in ("temperature", "predictor", "part")}
+    )
     return found[0]
 
 
@@ -100,30 +113,49 @@ def figure_1(point: Point, seeds: Sequence[int]) -> Found:
     """Play one device with windows of 1 to 16 at four acceptance rates."""
     windows, rates = (1, 2, 4, 6, 8, 12, 16), (0.55, 0.65, 0.73, 0.85)
     fixed = {
-        "controller": "off", "estimator": "Table 12", "drafting": 50.0, "think_seconds": 2.0, **point
-    }  # fmt: skip
+        "controller": "off",
+        "estimator": "Table 12",
+        "drafting": 50.0,
+        "think_seconds": 2.0,
+        **point,
+    }
     waste, speed = np.empty((2, len(rates), len(windows)))
     for i, rate in enumerate(rates):
         for j, window in enumerate(windows):
             workload = _workload({**fixed, "acceptance": rate, "window": window})
-            runs = [run_once(workload, "fcfs", devices=1, seed=seed, seconds=1500.0) for seed in seeds]
+            runs = [
+                run_once(workload, "fcfs", devices=1, seed=seed, seconds=1500.0) for seed in seeds
+            ]
             waste[i, j] = np.mean([run.wasted_share for run in runs])
-            speed[i, j] = np.mean([run.class_mean_speed[run.class_responses > 0].mean() for run in runs])
+            speed[i, j] = np.mean(
+                [run.class_mean_speed[run.class_responses > 0].mean() for run in runs]
+            )
     each = [np.corrcoef(a, b)[0, 1] for a, b in zip(waste, speed, strict=True)]
-    values = {"figure-1": float(max(each)), "figure-1.all": float(np.corrcoef(waste.ravel(), speed.ravel())[0, 1])}
+    values = {
+        "figure-1": float(max(each)),
+        "figure-1.all": float(np.corrcoef(waste.ravel(), speed.ravel())[0, 1]),
+    }
     lines = {f"acceptance {rate:g}": speed[i].tolist() for i, rate in enumerate(rates)}
     return Found(values, {"figure-1": Curves("window K", "tokens/s of one device", windows, lines)})
 
 
-def _rates(point: Point, fcfs: str, counts: Sequence[int], seeds: Sequence[int]) -> dict[str, Floats]:
+def _rates(
+    point: Point, fcfs: str, counts: Sequence[int], seeds: Sequence[int]
+) -> dict[str, Floats]:
     """Return the violation rates of WISP and of FCFS, by number of devices, then by class."""
     found = {}
-    for name, system in {"WISP": "WISP", "FCFS": "SLED" if fcfs == "SLED" else "centralised"}.items():
+    for name, system in {
+        "WISP": "WISP",
+        "FCFS": "SLED" if fcfs == "SLED" else "centralised",
+    }.items():
         policy, changes = _SYSTEMS[system]
         workload = _workload(point, **changes)
         rows = []
         for count in counts:
-            runs = [run_once(workload, policy, devices=count, seed=seed, seconds=SECONDS) for seed in seeds]
+            runs = [
+                run_once(workload, policy, devices=count, seed=seed, seconds=SECONDS)
+                for seed in seeds
+            ]
             late = sum(run.class_violations for run in runs)
             rows.append(late / np.maximum(1, sum(run.class_responses for run in runs)))
         found[name] = np.array(rows)
@@ -133,11 +165,15 @@ def _rates(point: Point, fcfs: str, counts: Sequence[int], seeds: Sequence[int])
 def table_1(point: Point, seeds: Sequence[int]) -> Found:
     """Violation rates by class at one load."""
     devices = (point["devices_table_1"],)
-    found = {name: rates[0] for name, rates in _rates(point, point["fcfs_table_1"], devices, seeds).items()}
+    found = {
+        name: rates[0]
+        for name, rates in _rates(point, point["fcfs_table_1"], devices, seeds).items()
+    }
     values = {
         f"table-1.{name.lower()}.{speed:g}": float(rate)
-        for name, line in found.items() for speed, rate in zip(CLASS_SPEEDS, line, strict=True)
-    }  # fmt: skip
+        for name, line in found.items()
+        for speed, rate in zip(CLASS_SPEEDS, line, strict=True)
+    }
     values["table-1.order"] = float((found["FCFS"] - found["WISP"])[1:].min())
     values["table-1.trend"] = min(float(np.diff(line).min()) for line in found.values())
     return Found(values)
@@ -146,25 +182,35 @@ def table_1(point: Point, seeds: Sequence[int]) -> Found:
 def table_2(point: Point, seeds: Sequence[int]) -> Found:
     """Devices that each system carries, class by class."""
     devices = {
-        name: np.array([
-            capacity(
-                _workload(point, (speed,), **changes), policy, violation_rate=point["epsilon"], seeds=seeds[:2],
-                seconds=SECONDS, resolution=0.02, centralised=name == "centralised",
-            ).mean
-            for speed in CLASS_SPEEDS
-        ])
+        name: np.array(
+            [
+                capacity(
+                    _workload(point, (speed,), **changes),
+                    policy,
+                    violation_rate=point["epsilon"],
+                    seeds=seeds[:2],
+                    seconds=SECONDS,
+                    resolution=0.02,
+                    centralised=name == "centralised",
+                ).mean
+                for speed in CLASS_SPEEDS
+            ]
+        )
         for name, (policy, changes) in _SYSTEMS.items()
-    }  # fmt: skip
+    }
     over = {
-        rival.lower(): devices["WISP"] / np.maximum(devices[rival], 0.5) for rival in ("centralised", "SLED")
+        rival.lower(): devices["WISP"] / np.maximum(devices[rival], 0.5)
+        for rival in ("centralised", "SLED")
     }  # where a rival carries nobody at all: half a device
     values = {
         f"table-2.{name.lower()}.{speed:g}": float(count)
-        for name, line in devices.items() for speed, count in zip(CLASS_SPEEDS, line, strict=True)
-    }  # fmt: skip
+        for name, line in devices.items()
+        for speed, count in zip(CLASS_SPEEDS, line, strict=True)
+    }
     for rival, line in over.items():
         values |= {
-            f"table-2.over-{rival}.{speed:g}": float(ratio) for speed, ratio in zip(CLASS_SPEEDS, line, strict=True)
+            f"table-2.over-{rival}.{speed:g}": float(ratio)
+            for speed, ratio in zip(CLASS_SPEEDS, line, strict=True)
         }
     centralised_over_sled = devices["centralised"] / np.maximum(devices["SLED"], 0.5)
     values |= {
@@ -181,13 +227,20 @@ def table_2(point: Point, seeds: Sequence[int]) -> Found:
 def _devices(table: str) -> dict[str, list[tuple[float, float]]]:
     """Return the printed capacities of each system."""
     said = paper("paper-2").statements
-    return {name: [(c, said[f"{table}.{name.lower()}.{c:g}"].printed) for c in CLASS_SPEEDS] for name in _SYSTEMS}
+    return {
+        name: [(c, said[f"{table}.{name.lower()}.{c:g}"].printed) for c in CLASS_SPEEDS]
+        for name in _SYSTEMS
+    }
 
 
 def table_2_14b(point: Point, seeds: Sequence[int]) -> Found:
     """Devices that each system carries with Qwen3-14B."""
     found = table_2(point, seeds)
-    values = {key.replace(".", ".14b.", 1): value for key, value in found.values.items() if key.startswith("table-2.")}
+    values = {
+        key.replace(".", ".14b.", 1): value
+        for key, value in found.values.items()
+        if key.startswith("table-2.")
+    }
     curves = dataclasses.replace(found.curves["table-2"], printed=_devices("table-2.14b"))
     return Found(values, {"table-2 Qwen3-14B": curves})
 
@@ -195,21 +248,34 @@ def table_2_14b(point: Point, seeds: Sequence[int]) -> Found:
 def table_3(point: Point, seeds: Sequence[int]) -> Found:
     """Goodput of each system at saturation."""
     found = {
-        name: float(np.mean([
-            run_once(
-                _workload(point, **changes), policy, devices=SATURATED, seed=seed, seconds=SECONDS,
-                centralised=name == "centralised",
-            ).goodput
-            for seed in seeds
-        ]))
+        name: float(
+            np.mean(
+                [
+                    run_once(
+                        _workload(point, **changes),
+                        policy,
+                        devices=SATURATED,
+                        seed=seed,
+                        seconds=SECONDS,
+                        centralised=name == "centralised",
+                    ).goodput
+                    for seed in seeds
+                ]
+            )
+        )
         for name, (policy, changes) in _SYSTEMS.items()
-    }  # fmt: skip
+    }
     wisp, centralised, sled = (max(found[name], 1e-9) for name in ("WISP", "centralised", "SLED"))
-    return Found({
-        "table-3.wisp": wisp, "table-3.centralised": centralised, "table-3.sled": sled,
-        "table-3.order": min(wisp / centralised, centralised / sled) - 1.0,
-        "abstract.goodput": wisp / centralised, "abstract.goodput-sled": wisp / sled,
-    })  # fmt: skip
+    return Found(
+        {
+            "table-3.wisp": wisp,
+            "table-3.centralised": centralised,
+            "table-3.sled": sled,
+            "table-3.order": min(wisp / centralised, centralised / sled) - 1.0,
+            "abstract.goodput": wisp / centralised,
+            "abstract.goodput-sled": wisp / sled,
+        }
+    )
 
 
 def figure_7(point: Point, seeds: Sequence[int]) -> Found:
@@ -232,25 +298,43 @@ def figure_7(point: Point, seeds: Sequence[int]) -> Found:
         "figure-7.fast": float(gains[2:].max() - gains[:2].max()),
     }
     values["figure-7.knee-tied"] = values["figure-7.knee"]
-    return Found(values, {"figure-7": Curves("devices", "responses below their speed", DEVICES, {
-        f"{name}, {speed:g} tokens/s": rates[:, c].tolist()
-        for name, rates in found.items() for c, speed in enumerate(CLASS_SPEEDS)
-    })})  # fmt: skip
+    return Found(
+        values,
+        {
+            "figure-7": Curves(
+                "devices",
+                "responses below their speed",
+                DEVICES,
+                {
+                    f"{name}, {speed:g} tokens/s": rates[:, c].tolist()
+                    for name, rates in found.items()
+                    for c, speed in enumerate(CLASS_SPEEDS)
+                },
+            )
+        },
+    )
 
 
 def _knees(rates: Floats) -> Floats:
-    """Return per class the most devices up to which at most 1 % of the responses are late (Eq. 20)."""
+    """Return per class the most devices up to which at most 1 % of the responses are late (Eq.
+    20).
+    """
     return np.asarray(DEVICES[0] * np.logical_and.accumulate(rates <= 0.01).sum(axis=0))
 
 
 def figure_8(point: Point, seeds: Sequence[int]) -> Found:
-    """Share of late verifications that coincide with a spike, at a load relative to what WISP carries."""
+    """Share of late verifications that coincide with a spike, at a load relative to what WISP
+    carries.
+    """
     workload = _workload(point)
     carried = capacity(
         workload, "algorithm-1-drop", seeds=seeds[:1], seconds=SECONDS, resolution=0.02
-    ).mean  # fmt: skip
+    ).mean
     devices = max(1, round(point["load"] * carried))
-    runs = [run_once(workload, "algorithm-1-drop", devices=devices, seed=seed, seconds=SECONDS) for seed in seeds]
+    runs = [
+        run_once(workload, "algorithm-1-drop", devices=devices, seed=seed, seconds=SECONDS)
+        for seed in seeds
+    ]
     late = max(1, sum(int(run.iteration_violations.sum()) for run in runs))
     spikes = sum(int(run.compute_dominant.sum()) for run in runs)
     return Found({"figure-8.spikes": spikes / late})
@@ -261,8 +345,11 @@ def statistics(point: Point, _: Sequence[int]) -> Found:
     given = lines("statistics", temperature=point["temperature"], task=point["task"])[0]
     falling = ("draft_entropy", "deviation")
     names = {
-        "draft_probability": "confidence", "draft_entropy": "entropy", "margin": "margin", "deviation": "dispersion",
-    }  # fmt: skip
+        "draft_probability": "confidence",
+        "draft_entropy": "entropy",
+        "margin": "margin",
+        "deviation": "dispersion",
+    }
     signed = {name: [-one if name in falling else one for one in given[name]] for name in names}
     return Found(
         {f"figure-2.{names[name]}": ranks for name, (ranks, _) in signed.items()}
@@ -280,7 +367,8 @@ def table_4(point: Point, _: Sequence[int]) -> Found:
     }
     off, on = (given[name][point["recorded_window"] - 1] for name in ("off", "on"))
     return Found(
-        {f"table-4.{name}": value for name, value in rates.items()} | {"table-5.gain": 100.0 * (on / off - 1.0)}
+        {f"table-4.{name}": value for name, value in rates.items()}
+        | {"table-5.gain": 100.0 * (on / off - 1.0)}
     )
 
 
@@ -288,31 +376,49 @@ def table_6(point: Point, seeds: Sequence[int]) -> Found:
     """Goodput of few devices with the drafting controller and without."""
     counts = (2, 4, 8, 16)
     goodput = {
-        controller: np.array([
-            np.mean([
-                run_once(
-                    _workload({**point, "controller": controller}), "algorithm-1-drop", devices=count, seed=seed,
-                    seconds=SECONDS,
-                ).goodput
-                for seed in seeds
-            ])
-            for count in counts
-        ])
+        controller: np.array(
+            [
+                np.mean(
+                    [
+                        run_once(
+                            _workload({**point, "controller": controller}),
+                            "algorithm-1-drop",
+                            devices=count,
+                            seed=seed,
+                            seconds=SECONDS,
+                        ).goodput
+                        for seed in seeds
+                    ]
+                )
+                for count in counts
+            ]
+        )
         for controller in ("on", "off")
-    }  # fmt: skip
+    }
     gains = 100.0 * (goodput["on"] / np.maximum(goodput["off"], 1e-9) - 1.0)
     values = {
-        "table-6.least": float(gains.min()), "table-6.most": float(gains.max()),
+        "table-6.least": float(gains.min()),
+        "table-6.most": float(gains.max()),
         "table-6.trend": float(np.diff(gains).min()),
-    }  # fmt: skip
+    }
     found = {name: line.tolist() for name, line in goodput.items()}
-    return Found(values, {"table-6": Curves("devices", "tokens/s with the controller", counts, found)})
+    return Found(
+        values, {"table-6": Curves("devices", "tokens/s with the controller", counts, found)}
+    )
 
 
 EXPERIMENTS: dict[str, Experiment] = {
-    "printed": printed, "figure-1": figure_1, "table-1": table_1, "table-2": table_2,
-    "table-2-14b": table_2_14b, "table-3": table_3, "figure-7": figure_7, "figure-8": figure_8,
-    "figure-2-real": real(statistics), "table-4-real": real(table_4), "table-6-real": real(table_6),
+    "printed": printed,
+    "figure-1": figure_1,
+    "table-1": table_1,
+    "table-2": table_2,
+    "table-2-14b": table_2_14b,
+    "table-3": table_3,
+    "figure-7": figure_7,
+    "figure-8": figure_8,
+    "figure-2-real": real(statistics),
+    "table-4-real": real(table_4),
+    "table-6-real": real(table_6),
     "table-2-real": real(table_2),
     "table-3-real": real(table_3),
-}  # fmt: skip
+}

@@ -1,7 +1,9 @@
-"""What the printed numbers of paper 2 imply of each other: its logs are not public, so nothing else can be recomputed.
+"""What the printed numbers of paper 2 imply of each other: its logs are not public, so nothing else
+can be recomputed.
 
-Tables 4 and 10 state one confusion matrix in two ways, Tables 5 and 6 their own gains, and Table 7 its own R2. Sec. 4.4
-and Table 12 state two sets of coefficients for one verifier (Qwen3-32B on an A100 of 80 GB).
+Tables 4 and 10 state one confusion matrix in two ways, Tables 5 and 6 their own gains, and Table 7
+its own R2. Sec. 4.4 and Table 12 state two sets of coefficients for one verifier (Qwen3-32B on an
+A100 of 80 GB).
 """
 
 from __future__ import annotations
@@ -19,9 +21,17 @@ from specopt.models.decoder import ExactDecoder
 from specopt.models.pass_time import VerificationTime
 
 QWEN3_32B = ExactDecoder(
-    layers=64, hidden=5120, ffn=25600, heads=64, kv_heads=8, head_dim=128, gated=True, vocabulary=151936, tied=False,
+    layers=64,
+    hidden=5120,
+    ffn=25600,
+    heads=64,
+    kv_heads=8,
+    head_dim=128,
+    gated=True,
+    vocabulary=151936,
+    tied=False,
     name="Qwen3-32B",
-)  # fmt: skip
+)
 
 A100_FLOPS_PER_SECOND, A100_BYTES_PER_SECOND = 312e12, 2.039e12
 """NVIDIA's data sheet of the A100 80GB SXM: dense BF16, and memory bandwidth."""
@@ -47,7 +57,11 @@ _MEASURES = {
 def audits() -> Iterator[tuple[str, float]]:
     """Yield the audited and recomputed statements, with what other printed numbers make of each."""
     said = paper("paper-2").statements
-    counts = {one.given["predictor"]: one.given["counts"] for one in said.values() if "counts" in one.given}
+    counts = {
+        one.given["predictor"]: one.given["counts"]
+        for one in said.values()
+        if "counts" in one.given
+    }
     for one in said.values():
         if one.by == "printed" and one.given:
             yield one.id, _own_numbers(one, counts)
@@ -62,17 +76,29 @@ def _own_numbers(one: Statement, counts: Mapping[str, list[int]]) -> float:
         return float(sum(given["counts"][:2]))
     if one.place == "Table 4":
         rate = _MEASURES[given["measure"]](*counts[given["predictor"]])
-        slack = 5e-5 if given["measure"] == "balanced accuracy" else 0.0  # the mean of two rounded rates
+        slack = (
+            5e-5 if given["measure"] == "balanced accuracy" else 0.0
+        )  # the mean of two rounded rates
         return follows(printed, rate - slack, rate + slack, digits=4)
     if "off" in given:  # Tables 5 and 6: gains of rounded rates, the former with 3 digits or fewer
-        low, high = (given["on"] - 0.005) / (given["off"] + 0.005), (given["on"] + 0.005) / (given["off"] - 0.005)
-        return follows(printed, 100.0 * (low - 1.0), 100.0 * (high - 1.0), digits=1 if one.place == "Table 5" else 2)
+        low, high = (
+            (given["on"] - 0.005) / (given["off"] + 0.005),
+            (given["on"] + 0.005) / (given["off"] - 0.005),
+        )
+        return follows(
+            printed,
+            100.0 * (low - 1.0),
+            100.0 * (high - 1.0),
+            digits=1 if one.place == "Table 5" else 2,
+        )
     if "r2" in given:
         n = given["samples"]
         ends = (1.0 - (1.0 - (given["r2"] + step)) * (n - 1) / (n - 4) for step in (-5e-4, 5e-4))
         return follows(printed, *ends, digits=3)
     if "mae" in given:  # between the mean and the largest error, and reached by a share of samples
-        return follows(printed, max(given["mae"], given["worst"] / given["samples"] ** 0.5), given["worst"])
+        return follows(
+            printed, max(given["mae"], given["worst"] / given["samples"] ** 0.5), given["worst"]
+        )
     if "largest" in given:
         return float(max(given["largest"]))
     if "text" in given:
@@ -82,7 +108,9 @@ def _own_numbers(one: Statement, counts: Mapping[str, list[int]]) -> float:
     return follows(printed, 100.0 * part / given["samples"], digits=2)
 
 
-def _between_tables(said: Mapping[str, Statement], counts: Mapping[str, list[int]]) -> Iterator[tuple[str, float]]:
+def _between_tables(
+    said: Mapping[str, Statement], counts: Mapping[str, list[int]]
+) -> Iterator[tuple[str, float]]:
     ratios = []
     for name, one in said.items():
         if found := re.fullmatch(r"(table-2.*)\.over-(\w+)\.(\d)", name):
@@ -92,14 +120,24 @@ def _between_tables(said: Mapping[str, Statement], counts: Mapping[str, list[int
     goodput = {name: said[f"table-3.{name}"].printed for name in ("wisp", "centralised", "sled")}
     shares = [
         follows(stated, 100.0 * count / sum(row[:2] if place < 2 else row[2:]), digits=2) == stated
-        for row, shown in ((one.given["counts"], one.given["shares"]) for one in said.values() if "counts" in one.given)
+        for row, shown in (
+            (one.given["counts"], one.given["shares"])
+            for one in said.values()
+            if "counts" in one.given
+        )
         for place, (count, stated) in enumerate(zip(row, shown, strict=True))
     ]
     false_accepts = {name: row[1] / sum(row[:2]) for name, row in counts.items()}
     trees = min(rate for name, rate in false_accepts.items() if name != "MLP")
     rejected = [sum(row[:2]) for row in counts.values()]
-    gains = {table: [one for one in said.values() if one.place == table and "on" in one.given] for table in _GAINS}
-    largest = {table: max(one.given["on"] / one.given["off"] for one in rows) - 1.0 for table, rows in gains.items()}
+    gains = {
+        table: [one for one in said.values() if one.place == table and "on" in one.given]
+        for table in _GAINS
+    }
+    largest = {
+        table: max(one.given["on"] / one.given["off"] for one in rows) - 1.0
+        for table, rows in gains.items()
+    }
     four, eight = (said[f"table-6.{count}"].given["off"] for count in (4, 8))
     yield "table-2.arithmetic", float(sum(ratios))
     yield "table-3.arithmetic", follows(1.94, goodput["wisp"] / goodput["centralised"], digits=2)
@@ -121,16 +159,19 @@ _GAINS = ("Table 5", "Table 6")
 
 
 def least_seconds(new_tokens: Sequence[int], cached_tokens: Sequence[int]) -> float:
-    """Return the least time of a batch: its operations at the peak of an A100, or its bytes at full bandwidth.
+    """Return the least time of a batch: its operations at the peak of an A100, or its bytes at full
+    bandwidth.
 
-    Operations count every new token, half of the square among new tokens, and all of their pairs with cached ones;
-    bytes count the caches once, and all weights but the input embeddings.
+    Operations count every new token, half of the square among new tokens, and all of their pairs
+    with cached ones; bytes count the caches once, and all weights but the input embeddings.
     """
     new, cached = np.array(new_tokens, np.float64), np.array(cached_tokens, np.float64)
     pairs = float((new * cached + 0.5 * new**2).sum())
     flops = QWEN3_32B.flops_per_token * float(new.sum()) + QWEN3_32B.flops_per_token_pair * pairs
     embeddings = QWEN3_32B.hidden * QWEN3_32B.vocabulary * QWEN3_32B.bytes_per_value
-    moved = QWEN3_32B.parameter_bytes - embeddings + QWEN3_32B.kv_bytes_per_token * float(cached.sum())
+    moved = (
+        QWEN3_32B.parameter_bytes - embeddings + QWEN3_32B.kv_bytes_per_token * float(cached.sum())
+    )
     return max(flops / A100_FLOPS_PER_SECOND, moved / A100_BYTES_PER_SECOND)
 
 
@@ -150,9 +191,12 @@ def _estimators() -> Iterator[tuple[str, float]]:
     ]
     yield "app-c.compute", min(compute)
     memory = [
-        100.0 * TABLE_12.seconds_per_cached_token * size * (total - new)
+        100.0
+        * TABLE_12.seconds_per_cached_token
+        * size
+        * (total - new)
         / seconds(TABLE_12, [new] * size, [total - new] * size)
         for new, total, size in product((1, 5, 10, 20, 50, 100), (500, 1000, 1500, 2000), (1, 4))
-    ]  # fmt: skip
+    ]
     yield "app-c.memory", min(memory)
     yield "app-c.memory-most", max(memory)

@@ -1,11 +1,12 @@
-"""Figures 3 and 4 of paper 3 on synthetic and on recorded distributions: what quantising costs, what adapting gains.
+"""Figures 3 and 4 of paper 3 on synthetic and on recorded distributions: what quantising costs,
+what adapting gains.
 
-OPT-13B and OPT-125M do not run here: pairs of softmax distributions over 50272 tokens stand in for them
-(`softmax_pairs`), and beside them the laboratory's real pair. The states "unsure", "usual" and "sure" are thirds of the
-positions by the draft model's largest probability. A state's acceptance rate at a resolution is the mean of 1 - TV(p,
-q-hat) over its positions. "Dynamic" is the optimal policy, which a learned one can only approach. ROUGE needs texts,
-which the real pair writes; the total variation between the law of the output and the server's is what a loss of quality
-comes from.
+OPT-13B and OPT-125M do not run here: pairs of softmax distributions over 50272 tokens stand in for
+them (`softmax_pairs`), and beside them the laboratory's real pair. The states "unsure", "usual" and
+"sure" are thirds of the positions by the draft model's largest probability. A state's acceptance
+rate at a resolution is the mean of 1 - TV(p, q-hat) over its positions. "Dynamic" is the optimal
+policy, which a learned one can only approach. ROUGE needs texts, which the real pair writes; the
+total variation between the law of the output and the server's is what a loss of quality comes from.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ TEMPERATURES = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.5)
 AXIS = (0.4, 0.6, 0.8, 1.0, 1.2)
 RESOLUTIONS = (10, 30, 100, 300, 1000)
 POSITIONS, SETS = 18, 5
-"""Pairs of distributions per seed, and how many sets of them there are: they take most of the time."""
+"""Pairs of distributions per seed, and how many sets of them there are: they take most of the time.
+"""
 
 CLASSES = 3
 SMOLLM2_VOCABULARY_SIZE = 49_152
@@ -44,7 +46,8 @@ SMOLLM2_VOCABULARY_SIZE = 49_152
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Laws:
-    """What the distributions of one temperature say; arrays by resolution, then by class of confidence.
+    """What the distributions of one temperature say; arrays by resolution, then by class of
+    confidence.
 
     Parameters
     ----------
@@ -53,9 +56,11 @@ class Laws:
     zero_rates
         The same with S-Q where they are rejected.
     kept_error, lost_error
-        Mean total variation between the law of the output and the server's, Q-S and S-Q, by resolution.
+        Mean total variation between the law of the output and the server's, Q-S and S-Q, by
+        resolution.
     entropies
-        Nats per token of "LLM", "SLM", and the outputs of "Q-S" and "S-Q", the latter two by resolution.
+        Nats per token of "LLM", "SLM", and the outputs of "Q-S" and "S-Q", the latter two by
+        resolution.
     """
 
     rates: Floats
@@ -77,23 +82,39 @@ class Laws:
         return cls(
             rates=rates(outputs["kept_rate"]),
             lossy_rates=rates(outputs["lost_rate"]),
-            zero_rates=rates(outputs["lost_rate"] - outputs["impossible"]),  # drawn from q, and accepted above
+            zero_rates=rates(
+                outputs["lost_rate"] - outputs["impossible"]
+            ),  # drawn from q, and accepted above
             kept_error=outputs["kept_error"].mean(axis=0),
             lost_error=outputs["lost_error"].mean(axis=0),
-            entropies={name: outputs[f"{kind}_entropy"].mean(axis=0) for name, kind in kinds.items()},
+            entropies={
+                name: outputs[f"{kind}_entropy"].mean(axis=0) for name, kind in kinds.items()
+            },
         )
 
 
 @cache
 def laws_at(
-    temperature: float, noise: float, seeds: tuple[int, ...], vocabulary_size: int = OPT_VOCABULARY_SIZE
+    temperature: float,
+    noise: float,
+    seeds: tuple[int, ...],
+    vocabulary_size: int = OPT_VOCABULARY_SIZE,
 ) -> Laws:
     """Return acceptance, errors and entropies of synthetic distributions at a temperature."""
     pairs = [
-        softmax_pairs(POSITIONS, vocabulary_size=vocabulary_size, temperature=temperature, noise=noise, seed=seed)
+        softmax_pairs(
+            POSITIONS,
+            vocabulary_size=vocabulary_size,
+            temperature=temperature,
+            noise=noise,
+            seed=seed,
+        )
         for seed in seeds
     ]
-    p, q = (np.concatenate(laws) for laws in zip(*((one.server_laws, one.draft_laws) for one in pairs), strict=True))
+    p, q = (
+        np.concatenate(laws)
+        for laws in zip(*((one.server_laws, one.draft_laws) for one in pairs), strict=True)
+    )
     return Laws.of(quantised_outputs(p, q, RESOLUTIONS))
 
 
@@ -105,14 +126,21 @@ def recorded_laws(temperature: float, sets: tuple[int, ...]) -> Laws:
     def mean(name: str) -> Floats:
         return np.asarray(np.mean([line[name] for line in found], axis=0))
 
-    entropies = {name: np.mean([line["entropies"][name] for line in found], axis=0) for name in found[0]["entropies"]}
+    entropies = {
+        name: np.mean([line["entropies"][name] for line in found], axis=0)
+        for name in found[0]["entropies"]
+    }
     means = {field.name: mean(field.name) for field in fields(Laws) if field.name != "entropies"}
     return Laws(**means, entropies=entropies)
 
 
 def _laws(temperature: float, point: Point, seeds: Sequence[int]) -> Laws:
     sets = tuple(sorted({seed % SETS for seed in seeds}))
-    return laws_at(temperature, point["noise"], sets) if "noise" in point else recorded_laws(temperature, sets)
+    return (
+        laws_at(temperature, point["noise"], sets)
+        if "noise" in point
+        else recorded_laws(temperature, sets)
+    )
 
 
 def _vocabulary(point: Point) -> int:
@@ -122,7 +150,9 @@ def _vocabulary(point: Point) -> int:
 def figure_3(point: Point, seeds: Sequence[int]) -> Found:
     """Compare the laws of the outputs with the server's."""
     row = RESOLUTIONS.index(point["resolution"])
-    axis = [t for t in TEMPERATURES if point["lowest_temperature"] <= t <= point["highest_temperature"]]
+    axis = [
+        t for t in TEMPERATURES if point["lowest_temperature"] <= t <= point["highest_temperature"]
+    ]
     laws = [_laws(t, point, seeds) for t in axis]
     lost = [float(one.lost_error[row]) for one in laws]
     entropies = {
@@ -134,14 +164,19 @@ def figure_3(point: Point, seeds: Sequence[int]) -> Found:
         "figure-3a.trend": lost[-1] - max(lost[:-1]),
     }
     errors = {"Q-S": [float(one.kept_error[row]) for one in laws], "S-Q": lost}
-    return Found(values, {
-        "figure-3a": Curves("temperature", "total variation from the LLM's law", axis, errors),
-        "figure-3b": Curves("temperature", "nats per token", axis, entropies),
-    })  # fmt: skip
+    return Found(
+        values,
+        {
+            "figure-3a": Curves("temperature", "total variation from the LLM's law", axis, errors),
+            "figure-3b": Curves("temperature", "nats per token", axis, entropies),
+        },
+    )
 
 
 def problem_of(rates: Floats, regime: str, point: Point) -> DraftControlProblem:
-    """Return the problem of a regime: two states of the uplink times three of confidence, free downlink."""
+    """Return the problem of a regime: two states of the uplink times three of confidence, free
+    downlink.
+    """
     contrast, change, keep = point["contrast"], point["change"], point["keep"]
     slow = UPLINKS[regime] / (0.5 + 0.5 * contrast)  # half of the iterations each
     confidence = np.full((CLASSES, CLASSES), (1.0 - keep) / (CLASSES - 1))
@@ -157,27 +192,40 @@ def problem_of(rates: Floats, regime: str, point: Point) -> DraftControlProblem:
             for uplink in (slow, contrast * slow)
             for column in range(CLASSES)
         ),
-        transition=TransitionMatrix(np.kron(np.array([[1.0 - change, change], [change, 1.0 - change]]), confidence)),
+        transition=TransitionMatrix(
+            np.kron(np.array([[1.0 - change, change], [change, 1.0 - change]]), confidence)
+        ),
     )
 
 
-def static_rates(rates: Floats, regime: str, point: Point, resolutions: Sequence[int] = RESOLUTIONS) -> Floats:
-    """Return tokens per second of every static setting: by resolution, then by draft length from 1 on.
+def static_rates(
+    rates: Floats, regime: str, point: Point, resolutions: Sequence[int] = RESOLUTIONS
+) -> Floats:
+    """Return tokens per second of every static setting: by resolution, then by draft length from 1
+    on.
 
-    Classes and links come equally often whatever is drafted, so that means over both are all there is to it.
+    Classes and links come equally often whatever is drafted, so that means over both are all there
+    is to it.
     """
     lengths = np.arange(1, point["longest_draft"] + 1)
     bits = 16 + np.array([distribution_bits(one, _vocabulary(point)) for one in resolutions])
     tokens = 1.0 + np.cumsum(rates[:, :, None] ** lengths, axis=2).mean(axis=1)
     slow = UPLINKS[regime] / (0.5 + 0.5 * point["contrast"])
     pace = 0.5 / slow + 0.5 / (slow * point["contrast"])  # seconds per bit
-    seconds = 1e-3 * (lengths * point["draft_ms"] + point["verify_ms"]) + np.outer(bits, lengths) * pace
+    seconds = (
+        1e-3 * (lengths * point["draft_ms"] + point["verify_ms"]) + np.outer(bits, lengths) * pace
+    )
     return np.asarray(tokens / seconds)
 
 
 def _static(laws: Sequence[Laws], point: Point) -> dict[str, list[tuple[int, int]]]:
-    """Return the place of the static setting, resolution and draft length, by regime and temperature."""
-    speed = {regime: np.array([static_rates(one.rates, regime, point) for one in laws]) for regime in UPLINKS}
+    """Return the place of the static setting, resolution and draft length, by regime and
+    temperature.
+    """
+    speed = {
+        regime: np.array([static_rates(one.rates, regime, point) for one in laws])
+        for regime in UPLINKS
+    }
     each = {regime: np.log(one).mean(axis=0) for regime, one in speed.items()}
     tuned = {
         "one for all": dict.fromkeys(UPLINKS, each["low"] + each["high"]),
@@ -187,9 +235,13 @@ def _static(laws: Sequence[Laws], point: Point) -> dict[str, list[tuple[int, int
     }
     choice = point["static_setting"]
     grids = {
-        regime: [tuned[choice][regime]] * len(laws) if choice in tuned else list(speed[regime]) for regime in UPLINKS
+        regime: [tuned[choice][regime]] * len(laws) if choice in tuned else list(speed[regime])
+        for regime in UPLINKS
     }
-    return {regime: [divmod(int(np.argmax(one)), one.shape[1]) for one in every] for regime, every in grids.items()}
+    return {
+        regime: [divmod(int(np.argmax(one)), one.shape[1]) for one in every]
+        for regime, every in grids.items()
+    }
 
 
 def figure_4(point: Point, seeds: Sequence[int]) -> Found:
@@ -213,22 +265,33 @@ def figure_4(point: Point, seeds: Sequence[int]) -> Found:
             }
             for name, rate in rates.items():
                 lines[regime].setdefault(name, []).append(float(rate))
-    found = {regime: {name: np.array(line) for name, line in each.items()} for regime, each in lines.items()}
+    found = {
+        regime: {name: np.array(line) for name, line in each.items()}
+        for regime, each in lines.items()
+    }
     values = {}
     for letter, each in zip("ab", found.values(), strict=True):
         gains = {"static": "static Q-S", "heuristic": "heuristic Q-S", "lossy": "static S-Q"}
         for short, name in gains.items():
-            values[f"figure-4{letter}.{short}"] = float((each["dynamic Q-S"] / each[name]).min()) - 1.0
+            values[f"figure-4{letter}.{short}"] = (
+                float((each["dynamic Q-S"] / each[name]).min()) - 1.0
+            )
         values[f"figure-4{letter}.llm"] = float(each["static Q-S"].min()) / alone - 1.0
     gained = {regime: each["dynamic Q-S"] - each["static Q-S"] for regime, each in found.items()}
     values |= {
         "figure-4b.smaller": float((gained["low"] - gained["high"]).min()),
-        "abstract.gain": min(float(each["dynamic Q-S"].min()) for each in found.values()) / alone - 1.0,
+        "abstract.gain": min(float(each["dynamic Q-S"].min()) for each in found.values()) / alone
+        - 1.0,
     }
-    return Found(values, {
-        f"figure-4{letter}": Curves("temperature", f"tokens per second, {regime} rate", AXIS, lines[regime])
-        for letter, regime in zip("ab", UPLINKS, strict=True)
-    })  # fmt: skip
+    return Found(
+        values,
+        {
+            f"figure-4{letter}": Curves(
+                "temperature", f"tokens per second, {regime} rate", AXIS, lines[regime]
+            )
+            for letter, regime in zip("ab", UPLINKS, strict=True)
+        },
+    )
 
 
 def rouge(point: Point, _: Sequence[int]) -> Found:
@@ -239,15 +302,24 @@ def rouge(point: Point, _: Sequence[int]) -> Found:
 
     def scores(scheme: str, resolution: int) -> Floats:
         """Return means of prompts over the texts of a scheme; by temperature, then by prompt."""
-        return np.array([
-            np.mean([
-                line["rouge_2"] for line in found
-                if (line["temperature"], line["scheme"], line["resolution"]) == (temperature, scheme, resolution)
-            ], axis=0)
-            for temperature in axis
-        ])  # fmt: skip
+        return np.array(
+            [
+                np.mean(
+                    [
+                        line["rouge_2"]
+                        for line in found
+                        if (line["temperature"], line["scheme"], line["resolution"])
+                        == (temperature, scheme, resolution)
+                    ],
+                    axis=0,
+                )
+                for temperature in axis
+            ]
+        )
 
-    each = {"LLM": scores("LLM", 0)} | {scheme: scores(scheme, point["text_resolution"]) for scheme in ("Q-S", "S-Q")}
+    each = {"LLM": scores("LLM", 0)} | {
+        scheme: scores(scheme, point["text_resolution"]) for scheme in ("Q-S", "S-Q")
+    }
     kept, lost = ((each["LLM"] - each[scheme]) for scheme in ("Q-S", "S-Q"))
     by_prompt = kept.mean(axis=0)
     loss = lost.mean(axis=1)
@@ -261,6 +333,9 @@ def rouge(point: Point, _: Sequence[int]) -> Found:
 
 
 EXPERIMENTS: dict[str, Experiment] = {
-    "figure-3": figure_3, "figure-4": figure_4, "figure-3-real": real(figure_3), "figure-3-texts": real(rouge),
+    "figure-3": figure_3,
+    "figure-4": figure_4,
+    "figure-3-real": real(figure_3),
+    "figure-3-texts": real(rouge),
     "figure-4-real": real(figure_4),
-}  # fmt: skip
+}

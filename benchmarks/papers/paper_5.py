@@ -1,8 +1,10 @@
-"""Figures 2-4 of paper 5 on synthetic clients: estimates, where the time of a round goes, how the utility converges.
+"""Figures 2-4 of paper 5 on synthetic clients: estimates, where the time of a round goes, how the
+utility converges.
 
-Clients have fixed acceptance rates, evenly spaced; the paper draws prompts from eight data sets, and beside them the
-laboratory's real pair writes texts of eight kinds of task. How Fixed-S and Random-S share the budget is an assumption.
-Wall times are read in two ways: per round, and per token of all clients.
+Clients have fixed acceptance rates, evenly spaced; the paper draws prompts from eight data sets,
+and beside them the laboratory's real pair writes texts of eight kinds of task. How Fixed-S and
+Random-S share the budget is an assumption. Wall times are read in two ways: per round, and per
+token of all clients.
 """
 
 from __future__ import annotations
@@ -62,24 +64,36 @@ SETTINGS = (
     Setting(name="Qwen3, N = 4, C = 24", clients=4, budget_tokens=24, draft_bytes=(1.5e9,)),
     Setting(name="Qwen3, N = 8, C = 16", clients=8, budget_tokens=16),
     Setting(name="Qwen3, N = 8, C = 20", clients=8, budget_tokens=20),
-    Setting(name="Llama3, N = 8, C = 20", clients=8, budget_tokens=20, draft_bytes=(2.5e9, 6.4e9), verify_scale=2.0),
+    Setting(
+        name="Llama3, N = 8, C = 20",
+        clients=8,
+        budget_tokens=20,
+        draft_bytes=(2.5e9, 6.4e9),
+        verify_scale=2.0,
+    ),
 )
 EIGHT = SETTINGS[1:]
 
 
 def _policy(point: Point) -> Gradient:
     return Gradient(
-        smoothing=BETA, estimate_smoothing=point["eta"], initial_estimate=point.get("initial_estimate", 0.5),
+        smoothing=BETA,
+        estimate_smoothing=point["eta"],
+        initial_estimate=point.get("initial_estimate", 0.5),
         initial_goodput=point.get("initial_goodput", 1.0),
-    )  # fmt: skip
+    )
 
 
-def baseline(name: str, clients: int, budget: int, point: Point, random: np.random.Generator) -> Ints:
+def baseline(
+    name: str, clients: int, budget: int, point: Point, random: np.random.Generator
+) -> Ints:
     """Return the drafts of Fixed-S or Random-S, round by round."""
     size = (ROUNDS, clients)
     if name == "Fixed-S":
         odd = budget % clients if point["fixed_s"] == "C / N in the mean" else 0
-        turns = (np.arange(clients) + odd * np.arange(ROUNDS)[:, None]) % clients  # whose turn it is for an odd token
+        turns = (
+            np.arange(clients) + odd * np.arange(ROUNDS)[:, None]
+        ) % clients  # whose turn it is for an odd token
         return budget // clients + (turns < odd)
     if point["random_s"] == "every token to a random client":
         return random.multinomial(budget, np.full(clients, 1.0 / clients), size=ROUNDS)
@@ -89,11 +103,15 @@ def baseline(name: str, clients: int, budget: int, point: Point, random: np.rand
     return drafts
 
 
-def _play(setting: Setting, name: str, point: Point, seeds: Sequence[int], rounds: int = ROUNDS) -> Replay:
+def _play(
+    setting: Setting, name: str, point: Point, seeds: Sequence[int], rounds: int = ROUNDS
+) -> Replay:
     """Play GoodSpeed, Fixed-S or Random-S."""
     clients, budget = setting.clients, setting.budget_tokens
     synthetic = "temperature" not in point
-    rates = list(setting.rates(point)[:, None]) if synthetic else texts(point["temperature"])[:clients]
+    rates = (
+        list(setting.rates(point)[:, None]) if synthetic else texts(point["temperature"])[:clients]
+    )
     policy: Gradient | Ints = _policy(point)
     if name != POLICIES[0]:
         policy = baseline(name, clients, budget, point, np.random.default_rng(seeds[0]))
@@ -102,10 +120,12 @@ def _play(setting: Setting, name: str, point: Point, seeds: Sequence[int], round
 
 def printed(_: Point, __: Sequence[int]) -> Found:
     """Return what printed numbers make of each other."""
-    return Found({
-        "table-1": follows(6.0, min(one.budget_tokens for one in EIGHT)),
-        "sec-4.iterations": follows(600.0, 300 / BETA),
-    })  # fmt: skip
+    return Found(
+        {
+            "table-1": follows(6.0, min(one.budget_tokens for one in EIGHT)),
+            "sec-4.iterations": follows(600.0, 300 / BETA),
+        }
+    )
 
 
 def figure_2(point: Point, seeds: Sequence[int]) -> Found:
@@ -120,26 +140,37 @@ def figure_2(point: Point, seeds: Sequence[int]) -> Found:
         for t, now in enumerate(real.T):
             state = (1.0 - BETA) * state + BETA * now  # Eq. 4, summed over clients
             smoothed[:, t] = state
-        average = partial(np.apply_along_axis, lambda row: np.convolve(row, np.ones(WINDOW) / WINDOW, "valid"), 1)
+        average = partial(
+            np.apply_along_axis, lambda row: np.convolve(row, np.ones(WINDOW) / WINDOW, "valid"), 1
+        )
         one, other = average(smoothed), average(real)
         spread = np.sqrt(np.maximum(0.0, average(real**2) - other**2))
-        values["aligned"].append(float(np.mean([np.corrcoef(a, b)[0, 1] for a, b in zip(one, other, strict=True)])))
+        values["aligned"].append(
+            float(np.mean([np.corrcoef(a, b)[0, 1] for a, b in zip(one, other, strict=True)]))
+        )
         values["level"].append(float(np.sqrt(np.mean((one - other) ** 2)) / other.mean()))
         values["band"].append(float(np.mean(np.abs(real[:, WINDOW - 1 :] - other) <= spread)))
         at = range(WINDOW, ROUNDS + 1)
         curves[f"figure-2 {setting.name}"] = Curves(
-            "round", "tokens per round of all clients", at, {"estimated": one[0].tolist(), "real": other[0].tolist()}
+            "round",
+            "tokens per round of all clients",
+            at,
+            {"estimated": one[0].tolist(), "real": other[0].tolist()},
         )
     worst = {"aligned": min, "level": max, "band": min}
     return Found({f"figure-2.{name}": worst[name](each) for name, each in values.items()}, curves)
 
 
 def _round(setting: Setting, run: Replay, point: Point) -> tuple[Floats, float]:
-    """Return the mean seconds of receiving, verification and sending of a round, and the tokens of all clients."""
+    """Return the mean seconds of receiving, verification and sending of a round, and the tokens of
+    all clients.
+    """
     drafts = run.allocations
     each = point["draft_scale"] * np.resize(np.array(setting.draft_bytes) / _L4, setting.clients)
     receiving = (drafts * each).max(axis=2) + 1e-3 * point["network_ms"]
-    verification = 1e-3 * (setting.verify_scale * point["verify_ms"] + point["verify_token_ms"] * drafts.sum(axis=2))
+    verification = 1e-3 * (
+        setting.verify_scale * point["verify_ms"] + point["verify_token_ms"] * drafts.sum(axis=2)
+    )
     tokens = float(run.realised[:, -1].sum(axis=1).mean()) / drafts.shape[1]
     return np.array([receiving.mean(), verification.mean(), 1e-6 * point["send_us"]]), tokens
 
@@ -168,23 +199,31 @@ def figure_3(point: Point, seeds: Sequence[int]) -> Found:
         "sec-1.latency": 1.0 - slower,
         "figure-3.random": float(random.min()),
         "figure-3.random-most": float(random.max()),
-        "figure-3.sending": 100.0 * max(float((each[:, 2] / each.sum(axis=1)).max()) for each in parts.values()),
+        "figure-3.sending": 100.0
+        * max(float((each[:, 2] / each.sum(axis=1)).max()) for each in parts.values()),
         "figure-3.verification": float(saved.min()),
         "figure-3.verification-level": float(saved.mean()),
     }
     stages = ("receiving", "verification", "sending")
-    return Found(values, {
-        f"figure-3 {setting.name}": Curves(
-            f"{', '.join(stages)}", "seconds of a round", range(len(stages)),
-            {name: each[place].tolist() for name, each in parts.items()},
-        )
-        for place, setting in enumerate(EIGHT)
-    })  # fmt: skip
+    return Found(
+        values,
+        {
+            f"figure-3 {setting.name}": Curves(
+                f"{', '.join(stages)}",
+                "seconds of a round",
+                range(len(stages)),
+                {name: each[place].tolist() for name, each in parts.items()},
+            )
+            for place, setting in enumerate(EIGHT)
+        },
+    )
 
 
 def figure_4(point: Point, seeds: Sequence[int]) -> Found:
     """Follow the utility of the mean goodput over the rounds."""
-    values: dict[str, list[float]] = {name: [] for name in ("flat", "above", "rise", "start", "goodput", "fairness")}
+    values: dict[str, list[float]] = {
+        name: [] for name in ("flat", "above", "rise", "start", "goodput", "fairness")
+    }
     curves = {}
     for setting in SETTINGS:
         runs = {name: _play(setting, name, point, seeds) for name in POLICIES}
@@ -204,7 +243,10 @@ def figure_4(point: Point, seeds: Sequence[int]) -> Found:
         values["fairness"].append(float(fair[0] / fair[1:].max()) - 1.0)
         at = range(1, ROUNDS + 1)
         curves[f"figure-4 {setting.name}"] = Curves(
-            "round", "utility of the mean goodput", at, {name: line.tolist() for name, line in lines.items()}
+            "round",
+            "utility of the mean goodput",
+            at,
+            {name: line.tolist() for name, line in lines.items()},
         )
     found = {name: (max if name == "flat" else min)(each) for name, each in values.items()}
     return Found(
@@ -220,16 +262,22 @@ def convergence(point: Point, seeds: Sequence[int]) -> Found:
     policy = replace(_policy({**point, "eta": beta * point["eta_over_beta"]}), smoothing=beta)
     runs = [
         simulate(
-            GoodputWorkload(setting.rates(point), setting.budget_tokens), policy, rounds=LONG, replications=2,
-            seed=seeds[0], checkpoints=[LONG // 2, LONG],
+            GoodputWorkload(setting.rates(point), setting.budget_tokens),
+            policy,
+            rounds=LONG,
+            replications=2,
+            seed=seeds[0],
+            checkpoints=[LONG // 2, LONG],
         )
         for setting in SETTINGS
-    ]  # fmt: skip
+    ]
     return Found({"abstract.optimal": max(run.gap(LONG // 2, LONG) for run in runs)})
 
 
 def estimates(point: Point, seeds: Sequence[int]) -> Found:
-    """Return by how much the time averages of the estimates still move after 700 rounds, in as many again."""
+    """Return by how much the time averages of the estimates still move after 700 rounds, in as many
+    again.
+    """
     moved = []
     for setting in SETTINGS:
         averages = _play(setting, POLICIES[0], point, seeds, 2 * SETTLED).estimates
@@ -238,7 +286,14 @@ def estimates(point: Point, seeds: Sequence[int]) -> Found:
 
 
 EXPERIMENTS: dict[str, Experiment] = {
-    "printed": printed, "figure-2": figure_2, "figure-3": figure_3, "figure-4": figure_4, "convergence": convergence,
-    "assumption-1": estimates, "figure-2-real": real(figure_2), "figure-3-real": real(figure_3),
-    "figure-4-real": real(figure_4), "assumption-1-real": real(estimates),
-}  # fmt: skip
+    "printed": printed,
+    "figure-2": figure_2,
+    "figure-3": figure_3,
+    "figure-4": figure_4,
+    "convergence": convergence,
+    "assumption-1": estimates,
+    "figure-2-real": real(figure_2),
+    "figure-3-real": real(figure_3),
+    "figure-4-real": real(figure_4),
+    "assumption-1-real": real(estimates),
+}

@@ -1,6 +1,8 @@
-"""What quantising the draft model's laws does to the tokens that come out, position by position (paper 3, Fig. 3-4).
+"""What quantising the draft model's laws does to the tokens that come out, position by position
+(paper 3, Fig. 3-4).
 
-Q-S draws a draft from the quantised law q-hat and verifies with it; S-Q draws it from q and verifies with q-hat.
+Q-S draws a draft from the quantised law q-hat and verifies with it; S-Q draws it from q and
+verifies with q-hat.
 """
 
 from __future__ import annotations
@@ -27,10 +29,11 @@ def quantised_outputs(p: Any, q: Any, resolutions: Sequence[int]) -> dict[str, F
 
     Returns
     -------
-    By name, shape (n,): "draft_peak", the draft model's largest probability, "verify_entropy" and "draft_entropy" in
-    nats. Shape (n, R): acceptance rates "kept_rate" of Q-S and "lost_rate" of S-Q; "impossible", the part of the latter
-    with q-hat = 0. Also of shape (n, R), for the laws of the output: "kept_error" and "lost_error", total variation to
-    the server's law; "kept_entropy" and "lost_entropy".
+    By name, shape (n,): "draft_peak", the draft model's largest probability, "verify_entropy" and
+    "draft_entropy" in nats. Shape (n, R): acceptance rates "kept_rate" of Q-S and "lost_rate" of
+    S-Q; "impossible", the part of the latter with q-hat = 0. Also of shape (n, R), for the laws of
+    the output: "kept_error" and "lost_error", total variation to the server's law; "kept_entropy"
+    and "lost_entropy".
     """
     p, q = np.asarray(p), np.asarray(q)
     found = {"draft_peak": q.max(axis=1), "verify_entropy": entropy(p), "draft_entropy": entropy(q)}

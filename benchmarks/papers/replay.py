@@ -1,8 +1,9 @@
-"""Rounds of paper 5: every client writes texts of one kind, position after position, each with its own acceptance rate.
+"""Rounds of paper 5: every client writes texts of one kind, position after position, each with its
+own acceptance rate.
 
-With recorded texts the rate of a position is its 1 - TV. It moves within a round, from text to text and along a text. A
-client of one rate has a text of one position. The verifier's own token takes a position, too. Eq. 3 takes the mean rate
-of what was drafted.
+With recorded texts the rate of a position is its 1 - TV. It moves within a round, from text to text
+and along a text. A client of one rate has a text of one position. The verifier's own token takes a
+position, too. Eq. 3 takes the mean rate of what was drafted.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class Replay:
     Parameters
     ----------
     realised, expected
-        Tokens up to each round, and what was expected of each round before its luck; shape (runs, rounds, N).
+        Tokens up to each round, and what was expected of each round before its luck; shape (runs,
+        rounds, N).
     allocations, estimates
         Drafts of each round, and estimates of acceptance rates or NaN, of the same shape.
     """
@@ -46,12 +48,19 @@ class Replay:
 @cache
 def texts(temperature: float) -> tuple[Floats, ...]:
     """Return the acceptance along the texts of each kind of task."""
-    texts = (bytes.fromhex(line["acceptance"]) for line in lines("acceptance", temperature=temperature))
+    texts = (
+        bytes.fromhex(line["acceptance"]) for line in lines("acceptance", temperature=temperature)
+    )
     return tuple(np.frombuffer(one, np.uint8) / 255.0 for one in texts)
 
 
 def replay(
-    rates: Sequence[Floats], budget_tokens: int, policy: Gradient | Ints, *, seeds: Sequence[int], rounds: int
+    rates: Sequence[Floats],
+    budget_tokens: int,
+    policy: Gradient | Ints,
+    *,
+    seeds: Sequence[int],
+    rounds: int,
 ) -> Replay:
     """Play rounds, a run per seed.
 
@@ -89,9 +98,13 @@ def _run(
         positions = (places[:, None] + ahead) % sizes[:, None]
         chances = table[np.arange(clients)[:, None], positions]
         drafted = ahead < drafts[:, None]
-        accepted = np.cumprod((luck.uniform(size=chances.shape) < chances) & drafted, axis=1).sum(axis=1)
+        accepted = np.cumprod((luck.uniform(size=chances.shape) < chances) & drafted, axis=1).sum(
+            axis=1
+        )
         if scheduler is not None:
-            seen = np.where(drafts > 0, (chances * drafted).sum(axis=1) / np.maximum(1, drafts), 0.0)
+            seen = np.where(
+                drafts > 0, (chances * drafted).sum(axis=1) / np.maximum(1, drafts), 0.0
+            )
             scheduler.observe(accepted, acceptance_ratios=seen)
             estimates[number] = scheduler.estimates
         places = (places + accepted + 1) % sizes

@@ -1,11 +1,13 @@
 """List what became of the papers' statements, or compute them again.
 
-    python benchmarks/papers/run.py [PAPER [ITEM]] [--list] [--json] [-o FOLDER] [--samples N] [--record]
+    python benchmarks/papers/run.py [PAPER [ITEM]] [--list] [--json] [-o FOLDER] [--samples N]
+    [--record]
 
-Without a paper, or with ``--list``, it prints what is recorded of the statements. With a paper it runs the experiments
-of that paper and prints the printed values, ours, and the assumptions under which the statements hold. With
-``theorems`` it checks what the papers claim to prove. ``--record`` keeps what comes out, of all papers by default:
-pages and README take their numbers from there. A full run takes about a quarter of an hour.
+Without a paper, or with ``--list``, it prints what is recorded of the statements. With a paper it
+runs the experiments of that paper and prints the printed values, ours, and the assumptions under
+which the statements hold. With ``theorems`` it checks what the papers claim to prove. ``--record``
+keeps what comes out, of all papers by default: pages and README take their numbers from there. A
+full run takes about a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -35,12 +37,26 @@ def main(words: Sequence[str] | None = None) -> None:
     """List statements, or compute them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("paper", nargs="?", choices=[*TITLES, THEOREMS])
-    parser.add_argument("item", nargs="?", help="a statement, or the beginning of some, such as figure-7")
-    parser.add_argument("--list", action="store_true", help="list the statements and what is recorded of them")
+    parser.add_argument(
+        "item", nargs="?", help="a statement, or the beginning of some, such as figure-7"
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="list the statements and what is recorded of them"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="write points and pictures to FOLDER/PAPER")
-    parser.add_argument("--samples", type=int, default=SAMPLES, metavar="N", help="points of the box of assumptions")
-    parser.add_argument("--record", action="store_true", help=f"keep what comes out in {RECORD.name}")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FOLDER",
+        help="write points and pictures to FOLDER/PAPER",
+    )
+    parser.add_argument(
+        "--samples", type=int, default=SAMPLES, metavar="N", help="points of the box of assumptions"
+    )
+    parser.add_argument(
+        "--record", action="store_true", help=f"keep what comes out in {RECORD.name}"
+    )
     given = parser.parse_args(words)
     papers = [paper(given.paper)] if given.paper in TITLES else [*map(paper, TITLES)]
     if given.list or (given.paper is None and not given.record):
@@ -74,8 +90,12 @@ def show_list(papers: Sequence[Paper], given: argparse.Namespace) -> None:
 
 
 def computed(papers: Sequence[Paper], given: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Yield an entry per statement that is meant, as soon as its theorem is checked or its experiment has run."""
-    meant = [(of, said) for of in papers for said in of.statements.values() if means(given.item, said.id)]
+    """Yield an entry per statement that is meant, as soon as its theorem is checked or its
+    experiment has run.
+    """
+    meant = [
+        (of, said) for of in papers for said in of.statements.values() if means(given.item, said.id)
+    ]
     if given.item is not None or given.paper == THEOREMS:
         yield from (checked(of, said) for of, said in meant if said.test)
     if given.paper == THEOREMS:
@@ -83,7 +103,10 @@ def computed(papers: Sequence[Paper], given: argparse.Namespace) -> Iterator[dic
     for name, experiment in dict.fromkeys((of.name, said.by) for of, said in meant if said.by):
         of, began = paper(name), time.process_time()
         one = run(of, experiment, samples=given.samples, seeds=SEEDS)
-        print(f"{name}, {experiment}: {time.process_time() - began:.0f} s of processor time", file=sys.stderr)
+        print(
+            f"{name}, {experiment}: {time.process_time() - began:.0f} s of processor time",
+            file=sys.stderr,
+        )
         if given.record:
             record(of, one)
         if given.output is not None:
@@ -96,7 +119,9 @@ def computed(papers: Sequence[Paper], given: argparse.Namespace) -> Iterator[dic
 
 
 def means(wanted: str | None, item: str) -> bool:
-    """Whether an item is meant by its beginning; a number must be whole: figure-1 does not mean figure-11."""
+    """Whether an item is meant by its beginning; a number must be whole: figure-1 does not mean
+    figure-11.
+    """
     if wanted is None:
         return True
     rest = item[len(wanted) :]
@@ -115,7 +140,9 @@ def record(of: Paper, one: Run) -> None:
     """Keep what an experiment found; what is recorded of others stays."""
     papers = json.loads(RECORD.read_text())["papers"]
     known = papers[of.name] | {finding.said.id: finding.to_dict() for finding in one.findings}
-    papers[of.name] = {item: known[item] for item, said in of.statements.items() if said.by and item in known}
+    papers[of.name] = {
+        item: known[item] for item, said in of.statements.items() if said.by and item in known
+    }
     blocks = []
     for name in TITLES:
         lines = [f"{json.dumps(item)}: {json.dumps(found)}" for item, found in papers[name].items()]

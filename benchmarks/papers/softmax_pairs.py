@@ -1,9 +1,10 @@
 """Synthetic pairs of next-token distributions of a server's and a draft model.
 
-They stand in for OPT-13B and OPT-125M, which paper 3 runs and which are not here. Logits fall with the logarithm of a
-token's rank (Zipf's law) and scatter around that. Positions differ in how steeply, as confident and open positions of a
-text do. The draft model's logits are the server's plus noise. Constants are chosen so that at temperature 1 a
-distribution has a few nats of entropy and drafts are accepted three times in four. Nothing is fitted to a model.
+They stand in for OPT-13B and OPT-125M, which paper 3 runs and which are not here. Logits fall with
+the logarithm of a token's rank (Zipf's law) and scatter around that. Positions differ in how
+steeply, as confident and open positions of a text do. The draft model's logits are the server's
+plus noise. Constants are chosen so that at temperature 1 a distribution has a few nats of entropy
+and drafts are accepted three times in four. Nothing is fitted to a model.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ SCATTER = 1.2
 """Standard deviation of the server's logits around that."""
 
 STEEPNESS_SCATTER = 0.35
-"""Standard deviation of the logarithm of the factor that a position multiplies the server's logits by."""
+"""Standard deviation of the logarithm of the factor that a position multiplies the server's logits
+by.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +81,9 @@ def softmax_pairs(
     steepness = np.exp(STEEPNESS_SCATTER * rng.standard_normal((count, 1)))
     # ranks in a new order at every position, because which token is likely depends on the text
     ranks = rng.permuted(np.tile(np.arange(1.0, vocabulary_size + 1.0), (count, 1)), axis=1)
-    server = steepness * (SCATTER * rng.standard_normal((count, vocabulary_size)) - ZIPF_EXPONENT * np.log(ranks))
+    server = steepness * (
+        SCATTER * rng.standard_normal((count, vocabulary_size)) - ZIPF_EXPONENT * np.log(ranks)
+    )
     draft = server + noise * rng.standard_normal((count, vocabulary_size))
     return SoftmaxPairs(_softmax(server / temperature), _softmax(draft / temperature))
 

@@ -1,12 +1,13 @@
 """Accept or resample: chances of a draft, and the law of what comes out (paper 3, Eq. 1-2).
 
-A draft token is drawn from a draft law and verified with a verification law; p is the server's law. Where they are the
-same law (quantise, then sample), the token that comes out has law p (Proposition 1). Where the draft is drawn from q
-and verified with its quantised q-hat (sample, then quantise), it has another law.
+A draft token is drawn from a draft law and verified with a verification law; p is the server's law.
+Where they are the same law (quantise, then sample), the token that comes out has law p (Proposition
+1). Where the draft is drawn from q and verified with its quantised q-hat (sample, then quantise),
+it has another law.
 
-Conventions where Eq. 1-2 divide by 0: a draft with q-hat = 0 is accepted if p > 0 and rejected if p = 0. If p has no
-mass above q-hat, there is nothing to resample from; a rejected draft (q-hat = p = 0 there) is replaced by a draw from
-p. Quantise-then-sample never gets that far.
+Conventions where Eq. 1-2 divide by 0: a draft with q-hat = 0 is accepted if p > 0 and rejected if p
+= 0. If p has no mass above q-hat, there is nothing to resample from; a rejected draft (q-hat = p =
+0 there) is replaced by a draw from p. Quantise-then-sample never gets that far.
 
 All laws have shape (..., V) and broadcast against each other; they are taken as given, not scaled.
 """
@@ -73,7 +74,8 @@ def acceptance_rate(p: Any, draft_law: Any, verification_law: Any = None) -> Flo
 
 
 def output_law(p: Any, draft_law: Any, verification_law: Any) -> Floats:
-    """Return the law of the token that comes out of Eq. 1-2, be it the draft or its replacement, shape (..., V).
+    """Return the law of the token that comes out of Eq. 1-2, be it the draft or its replacement,
+    shape (..., V).
 
     Parameters
     ----------
@@ -104,13 +106,17 @@ def output_law(p: Any, draft_law: Any, verification_law: Any) -> Floats:
 
 
 def acceptance_chance(p: Any, checked: Any) -> Floats:
-    """Return each token's probability to be accepted when drafted (Eq. 1): min(1, p / q-hat), 1 or 0 for q-hat = 0."""
+    """Return each token's probability to be accepted when drafted (Eq. 1): min(1, p / q-hat), 1 or
+    0 for q-hat = 0.
+    """
     accepted: Floats = np.where(p >= checked, p > 0.0, p / np.where(checked > 0.0, checked, 1.0))
     return accepted
 
 
 def replacement_law(p: Floats, checked: Floats) -> Floats:
-    """Return the law that replaces a rejected draft (Eq. 2); where p has no mass above q-hat, p itself."""
+    """Return the law that replaces a rejected draft (Eq. 2); where p has no mass above q-hat, p
+    itself.
+    """
     above = np.maximum(p - checked, 0.0)
     mass = above.sum(axis=-1, keepdims=True)
     residual: Floats = np.where(mass > 0.0, above / np.where(mass > 0.0, mass, 1.0), p)

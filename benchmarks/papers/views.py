@@ -1,4 +1,6 @@
-"""What became of statements, for people: lines of text, rows of the pages' tables, points and pictures."""
+"""What became of statements, for people: lines of text, rows of the pages' tables, points and
+pictures.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,14 @@ def number(value: Any) -> str:
 
 
 def share(entry: Mapping[str, Any]) -> str:
-    """Return in how much of its box a statement holds, at how many points; without a box whether it does."""
+    """Return in how much of its box a statement holds, at how many points; without a box whether it
+    does.
+    """
     if entry.get("share") is not None:
         near = entry.get("near")
-        more = f"; within 10 % in {_portion(near)}, median {number(entry['median'])}" if near else ""
+        more = (
+            f"; within 10 % in {_portion(near)}, median {number(entry['median'])}" if near else ""
+        )
         return _portion(entry) + more
     return {True: "yes", False: "no"}.get(entry.get("holds", ""), "")
 
@@ -38,25 +44,38 @@ def _portion(found: Mapping[str, Any]) -> str:
 
 
 def summary(of: Paper, listed: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the sentences on a paper, with the shares that its entries say in the place of their items."""
+    """Return the sentences on a paper, with the shares that its entries say in the place of their
+    items.
+    """
     known = {one["item"]: one for one in listed}
-    return [re.sub(r"\{([^}]+)\}", lambda match: _portion(known[match[1]]), line) for line in of.summary]
+    return [
+        re.sub(r"\{([^}]+)\}", lambda match: _portion(known[match[1]]), line) for line in of.summary
+    ]
 
 
 def cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return a row of a table: item, statement, printed, ours, share, kind of check, and what decides it."""
+    """Return a row of a table: item, statement, printed, ours, share, kind of check, and what
+    decides it.
+    """
     said = f"{entry['place']}: {entry['statement']}"
     verdict = share(entry) or entry["status"].replace("-", " ")
-    why = "; ".join(entry[name] for name in ("split", "verdict", "test", "reason") if entry.get(name))
+    why = "; ".join(
+        entry[name] for name in ("split", "verdict", "test", "reason") if entry.get(name)
+    )
     printed = ("at least " if "near" in entry else "") + number(entry["printed"])
     ours = f"{number(entry.get('ours'))} {entry.get('unit', '')}".strip()
     return entry["item"], said, printed, ours, verdict, entry.get("check", ""), why
 
 
 HEAD = (
-    "item", "statement", "printed", "ours", "holds in (exact 95 % interval)", "kind of check",
+    "item",
+    "statement",
+    "printed",
+    "ours",
+    "holds in (exact 95 % interval)",
+    "kind of check",
     "decided by, tested by, or why not",
-)  # fmt: skip
+)
 
 
 def print_entry(entry: Mapping[str, Any]) -> None:
@@ -86,7 +105,9 @@ def print_counts(entries: Sequence[Mapping[str, Any]]) -> None:
 
 
 def write_run(run: Run, folder: Path) -> None:
-    """Write the sampled points of an experiment, and then its pictures: its map, and the figures' lines."""
+    """Write the sampled points of an experiment, and then its pictures: its map, and the figures'
+    lines.
+    """
     drawn = {name: draw_curves(name, one) for name, one in run.curves.items()}
     if run.points:
         columns = {one.said.id: one.values.tolist() for one in run.findings}
@@ -124,22 +145,36 @@ def draw_curves(name: str, of: Curves) -> Picture:
     }
     spec = {
         "layer": [
-            {"transform": [{"filter": f"datum.from == '{source}'"}], "mark": mark} for source, mark in marks.items()
+            {"transform": [{"filter": f"datum.from == '{source}'"}], "mark": mark}
+            for source, mark in marks.items()
         ],
-        "encoding": {"x": quantity(of.x, **scale), "y": quantity(of.y, **scale), **looks("line", list(of.lines))},
+        "encoding": {
+            "x": quantity(of.x, **scale),
+            "y": quantity(of.y, **scale),
+            **looks("line", list(of.lines)),
+        },
     }
     title = f"{name} (crosses: printed)" if of.printed else name
     return Picture([Chart(title=title, rows=rows, spec=spec)], width=480)
 
 
 def draw_map(run: Run) -> Picture:
-    """Return where statements hold: shares of the box, and the two most open ones over their deciding assumptions."""
+    """Return where statements hold: shares of the box, and the two most open ones over their
+    deciding assumptions.
+    """
     found = sorted(run.findings, key=lambda one: one.said.printed is not None)[:_ROWS]
     share_ = "share of the box of assumptions, exact 95 % interval"
     rows = []
     for one in found:
         of = portion(one.held, len(one.values))
-        rows.append({"statement": one.said.id, share_: of["share"], "from": of["interval"][0], "to": of["interval"][1]})
+        rows.append(
+            {
+                "statement": one.said.id,
+                share_: of["share"],
+                "from": of["interval"][0],
+                "to": of["interval"][1],
+            }
+        )
     spec = {
         "height": 24 * len(found),
         "encoding": {"y": category("statement", title=None, axis={"labelLimit": 300})},
@@ -159,7 +194,9 @@ def draw_map(run: Run) -> Picture:
 
 
 def _scatter(run: Run, found: Finding) -> Chart:
-    """Return the sampled points over the assumptions that decide most; a single one stands over the next in the box."""
+    """Return the sampled points over the assumptions that decide most; a single one stands over the
+    next in the box.
+    """
     names = [name for name, _ in found.deciding[:2]]
     names += [one.name for one in run.box if one.name not in names][: 2 - len(names)]
     (x, across), (y, up) = (_axis(run, name) for name in (names[0], names[-1]))

@@ -10,7 +10,11 @@ from specopt import Problem, VerificationBatchProblem, generate
 from specopt.instances.family import Family
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.verification_batch.method import VerificationBatchMethod, certify, offer_first_plan
+from specopt.solvers.verification_batch.method import (
+    VerificationBatchMethod,
+    certify,
+    offer_first_plan,
+)
 from specopt.solvers.verification_batch.prepare import Prepared
 
 

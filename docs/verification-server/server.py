@@ -1,6 +1,7 @@
 """A verification server: requests come as lines of JSON over TCP, verdicts go back.
 
-`python server.py 8765` listens. A request has the fields of `REQUEST`; its answer is {"verdict": ...} or {"error": ...}
+`python server.py 8765` listens. A request has the fields of `REQUEST`; its answer is {"verdict":
+...} or {"error": ...}
 """
 
 import asyncio
@@ -15,9 +16,18 @@ from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.errors import SpecoptError
 from specopt.online import AsyncScheduler, VerificationScheduler
 
-REQUEST = ("draft", "class_speed", "expected_tokens", "cached_tokens", "tokens_done", "response_age", "iteration_age")
-"""Drafted tokens; tokens per second due; tokens expected of it; tokens in the cache and in the response; seconds since
-the response and this iteration began: ages, so that no clocks need to agree."""
+REQUEST = (
+    "draft",
+    "class_speed",
+    "expected_tokens",
+    "cached_tokens",
+    "tokens_done",
+    "response_age",
+    "iteration_age",
+)
+"""Drafted tokens; tokens per second due; tokens expected of it; tokens in the cache and in the
+response; seconds since the response and this iteration began: ages, so that no clocks need to
+agree."""
 
 MAX_REQUESTS = 1000  # in the scheduler; the clients of more than these wait
 LOST_AFTER_SECONDS = 5.0  # beyond the estimate; then a batch is verified again
@@ -40,16 +50,24 @@ async def verdict(scheduler: AsyncScheduler[list[int], Any], line: bytes) -> dic
         now = scheduler.clock()
         return {
             "verdict": await scheduler.submit(
-                next(keys), draft, class_speed=speed, expected_tokens=expected, new_tokens=len(draft),
-                cached_tokens=cached, tokens_done=done, response_start_seconds=now - age,
+                next(keys),
+                draft,
+                class_speed=speed,
+                expected_tokens=expected,
+                new_tokens=len(draft),
+                cached_tokens=cached,
+                tokens_done=done,
+                response_start_seconds=now - age,
                 iteration_start_seconds=now - since,
             )
-        }  # fmt: skip
+        }
     except (SpecoptError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         return {"error": f"{type(error).__name__}: {error}"}
 
 
-async def converse(scheduler: AsyncScheduler[list[int], Any], reader: StreamReader, writer: StreamWriter) -> None:
+async def converse(
+    scheduler: AsyncScheduler[list[int], Any], reader: StreamReader, writer: StreamWriter
+) -> None:
     """Answer one client, a request at a time; if it goes, its request goes with it."""
     following = asyncio.create_task(reader.readline())
     try:
@@ -57,7 +75,9 @@ async def converse(scheduler: AsyncScheduler[list[int], Any], reader: StreamRead
             following = asyncio.create_task(reader.readline())
             answer = asyncio.create_task(verdict(scheduler, line))
             await asyncio.wait([answer, following], return_when=asyncio.FIRST_COMPLETED)
-            if not answer.done() and (following.exception() or not following.result()):  # nobody is there any more
+            if not answer.done() and (
+                following.exception() or not following.result()
+            ):  # nobody is there any more
                 answer.cancel()
                 break
             writer.write(json.dumps(await answer).encode() + b"\n")
@@ -73,7 +93,9 @@ async def main(port: int) -> None:
     """Listen until interrupted; then what was taken is verified."""
     scheduler = VerificationScheduler(TABLE_12, lost_after_seconds=LOST_AFTER_SECONDS)
     async with AsyncScheduler(scheduler, verify, most_requests=MAX_REQUESTS) as serving:
-        listening = await asyncio.start_server(lambda *ends: converse(serving, *ends), "127.0.0.1", port)
+        listening = await asyncio.start_server(
+            lambda *ends: converse(serving, *ends), "127.0.0.1", port
+        )
         async with listening:
             await listening.serve_forever()
 

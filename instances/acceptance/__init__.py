@@ -1,4 +1,6 @@
-"""Acceptance by draft position or length from what serving engines report: one reader per source."""
+"""Acceptance by draft position or length from what serving engines report: one reader per
+source.
+"""
 
 from __future__ import annotations
 

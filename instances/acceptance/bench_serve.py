@@ -1,7 +1,8 @@
 """The ``spec_decode_*`` keys in the JSON of ``vllm bench serve``.
 
-``spec_decode_per_position_acceptance_rates`` is cumulative, per draft. ``spec_decode_acceptance_rate`` is the share of
-drafted tokens that were accepted, not an acceptance rate alpha, and is not used.
+``spec_decode_per_position_acceptance_rates`` is cumulative, per draft.
+``spec_decode_acceptance_rate`` is the share of drafted tokens that were accepted, not an acceptance
+rate alpha, and is not used.
 """
 
 from __future__ import annotations
@@ -24,11 +25,14 @@ MOST = 1e18
 
 def is_bench(data: object) -> bool:
     """Return whether data looks like the result of a benchmark with speculation."""
-    return isinstance(data, Mapping) and any(isinstance(key, str) and key.startswith(PREFIX) for key in data)
+    return isinstance(data, Mapping) and any(
+        isinstance(key, str) and key.startswith(PREFIX) for key in data
+    )
 
 
 def from_bench(data: Mapping[str, Any], where: str, level: float = LEVEL) -> PositionAcceptance:
-    """Return the acceptance that a benchmark measured; with ``spec_decode_num_drafts``, also how sure it is.
+    """Return the acceptance that a benchmark measured; with ``spec_decode_num_drafts``, also how
+    sure it is.
 
     Raises
     ------
@@ -50,8 +54,8 @@ def from_bench(data: Mapping[str, Any], where: str, level: float = LEVEL) -> Pos
     counts = np.round(np.array(rates) * drafts)
     if accepted is not None and abs(counts.sum() - accepted) > 0.5 * len(counts) + 1e-6 * accepted:
         raise InvalidInput(
-            f"{where}.{PREFIX}accepted_tokens: expected {counts.sum():.0f}, the rates times {drafts:.0f} drafts, "
-            f"got {accepted:.0f}"
+            f"{where}.{PREFIX}accepted_tokens: expected {counts.sum():.0f}, the rates times"
+            f" {drafts:.0f} drafts, got {accepted:.0f}"
         )
     return PositionAcceptance.from_totals(
         drafts, drafts * len(rates) if tokens is None else tokens, counts, level, name=where

@@ -1,7 +1,9 @@
-"""Golden acceptance lengths: mean tokens of a step by model, mode and draft length, as YAML or JSON.
+"""Golden acceptance lengths: mean tokens of a step by model, mode and draft length, as YAML or
+JSON.
 
-``{model: {mode: {1: 1.84, 2: 2.51, ...}}}``; a mode says how the model was asked, for example ``thinking_on``. Or one's
-own, ``{"acceptance_lengths": {"1": 1.84, ...}}``, optionally with ``lower`` and ``upper``.
+``{model: {mode: {1: 1.84, 2: 2.51, ...}}}``; a mode says how the model was asked, for example
+``thinking_on``. Or one's own, ``{"acceptance_lengths": {"1": 1.84, ...}}``, optionally with
+``lower`` and ``upper``.
 """
 
 from __future__ import annotations
@@ -22,13 +24,21 @@ OWN = {"acceptance_lengths", "lower", "upper", "level", "extrapolate", "notes"}
 
 def is_golden(data: object) -> bool:
     """Return whether data looks like models with modes with a table by draft length."""
-    return isinstance(data, Mapping) and bool(data) and all(
-        isinstance(modes, Mapping) and modes and all(_is_table(table) for table in modes.values())
-        for modes in data.values()
-    )  # fmt: skip
+    return (
+        isinstance(data, Mapping)
+        and bool(data)
+        and all(
+            isinstance(modes, Mapping)
+            and modes
+            and all(_is_table(table) for table in modes.values())
+            for modes in data.values()
+        )
+    )
 
 
-def from_golden(data: Mapping[Any, Any], where: str, model: str | None, mode: str | None) -> AcceptanceLengths:
+def from_golden(
+    data: Mapping[Any, Any], where: str, model: str | None, mode: str | None
+) -> AcceptanceLengths:
     """Return the lengths of one model and mode.
 
     Raises
@@ -50,12 +60,16 @@ def from_own(data: Mapping[str, Any], where: str) -> AcceptanceLengths:
         If a field is unknown, missing or outside its domain.
     """
     only_fields(data, OWN, where)
-    columns = {name: _lengths(f"{where}.{name}", data.get(name, data["acceptance_lengths"]))
-               for name in ("acceptance_lengths", "lower", "upper")}  # fmt: skip
+    columns = {
+        name: _lengths(f"{where}.{name}", data.get(name, data["acceptance_lengths"]))
+        for name in ("acceptance_lengths", "lower", "upper")
+    }
     lengths = tuple(columns["acceptance_lengths"])
     for name, column in columns.items():
         if tuple(column) != lengths:
-            raise InvalidInput(f"{where}.{name}: expected the draft lengths {', '.join(map(str, lengths))}")
+            raise InvalidInput(
+                f"{where}.{name}: expected the draft lengths {', '.join(map(str, lengths))}"
+            )
     tokens, lower, upper = (np.array(list(column.values())) for column in columns.values())
     notes = data.get("notes", [])
     if not isinstance(notes, list):
@@ -74,7 +88,9 @@ def from_own(data: Mapping[str, Any], where: str) -> AcceptanceLengths:
 def _chosen(name: str, entries: Mapping[Any, Any], chosen: str | None) -> tuple[str, Any]:
     known = {str(key): value for key, value in entries.items()}
     if chosen is None and len(known) > 1:
-        raise InvalidInput(f"{name}: expected one, got {', '.join(sorted(known))}; name the one to take")
+        raise InvalidInput(
+            f"{name}: expected one, got {', '.join(sorted(known))}; name the one to take"
+        )
     if chosen is not None and chosen not in known:
         raise InvalidInput(f"{name}: expected {', '.join(sorted(known))}, got {chosen!r}")
     key = chosen or next(iter(known))
@@ -92,5 +108,7 @@ def _lengths(name: str, table: object) -> dict[int, float]:
     for key in table:
         if not 1 <= int(key) <= MAX_LENGTH:
             raise InvalidInput(f"{name}: expected draft lengths from 1 to {MAX_LENGTH}, got {key}")
-    return {length: number(f"{name}.{length}", value, 1, 1 + length)
-            for length, value in sorted((int(key), value) for key, value in table.items())}  # fmt: skip
+    return {
+        length: number(f"{name}.{length}", value, 1, 1 + length)
+        for length, value in sorted((int(key), value) for key, value in table.items())
+    }

@@ -1,10 +1,12 @@
-"""Acceptance per request: vLLM's ``metrics.speculative_decoding``, one or many, as JSON or JSON lines.
+"""Acceptance per request: vLLM's ``metrics.speculative_decoding``, one or many, as JSON or JSON
+lines.
 
-``acceptance_histogram[j]`` counts the steps in which exactly j drafts were accepted. Where draft lengths vary, other
-data identify every position, beside it or instead. ``acceptance_histogram_by_draft_length`` has for each length K the K
-+ 1 counts of steps in which 0, 1, ..., K of K drafts were accepted (an object by K, or a list of such lists).
-``per_step_drafted`` and ``per_step_accepted`` do it, too. A position then counts where it was at risk: drafted, after
-an accepted prefix.
+``acceptance_histogram[j]`` counts the steps in which exactly j drafts were accepted. Where draft
+lengths vary, other data identify every position, beside it or instead.
+``acceptance_histogram_by_draft_length`` has for each length K the K + 1 counts of steps in which 0,
+1, ..., K of K drafts were accepted (an object by K, or a list of such lists). ``per_step_drafted``
+and ``per_step_accepted`` do it, too. A position then counts where it was at risk: drafted, after an
+accepted prefix.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ def from_histograms(data: object, where: str, level: float = LEVEL) -> PositionA
         If there is no histogram, or one is malformed.
     """
     known: ByLength = {}
-    totals = [(path, request, _by_length(path, request)) for path, request in histograms_in(data, where)]
+    totals = [
+        (path, request, _by_length(path, request)) for path, request in histograms_in(data, where)
+    ]
     if not totals:
         raise InvalidInput(f"{where}: expected an {KEY}, got none")
     for _, _, lengths in totals:
@@ -75,7 +79,9 @@ def from_histograms(data: object, where: str, level: float = LEVEL) -> PositionA
 
 
 def at_risk(known: ByLength) -> tuple[Floats, Floats]:
-    """Return by position how often it was drafted after an accepted prefix, and how often it was then accepted."""
+    """Return by position how often it was drafted after an accepted prefix, and how often it was
+    then accepted.
+    """
     reached, accepted = np.zeros((2, max(known, default=0)))
     for length, counts in known.items():
         at_least = np.cumsum(counts[::-1])[::-1]
@@ -85,9 +91,16 @@ def at_risk(known: ByLength) -> tuple[Floats, Floats]:
 
 
 def length_notes(known: ByLength, level: float = LEVEL) -> tuple[str, ...]:
-    """Return a note where a position's acceptance differs between draft lengths by more than chance explains."""
-    rates = {length: PositionAcceptance.from_counts(*at_risk({length: counts}), level=1.0 - (1.0 - level) / 10.0)
-             for length, counts in known.items() if length and counts.sum() > 0.0}  # fmt: skip
+    """Return a note where a position's acceptance differs between draft lengths by more than chance
+    explains.
+    """
+    rates = {
+        length: PositionAcceptance.from_counts(
+            *at_risk({length: counts}), level=1.0 - (1.0 - level) / 10.0
+        )
+        for length, counts in known.items()
+        if length and counts.sum() > 0.0
+    }
     for position in range(max(rates, default=0)):
         here = [(length, found) for length, found in rates.items() if position < len(found.rates)]
         if len(here) < 2:
@@ -96,9 +109,12 @@ def length_notes(known: ByLength, level: float = LEVEL) -> tuple[str, ...]:
         high, best = max(here, key=lambda entry: entry[1].lower[position])
         if worst.upper[position] < best.lower[position]:
             return (
-                f"acceptance depends on the draft length: position {position + 1} has {best.rates[position]:.3f} in "
-                f"drafts of {high} and {worst.rates[position]:.3f} in drafts of {low}; the rates are means over the "
-                "lengths that were drafted",
+                (
+                    f"acceptance depends on the draft length: position {position + 1} has"
+                    f" {best.rates[position]:.3f} in drafts of {high} and"
+                    f" {worst.rates[position]:.3f} in drafts of {low}; the rates are means over the"
+                    " lengths that were drafted"
+                ),
             )
     return ()
 
@@ -117,18 +133,28 @@ def _by_length(path: str, request: Mapping[str, Any]) -> ByLength | None:
         for length, row in rows:
             counts = _column(f"{name}.{length}", row)
             if len(counts) != length + 1 or not 0 <= length <= MAX_POSITIONS:
-                raise InvalidInput(f"{name}.{length}: expected counts of steps with 0 to {length} accepted drafts, got "
-                                   f"{len(counts)} entries")  # fmt: skip
+                raise InvalidInput(
+                    f"{name}.{length}: expected counts of steps with 0 to {length} accepted drafts,"
+                    f" got {len(counts)} entries"
+                )
             known[length] = known.get(length, 0.0) + counts
         return known
     drafted, accepted = request.get(DRAFTED), request.get(ACCEPTED)
     if drafted is None or accepted is None:
         return None
-    lengths, taken = (_column(f"{path}.{name}", request[name]).astype(np.int64) for name in (DRAFTED, ACCEPTED))
+    lengths, taken = (
+        _column(f"{path}.{name}", request[name]).astype(np.int64) for name in (DRAFTED, ACCEPTED)
+    )
     if len(lengths) != len(taken) or (taken > lengths).any() or (lengths > MAX_POSITIONS).any():
-        raise InvalidInput(f"{path}.{ACCEPTED}: expected one count per step, at most what was drafted")
-    return {int(length): np.bincount(taken[lengths == length], minlength=int(length) + 1).astype(np.float64)
-            for length in np.unique(lengths)}  # fmt: skip
+        raise InvalidInput(
+            f"{path}.{ACCEPTED}: expected one count per step, at most what was drafted"
+        )
+    return {
+        int(length): (
+            np.bincount(taken[lengths == length], minlength=int(length) + 1).astype(np.float64)
+        )
+        for length in np.unique(lengths)
+    }
 
 
 def _totals(path: str, request: Mapping[str, Any]) -> tuple[float, float, Floats]:
@@ -136,7 +162,8 @@ def _totals(path: str, request: Mapping[str, Any]) -> tuple[float, float, Floats
     histogram = _column(f"{path}.{KEY}", request.get(KEY))
     if not 2 <= len(histogram) <= MAX_POSITIONS:
         raise InvalidInput(
-            f"{path}.{KEY}: expected counts of steps with 0, 1, ... accepted drafts, got {len(histogram)} entries"
+            f"{path}.{KEY}: expected counts of steps with 0, 1, ... accepted drafts, got"
+            f" {len(histogram)} entries"
         )
     steps, accepted = float(histogram.sum()), np.cumsum(histogram[::-1])[::-1][1:]
     tokens = request.get("num_draft_tokens", steps * len(accepted))

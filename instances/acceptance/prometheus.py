@@ -1,8 +1,10 @@
-"""vLLM's Prometheus counters of speculative decoding, as one scrape of ``/metrics`` or the difference of two.
+"""vLLM's Prometheus counters of speculative decoding, as one scrape of ``/metrics`` or the
+difference of two.
 
-Counters: ``vllm:spec_decode_num_drafts_total``, ``..._num_draft_tokens_total``, ``..._num_accepted_tokens_total``,
-``..._num_accepted_tokens_per_pos_total{position="0"}``: the drafts, their tokens, the accepted ones, and how often the
-tokens at each position, from 0, were accepted. Engines of one model are added up.
+Counters: ``vllm:spec_decode_num_drafts_total``, ``..._num_draft_tokens_total``,
+``..._num_accepted_tokens_total``, ``..._num_accepted_tokens_per_pos_total{position="0"}``: the
+drafts, their tokens, the accepted ones, and how often the tokens at each position, from 0, were
+accepted. Engines of one model are added up.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ _LABEL = re.compile(r"([A-Za-z_]\w*)\s*=\s*\"((?:[^\"\\]|\\.)*)\"", re.ASCII)
 
 @dataclass(frozen=True)
 class Counters:
-    """The counters of one model: drafts, drafted and accepted tokens, and accepted tokens by position."""
+    """The counters of one model: drafts, drafted and accepted tokens, and accepted tokens by
+    position.
+    """
 
     drafts: float
     draft_tokens: float
@@ -55,7 +59,8 @@ def counters(text: str, where: str, model: str | None = None) -> Counters:
     Raises
     ------
     InvalidInput
-        If a line is malformed, a counter is missing or comes twice, or there are several models and none is named.
+        If a line is malformed, a counter is missing or comes twice, or there are several models and
+        none is named.
     """
     found: dict[str, dict[str, dict[int, float]]] = {}
     seen: set[tuple[str, frozenset[tuple[str, str]]]] = set()
@@ -65,7 +70,9 @@ def counters(text: str, where: str, model: str | None = None) -> Counters:
             continue
         match = _SAMPLE.match(line)
         if match is None:
-            raise InvalidInput(f"{where}, line {number}: expected name{{labels}} value, got {line[:80]!r}")
+            raise InvalidInput(
+                f"{where}, line {number}: expected name{{labels}} value, got {line[:80]!r}"
+            )
         name = match["name"].removeprefix(PREFIX).removesuffix("_total")
         if name.endswith("_created"):
             continue
@@ -73,32 +80,46 @@ def counters(text: str, where: str, model: str | None = None) -> Counters:
         key = (name, frozenset(labels.items()))
         if key in seen:
             raise InvalidInput(
-                f"{where}, line {number}: expected one scrape, got {PREFIX}{name} twice with the same labels; "
-                "an earlier scrape goes into a file of its own"
+                f"{where}, line {number}: expected one scrape, got {PREFIX}{name} twice with the"
+                " same labels; an earlier scrape goes into a file of its own"
             )
         seen.add(key)
         value = _value(match["value"], where, number)
         position = 0
         if name == "accepted_tokens_per_pos":
             text_position = labels.get("position", "")
-            if not (text_position.isascii() and text_position.isdecimal() and int(text_position) < 1000):
-                raise InvalidInput(f'{where}, line {number}: expected position="0", "1", ..., got {text_position!r}')
+            if not (
+                text_position.isascii() and text_position.isdecimal() and int(text_position) < 1000
+            ):
+                raise InvalidInput(
+                    f'{where}, line {number}: expected position="0", "1", ..., got'
+                    f" {text_position!r}"
+                )
             position = int(text_position)
         series = found.setdefault(labels.get("model_name", ""), {}).setdefault(name, {})
         series[position] = series.get(position, 0.0) + value
     if not found:
-        raise InvalidInput(f"{where}: expected counters {PREFIX}*, got none; does the engine speculate?")
+        raise InvalidInput(
+            f"{where}: expected counters {PREFIX}*, got none; does the engine speculate?"
+        )
     if model is None:
         if len(found) > 1:
-            raise InvalidInput(f"{where}: expected one model, got {', '.join(sorted(found))}; name the one to take")
+            raise InvalidInput(
+                f"{where}: expected one model, got {', '.join(sorted(found))}; name the one to take"
+            )
         (model,) = found
     if model not in found:
-        raise InvalidInput(f"{where}: expected model_name {model!r}, got {', '.join(sorted(found))}")
+        raise InvalidInput(
+            f"{where}: expected model_name {model!r}, got {', '.join(sorted(found))}"
+        )
     return _counters(found[model], where)
 
 
-def from_scrapes(before: Counters | None, after: Counters, where: str, level: float = LEVEL) -> PositionAcceptance:
-    """Return the acceptance between two scrapes, or since the engine's start if there is none before.
+def from_scrapes(
+    before: Counters | None, after: Counters, where: str, level: float = LEVEL
+) -> PositionAcceptance:
+    """Return the acceptance between two scrapes, or since the engine's start if there is none
+    before.
 
     Raises
     ------
@@ -120,7 +141,9 @@ def from_scrapes(before: Counters | None, after: Counters, where: str, level: fl
             )
     old_at = np.zeros(len(after.accepted_at))
     if len(before.accepted_at) > len(old_at):
-        raise InvalidInput(f"{where}: expected at least {len(before.accepted_at)} positions, got {len(old_at)}")
+        raise InvalidInput(
+            f"{where}: expected at least {len(before.accepted_at)} positions, got {len(old_at)}"
+        )
     old_at[: len(before.accepted_at)] = before.accepted_at
     accepted = np.array(after.accepted_at) - old_at
     drafts = after.drafts - before.drafts
@@ -128,15 +151,18 @@ def from_scrapes(before: Counters | None, after: Counters, where: str, level: fl
         raise InvalidInput(f"{where}: expected drafts between the scrapes, got none")
     if (accepted < 0.0).any() or (accepted > np.concatenate(([drafts], accepted[:-1]))).any():
         raise InvalidInput(
-            f"{where}: expected accepted tokens that do not rise with the position, at most the {drafts:.0f} drafts; "
-            f"got {', '.join(f'{count:.0f}' for count in accepted)}"
+            f"{where}: expected accepted tokens that do not rise with the position, at most the"
+            f" {drafts:.0f} drafts; got {', '.join(f'{count:.0f}' for count in accepted)}"
         )
     total = after.accepted_tokens - before.accepted_tokens
     if abs(float(accepted.sum()) - total) > 0.5:
         raise InvalidInput(
-            f"{where}: the positions' accepted tokens sum to {accepted.sum():.0f}, but {total:.0f} were accepted in all"
+            f"{where}: the positions' accepted tokens sum to {accepted.sum():.0f}, but {total:.0f}"
+            " were accepted in all"
         )
-    return PositionAcceptance.from_totals(drafts, after.draft_tokens - before.draft_tokens, accepted, level, name=where)
+    return PositionAcceptance.from_totals(
+        drafts, after.draft_tokens - before.draft_tokens, accepted, level, name=where
+    )
 
 
 def _counters(series: dict[str, dict[int, float]], where: str) -> Counters:
@@ -151,7 +177,12 @@ def _counters(series: dict[str, dict[int, float]], where: str) -> Counters:
             f"{where}: expected {PREFIX}accepted_tokens_per_pos_total for the positions 0, 1, ..., "
             f"got {', '.join(map(str, sorted(at))) or 'none'}"
         )
-    return Counters(total("drafts"), total("draft_tokens"), total("accepted_tokens"), tuple(at[j] for j in sorted(at)))
+    return Counters(
+        total("drafts"),
+        total("draft_tokens"),
+        total("accepted_tokens"),
+        tuple(at[j] for j in sorted(at)),
+    )
 
 
 def _value(text: str, where: str, number: int) -> float:

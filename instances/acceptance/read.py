@@ -23,12 +23,23 @@ from specopt.models.position_acceptance import LEVEL, PositionAcceptance
 from specopt.models.reading import StrPath, read_text
 
 KNOWN = (
-    "a Prometheus scrape, an acceptance_histogram, the JSON of vllm bench serve, golden acceptance lengths, "
-    'or {"acceptance_rates": [...]}, {"acceptance_rate": a} or {"acceptance_lengths": {"1": tokens, ...}}'
+    "a Prometheus scrape, an acceptance_histogram, the JSON of vllm bench serve, golden acceptance"
+    ' lengths, or {"acceptance_rates": [...]}, {"acceptance_rate": a} or {"acceptance_lengths":'
+    ' {"1": tokens, ...}}'
 )
 
-_PLAIN = {"acceptance_rates", "acceptance_rate", "lower", "upper", "tokens_lower", "tokens_upper", "level", "extends",
-          "reached", "notes"}  # fmt: skip
+_PLAIN = {
+    "acceptance_rates",
+    "acceptance_rate",
+    "lower",
+    "upper",
+    "tokens_lower",
+    "tokens_upper",
+    "level",
+    "extends",
+    "reached",
+    "notes",
+}
 
 
 def read_acceptance(
@@ -45,26 +56,29 @@ def read_acceptance(
     Parameters
     ----------
     path
-        A Prometheus scrape of vLLM, a file of acceptance histograms (JSON or JSON lines), the JSON of
-        ``vllm bench serve``, golden acceptance lengths (YAML or JSON), or one's own. The last is conditional,
-        ``{"acceptance_rates": [alpha_1, ...]}``, one rate for every position, ``{"acceptance_rate": alpha}``, or by
-        draft length, ``{"acceptance_lengths": {"1": tokens, ...}}``, optionally with ``lower`` and ``upper``.
+        A Prometheus scrape of vLLM, a file of acceptance histograms (JSON or JSON lines), the JSON
+        of ``vllm bench serve``, golden acceptance lengths (YAML or JSON), or one's own. The last is
+        conditional, ``{"acceptance_rates": [alpha_1, ...]}``, one rate for every position,
+        ``{"acceptance_rate": alpha}``, or by draft length, ``{"acceptance_lengths": {"1": tokens,
+        ...}}``, optionally with ``lower`` and ``upper``.
     before
         An earlier scrape; the difference counts.
     model
-        The ``model_name`` to take from scrapes of an engine with several, or the model of golden lengths.
+        The ``model_name`` to take from scrapes of an engine with several, or the model of golden
+        lengths.
     mode
         Of golden lengths, such as ``thinking_on``.
     extrapolate
-        Answer for drafts that were not measured, too: positions beyond the last have its rate, lengths are interpolated
-        and continued.
+        Answer for drafts that were not measured, too: positions beyond the last have its rate,
+        lengths are interpolated and continued.
     level
         Confidence of the intervals.
 
     Raises
     ------
     InvalidInput
-        If a file cannot be read or is none of these; the message names what was expected and what came.
+        If a file cannot be read or is none of these; the message names what was expected and what
+        came.
     """
     found = _read(path, before, model, mode, level)
     if not extrapolate:
@@ -85,7 +99,9 @@ def _read(
         earlier = None if before is None else counters(read_text(before), str(before), model)
         return from_scrapes(earlier, counters(text, str(path), model), str(path), level)
     if before is not None:
-        raise InvalidInput(f"{path}: expected a Prometheus scrape, to take the difference to {before}")
+        raise InvalidInput(
+            f"{path}: expected a Prometheus scrape, to take the difference to {before}"
+        )
     if Path(path).suffix in (".yaml", ".yml"):
         from specopt.instances.reading.yaml_document import yaml_document
 
@@ -95,9 +111,14 @@ def _read(
             raise InvalidInput(f"{path}: expected {KNOWN}; got an empty file")
         documents = documents_in(text, path, KNOWN, refuse_constant)
         data = documents[0] if len(documents) == 1 else documents
-    if isinstance(data, list) and data and all(is_bench(run) for run in data):  # vllm bench serve --append-result
+    if (
+        isinstance(data, list) and data and all(is_bench(run) for run in data)
+    ):  # vllm bench serve --append-result
         if len(data) > 1:
-            raise InvalidInput(f"{path}: expected one run of vllm bench serve, got {len(data)}; keep the one to take")
+            raise InvalidInput(
+                f"{path}: expected one run of vllm bench serve, got {len(data)}; keep the one to"
+                " take"
+            )
         (data,) = data
     if is_bench(data):
         assert isinstance(data, Mapping)
@@ -126,11 +147,19 @@ def _plain(data: Mapping[str, Any], where: str) -> PositionAcceptance:
         columns[name] = [given] if single and not isinstance(given, list) else given
     for name, values in columns.items():
         field = name if name != "rates" else "acceptance_rate" if single else "acceptance_rates"
-        if not isinstance(values, list) or not values or not all(is_number(one) and 0 <= one <= 1 for one in values):
-            raise InvalidInput(f"{where}.{field}: expected numbers in [0, 1], got {describe(data.get(field))}")
+        if (
+            not isinstance(values, list)
+            or not values
+            or not all(is_number(one) and 0 <= one <= 1 for one in values)
+        ):
+            raise InvalidInput(
+                f"{where}.{field}: expected numbers in [0, 1], got {describe(data.get(field))}"
+            )
     extends = boolean(f"{where}.extends", data.get("extends", single))
     try:
-        rates, lower, upper = (np.array(columns[name], np.float64) for name in ("rates", "lower", "upper"))
+        rates, lower, upper = (
+            np.array(columns[name], np.float64) for name in ("rates", "lower", "upper")
+        )
         return PositionAcceptance(
             rates=rates,
             lower=lower,
@@ -145,7 +174,11 @@ def _plain(data: Mapping[str, Any], where: str) -> PositionAcceptance:
 
 
 def _tokens(name: str, data: Mapping[str, Any]) -> Floats | None:
-    return np.array([number(name, value, 1) for value in sequence(name, data[name])]) if name in data else None
+    return (
+        np.array([number(name, value, 1) for value in sequence(name, data[name])])
+        if name in data
+        else None
+    )
 
 
 def _notes(data: Mapping[str, Any]) -> tuple[str, ...]:

@@ -1,11 +1,20 @@
-"""A `config.json`: the decoder's part of it, its type, and refusals of what that type does not have."""
+"""A `config.json`: the decoder's part of it, its type, and refusals of what that type does not
+have.
+"""
 
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from typing import Any
 
-from specopt.instances.checkpoints.fields import MODEL_TYPES, TABLE, UNLISTED, Entry, Formulas, Section
+from specopt.instances.checkpoints.fields import (
+    MODEL_TYPES,
+    TABLE,
+    UNLISTED,
+    Entry,
+    Formulas,
+    Section,
+)
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 
@@ -14,8 +23,17 @@ BY_HAND = "measure and enter seconds_per_token and kv_bytes_per_token by hand"
 
 HEAD = "transformer_layer_config"
 
-NESTED = ("text_config", "language_config", "llm_config", "thinker_config.text_config", "thinker_config", HEAD)
-"""Where a decoder stands inside another config: of a model that reads images or sound, or of a draft head."""
+NESTED = (
+    "text_config",
+    "language_config",
+    "llm_config",
+    "thinker_config.text_config",
+    "thinker_config",
+    HEAD,
+)
+"""Where a decoder stands inside another config: of a model that reads images or sound, or of a
+draft head.
+"""
 
 
 class Config(Section):
@@ -47,8 +65,13 @@ class Config(Section):
         if path:
             super().__init__(self.get(path), path)
             if path != HEAD:
-                self.note(f"{path} alone is counted, not what is around it (image encoders and their projectors)")
-        self.model_type = self.data.get("model_type", path and f"{self.whole.get('model_type')}_text")
+                self.note(
+                    f"{path} alone is counted, not what is around it (image encoders and their"
+                    " projectors)"
+                )
+        self.model_type = self.data.get(
+            "model_type", path and f"{self.whole.get('model_type')}_text"
+        )
         self.is_listed = str(self.model_type) in MODEL_TYPES
         form = "latent" if self.given("kv_lora_rank") else "grouped"
         self.type = MODEL_TYPES[self.model_type] if self.is_listed else UNLISTED[form]
@@ -64,7 +87,9 @@ class Config(Section):
             self.note(f"{name}: absent; {value}, the default of {self.model_type}")
         elif None not in (value, around) and around != value:
             path = self.path(name)
-            raise InvalidInput(f"{path}: {describe(value)} contradicts {describe(around)} around {self.where[:-1]}")
+            raise InvalidInput(
+                f"{path}: {describe(value)} contradicts {describe(around)} around {self.where[:-1]}"
+            )
         return default if value is None else value
 
     def note(self, text: str) -> None:
@@ -75,10 +100,13 @@ class Config(Section):
         """Return the error for a type that cannot be counted."""
         known = ", ".join(name for name in MODEL_TYPES if not name.endswith("_text"))
         found = describe(self.model_type)
-        return InvalidInput(f"{self.where}model_type: expected one of {known} ({why}), got {found}; {BY_HAND}")
+        return InvalidInput(
+            f"{self.where}model_type: expected one of {known} ({why}), got {found}; {BY_HAND}"
+        )
 
     def check(self, expected: Entry, *further: str) -> None:
-        """Refuse fields that mean what the type does not have: some readers would follow them, others not.
+        """Refuse fields that mean what the type does not have: some readers would follow them,
+        others not.
 
         Parameters
         ----------
@@ -92,10 +120,16 @@ class Config(Section):
                 for key, value in (*self.data.items(), *self.whole.data.items()):
                     is_set = value not in (None, False, [], {}, "")
                     if is_set and any(fnmatchcase(str(key), field) for field in mark["fields"]):
-                        words = f"{mark['what']} are not counted for {self.model_type}, got {describe(value)}"
+                        words = (
+                            f"{mark['what']} are not counted for {self.model_type}, got"
+                            f" {describe(value)}"
+                        )
                         raise InvalidInput(f"{describe(str(key))[1:-1]}: {words}; {BY_HAND}")
         for name, formula in expected.items():
             found = self.get(name)
             if found is not None and found != (value := self.formulas.value(formula)):
-                words = f"expected {str(value).lower()}, as {self.model_type} has it, got {describe(found)}"
+                words = (
+                    f"expected {str(value).lower()}, as {self.model_type} has it, got"
+                    f" {describe(found)}"
+                )
                 raise InvalidInput(f"{self.path(name)}: {words}")

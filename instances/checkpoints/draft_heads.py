@@ -1,7 +1,9 @@
-"""Draft heads on hidden states of a target model: layers that predict further tokens (MTP), and heads of their own.
+"""Draft heads on hidden states of a target model: layers that predict further tokens (MTP), and
+heads of their own.
 
-A head takes the target's table of embeddings, and most take its output matrix. Those are borrowed: read in every pass,
-but not held once more. `fields.toml` lists what each kind has next to its layers.
+A head takes the target's table of embeddings, and most take its output matrix. Those are borrowed:
+read in every pass, but not held once more. `fields.toml` lists what each kind has next to its
+layers.
 """
 
 from __future__ import annotations
@@ -25,34 +27,51 @@ PARALLEL = "ptd_token_id|parallel_drafting|para_depths|num_depths"
 def predicting_layers(config: Config, target: Part) -> list[Part]:
     """Return the head of layers that predict further tokens, if a target's config has one.
 
-    Each joins embedding and hidden state by a matrix, behind a norm of each, and is a layer like the target's last one
-    that keeps something of every token, with a norm behind it. Qwen's share the matrix and the norms.
+    Each joins embedding and hidden state by a matrix, behind a norm of each, and is a layer like
+    the target's last one that keeps something of every token, with a norm behind it. Qwen's share
+    the matrix and the norms.
     """
     kind = config.type
     if not kind["drafts"] or config.given("dspark_block_size"):
         for other in filter(config.get, TABLE["marks"]["predicting"]["fields"]):
-            config.note(f"{other}: layers for drafting; they are not counted for {config.model_type}")
+            config.note(
+                f"{other}: layers for drafting; they are not counted for {config.model_type}"
+            )
         return []
     lists = listed_words(config, kind["draft_fields"], kind["kind_names"]).values()
     known = [{"kind": repr(word)} for words in lists for word in words] or kind["draft_layers"]
     caching = [block.sizes for block in target.blocks if block.kv_values + block.window_values]
     place = {"layers": target.layers, "index": target.layers}
-    sizes = [config.formulas.having(place | item) for item in known] or [target.blocks[-1].sizes, *caching][-1:]
+    sizes = [config.formulas.having(place | item) for item in known] or [
+        target.blocks[-1].sizes,
+        *caching,
+    ][-1:]
     blocks, outside, count = list[Layer](), list[Weight](), config.size(kind["drafts"], 0, 0)
     for index in range(count):
         name = kind["draft_place"].format(index, target.layers + index)
         blocks += [read_layer(kind, item, name) for item in sizes]
         outside += sizes[0].tensors(kind["draft_each"], f"{name}.")
     outside += sizes[0].tensors(kind["draft_once"])
-    borrowed = [weight for weight in target.outside if weight.name in ("model.embed_tokens", "lm_head")]
-    head = Part(kind="mtp", layers=count, blocks=blocks, outside=outside, borrowed=borrowed, storage=target.storage)
+    borrowed = [
+        weight for weight in target.outside if weight.name in ("model.embed_tokens", "lm_head")
+    ]
+    head = Part(
+        kind="mtp",
+        layers=count,
+        blocks=blocks,
+        outside=outside,
+        borrowed=borrowed,
+        storage=target.storage,
+    )
     return [head] if count else []
 
 
 def head_kind(config: Config) -> str | None:
     """Return which draft head a config of its own describes; None if it is a decoder."""
     names = config.whole.get("architectures")
-    kinds = [CLASSES[name] for name in (names if isinstance(names, list) else ()) if str(name) in CLASSES]
+    kinds = [
+        CLASSES[name] for name in (names if isinstance(names, list) else ()) if str(name) in CLASSES
+    ]
     return (*kinds, "eagle3")[0] if kinds or config.whole.given("draft_vocab_size") else None
 
 
@@ -70,7 +89,9 @@ def read_head(config: Config, kind: str, storage: Storage) -> Part:
     places = (own, config.whole.get("eagle_config"), config.whole.data, config.data)
     fields = [item for place in places if isinstance(place, Mapping) for item in place.items()]
     config.data = {name: value for name, value in fields if value is not None}
-    if kind == "eagle3" and (config.given(PARALLEL) or config.get("speculators_model_type") == "peagle"):
+    if kind == "eagle3" and (
+        config.given(PARALLEL) or config.get("speculators_model_type") == "peagle"
+    ):
         kind = "p-eagle"
     if kind == "dflash":
         kind = config.choice("projector_type", ("dflash", "dspark", "domino"), kind)
@@ -78,7 +99,10 @@ def read_head(config: Config, kind: str, storage: Storage) -> Part:
     config.check(head["fixed"], "drafts")
     blocks = read_layers(config, "layers")
     if not all(block.sizes["plain"] for block in blocks):
-        raise InvalidInput(f"{config.where}model_type: expected a dense decoder for {kind}, got {config.model_type}")
+        raise InvalidInput(
+            f"{config.where}model_type: expected a dense decoder for {kind}, got"
+            f" {config.model_type}"
+        )
     blocks[0] = read_layer(config.type, blocks[0].sizes.having(head["first_layer"]), "layers.0")
     sizes = config.formulas.having(head["formulas"])
     return Part(

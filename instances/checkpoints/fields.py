@@ -1,4 +1,6 @@
-"""The table of field names, `fields.toml`, and its formulas, evaluated over the fields of a config."""
+"""The table of field names, `fields.toml`, and its formulas, evaluated over the fields of a
+config.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ MAX_LAYERS = 10_000
 class Section:
     """An object of a config file.
 
-    In names of fields, dots lead into objects, and ``|`` is between alternatives: the first that is there
-    holds.
+    In names of fields, dots lead into objects, and ``|`` is between alternatives: the first that is
+    there holds.
 
     Parameters
     ----------
@@ -36,7 +38,9 @@ class Section:
 
     def __init__(self, data: object, name: str = "") -> None:
         if not isinstance(data, Mapping):
-            raise InvalidInput(f"{name or 'the top level'}: expected an object, got {describe(data)}")
+            raise InvalidInput(
+                f"{name or 'the top level'}: expected an object, got {describe(data)}"
+            )
         self.data: Mapping[str, Any] = data
         self.where = name and f"{name}."
 
@@ -63,7 +67,9 @@ class Section:
         value = self.get(name, default)
         if value is None:
             raise InvalidInput(f"{self.path(name)}: required field is missing")
-        return integer(self.path(name), value, low, MAX_LAYERS if name.endswith("_layers") else MAX_TOKENS)
+        return integer(
+            self.path(name), value, low, MAX_LAYERS if name.endswith("_layers") else MAX_TOKENS
+        )
 
     def flag(self, name: str, default: bool = False) -> bool:
         """Return a field that is true or false."""
@@ -73,11 +79,16 @@ class Section:
         """Return a field that has one of some values."""
         return one_of(self.path(name), self.get(name, default), choices)
 
-    def listed(self, name: str, default: tuple[int, ...] | None = None, size: int | None = None) -> list[int]:
+    def listed(
+        self, name: str, default: tuple[int, ...] | None = None, size: int | None = None
+    ) -> list[int]:
         """Return a list of integers >= 0; a string is one, with commas between its entries."""
         value, where = self.get(name, default), self.path(name)
         items = sequence(where, value.split(",") if isinstance(value, str) else value, size)
-        return [integer(where, int(item) if str(item).strip().isdecimal() else item, 0, MAX_TOKENS) for item in items]
+        return [
+            integer(where, int(item) if str(item).strip().isdecimal() else item, 0, MAX_TOKENS)
+            for item in items
+        ]
 
     def count(self, name: str, default: int | None = None, low: int = 1) -> int:
         """Return how many entries a list has, at least `low`."""
@@ -88,7 +99,9 @@ class Section:
     def quotient(self, dividend: str, total: int, divisor: str, parts: int) -> int:
         """Return a number divided by another one without a remainder, both named."""
         if total % parts:
-            raise InvalidInput(f"{self.path(divisor)}: expected a divisor of {dividend} = {total}, got {parts}")
+            raise InvalidInput(
+                f"{self.path(divisor)}: expected a divisor of {dividend} = {total}, got {parts}"
+            )
         return total // parts
 
     def null_means(self, name: str, value: int) -> int:
@@ -102,26 +115,34 @@ class Section:
             try:
                 re.compile(item[3:] if item.startswith("re:") else "")
             except (AttributeError, re.error):
-                raise InvalidInput(f"{self.path(name)}: expected names or patterns, got {describe(item)}") from None
+                raise InvalidInput(
+                    f"{self.path(name)}: expected names or patterns, got {describe(item)}"
+                ) from None
         return found
 
     def sections(self, name: str) -> dict[str, Section]:
         """Return the objects in a field that is an object."""
         inside = Section(self.get(name), self.path(name))
-        return {str(key): Section(item, f"{inside.where}{key}") for key, item in inside.data.items()}
+        return {
+            str(key): Section(item, f"{inside.where}{key}") for key, item in inside.data.items()
+        }
 
 
 Entry = Mapping[str, Any]
 """One entry of a part of the table; `fields.toml` says what its keys mean."""
 
-TABLE: dict[str, Any] = tomllib.loads((resources.files(__package__) / "fields.toml").read_text(encoding="utf-8"))
+TABLE: dict[str, Any] = tomllib.loads(
+    (resources.files(__package__) / "fields.toml").read_text(encoding="utf-8")
+)
 
 MERGED = ("attention", "names", "fixed", "formulas")
 """Keys of an entry whose tables are merged with those of the entry that it is ``like``."""
 
 
 def _entries(name: str) -> dict[str, Entry]:
-    """Return the entries of a part of the table, each with what it has from the one that it is ``like``."""
+    """Return the entries of a part of the table, each with what it has from the one that it is
+    ``like``.
+    """
     found = dict[str, Entry]()
     for key, entry in TABLE[name].items():
         parent = found.get(entry.pop("like", "base"), {})
@@ -156,8 +177,9 @@ class Weight:
     shape
         Rows (outputs) and columns (inputs) of a matrix.
     role
-        "linear" or "expert" (may be quantised), "router" (stays plain), "head" (the output matrix), "table" (one row is
-        read per token), "tied" (both), or "other" (norms, biases, convolutions).
+        "linear" or "expert" (may be quantised), "router" (stays plain), "head" (the output matrix),
+        "table" (one row is read per token), "tied" (both), or "other" (norms, biases,
+        convolutions).
     copies
         Number of them: the experts of a layer.
     active
@@ -211,14 +233,20 @@ class Formulas(dict[str, Any]):
 
     def value(self, formula: Any) -> Any:
         """Return a formula's value."""
-        return eval(_compiled(formula), {"__builtins__": {}}, self) if isinstance(formula, str) else formula
+        return (
+            eval(_compiled(formula), {"__builtins__": {}}, self)
+            if isinstance(formula, str)
+            else formula
+        )
 
     def having(self, table: Entry) -> Formulas:
         """Return these formulas with others added or in their place."""
         return Formulas(self.section, {**self.table, **table})
 
     def tensors(self, lines: Iterable[str], prefix: str = "", **names: str) -> Iterator[Weight]:
-        """Yield the tensors whose conditions hold and that are not empty; their names begin with a prefix."""
+        """Yield the tensors whose conditions hold and that are not empty; their names begin with a
+        prefix.
+        """
         for line in lines:
             name, _, formula = line.format(**names).partition(": ")
             formula, _, condition = formula.partition(" if ")
@@ -227,11 +255,16 @@ class Formulas(dict[str, Any]):
             name, _, role = name.partition(" ")
             shape, copies, active = self.value(f"({formula},)"), 1, 1
             if role == "expert":
-                copies, field = self["experts"], self.section.where + self.table["experts_per_token"]
+                copies, field = (
+                    self["experts"],
+                    self.section.where + self.table["experts_per_token"],
+                )
                 active = integer(field, self["experts_per_token"], 1, copies)
             role = role or ("linear" if len(shape) == 2 else "other")
             if all(shape):
-                yield Weight(name=prefix + name, shape=shape, role=role, copies=copies, active=active)
+                yield Weight(
+                    name=prefix + name, shape=shape, role=role, copies=copies, active=active
+                )
 
 
 @cache

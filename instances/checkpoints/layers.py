@@ -17,7 +17,9 @@ from specopt.models.pass_time.weight_reads import ExpertLayers, WeightReads
 FULL = "full_attention"
 
 MAX_DRAFT_LAYERS = 8
-"""Largest number of layers of draft heads that a list of layers may have behind those of the decoder."""
+"""Largest number of layers of draft heads that a list of layers may have behind those of the
+decoder.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,7 +39,8 @@ class Layer:
     state_values
         Values kept per sequence, whatever its length.
     values_per_pair
-        Multiplications per new token and token attended to; where an indexer chooses, as if all tokens were chosen.
+        Multiplications per new token and token attended to; where an indexer chooses, as if all
+        tokens were chosen.
     sizes
         The formulas of its type and its form of attention, evaluated for it.
     """
@@ -74,7 +77,8 @@ class Part:
     kind
         Kind of a draft head; None for a decoder.
     unknown
-        Names of the quantities that are not known, because the table of field names does not cover the architecture.
+        Names of the quantities that are not known, because the table of field names does not cover
+        the architecture.
     """
 
     blocks: Sequence[Layer]
@@ -98,13 +102,16 @@ class Part:
     def parameters(self) -> int:
         """All parameters: matrices, embeddings (once if tied), biases, norms, learned positions.
 
-        Buffers, which are not trained, do not count: masks, maps of vocabularies, corrections of routers.
+        Buffers, which are not trained, do not count: masks, maps of vocabularies, corrections of
+        routers.
         """
         return sum(weight.values for weight in self.weights)
 
     @property
     def active_parameters(self) -> int:
-        """Parameters that one token needs: of routed experts, only those that it is routed to; embeddings in full."""
+        """Parameters that one token needs: of routed experts, only those that it is routed to;
+        embeddings in full.
+        """
         return sum(weight.active_values for weight in self.weights)
 
     @property
@@ -154,7 +161,9 @@ class Part:
 
     @property
     def flops_per_token(self) -> int:
-        """Operations per new token, attention scores and output matrix aside: two per active entry of a matrix."""
+        """Operations per new token, attention scores and output matrix aside: two per active entry
+        of a matrix.
+        """
         return 2 * sum(weight.active_values for weight in self.weights if weight.is_matrix)
 
     @property
@@ -165,7 +174,11 @@ class Part:
     @property
     def flops_per_logit(self) -> int:
         """Operations of the output matrix per position."""
-        return 2 * sum(weight.values for weight in (*self.weights, *self.borrowed) if weight.role in ("head", "tied"))
+        return 2 * sum(
+            weight.values
+            for weight in (*self.weights, *self.borrowed)
+            if weight.role in ("head", "tied")
+        )
 
     @property
     def reads(self) -> WeightReads:
@@ -182,7 +195,9 @@ class Part:
         return WeightReads(
             dense_bytes=dense,
             experts=tuple(
-                ExpertLayers(layers=layers, experts=count, experts_per_token=active, expert_bytes=size)
+                ExpertLayers(
+                    layers=layers, experts=count, experts_per_token=active, expert_bytes=size
+                )
                 for (count, active, size), layers in alike.items()
             ),
         )
@@ -197,7 +212,10 @@ def read_layers(config: Config, place: str) -> list[Layer]:
         If a field is missing, contradictory or unknown.
     """
     kind = config.type
-    lists = {name: listed_words(config, kind[f"{name}_fields"], kind[f"{name}_names"]) for name in ("kind", "sparse")}
+    lists = {
+        name: listed_words(config, kind[f"{name}_fields"], kind[f"{name}_names"])
+        for name in ("kind", "sparse")
+    }
     layers = config.size("num_hidden_layers", *map(len, list(lists["kind"].values())[:1]))
     spare = MAX_DRAFT_LAYERS if "predicting" in kind["understands"] else 0
     for name, words in {**lists["kind"], **lists["sparse"]}.items():
@@ -208,7 +226,9 @@ def read_layers(config: Config, place: str) -> list[Layer]:
         known: dict[str, Any] = {"layers": layers, "index": index}
         for name, listed in lists.items():
             if listed:  # a word that is not about full attention goes before
-                word = max((words[index] for words in listed.values()), key=lambda word: word != FULL)
+                word = max(
+                    (words[index] for words in listed.values()), key=lambda word: word != FULL
+                )
                 known[name] = repr(word)
         found.append(read_layer(kind, config.formulas.having(known), f"{place}.{index}"))
     return found
@@ -216,22 +236,36 @@ def read_layers(config: Config, place: str) -> list[Layer]:
 
 def read_layer(kind: Entry, sizes: Formulas, place: str) -> Layer:
     """Return a layer of a model type whose index is among its formulas."""
-    word = one_of(f"{sizes.section.where}layer_types[{sizes['index']}]", sizes["kind"], kind["attention"])
+    word = one_of(
+        f"{sizes.section.where}layer_types[{sizes['index']}]", sizes["kind"], kind["attention"]
+    )
     form, names = ATTENTION[kind["attention"][word]], kind["names"]
     sizes = sizes.having(form)
     weights = [*sizes.tensors(form["tensors"], f"{place}.{names.get('mixer', form['name'])}.")]
     weights += sizes.tensors(kind["layer"], f"{place}.")
     for name in ("dense", "sparse"):
         if sizes[name]:
-            weights += sizes.tensors(TABLE["feed_forward"][name], f"{place}.{names[name]}.", **names)
-    return Layer(what=form["what"], weights=tuple(weights), sizes=sizes, **{name: sizes[name] for name in VALUES})
+            weights += sizes.tensors(
+                TABLE["feed_forward"][name], f"{place}.{names[name]}.", **names
+            )
+    return Layer(
+        what=form["what"],
+        weights=tuple(weights),
+        sizes=sizes,
+        **{name: sizes[name] for name in VALUES},
+    )
 
 
-def listed_words(config: Config, fields: list[str], meanings: Mapping[str, Any]) -> dict[str, list[Any]]:
+def listed_words(
+    config: Config, fields: list[str], meanings: Mapping[str, Any]
+) -> dict[str, list[Any]]:
     """Return what those fields that are lists of words say of each layer."""
     found = {}
     for name in filter(config.get, fields):
         given, path = config.get(name), config.path(name)
         words = sequence(path, list(given) if isinstance(given, str) else given)
-        found[name] = [meanings[one_of(f"{path}[{index}]", str(word), meanings)] for index, word in enumerate(words)]
+        found[name] = [
+            meanings[one_of(f"{path}[{index}]", str(word), meanings)]
+            for index, word in enumerate(words)
+        ]
     return found

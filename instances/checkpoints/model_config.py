@@ -1,4 +1,5 @@
-"""Hugging Face `config.json` files: exact counts of decoders and draft heads, and cost models of dense ones.
+"""Hugging Face `config.json` files: exact counts of decoders and draft heads, and cost models of
+dense ones.
 
 `fields.toml` has the types that are understood. `transformers`, where it is installed, counts
 the parameters of others. Everything else (encoders, unknown quantisations) is refused by name.
@@ -14,7 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from specopt.instances.checkpoints.config import Config
-from specopt.instances.checkpoints.draft_heads import CLASSES, head_kind, predicting_layers, read_head
+from specopt.instances.checkpoints.draft_heads import (
+    CLASSES,
+    head_kind,
+    predicting_layers,
+    read_head,
+)
 from specopt.instances.checkpoints.fields import TABLE, VISION, Formulas, Section, Weight
 from specopt.instances.checkpoints.layers import Layer, Part, read_layers
 from specopt.instances.checkpoints.quantisation import Storage, read_storage
@@ -67,7 +73,8 @@ class ModelConfig(Part):
         """The exact cost model of a dense decoder."""
         if self.dense is None:
             raise Unsupported(
-                f"{self.name}: no cost model of operations describes it: not a dense decoder; count tokens instead"
+                f"{self.name}: no cost model of operations describes it: not a dense decoder; count"
+                " tokens instead"
             )
         return self.dense
 
@@ -75,25 +82,31 @@ class ModelConfig(Part):
     def paper(self) -> PaperDecoder:
         """The papers' cost model of a dense decoder."""
         exact = self.exact
-        return PaperDecoder(layers=exact.layers, hidden=exact.hidden, ffn=exact.ffn, name=exact.name)
+        return PaperDecoder(
+            layers=exact.layers, hidden=exact.hidden, ffn=exact.ffn, name=exact.name
+        )
 
     @property
     def layout(self) -> Mapping[str, Any]:
         """What cost models leave out of a dense decoder, as the formulas in `fields.toml` call it.
 
-        `qkv_bias`, `output_bias` and `mlp_bias`: whether there are biases on the query, key and value projections, on
-        the attention's output, in the feed-forward network. `query_key_norm`: whether queries and keys are normed per
-        head. `norms_per_layer`: norms of the hidden size in a layer. `final_norm`: whether there is a norm behind the
-        last layer. `values_per_norm`: values per dimension of a norm, 2 (weight and bias), 1 (weight) or 0.
-        `layer_norm`: whether norms also subtract the mean. `position_rows`: rows of the table of learned positions, 0
-        for rotary ones. `position_offset`: how many of its first rows stand for no position. `embedding`: dimension of
-        the embeddings; where it is not the hidden one, two projections lead in and out.
+        `qkv_bias`, `output_bias` and `mlp_bias`: whether there are biases on the query, key and
+        value projections, on the attention's output, in the feed-forward network. `query_key_norm`:
+        whether queries and keys are normed per head. `norms_per_layer`: norms of the hidden size in
+        a layer. `final_norm`: whether there is a norm behind the last layer. `values_per_norm`:
+        values per dimension of a norm, 2 (weight and bias), 1 (weight) or 0. `layer_norm`: whether
+        norms also subtract the mean. `position_rows`: rows of the table of learned positions, 0 for
+        rotary ones. `position_offset`: how many of its first rows stand for no position.
+        `embedding`: dimension of the embeddings; where it is not the hidden one, two projections
+        lead in and out.
         """
         return self.blocks[0].sizes
 
     @property
     def projected(self) -> bool:
-        """Whether embeddings have another dimension than layers: the cost model `exact` cannot say so."""
+        """Whether embeddings have another dimension than layers: the cost model `exact` cannot say
+        so.
+        """
         return self.dense is not None and self.layout["embedding"] != self.dense.hidden
 
 
@@ -105,14 +118,14 @@ def read_model_config(path: StrPath, *, dtype: str | None = None) -> ModelConfig
     path
         The file, in UTF-8 with or without a byte-order mark.
     dtype
-        One of `DTYPES`: what weights and cache are counted in; by default two bytes per value, or what the config's
-        quantisation says.
+        One of `DTYPES`: what weights and cache are counted in; by default two bytes per value, or
+        what the config's quantisation says.
 
     Raises
     ------
     InvalidInput
-        If the file cannot be read, is no JSON object, or describes a model whose counts are not known here; the
-        message names file and field.
+        If the file cannot be read, is no JSON object, or describes a model whose counts are not
+        known here; the message names file and field.
     """
     file = Path(path)
     if file.is_dir():
@@ -129,7 +142,9 @@ def read_model_config(path: StrPath, *, dtype: str | None = None) -> ModelConfig
         raise InvalidInput(f"{file}: {error}") from None
 
 
-def parse_model_config(data: object, *, name: str = "model", value_bytes: int | None = None) -> ModelConfig:
+def parse_model_config(
+    data: object, *, name: str = "model", value_bytes: int | None = None
+) -> ModelConfig:
     """Build the cost models from a config as JSON-like data.
 
     Parameters
@@ -153,12 +168,21 @@ def parse_model_config(data: object, *, name: str = "model", value_bytes: int | 
         kind = head_kind(config)
         config.check(config.type["fixed"], *(["drafts"] if kind else []))
         for item in sequence(config.path("architectures"), config.data.get("architectures") or []):
-            one_of(config.path("architectures"), item, [*config.type["architecture"], *(CLASSES if kind else ())])
+            one_of(
+                config.path("architectures"),
+                item,
+                [*config.type["architecture"], *(CLASSES if kind else ())],
+            )
         if config.given("auto_map"):
-            config.note(f"auto_map: code of its own is named there; counted as a {config.model_type}")
+            config.note(
+                f"auto_map: code of its own is named there; counted as a {config.model_type}"
+            )
         part = read_head(config, kind, storage) if kind else _decoder(config, storage)
         if kind:
-            config.note(f"{part.kind}: a draft head; it borrows {', '.join(item.name for item in part.borrowed)}")
+            config.note(
+                f"{part.kind}: a draft head; it borrows"
+                f" {', '.join(item.name for item in part.borrowed)}"
+            )
         else:
             more["heads"] = tuple(predicting_layers(config, part))
             more["dense"] = _exact(part, name)
@@ -166,7 +190,12 @@ def parse_model_config(data: object, *, name: str = "model", value_bytes: int | 
     else:
         part = _built(config, storage)
     found = ModelConfig(
-        **vars(part), **more, name=name, model_type=config.model_type, dtype=_dtype(config), notes=tuple(config.notes)
+        **vars(part),
+        **more,
+        name=name,
+        model_type=config.model_type,
+        dtype=_dtype(config),
+        notes=tuple(config.notes),
     )
     return replace(found, notes=(*found.notes, *_notes(found, config))) if more else found
 
@@ -175,7 +204,12 @@ def _decoder(config: Config, storage: Storage) -> Part:
     """Return a decoder whose type the table has."""
     blocks = read_layers(config, f"{config.type['names']['model']}.layers")
     lines = [*TABLE["decoder"]["tensors"], *config.type["outside"]]
-    return Part(outside=[*blocks[0].sizes.tensors(lines)], blocks=blocks, storage=storage, layers=len(blocks))
+    return Part(
+        outside=[*blocks[0].sizes.tensors(lines)],
+        blocks=blocks,
+        storage=storage,
+        layers=len(blocks),
+    )
 
 
 EXACT = {
@@ -194,15 +228,20 @@ EXACT = {
 def _exact(part: Part, name: str) -> ExactDecoder | None:
     """Return the exact cost model of a decoder; None if it does not describe it."""
     shapes = [
-        {key: block.sizes[formula] for key, formula in EXACT.items()} for block in part.blocks if block.sizes["plain"]
+        {key: block.sizes[formula] for key, formula in EXACT.items()}
+        for block in part.blocks
+        if block.sizes["plain"]
     ]
     if len(shapes) < part.layers or any(shape != shapes[0] for shape in shapes):
         return None
-    return ExactDecoder(layers=part.layers, bytes_per_value=part.storage.value_bytes, name=name, **shapes[0])
+    return ExactDecoder(
+        layers=part.layers, bytes_per_value=part.storage.value_bytes, name=name, **shapes[0]
+    )
 
 
 def _built(config: Config, storage: Storage) -> Part:
-    """Return a decoder that the table does not have, as `transformers` builds it on torch's meta device.
+    """Return a decoder that the table does not have, as `transformers` builds it on torch's meta
+    device.
 
     Its cache is what fields with the usual names say of it, or unknown.
 
@@ -219,12 +258,18 @@ def _built(config: Config, storage: Storage) -> Part:
         with torch.device("meta"):
             model = transformers.AutoModelForCausalLM.from_config(built, trust_remote_code=False)
         model.tie_weights()
-        shapes = {name.removesuffix(".weight"): tuple(item.shape) for name, item in model.named_parameters()}
+        shapes = {
+            name.removesuffix(".weight"): tuple(item.shape)
+            for name, item in model.named_parameters()
+        }
     except ImportError:
         raise config.refusal("unless torch and transformers are installed") from None
     except Exception as error:  # whatever a class makes of fields that it does not expect
         raise config.refusal(f"transformers: {type(error).__name__}") from None
-    outside = [Weight(name=name, shape=shape, role=_role(name, shape, shapes)) for name, shape in shapes.items()]
+    outside = [
+        Weight(name=name, shape=shape, role=_role(name, shape, shapes))
+        for name, shape in shapes.items()
+    ]
     unknown = ["weight_bytes", "reads"] if storage.method else []
     if any("expert" in name for name in shapes):
         unknown += ["active_parameters", "routed_expert_parameters", "reads", "flops_per_token"]
@@ -234,12 +279,19 @@ def _built(config: Config, storage: Storage) -> Part:
         blocks += [replace(block, weights=()) for block in read_layers(config, "")]
     except InvalidInput:
         unknown += ["kv_bytes_per_token", "flops_per_token_pair"]
-    config.note(f"model_type: {config.model_type} is not known here; its parameters are those of transformers")
+    config.note(
+        f"model_type: {config.model_type} is not known here; its parameters are those of"
+        " transformers"
+    )
     if unknown:
         names = ", ".join(dict.fromkeys(unknown))
-        config.note(f"{names}: null, for no field says what they are; give by hand what a plan needs")
+        config.note(
+            f"{names}: null, for no field says what they are; give by hand what a plan needs"
+        )
     layers = config.size("num_hidden_layers", len(blocks), 0)
-    return Part(outside=outside, blocks=blocks, storage=storage, layers=layers, unknown=tuple(unknown))
+    return Part(
+        outside=outside, blocks=blocks, storage=storage, layers=layers, unknown=tuple(unknown)
+    )
 
 
 def _role(name: str, shape: tuple[int, ...], names: Iterable[str]) -> str:
@@ -251,31 +303,50 @@ def _role(name: str, shape: tuple[int, ...], names: Iterable[str]) -> str:
 
 
 def _vision_parameters(config: Config) -> int | None:
-    """Return the parameters of an image encoder and its projector; None where there is none, or its type is unknown."""
+    """Return the parameters of an image encoder and its projector; None where there is none, or its
+    type is unknown.
+    """
     part, entry = config.whole.get("vision_config"), VISION.get(str(config.whole.get("model_type")))
     if not part or not entry:
         return None
-    sizes = Formulas(Section(part, "vision_config"), {**entry, "decoder_width": config.size("hidden_size")})
+    sizes = Formulas(
+        Section(part, "vision_config"), {**entry, "decoder_width": config.size("hidden_size")}
+    )
     return int(sizes["parameters"])
 
 
 def _notes(found: ModelConfig, config: Config) -> Iterator[str]:
     """Yield what the counts leave open."""
     window = config.get("sliding_window")
-    if window is not None and found.window is None and config.get("use_sliding_window") is not False:
-        yield f"sliding_window: {describe(window)}; not a {found.model_type}'s: every cache grows with the context"
+    if (
+        window is not None
+        and found.window is None
+        and config.get("use_sliding_window") is not False
+    ):
+        yield (
+            f"sliding_window: {describe(window)}; not a {found.model_type}'s: every cache grows"
+            " with the context"
+        )
     if found.projected:
         yield (
-            f"word_embed_proj_dim: embeddings of {found.layout['embedding']}, not {found.exact.hidden}, with two"
-            " projections; they are in the parameters, but no cost model can say so"
+            f"word_embed_proj_dim: embeddings of {found.layout['embedding']}, not"
+            f" {found.exact.hidden}, with two projections; they are in the parameters, but no cost"
+            " model can say so"
         )
     if found.dense is None:
         unlike = ["routed experts"] if found.routed_expert_parameters else []
         unlike += dict.fromkeys(block.what for block in found.blocks if block.what)
         has = ", ".join(unlike) or "layers that differ from each other"
-        yield f"paper: null, for the papers' cost model knows dense decoders alone, and this has {has}"
+        yield (
+            "paper: null, for the papers' cost model knows dense decoders alone, and this has"
+            f" {has}"
+        )
     if found.window_kv_bytes:
-        caches = f"{found.window_kv_bytes:,} bytes more grow" if found.growing_kv_bytes else "every cache grows"
+        caches = (
+            f"{found.window_kv_bytes:,} bytes more grow"
+            if found.growing_kv_bytes
+            else "every cache grows"
+        )
         yield f"sliding_window: {caches} per token up to {found.window:,} tokens only"
     if found.state_bytes_per_sequence:
         what = ", ".join(dict.fromkeys(block.what for block in found.blocks if block.state_values))
@@ -285,12 +356,17 @@ def _notes(found: ModelConfig, config: Config) -> Iterator[str]:
         cost = "; cost models count plain weights" if found.dense is not None else ""
         yield f"quantization_config: {found.storage.method}, in weight_bytes with its scales{cost}"
     for head in found.heads:
-        yield f"{head.kind}: {head.layers} more {'layer' if head.layers == 1 else 'layers'} for drafting, counted apart"
+        yield (
+            f"{head.kind}: {head.layers} more {'layer' if head.layers == 1 else 'layers'} for"
+            " drafting, counted apart"
+        )
 
 
 def _name(config: Config, fallback: str) -> str:
     given = config.whole.get("_name_or_path")
-    is_repository = isinstance(given, str) and re.fullmatch(r"[A-Za-z0-9_-][\w.-]*/[\w.-]+", given, re.ASCII)
+    is_repository = isinstance(given, str) and re.fullmatch(
+        r"[A-Za-z0-9_-][\w.-]*/[\w.-]+", given, re.ASCII
+    )
     return str(given) if is_repository else fallback
 
 
@@ -304,7 +380,13 @@ def _dtype(config: Config) -> str | None:
 
 
 def _file_name(file: Path) -> str:
-    """Return the model's name as the file system tells it: the file's, or its folder's if it is a plain config.json."""
+    """Return the model's name as the file system tells it: the file's, or its folder's if it is a
+    plain config.json.
+    """
     is_plain = file.name == "config.json"
-    name = file.absolute().parent.name if is_plain else file.name.removesuffix(".json").removesuffix(".config")
+    name = (
+        file.absolute().parent.name
+        if is_plain
+        else file.name.removesuffix(".json").removesuffix(".config")
+    )
     return name.encode("utf-8", "replace").decode() or "model"  # names of files need not be UTF-8

@@ -1,8 +1,9 @@
-"""The bytes that tensors take as they are stored, plain or as `quantization_config` says, method by method.
+"""The bytes that tensors take as they are stored, plain or as `quantization_config` says, method by
+method.
 
-Counted are the packed values and what belongs to them: scales per block of values, zero points, the order of columns.
-Routers, norms, biases, convolutions and tables of embeddings stay plain in every method. So does the output matrix,
-unless the config quantises it.
+Counted are the packed values and what belongs to them: scales per block of values, zero points, the
+order of columns. Routers, norms, biases, convolutions and tables of embeddings stay plain in every
+method. So does the output matrix, unless the config quantises it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,14 @@ QUANTISED = "quantization_config|compression_config"
 
 BY_DTYPE = "count its bytes at a fixed size with --dtype instead"
 
-KEPT = ("dynamic", "modules_to_not_convert", "ignored_layers", "ignore", "exclude_modules", "llm_int8_skip_modules")
+KEPT = (
+    "dynamic",
+    "modules_to_not_convert",
+    "ignored_layers",
+    "ignore",
+    "exclude_modules",
+    "llm_int8_skip_modules",
+)
 """Fields that list what stays plain."""
 
 
@@ -66,7 +74,8 @@ class Storage:
     method
         Name of the quantisation; None if there is none.
     schemes
-        Schemes by pattern of names; the first match holds, ``*`` means all, and None means that it stays plain.
+        Schemes by pattern of names; the first match holds, ``*`` means all, and None means that it
+        stays plain.
     roles
         Roles of the weights that are quantised.
     """
@@ -87,11 +96,17 @@ class Storage:
 
 
 def _names(pattern: str, name: str) -> bool:
-    """Return whether a pattern of a quantisation config means a module: ``re:...``, wildcards, or part of its path."""
+    """Return whether a pattern of a quantisation config means a module: ``re:...``, wildcards, or
+    part of its path.
+    """
     pattern = pattern.replace("language_model.", "")
     if pattern.startswith("re:"):
         return re.match(pattern[3:], name) is not None
-    return f".{pattern}." in f".{name}." or fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}.*")
+    return (
+        f".{pattern}." in f".{name}."
+        or fnmatchcase(name, pattern)
+        or fnmatchcase(name, f"{pattern}.*")
+    )
 
 
 def read_storage(config: Config, value_bytes: int | None) -> Storage:
@@ -109,13 +124,25 @@ def read_storage(config: Config, value_bytes: int | None) -> Storage:
     method = given.get("quant_method")
     if found and str(method) not in QUANTISATION:
         known = ", ".join(QUANTISATION)
-        raise InvalidInput(f"{given.where}quant_method: expected one of {known}, got {describe(method)}; {BY_DTYPE}")
+        raise InvalidInput(
+            f"{given.where}quant_method: expected one of {known}, got {describe(method)};"
+            f" {BY_DTYPE}"
+        )
     rules = [str(rule) for rule in Section(given.get("dynamic") or {}, given.path("dynamic")).data]
     if not all(rule.startswith("-:") for rule in rules):
-        raise InvalidInput(f"{given.where}dynamic: expected rules that begin with '-:' alone; {BY_DTYPE}")
+        raise InvalidInput(
+            f"{given.where}dynamic: expected rules that begin with '-:' alone; {BY_DTYPE}"
+        )
     given.data = {**given.data, "dynamic": [f"re:{rule[2:]}" for rule in rules]}
-    schemes: list[tuple[str, Scheme | None]] = [(name, None) for field in KEPT for name in given.patterns(field)]
-    if config.choice("expert_dtype", ("fp4", "fp8"), config.type["expert_dtype"] if found else "fp8") == "fp4":
+    schemes: list[tuple[str, Scheme | None]] = [
+        (name, None) for field in KEPT for name in given.patterns(field)
+    ]
+    if (
+        config.choice(
+            "expert_dtype", ("fp4", "fp8"), config.type["expert_dtype"] if found else "fp8"
+        )
+        == "fp4"
+    ):
         schemes.append(("*.experts.*", read_scheme(config, "mxfp4")))
         method = method or "mxfp4"
     if found:
@@ -134,9 +161,14 @@ def read_scheme(section: Section, method: str) -> Scheme:
 
 
 def _schemes(given: Section, method: str) -> list[tuple[str, Scheme]]:
-    """Return the targets of each group or module with their scheme, general ones last, or one scheme for all."""
+    """Return the targets of each group or module with their scheme, general ones last, or one
+    scheme for all.
+    """
     if given.get("quant_algo") == "MIXED_PRECISION":
-        return [(name, read_scheme(module, method)) for name, module in given.sections("quantized_layers").items()]
+        return [
+            (name, read_scheme(module, method))
+            for name, module in given.sections("quantized_layers").items()
+        ]
     if method != "compressed-tensors" and not given.given("config_groups"):
         return [("*", read_scheme(given, method))]
     found = [

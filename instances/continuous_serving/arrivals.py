@@ -20,10 +20,11 @@ def arrivals(
     bandwidth: float = 20e6,
     seed: int = 0,
 ) -> ContinuousServingProblem:
-    """The setting of paper 1 with Poisson arrivals; the mean latency counts, every mechanism and pauses are allowed.
+    """The setting of paper 1 with Poisson arrivals; the mean latency counts, every mechanism and
+    pauses are allowed.
 
-    What makes it hard: drafting pays while few tasks are at hand, and prompts that were not drafted for have to be
-    caught up on.
+    What makes it hard: drafting pays while few tasks are at hand, and prompts that were not drafted
+    for have to be caught up on.
 
     Parameters
     ----------
@@ -34,16 +35,26 @@ def arrivals(
     """
     rate = positive("requests_per_second", requests_per_second)
     problem = paper_1(
-        pair=pair, tasks=tasks, max_input=max_input, max_output=max_output, alpha=alpha, bandwidth=bandwidth, seed=seed
+        pair=pair,
+        tasks=tasks,
+        max_input=max_input,
+        max_output=max_output,
+        alpha=alpha,
+        bandwidth=bandwidth,
+        seed=seed,
     )
     return ContinuousServingProblem(
         **problem.shared_fields()
         | {
-            "name": f"arrivals {pair} K={tasks} {requests_per_second:g}/s alpha={alpha:g} seed={seed}",
+            "name": (
+                f"arrivals {pair} K={tasks} {requests_per_second:g}/s alpha={alpha:g} seed={seed}"
+            ),
             "output_lengths": "known",
             "mechanism": "any",
         },
-        arrival_seconds=np.cumsum(np.random.default_rng((seed, 1)).exponential(1.0 / rate, size=tasks)),
+        arrival_seconds=np.cumsum(
+            np.random.default_rng((seed, 1)).exponential(1.0 / rate, size=tasks)
+        ),
         objective="mean_latency",
         min_speculation_length=0,
     )

@@ -1,4 +1,6 @@
-"""Requests of a trace as one `continuous-serving` problem: as `serving-latency`, and in one family as they arrived."""
+"""Requests of a trace as one `continuous-serving` problem: as `serving-latency`, and in one family
+as they arrived.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +15,25 @@ from specopt.instances.traces.trace import Trace
 from specopt.models.continuous_serving.problem import ContinuousServingProblem
 
 
-def continuous_serving(trace: Trace, family: Family, *, seed: int = 0, **parameters: Any) -> ContinuousServingProblem:
-    """Return the problem of serving the requests of a trace, in a family with arrivals as they arrived.
+def continuous_serving(
+    trace: Trace, family: Family, *, seed: int = 0, **parameters: Any
+) -> ContinuousServingProblem:
+    """Return the problem of serving the requests of a trace, in a family with arrivals as they
+    arrived.
 
     Parameters
     ----------
     trace
         The requests, one task each.
     family
-        Where the rest comes from. Signal-to-noise ratios are those of its own problem of as many tasks.
+        Where the rest comes from. Signal-to-noise ratios are those of its own problem of as many
+        tasks.
     seed
         Seed of the family.
     parameters
-        Parameters of the family but tasks, max_input and max_output. O_max is the longest response of the trace. Of
-        `requests_per_second` the gaps between arrivals are stretched to that mean rate.
+        Parameters of the family but tasks, max_input and max_output. O_max is the longest response
+        of the trace. Of `requests_per_second` the gaps between arrivals are stretched to that mean
+        rate.
 
     Raises
     ------

@@ -16,9 +16,11 @@ def paper_1(
     bandwidth: float = 20e6,
     seed: int = 0,
 ) -> ContinuousServingProblem:
-    """The tasks of `serving-latency/paper-1`, all there at the start; a task leaves when it has its output.
+    """The tasks of `serving-latency/paper-1`, all there at the start; a task leaves when it has its
+    output.
 
-    What makes it hard: tasks that finish make room, so that the best batches change from step to step.
+    What makes it hard: tasks that finish make room, so that the best batches change from step to
+    step.
 
     Parameters
     ----------
@@ -26,6 +28,12 @@ def paper_1(
         As in `serving-latency/paper-1`.
     """
     problem = with_fixed_batches(
-        pair=pair, tasks=tasks, max_input=max_input, max_output=max_output, alpha=alpha, bandwidth=bandwidth, seed=seed
+        pair=pair,
+        tasks=tasks,
+        max_input=max_input,
+        max_output=max_output,
+        alpha=alpha,
+        bandwidth=bandwidth,
+        seed=seed,
     )
     return ContinuousServingProblem(**problem.shared_fields())

@@ -1,4 +1,6 @@
-"""What a user has: two models with measured passes, and perhaps a trace, a link, memory and rates of acceptance."""
+"""What a user has: two models with measured passes, and perhaps a trace, a link, memory and rates
+of acceptance.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ DRAFTS = 8
 
 
 def room(memory_bytes: float, tokens: float, *models: ModelConfig) -> int:
-    """Return how many requests of so many tokens fit beside the weights of models that cache them."""
+    """Return how many requests of so many tokens fit beside the weights of models that cache
+    them.
+    """
     free = memory_bytes - sum(model.weight_bytes for model in models)
     each = max(1.0, tokens) * max(1.0, sum(model.kv_bytes_per_token for model in models))
     return max(0, int(free / each))
@@ -84,7 +88,8 @@ class Deployment:
 
     @property
     def rate(self) -> float | None:
-        """The one acceptance rate that yields as many tokens in a step as what is known by position or length.
+        """The one acceptance rate that yields as many tokens in a step as what is known by position
+        or length.
 
         Raises
         ------
@@ -93,7 +98,11 @@ class Deployment:
         """
         if self.acceptance is None:
             return None
-        most = DRAFTS if self.acceptance.most_drafts is None else min(DRAFTS, self.acceptance.most_drafts)
+        most = (
+            DRAFTS
+            if self.acceptance.most_drafts is None
+            else min(DRAFTS, self.acceptance.most_drafts)
+        )
         if most < 1:
             raise InvalidInput("acceptance: expected what a step with one draft yields, too")
         return rate_that_yields(float(self.acceptance.expected_tokens(most)[-1]), most)
@@ -102,10 +111,15 @@ class Deployment:
     def rows(self) -> str:
         """What the trace is called in a list of sources."""
         assert self.trace is not None, "there is a trace"
-        return f"{self.trace.source}, rows {self.trace.start} to {self.trace.start + len(self.trace) - 1}"
+        return (
+            f"{self.trace.source}, rows {self.trace.start} to"
+            f" {self.trace.start + len(self.trace) - 1}"
+        )
 
     def context(self, passes: PassTime) -> float:
-        """Return the cached tokens of a typical request, as far as passes were measured with them."""
+        """Return the cached tokens of a typical request, as far as passes were measured with
+        them.
+        """
         measured = passes.contexts
         if self.trace is None:
             return measured[len(measured) // 2] if measured else 0.0

@@ -36,9 +36,11 @@ class Link(Checked):
         megabits, comma, milliseconds = text.partition(",")
         try:
             return cls(
-                bits_per_second=float(megabits) * 1e6, round_trip_seconds=float(milliseconds) / 1e3 if comma else None
+                bits_per_second=float(megabits) * 1e6,
+                round_trip_seconds=float(milliseconds) / 1e3 if comma else None,
             )
         except (ValueError, InvalidInput):
             raise InvalidInput(
-                f"{where}: expected MBITS or MBITS,RTT_MS, megabits per second > 0 and milliseconds >= 0, got {text!r}"
+                f"{where}: expected MBITS or MBITS,RTT_MS, megabits per second > 0 and milliseconds"
+                f" >= 0, got {text!r}"
             ) from None

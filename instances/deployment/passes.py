@@ -1,4 +1,6 @@
-"""Passes of both models as they were measured: the runtimes of a file, or fits to a table of `specopt measure`."""
+"""Passes of both models as they were measured: the runtimes of a file, or fits to a table of
+`specopt measure`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,12 @@ from specopt.models.files import read_json
 from specopt.models.pass_time import PassTime, pass_time
 from specopt.models.reading import StrPath, read_bytes
 
-COLUMNS = {"x": ("new_tokens",), "y": ("seconds_median",), "batch": "batch", "cached": "cached_tokens"}
+COLUMNS = {
+    "x": ("new_tokens",),
+    "y": ("seconds_median",),
+    "batch": "batch",
+    "cached": "cached_tokens",
+}
 """Of the tables that `specopt measure` writes."""
 
 
@@ -55,11 +62,19 @@ class Passes:
             return cls(path=str(path), models=models)
         data = read_json(path)
         if not isinstance(data, Mapping):
-            raise InvalidInput(f"{path}: expected an object with {' and '.join(models)}, got {describe(data)}")
+            raise InvalidInput(
+                f"{path}: expected an object with {' and '.join(models)}, got {describe(data)}"
+            )
         for name, config in models.items():
             found = data.get(f"{name}_model", _mapping(data.get(name)).get("model"))
-            if isinstance(found, Mapping) and _has_operations(config) and _shape(found) != _shape(dump(config.exact)):
-                raise InvalidInput(f"{path}.{name}: expected passes of {config.name}, got those of another model")
+            if (
+                isinstance(found, Mapping)
+                and _has_operations(config)
+                and _shape(found) != _shape(dump(config.exact))
+            ):
+                raise InvalidInput(
+                    f"{path}.{name}: expected passes of {config.name}, got those of another model"
+                )
         return cls(path=str(path), models=models, data=data)
 
     def runtimes(self, form: str) -> Mapping[str, Any]:

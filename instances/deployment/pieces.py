@@ -48,11 +48,12 @@ class Pieces:
 
 
 def pieces_of(times: PassTime, most_tokens: int, which: Which = "fitted") -> Pieces:
-    """Return the passes of up to so many new tokens per sequence as lines, or their lower or upper limits.
+    """Return the passes of up to so many new tokens per sequence as lines, or their lower or upper
+    limits.
 
-    A form that is linear in tokens keeps its lines; operations are, but for the attention among new tokens, which
-    counts as that of one. All else is sampled within what was measured and fitted, with least squares of relative
-    errors.
+    A form that is linear in tokens keeps its lines; operations are, but for the attention among new
+    tokens, which counts as that of one. All else is sampled within what was measured and fitted,
+    with least squares of relative errors.
     """
     points = _samples(times, most_tokens)
     batch, new, cached = points.T
@@ -63,7 +64,9 @@ def pieces_of(times: PassTime, most_tokens: int, which: Which = "fitted") -> Pie
     if rows is None:
         rows = fit_lines(work, seconds)
     off = seconds / (work @ rows.T).max(axis=1) - 1.0
-    return Pieces(PassPieces(rows), fitted, (float(min(0.0, off.min())), float(max(0.0, off.max()))))
+    return Pieces(
+        PassPieces(rows), fitted, (float(min(0.0, off.min())), float(max(0.0, off.max())))
+    )
 
 
 def _lines(times: PassTime, which: Which) -> Floats | None:
@@ -79,7 +82,9 @@ def _lines(times: PassTime, which: Which) -> Floats | None:
     if isinstance(times.work, Tokens):
         return np.column_stack([overhead, np.zeros(len(slope)), slope, reading])
     decoder, logits = times.work.decoder, times.work.all_logits
-    token = decoder.flops_per_token + decoder.flops_per_token_pair + decoder.flops_per_logit * logits
+    token = (
+        decoder.flops_per_token + decoder.flops_per_token_pair + decoder.flops_per_logit * logits
+    )
     sequence = decoder.flops_per_logit * (not logits)
     cached = decoder.flops_per_token_pair if times.work.attends else 0.0
     return np.column_stack([overhead, slope * sequence, slope * token, reading + slope * cached])
@@ -95,7 +100,8 @@ def _samples(times: PassTime, most_tokens: int) -> Floats:
 
 
 def fit_lines(work: Floats, seconds: Floats) -> Floats:
-    """Return lines whose largest comes close to the times: each is fitted to the passes at which it is the largest.
+    """Return lines whose largest comes close to the times: each is fitted to the passes at which it
+    is the largest.
 
     Parameters
     ----------
@@ -120,7 +126,9 @@ def fit_lines(work: Floats, seconds: Floats) -> Floats:
             for piece, part in enumerate(np.array_split(np.argsort(start, kind="stable"), count)):
                 of[part] = piece
             for _ in range(30):
-                tried = np.array([nnls(relative[of == one], ones[of == one])[0] for one in np.unique(of)])
+                tried = np.array(
+                    [nnls(relative[of == one], ones[of == one])[0] for one in np.unique(of)]
+                )
                 times = relative @ tried.T
                 found = float(np.square(times.max(axis=1) - 1.0).mean()) ** 0.5
                 if found < error:

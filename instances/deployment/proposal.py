@@ -60,7 +60,8 @@ class Proposal:
     unused
         What was given and plays no part, with the reason.
     guesses
-        By field that is assumed, but not from the family, or left at the format's default: on what grounds.
+        By field that is assumed, but not from the family, or left at the format's default: on what
+        grounds.
     """
 
     problem: Problem
@@ -80,7 +81,8 @@ class Proposal:
         unused: Sequence[str] = (),
         assumed: Given = MappingProxyType({}),
     ) -> Self:
-        """Return a family's problem with all that is known put in, and what is assumed instead of the family's.
+        """Return a family's problem with all that is known put in, and what is assumed instead of
+        the family's.
 
         Raises
         ------
@@ -101,28 +103,46 @@ class Proposal:
             named = (given.get(".".join(steps[:count])) for count in (2, 1))
             source = next((one[1] for one in named if one is not None), family.name)
             raise InvalidInput(f"{error} (from {source})") from None
-        sources, guesses = ({name: source for name, (_, source) in some.items()} for some in (given, assumed))
+        sources, guesses = (
+            {name: source for name, (_, source) in some.items()} for some in (given, assumed)
+        )
         return cls(
-            problem=problem, family=family, sources=sources, measure=measure, unused=tuple(unused), guesses=guesses
+            problem=problem,
+            family=family,
+            sources=sources,
+            measure=measure,
+            unused=tuple(unused),
+            guesses=guesses,
         ).labelled()
 
     def labelled(self) -> Self:
-        """Return the same with a problem whose notes say what it rests on, and whose name is no family's any more."""
+        """Return the same with a problem whose notes say what it rests on, and whose name is no
+        family's any more.
+        """
         assumed = ", ".join(value.name for value in self.values if value.assumed) or "nothing"
         notes = f"Assumed, from {self.family.name}: {assumed}."
-        return dataclasses.replace(self, problem=dataclasses.replace(self.problem, name=None, notes=notes))
+        return dataclasses.replace(
+            self, problem=dataclasses.replace(self.problem, name=None, notes=notes)
+        )
 
     @property
     def values(self) -> list[Value]:
-        """Every field of the problem that is not at the format's own default, or that there are grounds for."""
+        """Every field of the problem that is not at the format's own default, or that there are
+        grounds for.
+        """
         fields: dict[str, Any] = {}
         for name, value in self.problem.to_dict().items():
-            parts = value if isinstance(value, list) and value and isinstance(value[0], Mapping) else []
+            parts = (
+                value if isinstance(value, list) and value and isinstance(value[0], Mapping) else []
+            )
             for part in parts:
                 fields |= {f"{name}.{key}": one for key, one in part.items()}
             if not parts and name not in ("format", "kind", "name", "notes"):
                 fields[name] = value
-        listed = {name: self.sources.get(name, self.sources.get(name.partition(".")[0])) for name in fields}
+        listed = {
+            name: self.sources.get(name, self.sources.get(name.partition(".")[0]))
+            for name in fields
+        }
         found = []
         for name in {**fields, **{name: None for name in self.guesses if name not in self.sources}}:
             source = listed.get(name)
@@ -142,11 +162,19 @@ def _short(value: Any) -> str:
         if len(value) <= MOST:
             return ", ".join(f"{one:.4g}" for one in value)
         low, high = min(value), max(value)
-        return f"{len(value)} x {low:.4g}" if low == high else f"{len(value)} values, {low:.4g} to {high:.4g}"
+        return (
+            f"{len(value)} x {low:.4g}"
+            if low == high
+            else f"{len(value)} values, {low:.4g} to {high:.4g}"
+        )
     if isinstance(value, Mapping):
         if "layers" in value:
             return f"{value.get('name', 'model')}: {value['layers']} layers of {value['hidden']}"
         return "; ".join(f"{name} {_short(one)}" for name, one in value.items())
     if isinstance(value, list):
-        return f"{len(value)}: " + "; ".join(map(_short, value[:2])) + ("; ..." if len(value) > 2 else "")
+        return (
+            f"{len(value)}: "
+            + "; ".join(map(_short, value[:2]))
+            + ("; ..." if len(value) > 2 else "")
+        )
     return f"{value:.6g}" if isinstance(value, float) else str(value)

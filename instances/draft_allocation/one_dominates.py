@@ -12,8 +12,9 @@ def one_dominates(
 ) -> DraftAllocationProblem:
     """One client with an acceptance rate just below one; the others' are below 0.5.
 
-    What makes it hard: the best allocation gives one client hundreds of drafts whose gains hardly differ, and the
-    others a few each. An even split loses most of it, and sums of powers lose digits.
+    What makes it hard: the best allocation gives one client hundreds of drafts whose gains hardly
+    differ, and the others a few each. An even split loses most of it, and sums of powers lose
+    digits.
 
     Parameters
     ----------

@@ -14,9 +14,9 @@ def ties(
 ) -> DraftAllocationProblem:
     """Groups of equal clients whose marginal gains coincide exactly, within and across groups.
 
-    Group g has weight a^-g, so that its draft n + g gains what draft n of group 0 does. What makes it hard: the
-    water level is one of the marginals and most of the budget lies on it; whoever counts ties wrongly spends too much
-    or too little.
+    Group g has weight a^-g, so that its draft n + g gains what draft n of group 0 does. What makes
+    it hard: the water level is one of the marginals and most of the budget lies on it; whoever
+    counts ties wrongly spends too much or too little.
 
     Parameters
     ----------
@@ -32,7 +32,9 @@ def ties(
         Not used: nothing here is random.
     """
     rate = number("acceptance", acceptance, 1e-3, 0.999)
-    group = np.arange(integer("clients", clients, 1, MAX_TOKENS)) % integer("groups", groups, 1, MAX_TOKENS)
+    group = np.arange(integer("clients", clients, 1, MAX_TOKENS)) % integer(
+        "groups", groups, 1, MAX_TOKENS
+    )
     return DraftAllocationProblem(
         name=f"ties N={clients} C={budget} a={acceptance:g} groups={groups}",
         acceptance_rates=np.full(clients, rate),

@@ -28,8 +28,8 @@ def uniform(
     min_acceptance, max_acceptance
         Acceptance rates are uniform between these.
     weight_spread
-        Weights are log-uniform on 1..weight_spread: under proportional fairness a client's weight is one over its
-        goodput.
+        Weights are log-uniform on 1..weight_spread: under proportional fairness a client's weight
+        is one over its goodput.
     cap
         Limits of the clients are uniform on 1..cap; 0 stands for none.
     seed

@@ -11,4 +11,6 @@ from specopt.instances.draft_control.slow_mixing import slow_mixing
 from specopt.instances.family import families
 from specopt.models.draft_control.problem import DraftControlProblem
 
-FAMILIES = families(DraftControlProblem, paper_3, random, alternating, near_tie, deterministic_cycle, slow_mixing)
+FAMILIES = families(
+    DraftControlProblem, paper_3, random, alternating, near_tie, deterministic_cycle, slow_mixing
+)

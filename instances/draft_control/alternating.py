@@ -22,10 +22,11 @@ def alternating(
     max_draft: int = 32,
     seed: int = 0,
 ) -> DraftControlProblem:
-    """An uplink that changes from slow to fast and back at every iteration (paper 3): a chain of period 2.
+    """An uplink that changes from slow to fast and back at every iteration (paper 3): a chain of
+    period 2.
 
-    The most tokens per second of each iteration by itself (Eq. 13) is far from the most in the long run here. Drafts
-    pay on the slow link, but less than the next iteration on the fast link.
+    The most tokens per second of each iteration by itself (Eq. 13) is far from the most in the long
+    run here. Drafts pay on the slow link, but less than the next iteration on the fast link.
 
     Parameters
     ----------
@@ -47,7 +48,10 @@ def alternating(
     slow_bits_per_second = positive("slow_bits_per_second", slow_bits_per_second)
     fast_bits_per_second = positive("fast_bits_per_second", fast_bits_per_second)
     return DraftControlProblem(
-        name=f"alternating {slow_bits_per_second:g} and {fast_bits_per_second:g} bit/s, L={min_draft}..{max_draft}",
+        name=(
+            f"alternating {slow_bits_per_second:g} and {fast_bits_per_second:g} bit/s,"
+            f" L={min_draft}..{max_draft}"
+        ),
         vocabulary_size=vocabulary_size,
         draft_seconds_per_token=draft_seconds_per_token,
         verify_seconds=verify_seconds,

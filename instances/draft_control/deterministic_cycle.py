@@ -13,12 +13,18 @@ from specopt.models.markov_chain import TransitionMatrix
 
 
 def deterministic_cycle(
-    *, states: int = 8, contrast: float = 200.0, max_draft: int = 32, min_draft: int = 0, seed: int = 0
+    *,
+    states: int = 8,
+    contrast: float = 200.0,
+    max_draft: int = 32,
+    min_draft: int = 0,
+    seed: int = 0,
 ) -> DraftControlProblem:
     """States visited one after the other and round again, with links a large factor apart.
 
-    What makes it hard: powers of the transition matrix never settle, so methods that iterate on it must not rely on
-    that. Waiting for the fast link pays, which no rate of a single iteration shows.
+    What makes it hard: powers of the transition matrix never settle, so methods that iterate on it
+    must not rely on that. Waiting for the fast link pays, which no rate of a single iteration
+    shows.
 
     Parameters
     ----------
@@ -33,18 +39,25 @@ def deterministic_cycle(
     """
     rng = random_generator(seed)
     count = integer("states", states, 1, MAX_TOKENS)
-    uplinks = rng.permutation(5e4 * np.exp(np.linspace(0.0, math.log(positive("contrast", contrast)), count)))
+    uplinks = rng.permutation(
+        5e4 * np.exp(np.linspace(0.0, math.log(positive("contrast", contrast)), count))
+    )
     resolutions = np.array([30, 100, 300])
     best = rng.uniform(0.5, 0.95, size=count)
     return DraftControlProblem(
-        name=f"deterministic-cycle S={states} contrast={contrast:g} L={min_draft}..{max_draft} seed={seed}",
+        name=(
+            f"deterministic-cycle S={states} contrast={contrast:g} L={min_draft}..{max_draft}"
+            f" seed={seed}"
+        ),
         vocabulary_size=50272,
         draft_seconds_per_token=2e-3,
         verify_seconds=0.06,
         draft_lengths=(min_draft, max_draft),
         resolutions=resolutions,
         states=tuple(
-            ChannelState(uplink_bits_per_second=uplink, acceptance_rates=rate - 0.8 / np.sqrt(resolutions))
+            ChannelState(
+                uplink_bits_per_second=uplink, acceptance_rates=rate - 0.8 / np.sqrt(resolutions)
+            )
             for uplink, rate in zip(uplinks.tolist(), best.tolist(), strict=True)
         ),
         transition=TransitionMatrix(np.roll(np.eye(count), 1, axis=1)),

@@ -10,12 +10,14 @@ from specopt.models.fields import MAX_TOKENS
 from specopt.models.markov_chain import TransitionMatrix
 
 
-def near_tie(*, states: int = 6, spread: float = 1e-4, max_draft: int = 64, seed: int = 0) -> DraftControlProblem:
+def near_tie(
+    *, states: int = 6, spread: float = 1e-4, max_draft: int = 64, seed: int = 0
+) -> DraftControlProblem:
     """States and resolutions that differ by a tiny share, with tokens almost always accepted.
 
-    What makes it hard: at acceptance near one and drafts that cost almost nothing, the rate is flat in the draft length
-    and resolution. Methods that stop at a relative tolerance, or compare rates in another order, take different
-    choices. Only a proof shows which is best.
+    What makes it hard: at acceptance near one and drafts that cost almost nothing, the rate is flat
+    in the draft length and resolution. Methods that stop at a relative tolerance, or compare rates
+    in another order, take different choices. Only a proof shows which is best.
 
     Parameters
     ----------

@@ -1,10 +1,12 @@
-"""The setting of paper 3, Sec. V: OPT-125M drafts for OPT-13B over an uplink that is slow or fast by turns.
+"""The setting of paper 3, Sec. V: OPT-125M drafts for OPT-13B over an uplink that is slow or fast
+by turns.
 
-The paper prints the mean uplink rates of its two regimes, the two models and the form of the channel, a Markov chain
-of a slow and a fast state. Its transition probabilities, its two rates, its timings and its acceptance rates are not
-printed. Here a draft takes 5 ms and a verification 32 ms. The acceptance rate at resolution l is alpha_inf - c TV(q,
-q_l): the disagreement of the models, and the loss by the lattice from a synthetic softmax distribution q of the
-vocabulary's size. A state of confidence is a temperature of q.
+The paper prints the mean uplink rates of its two regimes, the two models and the form of the
+channel, a Markov chain of a slow and a fast state. Its transition probabilities, its two rates, its
+timings and its acceptance rates are not printed. Here a draft takes 5 ms and a verification 32 ms.
+The acceptance rate at resolution l is alpha_inf - c TV(q, q_l): the disagreement of the models, and
+the loss by the lattice from a synthetic softmax distribution q of the vocabulary's size. A state of
+confidence is a temperature of q.
 """
 
 from __future__ import annotations
@@ -39,14 +41,16 @@ def paper_3(
     max_draft: int = 32,
     seed: int = 0,
 ) -> DraftControlProblem:
-    """Two states of the uplink times three of the draft model's confidence (paper 3, Sec. V); free downlink.
+    """Two states of the uplink times three of the draft model's confidence (paper 3, Sec. V); free
+    downlink.
 
     Parameters
     ----------
     regime
         "low" (350 kbit/s on average) or "high" (4 Mbit/s).
     temperature
-        Sampling temperature; higher ones flatten the distributions, which costs acceptance at coarse resolutions.
+        Sampling temperature; higher ones flatten the distributions, which costs acceptance at
+        coarse resolutions.
     contrast
         Fast over slow uplink rate.
     low_to_high, high_to_low
@@ -64,11 +68,17 @@ def paper_3(
     temperature, contrast = positive("temperature", temperature), positive("contrast", contrast)
     low_to_high = number("low_to_high", low_to_high, above=0, high=1)
     high_to_low = number("high_to_low", high_to_low, above=0, high=1)
-    keep_confidence, loss = number("keep_confidence", keep_confidence, 0, 1), number("loss", loss, 0, 1)
+    keep_confidence, loss = (
+        number("keep_confidence", keep_confidence, 0, 1),
+        number("loss", loss, 0, 1),
+    )
     fast_share = low_to_high / (low_to_high + high_to_low)
     slow = UPLINKS[regime] / (1.0 - fast_share + contrast * fast_share)
     rates = [
-        [max(0.0, alpha - loss * lattice_distance(_softmax(temperature * factor), value)) for value in RESOLUTIONS]
+        [
+            max(0.0, alpha - loss * lattice_distance(_softmax(temperature * factor), value))
+            for value in RESOLUTIONS
+        ]
         for factor, alpha in CONFIDENCE.values()
     ]
     channel = np.array([[1.0 - low_to_high, low_to_high], [high_to_low, 1.0 - high_to_low]])
@@ -76,7 +86,10 @@ def paper_3(
     np.fill_diagonal(confidence, keep_confidence)
     return DraftControlProblem(
         name=f"paper-3 {regime} rate, temperature {temperature:g}",
-        notes="states: slow uplink and a sure, usual, unsure draft model; then the fast uplink and the same",
+        notes=(
+            "states: slow uplink and a sure, usual, unsure draft model; then the fast uplink and"
+            " the same"
+        ),
         vocabulary_size=VOCABULARY,
         draft_seconds_per_token=5e-3,
         verify_seconds=32e-3,
@@ -92,7 +105,9 @@ def paper_3(
 
 
 def _softmax(temperature: float) -> Floats:
-    """Return a synthetic next-token distribution: logits that fall with the logarithm of the rank."""
+    """Return a synthetic next-token distribution: logits that fall with the logarithm of the
+    rank.
+    """
     logits = -DECAY * np.log(np.arange(1, VOCABULARY + 1)) / temperature
     weights: Floats = np.exp(logits - logits.max())
     weights /= weights.sum()
@@ -100,9 +115,11 @@ def _softmax(temperature: float) -> Floats:
 
 
 def lattice_distance(distribution: Floats, resolution: int) -> float:
-    """Return the total variation between a distribution and the nearest point of its lattice (Eq. 5).
+    """Return the total variation between a distribution and the nearest point of its lattice (Eq.
+    5).
 
-    Parts are rounded down and the units left over go to the largest remainders, which is nearest in this distance.
+    Parts are rounded down and the units left over go to the largest remainders, which is nearest in
+    this distance.
     """
     scaled = resolution * distribution
     units = np.floor(scaled)

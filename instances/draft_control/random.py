@@ -26,10 +26,11 @@ def random(
     stay: float = 0.5,
     seed: int = 0,
 ) -> DraftControlProblem:
-    """States with log-uniform links and random acceptance rates, in a chain that goes from any state to any.
+    """States with log-uniform links and random acceptance rates, in a chain that goes from any
+    state to any.
 
-    Timings and vocabulary are those of OPT-125M and OPT-13B: 5 ms per drafted token, 32 ms per verification, 50272
-    tokens.
+    Timings and vocabulary are those of OPT-125M and OPT-13B: 5 ms per drafted token, 32 ms per
+    verification, 50272 tokens.
 
     Parameters
     ----------
@@ -53,14 +54,21 @@ def random(
         integer("resolutions", resolutions, 1, FINEST // 10),
     )
     slow_bits_per_second = positive("slow_bits_per_second", slow_bits_per_second)
-    fast_bits_per_second = number("fast_bits_per_second", fast_bits_per_second, slow_bits_per_second)
-    downlink_factor, stay = number("downlink_factor", downlink_factor, 0), number("stay", stay, 0, below=1)
+    fast_bits_per_second = number(
+        "fast_bits_per_second", fast_bits_per_second, slow_bits_per_second
+    )
+    downlink_factor, stay = (
+        number("downlink_factor", downlink_factor, 0),
+        number("stay", stay, 0, below=1),
+    )
     rng = random_generator(seed)
     spread = math.log(fast_bits_per_second / slow_bits_per_second)
     uplinks = slow_bits_per_second * np.exp(spread * rng.uniform(size=states))
     values = np.unique(np.round(np.geomspace(10, FINEST, resolutions)).astype(np.int64))
     best = rng.uniform(0.4, 0.95, size=states)
-    losses = rng.uniform(0.3, 1.5, size=states)[:, None] / np.sqrt(values)  # finer lattices lose less
+    losses = rng.uniform(0.3, 1.5, size=states)[:, None] / np.sqrt(
+        values
+    )  # finer lattices lose less
     rates = np.clip(best[:, None] - losses, 0.0, 1.0)
     jumps = rng.exponential(size=(states, states))
     jumps /= jumps.sum(axis=1, keepdims=True)

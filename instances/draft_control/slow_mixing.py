@@ -14,8 +14,8 @@ from specopt.models.markov_chain import TransitionMatrix
 def slow_mixing(*, states: int = 10, leave: float = 1e-4, seed: int = 0) -> DraftControlProblem:
     """States in two halves, each left with a small probability; links and acceptance are random.
 
-    What makes it hard: value iteration needs about 1 / `leave` sweeps where policy iteration needs a few solves, and a
-    policy learnt from a trace of usual length has seen one half only.
+    What makes it hard: value iteration needs about 1 / `leave` sweeps where policy iteration needs
+    a few solves, and a policy learnt from a trace of usual length has seen one half only.
 
     Parameters
     ----------

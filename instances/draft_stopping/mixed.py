@@ -29,9 +29,11 @@ def mixed(
     easy_share
         Share of easy rounds.
     signal
-        Distance between the mean scores of accepted tokens and first rejections, in standard deviations.
+        Distance between the mean scores of accepted tokens and first rejections, in standard
+        deviations.
     after
-        Where the mean score lies behind a rejection: 0 as at accepted tokens, 1 as at first rejections.
+        Where the mean score lies behind a rejection: 0 as at accepted tokens, 1 as at first
+        rejections.
     bins
         Score bins B.
     max_draft
@@ -51,8 +53,12 @@ def mixed(
         draft_seconds_per_token=number("draft_seconds_per_token", draft_seconds_per_token, 0),
         round_seconds=positive("round_seconds", round_seconds),
         rounds=tuple(
-            RoundClass(probability=part, acceptance_rate=AcceptanceRate.parse(rate, "acceptance_rate"))
+            RoundClass(
+                probability=part, acceptance_rate=AcceptanceRate.parse(rate, "acceptance_rate")
+            )
             for part, rate in classes
         ),
-        scores=normal_scores(signal, integer("bins", bins, 1, 1000), number("after", after, -10, 10)),
+        scores=normal_scores(
+            signal, integer("bins", bins, 1, 1000), number("after", after, -10, 10)
+        ),
     )

@@ -22,16 +22,19 @@ def paper_2(
     round_seconds: float = 0.15,
     seed: int = 0,
 ) -> DraftStoppingProblem:
-    """The predictor of Table 10 and windows of up to 8 tokens; what a round costs is not printed and assumed.
+    """The predictor of Table 10 and windows of up to 8 tokens; what a round costs is not printed
+    and assumed.
 
     Parameters
     ----------
     acceptance_rate
         Per-token alpha for which a window of 8 has the accepted share of Table 5.
     false_accept, false_reject
-        How often the predictor says "accepted" at a first rejection, and "rejected" at an accepted token.
+        How often the predictor says "accepted" at a first rejection, and "rejected" at an accepted
+        token.
     goes_on_after
-        How often it says "accepted" behind a rejection; as at the first if None. The paper does not say.
+        How often it says "accepted" behind a rejection; as at the first if None. The paper does not
+        say.
     max_draft
         Longest draft.
     draft_seconds_per_token, round_seconds
@@ -39,7 +42,10 @@ def paper_2(
     seed
         Not used: nothing is drawn.
     """
-    false_accept, false_reject = number("false_accept", false_accept, 0, 1), number("false_reject", false_reject, 0, 1)
+    false_accept, false_reject = (
+        number("false_accept", false_accept, 0, 1),
+        number("false_reject", false_reject, 0, 1),
+    )
     after = false_accept if goes_on_after is None else number("goes_on_after", goes_on_after, 0, 1)
     max_draft = integer("max_draft", max_draft, 1, 1000)
     rate = number("acceptance_rate", acceptance_rate, 0, 1)
@@ -52,6 +58,12 @@ def paper_2(
         max_draft_tokens=max_draft,
         draft_seconds_per_token=number("draft_seconds_per_token", draft_seconds_per_token, 0),
         round_seconds=positive("round_seconds", round_seconds),
-        rounds=(RoundClass(probability=1.0, acceptance_rate=AcceptanceRate.parse(rate, "acceptance_rate")),),
-        scores=Scores(accepted=bits(1.0 - false_reject), first_rejection=bits(false_accept), after=bits(after)),
+        rounds=(
+            RoundClass(
+                probability=1.0, acceptance_rate=AcceptanceRate.parse(rate, "acceptance_rate")
+            ),
+        ),
+        scores=Scores(
+            accepted=bits(1.0 - false_reject), first_rejection=bits(false_accept), after=bits(after)
+        ),
     )

@@ -40,7 +40,9 @@ def random(
     signal, drift = number("signal", signal, 0, 100), number("drift", drift, 0, 10)
     most_cost = number("most_cost", most_cost, 0)
     rng = random_generator(seed)
-    odds = rng.normal(1.0, 1.2, (classes, 1)) + np.cumsum(rng.normal(0.0, drift, (classes, max_draft)), axis=1)
+    odds = rng.normal(1.0, 1.2, (classes, 1)) + np.cumsum(
+        rng.normal(0.0, drift, (classes, max_draft)), axis=1
+    )
     rates = np.round(1.0 / (1.0 + np.exp(-odds)), 6)
     noise = rng.normal(size=(4, bins))
     accepted, rejected, after = (
@@ -53,7 +55,9 @@ def random(
         draft_seconds_per_token=round(seconds * rng.uniform(0.02 * most_cost, most_cost), 6),
         round_seconds=seconds,
         rounds=tuple(
-            RoundClass(probability=part, acceptance_rate=AcceptanceRate.parse(rate, "acceptance_rate"))
+            RoundClass(
+                probability=part, acceptance_rate=AcceptanceRate.parse(rate, "acceptance_rate")
+            )
             for part, rate in zip(law(rng.uniform(0.2, 1.0, classes)).tolist(), rates, strict=True)
         ),
         scores=Scores(accepted=law(accepted), first_rejection=law(rejected), after=law(after)),

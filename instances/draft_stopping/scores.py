@@ -21,7 +21,8 @@ def law(weights: Floats) -> Floats:
 
 
 def normal_scores(signal: float, bins: int, after: float) -> Scores:
-    """Return the law of a normal score: means `signal` apart at accepted tokens and first rejections, deviation 1.
+    """Return the law of a normal score: means `signal` apart at accepted tokens and first
+    rejections, deviation 1.
 
     Parameters
     ----------
@@ -30,7 +31,8 @@ def normal_scores(signal: float, bins: int, after: float) -> Scores:
     bins
         Bins of equal probability under a normal score halfway between.
     after
-        Where the mean lies behind a rejection: 0 as at an accepted token, 1 as at the first rejection.
+        Where the mean lies behind a rejection: 0 as at an accepted token, 1 as at the first
+        rejection.
     """
     middle = NormalDist(0.0, math.hypot(1.0, 0.5 * signal))
     edges = [middle.inv_cdf(one / bins) for one in range(1, bins)]
@@ -40,5 +42,7 @@ def normal_scores(signal: float, bins: int, after: float) -> Scores:
         return law(np.diff([0.0, *below, 1.0]))
 
     return Scores(
-        accepted=binned(0.5 * signal), first_rejection=binned(-0.5 * signal), after=binned((0.5 - after) * signal)
+        accepted=binned(0.5 * signal),
+        first_rejection=binned(-0.5 * signal),
+        after=binned((0.5 - after) * signal),
     )

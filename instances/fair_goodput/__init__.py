@@ -12,4 +12,6 @@ from specopt.models.fair_goodput.problem import FairGoodputProblem
 
 FAMILIES = families(FairGoodputProblem, paper_5, per_second, minimum_rates, extreme_fairness)
 
-WORKLOADS = families(FairGoodputProblem, workload.fixed, workload.random, workload.drifting, workload.switching)
+WORKLOADS = families(
+    FairGoodputProblem, workload.fixed, workload.random, workload.drifting, workload.switching
+)

@@ -20,10 +20,11 @@ def extreme_fairness(
     cap: int = 0,
     seed: int = 0,
 ) -> FairGoodputProblem:
-    """Weights log-uniform over a large factor, and a fairness that makes almost only the poorest client count.
+    """Weights log-uniform over a large factor, and a fairness that makes almost only the poorest
+    client count.
 
-    What makes it hard: the utility spans many orders of magnitude, so steps in its scale overshoot and tolerances in
-    it say little; at fairness 0 the optimum is a corner instead.
+    What makes it hard: the utility spans many orders of magnitude, so steps in its scale overshoot
+    and tolerances in it say little; at fairness 0 the optimum is a corner instead.
 
     Parameters
     ----------
@@ -38,7 +39,9 @@ def extreme_fairness(
     """
     fairness, cap = number("fairness", fairness, 0), integer("cap", cap, 0, MAX_TOKENS)
     rng = random_generator(seed)
-    acceptance = rng.permutation(acceptance_rates(rates, integer("clients", clients, 1, MAX_TOKENS)))
+    acceptance = rng.permutation(
+        acceptance_rates(rates, integer("clients", clients, 1, MAX_TOKENS))
+    )
     weights = np.exp(np.log(positive("weight_spread", weight_spread)) * rng.uniform(size=clients))
     return FairGoodputProblem(
         name=f"extreme-fairness N={clients} C={budget} {rates} g={fairness:g} seed={seed}",

@@ -1,4 +1,6 @@
-"""What a user has as one `fair-goodput` problem: clients alike that draft on one device each and share his verifier."""
+"""What a user has as one `fair-goodput` problem: clients alike that draft on one device each and
+share his verifier.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +15,26 @@ from specopt.instances.family import labelled
 from specopt.models.fair_goodput.problem import FairGoodputProblem
 
 MEASURE = {
-    "acceptance_rates": "--acceptance FILE for one rate, or --set acceptance_rates=[...] for each client's own",
+    "acceptance_rates": (
+        "--acceptance FILE for one rate, or --set acceptance_rates=[...] for each client's own"
+    ),
     "network_seconds": "--link MBITS,RTT_MS, as ping between client and verifier measures it",
     "budget_tokens": "--set budget_tokens=N, the drafts that a round of the verifier takes in all",
 }
 
 
 def fair_goodput(known: Deployment, seed: int = 0) -> Proposal:
-    """Return the problem of clients in real time; rounds of the verifier take a line through its measured passes."""
+    """Return the problem of clients in real time; rounds of the verifier take a line through its
+    measured passes.
+    """
     (family,) = labelled(FAMILIES, "per-second")
     base = family.generate(seed=seed)
     assert isinstance(base, FairGoodputProblem)
     clients, path = len(base.acceptance_rates), known.passes.path
     draft, verify = known.passes.times["draft"], known.passes.times["verify"]
-    token = float(draft.seconds(np.ones(1), np.ones(1), np.array([known.context(draft)])).reshape(-1)[0])
+    token = float(
+        draft.seconds(np.ones(1), np.ones(1), np.array([known.context(draft)])).reshape(-1)[0]
+    )
     drafts = max(1, base.budget_tokens)
     new = np.array([1.0, 1.0 + drafts / clients])
     where = np.full(1, float(clients)), new, np.array([known.context(verify)])
@@ -41,7 +49,10 @@ def fair_goodput(known: Deployment, seed: int = 0) -> Proposal:
     if known.link is not None and known.link.round_trip_seconds is not None:
         given["network_seconds"] = ([known.link.round_trip_seconds] * clients, "--link")
     if known.acceptance is not None:
-        given["acceptance_rates"] = ([known.rate] * clients, "--acceptance, as one rate for all clients")
+        given["acceptance_rates"] = (
+            [known.rate] * clients,
+            "--acceptance, as one rate for all clients",
+        )
     unused = [] if known.memory_bytes is None else ["--memory: the model has none"]
     if known.trace is not None:
         unused.append("requests of the trace, but for their mean context: clients never pause")

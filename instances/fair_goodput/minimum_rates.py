@@ -22,8 +22,8 @@ def minimum_rates(
 ) -> FairGoodputProblem:
     """Least rates that a random split of most of the budget just gives.
 
-    What makes it hard: the objective pulls the budget to a few clients and the promises pull it back. Most of the
-    promises bind, and the optimum lies in a small corner of the region.
+    What makes it hard: the objective pulls the budget to a few clients and the promises pull it
+    back. Most of the promises bind, and the optimum lies in a small corner of the region.
 
     Parameters
     ----------
@@ -40,7 +40,10 @@ def minimum_rates(
     seed
         Seed of `numpy.random.default_rng`.
     """
-    tightness, fairness = number("tightness", tightness, 0.0, 0.999), number("fairness", fairness, 0)
+    tightness, fairness = (
+        number("tightness", tightness, 0.0, 0.999),
+        number("fairness", fairness, 0),
+    )
     rng = random_generator(seed)
     acceptance = acceptance_rates(rates, integer("clients", clients, 1, MAX_TOKENS))
     drafts = rng.exponential(size=clients)
@@ -48,9 +51,13 @@ def minimum_rates(
     low = np.floor(drafts)
     base, above = expected_tokens(acceptance, low), expected_tokens(acceptance, low + 1.0)
     return FairGoodputProblem(
-        name=f"minimum-rates N={clients} C={budget} {rates} tightness={tightness:g} g={fairness:g} seed={seed}",
+        name=(
+            f"minimum-rates N={clients} C={budget} {rates} tightness={tightness:g} g={fairness:g}"
+            f" seed={seed}"
+        ),
         acceptance_rates=acceptance,
         budget_tokens=budget,
         fairness=fairness,
-        min_goodput=(1.0 - 1e-5) * (base + (drafts - low) * (above - base)),  # below it after any rounding
+        min_goodput=(1.0 - 1e-5)
+        * (base + (drafts - low) * (above - base)),  # below it after any rounding
     )

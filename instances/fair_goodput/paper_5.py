@@ -1,7 +1,8 @@
-"""The configurations of paper 5, Table I: clients that draft for one verifier, fairly in the long run.
+"""The configurations of paper 5, Table I: clients that draft for one verifier, fairly in the long
+run.
 
-The paper does not print its clients' acceptance rates: it draws prompts from eight data sets. Four sets of evenly
-spaced rates stand for them here, from equal to extreme.
+The paper does not print its clients' acceptance rates: it draws prompts from eight data sets. Four
+sets of evenly spaced rates stand for them here, from equal to extreme.
 """
 
 from __future__ import annotations
@@ -19,14 +20,17 @@ def paper_5(
 ) -> FairGoodputProblem:
     """Clients that share a verifier's token budget per round (paper 5, Table I).
 
-    What makes it hard: the fair optimum lies between integer allocations, so no single one attains it.
+    What makes it hard: the fair optimum lies between integer allocations, so no single one attains
+    it.
 
     Parameters
     ----------
     clients, budget
-        Number of draft servers N and budget C; Table I has N = 4 with C = 24 and 28, N = 8 with 16 and 20.
+        Number of draft servers N and budget C; Table I has N = 4 with C = 24 and 28, N = 8 with 16
+        and 20.
     rates
-        Acceptance rates, evenly spaced: "equal" (0.75), "mild" (0.6-0.9), "wide" (0.3-0.95), "extreme" (0.05-0.98).
+        Acceptance rates, evenly spaced: "equal" (0.75), "mild" (0.6-0.9), "wide" (0.3-0.95),
+        "extreme" (0.05-0.98).
     fairness
         g of the utility; 1 is the paper's.
     seed

@@ -1,4 +1,6 @@
-"""Clients of one verifier in real time: drafting, network and verification all take their seconds."""
+"""Clients of one verifier in real time: drafting, network and verification all take their
+seconds.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,11 @@ VERIFY_SECONDS_PER_TOKEN = 0.0002
 def per_second(
     *, clients: int = 8, budget: int = 20, rates: str = "wide", fairness: float = 1.0, seed: int = 0
 ) -> FairGoodputProblem:
-    """Clients that draft at 5 to 40 ms per token, 5 to 60 ms away, with rounds as long as their slowest.
+    """Clients that draft at 5 to 40 ms per token, 5 to 60 ms away, with rounds as long as their
+    slowest.
 
-    What makes it hard: a token for a slow client delays everybody, so the best rounds differ from those that are
-    best per round, and no single one of them is fair.
+    What makes it hard: a token for a slow client delays everybody, so the best rounds differ from
+    those that are best per round, and no single one of them is fair.
 
     Parameters
     ----------
@@ -33,7 +36,9 @@ def per_second(
     rng = random_generator(seed)
     return FairGoodputProblem(
         name=f"per-second N={clients} C={budget} {rates} g={fairness:g} seed={seed}",
-        acceptance_rates=rng.permutation(acceptance_rates(rates, integer("clients", clients, 1, MAX_TOKENS))),
+        acceptance_rates=rng.permutation(
+            acceptance_rates(rates, integer("clients", clients, 1, MAX_TOKENS))
+        ),
         budget_tokens=integer("budget", budget, 0, MAX_TOKENS),
         fairness=fairness,
         per="second",

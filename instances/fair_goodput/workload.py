@@ -13,7 +13,9 @@ from specopt.models.fields import Floats
 MAX_CLIENTS = 10_000
 
 
-def fixed(*, clients: int = 4, budget: int = 24, rates: str = "wide", fairness: float = 1.0) -> GoodputWorkload:
+def fixed(
+    *, clients: int = 4, budget: int = 24, rates: str = "wide", fairness: float = 1.0
+) -> GoodputWorkload:
     """Clients whose acceptance rates never change, evenly spaced.
 
     Parameters
@@ -25,11 +27,19 @@ def fixed(*, clients: int = 4, budget: int = 24, rates: str = "wide", fairness: 
     fairness
         g of the utility.
     """
-    return GoodputWorkload(acceptance_rates(rates, integer("clients", clients, 1, MAX_CLIENTS)), budget, fairness)
+    return GoodputWorkload(
+        acceptance_rates(rates, integer("clients", clients, 1, MAX_CLIENTS)), budget, fairness
+    )
 
 
 def random(
-    *, clients: int = 8, budget: int = 20, low: float = 0.3, high: float = 0.95, fairness: float = 1.0, seed: int = 0
+    *,
+    clients: int = 8,
+    budget: int = 20,
+    low: float = 0.3,
+    high: float = 0.95,
+    fairness: float = 1.0,
+    seed: int = 0,
 ) -> GoodputWorkload:
     """Clients whose acceptance rates are drawn once, uniformly.
 
@@ -67,7 +77,9 @@ def drifting(
     period_rounds
         Rounds of one wave.
     """
-    return GoodputWorkload(AcceptanceProcess.drifting(*_ends(clients, low, high), period_rounds), budget, fairness)
+    return GoodputWorkload(
+        AcceptanceProcess.drifting(*_ends(clients, low, high), period_rounds), budget, fairness
+    )
 
 
 def switching(
@@ -90,7 +102,9 @@ def switching(
     mean_rounds
         Mean rounds between two switches of a client.
     """
-    return GoodputWorkload(AcceptanceProcess.switching(_ends(clients, low, high), mean_rounds), budget, fairness)
+    return GoodputWorkload(
+        AcceptanceProcess.switching(_ends(clients, low, high), mean_rounds), budget, fairness
+    )
 
 
 def _ends(clients: int, low: float, high: float) -> tuple[Floats, Floats]:

@@ -28,6 +28,13 @@ def capacity(
         Tokens per second that every client gets at least.
     """
     return many_classes(
-        classes=classes, verifiers=verifiers, drafters=drafters, number_of_clients=number_of_clients, units=units,
-        max_draft=max_draft, least_rate=number("least_rate", least_rate, above=0), objective="capacity", seed=seed,
-    )  # fmt: skip
+        classes=classes,
+        verifiers=verifiers,
+        drafters=drafters,
+        number_of_clients=number_of_clients,
+        units=units,
+        max_draft=max_draft,
+        least_rate=number("least_rate", least_rate, above=0),
+        objective="capacity",
+        seed=seed,
+    )

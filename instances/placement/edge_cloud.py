@@ -22,7 +22,8 @@ def edge_cloud(
     objective: str = "fair",
     seed: int = 0,
 ) -> PlacementProblem:
-    """Phones, laptops and clients without a drafter, an edge server, a cloud, and a pool that drafts beside the cloud.
+    """Phones, laptops and clients without a drafter, an edge server, a cloud, and a pool that
+    drafts beside the cloud.
 
     Parameters
     ----------
@@ -46,17 +47,30 @@ def edge_cloud(
     phones, laptops = total // 2, total // 3
     goal: Objective = objective  # type: ignore[assignment]  # the problem checks it
     rates = {"small": 0.65, "heads": 0.75}
-    pools = () if pool is None else (
-        DraftPool(name=pool, units=pool_units, memory_bytes=24 * GIGABYTE,
-                  round_trip_seconds=NamedTrips({"cloud": np.array(0.001)}), price_per_second=0.4, busy_watts=150.0),
-    )  # fmt: skip
+    pools = (
+        ()
+        if pool is None
+        else (
+            DraftPool(
+                name=pool,
+                units=pool_units,
+                memory_bytes=24 * GIGABYTE,
+                round_trip_seconds=NamedTrips({"cloud": np.array(0.001)}),
+                price_per_second=0.4,
+                busy_watts=150.0,
+            ),
+        )
+    )
     return PlacementProblem(
         name=f"edge and cloud C={total}",
         verifiers=(
             verifier("cloud", integer("cloud_units", cloud_units, 1), 0.7, price=2.0),
             verifier("edge", integer("edge_units", edge_units, 1), 2.0, 24.0, price=0.8),
         ),
-        drafters=(drafter("small", 0.6, names, pool=pool), drafter("heads", 0.4, names, "parallel")),
+        drafters=(
+            drafter("small", 0.6, names, pool=pool),
+            drafter("heads", 0.4, names, "parallel"),
+        ),
         classes=(
             clients("phones", phones, 500, rates, {"small": 0.02}, trips, least),
             clients("laptops", laptops, 1000, rates, {"small": 0.006}, trips, least),

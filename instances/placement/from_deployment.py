@@ -23,23 +23,38 @@ from specopt.models.position_acceptance import PositionAcceptance
 CLIENTS, SERVERS = "clients", "drafting servers"
 SERVER_TRIP = 0.001
 MEASURE = {
-    "classes.acceptance": "--acceptance FILE, two scrapes of an engine's /metrics: its counters by position are "
-    "cumulative, and divided",
-    "classes.device_seconds_per_token": "--device-runtimes TABLE, of `specopt measure` on the device; or JSON with 1 / "
-    "(tokens per second of llama-bench -n)",
-    "classes.round_trip_seconds": "--link MBITS,RTT_MS: time to the first token of a one-token request from the "
-    "device, less the same on the server; its quantiles with --set classes.round_trip_seconds={...}",
-    "classes.clients": "--clients N, the mean of the engine's running requests (vllm:num_requests_running)",
+    "classes.acceptance": (
+        "--acceptance FILE, two scrapes of an engine's /metrics: its counters by position are "
+        "cumulative, and divided"
+    ),
+    "classes.device_seconds_per_token": (
+        "--device-runtimes TABLE, of `specopt measure` on the device; or JSON with 1 / "
+        "(tokens per second of llama-bench -n)"
+    ),
+    "classes.round_trip_seconds": (
+        "--link MBITS,RTT_MS: time to the first token of a one-token request from the device, less"
+        " the same on the server; its quantiles with --set classes.round_trip_seconds={...}"
+    ),
+    "classes.clients": (
+        "--clients N, the mean of the engine's running requests (vllm:num_requests_running)"
+    ),
     "classes.min_tokens_per_second": "--tpot MS, what you promise: the time per output token",
-    "classes.context_tokens": "--trace FILE, a log of requests with the tokens of prompts and responses",
+    "classes.context_tokens": (
+        "--trace FILE, a log of requests with the tokens of prompts and responses"
+    ),
     "verifiers.memory_bytes": "--memory GB, of the machine that verifies",
-    "verifiers.reserved_share": "--set verifiers.reserved_share=S, share of the engine's busy time in prefill steps",
-    "classes.device_watts": "--power IDLE,BUSY,DEVICE, of the device while it drafts, less the same idle",
+    "verifiers.reserved_share": (
+        "--set verifiers.reserved_share=S, share of the engine's busy time in prefill steps"
+    ),
+    "classes.device_watts": (
+        "--power IDLE,BUSY,DEVICE, of the device while it drafts, less the same idle"
+    ),
 }
 
 
 def placement(known: Deployment, seed: int = 0) -> Proposal:
-    """Return the problem of placing all clients: fewest units, cost or energy at a least rate, else the most tokens.
+    """Return the problem of placing all clients: fewest units, cost or energy at a least rate, else
+    the most tokens.
 
     Raises
     ------
@@ -52,7 +67,8 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
     tpot, price, watts = fleet.seconds_per_token, fleet.price_per_second, fleet.watts
     if tpot is None and (price or watts):
         raise InvalidInput(
-            f"{'--price' if price else '--power'}: expected --tpot MS with it, the limit that machines must keep"
+            f"{'--price' if price else '--power'}: expected --tpot MS with it, the limit that"
+            " machines must keep"
         )
     given, assumed = _clients(known, base)
     clients = given.get("classes.clients", (base.classes[0].clients, ""))[0]
@@ -60,25 +76,40 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
     least = "fewest units" if tpot and not price else None
     given |= {
         "verifiers.name": (verify.name, "--verify"),
-        "verifiers.units": (units, "one unit, without --tpot" if tpot is None else "as many as it takes"),
+        "verifiers.units": (
+            units,
+            "one unit, without --tpot" if tpot is None else "as many as it takes",
+        ),
         "verifiers.weights_bytes": (verify.weight_bytes, f"config of {verify.name}"),
         "verifiers.kv_bytes_per_token": (verify.kv_bytes_per_token, f"config of {verify.name}"),
-        "verifiers.price_per_second": (price[0] if price else 1.0 if tpot else None, least or "--price"),
+        "verifiers.price_per_second": (
+            price[0] if price else 1.0 if tpot else None,
+            least or "--price",
+        ),
         "verifiers.idle_watts": (watts[0] if watts else None, "--power"),
         "verifiers.busy_watts": (watts[1] if watts else None, "--power"),
         "drafters.name": (draft.name, "--draft"),
         "drafters.weights_bytes": (draft.weight_bytes, f"config of {draft.name}"),
         "drafters.kv_bytes_per_token": (draft.kv_bytes_per_token, f"config of {draft.name}"),
-        "bits_per_draft_token": (float(math.ceil(math.log2(draft.exact.vocabulary))), "number of a token, of --draft"),
+        "bits_per_draft_token": (
+            float(math.ceil(math.log2(draft.exact.vocabulary))),
+            "number of a token, of --draft",
+        ),
         "objective": _objective(known),
-    }  # fmt: skip
+    }
     memory = base.verifiers[0].memory_bytes if known.memory_bytes is None else known.memory_bytes
     if memory <= verify.weight_bytes:
-        raise InvalidInput(f"--memory: expected GB for more than the weights of {verify.name}, {verify.weight_bytes:,} "
-                           f"bytes, got {memory / 1e9:g} GB")  # fmt: skip
+        raise InvalidInput(
+            f"--memory: expected GB for more than the weights of {verify.name},"
+            f" {verify.weight_bytes:,} bytes, got {memory / 1e9:g} GB"
+        )
     if known.memory_bytes is not None:
         given["verifiers.memory_bytes"] = memory, "--memory"
-    most = DRAFTS if known.acceptance is None else min(2 * DRAFTS, known.acceptance.most_drafts or DRAFTS)
+    most = (
+        DRAFTS
+        if known.acceptance is None
+        else min(2 * DRAFTS, known.acceptance.most_drafts or DRAFTS)
+    )
     given["max_draft_tokens"] = most, f"{DRAFTS}, or as many as --acceptance knows"
     for name, (value, source, is_known) in measured(known, most).items():
         (given if is_known else assumed)[name] = value, source
@@ -86,7 +117,11 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
         pool = DraftPool(name=SERVERS, units=1, memory_bytes=1.0, round_trip_seconds=NamedTrips({}))
         base = dataclasses.replace(base, draft_pools=(pool,))
         _servers(given, assumed, known, units, memory)
-    unused = [] if known.trace is None else ["requests of the trace, but for their contexts: clients never pause"]
+    unused = (
+        []
+        if known.trace is None
+        else ["requests of the trace, but for their contexts: clients never pause"]
+    )
     return Proposal.of(base, family, given, MEASURE, unused, assumed)
 
 
@@ -103,8 +138,13 @@ def _clients(known: Deployment, base: PlacementProblem) -> tuple[dict[str, Any],
     """Return what is known of clients, and what is assumed."""
     fleet, link, trace, own = known.fleet, known.link, known.trace, base.classes[0]
     context = int(known.context(known.passes.times["verify"]))
-    trip = {known.verify.name: spread(0.03 if link is None or link.round_trip_seconds is None
-                                      else link.round_trip_seconds).tolist()}  # fmt: skip
+    trip = {
+        known.verify.name: (
+            spread(
+                0.03 if link is None or link.round_trip_seconds is None else link.round_trip_seconds
+            ).tolist()
+        )
+    }
     assumed: dict[str, Any] = {
         "classes.context_tokens": (context, "middle of what was measured"),
         "classes.max_context_tokens": (2 * context, "twice the typical"),
@@ -122,7 +162,10 @@ def _clients(known: Deployment, base: PlacementProblem) -> tuple[dict[str, Any],
     if fleet.seconds_per_token is not None:
         given["classes.min_tokens_per_second"] = 1.0 / fleet.seconds_per_token, "--tpot"
     if link is not None:
-        given["classes.uplink_bits_per_second"] = link.bits_per_second, "--link, as each client's own"
+        given["classes.uplink_bits_per_second"] = (
+            link.bits_per_second,
+            "--link, as each client's own",
+        )
         if link.round_trip_seconds is not None:
             given["classes.round_trip_seconds"] = (
                 trip,
@@ -137,13 +180,24 @@ def _clients(known: Deployment, base: PlacementProblem) -> tuple[dict[str, Any],
     return given, assumed
 
 
-def measured(known: Deployment, most: int, which: Which = "fitted") -> dict[str, tuple[Any, str, bool]]:
+def measured(
+    known: Deployment, most: int, which: Which = "fitted"
+) -> dict[str, tuple[Any, str, bool]]:
     """Return by field what is measured, or a limit of it; where from; and whether it is known.
 
-    The lower limit is of seconds, and goes with the upper one of acceptance: both ends together are the best case.
+    The lower limit is of seconds, and goes with the upper one of acceptance: both ends together are
+    the best case.
     """
-    draft, verify, path, device = known.draft.name, known.verify.name, known.passes.path, known.fleet.device
-    target, own = pieces_of(known.passes.times["verify"], most + 1, which), known.passes.times["draft"]
+    draft, verify, path, device = (
+        known.draft.name,
+        known.verify.name,
+        known.passes.path,
+        known.fleet.device,
+    )
+    target, own = (
+        pieces_of(known.passes.times["verify"], most + 1, which),
+        known.passes.times["draft"],
+    )
     small = pieces_of(own, 1, which)
     found: dict[str, tuple[Any, str, bool]] = {
         "verifiers.passes": (target.passes.dump(), f"{path}: {target.text}", True),
@@ -151,12 +205,20 @@ def measured(known: Deployment, most: int, which: Which = "fitted") -> dict[str,
     }
     times = own if device is None else device.times["draft"]
     one = np.ones(1), np.ones(1), np.array([known.context(times)])
-    source = f"{path}: as fast as beside the verifier" if device is None else f"{device.path}: a pass of one token"
+    source = (
+        f"{path}: as fast as beside the verifier"
+        if device is None
+        else f"{device.path}: a pass of one token"
+    )
     seconds = float(np.reshape(times.seconds(*one, which), -1)[0])
     found["classes.device_seconds_per_token"] = {draft: seconds}, source, device is not None
     rate: Any = 0.8
     if isinstance(known.acceptance, PositionAcceptance):
-        of = {"fitted": known.acceptance.rates, "lower": known.acceptance.upper, "upper": known.acceptance.lower}[which]
+        of = {
+            "fitted": known.acceptance.rates,
+            "lower": known.acceptance.upper,
+            "upper": known.acceptance.lower,
+        }[which]
         rates = of[:most].tolist()
         rate = rates[0] if len(rates) == 1 else rates + rates[-1:] * (most - len(rates))
     elif known.acceptance is not None:
@@ -180,7 +242,9 @@ def at_limits(known: Deployment, proposal: Proposal, which: Which) -> PlacementP
     return dataclasses.replace(found, name=problem.name)
 
 
-def _servers(given: dict[str, Any], assumed: dict[str, Any], known: Deployment, units: int, memory: float) -> None:
+def _servers(
+    given: dict[str, Any], assumed: dict[str, Any], known: Deployment, units: int, memory: float
+) -> None:
     """Put in servers that draft for many clients."""
     price, watts = known.fleet.price_per_second or (), known.fleet.watts
     own, like = given["drafters.beside"][0][known.verify.name], "as a machine that verifies"
@@ -191,6 +255,9 @@ def _servers(given: dict[str, Any], assumed: dict[str, Any], known: Deployment, 
     assumed |= {
         "draft_pools.memory_bytes": (memory, like),
         "draft_pools.busy_watts": (watts[1] if watts else None, like),
-        "draft_pools.round_trip_seconds": ({known.verify.name: SERVER_TRIP}, f"{1e3 * SERVER_TRIP:g} ms"),
+        "draft_pools.round_trip_seconds": (
+            {known.verify.name: SERVER_TRIP},
+            f"{1e3 * SERVER_TRIP:g} ms",
+        ),
         "drafters.server": ({SERVERS: own}, like),
     }

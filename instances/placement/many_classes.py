@@ -37,28 +37,64 @@ def many_classes(
         Of all that is random.
     """
     rng = random_generator(seed)
-    classes, verifiers = integer("classes", classes, 1, 1000), integer("verifiers", verifiers, 1, 100)
-    drafters, least_rate = integer("drafters", drafters, 0, 100), number("least_rate", least_rate, 0)
+    classes, verifiers = (
+        integer("classes", classes, 1, 1000),
+        integer("verifiers", verifiers, 1, 100),
+    )
+    drafters, least_rate = (
+        integer("drafters", drafters, 0, 100),
+        number("least_rate", least_rate, 0),
+    )
     each, more = divmod(integer("units", units, verifiers), verifiers)
     people, rest = divmod(integer("number_of_clients", number_of_clients, classes), classes)
     names = [f"verifier {v}" for v in range(verifiers)]
     goal: Objective = objective  # type: ignore[assignment]  # the problem checks it
     machines = tuple(
-        verifier(name, each + (v < more), rounded(rng.uniform(0.6, 2.0)), 141.0, rounded(rng.uniform(1.0, 3.0)))
+        verifier(
+            name,
+            each + (v < more),
+            rounded(rng.uniform(0.6, 2.0)),
+            141.0,
+            rounded(rng.uniform(1.0, 3.0)),
+        )
         for v, name in enumerate(names)
     )
     models = tuple(
-        drafter(f"drafter {d}", rounded(rng.uniform(0.3, 2.0)), names, "parallel" if d % 3 == 2 else "sequential")
+        drafter(
+            f"drafter {d}",
+            rounded(rng.uniform(0.3, 2.0)),
+            names,
+            "parallel" if d % 3 == 2 else "sequential",
+        )
         for d in range(drafters)
     )
     of = []
     for c in range(classes):
         acceptance = {one.name: rounded(rng.uniform(0.5, 0.9)) for one in models}
-        device = {one.name: rounded(rng.uniform(0.004, 0.03)) for one in models if rng.random() < 0.8}
-        trips = {name: rounded(rng.choice([0.01, 0.03, 0.08]) * rng.uniform(0.8, 1.2)) for name in names}
+        device = {
+            one.name: rounded(rng.uniform(0.004, 0.03)) for one in models if rng.random() < 0.8
+        }
+        trips = {
+            name: rounded(rng.choice([0.01, 0.03, 0.08]) * rng.uniform(0.8, 1.2)) for name in names
+        }
         context, weight = int(rng.choice([250, 500, 1000])), float(rng.choice([1.0, 1.0, 2.0]))
-        of.append(clients(f"class {c}", people + (c < rest), context, acceptance, device, trips, least_rate, weight))
+        of.append(
+            clients(
+                f"class {c}",
+                people + (c < rest),
+                context,
+                acceptance,
+                device,
+                trips,
+                least_rate,
+                weight,
+            )
+        )
     return PlacementProblem(
-        name=f"many classes C={number_of_clients} units={units} seed={seed}", verifiers=machines, drafters=models,
-        classes=tuple(of), max_draft_tokens=integer("max_draft", max_draft, 1, 1000), objective=goal,
-    )  # fmt: skip
+        name=f"many classes C={number_of_clients} units={units} seed={seed}",
+        verifiers=machines,
+        drafters=models,
+        classes=tuple(of),
+        max_draft_tokens=integer("max_draft", max_draft, 1, 1000),
+        objective=goal,
+    )

@@ -45,9 +45,16 @@ def one_class(
         verifiers=(verifier("verifier", integer("units", units, 1), price=1.0),),
         drafters=(drafter("small", 1.0, ["verifier"]),),
         classes=(
-            clients("chat", integer("number_of_clients", number_of_clients, 1), 1000, {"small": rate},
-                    {"small": device}, {"verifier": trip}, least),
+            clients(
+                "chat",
+                integer("number_of_clients", number_of_clients, 1),
+                1000,
+                {"small": rate},
+                {"small": device},
+                {"verifier": trip},
+                least,
+            ),
         ),
         max_draft_tokens=integer("max_draft", max_draft, 1, 1000),
         objective=goal,
-    )  # fmt: skip
+    )

@@ -1,4 +1,6 @@
-"""Parts of placement problems: passes of a verifier and of drafters, trips with a spread, classes of clients."""
+"""Parts of placement problems: passes of a verifier and of drafters, trips with a spread, classes
+of clients.
+"""
 
 from __future__ import annotations
 
@@ -28,30 +30,53 @@ def spread(seconds: float) -> Any:
 
 
 def passes(weights: float, arithmetic: float, sequence: float, cached: float) -> PassPieces:
-    """Return a pass that reads its weights or computes, whichever takes longer, per token; and what batches add."""
-    return PassPieces(np.array([
-        [weights, sequence, 0.25 * arithmetic, cached], [0.3 * weights, sequence, arithmetic, cached],
-    ]))  # fmt: skip
+    """Return a pass that reads its weights or computes, whichever takes longer, per token; and what
+    batches add.
+    """
+    return PassPieces(
+        np.array(
+            [
+                [weights, sequence, 0.25 * arithmetic, cached],
+                [0.3 * weights, sequence, arithmetic, cached],
+            ]
+        )
+    )
 
 
-def verifier(name: str, units: int, slower: float = 1.0, memory: float = 80.0, price: float = 0.0) -> Verifier:
-    """Return units that hold 16 GB of weights and read them in 8 ms, times `slower`; memory in gigabytes."""
+def verifier(
+    name: str, units: int, slower: float = 1.0, memory: float = 80.0, price: float = 0.0
+) -> Verifier:
+    """Return units that hold 16 GB of weights and read them in 8 ms, times `slower`; memory in
+    gigabytes.
+    """
     return Verifier(
-        name=name, units=units, memory_bytes=memory * GIGABYTE, weights_bytes=16.0 * GIGABYTE,
+        name=name,
+        units=units,
+        memory_bytes=memory * GIGABYTE,
+        weights_bytes=16.0 * GIGABYTE,
         kv_bytes_per_token=131072.0,
-        passes=passes(0.008 * slower, 4e-5 * slower, 2e-5 * slower, 2e-8 * slower), price_per_second=price,
-        idle_watts=120.0, busy_watts=650.0,
-    )  # fmt: skip
+        passes=passes(0.008 * slower, 4e-5 * slower, 2e-5 * slower, 2e-8 * slower),
+        price_per_second=price,
+        idle_watts=120.0,
+        busy_watts=650.0,
+    )
 
 
-def drafter(name: str, size: float, verifiers: list[str], kind: Any = "sequential", pool: str | None = None) -> Drafter:
-    """Return a model of `size` times the weights of one that takes a millisecond beside the verifier."""
+def drafter(
+    name: str, size: float, verifiers: list[str], kind: Any = "sequential", pool: str | None = None
+) -> Drafter:
+    """Return a model of `size` times the weights of one that takes a millisecond beside the
+    verifier.
+    """
     own = passes(0.001 * size, 3e-6 * size, 4e-6, 2e-9 * size)
     return Drafter(
-        name=name, kind=kind, weights_bytes=size * GIGABYTE, kv_bytes_per_token=12288.0 * size,
+        name=name,
+        kind=kind,
+        weights_bytes=size * GIGABYTE,
+        kv_bytes_per_token=12288.0 * size,
         beside=NamedPasses(dict.fromkeys(verifiers, own)),
         server=None if pool is None else NamedPasses({pool: own.scaled(1.5)}),
-    )  # fmt: skip
+    )
 
 
 def clients(
@@ -64,13 +89,21 @@ def clients(
     least: float = 0.0,
     weight: float = 1.0,
 ) -> ClientClass:
-    """Return a class of clients; seconds of their devices per token, by drafter, and mean round trips, by verifier."""
+    """Return a class of clients; seconds of their devices per token, by drafter, and mean round
+    trips, by verifier.
+    """
     return ClientClass(
-        name=name, clients=number, context_tokens=context, max_context_tokens=2 * context, weight=weight,
-        min_tokens_per_second=least, acceptance=NamedRates({of: np.array(rate) for of, rate in acceptance.items()}),
-        device_seconds_per_token=NamedSeconds(device), device_watts=8.0,
+        name=name,
+        clients=number,
+        context_tokens=context,
+        max_context_tokens=2 * context,
+        weight=weight,
+        min_tokens_per_second=least,
+        acceptance=NamedRates({of: np.array(rate) for of, rate in acceptance.items()}),
+        device_seconds_per_token=NamedSeconds(device),
+        device_watts=8.0,
         round_trip_seconds=NamedTrips({of: spread(mean) for of, mean in trips.items()}),
-    )  # fmt: skip
+    )
 
 
 def rounded(value: float, digits: int = 4) -> float:

@@ -12,6 +12,10 @@ from specopt.instances.prompt_chunking.slow_message import slow_message
 from specopt.instances.prompt_chunking.steep_cloud import steep_cloud
 from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 
-FAMILIES = families(PromptChunkingProblem, paper_4, random, slow_message, single_stage, steep_cloud, slow_link)
+FAMILIES = families(
+    PromptChunkingProblem, paper_4, random, slow_message, single_stage, steep_cloud, slow_link
+)
 
-WORKLOADS = families(PromptChunkingProblem, workload.specbench, workload.cnn_dm, workload.equal_prompts)
+WORKLOADS = families(
+    PromptChunkingProblem, workload.specbench, workload.cnn_dm, workload.equal_prompts
+)

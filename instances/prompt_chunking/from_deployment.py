@@ -1,4 +1,6 @@
-"""What a user has as one `prompt-chunking` problem: a typical prompt over his link to his verifier."""
+"""What a user has as one `prompt-chunking` problem: a typical prompt over his link to his
+verifier.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +15,23 @@ from specopt.instances.prompt_chunking import FAMILIES
 
 KNOTS = 9
 MEASURE = {
-    "uplink_bytes_per_second": "--link MBITS,RTT_MS, as iperf3 and ping between the two machines measure it",
-    "message_overhead_seconds": "--set message_overhead_seconds=S, of small messages one after another",
-    "background_tokens": "--set background_tokens=N, mean tokens of other devices in a batch of the verifier",
+    "uplink_bytes_per_second": (
+        "--link MBITS,RTT_MS, as iperf3 and ping between the two machines measure it"
+    ),
+    "message_overhead_seconds": (
+        "--set message_overhead_seconds=S, of small messages one after another"
+    ),
+    "background_tokens": (
+        "--set background_tokens=N, mean tokens of other devices in a batch of the verifier"
+    ),
     "prompt_tokens": "--trace FILE, a log of requests with the tokens of prompts",
 }
 
 
 def prompt_chunking(known: Deployment, seed: int = 0) -> Proposal:
-    """Return the problem of prefilling the median prompt; the verifier is one stage, as its passes were measured."""
+    """Return the problem of prefilling the median prompt; the verifier is one stage, as its passes
+    were measured.
+    """
     (family,) = labelled(FAMILIES, "paper-4")
     base, verify, path = family.generate(seed=seed), known.verify, known.passes.path
     delay, source = _delay(known)
@@ -32,12 +42,18 @@ def prompt_chunking(known: Deployment, seed: int = 0) -> Proposal:
         "pipeline_length": (1, f"{path}: passes of the whole model"),
     }
     if known.trace is not None:
-        given["prompt_tokens"] = (int(np.median(known.trace.input_tokens)), f"median of {known.rows}")
+        given["prompt_tokens"] = (
+            int(np.median(known.trace.input_tokens)),
+            f"median of {known.rows}",
+        )
     if known.link is not None:
         for name in ("uplink_bytes_per_second", "downlink_bytes_per_second"):
             given[name] = (known.link.bits_per_second / 8.0, "--link")
         if known.link.round_trip_seconds is not None:
-            given["link_latency_seconds"] = (known.link.round_trip_seconds / 2.0, "--link: half of its round trip")
+            given["link_latency_seconds"] = (
+                known.link.round_trip_seconds / 2.0,
+                "--link: half of its round trip",
+            )
     unused = [] if known.memory_bytes is None else ["--memory: the model has none"]
     if known.acceptance is not None:
         unused.append("--acceptance: a prompt is not drafted")
@@ -50,6 +66,8 @@ def _delay(known: Deployment) -> tuple[dict[str, Any], str]:
     sizes = np.exp2(np.arange(KNOTS + 4.0))
     inside = np.broadcast_to(passes.covers(np.ones(1), sizes, np.zeros(1)), sizes.shape)
     sizes = sizes[inside] if inside.sum() > 1 else sizes
-    seconds = np.maximum.accumulate(np.broadcast_to(passes.seconds(np.ones(1), sizes, np.zeros(1)), sizes.shape))
+    seconds = np.maximum.accumulate(
+        np.broadcast_to(passes.seconds(np.ones(1), sizes, np.zeros(1)), sizes.shape)
+    )
     source = f"{known.passes.path}: passes of 1 to {sizes[-1]:g} tokens, beyond that the last slope"
     return {"tokens": sizes.tolist(), "seconds": seconds.tolist()}, source

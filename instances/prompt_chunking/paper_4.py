@@ -1,7 +1,8 @@
 """The prototype of paper 4: one prompt, a WiFi link, and the cloud delay of its Fig. 1.
 
-Vicuna-13B has a hidden size of 5120 at 2 bytes per value. The uplinks are 5-10 MB/s and the downlinks 10-15 MB/s; the
-cloud delay comes from knots calibrated to Fig. 1. The paper does not print what a message costs.
+Vicuna-13B has a hidden size of 5120 at 2 bytes per value. The uplinks are 5-10 MB/s and the
+downlinks 10-15 MB/s; the cloud delay comes from knots calibrated to Fig. 1. The paper does not
+print what a message costs.
 """
 
 from __future__ import annotations
@@ -44,11 +45,17 @@ def paper_4(
         Not used: nothing here is random.
     """
     one_of("model", model, HIDDEN_BYTES)
-    uplink_megabytes_per_second = positive("uplink_megabytes_per_second", uplink_megabytes_per_second)
-    downlink_megabytes_per_second = positive("downlink_megabytes_per_second", downlink_megabytes_per_second)
+    uplink_megabytes_per_second = positive(
+        "uplink_megabytes_per_second", uplink_megabytes_per_second
+    )
+    downlink_megabytes_per_second = positive(
+        "downlink_megabytes_per_second", downlink_megabytes_per_second
+    )
     message_milliseconds = number("message_milliseconds", message_milliseconds, 0)
     return PromptChunkingProblem(
-        name=f"paper-4 N={prompt_tokens} up={uplink_megabytes_per_second:g} MB/s P={pipeline_length}",
+        name=(
+            f"paper-4 N={prompt_tokens} up={uplink_megabytes_per_second:g} MB/s P={pipeline_length}"
+        ),
         prompt_tokens=prompt_tokens,
         bytes_per_token=HIDDEN_BYTES[model],
         uplink_bytes_per_second=uplink_megabytes_per_second * 1e6,

@@ -1,4 +1,6 @@
-"""Prompts on random links and clouds: bandwidths from the ranges of paper 4, random increasing cloud delays."""
+"""Prompts on random links and clouds: bandwidths from the ranges of paper 4, random increasing
+cloud delays.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,10 @@ def random(
 ) -> PromptChunkingProblem:
     """A prompt on a random link and cloud.
 
-    The uplink is uniform on 5-10 MB/s, the downlink on 10-15 MB/s. The cloud delay starts at 5-40 ms and rises by
-    log-uniform slopes of 10^-5.5 to 10^-3.5 seconds per token between log-uniform knots up to twice the prompt;
-    neither convex nor concave. The device takes up to 1 ms per chunk and up to 30 % of a token's upload per token.
+    The uplink is uniform on 5-10 MB/s, the downlink on 10-15 MB/s. The cloud delay starts at 5-40
+    ms and rises by log-uniform slopes of 10^-5.5 to 10^-3.5 seconds per token between log-uniform
+    knots up to twice the prompt; neither convex nor concave. The device takes up to 1 ms per chunk
+    and up to 30 % of a token's upload per token.
 
     Parameters
     ----------
@@ -51,7 +54,9 @@ def random(
     steps = np.exp(rng.uniform(0, np.log(2.0 * prompt_tokens + 16), knots - 1))
     tokens = np.concatenate(([0.0], np.cumsum(steps + 1.0)))
     slopes = 10 ** rng.uniform(-5.5, -3.5, knots - 1)
-    seconds = rng.uniform(0.005, 0.04) + np.concatenate(([0.0], np.cumsum(slopes * np.diff(tokens))))
+    seconds = rng.uniform(0.005, 0.04) + np.concatenate(
+        ([0.0], np.cumsum(slopes * np.diff(tokens)))
+    )
     bytes_per_token = float(rng.choice((8192.0, 10240.0)))
     return PromptChunkingProblem(
         name=f"random N={prompt_tokens} P={stages} seed={seed}",
@@ -64,7 +69,9 @@ def random(
         pipeline_length=stages,
         local_overhead_seconds=rng.uniform(0, 1e-3),
         local_seconds_per_token=rng.uniform(0, 0.3) * bytes_per_token / up,
-        message_overhead_seconds=1e-3 * rng.uniform(0, max_message_milliseconds) if max_message_milliseconds else 0.0,
+        message_overhead_seconds=1e-3 * rng.uniform(0, max_message_milliseconds)
+        if max_message_milliseconds
+        else 0.0,
         link_latency_seconds=rng.uniform(0, 0.01),
         wait=wait,  # type: ignore[arg-type]  # the problem checks it
         download=download,  # type: ignore[arg-type]

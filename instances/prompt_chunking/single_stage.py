@@ -14,8 +14,9 @@ def single_stage(
 ) -> PromptChunkingProblem:
     """A random link with one slow GPU behind it.
 
-    What makes it hard: the cloud is the bottleneck, and every chunk pays a batch's fixed cost in full. With a serial
-    wait each chunk pays for the running batch, too. Upload, cloud and download can each be critical.
+    What makes it hard: the cloud is the bottleneck, and every chunk pays a batch's fixed cost in
+    full. With a serial wait each chunk pays for the running batch, too. Upload, cloud and download
+    can each be critical.
 
     Parameters
     ----------

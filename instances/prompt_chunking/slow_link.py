@@ -14,8 +14,9 @@ def slow_link(
 ) -> PromptChunkingProblem:
     """A random cloud behind links slower by a factor; the downlink barely faster than the uplink.
 
-    What makes it hard: the download of the last chunk follows its upload, so the last chunks must be small while
-    messages and batches still cost. The gain is a small share of a long time, and gaps close slowly.
+    What makes it hard: the download of the last chunk follows its upload, so the last chunks must
+    be small while messages and batches still cost. The gain is a small share of a long time, and
+    gaps close slowly.
 
     Parameters
     ----------

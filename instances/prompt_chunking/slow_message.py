@@ -14,8 +14,8 @@ def slow_message(
 ) -> PromptChunkingProblem:
     """A random link and cloud on which every message costs tens of milliseconds.
 
-    What makes it hard: few chunks are best, of very different sizes, and each one more or less changes them all. Eq. 3
-    of paper 4 ignores the cost of a message and sends far too many.
+    What makes it hard: few chunks are best, of very different sizes, and each one more or less
+    changes them all. Eq. 3 of paper 4 ignores the cost of a message and sends far too many.
 
     Parameters
     ----------

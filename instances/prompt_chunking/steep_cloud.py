@@ -14,12 +14,17 @@ from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 
 
 def steep_cloud(
-    *, prompt_tokens: int = 1000, step_tokens: int = 128, step_milliseconds: float = 15.0, seed: int = 0
+    *,
+    prompt_tokens: int = 1000,
+    step_tokens: int = 128,
+    step_milliseconds: float = 15.0,
+    seed: int = 0,
 ) -> PromptChunkingProblem:
-    """A cloud delay that jumps by milliseconds within one token every n tokens, and is flat between.
+    """A cloud delay that jumps by milliseconds within one token every n tokens, and is flat
+    between.
 
-    What makes it hard: the delay is neither convex nor concave, the best chunks end just before a step, and Eq. 3 of
-    paper 4 has several roots or none.
+    What makes it hard: the delay is neither convex nor concave, the best chunks end just before a
+    step, and Eq. 3 of paper 4 has several roots or none.
 
     Parameters
     ----------
@@ -41,5 +46,7 @@ def steep_cloud(
     return dataclasses.replace(
         problem,
         name=f"steep-cloud N={prompt_tokens} every {step_tokens} tokens seed={seed}",
-        cloud_delay=CloudDelay(tokens=tokens, seconds=np.concatenate((np.repeat(levels[:-1], 2), levels[-1:]))),
+        cloud_delay=CloudDelay(
+            tokens=tokens, seconds=np.concatenate((np.repeat(levels[:-1], 2), levels[-1:]))
+        ),
     )

@@ -1,16 +1,20 @@
-"""Workloads of paper 4: SpecBench on Vicuna-7B and CNN/DM on Vicuna-13B, 30 Jetson devices, 8 A6000 GPUs.
+"""Workloads of paper 4: SpecBench on Vicuna-7B and CNN/DM on Vicuna-13B, 30 Jetson devices, 8 A6000
+GPUs.
 
-What the paper prints: prompt lengths (Table 3), hidden sizes, layers, at most 128 generated tokens, bandwidths from 5
-to 10 MB/s up and from 10 to 15 MB/s down. What it leaves open is set here, and calibrated in `paper_4_simulation`:
+What the paper prints: prompt lengths (Table 3), hidden sizes, layers, at most 128 generated tokens,
+bandwidths from 5 to 10 MB/s up and from 10 to 15 MB/s down. What it leaves open is set here, and
+calibrated in `paper_4_simulation`:
 
-* g for Vicuna-7B: four knots that reproduce Fig. 1 and what the text says of it. For Vicuna-13B the same curve, longer
-  by the parameters of the layers in the cloud (37 of 40 against 30 of 32).
-* Drafting: a step reads the draft model's weights once from memory: first layers, adapter and head in 16 bits. The
-  bandwidths are those of Jetson AGX Xavier (136.5 GB/s, two of three devices) and Orin (204.8 GB/s).
+* g for Vicuna-7B: four knots that reproduce Fig. 1 and what the text says of it. For Vicuna-13B the
+  same curve, longer by the parameters of the layers in the cloud (37 of 40 against 30 of 32).
+* Drafting: a step reads the draft model's weights once from memory: first layers, adapter and head
+  in 16 bits. The bandwidths are those of Jetson AGX Xavier (136.5 GB/s, two of three devices) and
+  Orin (204.8 GB/s).
 * Fig. 1's local computation, 0.09 s for 2000 tokens, is taken as proportional to tokens.
-* How long drafts are, what is accepted at each place, and how often the top-k candidates hit is not printed. Here every
-  draft token is accepted with the probability that gives the accept length of Table 4. Drafts end after each token with
-  a fixed probability or at `most_drafted`; the last token sent is the one below the threshold (Eq. 5).
+* How long drafts are, what is accepted at each place, and how often the top-k candidates hit is not
+  printed. Here every draft token is accepted with the probability that gives the accept length of
+  Table 4. Drafts end after each token with a fixed probability or at `most_drafted`; the last token
+  sent is the one below the threshold (Eq. 5).
 """
 
 from __future__ import annotations
@@ -25,17 +29,26 @@ from specopt.models.pass_time import CloudDelay
 from specopt.models.prompt_chunking.workload import PromptWorkload
 
 FIGURE_1 = CloudDelay(
-    tokens=np.array([0.0, 10.0, 512.0, 2000.0]), seconds=np.array([0.026141581, 0.027021974, 0.071217721, 0.28])
+    tokens=np.array([0.0, 10.0, 512.0, 2000.0]),
+    seconds=np.array([0.026141581, 0.027021974, 0.071217721, 0.28]),
 )
-"""g of Vicuna-7B on one A6000: gives the printed 10.1 % at 32 tokens, 82.3 ms saved by chunks of 32, 0.28 s at 2000."""
+"""g of Vicuna-7B on one A6000: gives the printed 10.1 % at 32 tokens, 82.3 ms saved by chunks of
+32, 0.28 s at 2000.
+"""
 
-LAYER_PARAMETERS = {"vicuna-7b": 4 * 4096**2 + 3 * 4096 * 11008, "vicuna-13b": 4 * 5120**2 + 3 * 5120 * 13824}
+LAYER_PARAMETERS = {
+    "vicuna-7b": 4 * 4096**2 + 3 * 4096 * 11008,
+    "vicuna-13b": 4 * 5120**2 + 3 * 5120 * 13824,
+}
 ADAPTER_PARAMETERS = {"vicuna-7b": 67e6, "vicuna-13b": 105e6}
 """Table 4."""
 JETSON_BYTES_PER_SECOND = (136.5e9, 136.5e9, 204.8e9)
 """Memory bandwidth of two AGX Xavier and one AGX Orin: 20 and 10 of the 30 devices."""
 
-_LAYERS = {"vicuna-7b": (32, 2, 4096), "vicuna-13b": (40, 3, 5120)}  # all, on the device, hidden size
+_LAYERS = {
+    "vicuna-7b": (32, 2, 4096),
+    "vicuna-13b": (40, 3, 5120),
+}  # all, on the device, hidden size
 _PROMPTS = {"specbench": (351.2, 397.3), "cnn-dm": (1036.6, 511.8)}  # Table 3
 _MODELS = {"specbench": "vicuna-7b", "cnn-dm": "vicuna-13b"}
 ACCEPT_LENGTHS = {"specbench": (1.89, 2.06), "cnn-dm": (1.75, 1.98)}
@@ -52,9 +65,15 @@ def cloud_delay(model: str, scale: float = 1.0) -> CloudDelay:
 
 
 def draft_seconds(model: str, *, adapter: bool = True) -> tuple[float, ...]:
-    """Return seconds per step of the draft model, or of the first layers and the head alone, by kind of device."""
+    """Return seconds per step of the draft model, or of the first layers and the head alone, by
+    kind of device.
+    """
     _, local, hidden = _LAYERS[model]
-    weights = local * LAYER_PARAMETERS[model] + 32000 * hidden + (ADAPTER_PARAMETERS[model] if adapter else 0.0)
+    weights = (
+        local * LAYER_PARAMETERS[model]
+        + 32000 * hidden
+        + (ADAPTER_PARAMETERS[model] if adapter else 0.0)
+    )
     return tuple(2.0 * weights / bandwidth for bandwidth in JETSON_BYTES_PER_SECOND)
 
 
@@ -86,7 +105,8 @@ def paper_4_workload(
     link_latency_seconds, message_overhead_seconds
         Not printed.
     local_overhead_seconds
-        What every pass through the device's layers costs; None: reading their weights once, the mean over devices.
+        What every pass through the device's layers costs; None: reading their weights once, the
+        mean over devices.
 
     Raises
     ------
@@ -94,7 +114,10 @@ def paper_4_workload(
         If there is no such data set, or a value is outside its domain.
     """
     one_of("dataset", dataset, _PROMPTS)
-    link_scale, cloud_scale = positive("link_scale", link_scale), positive("cloud_scale", cloud_scale)
+    link_scale, cloud_scale = (
+        positive("link_scale", link_scale),
+        positive("cloud_scale", cloud_scale),
+    )
     model = _MODELS[dataset]
     mean, std = _PROMPTS[dataset]
     if local_overhead_seconds is None:
@@ -120,23 +143,37 @@ def paper_4_workload(
 
 
 def specbench(
-    *, requests_per_second: float = 6.0, pipeline_length: int = 4, link_scale: float = 1.0, cloud_scale: float = 1.0
+    *,
+    requests_per_second: float = 6.0,
+    pipeline_length: int = 4,
+    link_scale: float = 1.0,
+    cloud_scale: float = 1.0,
 ) -> PromptWorkload:
     """Return the requests of SpecBench on Vicuna-7B; parameters as in `paper_4_workload`."""
     return paper_4_workload(
-        "specbench", requests_per_second=requests_per_second, pipeline_length=pipeline_length, link_scale=link_scale,
+        "specbench",
+        requests_per_second=requests_per_second,
+        pipeline_length=pipeline_length,
+        link_scale=link_scale,
         cloud_scale=cloud_scale,
-    )  # fmt: skip
+    )
 
 
 def cnn_dm(
-    *, requests_per_second: float = 4.0, pipeline_length: int = 4, link_scale: float = 1.0, cloud_scale: float = 1.0
+    *,
+    requests_per_second: float = 4.0,
+    pipeline_length: int = 4,
+    link_scale: float = 1.0,
+    cloud_scale: float = 1.0,
 ) -> PromptWorkload:
     """Return the requests of CNN/DM on Vicuna-13B; parameters as in `paper_4_workload`."""
     return paper_4_workload(
-        "cnn-dm", requests_per_second=requests_per_second, pipeline_length=pipeline_length, link_scale=link_scale,
+        "cnn-dm",
+        requests_per_second=requests_per_second,
+        pipeline_length=pipeline_length,
+        link_scale=link_scale,
         cloud_scale=cloud_scale,
-    )  # fmt: skip
+    )
 
 
 def equal_prompts(
@@ -153,5 +190,6 @@ def equal_prompts(
     """
     lengths = np.array([integer("prompt_tokens", prompt_tokens, 1, MAX_TOKENS)])
     return replace(
-        specbench(requests_per_second=requests_per_second, pipeline_length=pipeline_length), prompt_tokens=lengths
+        specbench(requests_per_second=requests_per_second, pipeline_length=pipeline_length),
+        prompt_tokens=lengths,
     )

@@ -14,14 +14,16 @@ _LONGEST_DECIMAL = 60
 
 
 def csv_rows(lines: Lines) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line that each row begins on, and its fields: first the header, stripped, then rows of its length.
+    """Yield the line that each row begins on, and its fields: first the header, stripped, then rows
+    of its length.
 
     Blank lines are skipped.
 
     Raises
     ------
     InvalidInput
-        If there is no header, or a row is malformed or has another length than it; the message names the line.
+        If there is no header, or a row is malformed or has another length than it; the message
+        names the line.
     """
     header: list[str] = []
     done = 0  # lines of the rows before
@@ -37,7 +39,9 @@ def csv_rows(lines: Lines) -> Iterator[tuple[int, list[str]]]:
                 raise lines.refuse(line, f"{len(header)} fields, as in the header", fields, missing)
             yield line, fields
     except csv.Error as error:
-        raise InvalidInput(f"{lines.where}: line {done + 1}: expected a row of a CSV file: {error}") from None
+        raise InvalidInput(
+            f"{lines.where}: line {done + 1}: expected a row of a CSV file: {error}"
+        ) from None
     if not header:
         raise InvalidInput(f"{lines.where}: expected a table, got an empty file")
 
@@ -52,7 +56,9 @@ def place(lines: Lines, line: int, header: Sequence[str], name: str) -> int:
     """
     if header.count(name) != 1:
         often = "has it twice" if name in header else f"has {printable(', '.join(header))}"
-        raise InvalidInput(f"{lines.where}: line {line}: expected one column {name!r}, the header {often}")
+        raise InvalidInput(
+            f"{lines.where}: line {line}: expected one column {name!r}, the header {often}"
+        )
     return header.index(name)
 
 
@@ -78,12 +84,18 @@ def column_names(
     known = (*usual, *possible)
     for key, name in (columns or {}).items():
         if key not in known:
-            raise InvalidInput(f"columns: expected keys among {', '.join(known)}, got {describe(key)}")
+            raise InvalidInput(
+                f"columns: expected keys among {', '.join(known)}, got {describe(key)}"
+            )
         if not isinstance(name, str) or not name.strip():
-            raise InvalidInput(f"columns: expected the name of a column for {key}, got {describe(name)}")
+            raise InvalidInput(
+                f"columns: expected the name of a column for {key}, got {describe(name)}"
+            )
     names = {key: name.strip() for key, name in {**usual, **(columns or {})}.items()}
     if len(set(names.values())) < len(names):
-        raise InvalidInput(f"columns: expected {len(names)} different columns, got {', '.join(names.values())}")
+        raise InvalidInput(
+            f"columns: expected {len(names)} different columns, got {', '.join(names.values())}"
+        )
     return names
 
 

@@ -25,8 +25,8 @@ def read_draft_log(path: StrPath, features: Sequence[str] = ()) -> DraftLog:
     Parameters
     ----------
     path
-        CSV with a header: `round` (an integer; the tokens of a round in order), `outcome` (1 accepted, 0 the first
-        rejection, -1 behind it) and columns of numbers.
+        CSV with a header: `round` (an integer; the tokens of a round in order), `outcome` (1
+        accepted, 0 the first rejection, -1 behind it) and columns of numbers.
     features
         Columns to take as features; none: all others.
 
@@ -42,14 +42,18 @@ def read_draft_log(path: StrPath, features: Sequence[str] = ()) -> DraftLog:
         first, header = next(rows)
         names = tuple(features) or tuple(name for name in header if name not in (ROUND, OUTCOME))
         if not names:
-            raise InvalidInput(f"{where}: line {first}: expected at least one column of features, got none")
+            raise InvalidInput(
+                f"{where}: line {first}: expected at least one column of features, got none"
+            )
         places = [place(lines, first, header, name) for name in (ROUND, OUTCOME, *names)]
         table = []
         for line, fields in rows:
             values = [decimal(fields[column].strip()) for column in places]
             for column, value in zip(places, values, strict=True):
                 if value is None or abs(value) > MAX_FEATURE:
-                    expected = "a number" if value is None else f"a number of size <= {MAX_FEATURE:g}"
+                    expected = (
+                        "a number" if value is None else f"a number of size <= {MAX_FEATURE:g}"
+                    )
                     raise lines.refuse(line, expected, fields[column], header[column])
             if values[0] != int(values[0] or 0.0) or abs(values[0]) > 2**53:
                 raise lines.refuse(line, "an integer", fields[places[0]], ROUND)
@@ -64,17 +68,24 @@ def read_draft_log(path: StrPath, features: Sequence[str] = ()) -> DraftLog:
     _, rounds = np.unique(found[:, 0], return_inverse=True)
     order = np.argsort(rounds, kind="stable")
     log = DraftLog(
-        features=found[order, 2:], outcomes=found[order, 1].astype(np.int64), names=names, rounds=rounds[order]
+        features=found[order, 2:],
+        outcomes=found[order, 1].astype(np.int64),
+        names=names,
+        rounds=rounds[order],
     )
     same = np.diff(rounds[order]) == 0
     before, after = log.outcomes[:-1][same], log.outcomes[1:][same]
     wrong = np.where(before == ACCEPTED, after == AFTER, after != AFTER)
     if wrong.any():
         raise InvalidInput(
-            f"{where}: {OUTCOME}: expected rounds of accepted tokens, one first rejection and what comes after it, in "
-            f"this order; a {int(before[wrong][0])} is followed by a {int(after[wrong][0])}"
+            f"{where}: {OUTCOME}: expected rounds of accepted tokens, one first rejection and what"
+            f" comes after it, in this order; a {int(before[wrong][0])} is followed by a"
+            f" {int(after[wrong][0])}"
         )
     begins = np.flatnonzero(np.append(True, ~same))
     if (log.outcomes[begins] == AFTER).any():
-        raise InvalidInput(f"{where}: {OUTCOME}: expected rounds that begin with 1 or 0, got one that begins with -1")
+        raise InvalidInput(
+            f"{where}: {OUTCOME}: expected rounds that begin with 1 or 0, got one that begins"
+            " with -1"
+        )
     return log

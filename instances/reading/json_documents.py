@@ -12,7 +12,8 @@ from specopt.models.reading import StrPath, read_text
 
 
 def json_documents(path: StrPath) -> list[object]:
-    """Return the documents of a file. NaN and infinities pass: benchmarks write them, readers of fields refuse them.
+    """Return the documents of a file. NaN and infinities pass: benchmarks write them, readers of
+    fields refuse them.
 
     Raises
     ------
@@ -58,6 +59,8 @@ def documents_in(
                 documents.append(parsed(line))
             except (ValueError, RecursionError) as error:
                 if not documents:  # no lines of JSON either: the first message says more
-                    raise InvalidInput(f"{where}: expected {known and f'{known}; as '}JSON: {whole}") from None
+                    raise InvalidInput(
+                        f"{where}: expected {known and f'{known}; as '}JSON: {whole}"
+                    ) from None
                 raise InvalidInput(f"{where}: line {number}: expected JSON: {error}") from None
     return documents

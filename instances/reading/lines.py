@@ -23,13 +23,17 @@ MAX_CHARACTERS = 2**30
 
 @contextmanager
 def open_lines(path: StrPath) -> Iterator[TextIO]:
-    """Open a file for `Lines`: bytes that are no UTF-8 become lone surrogates, so that their line is known."""
+    """Open a file for `Lines`: bytes that are no UTF-8 become lone surrogates, so that their line
+    is known.
+    """
     with opened(path) as stream:
         yield io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 
 class Lines:
-    """The lines of a file, each with its end; a byte-order mark is skipped, and CR, LF and CRLF all end a line."""
+    """The lines of a file, each with its end; a byte-order mark is skipped, and CR, LF and CRLF all
+    end a line.
+    """
 
     def __init__(self, stream: TextIO, where: str) -> None:
         self.where = where
@@ -39,7 +43,9 @@ class Lines:
         self._characters = 0
 
     def peek(self) -> tuple[int, str]:
-        """Return the first line that is not blank, and its number, without handing it out; empty if there is none."""
+        """Return the first line that is not blank, and its number, without handing it out; empty if
+        there is none.
+        """
         while line := self._stream.readline(LONGEST_LINE):
             self._ahead.append(line)
             if len(self._ahead) > MAX_BLANK_LINES:
@@ -60,8 +66,12 @@ class Lines:
                 self._check(line, self.number)
             yield line
 
-    def refuse(self, line: int, expected: str, got: object, column: str | None = None) -> InvalidInput:
-        """Return the exception that names a line, a column of it, what was expected there and what came."""
+    def refuse(
+        self, line: int, expected: str, got: object, column: str | None = None
+    ) -> InvalidInput:
+        """Return the exception that names a line, a column of it, what was expected there and what
+        came.
+        """
         place = f"line {line}" if column is None else f"line {line}, {printable(column)}"
         return InvalidInput(f"{self.where}: {place}: expected {expected}, got {describe(got)}")
 

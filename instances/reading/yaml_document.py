@@ -1,4 +1,6 @@
-"""Files of YAML, read as if they were JSON: no aliases, every key once, and keys that are text or integers."""
+"""Files of YAML, read as if they were JSON: no aliases, every key once, and keys that are text or
+integers.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def yaml_document(text: str, path: StrPath) -> object:
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no annotations
-    """Without aliases: one onto itself never ends, and a nest of them unfolds to more than any memory holds."""
+    """Without aliases: one onto itself never ends, and a nest of them unfolds to more than any
+    memory holds.
+    """
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Return a node that is no alias."""

@@ -1,4 +1,6 @@
-"""What the runtimes of a file, as fits write them, give problems of a kind: some of their fields."""
+"""What the runtimes of a file, as fits write them, give problems of a kind: some of their
+fields.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,9 @@ def of_serving_latency(data: Mapping[str, Any], where: str) -> dict[str, Any]:
             raise InvalidInput(f"{where}.{name}: expected a runtime, got {describe(runtime)}")
         if not pieces or not all("seconds_per_flop" in piece for piece in pieces):
             raise InvalidInput(
-                f"{where}.{name}: expected seconds_per_flop, a linear or roofline fit against operations: fit with "
-                f"--draft-model CONFIG --verify-model CONFIG, got {describe(', '.join(map(str, part)))}"
+                f"{where}.{name}: expected seconds_per_flop, a linear or roofline fit against"
+                " operations: fit with --draft-model CONFIG --verify-model CONFIG, got"
+                f" {describe(', '.join(map(str, part)))}"
             )
         found[f"{name}_runtime"] = runtime
         model = part.get("model", data.get(f"{name}_model"))
@@ -48,12 +51,16 @@ def of_verification_batch(data: Mapping[str, Any], where: str) -> dict[str, Any]
     estimator = part.get("estimator", part)
     if not isinstance(estimator, Mapping) or "seconds_per_new_token" not in estimator:
         got = describe(", ".join(map(str, part)))
-        raise InvalidInput(f"{where}: expected an estimator, as fit --form additive writes it, got {got}")
+        raise InvalidInput(
+            f"{where}: expected an estimator, as fit --form additive writes it, got {got}"
+        )
     return {"estimator": estimator}
 
 
 def _part(data: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:
     part = data.get(name)
     if not isinstance(part, Mapping):
-        raise InvalidInput(f"{where}.{name}: expected a runtime, or what fit writes, got {describe(part)}")
+        raise InvalidInput(
+            f"{where}.{name}: expected a runtime, or what fit writes, got {describe(part)}"
+        )
     return part

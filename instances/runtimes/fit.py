@@ -1,4 +1,6 @@
-"""Runtimes fitted to measured passes: the form chosen by cross-validation, with errors, limits and warnings."""
+"""Runtimes fitted to measured passes: the form chosen by cross-validation, with errors, limits and
+warnings.
+"""
 
 from __future__ import annotations
 
@@ -89,14 +91,18 @@ class RuntimeFit:
     def estimator(self) -> VerificationTime:
         """The additive form as `verification-batch` takes it."""
         if self.form.field != "estimator":
-            raise InvalidInput(f"estimator: expected the additive form, got the {self.form.name} one")
+            raise InvalidInput(
+                f"estimator: expected the additive form, got the {self.form.name} one"
+            )
         return VerificationTime(**self.form.to_json(self.coefficients, self.slope))
 
     @property
     def runtime(self) -> LinearRuntime | PiecewiseRuntime:
         """The runtime as `serving-latency` takes it."""
         if self.slope != "seconds_per_flop" or self.form.field != "runtime":
-            raise InvalidInput("runtime: expected a fit against operations; fit with a model, or x in FLOPs")
+            raise InvalidInput(
+                "runtime: expected a fit against operations; fit with a model, or x in FLOPs"
+            )
         pieces = tuple(
             LinearRuntime(seconds_per_flop=slope, overhead_seconds=overhead)
             for slope, overhead in self.coefficients.tolist()
@@ -110,9 +116,13 @@ class RuntimeFit:
 
     @property
     def misfit(self) -> tuple[float, float]:
-        """Largest differences of measured from predicted times, relative to these; rows held out count, too."""
+        """Largest differences of measured from predicted times, relative to these; rows held out
+        count, too.
+        """
         validation = self.cross_validation
-        held_out = (0.0, 0.0) if validation is None else validation.misfit.get(self.form.name, (0.0, 0.0))
+        held_out = (
+            (0.0, 0.0) if validation is None else validation.misfit.get(self.form.name, (0.0, 0.0))
+        )
         return widest([held_out, misfit(self.predicted_seconds, self.table.seconds)])
 
     @property
@@ -146,14 +156,17 @@ class RuntimeFit:
                     "predicted_seconds": float(self.predicted_seconds[worst]),
                 },
             },
-            "cross_validation": validation
-            and {
-                "folds": validation.folds,
-                "mape": {
-                    name: {"mean": validation.mean(name), "folds": list(of)} for name, of in validation.mape.items()
-                },
-                "reason": validation.reason,
-            },
+            "cross_validation": (
+                validation
+                and {
+                    "folds": validation.folds,
+                    "mape": {
+                        name: {"mean": validation.mean(name), "folds": list(of)}
+                        for name, of in validation.mape.items()
+                    },
+                    "reason": validation.reason,
+                }
+            ),
             "interval": {"level": self.level, "method": METHOD},
             "warnings": list(self.warnings),
             "source": {
@@ -196,14 +209,14 @@ def fit_runtime(
     table, work
         Measured passes, and their work.
     form
-        One of `FORMS`; "auto": the simplest whose held-out error is no worse than the least by more than the standard
-        error of the difference over the folds, or 2 % of it.
+        One of `FORMS`; "auto": the simplest whose held-out error is no worse than the least by more
+        than the standard error of the difference over the folds, or 2 % of it.
     flat
         Whether the first piece of the roofline form is a constant: max(c, a x + e).
     errors
-        Minimise squares of absolute errors, as the papers' fits do, or of relative ones. Relative ones are better for
-        short passes, but too fast on average by about twice the variance of the relative noise: passes that are too
-        fast by chance weigh more.
+        Minimise squares of absolute errors, as the papers' fits do, or of relative ones. Relative
+        ones are better for short passes, but too fast on average by about twice the variance of the
+        relative noise: passes that are too fast by chance weigh more.
     decoder
         Goes into the fit's file, so that operations can be counted where it is used.
     level
@@ -226,7 +239,9 @@ def fit_runtime(
     _, groups = np.unique(table.keys, axis=0, return_inverse=True)
     forms = (Roofline(flat) if isinstance(one, Roofline) else one for one in FORMS.values())
     candidates = able(form, {one: one.inputs(work) for one in forms}, len(y))
-    validation = cross_validate(candidates, y, weights, groups.reshape(-1), folds, random_generator(seed))
+    validation = cross_validate(
+        candidates, y, weights, groups.reshape(-1), folds, random_generator(seed)
+    )
     if form == "auto":
         chosen, reason = choose(candidates, validation)
     else:
@@ -260,9 +275,13 @@ def fit_runtime(
 
 
 def _some(values: Floats) -> list[float]:
-    """Return the distinct values, or as many of them as `MAX_CONTEXTS` says, from the least to the largest."""
+    """Return the distinct values, or as many of them as `MAX_CONTEXTS` says, from the least to the
+    largest.
+    """
     distinct = np.unique(values)
-    places = np.linspace(0, len(distinct) - 1, min(len(distinct), MAX_CONTEXTS)).round().astype(np.int64)
+    places = (
+        np.linspace(0, len(distinct) - 1, min(len(distinct), MAX_CONTEXTS)).round().astype(np.int64)
+    )
     return [float(one) for one in distinct[places]]
 
 
@@ -275,16 +294,16 @@ def _warnings(fit: RuntimeFit) -> list[str]:
         many = int((np.abs(off) > WORTH_TELLING).sum())
         rows = f"{many} of {len(off)} rows" if many > 1 else "one row"
         found.append(
-            f"the {fit.form.name} form is off by more than {WORTH_TELLING:.0%} in {rows}, most by {off[worst]:+.1%} "
-            f"at {at} (line {fit.table.lines[worst]})"
+            f"the {fit.form.name} form is off by more than {WORTH_TELLING:.0%} in {rows}, most by"
+            f" {off[worst]:+.1%} at {at} (line {fit.table.lines[worst]})"
         )
     validation = fit.cross_validation
     if validation is not None and fit.form.name in validation.mape:
         best = min(validation.mape, key=validation.mean)
         if validation.mean(best) < 0.8 * validation.mean(fit.form.name) - 1e-4:
             found.append(
-                f"the {best} form predicts held-out inputs better: {validation.mean(best):.2%} against "
-                f"{validation.mean(fit.form.name):.2%}"
+                f"the {best} form predicts held-out inputs better: {validation.mean(best):.2%}"
+                f" against {validation.mean(fit.form.name):.2%}"
             )
     if fit.form.field == "runtime":
         steepest = float(fit.coefficients[:, 0].max())
@@ -294,7 +313,9 @@ def _warnings(fit: RuntimeFit) -> list[str]:
         if steepest == 0.0:
             found.append("the times do not grow with the work")
         elif not least <= steepest <= most:
-            found.append(f"{fit.slope}: {steepest:.3g} is no speed of a device: are the units right?")
+            found.append(
+                f"{fit.slope}: {steepest:.3g} is no speed of a device: are the units right?"
+            )
     return found
 
 

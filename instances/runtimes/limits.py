@@ -1,4 +1,6 @@
-"""Confidence limits of fitted coefficients that hold what they promise, for few rows and for noise of any shape."""
+"""Confidence limits of fitted coefficients that hold what they promise, for few rows and for noise
+of any shape.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from specopt.models.fields import Floats
 METHOD = "Student's t with HC2 variances and Bell-McCaffrey degrees of freedom"
 
 OWN = 1e-9
-"""A row that keeps less than this share of its noise as its residual is met by the fit whatever its time is."""
+"""A row that keeps less than this share of its noise as its residual is met by the fit whatever its
+time is.
+"""
 
 
 def confidence_limits(
@@ -17,12 +21,14 @@ def confidence_limits(
 ) -> tuple[Floats, Floats]:
     """Return lower and upper limits of coefficients at or above 0; they hold the fit.
 
-    The noise of a row is taken from its own residual, which a fit shrinks by 1 - leverage (HC2, MacKinnon and White,
-    1985): times may vary more where passes take longer, whatever errors were minimised. Student's t has the degrees of
-    freedom that such variances would have under equal noise (Bell and McCaffrey, 2002), so that few rows give wide
-    limits. Percentiles of resamples were too wide for 8 or 12 rows, and too narrow for 40.
+    The noise of a row is taken from its own residual, which a fit shrinks by 1 - leverage (HC2,
+    MacKinnon and White, 1985): times may vary more where passes take longer, whatever errors were
+    minimised. Student's t has the degrees of freedom that such variances would have under equal
+    noise (Bell and McCaffrey, 2002), so that few rows give wide limits. Percentiles of resamples
+    were too wide for 8 or 12 rows, and too narrow for 40.
 
-    Where rows do not determine a coefficient, the limits are 0 and the most that it may be alone: some row's time.
+    Where rows do not determine a coefficient, the limits are 0 and the most that it may be alone:
+    some row's time.
 
     Parameters
     ----------
@@ -38,7 +44,9 @@ def confidence_limits(
     from scipy.special import stdtrit
 
     predicted = design @ coefficients
-    most = np.divide(predicted[:, None], design, out=np.full(design.shape, np.inf), where=design > 0.0).min(axis=0)
+    most = np.divide(
+        predicted[:, None], design, out=np.full(design.shape, np.inf), where=design > 0.0
+    ).min(axis=0)
     lower, upper = np.zeros_like(coefficients), np.where(np.isfinite(most), most, coefficients)
 
     weighted = design * weights[:, None]

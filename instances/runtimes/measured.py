@@ -1,4 +1,6 @@
-"""Measured passes kept as they are: a runtime that is interpolated in its table, with no form to miss it."""
+"""Measured passes kept as they are: a runtime that is interpolated in its table, with no form to
+miss it.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class MeasuredRuntime:
     source: RuntimeTable
 
     @classmethod
-    def from_table(cls, table: RuntimeTable, quantiles: tuple[Floats, Floats] | None = None) -> MeasuredRuntime:
+    def from_table(
+        cls, table: RuntimeTable, quantiles: tuple[Floats, Floats] | None = None
+    ) -> MeasuredRuntime:
         """Return measured passes as a runtime.
 
         Parameters
@@ -50,11 +54,16 @@ class MeasuredRuntime:
             If the columns are others, counts are not whole, or the grid has gaps.
         """
         if table.x.shape[1] != 1:
-            raise InvalidInput(f"x: expected one column of new tokens per request, got {table.x.shape[1]}")
+            raise InvalidInput(
+                f"x: expected one column of new tokens per request, got {table.x.shape[1]}"
+            )
         counts = np.column_stack([table.batch, table.x[:, 0], table.cached])
         if not (counts == np.round(counts)).all():
             row = int(np.argmax((counts != np.round(counts)).any(axis=1)))
-            raise InvalidInput(f"line {table.lines[row]}: expected whole counts of batch and tokens, got {counts[row]}")
+            raise InvalidInput(
+                f"line {table.lines[row]}: expected whole counts of batch and tokens, got"
+                f" {counts[row]}"
+            )
         batch, new, cached = counts.astype(np.int64).T
         passes = PassTable(
             batch=batch,
@@ -63,7 +72,9 @@ class MeasuredRuntime:
             seconds=table.seconds,
             spread=None if quantiles is None else np.maximum(quantiles[1] - quantiles[0], 0.0),
         )
-        return cls(passes=passes, interpolation=MeasuredPasses.from_table(passes, FORM), source=table)
+        return cls(
+            passes=passes, interpolation=MeasuredPasses.from_table(passes, FORM), source=table
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of its file."""
@@ -71,5 +82,9 @@ class MeasuredRuntime:
             "form": FORM,
             "table": dump(self.passes),
             "warnings": [*self.source.warnings, *self.interpolation.notes],
-            "source": {"table": self.source.source, "rows": self.source.rows[0], "rows_taken": self.source.rows[1]},
+            "source": {
+                "table": self.source.source,
+                "rows": self.source.rows[0],
+                "rows_taken": self.source.rows[1],
+            },
         }

@@ -1,4 +1,6 @@
-"""Tables of measured times: CSV files with a header, read strictly, summed over layers where they hold layers."""
+"""Tables of measured times: CSV files with a header, read strictly, summed over layers where they
+hold layers.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ MAX_ROWS = 200_000
 MIN_WORK, MAX_WORK = 1e-9, 1e30
 MIN_SECONDS, MAX_SECONDS = 1e-12, 1e9
 REPEATS_APART = 1.5
-"""Rows of one input whose times differ by more than this factor are warned of: a filter may be missing."""
+"""Rows of one input whose times differ by more than this factor are warned of: a filter may be
+missing.
+"""
 
 _SUFFIX = re.compile(r"(?:^|[_. (\[])(us|µs|ms|ns|seconds|sec|s)[)\]]?$", re.ASCII | re.IGNORECASE)
 
@@ -43,8 +47,8 @@ class TableColumns:
     batch
         Requests in the pass.
     sum_over
-        A column, such as the layer's name, over whose values the time of a pass is summed. Every input needs a row
-        for each value; several rows for one value are averaged first.
+        A column, such as the layer's name, over whose values the time of a pass is summed. Every
+        input needs a row for each value; several rows for one value are averaged first.
     where
         Values that other columns must have, by column; other rows are left out.
     repeat
@@ -69,17 +73,28 @@ class TableColumns:
         for name, columns in (("x", self.x), ("y", self.y)):
             if not columns or any(not isinstance(one, str) or not one.strip() for one in columns):
                 raise InvalidInput(f"{name}: expected names of columns, got {describe(columns)}")
-        inputs = [name for name in (*self.x, self.cached, self.batch, self.sum_over) if name is not None]
+        inputs = [
+            name for name in (*self.x, self.cached, self.batch, self.sum_over) if name is not None
+        ]
         for names in (inputs, self.y):
             twice = next((name for name in names if list(names).count(name) > 1), None)
             if twice is not None:
-                raise InvalidInput(f"columns: expected each column once, got {describe(twice)} twice")
+                raise InvalidInput(
+                    f"columns: expected each column once, got {describe(twice)} twice"
+                )
         both = set(inputs) & set(self.y)
         if both:
-            raise InvalidInput(f"y: expected times, got the column {describe(min(both))}, which is an input, too")
+            raise InvalidInput(
+                f"y: expected times, got the column {describe(min(both))}, which is an input, too"
+            )
         if self.y_unit is not None and self.y_unit not in UNITS:
-            raise InvalidInput(f"y_unit: expected one of {', '.join(UNITS)}, got {describe(self.y_unit)}")
-        for name, times in (("repeat", self.repeat), *((f"repeat of {key}", one) for key, one in self.repeats.items())):
+            raise InvalidInput(
+                f"y_unit: expected one of {', '.join(UNITS)}, got {describe(self.y_unit)}"
+            )
+        for name, times in (
+            ("repeat", self.repeat),
+            *((f"repeat of {key}", one) for key, one in self.repeats.items()),
+        ):
             integer(name, times, 0, 100_000)
 
     @property
@@ -134,19 +149,22 @@ class RuntimeTable:
         """Return the inputs of one pass by column."""
         given = {self.columns.cached: self.cached, self.columns.batch: self.batch}
         found = dict(zip(self.columns.x, self.x[row].tolist(), strict=True))
-        return found | {name: float(values[row]) for name, values in given.items() if name is not None}
+        return found | {
+            name: float(values[row]) for name, values in given.items() if name is not None
+        }
 
 
 def read_runtime_table(path: StrPath, columns: TableColumns) -> RuntimeTable:
     """Read measured times from a CSV file with a header.
 
-    Byte-order marks, CRLF, blank lines and a missing last newline are fine. Only the columns named are looked at.
+    Byte-order marks, CRLF, blank lines and a missing last newline are fine. Only the columns named
+    are looked at.
 
     Raises
     ------
     InvalidInput
-        If the file cannot be read, lacks a column, has a row of another length or a cell that is no number of its kind,
-        or if no row fulfils the filter. The message names line and column.
+        If the file cannot be read, lacks a column, has a row of another length or a cell that is no
+        number of its kind, or if no row fulfils the filter. The message names line and column.
     """
     with open_lines(path) as stream:
         reader = _Reader(Lines(stream, os.fspath(path)), columns)
@@ -185,7 +203,10 @@ class _Reader:
             suffix = _SUFFIX.search(name)
             unit = suffix[1].lower().replace("µ", "u") if suffix else "s"
             if columns.y_unit is None and unit not in ("s", "sec", "seconds"):
-                raise self._refuse(f"line {line}: the column {name!r} is not in seconds by its name: say the y-unit")
+                raise self._refuse(
+                    f"line {line}: the column {name!r} is not in seconds by its name: say the"
+                    " y-unit"
+                )
         return places
 
     def _row(self, line: int, header: Mapping[str, int], cells: Sequence[str]) -> None:
@@ -199,7 +220,9 @@ class _Reader:
         if not taken:
             return
         if len(self.times) >= MAX_ROWS:
-            raise self._refuse(f"line {line}: expected at most {MAX_ROWS:,} rows that fulfil the filter")
+            raise self._refuse(
+                f"line {line}: expected at most {MAX_ROWS:,} rows that fulfil the filter"
+            )
         inputs = []
         for name in columns.numbers:
             value, least = cells[header[name]], 1.0 if name == columns.batch else 0.0
@@ -235,13 +258,19 @@ class _Reader:
         if not self.times:
             if columns.where and self.rows:
                 wanted = ", ".join(f"{name}={value}" for name, value in columns.where.items())
-                seen = "; ".join(f"{name}: {', '.join(values)[:300]}" for name, values in self.seen.items())
+                seen = "; ".join(
+                    f"{name}: {', '.join(values)[:300]}" for name, values in self.seen.items()
+                )
                 raise self._refuse(f"no row has {wanted}; there are {seen}")
             raise self._refuse("expected at least one row below the header")
         parts = list(dict.fromkeys(self.parts)) if columns.sum_over is not None else columns.y
-        unknown = next((name for name in columns.repeats if name not in parts and name not in columns.y), None)
+        unknown = next(
+            (name for name in columns.repeats if name not in parts and name not in columns.y), None
+        )
         if unknown is not None:
-            raise self._refuse(f"repeat: expected one of {', '.join(parts)[:300]}, got {describe(unknown)}")
+            raise self._refuse(
+                f"repeat: expected one of {', '.join(parts)[:300]}, got {describe(unknown)}"
+            )
         inputs, seconds = np.array(self.inputs), np.array(self.times)
         lines = np.array(self.numbers, np.int64)
         if columns.sum_over is not None:
@@ -271,20 +300,28 @@ class _Reader:
         columns = np.array([index[part] for part in self.parts])
         shape = (len(keys), len(parts))
         if len(keys) * len(parts) > 50_000_000:
-            raise self._refuse(f"sum-over: expected few values, got {len(parts):,} of {self.columns.sum_over!r}")
+            raise self._refuse(
+                f"sum-over: expected few values, got {len(parts):,} of {self.columns.sum_over!r}"
+            )
         sums, counts = np.zeros(shape), np.zeros(shape)
         np.add.at(sums, (where, columns), seconds)
         np.add.at(counts, (where, columns), 1.0)
         if not counts.all():
             row, column = map(int, np.argwhere(counts == 0.0)[0])
-            at = ", ".join(f"{name} = {value:g}" for name, value in zip(self.columns.numbers, keys[row], strict=True))
+            at = ", ".join(
+                f"{name} = {value:g}"
+                for name, value in zip(self.columns.numbers, keys[row], strict=True)
+            )
             raise self._refuse(
-                f"line {lines[first[row]]}: expected a row with {self.columns.sum_over} = {parts[column]} for {at}, "
-                "as for other inputs"
+                f"line {lines[first[row]]}: expected a row with {self.columns.sum_over} ="
+                f" {parts[column]} for {at}, as for other inputs"
             )
         total = (sums / counts).sum(axis=1)
         if not (total >= MIN_SECONDS).all():
-            raise self._refuse(f"line {lines[first[int(np.argmin(total))]]}: expected times that sum to more than 0")
+            raise self._refuse(
+                f"line {lines[first[int(np.argmin(total))]]}: expected times that sum to more"
+                " than 0"
+            )
         return keys, total, lines[first]
 
     def _apart(self, inputs: Floats, seconds: Floats) -> list[str]:
@@ -298,7 +335,9 @@ class _Reader:
         if apart[worst] <= REPEATS_APART:
             return []
         row = inputs[int(np.argmax(where == worst))]
-        at = ", ".join(f"{name} = {value:g}" for name, value in zip(self.columns.numbers, row, strict=True))
+        at = ", ".join(
+            f"{name} = {value:g}" for name, value in zip(self.columns.numbers, row, strict=True)
+        )
         return [
             f"rows with the same {at} take from {least[worst]:.4g} s to {most[worst]:.4g} s: "
             "if they were not measured alike, choose among them with --where"

@@ -1,4 +1,6 @@
-"""How good a fit is: its errors, and those of every form on inputs that were held out, by which one is chosen."""
+"""How good a fit is: its errors, and those of every form on inputs that were held out, by which one
+is chosen.
+"""
 
 from __future__ import annotations
 
@@ -71,10 +73,11 @@ class CrossValidation:
     folds
         Parts that the distinct inputs were split into.
     mape
-        By form: error relative to the measurement on each part, when fitted to the others, averaged over its rows.
+        By form: error relative to the measurement on each part, when fitted to the others, averaged
+        over its rows.
     misfit
-        By form: least and largest difference between measured and predicted time of a row held out, relative to the
-        latter.
+        By form: least and largest difference between measured and predicted time of a row held out,
+        relative to the latter.
     reason
         Which form was taken and why.
     """
@@ -98,11 +101,17 @@ Candidates = Mapping[Form, Floats]
 
 
 def cross_validate(
-    candidates: Candidates, y: Floats, weights: Floats, groups: Ints, folds: int, rng: np.random.Generator
+    candidates: Candidates,
+    y: Floats,
+    weights: Floats,
+    groups: Ints,
+    folds: int,
+    rng: np.random.Generator,
 ) -> CrossValidation | None:
     """Return held-out errors of every form; None where a part left out leaves too little for any.
 
-    Rows of one group, shape (n,), are in the same of at most `folds` parts, to which `rng` deals them.
+    Rows of one group, shape (n,), are in the same of at most `folds` parts, to which `rng` deals
+    them.
     """
     many = int(groups.max()) + 1
     parts = np.array_split(rng.permutation(many), min(folds, many))
@@ -126,7 +135,9 @@ def cross_validate(
 
 
 def misfit(predicted: Floats, measured: Floats) -> tuple[float, float]:
-    """Return the least and largest difference between measured and predicted times, relative to the latter."""
+    """Return the least and largest difference between measured and predicted times, relative to the
+    latter.
+    """
     apart = measured / np.maximum(predicted, measured / MAX_MISFIT) - 1.0
     return float(apart.min()), float(apart.max())
 
@@ -147,8 +158,15 @@ def choose(candidates: Candidates, validation: CrossValidation | None) -> tuple[
     for form in known:
         gaps = np.array(validation.mape[form.name]) - np.array(validation.mape[best.name])
         error = float(gaps.std(ddof=1) / np.sqrt(len(gaps))) if len(gaps) > 1 else 0.0
-        if form is best or gaps.mean() <= max(error, NO_MATTER * validation.mean(best.name)) + 1e-12:
-            why = "the least in error" if form is best else f"the simplest as good as {best.name} within chance"
+        if (
+            form is best
+            or gaps.mean() <= max(error, NO_MATTER * validation.mean(best.name)) + 1e-12
+        ):
+            why = (
+                "the least in error"
+                if form is best
+                else f"the simplest as good as {best.name} within chance"
+            )
             if len(known) == 1:
                 why = "the only form that the table is enough for"
             return form, f"{form.name}: {why}; {validation}"

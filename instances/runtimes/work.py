@@ -22,9 +22,11 @@ class Work:
     Parameters
     ----------
     total
-        Tokens or operations of the whole pass, shape (n, 1); None where the table gives features alone.
+        Tokens or operations of the whole pass, shape (n, 1); None where the table gives features
+        alone.
     features
-        N_linear, N_interactions and N_cached of Eq. 18 (paper 2), shape (n, 3); None where tokens are not known.
+        N_linear, N_interactions and N_cached of Eq. 18 (paper 2), shape (n, 3); None where tokens
+        are not known.
     slope
         What a coefficient per unit of `total` is called.
     """
@@ -35,21 +37,26 @@ class Work:
 
 
 def work_of(
-    table: RuntimeTable, x_unit: XUnit | None = None, *, decoder: Decoder | None = None, all_logits: bool = False
+    table: RuntimeTable,
+    x_unit: XUnit | None = None,
+    *,
+    decoder: Decoder | None = None,
+    all_logits: bool = False,
 ) -> Work:
     """Return the work of each pass.
 
-    One column of tokens holds the new tokens of each request. A pass of m new tokens on c cached ones has the total
-    length c + m. With a decoder it costs flops_per_token m + flops_per_token_pair m (c + m) + flops_per_logit logits
-    operations per request. Logits are those of its last position or of all. Three columns of tokens are the features of
-    a batch.
+    One column of tokens holds the new tokens of each request. A pass of m new tokens on c cached
+    ones has the total length c + m. With a decoder it costs flops_per_token m +
+    flops_per_token_pair m (c + m) + flops_per_logit logits operations per request. Logits are those
+    of its last position or of all. Three columns of tokens are the features of a batch.
 
     Parameters
     ----------
     table
         Measured passes.
     x_unit
-        Unit of the one column; None: tokens, unless the column's name says otherwise, which is refused.
+        Unit of the one column; None: tokens, unless the column's name says otherwise, which is
+        refused.
     decoder
         Turns tokens into operations. Operations that the table gives are taken as they are.
     all_logits
@@ -64,18 +71,25 @@ def work_of(
     if len(columns.x) == 3:
         if x_unit == "flops" or decoder is not None or columns.cached or columns.batch:
             raise InvalidInput(
-                "x: three columns are the features of a batch, sums of new tokens, of (cached + new) new, and of "
-                "cached tokens; they go without a model, and without columns of cached tokens, batch or FLOPs"
+                "x: three columns are the features of a batch, sums of new tokens, of (cached +"
+                " new) new, and of cached tokens; they go without a model, and without columns of"
+                " cached tokens, batch or FLOPs"
             )
         return Work(total=None, features=table.x, slope="seconds_per_token")
     if len(columns.x) != 1:
-        raise InvalidInput(f"x: expected one column, or three for the additive form, got {len(columns.x)}")
+        raise InvalidInput(
+            f"x: expected one column, or three for the additive form, got {len(columns.x)}"
+        )
     if x_unit is None and "flop" in columns.x[0].lower():
-        raise InvalidInput(f"x: the column {columns.x[0]!r} is not in tokens by its name: say the x-unit")
+        raise InvalidInput(
+            f"x: the column {columns.x[0]!r} is not in tokens by its name: say the x-unit"
+        )
     x, batch, cached = table.x[:, 0], table.batch, table.cached
     if x_unit == "flops":
         if columns.cached is not None:
-            raise InvalidInput("cached: expected no such column with operations, which already count attention")
+            raise InvalidInput(
+                "cached: expected no such column with operations, which already count attention"
+            )
         return Work(total=(x * batch)[:, None], features=None, slope="seconds_per_flop")
     counted = Tokens() if decoder is None else Operations(decoder, all_logits, attends=True)
     return Work(

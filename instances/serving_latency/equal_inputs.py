@@ -13,12 +13,17 @@ from specopt.models.serving_latency.problem import ServingLatencyProblem
 
 
 def equal_inputs(
-    *, pair: str = "1.1B-7B", tasks: int = 40, tokens: int = 256, max_output: int = 512, seed: int = 0
+    *,
+    pair: str = "1.1B-7B",
+    tasks: int = 40,
+    tokens: int = 256,
+    max_output: int = 512,
+    seed: int = 0,
 ) -> ServingLatencyProblem:
     """Tasks with prompts of exactly the same length, in the setting of paper 1.
 
-    What makes it hard: nothing is padded, every task can take every other's place, and many plans tie. Searches that
-    branch on tasks see each plan in as many forms as there are permutations.
+    What makes it hard: nothing is padded, every task can take every other's place, and many plans
+    tie. Searches that branch on tasks see each plan in as many forms as there are permutations.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""What a user has as one `serving-latency` problem: the requests of a trace on his own models, passes and link."""
+"""What a user has as one `serving-latency` problem: the requests of a trace on his own models,
+passes and link.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +16,21 @@ from specopt.models.fields import dump
 
 FORM = "roofline"
 MEASURE = {
-    "acceptance_rate": "--acceptance FILE, two scrapes of an engine's /metrics or its acceptance histogram",
+    "acceptance_rate": (
+        "--acceptance FILE, two scrapes of an engine's /metrics or its acceptance histogram"
+    ),
     "output_tokens": "--trace FILE, a log of requests with the tokens of prompts and responses",
     "bandwidth_hz": "--link MBITS, as iperf3 between the two machines measures it",
     "draft_memory_bytes": "--memory GB, what is free on the machine that drafts",
-    "max_speculation_length": "--set max_speculation_length=N, the longest draft that the engine takes",
+    "max_speculation_length": (
+        "--set max_speculation_length=N, the longest draft that the engine takes"
+    ),
 }
 
 
 def serving_latency(known: Deployment, seed: int = 0) -> Proposal:
-    """Return the problem of serving all requests together; links have one rate that all tasks share.
+    """Return the problem of serving all requests together; links have one rate that all tasks
+    share.
 
     Raises
     ------
@@ -32,13 +39,19 @@ def serving_latency(known: Deployment, seed: int = 0) -> Proposal:
     """
     (family,) = labelled(FAMILIES, "paper-1")
     trace, link = known.trace, known.link
-    base = family.generate(seed=seed) if trace is None else FROM_TRACE.problem(trace, family.label, seed=seed)
+    base = (
+        family.generate(seed=seed)
+        if trace is None
+        else FROM_TRACE.problem(trace, family.label, seed=seed)
+    )
     runtimes = of_serving_latency(known.passes.runtimes(FORM), known.passes.path)
     given: dict[str, tuple[Any, str]] = {
         name: (runtimes.get(name, dump(config.exact)), f"config of {config.name}")
         for name, config in known.passes.models.items()
     }
-    given |= {name: (runtimes[name], known.passes.path) for name in ("draft_runtime", "verify_runtime")}
+    given |= {
+        name: (runtimes[name], known.passes.path) for name in ("draft_runtime", "verify_runtime")
+    }
     unused = []
     if trace is not None:
         given["input_tokens"] = (trace.input_tokens.tolist(), known.rows)
@@ -47,7 +60,10 @@ def serving_latency(known: Deployment, seed: int = 0) -> Proposal:
         unused.append(f"of the trace its {FROM_TRACE.unused}")
     if link is not None:
         given["bandwidth_hz"] = (link.bits_per_second, "--link")
-        given["snr"] = ([1.0] * len(base.to_dict()["snr"]), "--link: one bit per second and hertz for every task")
+        given["snr"] = (
+            [1.0] * len(base.to_dict()["snr"]),
+            "--link: one bit per second and hertz for every task",
+        )
         if link.round_trip_seconds is not None:
             unused.append("round trip of --link: the model has no latency of messages")
     if known.memory_bytes is not None:

@@ -1,4 +1,6 @@
-"""Requests of a trace as one `serving-latency` problem: their lengths, on the channel and models of a family."""
+"""Requests of a trace as one `serving-latency` problem: their lengths, on the channel and models of
+a family.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from specopt.instances.traces.trace import Trace
 from specopt.models.serving_latency.problem import ServingLatencyProblem
 
 
-def serving_latency(trace: Trace, family: Family, *, seed: int = 0, **parameters: Any) -> ServingLatencyProblem:
+def serving_latency(
+    trace: Trace, family: Family, *, seed: int = 0, **parameters: Any
+) -> ServingLatencyProblem:
     """Return the problem of serving the requests of a trace together.
 
     Parameters
@@ -20,11 +24,13 @@ def serving_latency(trace: Trace, family: Family, *, seed: int = 0, **parameters
     trace
         The requests, one task each.
     family
-        Where the rest comes from. Signal-to-noise ratios are those of its own problem of as many tasks.
+        Where the rest comes from. Signal-to-noise ratios are those of its own problem of as many
+        tasks.
     seed
         Seed of the family.
     parameters
-        Parameters of the family but tasks, max_input and max_output. O_max is the longest response of the trace.
+        Parameters of the family but tasks, max_input and max_output. O_max is the longest response
+        of the trace.
 
     Raises
     ------

@@ -13,13 +13,19 @@ from specopt.models.serving_latency.problem import ServingLatencyProblem
 
 
 def heavy_prefill(
-    *, pair: str = "1.1B-7B", tasks: int = 8, max_input: int = 8192, max_output: int = 16, seed: int = 0
+    *,
+    pair: str = "1.1B-7B",
+    tasks: int = 8,
+    max_input: int = 8192,
+    max_output: int = 16,
+    seed: int = 0,
 ) -> ServingLatencyProblem:
     """Prompts of log-uniform length and answers of a few tokens, else the setting of paper 1.
 
-    What makes it hard: the prefill step is most of the latency, and its draft stage takes longer than its
-    verification. Then the batch verified last should be a short one (Johnson's rule for one step). Algorithm 1 takes
-    the batches by ascending input and ends with the longest prompts: up to 14 % above the optimum.
+    What makes it hard: the prefill step is most of the latency, and its draft stage takes longer
+    than its verification. Then the batch verified last should be a short one (Johnson's rule for
+    one step). Algorithm 1 takes the batches by ascending input and ends with the longest prompts:
+    up to 14 % above the optimum.
 
     Parameters
     ----------

@@ -12,13 +12,19 @@ from specopt.models.serving_latency.problem import ServingLatencyProblem
 
 
 def known_lengths(
-    *, pair: str = "1.1B-7B", tasks: int = 40, max_output: int = 1024, long_share: float = 0.2, seed: int = 0
+    *,
+    pair: str = "1.1B-7B",
+    tasks: int = 40,
+    max_output: int = 1024,
+    long_share: float = 0.2,
+    seed: int = 0,
 ) -> ServingLatencyProblem:
-    """The setting of paper 1 with known output lengths of which a share is long and the others a tenth of it.
+    """The setting of paper 1 with known output lengths of which a share is long and the others a
+    tenth of it.
 
-    What makes it hard: a batch lasts as long as its longest answer, so tasks want company of their own output
-    length, of their own input length, and of a good batch size. Contiguous batches in sorted input are no longer
-    enough, and no exact method here goes beyond a handful of tasks.
+    What makes it hard: a batch lasts as long as its longest answer, so tasks want company of their
+    own output length, of their own input length, and of a good batch size. Contiguous batches in
+    sorted input are no longer enough, and no exact method here goes beyond a handful of tasks.
 
     Parameters
     ----------
@@ -27,10 +33,13 @@ def known_lengths(
     max_output
         O_max.
     long_share
-        Probability that an output is uniform on 1..max_output; else it is uniform on 1..max_output / 10.
+        Probability that an output is uniform on 1..max_output; else it is uniform on 1..max_output
+        / 10.
     """
     problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, seed=seed)
-    short = np.random.default_rng((seed, 1)).uniform(size=tasks) >= number("long_share", long_share, 0.0, 1.0)
+    short = np.random.default_rng((seed, 1)).uniform(size=tasks) >= number(
+        "long_share", long_share, 0.0, 1.0
+    )
     return dataclasses.replace(
         problem,
         name=f"known-lengths {pair} K={tasks} O<={max_output} long={long_share:g} seed={seed}",

@@ -1,4 +1,6 @@
-"""The setting of paper 1, Tables I and II: users in a cell, an edge server that drafts, a station that verifies."""
+"""The setting of paper 1, Tables I and II: users in a cell, an edge server that drafts, a station
+that verifies.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,19 @@ LLAMA_1_1B = PaperDecoder(name="LLaMA-1.1B", layers=22, hidden=2048, ffn=5632)
 LLAMA_7B = PaperDecoder(name="LLaMA-7B", layers=32, hidden=4096, ffn=11008)
 LLAMA_13B = PaperDecoder(name="LLaMA-13B", layers=40, hidden=5120, ffn=13824)
 
-PAIRS = {"68M-7B": (LLAMA_68M, LLAMA_7B), "1.1B-7B": (LLAMA_1_1B, LLAMA_7B), "1.1B-13B": (LLAMA_1_1B, LLAMA_13B)}
+PAIRS = {
+    "68M-7B": (LLAMA_68M, LLAMA_7B),
+    "1.1B-7B": (LLAMA_1_1B, LLAMA_7B),
+    "1.1B-13B": (LLAMA_1_1B, LLAMA_13B),
+}
 
 # Table II
-DRAFT_RUNTIME = LinearRuntime(seconds_per_flop=4.11e-13, overhead_seconds=0.56e-3)  # RTX 3080, c1^d and c2^d
-VERIFY_RUNTIME = LinearRuntime(seconds_per_flop=2.08e-14, overhead_seconds=1.28e-2)  # RTX 4500, c1^v and c2^v
+DRAFT_RUNTIME = LinearRuntime(
+    seconds_per_flop=4.11e-13, overhead_seconds=0.56e-3
+)  # RTX 3080, c1^d and c2^d
+VERIFY_RUNTIME = LinearRuntime(
+    seconds_per_flop=2.08e-14, overhead_seconds=1.28e-2
+)  # RTX 4500, c1^v and c2^v
 TRANSMIT_POWER_W = 0.2
 NOISE_POWER_W = 10**-13.6  # -106 dBm
 DRAFT_MEMORY_BYTES = 16e9
@@ -44,8 +54,8 @@ def paper_1(
 ) -> ServingLatencyProblem:
     """Tasks of uniform lengths from users spread over one cell (paper 1, Sec. IV, Tables I and II).
 
-    What makes it hard: the two stages take about equally long for the LLaMA-1.1B pairs, draft memory binds,
-    and padding, pipeline order and batch overhead pull in different directions.
+    What makes it hard: the two stages take about equally long for the LLaMA-1.1B pairs, draft
+    memory binds, and padding, pipeline order and batch overhead pull in different directions.
 
     Parameters
     ----------
@@ -54,7 +64,8 @@ def paper_1(
     tasks
         Number of tasks K.
     max_input, max_output
-        Input and output lengths are uniform on 1..max_input and 1..max_output; O_max is `max_output`.
+        Input and output lengths are uniform on 1..max_input and 1..max_output; O_max is
+        `max_output`.
     alpha
         Acceptance rate.
     bandwidth
@@ -71,7 +82,9 @@ def paper_1(
     rng = random_generator(seed)
     inputs = rng.integers(1, max_input, size=tasks, endpoint=True)
     outputs = rng.integers(1, max_output, size=tasks, endpoint=True)
-    distance = np.maximum(MIN_DISTANCE_M, CELL_RADIUS_M * np.sqrt(rng.uniform(size=tasks)))  # uniform in the disc
+    distance = np.maximum(
+        MIN_DISTANCE_M, CELL_RADIUS_M * np.sqrt(rng.uniform(size=tasks))
+    )  # uniform in the disc
     gain = PATH_LOSS_AT_1_M * rng.exponential(size=tasks) / distance**2
     draft, verify = PAIRS[pair]
     return ServingLatencyProblem(

@@ -20,8 +20,9 @@ def slow_link(
 ) -> ServingLatencyProblem:
     """Short answers over a narrow band with weak signals, else the setting of paper 1.
 
-    What makes it hard: most of the latency is the upload, so the bandwidth shares decide. The same seconds of inference
-    are a small share of the objective, so relative gaps look smaller than they are.
+    What makes it hard: most of the latency is the upload, so the bandwidth shares decide. The same
+    seconds of inference are a small share of the objective, so relative gaps look smaller than they
+    are.
 
     Parameters
     ----------
@@ -37,6 +38,9 @@ def slow_link(
     problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, bandwidth=bandwidth, seed=seed)
     return dataclasses.replace(
         problem,
-        name=f"slow-link {pair} K={tasks} {bandwidth:g} Hz -{loss_decibels:g} dB O<={max_output} seed={seed}",
+        name=(
+            f"slow-link {pair} K={tasks} {bandwidth:g} Hz -{loss_decibels:g} dB O<={max_output}"
+            f" seed={seed}"
+        ),
         snr=problem.snr * 10.0 ** (-loss_decibels / 10.0),
     )

@@ -11,13 +11,18 @@ from specopt.models.serving_latency.problem import ServingLatencyProblem
 
 
 def stage_ratio(
-    *, pair: str = "1.1B-7B", tasks: int = 40, factor: float = 20.0, max_output: int = 512, seed: int = 0
+    *,
+    pair: str = "1.1B-7B",
+    tasks: int = 40,
+    factor: float = 20.0,
+    max_output: int = 512,
+    seed: int = 0,
 ) -> ServingLatencyProblem:
     """The setting of paper 1 with a draft device slower, or faster, by a factor.
 
-    What makes it hard: with a slow draft device every batch waits for drafts and the last verification counts alone;
-    with a fast one the first draft does. Heuristics made for balanced stages put the wrong batch there, and the best
-    speculation length moves to an end of its range.
+    What makes it hard: with a slow draft device every batch waits for drafts and the last
+    verification counts alone; with a fast one the first draft does. Heuristics made for balanced
+    stages put the wrong batch there, and the best speculation length moves to an end of its range.
 
     Parameters
     ----------

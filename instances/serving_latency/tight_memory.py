@@ -10,13 +10,19 @@ from specopt.models.serving_latency.problem import ServingLatencyProblem
 
 
 def tight_memory(
-    *, pair: str = "1.1B-7B", tasks: int = 40, fit: float = 3.0, max_output: int = 512, seed: int = 0
+    *,
+    pair: str = "1.1B-7B",
+    tasks: int = 40,
+    fit: float = 3.0,
+    max_output: int = 512,
+    seed: int = 0,
 ) -> ServingLatencyProblem:
-    """The setting of paper 1 with draft memory for a given number of tasks of the longest input (Eq. 9-10).
+    """The setting of paper 1 with draft memory for a given number of tasks of the longest input
+    (Eq. 9-10).
 
-    What makes it hard: batches of long prompts must be small and batches of short ones need not be, so the best sizes
-    differ along the pipeline. There are many batches, and with them many orders. Fixed sizes waste either memory or
-    verification.
+    What makes it hard: batches of long prompts must be small and batches of short ones need not be,
+    so the best sizes differ along the pipeline. There are many batches, and with them many orders.
+    Fixed sizes waste either memory or verification.
 
     Parameters
     ----------

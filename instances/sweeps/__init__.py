@@ -1,4 +1,6 @@
-"""Measured throughput of engines by load and draft length, from what benchmarks write: one reader per source."""
+"""Measured throughput of engines by load and draft length, from what benchmarks write: one reader
+per source.
+"""
 
 from specopt.instances.sweeps.read import read_sweeps
 from specopt.instances.sweeps.source import parse_source

@@ -11,7 +11,8 @@ from specopt.models.errors import InvalidInput
 
 
 class Fields:
-    """An object of JSON, or a row of a table; what is null, empty or no number (NaN) counts as missing.
+    """An object of JSON, or a row of a table; what is null, empty or no number (NaN) counts as
+    missing.
 
     Parameters
     ----------
@@ -32,7 +33,9 @@ class Fields:
         if not isinstance(data, Mapping):
             raise rows.refuse(place.rstrip("., ") or "the top level", "an object", data)
         self.rows, self.place = rows, place
-        known = {key: value for key, value in data.items() if value not in (None, "") and value == value}
+        known = {
+            key: value for key, value in data.items() if value not in (None, "") and value == value
+        }
         self.values = {str(key).replace("-", "_"): value for key, value in known.items()}
 
     def number(self, *names: str, expected: str = "a number") -> float | None:
@@ -88,7 +91,9 @@ class Fields:
         value = self.values.get(name)
         if not isinstance(value, list):
             raise self.refuse(name, "a list", value)
-        return [Fields(self.rows, f"{self.place}{name}[{i}].", entry) for i, entry in enumerate(value)]
+        return [
+            Fields(self.rows, f"{self.place}{name}[{i}].", entry) for i, entry in enumerate(value)
+        ]
 
     def refuse(self, name: str, expected: str, got: object) -> InvalidInput:
         """Return the exception that names a field, what was expected there and what came."""

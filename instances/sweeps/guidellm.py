@@ -1,4 +1,6 @@
-"""GuideLLM's JSON report: benchmarks with their strategy and metrics. It does not know what the engine drafts."""
+"""GuideLLM's JSON report: benchmarks with their strategy and metrics. It does not know what the
+engine drafts.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,15 @@ def guidellm_runs(fields: Fields) -> list[Run]:
 
 
 def _run(benchmark: Fields) -> Run:
-    setup = benchmark.inner("config" if "config" in benchmark.values else "args")  # args: before version 0.4
+    setup = benchmark.inner(
+        "config" if "config" in benchmark.values else "args"
+    )  # args: before version 0.4
     metrics = benchmark.inner("metrics")
     speed = metrics.inner("output_tokens_per_second")
     return Run(
         fields=benchmark,
-        tokens_per_second=speed.inner("successful").number("mean") or speed.inner("total").number("mean"),
+        tokens_per_second=speed.inner("successful").number("mean")
+        or speed.inner("total").number("mean"),
         concurrency=_concurrency(setup.inner("strategy")),
         failed=metrics.inner("request_totals").number("errored"),
         model=setup.inner("backend").text("model"),
@@ -39,11 +44,19 @@ def _run(benchmark: Fields) -> Run:
 
 
 def _times(metrics: Fields) -> dict[str, float]:
-    between = metrics.inner("inter_token_latency_ms").inner("successful")  # its time per token holds the first, too
+    between = metrics.inner("inter_token_latency_ms").inner(
+        "successful"
+    )  # its time per token holds the first, too
     found = between.numbers({"mean_tpot_ms": "mean"})
     found |= between.inner("percentiles").numbers({"p50_tpot_ms": "p50", "p99_tpot_ms": "p99"})
-    found |= metrics.inner("time_to_first_token_ms").inner("successful").numbers({"mean_ttft_ms": "mean"})
-    return found | metrics.inner("output_token_count").inner("successful").numbers({"output_tokens": "mean"})
+    found |= (
+        metrics.inner("time_to_first_token_ms")
+        .inner("successful")
+        .numbers({"mean_ttft_ms": "mean"})
+    )
+    return found | metrics.inner("output_token_count").inner("successful").numbers(
+        {"output_tokens": "mean"}
+    )
 
 
 def _concurrency(strategy: Fields) -> int | None:
@@ -51,4 +64,8 @@ def _concurrency(strategy: Fields) -> int | None:
     kind = strategy.text("type_", "kind")
     if kind == "synchronous":
         return 1
-    return strategy.integer("streams", "max_concurrency") if kind in ("concurrent", "throughput") else None
+    return (
+        strategy.integer("streams", "max_concurrency")
+        if kind in ("concurrent", "throughput")
+        else None
+    )

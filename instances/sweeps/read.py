@@ -24,8 +24,8 @@ from specopt.models.reading import StrPath, opened
 from specopt.models.sweep import Sweep
 
 KNOWN = (
-    f"a CSV table ({', '.join(REQUIRED)}), results of vllm bench serve or vllm bench sweep, a report of GuideLLM, "
-    "lines of SGLang's bench_serving, or a bundle of SpecForge"
+    f"a CSV table ({', '.join(REQUIRED)}), results of vllm bench serve or vllm bench sweep, a"
+    " report of GuideLLM, lines of SGLang's bench_serving, or a bundle of SpecForge"
 )
 _HEAD = 4096
 """Bytes that tell JSON from a table."""
@@ -43,14 +43,16 @@ def read_sweeps(
     model: str | None = None,
     draft: str | None = None,
 ) -> Sweep:
-    """Read the runs of files, or of folders, as one sweep; those that failed are left out and counted in the notes.
+    """Read the runs of files, or of folders, as one sweep; those that failed are left out and
+    counted in the notes.
 
     Parameters
     ----------
     sources
-        Each a CSV table, results of ``vllm bench serve`` or ``vllm bench sweep serve`` (the folder, too), a report of
-        GuideLLM, lines of SGLang's ``bench_serving``, or a bundle of SpecForge. A text may end in ``@K`` or ``@none``:
-        what the runs drafted where the file does not say it, see `parse_source`.
+        Each a CSV table, results of ``vllm bench serve`` or ``vllm bench sweep serve`` (the folder,
+        too), a report of GuideLLM, lines of SGLang's ``bench_serving``, or a bundle of SpecForge. A
+        text may end in ``@K`` or ``@none``: what the runs drafted where the file does not say it,
+        see `parse_source`.
     workload, draft
         The workload and the drafter to take; None: all.
     model
@@ -78,7 +80,9 @@ def _read(rows: Rows, path: str, given: DraftLength) -> None:
         if os.path.isdir(path):
             runs: list[Run] = []
             for file in files_in(Path(path)):
-                runs += _runs(rows, json_documents(file), f"{printable(str(file.relative_to(path)))}, ")
+                runs += _runs(
+                    rows, json_documents(file), f"{printable(str(file.relative_to(path)))}, "
+                )
             add_runs(rows, runs, given)
         elif _is_json(path):
             _read_json(rows, Path(path), given)
@@ -115,12 +119,20 @@ def _read_table(rows: Rows, path: str, given: DraftLength) -> None:
 
 def _says_it(rows: Rows, given: DraftLength) -> None:
     if given is not ...:
-        raise rows.refuse("draft_length", "none from the caller, the file says it", "none" if given is None else given)
+        raise rows.refuse(
+            "draft_length",
+            "none from the caller, the file says it",
+            "none" if given is None else given,
+        )
 
 
 def _runs(rows: Rows, documents: list[object], place: str) -> list[Run]:
     """Return the runs in documents: each one run, a report of several, or a list of such."""
-    flat = [one for document in documents for one in (document if isinstance(document, list) else [document])]
+    flat = [
+        one
+        for document in documents
+        for one in (document if isinstance(document, list) else [document])
+    ]
     found: list[Run] = []
     for number, document in enumerate(flat, start=1):
         fields = Fields(rows, place if len(flat) == 1 else f"{place}run {number}, ", document)
@@ -138,7 +150,8 @@ def _runs(rows: Rows, documents: list[object], place: str) -> list[Run]:
 def files_in(folder: Path) -> list[Path]:
     """Return the files that hold the runs of a folder and its subfolders, sorted.
 
-    Where there is any `summary.json`, as `vllm bench sweep` writes one for each setting, those hold all runs.
+    Where there is any `summary.json`, as `vllm bench sweep` writes one for each setting, those hold
+    all runs.
 
     Raises
     ------
@@ -148,5 +161,7 @@ def files_in(folder: Path) -> list[Path]:
     found = sorted(path for path in folder.rglob("*.json") if not path.name.endswith(NO_RESULTS))
     found = [path for path in found if path.name == SUMMARY] or found
     if not 0 < len(found) <= MAX_FILES:
-        raise InvalidInput(f"{folder}: expected 1 to {MAX_FILES:,} files of JSON with results, got {len(found):,}")
+        raise InvalidInput(
+            f"{folder}: expected 1 to {MAX_FILES:,} files of JSON with results, got {len(found):,}"
+        )
     return found

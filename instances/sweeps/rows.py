@@ -50,13 +50,15 @@ class Rows:
     ) -> None:
         """Add a run.
 
-        It is left out where its throughput is zero, or missing and no acceptance of drafts is known either.
+        It is left out where its throughput is zero, or missing and no acceptance of drafts is known
+        either.
 
         Parameters
         ----------
         place
             Where it stands in the file; the names of fields follow it in messages.
-        concurrency, draft_length, tokens_per_second, acceptance_length, context_tokens, workload, setup, also
+        concurrency, draft_length, tokens_per_second, acceptance_length, context_tokens, workload,
+        setup, also
             As in `Measurement`.
         model
             Name of the model; empty: not said.
@@ -71,7 +73,9 @@ class Rows:
             if not name.isprintable() or len(name) > LONGEST_NAME:
                 expected = f"a name of at most {LONGEST_NAME} printable characters"
                 raise self.refuse(f"{place}{field}", expected, name)
-        if tokens_per_second == 0 or (tokens_per_second is None and not (draft_length and acceptance_length)):
+        if tokens_per_second == 0 or (
+            tokens_per_second is None and not (draft_length and acceptance_length)
+        ):
             self.drop("without throughput", model, setup.drafter)
             return
         point = Point(Condition(concurrency, workload, context_tokens), draft_length)
@@ -93,7 +97,9 @@ class Rows:
         """Return the exception that names a field, what was expected there and what came."""
         return InvalidInput(f"{self.where}: {field}: expected {expected}, got {describe(got)}")
 
-    def sweep(self, workload: str | None = None, model: str | None = None, draft: str | None = None) -> Sweep:
+    def sweep(
+        self, workload: str | None = None, model: str | None = None, draft: str | None = None
+    ) -> Sweep:
         """Return the runs of one workload and model.
 
         Parameters
@@ -111,17 +117,22 @@ class Rows:
         found = _of_one("model", model, self._found)
         found = found if draft is None else _of_one("drafter", draft, found)
         runs = [one.outcome for one in found if isinstance(one.outcome, Measurement)]
-        left_out = Counter((one.where, "left out", one.outcome) for one in found if isinstance(one.outcome, str))
+        left_out = Counter(
+            (one.where, "left out", one.outcome) for one in found if isinstance(one.outcome, str)
+        )
         several = len({one.where for one in found}) > 1
         notes = (
             *self.notes,
             *(
-                (f"{where}: " if several else "") + f"{what}: {many:,} {'run' if many == 1 else 'runs'} {kind}"
+                (f"{where}: " if several else "")
+                + f"{what}: {many:,} {'run' if many == 1 else 'runs'} {kind}"
                 for (where, what, kind), many in (left_out + self._assumed).items()
             ),
         )
         if not runs:
-            raise InvalidInput("; ".join([f"{self.where}: expected at least one run with its throughput", *notes]))
+            raise InvalidInput(
+                "; ".join([f"{self.where}: expected at least one run with its throughput", *notes])
+            )
         if workload is not None:
             names = {run.point.condition.workload for run in runs}
             if workload not in names:
@@ -148,4 +159,6 @@ def _of_one(kind: str, wanted: str | None, found: list[_Found]) -> list[_Found]:
 
 def _unknown(kind: str, names: Iterable[str], got: str | None) -> InvalidInput:
     known = printable(", ".join(sorted(names)) or "no name, no file says one", 240)
-    return InvalidInput(f"{kind}: expected one of {known}; got {'none' if got is None else describe(got)}")
+    return InvalidInput(
+        f"{kind}: expected one of {known}; got {'none' if got is None else describe(got)}"
+    )

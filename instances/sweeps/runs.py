@@ -1,4 +1,6 @@
-"""Runs of benchmarks that may not say what was drafted: the draft length is settled among all runs of a file."""
+"""Runs of benchmarks that may not say what was drafted: the draft length is settled among all runs
+of a file.
+"""
 
 from __future__ import annotations
 
@@ -55,8 +57,8 @@ class Run:
 def add_runs(rows: Rows, runs: Sequence[Run], given: DraftLength) -> None:
     """Add the runs of a file.
 
-    One that shows no drafts beside others that do was run without speculation: engines count drafts wherever there
-    are any. Runs with failed requests are left out: they had less to do.
+    One that shows no drafts beside others that do was run without speculation: engines count drafts
+    wherever there are any. Runs with failed requests are left out: they had less to do.
 
     Parameters
     ----------
@@ -85,7 +87,8 @@ def add_runs(rows: Rows, runs: Sequence[Run], given: DraftLength) -> None:
                 run.fields.place,
                 run.concurrency,
                 _settled(rows, run, run.said, given, some_speculate),
-                run.tokens_per_second or 0.0,  # an acceptance without its throughput is a run that failed
+                run.tokens_per_second
+                or 0.0,  # an acceptance without its throughput is a run that failed
                 run.acceptance_length,
                 context_tokens=run.context_tokens,
                 workload=run.workload,
@@ -95,17 +98,23 @@ def add_runs(rows: Rows, runs: Sequence[Run], given: DraftLength) -> None:
             )
 
 
-def _settled(rows: Rows, run: Run, said: DraftLength, given: DraftLength, some_speculate: bool) -> int | None:
+def _settled(
+    rows: Rows, run: Run, said: DraftLength, given: DraftLength, some_speculate: bool
+) -> int | None:
     if said is ... and not run.speculates and some_speculate:
         rows.assume("in which no drafts were counted had no speculation configured")
         return None
     settled = given if said is ... else said
     if settled is ...:
         raise InvalidInput(
-            f"{rows.where}: {run.fields.place}draft_length: expected one from the caller (FILE@3, or FILE@none), "
-            "the file does not say it"
+            f"{rows.where}: {run.fields.place}draft_length: expected one from the caller (FILE@3,"
+            " or FILE@none), the file does not say it"
         )
-    if (given is not ... and given != settled) or (settled is None and (run.acceptance_length or 1.0) > 1.0):
-        expected = "drafts, as the file counts them" if settled is None else f"{settled}, as the file says"
+    if (given is not ... and given != settled) or (
+        settled is None and (run.acceptance_length or 1.0) > 1.0
+    ):
+        expected = (
+            "drafts, as the file counts them" if settled is None else f"{settled}, as the file says"
+        )
         raise run.fields.refuse("draft_length", expected, "none" if given is None else given)
     return settled

@@ -1,4 +1,6 @@
-"""Results of SGLang's `bench_serving`, one on each line of a file; newer ones hold the server's arguments as well."""
+"""Results of SGLang's `bench_serving`, one on each line of a file; newer ones hold the server's
+arguments as well.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from specopt.models.sweep import Setup
 
 def is_sglang(document: object) -> bool:
     """Return whether a document is the result of a run."""
-    return isinstance(document, Mapping) and {"output_throughput", "mean_e2e_latency_ms"} <= set(document)
+    return isinstance(document, Mapping) and {"output_throughput", "mean_e2e_latency_ms"} <= set(
+        document
+    )
 
 
 def sglang_run(fields: Fields) -> Run:
@@ -44,7 +48,9 @@ def sglang_run(fields: Fields) -> Run:
 
 
 def _server(fields: Fields) -> Fields:
-    """Return the server's arguments; of servers apart for prefill and decode those of the first that decodes."""
+    """Return the server's arguments; of servers apart for prefill and decode those of the first
+    that decodes.
+    """
     server = fields.inner("server_info")
     return server.entries("decode")[0] if server.values.get("decode") else server
 

@@ -15,7 +15,8 @@ _SUFFIXED = re.compile(rf"(.+)@(\d{{1,6}}|{NO_SPECULATION})", re.ASCII | re.DOTA
 
 
 def parse_source(text: str) -> tuple[str, DraftLength]:
-    """Return the path and the draft length in ``FILE``, ``FILE@K`` or ``FILE@none``; a file of that whole name wins.
+    """Return the path and the draft length in ``FILE``, ``FILE@K`` or ``FILE@none``; a file of that
+    whole name wins.
 
     Examples
     --------

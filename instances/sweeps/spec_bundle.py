@@ -1,6 +1,8 @@
-"""SpecForge's bundle of measurements: model, benchmark, batch, steps, topk and draft model, each with its throughput.
+"""SpecForge's bundle of measurements: model, benchmark, batch, steps, topk and draft model, each
+with its throughput.
 
-The baseline is repeated beside every row of a benchmark and batch; as it was measured once, it counts once.
+The baseline is repeated beside every row of a benchmark and batch; as it was measured once, it
+counts once.
 """
 
 from __future__ import annotations
@@ -48,7 +50,12 @@ def _objects(rows: Rows, place: str, data: object) -> Iterable[tuple[str, object
 
 
 def _add(
-    rows: Rows, model: str, benchmark: str, result: Fields, metric: Fields, baselines: set[tuple[int, float | None]]
+    rows: Rows,
+    model: str,
+    benchmark: str,
+    result: Fields,
+    metric: Fields,
+    baselines: set[tuple[int, float | None]],
 ) -> None:
     batch, steps, topk = (_required(result, name) for name in ("batch_size", "steps", "topk"))
     draft, speed = metric.text("Name"), metric.number("output_throughput")
@@ -58,7 +65,16 @@ def _add(
             rows.add(metric.place, batch, None, speed, workload=benchmark, model=model)
     else:
         accepted, setup = metric.number("accept_length") if speed else None, Setup(draft, topk=topk)
-        rows.add(metric.place, batch, steps, speed, accepted, workload=benchmark, model=model, setup=setup)
+        rows.add(
+            metric.place,
+            batch,
+            steps,
+            speed,
+            accepted,
+            workload=benchmark,
+            model=model,
+            setup=setup,
+        )
 
 
 def _required(fields: Fields, name: str) -> int:

@@ -1,6 +1,7 @@
 """Sweeps as CSV tables with a header, columns in any order.
 
-Unknown columns are left out with a note, unless their name is nearly a known one: `context` would tell rows apart.
+Unknown columns are left out with a note, unless their name is nearly a known one: `context` would
+tell rows apart.
 """
 
 from __future__ import annotations
@@ -18,19 +19,30 @@ from specopt.models.files import written_cell
 from specopt.models.sweep import ALSO, Setup
 
 REQUIRED = ("concurrency", "draft_length", "output_tokens_per_second")
-OPTIONAL = ("mean_acceptance_length", "context_tokens", "workload", "drafter", "mode", "topk", *ALSO, "repeat")
+OPTIONAL = (
+    "mean_acceptance_length",
+    "context_tokens",
+    "workload",
+    "drafter",
+    "mode",
+    "topk",
+    *ALSO,
+    "repeat",
+)
 ALIASES = {"draft": "drafter", "method": "drafter", "median_tpot_ms": "p50_tpot_ms"}
 _STATISTIC = re.compile(r"(p\d+|median|std|min|max)_")
 NO_SPECULATION = "none"
 
 
 def read_csv(lines: Lines, rows: Rows) -> None:
-    """Collect the rows of a table. What stands under `repeat` does not matter: repeated rows are repetitions.
+    """Collect the rows of a table. What stands under `repeat` does not matter: repeated rows are
+    repetitions.
 
     Raises
     ------
     InvalidInput
-        If a column is missing, unknown or there twice, or a row is malformed; the message names line and column.
+        If a column is missing, unknown or there twice, or a row is malformed; the message names
+        line and column.
     """
     table = csv_rows(lines)
     line, header = next(table)
@@ -38,18 +50,24 @@ def read_csv(lines: Lines, rows: Rows) -> None:
     known = (*REQUIRED, *OPTIONAL)
     extra = [name for name in header if name not in known]
     for name in extra:
-        near = get_close_matches(name.lower(), known, 1, 0.85) or [one for one in known if one.startswith(f"{name}_")]
+        near = get_close_matches(name.lower(), known, 1, 0.85) or [
+            one for one in known if one.startswith(f"{name}_")
+        ]
         if near and not _STATISTIC.match(name):
             raise InvalidInput(
-                f"{lines.where}: line {line}: expected columns among {', '.join(known)}, got {describe(name)}: rename "
-                f"it, if {near[0]} is meant, and leave it out otherwise"
+                f"{lines.where}: line {line}: expected columns among {', '.join(known)}, got"
+                f" {describe(name)}: rename it, if {near[0]} is meant, and leave it out otherwise"
             )
     if extra:
-        rows.notes.append(f"left out: columns that nothing here reads ({printable(', '.join(extra), 240)})")
+        rows.notes.append(
+            f"left out: columns that nothing here reads ({printable(', '.join(extra), 240)})"
+        )
     wanted = {*REQUIRED, *header} - set(extra)
     places = {name: place(lines, line, header, name) for name in sorted(wanted, key=known.index)}
     for line, cells in table:
-        _add(Fields(rows, f"line {line}, ", {name: cells[at].strip() for name, at in places.items()}))
+        _add(
+            Fields(rows, f"line {line}, ", {name: cells[at].strip() for name, at in places.items()})
+        )
 
 
 def _add(fields: Fields) -> None:

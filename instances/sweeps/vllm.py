@@ -1,7 +1,9 @@
-"""Results of `vllm bench serve`, and of `vllm bench sweep serve`, where the parameters of the server lie beside them.
+"""Results of `vllm bench serve`, and of `vllm bench sweep serve`, where the parameters of the
+server lie beside them.
 
-Parameters may be spelt `speculative_config.num_speculative_tokens`, or stand in `speculative_config` as an object, as
-JSON, or as Python writes a dict (in summary.csv). `--metadata num_speculative_tokens=3` says it without a sweep.
+Parameters may be spelt `speculative_config.num_speculative_tokens`, or stand in
+`speculative_config` as an object, as JSON, or as Python writes a dict (in summary.csv). `--metadata
+num_speculative_tokens=3` says it without a sweep.
 """
 
 from __future__ import annotations
@@ -23,8 +25,12 @@ TOKENS = "num_speculative_tokens"
 SCHEDULE = "num_speculative_tokens_per_batch_size"
 CONFIG = "speculative_config"
 VARIES = "whose draft length changes with the batch"
-LATENCY = {"mean_tpot_ms": "mean_tpot_ms", "p50_tpot_ms": "median_tpot_ms", "p99_tpot_ms": "p99_tpot_ms",
-           "mean_ttft_ms": "mean_ttft_ms"}  # fmt: skip
+LATENCY = {
+    "mean_tpot_ms": "mean_tpot_ms",
+    "p50_tpot_ms": "median_tpot_ms",
+    "p99_tpot_ms": "p99_tpot_ms",
+    "mean_ttft_ms": "mean_ttft_ms",
+}
 _LONGEST_PARAMETER = 10_000
 
 
@@ -34,7 +40,9 @@ def is_vllm(document: object) -> bool:
 
 
 def is_summary(first_line: str) -> bool:
-    """Return whether a table with this first line holds results, as the summary.csv of a sweep does."""
+    """Return whether a table with this first line holds results, as the summary.csv of a sweep
+    does.
+    """
     return "output_throughput" in first_line
 
 
@@ -44,11 +52,15 @@ def read_summary(lines: Lines, rows: Rows) -> list[Run]:
     Raises
     ------
     InvalidInput
-        If a row is malformed, or a field holds something else than it should; the message names line and column.
+        If a row is malformed, or a field holds something else than it should; the message names
+        line and column.
     """
     table = csv_rows(lines)
     _, header = next(table)
-    return [vllm_run(Fields(rows, f"line {line}, ", dict(zip(header, cells, strict=True)))) for line, cells in table]
+    return [
+        vllm_run(Fields(rows, f"line {line}, ", dict(zip(header, cells, strict=True))))
+        for line, cells in table
+    ]
 
 
 def vllm_run(fields: Fields) -> Run:
@@ -86,12 +98,16 @@ def _method(fields: Fields) -> str:
 def latency(fields: Fields) -> dict[str, float]:
     """Return the times that a result holds, and the mean of the tokens that requests got."""
     tokens, requests = fields.number("total_output_tokens"), fields.number("completed")
-    return fields.numbers(LATENCY) | ({"output_tokens": tokens / requests} if tokens and requests else {})
+    return fields.numbers(LATENCY) | (
+        {"output_tokens": tokens / requests} if tokens and requests else {}
+    )
 
 
 def context(fields: Fields) -> int:
     """Return the prompt's tokens if all prompts have the same number of them; 0: they have not."""
-    synthetic = fields.text("dataset_name").startswith("random") or "dataset_name" not in fields.values
+    synthetic = (
+        fields.text("dataset_name").startswith("random") or "dataset_name" not in fields.values
+    )
     names = ("context_tokens", *(("random_input_len", "input_len") if synthetic else ()))
     return fields.integer(*names) or 0
 
@@ -114,12 +130,22 @@ def _said(fields: Fields, concurrency: int | None) -> DraftLength | str:
     return ... if most is None else most
 
 
-def _scheduled(fields: Fields, schedule: object, concurrency: int | None, most: int | None) -> DraftLength | str:
-    """Return the one draft length that a schedule has for every batch up to the concurrency: a range carries on."""
+def _scheduled(
+    fields: Fields, schedule: object, concurrency: int | None, most: int | None
+) -> DraftLength | str:
+    """Return the one draft length that a schedule has for every batch up to the concurrency: a
+    range carries on.
+    """
     lengths = []
     for entry in schedule if isinstance(schedule, list) else [schedule]:
-        if not isinstance(entry, list) or len(entry) != 3 or not all(type(one) is int for one in entry):
-            raise fields.refuse(SCHEDULE, "ranges [first batch, last batch, draft length]", schedule)
+        if (
+            not isinstance(entry, list)
+            or len(entry) != 3
+            or not all(type(one) is int for one in entry)
+        ):
+            raise fields.refuse(
+                SCHEDULE, "ranges [first batch, last batch, draft length]", schedule
+            )
         if concurrency is None or entry[0] <= concurrency:
             lengths.append(entry[2] if most is None else min(entry[2], most))
     if not lengths:
@@ -128,16 +154,23 @@ def _scheduled(fields: Fields, schedule: object, concurrency: int | None, most: 
 
 
 def _counted(fields: Fields) -> DraftLength:
-    """Return the number of positions that drafts were counted for, if steps drafted that many on average."""
+    """Return the number of positions that drafts were counted for, if steps drafted that many on
+    average.
+    """
     rates = _parsed(fields.values.get("spec_decode_per_position_acceptance_rates"))
-    drafts, tokens = fields.number("spec_decode_num_drafts"), fields.number("spec_decode_draft_tokens")
+    drafts, tokens = (
+        fields.number("spec_decode_num_drafts"),
+        fields.number("spec_decode_draft_tokens"),
+    )
     if not isinstance(rates, list) or not rates or not drafts or tokens is None:
         return ...
     return len(rates) if round(tokens / drafts) == len(rates) else ...
 
 
 def _parsed(value: object) -> object:
-    """Return what a text spells, in JSON or as Python writes it; the text itself where it spells nothing."""
+    """Return what a text spells, in JSON or as Python writes it; the text itself where it spells
+    nothing.
+    """
     if not isinstance(value, str) or len(value) > _LONGEST_PARAMETER:
         return value
     for parse in (json.loads, ast.literal_eval):

@@ -13,22 +13,28 @@ UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 """Units of numeric times, and how many of each make a second."""
 
 DATE = "date"
-"""The unit of times that are dates, such as 2023-11-16 18:15:46.6805900 or 2024-05-10T00:00:00.009930+00:00."""
+"""The unit of times that are dates, such as 2023-11-16 18:15:46.6805900 or
+2024-05-10T00:00:00.009930+00:00.
+"""
 
 TIME_UNITS = (*UNITS, DATE)
 
 MAX_SECONDS = 1e11
-"""Largest time that is believed, 3,000 years: milliseconds since 1970 that are given as seconds are more than that."""
+"""Largest time that is believed, 3,000 years: milliseconds since 1970 that are given as seconds are
+more than that.
+"""
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _DATE = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[ T]([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9])(?:\.([0-9]{1,9}))?"
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})["
+    r" T]([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9])(?:\.([0-9]{1,9}))?"
     r"(?:(Z)|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))?"
 )
 
 
 class Clock:
-    """Reads the times of one trace. Dates are counted from the first one, exactly, before they become floats.
+    """Reads the times of one trace. Dates are counted from the first one, exactly, before they
+    become floats.
 
     Parameters
     ----------
@@ -43,7 +49,9 @@ class Clock:
 
     def __init__(self, unit: str) -> None:
         if unit not in TIME_UNITS:
-            raise InvalidInput(f"time_unit: expected one of {', '.join(TIME_UNITS)}, got {describe(unit)}")
+            raise InvalidInput(
+                f"time_unit: expected one of {', '.join(TIME_UNITS)}, got {describe(unit)}"
+            )
         self.unit = unit
         self._per_second = UNITS.get(unit, 1.0)
         self._origin: int | None = None
@@ -56,7 +64,10 @@ class Clock:
             return f"a time in {self.unit} of less than {MAX_SECONDS * self._per_second:g}"
         if self._origin is None:
             return "a date and time such as 2023-11-16 18:15:46.68"
-        return f"a date and time {'with' if self._zoned else 'without'} a time zone, as in the first row"
+        return (
+            f"a date and time {'with' if self._zoned else 'without'} a time zone, as in the"
+            " first row"
+        )
 
     def seconds(self, text: str) -> float | None:
         """Return a time in seconds, dates since the first one; None if the text is none."""
@@ -67,7 +78,9 @@ class Clock:
 
     def scaled(self, number: float) -> float | None:
         """Return a number of units in seconds; None if it is not believed."""
-        if not abs(number) < MAX_SECONDS * self._per_second:  # catches NaN, and integers that no float holds
+        if (
+            not abs(number) < MAX_SECONDS * self._per_second
+        ):  # catches NaN, and integers that no float holds
             return None
         return number / self._per_second
 

@@ -1,4 +1,6 @@
-"""Mooncake: one JSON object a line, times in milliseconds. The ids of its prefix blocks are left out."""
+"""Mooncake: one JSON object a line, times in milliseconds. The ids of its prefix blocks are left
+out.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ class Mooncake:
         Raises
         ------
         InvalidInput
-            If a line is no JSON object, or lacks a field or holds something else there; the message names both.
+            If a line is no JSON object, or lacks a field or holds something else there; the message
+            names both.
         """
         clock = Clock("ms")
         for line in lines:
@@ -42,7 +45,9 @@ class Mooncake:
                 raise lines.refuse(lines.number, "one JSON object, no key twice", line.strip())
             for field in FIELDS:
                 if field not in row:
-                    raise lines.refuse(lines.number, f"the fields {', '.join(FIELDS)}", ", ".join(row), field)
+                    raise lines.refuse(
+                        lines.number, f"the fields {', '.join(FIELDS)}", ", ".join(row), field
+                    )
             time = row["timestamp"]
             seconds = clock.scaled(time) if type(time) in (int, float) else None
             if seconds is None:

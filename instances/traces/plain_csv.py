@@ -1,4 +1,6 @@
-"""Any CSV table with a header: arrival_seconds, input_tokens, output_tokens, or columns that the user names."""
+"""Any CSV table with a header: arrival_seconds, input_tokens, output_tokens, or columns that the
+user names.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ def plain_csv(columns: Mapping[str, str] | None = None, time_unit: str | None = 
     Parameters
     ----------
     columns
-        Names of the columns "arrival", "input" and "output", and of "name" if requests have names; those not given
-        are called as in `COLUMNS`.
+        Names of the columns "arrival", "input" and "output", and of "name" if requests have names;
+        those not given are called as in `COLUMNS`.
     time_unit
         One of "s" (default), "ms", "us", "ns" and "date".
 

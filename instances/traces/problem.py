@@ -47,9 +47,13 @@ class FromTrace:
             if name in (None, family.label, family.name):
                 return family
         known = ", ".join(family.label for family in self.families)
-        raise InvalidInput(f"family: expected one of {known} for {self.families[0].kind}, got {describe(name)}")
+        raise InvalidInput(
+            f"family: expected one of {known} for {self.families[0].kind}, got {describe(name)}"
+        )
 
-    def problem(self, trace: Trace, family: str | None = None, *, seed: int = 0, **parameters: Any) -> Problem:
+    def problem(
+        self, trace: Trace, family: str | None = None, *, seed: int = 0, **parameters: Any
+    ) -> Problem:
         """Return the requests of a trace as one problem.
 
         Raises
@@ -65,7 +69,10 @@ class FromTrace:
         source = trace.source or "a trace"
         last = trace.start + len(trace) - 1
         dropped = "".join(f", {count} with {reason} dropped" for reason, count in trace.dropped)
-        notes = f"Rows {trace.start} to {last} of {source}{dropped}; all else from {chosen.name}, seed {seed}."
+        notes = (
+            f"Rows {trace.start} to {last} of {source}{dropped}; all else from {chosen.name}, seed"
+            f" {seed}."
+        )
         return dataclasses.replace(
             problem, name=f"{source} {trace.start}-{last} {chosen.label} seed={seed}", notes=notes
         )

@@ -25,10 +25,11 @@ def read_trace(
     start: int = 0,
     rows: int | None = None,
 ) -> Trace:
-    """Read a trace of requests from a file; rows without input or output tokens are dropped and counted.
+    """Read a trace of requests from a file; rows without input or output tokens are dropped and
+    counted.
 
-    Rows are counted in the order of the file, dropped ones left out. Reading stops at the last row wanted: what comes
-    after it is not looked at. What was read is then sorted by arrival.
+    Rows are counted in the order of the file, dropped ones left out. Reading stops at the last row
+    wanted: what comes after it is not looked at. What was read is then sorted by arrival.
 
     Parameters
     ----------
@@ -37,23 +38,25 @@ def read_trace(
     format
         "azure", "burstgpt", "mooncake", "vidur" or "csv"; None: recognised by the first line.
     columns, time_unit
-        For "csv": names of the columns "arrival", "input", "output" and, if there is one, "name"; unit of the times,
-        "s", "ms", "us", "ns" or "date".
+        For "csv": names of the columns "arrival", "input", "output" and, if there is one, "name";
+        unit of the times, "s", "ms", "us", "ns" or "date".
     start, rows
         First row wanted, from 0, and how many; None: all from there on.
 
     Raises
     ------
     InvalidInput
-        If the file cannot be read, is no trace in that format (the message names line and column), or ends before
-        the last row wanted.
+        If the file cannot be read, is no trace in that format (the message names line and column),
+        or ends before the last row wanted.
     """
     if format is not None and format not in FORMATS:
         raise InvalidInput(f"format: expected one of {', '.join(FORMATS)}, got {describe(format)}")
     chosen = None if format is None else FORMATS[format]
     if columns or time_unit is not None:
         if format not in (None, PLAIN_CSV.name):
-            raise InvalidInput(f"columns, time_unit: expected the format {PLAIN_CSV.name}, got {format}")
+            raise InvalidInput(
+                f"columns, time_unit: expected the format {PLAIN_CSV.name}, got {format}"
+            )
         chosen = plain_csv(columns, time_unit)
     collected = Rows(start, rows)
     with open_lines(path) as stream:

@@ -51,9 +51,12 @@ def recognise(lines: Lines) -> Format:
         return found[0]
     if found:
         names = " and ".join(one.name for one in found)
-        raise InvalidInput(f"{lines.where}: line {number}: the columns of {names} are all there; name the format")
+        raise InvalidInput(
+            f"{lines.where}: line {number}: the columns of {names} are all there; name the format"
+        )
     known = "; ".join(f"{one.name} ({', '.join(one.columns)})" for one in FORMATS.values())
     raise InvalidInput(
-        f"{lines.where}: line {number}: expected the columns of a known trace, got {describe(first.strip())}; "
-        f"known are {known}; other CSV files need their columns named (arrival=NAME, input=NAME, output=NAME)"
+        f"{lines.where}: line {number}: expected the columns of a known trace, got"
+        f" {describe(first.strip())}; known are {known}; other CSV files need their columns named"
+        " (arrival=NAME, input=NAME, output=NAME)"
     )

@@ -1,4 +1,6 @@
-"""Rows of a trace while its file is read: kept, dropped, or before the window that was asked for."""
+"""Rows of a trace while its file is read: kept, dropped, or before the window that was asked
+for.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ class Rows:
         self._seconds, self._inputs, self._outputs = array("d"), array("q"), array("q")
         self._names: list[str] = []
 
-    def add(self, seconds: float, input_tokens: int, output_tokens: int, name: str | None = None) -> bool:
+    def add(
+        self, seconds: float, input_tokens: int, output_tokens: int, name: str | None = None
+    ) -> bool:
         """Take one row and tell whether more are wanted."""
         self._read += 1
         if not input_tokens or not output_tokens:
@@ -48,7 +52,8 @@ class Rows:
         return self._count is None or len(self._seconds) < self._count
 
     def trace(self, source: str, where: str, format: str) -> Trace:
-        """Return what was collected as a trace, sorted by arrival; rows that arrive together keep their order.
+        """Return what was collected as a trace, sorted by arrival; rows that arrive together keep
+        their order.
 
         Parameters
         ----------
@@ -68,10 +73,14 @@ class Rows:
         if self._read == 0:
             raise InvalidInput(f"{where}: expected at least one row, got none")
         if self._usable == 0:
-            raise InvalidInput(f"{where}: expected a row to keep, but all {self._read} are dropped: {reasons}")
+            raise InvalidInput(
+                f"{where}: expected a row to keep, but all {self._read} are dropped: {reasons}"
+            )
         if not len(self._seconds) or (self._count is not None and len(self._seconds) < self._count):
             had = f" ({self._read} read; dropped: {reasons})" if reasons else ""
-            raise InvalidInput(f"{where}: {past_the_end(self._start, self._count, self._usable)}{had}")
+            raise InvalidInput(
+                f"{where}: {past_the_end(self._start, self._count, self._usable)}{had}"
+            )
         seconds = np.frombuffer(self._seconds, np.float64)
         backwards = int((np.diff(seconds) < 0).sum())
         order = np.argsort(seconds, kind="stable") if backwards else np.arange(len(seconds))

@@ -41,7 +41,12 @@ class Table:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that a file must have."""
-        return (self.arrival, self.input, self.output, *([] if self.label is None else [self.label]))
+        return (
+            self.arrival,
+            self.input,
+            self.output,
+            *([] if self.label is None else [self.label]),
+        )
 
     def recognises(self, first_line: str) -> bool:
         """Return whether a file with this first line has the columns."""
@@ -57,12 +62,15 @@ class Table:
         Raises
         ------
         InvalidInput
-            If the header lacks a column or has it twice, or a row is malformed; the message names line and column.
+            If the header lacks a column or has it twice, or a row is malformed; the message names
+            line and column.
         """
         clock = Clock(self.time_unit)
         table = csv_rows(lines)
         line, header = next(table)
-        arrival, inputs, outputs, *names = (place(lines, line, header, name) for name in self.columns)
+        arrival, inputs, outputs, *names = (
+            place(lines, line, header, name) for name in self.columns
+        )
         label = names[0] if names else None
         for line, fields in table:
             seconds = clock.seconds(fields[arrival])
@@ -73,12 +81,16 @@ class Table:
                 raise lines.refuse(line, _TOKENS, fields[inputs], self.input)
             if response < 0:
                 raise lines.refuse(line, _TOKENS, fields[outputs], self.output)
-            if not rows.add(seconds, prompt, response, None if label is None else fields[label].strip()):
+            if not rows.add(
+                seconds, prompt, response, None if label is None else fields[label].strip()
+            ):
                 return
 
 
 def _tokens(text: str) -> int:
-    """Return a number of tokens, -1 if the text is none: no sign, no fraction, nothing but the ten digits."""
+    """Return a number of tokens, -1 if the text is none: no sign, no fraction, nothing but the ten
+    digits.
+    """
     text = text.strip()
     if not (text.isdecimal() and text.isascii() and len(text) <= _DIGITS):
         return -1

@@ -1,4 +1,6 @@
-"""What a trace of requests says: when each arrived, how long its prompt was, and how long its response."""
+"""What a trace of requests says: when each arrived, how long its prompt was, and how long its
+response.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ class Trace:
     input_tokens, output_tokens
         Per request: tokens of the prompt and of the response.
     names
-        Per request: what its file calls it, such as the model that answered; None if the file names none.
+        Per request: what its file calls it, such as the model that answered; None if the file names
+        none.
     source, format
         Name of the file, and the format that it was read in.
     start
@@ -59,7 +62,9 @@ class Trace:
     def __post_init__(self) -> None:
         check(self)
         if self.names is not None and len(self.names) != len(self):
-            raise InvalidInput(f"names: expected {len(self)} entries, as in arrival_seconds, got {len(self.names)}")
+            raise InvalidInput(
+                f"names: expected {len(self)} entries, as in arrival_seconds, got {len(self.names)}"
+            )
         if (np.diff(self.arrival_seconds) < 0).any():
             raise InvalidInput("arrival_seconds: expected seconds that never decrease")
 
@@ -81,7 +86,9 @@ class Trace:
             If all requests arrive at once.
         """
         if self.duration_seconds == 0.0:
-            raise InvalidInput("arrival_seconds: expected arrivals at more than one time, to tell a rate by")
+            raise InvalidInput(
+                "arrival_seconds: expected arrivals at more than one time, to tell a rate by"
+            )
         return (len(self) - 1) / self.duration_seconds
 
     @property
@@ -90,7 +97,8 @@ class Trace:
         return sum(count for _, count in self.dropped)
 
     def window(self, start: int = 0, rows: int | None = None) -> Trace:
-        """Return the requests start, start + 1, ... of this trace; its clock starts at the first of them.
+        """Return the requests start, start + 1, ... of this trace; its clock starts at the first of
+        them.
 
         Parameters
         ----------
@@ -126,17 +134,21 @@ class Trace:
         InvalidInput
             If none does.
         """
-        first, stop = np.searchsorted(self.arrival_seconds, [from_seconds, to_seconds], side="left").tolist()
+        first, stop = np.searchsorted(
+            self.arrival_seconds, [from_seconds, to_seconds], side="left"
+        ).tolist()
         if not stop > first:
             raise InvalidInput(
-                f"from_seconds, to_seconds: expected a time in which requests arrive (the trace lasts "
-                f"{self.duration_seconds:g} s), got {from_seconds:g} to {to_seconds:g}"
+                "from_seconds, to_seconds: expected a time in which requests arrive (the trace"
+                f" lasts {self.duration_seconds:g} s), got {from_seconds:g} to {to_seconds:g}"
             )
         return self.window(first, stop - first)
 
 
 def check_window(start: object, rows: object) -> None:
-    """Refuse a start that is no integer >= 0, and a number of rows that is neither None nor an integer >= 1."""
+    """Refuse a start that is no integer >= 0, and a number of rows that is neither None nor an
+    integer >= 1.
+    """
     integer("start", start, 0)
     if rows is not None:
         integer("rows", rows, 1)
@@ -145,4 +157,7 @@ def check_window(start: object, rows: object) -> None:
 def past_the_end(start: int, rows: int | None, usable: int) -> str:
     """Return what is wrong with a window that a trace of `usable` rows does not hold."""
     wanted = f"rows from {start} on" if rows is None else f"rows {start} to {start + rows - 1}"
-    return f"expected a window within the {usable} usable rows of the trace (0 to {usable - 1}), got {wanted}"
+    return (
+        f"expected a window within the {usable} usable rows of the trace (0 to {usable - 1}), got"
+        f" {wanted}"
+    )

@@ -12,9 +12,20 @@ from specopt.instances.verification_batch.pending import memory_bound, mixed, ti
 from specopt.models.verification_batch.problem import VerificationBatchProblem
 
 FAMILIES = families(
-    VerificationBatchProblem, warm, mixed, tight, memory_bound, bursty, hopeless_urgent, density_trap, correlated
+    VerificationBatchProblem,
+    warm,
+    mixed,
+    tight,
+    memory_bound,
+    bursty,
+    hopeless_urgent,
+    density_trap,
+    correlated,
 )
 
 WORKLOADS = families(
-    VerificationBatchProblem, workload.mixed_classes, workload.one_class, workload.predicted_rejections
+    VerificationBatchProblem,
+    workload.mixed_classes,
+    workload.one_class,
+    workload.predicted_rejections,
 )

@@ -17,8 +17,9 @@ def bursty(
 ) -> VerificationBatchProblem:
     """Requests whose deadlines fall on a few instants, a burst each; a third of them cold.
 
-    What makes it hard: whole groups enter and leave with one deadline, ties are everywhere, and taking one request of
-    an early burst costs the time of all later ones. Taking the earliest deadline first commits to it at once.
+    What makes it hard: whole groups enter and leave with one deadline, ties are everywhere, and
+    taking one request of an early burst costs the time of all later ones. Taking the earliest
+    deadline first commits to it at once.
 
     Parameters
     ----------

@@ -12,12 +12,18 @@ from specopt.models.verification_batch.problem import VerificationBatchProblem
 
 
 def correlated(
-    *, requests: int = 60, offset: float = 0.1, time_share: float = 0.5, memory_share: float = 0.5, seed: int = 0
+    *,
+    requests: int = 60,
+    offset: float = 0.1,
+    time_share: float = 0.5,
+    memory_share: float = 0.5,
+    seed: int = 0,
 ) -> VerificationBatchProblem:
     """Expected tokens proportional to verification time plus a constant; time and memory both bind.
 
-    What makes it hard: all densities are about equal, so bounds by density tell batches apart badly, few of them
-    dominate each other, and what decides is how exactly time and memory are filled.
+    What makes it hard: all densities are about equal, so bounds by density tell batches apart
+    badly, few of them dominate each other, and what decides is how exactly time and memory are
+    filled.
 
     Parameters
     ----------
@@ -26,7 +32,8 @@ def correlated(
     offset
         The constant over the mean of the proportional part; 0 gives subset sums.
     time_share
-        Time to the earliest deadline over the time of all requests; deadlines spread up to 10 % beyond.
+        Time to the earliest deadline over the time of all requests; deadlines spread up to 10 %
+        beyond.
     memory_share
         Free memory over the memory of all requests.
     """
@@ -41,6 +48,7 @@ def correlated(
         problem,
         name=f"correlated n={requests} offset={offset:g} seed={seed}",
         expected_tokens=100.0 * (seconds + offset * mean),
-        memory_bytes=positive("memory_share", memory_share) * float(problem.request_memory_bytes.sum()),
+        memory_bytes=positive("memory_share", memory_share)
+        * float(problem.request_memory_bytes.sum()),
         deadline_seconds=due * (1.0 + 0.1 * rng.uniform(size=requests)),
     )

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from specopt.instances.verification_batch.pending import AMPLE_BYTES, COEFFICIENTS, KV_BYTES_PER_TOKEN
+from specopt.instances.verification_batch.pending import (
+    AMPLE_BYTES,
+    COEFFICIENTS,
+    KV_BYTES_PER_TOKEN,
+)
 from specopt.models.arguments import integer, positive, random_generator
 from specopt.models.fields import MAX_TOKENS
 from specopt.models.verification_batch.problem import VerificationBatchProblem
 
 
-def density_trap(*, requests: int = 20, ratio: float = 50.0, seed: int = 0) -> VerificationBatchProblem:
-    """One deadline, one long prompt that just meets it, and short warm requests worth slightly more per second.
+def density_trap(
+    *, requests: int = 20, ratio: float = 50.0, seed: int = 0
+) -> VerificationBatchProblem:
+    """One deadline, one long prompt that just meets it, and short warm requests worth slightly more
+    per second.
 
-    What makes it hard: by value per second the short requests come first, and after any of them the long one no
-    longer fits. A greedy batch is worth about the short requests together, the best one `ratio` times that.
+    What makes it hard: by value per second the short requests come first, and after any of them the
+    long one no longer fits. A greedy batch is worth about the short requests together, the best one
+    `ratio` times that.
 
     Parameters
     ----------

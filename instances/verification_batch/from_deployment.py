@@ -1,4 +1,6 @@
-"""What a user has as one `verification-batch` problem: requests with the contexts of a trace, on his own verifier."""
+"""What a user has as one `verification-batch` problem: requests with the contexts of a trace, on
+his own verifier.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from specopt.models.verification_batch.problem import VerificationBatchProblem
 
 FORM = "additive"
 MEASURE = {
-    "expected_tokens": "--acceptance FILE, two scrapes of an engine's /metrics or its acceptance histogram",
+    "expected_tokens": (
+        "--acceptance FILE, two scrapes of an engine's /metrics or its acceptance histogram"
+    ),
     "deadline_seconds": "--set deadline_seconds=[...], from what you promise your users",
     "cached_tokens": "--trace FILE, a log of requests with the tokens of prompts",
     "memory_bytes": "--memory GB, that of the machine that verifies",
@@ -35,7 +39,11 @@ def verification_batch(known: Deployment, seed: int = 0) -> Proposal:
     """
     (family,) = labelled(FAMILIES, "mixed")
     trace, verify = known.trace, known.verify
-    base = family.generate(seed=seed) if trace is None else FROM_TRACE.problem(trace, family.label, seed=seed)
+    base = (
+        family.generate(seed=seed)
+        if trace is None
+        else FROM_TRACE.problem(trace, family.label, seed=seed)
+    )
     assert isinstance(base, VerificationBatchProblem)
     path = known.passes.path
     estimator = of_verification_batch(known.passes.runtimes(FORM), path)["estimator"]
@@ -55,13 +63,17 @@ def verification_batch(known: Deployment, seed: int = 0) -> Proposal:
         free = known.memory_bytes - verify.weight_bytes
         if free <= 0.0:
             raise InvalidInput(
-                f"memory: expected more than the weights of {verify.name}, {verify.weight_bytes:,} bytes"
+                f"memory: expected more than the weights of {verify.name}, {verify.weight_bytes:,}"
+                " bytes"
             )
         given["memory_bytes"] = (free, f"--memory less the weights of {verify.name}")
     if known.acceptance is not None:
         drafts = drafted_tokens(seed, base.requests)
         found = known.acceptance.expected_tokens(int(drafts.max()))[drafts]
-        given["expected_tokens"] = (np.asarray(found).tolist(), f"--acceptance, for drafts of {family.name}")
+        given["expected_tokens"] = (
+            np.asarray(found).tolist(),
+            f"--acceptance, for drafts of {family.name}",
+        )
     unused = [] if known.link is None else ["--link: the model begins when drafts have arrived"]
     if trace is not None:
         unused.append(f"of the trace its {FROM_TRACE.unused}")

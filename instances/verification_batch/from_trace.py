@@ -1,4 +1,6 @@
-"""Requests of a trace as one `verification-batch` problem: their contexts, with the devices of a family."""
+"""Requests of a trace as one `verification-batch` problem: their contexts, with the devices of a
+family.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,16 @@ from specopt.instances.verification_batch.pending import with_contexts
 from specopt.models.verification_batch.problem import VerificationBatchProblem
 
 
-def verification_batch(trace: Trace, family: Family, *, seed: int = 0, **parameters: Any) -> VerificationBatchProblem:
-    """Return the problem of a verifier at which all requests of a trace wait, in the order of their arrival.
+def verification_batch(
+    trace: Trace, family: Family, *, seed: int = 0, **parameters: Any
+) -> VerificationBatchProblem:
+    """Return the problem of a verifier at which all requests of a trace wait, in the order of their
+    arrival.
 
-    The input tokens of a request are its context: cached, or for a cold request to be computed. What a device adds is
-    drawn: how many tokens it drafted, how likely they are accepted, its speed class and with that its deadline, counted
-    from now. The length of responses, and the time between arrivals, play no part.
+    The input tokens of a request are its context: cached, or for a cold request to be computed.
+    What a device adds is drawn: how many tokens it drafted, how likely they are accepted, its speed
+    class and with that its deadline, counted from now. The length of responses, and the time
+    between arrivals, play no part.
 
     Parameters
     ----------

@@ -12,11 +12,14 @@ from specopt.models.fields import MAX_TOKENS
 from specopt.models.verification_batch.problem import VerificationBatchProblem
 
 
-def hopeless_urgent(*, requests: int = 100, hopeless: int = 1, seed: int = 0) -> VerificationBatchProblem:
+def hopeless_urgent(
+    *, requests: int = 100, hopeless: int = 1, seed: int = 0
+) -> VerificationBatchProblem:
     """Cold and warm requests, the first few of which can no longer be in time.
 
-    What makes it hard: nothing, for an exact method. But the most urgent critical request comes first in Algorithm 1,
-    it does not fit, and as printed the algorithm stops there: its batch is empty whatever the others are worth.
+    What makes it hard: nothing, for an exact method. But the most urgent critical request comes
+    first in Algorithm 1, it does not fit, and as printed the algorithm stops there: its batch is
+    empty whatever the others are worth.
 
     Parameters
     ----------
@@ -30,5 +33,7 @@ def hopeless_urgent(*, requests: int = 100, hopeless: int = 1, seed: int = 0) ->
     return dataclasses.replace(
         problem,
         name=f"hopeless-urgent n={requests} hopeless={hopeless} seed={seed}",
-        deadline_seconds=np.where(late, -1e-3 * (1.0 + np.arange(requests)), problem.deadline_seconds),
+        deadline_seconds=np.where(
+            late, -1e-3 * (1.0 + np.arange(requests)), problem.deadline_seconds
+        ),
     )

@@ -1,7 +1,8 @@
 """Requests that wait for a verifier: warm, mixed, tight and memory-bound (paper 2, Sec. 4).
 
-The paper prints no trace of its pending requests. These are drawn: response speeds from its four service classes,
-drafts of a few tokens, contexts of log-normal length, deadlines spread over what a class leaves for one iteration.
+The paper prints no trace of its pending requests. These are drawn: response speeds from its four
+service classes, drafts of a few tokens, contexts of log-normal length, deadlines spread over what a
+class leaves for one iteration.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from specopt.models.verification_batch.problem import VerificationBatchProblem
 
 COEFFICIENTS = {
     "table-12": TABLE_12,
-    "section-4.4": VerificationTime(  # paper 2, Sec. 4.4, which prints no constant: that of Table 12
+    # paper 2, Sec. 4.4, which prints no constant: that of Table 12
+    "section-4.4": VerificationTime(
         seconds_per_new_token=143.39e-6,
         seconds_per_interaction=2.53e-9,
         seconds_per_cached_token=2.67e-6,
@@ -35,7 +37,9 @@ KV_BYTES_PER_TOKEN = 64 * 8 * 128 * 2 * 2
 AMPLE_BYTES = 1e15
 
 
-def warm(*, requests: int = 100, coefficients: str = "table-12", seed: int = 0) -> VerificationBatchProblem:
+def warm(
+    *, requests: int = 100, coefficients: str = "table-12", seed: int = 0
+) -> VerificationBatchProblem:
     """Warm caches: a few drafted tokens on top of a long cached context.
 
     Parameters
@@ -66,7 +70,11 @@ def mixed(
 
 
 def tight(
-    *, requests: int = 100, longest_seconds: float = 0.08, coefficients: str = "table-12", seed: int = 0
+    *,
+    requests: int = 100,
+    longest_seconds: float = 0.08,
+    coefficients: str = "table-12",
+    seed: int = 0,
 ) -> VerificationBatchProblem:
     """Short budgets: every deadline is near, a batch holds a handful of requests.
 
@@ -78,11 +86,17 @@ def tight(
         Deadlines are uniform on the seconds from now to this.
     """
     longest_seconds = positive("longest_seconds", longest_seconds)
-    return _pending("tight", requests, coefficients, seed, cold_share=0.15, longest_seconds=longest_seconds)
+    return _pending(
+        "tight", requests, coefficients, seed, cold_share=0.15, longest_seconds=longest_seconds
+    )
 
 
 def memory_bound(
-    *, requests: int = 100, memory_share: float = 0.15, coefficients: str = "table-12", seed: int = 0
+    *,
+    requests: int = 100,
+    memory_share: float = 0.15,
+    coefficients: str = "table-12",
+    seed: int = 0,
 ) -> VerificationBatchProblem:
     """Binding memory: the verifier has room for a share of what is pending.
 
@@ -94,14 +108,18 @@ def memory_bound(
         Free memory over the memory of all pending requests.
     """
     memory_share = number("memory_share", memory_share, 0)
-    return _pending("memory-bound", requests, coefficients, seed, cold_share=0.3, memory_share=memory_share)
+    return _pending(
+        "memory-bound", requests, coefficients, seed, cold_share=0.3, memory_share=memory_share
+    )
 
 
-def with_contexts(problem: VerificationBatchProblem, contexts: Ints, *, seed: int) -> VerificationBatchProblem:
+def with_contexts(
+    problem: VerificationBatchProblem, contexts: Ints, *, seed: int
+) -> VerificationBatchProblem:
     """Return a problem of these families with contexts of given lengths; all else stays as drawn.
 
-    Drafts, speed classes, deadlines and which requests are cold do not depend on contexts. Memory that is short stays
-    the same share of what all requests need, memory that is ample stays ample.
+    Drafts, speed classes, deadlines and which requests are cold do not depend on contexts. Memory
+    that is short stays the same share of what all requests need, memory that is ample stays ample.
 
     Parameters
     ----------
@@ -118,7 +136,9 @@ def with_contexts(problem: VerificationBatchProblem, contexts: Ints, *, seed: in
         If there are not as many contexts as requests.
     """
     if len(contexts) != problem.requests:
-        raise InvalidInput(f"contexts: expected {problem.requests} lengths, one per request, got {len(contexts)}")
+        raise InvalidInput(
+            f"contexts: expected {problem.requests} lengths, one per request, got {len(contexts)}"
+        )
     drafted = drafted_tokens(seed, problem.requests)
     cold = problem.cached_tokens == 0
     memory = ((contexts + drafted + 1) * KV_BYTES_PER_TOKEN).astype(np.float64)
@@ -153,12 +173,17 @@ def _pending(
     longest_seconds: float | None = None,
     memory_share: float | None = None,
 ) -> VerificationBatchProblem:
-    requests, cold_share = integer("requests", requests, 0, MAX_TOKENS), number("cold_share", cold_share, 0, 1)
+    requests, cold_share = (
+        integer("requests", requests, 0, MAX_TOKENS),
+        number("cold_share", cold_share, 0, 1),
+    )
     coefficients = one_of("coefficients", coefficients, COEFFICIENTS)
     rng = random_generator(seed)
     drafted = _drafted(rng, requests)
     acceptance = rng.uniform(0.55, 0.85, size=requests)
-    context = np.clip(np.exp(rng.normal(np.log(400.0), 0.7, size=requests)), 16, 8192).astype(np.int64)
+    context = np.clip(np.exp(rng.normal(np.log(400.0), 0.7, size=requests)), 16, 8192).astype(
+        np.int64
+    )
     cold = rng.uniform(size=requests) < cold_share
     speed = rng.choice(CLASS_SPEEDS, size=requests)
     left = rng.uniform(size=requests)

@@ -1,4 +1,6 @@
-"""Workloads of verification in the long run: four speed classes on one verifier, and the settings of paper 2."""
+"""Workloads of verification in the long run: four speed classes on one verifier, and the settings
+of paper 2.
+"""
 
 from __future__ import annotations
 
@@ -33,17 +35,20 @@ def mixed_classes(
     prefix_cache: bool = True,
     predictor: DraftPredictor | None = None,
 ) -> VerificationWorkload:
-    """Return devices of classes 2, 4, 6 and 8 tokens/s in equal shares that draft 50 tokens/s in windows of 4.
+    """Return devices of classes 2, 4, 6 and 8 tokens/s in equal shares that draft 50 tokens/s in
+    windows of 4.
 
-    Paper 2 leaves open: prompts are lognormal with sigma 0.5, responses lognormal with median 100 tokens and sigma 0.6.
-    Messages take 10 ms and an exponential 2 ms, devices think 2 s on average, memory is ample.
+    Paper 2 leaves open: prompts are lognormal with sigma 0.5, responses lognormal with median 100
+    tokens and sigma 0.6. Messages take 10 ms and an exponential 2 ms, devices think 2 s on average,
+    memory is ample.
 
     Parameters
     ----------
     prompt_median_tokens
         Median of the lognormal prompt length.
     acceptance_rate
-        Chance that a draft token is accepted, given that all before it were; the same at every position.
+        Chance that a draft token is accepted, given that all before it were; the same at every
+        position.
     window
         Draft tokens of a window.
     class_speeds, class_shares
@@ -58,7 +63,11 @@ def mixed_classes(
     window = integer("window", window, 1, 1000)
     acceptance_rate = number("acceptance_rate", acceptance_rate, 0, 1)
     speeds = sequence("class_speeds", class_speeds)
-    shares = [1.0 / len(speeds)] * len(speeds) if class_shares is None else sequence("class_shares", class_shares)
+    shares = (
+        [1.0 / len(speeds)] * len(speeds)
+        if class_shares is None
+        else sequence("class_shares", class_shares)
+    )
     return VerificationWorkload(
         class_speeds=speeds,  # type: ignore[arg-type]  # lists become arrays
         class_shares=shares,  # type: ignore[arg-type]
@@ -98,9 +107,12 @@ def one_class(
         As in `mixed_classes`.
     """
     return mixed_classes(
-        prompt_median_tokens=prompt_median_tokens, acceptance_rate=acceptance_rate, window=window,
-        class_speeds=(positive("speed", speed),), prefix_cache=prefix_cache,
-    )  # fmt: skip
+        prompt_median_tokens=prompt_median_tokens,
+        acceptance_rate=acceptance_rate,
+        window=window,
+        class_speeds=(positive("speed", speed),),
+        prefix_cache=prefix_cache,
+    )
 
 
 def predicted_rejections(
@@ -117,14 +129,18 @@ def predicted_rejections(
     Parameters
     ----------
     false_accept, false_reject, false_accept_after
-        How often the prediction is wrong (Sec. 4.1): goes on at the first rejection, stops at an accepted token, goes
-        on after the first rejection.
+        How often the prediction is wrong (Sec. 4.1): goes on at the first rejection, stops at an
+        accepted token, goes on after the first rejection.
     prompt_median_tokens, acceptance_rate, window
         As in `mixed_classes`.
     """
     return mixed_classes(
-        prompt_median_tokens=prompt_median_tokens, acceptance_rate=acceptance_rate, window=window,
+        prompt_median_tokens=prompt_median_tokens,
+        acceptance_rate=acceptance_rate,
+        window=window,
         predictor=DraftPredictor(
-            false_accept=false_accept, false_reject=false_reject, false_accept_after=false_accept_after
+            false_accept=false_accept,
+            false_reject=false_reject,
+            false_accept_after=false_accept_after,
         ),
-    )  # fmt: skip
+    )

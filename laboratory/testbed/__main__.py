@@ -10,7 +10,14 @@ from typing import Annotated
 
 import typer
 
-from specopt.commands.shared import BAD_INPUT, FOUND, AsJson, check_picture, check_target, print_json
+from specopt.commands.shared import (
+    BAD_INPUT,
+    FOUND,
+    AsJson,
+    check_picture,
+    check_target,
+    print_json,
+)
 from specopt.console.streams import complain, say
 from specopt.models.errors import InvalidInput, SpecoptError
 
@@ -36,13 +43,20 @@ def run(arguments: Sequence[str]) -> int:
 
 @app.command()
 def play(
-    kind: Annotated[list[str], typer.Argument(metavar="KIND...", help="Kinds of problems whose plans are played.")],
+    kind: Annotated[
+        list[str],
+        typer.Argument(metavar="KIND...", help="Kinds of problems whose plans are played."),
+    ],
     pair: Annotated[
-        str, typer.Option(metavar="tiny|real", help="Models: random ones, or SmolLM2 and its draft.")
+        str,
+        typer.Option(metavar="tiny|real", help="Models: random ones, or SmolLM2 and its draft."),
     ] = "tiny",
-    records: Annotated[Path, typer.Option(metavar="FOLDER", help="Where records are written.")] = Path("."),
+    records: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Where records are written.")
+    ] = Path("."),
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the experiment (JSON).")
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting of the experiment (JSON)."),
     ] = None,
 ) -> None:
     """Play plans, and record what was predicted and what they took.
@@ -68,9 +82,12 @@ def play(
 
 @app.command()
 def compare(
-    record: Annotated[list[Path], typer.Argument(metavar="RECORD...", help="Records of plays (JSON).")],
+    record: Annotated[
+        list[Path], typer.Argument(metavar="RECORD...", help="Records of plays (JSON).")
+    ],
     picture: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw predicted against measured (png, pdf or svg).")
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw predicted against measured (png, pdf or svg)."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -97,14 +114,22 @@ def compare(
 
 @app.command()
 def study(
-    logs: Annotated[Path, typer.Argument(metavar="LOGS", help="Recorded drafts: a parquet file, or a folder of them.")],
-    record: Annotated[Path, typer.Argument(metavar="RECORD", help="A record of serving latency: what passes take.")],
+    logs: Annotated[
+        Path,
+        typer.Argument(
+            metavar="LOGS", help="Recorded drafts: a parquet file, or a folder of them."
+        ),
+    ],
+    record: Annotated[
+        Path,
+        typer.Argument(metavar="RECORD", help="A record of serving latency: what passes take."),
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Report what recorded drafts make of the models' assumptions.
 
-    Run lengths against the geometric law, acceptance by kind of task, rejection predictors and stopping on unseen
-    prompts, and what quantising costs.
+    Run lengths against the geometric law, acceptance by kind of task, rejection predictors and
+    stopping on unseen prompts, and what quantising costs.
     """
     from testbed.recorded import read_recorded
     from testbed.records import read_record
@@ -122,8 +147,13 @@ def study(
 
 @app.command()
 def page(
-    record: Annotated[list[Path], typer.Argument(metavar="RECORD...", help="Records of plays (JSON).")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="PAGE", help="Write the page to this file (HTML).")],
+    record: Annotated[
+        list[Path], typer.Argument(metavar="RECORD...", help="Records of plays (JSON).")
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", metavar="PAGE", help="Write the page to this file (HTML)."),
+    ],
 ) -> None:
     """Make one page of records: charts, tables, and how good predictions were, in words."""
     from specopt.kinds.chart import MISSING
@@ -139,7 +169,9 @@ def page(
         made = page_of(found, names)
     except Exception as error:  # our own records are no format that is checked field by field
         why = error if isinstance(error, InvalidInput) else f"{type(error).__name__}: {error}"
-        raise InvalidInput(f"{', '.join(names)}: expected laboratory records that are whole: {why}") from None
+        raise InvalidInput(
+            f"{', '.join(names)}: expected laboratory records that are whole: {why}"
+        ) from None
     write_text(output, to_html(made))
     if not can_draw():
         say(f"no charts, their tables instead: {MISSING}")

@@ -1,4 +1,6 @@
-"""What predictions know of the laboratory: runtimes of its processes, and acceptance on prompts that are not played."""
+"""What predictions know of the laboratory: runtimes of its processes, and acceptance on prompts
+that are not played.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +47,8 @@ def measure_passes(worker: Worker, settings: Sequence[Settings]) -> dict[str, li
 def fit_passes(passes: Passes, phases: Sequence[str]) -> RuntimeFit:
     """Fit a runtime against operations to the passes of some phases, by relative errors.
 
-    The phases are those that the plan will run: a pass of one token takes another path through the processor than one
-    of two, and no form in operations can tell them apart.
+    The phases are those that the plan will run: a pass of one token takes another path through the
+    processor than one of two, and no form in operations can tell them apart.
 
     Raises
     ------
@@ -56,12 +58,16 @@ def fit_passes(passes: Passes, phases: Sequence[str]) -> RuntimeFit:
     taken = [row for row, phase in enumerate(passes["phase"]) if phase in phases]
     if not taken:
         raise InvalidInput(f"passes: expected some of {', '.join(phases)}, got none")
-    table = _table(passes, taken, TableColumns(x=("flops_per_task",), y=("seconds_median",), batch="batch"))
+    table = _table(
+        passes, taken, TableColumns(x=("flops_per_task",), y=("seconds_median",), batch="batch")
+    )
     return fit_runtime(table, work_of(table, "flops"), "roofline", errors="relative")
 
 
 def tabled(*passes: Passes) -> PassTable:
-    """Return the table of a complete grid of passes, made monotone: no pass takes less time than a smaller one."""
+    """Return the table of a complete grid of passes, made monotone: no pass takes less time than a
+    smaller one.
+    """
     columns = {name: np.concatenate([one[name] for one in passes]) for name in AXES}
     seconds = np.concatenate([one["seconds_median"] for one in passes])
     grid = MeasuredPasses.from_table(PassTable(**columns, seconds=seconds), "passes")
@@ -95,7 +101,8 @@ def _table(passes: Passes, rows: list[int], columns: TableColumns) -> RuntimeTab
 
 
 def acceptance_rate(accepted: Sequence[Sequence[int]], length: int | Sequence[int]) -> float:
-    """Return the share of drafts accepted among those looked at, up to each round's first rejection.
+    """Return the share of drafts accepted among those looked at, up to each round's first
+    rejection.
 
     Parameters
     ----------
@@ -110,5 +117,7 @@ def acceptance_rate(accepted: Sequence[Sequence[int]], length: int | Sequence[in
     0.6666666666666666
     """
     counts = np.concatenate([np.asarray(rounds, dtype=np.int64) for rounds in accepted])
-    drafted = np.repeat(np.broadcast_to(length, len(accepted)), [len(rounds) for rounds in accepted])
+    drafted = np.repeat(
+        np.broadcast_to(length, len(accepted)), [len(rounds) for rounds in accepted]
+    )
     return float(counts.sum() / np.minimum(counts + 1, drafted).sum())

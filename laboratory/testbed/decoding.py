@@ -1,10 +1,13 @@
-"""Speculative decoding of a batch: draft, verify, accept or resample; plain decoding is a verification of no drafts.
+"""Speculative decoding of a batch: draft, verify, accept or resample; plain decoding is a
+verification of no drafts.
 
-The two sides hold what each must hold on a machine of its own: tokens, and a cache of its model. Between them go
-drafts with their laws, and verdicts. At temperature 0 what comes out is what the verify model decodes greedily.
+The two sides hold what each must hold on a machine of its own: tokens, and a cache of its model.
+Between them go drafts with their laws, and verdicts. At temperature 0 what comes out is what the
+verify model decodes greedily.
 
-A round of l drafts adds l + 1 tokens to the verify model's cache and takes back those that were rejected; the draft
-model, which never ran on its last draft, catches up on it in the next round if it was accepted.
+A round of l drafts adds l + 1 tokens to the verify model's cache and takes back those that were
+rejected; the draft model, which never ran on its last draft, catches up on it in the next round if
+it was accepted.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ class LanguageModel(Protocol):
     """What decoding needs of a model."""
 
     def new_cache(self, batch: int, room: int) -> Any:
-        """Return an empty cache for a number of sequences, with room for a number of tokens of each.
+        """Return an empty cache for a number of sequences, with room for a number of tokens of
+        each.
 
         Its `lengths` are the tokens of each; setting a shorter one forgets what is behind it.
         """
@@ -99,7 +103,9 @@ class Drafts:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Verdict:
-    """What a verification says of a batch: drafts accepted, and the verify model's own token behind them."""
+    """What a verification says of a batch: drafts accepted, and the verify model's own token behind
+    them.
+    """
 
     accepted: Ints
     tokens: Ints
@@ -117,13 +123,17 @@ class _Side:
         """Run a pass over what the cache lacks, and drafts behind it."""
         rows = [
             [*tokens[length:], *row]
-            for tokens, length, row in zip(self.tokens, self.cache.lengths.tolist(), drafts.tolist(), strict=True)
+            for tokens, length, row in zip(
+                self.tokens, self.cache.lengths.tolist(), drafts.tolist(), strict=True
+            )
         ]
         return self.model.logits(*padded(rows), self.cache, scored)
 
     def settle(self, drafts: Ints, verdict: Verdict) -> None:
         """Keep what was accepted and the verify model's own token; the cache forgets the rest."""
-        for tokens, row, accepted, own in zip(self.tokens, drafts, verdict.accepted, verdict.tokens, strict=True):
+        for tokens, row, accepted, own in zip(
+            self.tokens, drafts, verdict.accepted, verdict.tokens, strict=True
+        ):
             tokens += [*row[:accepted].tolist(), int(own)]
         known = np.array([len(tokens) - 1 for tokens in self.tokens])
         self.cache.lengths = np.minimum(self.cache.lengths, known)
@@ -182,7 +192,8 @@ class Drafter(_Sampling):
         length
             How many.
         coarsen
-            Takes laws, shape (batch, vocabulary), and returns those that are drawn from and sent in their place.
+            Takes laws, shape (batch, vocabulary), and returns those that are drawn from and sent in
+            their place.
         """
         drawn, laws = no_drafts(len(self.tokens)), []
         for _ in range(length):
@@ -193,7 +204,9 @@ class Drafter(_Sampling):
                 laws.append(self.sampling.laws(logits))
                 if coarsen is not None:
                     laws[-1] = coarsen(laws[-1])
-                chosen = np.array([_draw(law, rng) for law, rng in zip(laws[-1], self.streams, strict=True)])
+                chosen = np.array(
+                    [_draw(law, rng) for law, rng in zip(laws[-1], self.streams, strict=True)]
+                )
             drawn = np.column_stack([drawn, chosen])
         return Drafts(tokens=drawn, laws=np.stack(laws, axis=1) if laws else None)
 
@@ -214,8 +227,14 @@ class Verifier(_Sampling):
         else:
             laws = self.sampling.laws(logits)
             checked = laws[:, :0] if drafts.laws is None else drafts.laws
-            rounds = [verify_round(*one) for one in zip(laws, checked, drafts.tokens, self.streams, strict=True)]
-            verdict = Verdict(accepted=np.array([n for n, _ in rounds]), tokens=np.array([own for _, own in rounds]))
+            rounds = [
+                verify_round(*one)
+                for one in zip(laws, checked, drafts.tokens, self.streams, strict=True)
+            ]
+            verdict = Verdict(
+                accepted=np.array([n for n, _ in rounds]),
+                tokens=np.array([own for _, own in rounds]),
+            )
         self.settle(drafts.tokens, verdict)
         return verdict
 
@@ -228,7 +247,9 @@ class Rows:
     """Tasks on one side, in the batches that they last ran in."""
 
     def __init__(self) -> None:
-        self._places: dict[int, tuple[Any, list[int], int]] = {}  # of each task: its batch, whose tasks, its row
+        self._places: dict[
+            int, tuple[Any, list[int], int]
+        ] = {}  # of each task: its batch, whose tasks, its row
 
     def place(self, tasks: list[int], side: Any) -> None:
         """Let tasks be the rows of a side."""
@@ -249,7 +270,9 @@ class Rows:
 
 
 def padded(rows: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
-    """Return rows of tokens as an array, shape (batch, longest row), zeros behind their ends, and their lengths."""
+    """Return rows of tokens as an array, shape (batch, longest row), zeros behind their ends, and
+    their lengths.
+    """
     counts = np.array([len(row) for row in rows])
     table = np.zeros((len(rows), counts.max()), dtype=np.int64)
     table[np.arange(table.shape[1]) < counts[:, None]] = np.concatenate(rows)
@@ -261,7 +284,9 @@ def no_drafts(batch: int) -> Ints:
     return np.zeros((batch, 0), dtype=np.int64)
 
 
-def greedy(model: LanguageModel, prompt: Sequence[int], count: int) -> tuple[list[int], list[float]]:
+def greedy(
+    model: LanguageModel, prompt: Sequence[int], count: int
+) -> tuple[list[int], list[float]]:
     """Decode a number of tokens one by one, the largest logit each.
 
     Returns
@@ -281,11 +306,15 @@ def greedy(model: LanguageModel, prompt: Sequence[int], count: int) -> tuple[lis
 
 def first_difference(first: Sequence[int], second: Sequence[int]) -> int | None:
     """Return the first place where two outputs differ, as far as both go; None: nowhere."""
-    return next((place for place, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), None)
+    return next(
+        (place for place, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), None
+    )
 
 
 def differences(outputs: Sequence[Sequence[int]], alone: Sequence[Any]) -> list[dict[str, float]]:
-    """Return where outputs first differ from those of the verify model alone, and how far its best logit led there."""
+    """Return where outputs first differ from those of the verify model alone, and how far its best
+    logit led there.
+    """
     found = []
     for task, (output, (tokens, margins)) in enumerate(zip(outputs, alone, strict=True)):
         place = first_difference(output, tokens)

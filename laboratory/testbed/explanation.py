@@ -1,9 +1,10 @@
 """Why a plan of serving-latency took what it took: the difference to the prediction, term by term.
 
-The terms sum to measured less predicted: what the uploads took longer; that the batches needed other numbers of steps
-than Eq. 8 says; that passes took other times than the fitted runtimes say, at the steps that there were; and what lies
-between the passes, messages and bookkeeping. The part of the third that other work on the machine caused is told
-beside: seconds in which a process was not on its processor.
+The terms sum to measured less predicted: what the uploads took longer; that the batches needed
+other numbers of steps than Eq. 8 says; that passes took other times than the fitted runtimes say,
+at the steps that there were; and what lies between the passes, messages and bookkeeping. The part
+of the third that other work on the machine caused is told beside: seconds in which a process was
+not on its processor.
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.serving_latency.problem import Mechanism, ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_latency.problem import (
+    Mechanism,
+    ServingLatencyPlan,
+    ServingLatencyProblem,
+)
 from specopt.models.serving_latency.schedule import stage_seconds
 
 
@@ -34,11 +39,16 @@ class Terms:
         return self.communication + self.steps + self.passes + self.between
 
 
-def explain(problem: ServingLatencyProblem, plan: ServingLatencyPlan, measured: Mapping[str, Any]) -> Terms:
+def explain(
+    problem: ServingLatencyProblem, plan: ServingLatencyPlan, measured: Mapping[str, Any]
+) -> Terms:
     """Return the terms of one repetition of a trial."""
     predicted = problem.evaluate(plan)
     mechanism = problem.mechanism_of(plan)
-    stages = {side: np.array(measured[side], dtype=np.float64).reshape(-1, 5) for side in ("draft", "verify")}
+    stages = {
+        side: np.array(measured[side], dtype=np.float64).reshape(-1, 5)
+        for side in ("draft", "verify")
+    }
     steps: Sequence[int] = measured["steps"]
     modelled = {
         (step, number): stage_seconds(problem, plan, batch, step)
@@ -57,12 +67,15 @@ def explain(problem: ServingLatencyProblem, plan: ServingLatencyPlan, measured: 
         steps=with_steps - predicted.terms["inference_seconds"],
         passes=with_passes - with_steps,
         between=inference - with_passes,
-        waiting=float(sum((rows[:, 3] - rows[:, 2] - rows[:, 4]).sum() for rows in stages.values())),
+        waiting=float(
+            sum((rows[:, 3] - rows[:, 2] - rows[:, 4]).sum() for rows in stages.values())
+        ),
     )
 
 
 def undisturbed_seconds(measured: Mapping[str, Any], mechanism: Mechanism) -> float:
-    """Return what a repetition would have taken if each process had always had its processor, messages taking no time.
+    """Return what a repetition would have taken if each process had always had its processor,
+    messages taking no time.
 
     Uploads, and the pipeline of the processor seconds of its stages.
     """
@@ -75,8 +88,12 @@ def undisturbed_seconds(measured: Mapping[str, Any], mechanism: Mechanism) -> fl
     return communication + pipeline_seconds(times, mechanism)
 
 
-def pipeline_seconds(times: Mapping[tuple[int, int], tuple[float, float]], mechanism: Mechanism) -> float:
-    """Return the seconds of all steps by Eq. 20-22, from draft and verify times by step and batch."""
+def pipeline_seconds(
+    times: Mapping[tuple[int, int], tuple[float, float]], mechanism: Mechanism
+) -> float:
+    """Return the seconds of all steps by Eq. 20-22, from draft and verify times by step and
+    batch.
+    """
     total = 0.0
     for step in sorted({step for step, _ in times}):
         drafted = done = 0.0

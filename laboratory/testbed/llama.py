@@ -1,7 +1,8 @@
-"""A Llama decoder whose sequences differ in length: each has its own place in the cache, and can forget its end.
+"""A Llama decoder whose sequences differ in length: each has its own place in the cache, and can
+forget its end.
 
-`transformers` decodes batches of one length; here a batch is what speculation makes of it. Imported only where torch is
-installed.
+`transformers` decodes batches of one length; here a batch is what speculation makes of it. Imported
+only where torch is installed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from specopt.models.fields import Floats, Ints
 
 @dataclass
 class LlamaCache:
-    """Keys and values of each layer, shape (batch, room, heads, head size), and the tokens that each sequence has."""
+    """Keys and values of each layer, shape (batch, room, heads, head size), and the tokens that
+    each sequence has.
+    """
 
     keys: list[Tensor]
     values: list[Tensor]
@@ -32,7 +35,9 @@ class LlamaCache:
         """Return a cache of some sequences of others, which have the same room."""
         layers = range(len(rows[0][0].keys))
         keys = [torch.stack([cache.keys[layer][row] for cache, row in rows]) for layer in layers]
-        values = [torch.stack([cache.values[layer][row] for cache, row in rows]) for layer in layers]
+        values = [
+            torch.stack([cache.values[layer][row] for cache, row in rows]) for layer in layers
+        ]
         return cls(keys, values, np.array([cache.lengths[row] for cache, row in rows]))
 
 
@@ -58,7 +63,9 @@ class Llama:
         What they are computed in.
     """
 
-    def __init__(self, config: Mapping[str, Any], weights: Mapping[str, Tensor], dtype: torch.dtype) -> None:
+    def __init__(
+        self, config: Mapping[str, Any], weights: Mapping[str, Tensor], dtype: torch.dtype
+    ) -> None:
         self.source = dict(config)
         self.config: ModelConfig = parse_model_config(self.source)
         self.dtype = dtype
@@ -78,7 +85,10 @@ class Llama:
             name = f"model.layers.{index}."
             self.layers.append(
                 _Layer(
-                    norms=(weight(f"{name}input_layernorm.weight"), weight(f"{name}post_attention_layernorm.weight")),
+                    norms=(
+                        weight(f"{name}input_layernorm.weight"),
+                        weight(f"{name}post_attention_layernorm.weight"),
+                    ),
                     qkv=weight(*(f"{name}self_attn.{part}_proj.weight" for part in "qkv")),
                     output=weight(f"{name}self_attn.o_proj.weight"),
                     up=weight(f"{name}mlp.gate_proj.weight", f"{name}mlp.up_proj.weight"),
@@ -91,13 +101,19 @@ class Llama:
         self._cosines, self._sines = angles.cos().to(dtype), angles.sin().to(dtype)
 
     def new_cache(self, batch: int, room: int) -> LlamaCache:
-        """Return an empty cache for a number of sequences, with room for a number of tokens of each."""
+        """Return an empty cache for a number of sequences, with room for a number of tokens of
+        each.
+        """
         size = (batch, room, self.shape.kv_heads, self.shape.head_dim)
-        keys, values = ([torch.zeros(size, dtype=self.dtype) for _ in self.layers] for _ in range(2))
+        keys, values = (
+            [torch.zeros(size, dtype=self.dtype) for _ in self.layers] for _ in range(2)
+        )
         return LlamaCache(keys, values, np.zeros(batch, dtype=np.int64))
 
     def logits(self, tokens: Ints, counts: Ints, cache: LlamaCache, scored: int) -> Floats:
-        """Run one pass over new tokens, which enter the cache; see `testbed.decoding.LanguageModel`."""
+        """Run one pass over new tokens, which enter the cache; see
+        `testbed.decoding.LanguageModel`.
+        """
         with torch.inference_mode():
             hidden = self.run(self.embed(tokens), cache, range(len(self.layers)))
             cache.lengths = cache.lengths + counts
@@ -105,10 +121,14 @@ class Llama:
 
     def embed(self, tokens: Ints) -> Tensor:
         """Return the hidden states that enter the first layer."""
-        return functional.embedding(torch.from_numpy(np.asarray(tokens, dtype=np.int64)), self.embedding)
+        return functional.embedding(
+            torch.from_numpy(np.asarray(tokens, dtype=np.int64)), self.embedding
+        )
 
     def run(self, hidden: Tensor, cache: LlamaCache, layers: range) -> Tensor:
-        """Run layers over hidden states, shape (batch, m, hidden), behind what the cache holds; its lengths stay."""
+        """Run layers over hidden states, shape (batch, m, hidden), behind what the cache holds; its
+        lengths stay.
+        """
         batch, new = hidden.shape[:2]
         places = torch.from_numpy(cache.lengths)[:, None] + torch.arange(new)
         rows, total = torch.arange(batch)[:, None], int(cache.lengths.max()) + new
@@ -148,7 +168,9 @@ class Llama:
 
 
 FEW = 6
-"""Up to this many tokens, reading the weights dominates; `linear` copies them first and takes up to twice as long."""
+"""Up to this many tokens, reading the weights dominates; `linear` copies them first and takes up to
+twice as long.
+"""
 
 
 def _times(x: Tensor, weight: Tensor) -> Tensor:

@@ -1,4 +1,5 @@
-"""Recording drafts of the real pair: speculative decoding of prompts of every kind, with all that either model thought.
+"""Recording drafts of the real pair: speculative decoding of prompts of every kind, with all that
+either model thought.
 
 Imported only where torch is installed. `python -m testbed.logs` is `make logs`.
 """
@@ -48,7 +49,8 @@ class Recording:
     draft_length, rounds
         Tokens drafted in a round, and most rounds of a run: a run ends with its answer.
     mass
-        Share of each distribution that is recorded token by token, as far as `TOP` of them come to it.
+        Share of each distribution that is recorded token by token, as far as `TOP` of them come to
+        it.
     seed
         Of what is drawn.
     """
@@ -127,9 +129,23 @@ def record(
                 drafted, accepted = drafts.tokens[row], int(verdict.accepted[row])
                 ends = np.flatnonzero(drafted[:accepted] == stop)
                 length = int(ends[0]) + 1 if len(ends) else how.draft_length
-                run = {"prompt": numbers[row], "kind": asked[row].kind, "temperature": temperature, "seed": how.seed}
-                found = {name: [value] * length for name, value in (run | {"round": number}).items()}
-                found |= _positions(q[row, :length], p[row, :length], drafted[:length], accepted, temperature, how.mass)
+                run = {
+                    "prompt": numbers[row],
+                    "kind": asked[row].kind,
+                    "temperature": temperature,
+                    "seed": how.seed,
+                }
+                found = {
+                    name: [value] * length for name, value in (run | {"round": number}).items()
+                }
+                found |= _positions(
+                    q[row, :length],
+                    p[row, :length],
+                    drafted[:length],
+                    accepted,
+                    temperature,
+                    how.mass,
+                )
                 for name, values in found.items():
                     columns.setdefault(name, []).extend(values)
                 if len(ends) or verdict.tokens[row] == stop:
@@ -140,7 +156,9 @@ def record(
 
 
 def _prefilled(model: Llama, tokens: Sequence[Sequence[int]], room: int) -> LlamaCache:
-    """Return a cache of all but the last token of each prompt: every temperature starts from a copy."""
+    """Return a cache of all but the last token of each prompt: every temperature starts from a
+    copy.
+    """
     known, counts = padded([row[:-1] for row in tokens])
     cache = model.new_cache(len(tokens), room)
     with torch.inference_mode():
@@ -152,17 +170,27 @@ def _prefilled(model: Llama, tokens: Sequence[Sequence[int]], room: int) -> Llam
 def _positions(
     draft: Floats, verify: Floats, tokens: Ints, accepted: int, temperature: float, mass: float
 ) -> dict[str, list[Any]]:
-    """Return what is recorded of the drafted positions of a round, from both models' logits at them."""
+    """Return what is recorded of the drafted positions of a round, from both models' logits at
+    them.
+    """
     law = Sampling(temperature=temperature or 1.0)
     q, p = law.laws(draft), law.laws(verify)
     places = np.arange(len(tokens))
-    agreed = draft.argmax(axis=-1) == verify.argmax(axis=-1) if temperature == 0.0 else acceptance_rate(p, q)
+    agreed = (
+        draft.argmax(axis=-1) == verify.argmax(axis=-1)
+        if temperature == 0.0
+        else acceptance_rate(p, q)
+    )
     top = np.partition(q, -2, axis=-1)
     reached = np.minimum(accepted + 1, len(tokens))
     return {
         "position": places.tolist(),
         "token": tokens.tolist(),
-        "outcome": np.where(places < accepted, ACCEPTED, np.where(places == accepted, FIRST_REJECTION, AFTER)).tolist(),
+        "outcome": (
+            np.where(
+                places < accepted, ACCEPTED, np.where(places == accepted, FIRST_REJECTION, AFTER)
+            ).tolist()
+        ),
         "acceptance_rate": agreed.astype(np.float64).tolist(),
         "draft_probability": q[places, tokens].tolist(),
         "verify_probability": p[places, tokens].tolist(),
@@ -176,19 +204,28 @@ def _positions(
 
 
 def _top(side: str, laws: Floats, reached: int, mass: float) -> dict[str, list[Any]]:
-    """Return the likeliest tokens of the first distributions, and what the others come to; of those behind, none."""
+    """Return the likeliest tokens of the first distributions, and what the others come to; of those
+    behind, none.
+    """
     count = min(TOP, laws.shape[1])
     found = np.argpartition(laws, -count, axis=-1)[:, -count:]
     chances = np.take_along_axis(laws, found, axis=-1)
     order = np.argsort(-chances, axis=-1, kind="stable")
-    found, chances = np.take_along_axis(found, order, axis=-1), np.take_along_axis(chances, order, axis=-1)
+    found, chances = (
+        np.take_along_axis(found, order, axis=-1),
+        np.take_along_axis(chances, order, axis=-1),
+    )
     ends = chances.cumsum(axis=-1)
-    kept = np.where(np.arange(len(laws)) < reached, np.minimum((ends < mass).sum(axis=-1) + 1, count), 0)
+    kept = np.where(
+        np.arange(len(laws)) < reached, np.minimum((ends < mass).sum(axis=-1) + 1, count), 0
+    )
     rest = np.clip(1.0 - ends[np.arange(len(laws)), np.maximum(kept, 1) - 1], 0.0, 1.0)
     chances = rounded(chances)
     return {
         f"{side}_tokens": [row[:length].tolist() for row, length in zip(found, kept, strict=True)],
-        f"{side}_probabilities": [row[:length].tolist() for row, length in zip(chances, kept, strict=True)],
+        f"{side}_probabilities": [
+            row[:length].tolist() for row, length in zip(chances, kept, strict=True)
+        ],
         f"{side}_rest": rest.tolist(),
     }
 
@@ -206,7 +243,9 @@ def _entropy(laws: Floats) -> Floats:
 
 
 def write_log(columns: dict[str, list[Any]], path: Path, notes: dict[str, Any]) -> None:
-    """Write recorded positions as parquet, all or nothing; notes are kept in its metadata as JSON."""
+    """Write recorded positions as parquet, all or nothing; notes are kept in its metadata as
+    JSON.
+    """
     import pyarrow
 
     types = {
@@ -218,15 +257,22 @@ def write_log(columns: dict[str, list[Any]], path: Path, notes: dict[str, Any]) 
         **dict.fromkeys(PROBABILITIES, pyarrow.list_(pyarrow.float32())),
     }
     arrays = {
-        name: pyarrow.array(values if name in types else rounded(values), types.get(name, pyarrow.float32()))
+        name: pyarrow.array(
+            values if name in types else rounded(values), types.get(name, pyarrow.float32())
+        )
         for name, values in columns.items()
     }
-    split = [*(name for name in columns if name not in types), *(f"{name}.list.element" for name in PROBABILITIES)]
+    split = [
+        *(name for name in columns if name not in types),
+        *(f"{name}.list.element" for name in PROBABILITIES),
+    ]
     few = [name for name in columns if name in types and name not in PROBABILITIES]
     write_parquet(arrays, path, notes, use_dictionary=few, use_byte_stream_split=split)
 
 
-def write_parquet(arrays: dict[str, Any], path: Path, notes: dict[str, Any], **options: Any) -> None:
+def write_parquet(
+    arrays: dict[str, Any], path: Path, notes: dict[str, Any], **options: Any
+) -> None:
     """Write columns of Arrow as parquet, all or nothing; notes are kept in its metadata as JSON."""
     import pyarrow
     from pyarrow import parquet
@@ -246,7 +292,9 @@ def origin(weights: Path) -> dict[str, str]:
     }
 
 
-def make_logs(record_folder: Path, how: Recording, *, prompts_per_kind: int, together: int, minutes: float) -> None:
+def make_logs(
+    record_folder: Path, how: Recording, *, prompts_per_kind: int, together: int, minutes: float
+) -> None:
     """Record prompts that are not recorded yet, batch by batch, each in a file of its own.
 
     Parameters
@@ -280,7 +328,11 @@ def make_logs(record_folder: Path, how: Recording, *, prompts_per_kind: int, tog
         seconds = round(time.monotonic() - start, 1)
         notes = asdict(how) | {"bits": BITS} | origin(weights) | {"seconds": seconds}
         write_log(columns, path, notes)
-        print(f"{path.name}: {len(columns['token'])} positions, {path.stat().st_size} bytes, {seconds} s", flush=True)
+        print(
+            f"{path.name}: {len(columns['token'])} positions, {path.stat().st_size} bytes,"
+            f" {seconds} s",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Messages between processes: a frame is its length, when it is due, and its content; arrays travel as they are.
+"""Messages between processes: a frame is its length, when it is due, and its content; arrays travel
+as they are.
 
-The sender's shaper says when a message is due, and `receive` hands it over no earlier. Both read the same clock,
-`time.monotonic`, which all processes of a machine share.
+The sender's shaper says when a message is due, and `receive` hands it over no earlier. Both read
+the same clock, `time.monotonic`, which all processes of a machine share.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ def _plain(value: object) -> object:
         return value.item()
     if isinstance(value, np.ndarray):
         head = msgspec.msgpack.encode((value.dtype.str, value.shape))
-        return msgspec.msgpack.Ext(1, len(head).to_bytes(2) + head + np.ascontiguousarray(value).tobytes())
+        return msgspec.msgpack.Ext(
+            1, len(head).to_bytes(2) + head + np.ascontiguousarray(value).tobytes()
+        )
     raise TypeError(f"no message can hold {type(value).__name__}")
 
 
@@ -64,7 +67,8 @@ def _array(code: int, data: memoryview) -> np.ndarray:
 class Channel:
     """One end of a connection.
 
-    A thread takes what arrives off the socket at once, so that a sender never waits for a busy receiver.
+    A thread takes what arrives off the socket at once, so that a sender never waits for a busy
+    receiver.
 
     Parameters
     ----------
@@ -80,7 +84,9 @@ class Channel:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.shape(link or Link())
         self._arrived: queue.SimpleQueue[tuple[float, bytes] | None] = queue.SimpleQueue()
-        self._waiting: list[tuple[float, int, dict[str, Any]]] = []  # a heap: by when they are due, then as they came
+        self._waiting: list[
+            tuple[float, int, dict[str, Any]]
+        ] = []  # a heap: by when they are due, then as they came
         self._taken, self._closed = 0, False
         self._thread = threading.Thread(target=self._take, daemon=True)
         self._thread.start()
@@ -112,7 +118,9 @@ class Channel:
         """
         data = encode(content)
         if due is None:
-            due = (shaper or self.shaper).due(time.monotonic(), 8 * len(data) if bits is None else bits)
+            due = (shaper or self.shaper).due(
+                time.monotonic(), 8 * len(data) if bits is None else bits
+            )
         try:
             self._connection.sendall(_HEADER.pack(len(data), due) + data)
         except OSError:

@@ -1,8 +1,10 @@
-"""Recording what quantised drafts do to the outputs of the real pair (paper 3): laws at many positions, and texts.
+"""Recording what quantised drafts do to the outputs of the real pair (paper 3): laws at many
+positions, and texts.
 
-Laws are those of both models along answers that the verify model samples; texts are what speculative decoding writes
-with Q-S (quantise, then sample) and S-Q (sample, then quantise; a draft whose quantised probability is 0 is accepted,
-as min(1, p / 0) is 1), beside the verify model alone, twice, and its greedy answer.
+Laws are those of both models along answers that the verify model samples; texts are what
+speculative decoding writes with Q-S (quantise, then sample) and S-Q (sample, then quantise; a draft
+whose quantised probability is 0 is accepted, as min(1, p / 0) is 1), beside the verify model alone,
+twice, and its greedy answer.
 
 Imported only where torch is installed. `python -m testbed.outputs` ends `make logs`.
 """
@@ -84,7 +86,9 @@ class TextRecording:
     seed: int = 0
 
 
-def laws_along(draft: Llama, verify: Llama, tokens: Sequence[int], start: int, every: int) -> tuple[Floats, Floats]:
+def laws_along(
+    draft: Llama, verify: Llama, tokens: Sequence[int], start: int, every: int
+) -> tuple[Floats, Floats]:
     """Return both models' logits at every n-th token of an answer, the draft model's first.
 
     Parameters
@@ -108,15 +112,30 @@ def laws_along(draft: Llama, verify: Llama, tokens: Sequence[int], start: int, e
 
 
 def record_laws(
-    draft: Llama, verify: Llama, asked: Sequence[Sequence[int]], temperature: float, stop: int, how: LawRecording
+    draft: Llama,
+    verify: Llama,
+    asked: Sequence[Sequence[int]],
+    temperature: float,
+    stop: int,
+    how: LawRecording,
 ) -> dict[str, Floats]:
-    """Return what `quantised_outputs` says of positions of answers to some prompts, and the number of their prompt."""
+    """Return what `quantised_outputs` says of positions of answers to some prompts, and the number
+    of their prompt.
+    """
     answers = sample_answers(
-        verify, asked, temperature=temperature, most_tokens=how.most_tokens, stop=stop, seed=how.seed
+        verify,
+        asked,
+        temperature=temperature,
+        most_tokens=how.most_tokens,
+        stop=stop,
+        seed=how.seed,
     )
     sampling, columns = Sampling(temperature=temperature), dict[str, list[Floats]]()
     for number, answer in enumerate(answers):
-        q, p = map(sampling.laws, laws_along(draft, verify, answer.tokens.tolist(), answer.start, how.every))
+        q, p = map(
+            sampling.laws,
+            laws_along(draft, verify, answer.tokens.tolist(), answer.start, how.every),
+        )
         found = {"prompt": np.full(len(p), number)} | quantised_outputs(p, q, how.resolutions)
         for name, values in found.items():
             columns.setdefault(name, []).append(values)
@@ -185,31 +204,56 @@ def record_texts(draft: Llama, verify: Llama, how: TextRecording) -> Iterator[di
     plans = [("LLM", 0.0, 0, how.seed)]
     for temperature in how.temperatures:
         plans += [("LLM", temperature, 0, how.seed), ("LLM", temperature, 0, how.seed + 1)]
-        plans += [(scheme, temperature, one, how.seed + 2) for scheme in SCHEMES[1:] for one in how.resolutions]
+        plans += [
+            (scheme, temperature, one, how.seed + 2)
+            for scheme in SCHEMES[1:]
+            for one in how.resolutions
+        ]
     for scheme, temperature, resolution, seed in plans:
         begun = time.process_time()
         answers = write_texts(
-            draft, verify, tokens, scheme=scheme, resolution=resolution, draft_length=how.draft_length,
-            sampling=Sampling(temperature=temperature, seed=seed), most_tokens=how.most_tokens, stop=stop,
-        )  # fmt: skip
-        print(f"{scheme}, {temperature:g}, {resolution}: {time.process_time() - begun:.0f} s", flush=True)
+            draft,
+            verify,
+            tokens,
+            scheme=scheme,
+            resolution=resolution,
+            draft_length=how.draft_length,
+            sampling=Sampling(temperature=temperature, seed=seed),
+            most_tokens=how.most_tokens,
+            stop=stop,
+        )
+        print(
+            f"{scheme}, {temperature:g}, {resolution}: {time.process_time() - begun:.0f} s",
+            flush=True,
+        )
         for number, (prompt, answer) in enumerate(zip(asked, answers, strict=True)):
             text = tokenizer().decode(answer, skip_special_tokens=True)
             yield {
-                "prompt": number, "kind": prompt.kind, "temperature": temperature, "scheme": scheme,
-                "resolution": resolution, "seed": seed, "text": text,
-            }  # fmt: skip
+                "prompt": number,
+                "kind": prompt.kind,
+                "temperature": temperature,
+                "scheme": scheme,
+                "resolution": resolution,
+                "seed": seed,
+                "text": text,
+            }
 
 
 def write_laws(columns: dict[str, Any], path: Path, notes: dict[str, Any]) -> None:
-    """Write laws as parquet, numbers with 12 bits, all or nothing; notes are kept in its metadata as JSON."""
+    """Write laws as parquet, numbers with 12 bits, all or nothing; notes are kept in its metadata
+    as JSON.
+    """
     import pyarrow
 
     arrays = {"prompt": pyarrow.array(columns["prompt"], pyarrow.int16())}
     for name, values in columns.items():
         if name != "prompt":
             flat = pyarrow.array(rounded(values).ravel(), pyarrow.float32())
-            arrays[name] = flat if values.ndim == 1 else pyarrow.FixedSizeListArray.from_arrays(flat, values.shape[1])
+            arrays[name] = (
+                flat
+                if values.ndim == 1
+                else pyarrow.FixedSizeListArray.from_arrays(flat, values.shape[1])
+            )
     write_parquet(arrays, path, notes)
 
 
@@ -221,17 +265,25 @@ def make_outputs(record_folder: Path, laws: LawRecording, texts: TextRecording) 
     verify, draft = checkpoint.model(), load_draft(weights, checkpoint).model()
     notes = origin(weights)
     stop = int(tokenizer().eos_token_id)
-    asked = [prompt_tokens(prompt.text) for prompt in prompts(laws.prompts_per_kind, training=False)]
+    asked = [
+        prompt_tokens(prompt.text) for prompt in prompts(laws.prompts_per_kind, training=False)
+    ]
     for temperature in laws.temperatures:
         path = folder / f"laws-{temperature:g}.parquet"
         if not path.exists():
             begun = time.process_time()
             columns = record_laws(draft, verify, asked, temperature, stop, laws)
             write_laws(columns, path, asdict(laws) | notes | {"temperature": temperature})
-            print(f"{path.name}: {len(columns['prompt'])} positions, {time.process_time() - begun:.0f} s", flush=True)
+            print(
+                f"{path.name}: {len(columns['prompt'])} positions,"
+                f" {time.process_time() - begun:.0f} s",
+                flush=True,
+            )
     path = folder / "texts.json"
     if not path.exists():
-        lines = ",\n".join(map(partial(json.dumps, ensure_ascii=False), record_texts(draft, verify, texts)))
+        lines = ",\n".join(
+            map(partial(json.dumps, ensure_ascii=False), record_texts(draft, verify, texts))
+        )
         head = json.dumps(asdict(texts) | notes | {"kinds": KINDS})
         write_text(path, f'{{"recording": {head},\n"texts": [\n{lines}\n]}}\n')
 

@@ -1,4 +1,6 @@
-"""The pairs of models that the laboratory runs: random ones, and SmolLM2-135M-Instruct with its draft model."""
+"""The pairs of models that the laboratory runs: random ones, and SmolLM2-135M-Instruct with its
+draft model.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ def check_pair(pair: str) -> None:
 
 
 def load_model(pair: str, side: Side) -> Llama:
-    """Return one model of a pair: "tiny" is random, in double precision; "real" is in single precision.
+    """Return one model of a pair: "tiny" is random, in double precision; "real" is in single
+    precision.
 
     Raises
     ------
@@ -68,14 +71,18 @@ def draw_prompts(pair: str, count: int, *, played: bool, seed: int = 0) -> list[
 
         kinds = len(KINDS)
         drawn = prompts(2 * -(-count // kinds), training=False, seed=seed)
-        mine = [prompt for number, prompt in enumerate(drawn) if (number // kinds) % 2 == (not played)]
+        mine = [
+            prompt for number, prompt in enumerate(drawn) if (number // kinds) % 2 == (not played)
+        ]
         return [prompt_tokens(prompt.text) for prompt in mine[:count]]
     random = np.random.default_rng((seed, played))
     return [random.integers(61, size=size).tolist() for size in random.integers(4, 25, size=count)]
 
 
 def about(pair: str) -> dict[str, str]:
-    """Return what tells this pair's draft model from others: the digest of its file, and the notes in it."""
+    """Return what tells this pair's draft model from others: the digest of its file, and the notes
+    in it.
+    """
     check_pair(pair)
     if pair == "tiny":
         return {}

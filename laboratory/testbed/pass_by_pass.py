@@ -1,8 +1,10 @@
-"""Serving latency predicted pass by pass, as the testbed runs it; what Eq. 17-22 leave out of it is in here.
+"""Serving latency predicted pass by pass, as the testbed runs it; what Eq. 17-22 leave out of it is
+in here.
 
-A round's first draft pass takes in the token that the verify model chose, and the last draft where that was accepted:
-two new tokens, not one, which is another pass on a processor. Passes take what was measured at their batch and new
-tokens, interpolated. A batch goes on until its last task has its tokens.
+A round's first draft pass takes in the token that the verify model chose, and the last draft where
+that was accepted: two new tokens, not one, which is another pass on a processor. Passes take what
+was measured at their batch and new tokens, interpolated. A batch goes on until its last task has
+its tokens.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ REPLICATIONS = 60
 
 
 def pass_seconds(passes: Passes, batch: int, new: int) -> float:
-    """Return the seconds of a pass over a cache, between those measured; beyond them, as at the end."""
+    """Return the seconds of a pass over a cache, between those measured; beyond them, as at the
+    end.
+    """
     columns = ("phase", "batch", "new_tokens", "seconds_median")
     found: dict[int, dict[int, list[float]]] = {}
     for phase, size, tokens, seconds in zip(*(passes[name] for name in columns), strict=True):
@@ -33,8 +37,12 @@ def pass_seconds(passes: Passes, batch: int, new: int) -> float:
     return float(np.interp(new, list(by_tokens), list(by_tokens.values())))
 
 
-def steps_of(problem: ServingLatencyProblem, plan: ServingLatencyPlan, random: np.random.Generator) -> list[int]:
-    """Draw the steps of each batch: those of its slowest task, each draft accepted with the problem's rate."""
+def steps_of(
+    problem: ServingLatencyProblem, plan: ServingLatencyPlan, random: np.random.Generator
+) -> list[int]:
+    """Draw the steps of each batch: those of its slowest task, each draft accepted with the
+    problem's rate.
+    """
     length, rate, found = plan.speculation_length, problem.common_rate or 0.0, []
     for batch in plan.batches:
         slowest = 0
@@ -53,7 +61,11 @@ def steps_of(problem: ServingLatencyProblem, plan: ServingLatencyPlan, random: n
 
 
 def predict_by_passes(
-    problem: ServingLatencyProblem, plan: ServingLatencyPlan, draft: Passes, verify: Passes, seed: int = 0
+    problem: ServingLatencyProblem,
+    plan: ServingLatencyPlan,
+    draft: Passes,
+    verify: Passes,
+    seed: int = 0,
 ) -> float:
     """Return the mean total seconds of a plan over random acceptances, 60 of them."""
     length, mechanism = plan.speculation_length, problem.mechanism_of(plan)

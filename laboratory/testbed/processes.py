@@ -1,7 +1,8 @@
-"""The laboratory's two processes: a draft process and a verify process, one core and one thread each.
+"""The laboratory's two processes: a draft process and a verify process, one core and one thread
+each.
 
-The process that plans talks to both over loopback sockets of their own; between the two there is a third one, each
-direction of which can be shaped.
+The process that plans talks to both over loopback sockets of their own; between the two there is a
+third one, each direction of which can be shaped.
 """
 
 from __future__ import annotations
@@ -117,7 +118,9 @@ class ProcessTimer:
     def load(self, config: ModelConfig, dtype: str) -> None:
         """Check that the process holds this model."""
         if config is not self.worker.config:
-            raise InvalidInput(f"config: expected the model of the {self.worker.side} process, got {config.name}")
+            raise InvalidInput(
+                f"config: expected the model of the {self.worker.side} process, got {config.name}"
+            )
 
     def seconds(self, work: ForwardPass, *, repeats: int, warm_up: int) -> list[float]:
         """Return the seconds of each pass."""
@@ -162,7 +165,9 @@ class Laboratory:
         try:
             for index, side in enumerate(SIDES):
                 arguments = (listener.getsockname()[1], side, self.pair, cores[index % len(cores)])
-                process = context.Process(target=work, args=arguments, name=f"specopt-{side}", daemon=True)
+                process = context.Process(
+                    target=work, args=arguments, name=f"specopt-{side}", daemon=True
+                )
                 process.start()
                 self._processes.append(process)
                 setattr(self, side, self._welcome(listener, side))
@@ -176,7 +181,9 @@ class Laboratory:
         self.verify.ask("accept")
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
         self.close()
 
     def play(self, name: str, **content: Any) -> None:
@@ -207,7 +214,9 @@ class Laboratory:
         try:
             connection, _ = listener.accept()
         except TimeoutError:
-            raise ProcessFailed(f"{side} process: did not start within {START_SECONDS:g} s") from None
+            raise ProcessFailed(
+                f"{side} process: did not start within {START_SECONDS:g} s"
+            ) from None
         connection.settimeout(None)
         channel = Channel(connection)
         reply = channel.receive()
@@ -228,7 +237,9 @@ def require_torch() -> None:
     try:
         import torch  # noqa: F401
     except ImportError:
-        raise MissingDependency("the testbed needs PyTorch: pip install -r laboratory/requirements.txt") from None
+        raise MissingDependency(
+            "the testbed needs PyTorch: pip install -r laboratory/requirements.txt"
+        ) from None
 
 
 def work(port: int, side: Side, pair: str, core: int) -> None:
@@ -293,8 +304,12 @@ class _Process:
         """Decode one prompt greedily."""
         return greedy(self.model, prompt, count)
 
-    def seconds(self, batch: int, new: int, cached: int, scored: int, repeats: int, warm_up: int) -> list[float]:
-        """Return the processor seconds of each pass: what else runs on the machine is not the model's."""
+    def seconds(
+        self, batch: int, new: int, cached: int, scored: int, repeats: int, warm_up: int
+    ) -> list[float]:
+        """Return the processor seconds of each pass: what else runs on the machine is not the
+        model's.
+        """
         cache = self.model.new_cache(batch, cached + new)
         tokens = np.random.default_rng(0).integers(self.model.shape.vocabulary, size=(batch, new))
         counts, found = np.full(batch, new), []
@@ -306,10 +321,14 @@ class _Process:
         return found[warm_up:]
 
     def ragged(self, new: Ints, cached: Ints) -> float:
-        """Return the processor seconds of a pass of sequences with other new and cached tokens each, padded."""
+        """Return the processor seconds of a pass of sequences with other new and cached tokens
+        each, padded.
+        """
         cache = self.model.new_cache(len(new), int(cached.max() + new.max()))
         cache.lengths = cached
-        tokens = np.random.default_rng(0).integers(self.model.shape.vocabulary, size=(len(new), new.max()))
+        tokens = np.random.default_rng(0).integers(
+            self.model.shape.vocabulary, size=(len(new), new.max())
+        )
         begin = time.thread_time()
         self.model.logits(tokens, new, cache, int(new.max()))
         return time.thread_time() - begin
@@ -319,7 +338,9 @@ class _Process:
         assert self.peer is not None, "the laboratory connects both sides first"
         self.peer.shape(Link())
         module = import_module(f"testbed.plays.{name}")
-        return getattr(module, self.side)(Session(self.pair, self.model, self.control, self.peer), **content)
+        return getattr(module, self.side)(
+            Session(self.pair, self.model, self.control, self.peer), **content
+        )
 
 
 def _listener() -> socket.socket:

@@ -1,4 +1,6 @@
-"""Prompts of eight kinds of task, drawn from wordings with slots; those for training share no word list with others."""
+"""Prompts of eight kinds of task, drawn from wordings with slots; those for training share no word
+list with others.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ def prompts(per_kind: int, *, training: bool, seed: int = 0) -> tuple[Prompt, ..
     per_kind
         How many of each kind.
     training
-        Whether slots are filled from the half of every list that is for training, or from the other.
+        Whether slots are filled from the half of every list that is for training, or from the
+        other.
     seed
         The same seed gives the same prompts.
 
@@ -46,11 +49,15 @@ def prompts(per_kind: int, *, training: bool, seed: int = 0) -> tuple[Prompt, ..
     """
     integer("per_kind", per_kind, 1, MAX_PROMPTS)
     data = tomllib.loads(files("testbed").joinpath("prompts.toml").read_text("utf-8"))
-    lists: dict[str, Any] = data["templates"] | {name: words[training::2] for name, words in data["words"].items()}
+    lists: dict[str, Any] = data["templates"] | {
+        name: words[training::2] for name, words in data["words"].items()
+    }
     integer("seed", seed, 0)
     found: dict[str, list[str]] = {}
     for number, kind in enumerate(KINDS):
-        random = np.random.default_rng((seed, number))  # each its own, so that more prompts begin like fewer
+        random = np.random.default_rng(
+            (seed, number)
+        )  # each its own, so that more prompts begin like fewer
         texts = found[kind] = list[str]()
         for _ in range(_MAX_DRAWS * per_kind):
             if len(texts) == per_kind:
@@ -59,7 +66,9 @@ def prompts(per_kind: int, *, training: bool, seed: int = 0) -> tuple[Prompt, ..
             if text not in texts:
                 texts.append(text)
         else:
-            raise InvalidInput(f"per_kind: expected at most {len(texts)}, the different prompts of {kind} found")
+            raise InvalidInput(
+                f"per_kind: expected at most {len(texts)}, the different prompts of {kind} found"
+            )
     return tuple(Prompt(kind, found[kind][number]) for number in range(per_kind) for kind in KINDS)
 
 

@@ -1,4 +1,6 @@
-"""Recorded drafts of a real pair of models: every drafted position of rounds of speculative decoding, from parquet."""
+"""Recorded drafts of a real pair of models: every drafted position of rounds of speculative
+decoding, from parquet.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ class RecordedLaws:
         counts = np.diff(self.starts)[positions]
         starts = np.concatenate([[0], np.cumsum(counts)])
         places = np.arange(starts[-1]) + np.repeat(self.starts[positions] - starts[:-1], counts)
-        return RecordedLaws(starts, self.tokens[places], self.probabilities[places], self.rest[positions])
+        return RecordedLaws(
+            starts, self.tokens[places], self.probabilities[places], self.rest[positions]
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +77,8 @@ class RecordedDrafts:
     outcome
         `ACCEPTED`, `FIRST_REJECTION` or `AFTER`, as in `specopt.models.drafting`.
     acceptance_rate
-        Probability that what the draft model drafts here is accepted: 1 - TV, over the whole vocabulary; whether both
-        models agree in a greedy run.
+        Probability that what the draft model drafts here is accepted: 1 - TV, over the whole
+        vocabulary; whether both models agree in a greedy run.
     draft_probability, verify_probability
         Of the token.
     draft_entropy, verify_entropy
@@ -120,9 +124,15 @@ class RecordedDrafts:
         """Return some positions: a mask, or their numbers."""
         positions = np.arange(len(self))[where]
         columns = {field.name: getattr(self, field.name) for field in fields(self)}
-        laws = {name: column.select(positions) for name, column in columns.items() if name.endswith("laws")}
+        laws = {
+            name: column.select(positions)
+            for name, column in columns.items()
+            if name.endswith("laws")
+        }
         return replace(
-            self, **{name: column[positions] for name, column in columns.items() if name not in laws}, **laws
+            self,
+            **{name: column[positions] for name, column in columns.items() if name not in laws},
+            **laws,
         )
 
     def draft_log(self) -> DraftLog:
@@ -169,7 +179,8 @@ def read_recorded(path: str | os.PathLike[str]) -> RecordedDrafts:
     Raises
     ------
     InvalidInput
-        If there is none, or a column is missing or holds what it cannot; the message names file and column.
+        If there is none, or a column is missing or holds what it cannot; the message names file and
+        column.
     """
     import pyarrow
 
@@ -206,7 +217,9 @@ def _filled(path: Any, table: Any, name: str) -> Any:
         raise InvalidInput(f"{path}: column {name!r} is missing")
     column = table.column(name).combine_chunks()
     if column.null_count:
-        raise InvalidInput(f"{path}: {name}: expected a value in every row, {column.null_count} have none")
+        raise InvalidInput(
+            f"{path}: {name}: expected a value in every row, {column.null_count} have none"
+        )
     return column
 
 
@@ -218,7 +231,8 @@ def _numbers(path: Any, name: str, column: Any, dtype: Any) -> Any:
     values = column.to_numpy(zero_copy_only=False)
     if values.dtype.kind not in ("iu" if dtype is np.int64 else "iuf"):
         raise InvalidInput(
-            f"{path}: {name}: expected {'integers' if dtype is np.int64 else 'numbers'}, got {column.type}"
+            f"{path}: {name}: expected {'integers' if dtype is np.int64 else 'numbers'}, got"
+            f" {column.type}"
         )
     return values.astype(dtype)
 
@@ -233,11 +247,15 @@ def _laws(path: Any, table: Any, side: str) -> RecordedLaws:
     counts = [np.asarray(column.value_lengths()) for column in lists]
     if (counts[0] != counts[1]).any():
         row = int(np.argmax(counts[0] != counts[1]))
-        raise InvalidInput(f"{path}: {names[1]}[{row}]: expected {counts[0][row]} entries, got {counts[1][row]}")
+        raise InvalidInput(
+            f"{path}: {names[1]}[{row}]: expected {counts[0][row]} entries, got {counts[1][row]}"
+        )
     flat = [column.flatten() for column in lists]
     for name, values in zip(names, flat, strict=True):
         if values.null_count:
-            raise InvalidInput(f"{path}: {name}: expected no empty entries, got {values.null_count}")
+            raise InvalidInput(
+                f"{path}: {name}: expected no empty entries, got {values.null_count}"
+            )
     tokens = _numbers(path, names[0], flat[0], np.int64)
     probabilities = _numbers(path, names[1], flat[1], np.float64)
     for name, values, (expected, allowed) in (
@@ -247,12 +265,22 @@ def _laws(path: Any, table: Any, side: str) -> RecordedLaws:
     ):
         _refuse(path, name, expected, values, allowed(values))
     starts = np.concatenate([[0], np.cumsum(counts[0])]).astype(np.int64)
-    totals = rest + np.bincount(np.repeat(np.arange(len(rest)), counts[0]), weights=probabilities, minlength=len(rest))
-    _refuse(path, f"{side}_probabilities", "at most 1 in sum, the rest included", totals, totals <= _WHOLE)
+    totals = rest + np.bincount(
+        np.repeat(np.arange(len(rest)), counts[0]), weights=probabilities, minlength=len(rest)
+    )
+    _refuse(
+        path,
+        f"{side}_probabilities",
+        "at most 1 in sum, the rest included",
+        totals,
+        totals <= _WHOLE,
+    )
     return RecordedLaws(starts, tokens, probabilities, rest)
 
 
 def _refuse(path: Any, name: str, expected: str, values: Any, allowed: Any) -> None:
     if not allowed.all():
         row = int(np.argmin(allowed))
-        raise InvalidInput(f"{path}: {name}[{row}]: expected {expected}, got {describe(values[row].item())}")
+        raise InvalidInput(
+            f"{path}: {name}[{row}]: expected {expected}, got {describe(values[row].item())}"
+        )

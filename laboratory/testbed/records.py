@@ -1,7 +1,9 @@
-"""Records of what was played: JSON files that say everything a claim is computed from, and that grow trial by trial.
+"""Records of what was played: JSON files that say everything a claim is computed from, and that
+grow trial by trial.
 
-A record holds what was measured before the plays (passes, acceptance), the problems made of it, and trials: a plan with
-its predictions, and what every repetition of it took. A record that was cut short goes on where it ended.
+A record holds what was measured before the plays (passes, acceptance), the problems made of it, and
+trials: a plan with its predictions, and what every repetition of it took. A record that was cut
+short goes on where it ended.
 """
 
 from __future__ import annotations
@@ -50,12 +52,19 @@ class Record:
             If the file holds another record: other settings, another pair.
         """
         if not path.exists():
-            about = {"date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), "machine": machine()}
-            return cls(path, {"format": FORMAT, **head, **about, "versions": versions(), "trials": []})
+            about = {
+                "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+                "machine": machine(),
+            }
+            return cls(
+                path, {"format": FORMAT, **head, **about, "versions": versions(), "trials": []}
+            )
         found = read_record(path)
         other = next((name for name, value in head.items() if found.get(name) != value), None)
         if other is not None:
-            raise InvalidInput(f"{path}: holds a record with another {other}; choose another folder, or remove it")
+            raise InvalidInput(
+                f"{path}: holds a record with another {other}; choose another folder, or remove it"
+            )
         return cls(path, found)
 
     def keep(self, name: str, measure: Callable[[], Any]) -> Any:
@@ -85,11 +94,14 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def lacking(record: Mapping[str, Any]) -> list[str]:
-    """Return a line for each trial that was not played as often as the record's settings ask for."""
+    """Return a line for each trial that was not played as often as the record's settings ask
+    for.
+    """
     asked = record["settings"]["repeats"]
     played = [(trial, len(trial["measured"])) for trial in record["trials"]]
     return [
-        f"scene {trial['scene'] + 1}, {trial['label']}, {trial['methods'][0]}: {plays} of {asked} plays"
+        f"scene {trial['scene'] + 1}, {trial['label']}, {trial['methods'][0]}: {plays} of {asked}"
+        " plays"
         for trial, plays in played
         if plays != asked
     ]
@@ -107,11 +119,15 @@ def check_whole(record: Mapping[str, Any]) -> None:
     if not any(trial["measured"] for trial in record["trials"]):
         raise InvalidInput(f"{name}: expected plays, got none yet")
     if lines := lacking(record):
-        raise InvalidInput(f"{name}: expected every repetition that its settings ask for, got {'; '.join(lines)}")
+        raise InvalidInput(
+            f"{name}: expected every repetition that its settings ask for, got {'; '.join(lines)}"
+        )
 
 
 def newest(folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the newest whole record of each kind and pair in a folder, and a line for each that is left out."""
+    """Return the newest whole record of each kind and pair in a folder, and a line for each that is
+    left out.
+    """
     found: dict[tuple[str, str], dict[str, Any]] = {}
     left_out = []
     for path in sorted(folder.glob("*.json"), reverse=True):
@@ -131,7 +147,11 @@ def newest(folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
 
 def machine() -> dict[str, Any]:
     """Return what is known of this machine."""
-    return {"processor": processor(), "cores": len(os.sched_getaffinity(0)), "system": platform.system()}
+    return {
+        "processor": processor(),
+        "cores": len(os.sched_getaffinity(0)),
+        "system": platform.system(),
+    }
 
 
 def versions() -> dict[str, str]:
@@ -146,7 +166,9 @@ def versions() -> dict[str, str]:
 
 
 def to_plain(value: Any) -> Any:
-    """Return numbers, lists and dicts for arrays and numpy's numbers; seconds to the microsecond."""
+    """Return numbers, lists and dicts for arrays and numpy's numbers; seconds to the
+    microsecond.
+    """
     if isinstance(value, dict):
         return {key: to_plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):

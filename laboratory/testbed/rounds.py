@@ -1,4 +1,6 @@
-"""One round of verification, played: drafts are accepted up to the first that is rejected (paper 3, Eq. 1-2)."""
+"""One round of verification, played: drafts are accepted up to the first that is rejected (paper 3,
+Eq. 1-2).
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,11 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, describe
 
 
-def verify_round(server_laws: Any, verification_laws: Any, tokens: Any, rng: np.random.Generator) -> tuple[int, int]:
-    """Verify the drafts of one round, one after the other, up to the first that is rejected (Eq. 1-2).
+def verify_round(
+    server_laws: Any, verification_laws: Any, tokens: Any, rng: np.random.Generator
+) -> tuple[int, int]:
+    """Verify the drafts of one round, one after the other, up to the first that is rejected (Eq.
+    1-2).
 
     Parameters
     ----------
@@ -29,8 +34,8 @@ def verify_round(server_laws: Any, verification_laws: Any, tokens: Any, rng: np.
     Returns
     -------
     accepted, token
-        N, the number of drafts accepted, and the server's own token: in place of the first draft that was rejected,
-        or the one after L accepted drafts.
+        N, the number of drafts accepted, and the server's own token: in place of the first draft
+        that was rejected, or the one after L accepted drafts.
 
     Raises
     ------
@@ -45,12 +50,16 @@ def verify_round(server_laws: Any, verification_laws: Any, tokens: Any, rng: np.
     if drafts.shape != (length,) or (
         length and (drafts.dtype.kind not in "iu" or drafts.min() < 0 or drafts.max() >= size)
     ):
-        raise InvalidInput(f"tokens: expected {length} integers from 0 to {size - 1}, got {describe(tokens)}")
+        raise InvalidInput(
+            f"tokens: expected {length} integers from 0 to {size - 1}, got {describe(tokens)}"
+        )
     if length == 0:
         return 0, _draw(p[0], rng)
     checked, _ = checked_distributions("verification_laws", verification_laws)
     if checked.shape != (length, size):
-        raise InvalidInput(f"verification_laws: expected shape {(length, size)}, got {checked.shape}")
+        raise InvalidInput(
+            f"verification_laws: expected shape {(length, size)}, got {checked.shape}"
+        )
     for place, token in enumerate(drafts.tolist()):
         if rng.random() >= acceptance_chance(p[place, token], checked[place, token]):
             return place, _draw(replacement_law(p[place], checked[place]), rng)

@@ -28,8 +28,8 @@ class Answer:
     start
         Where the answer starts.
     states
-        The normed last hidden state that each token of the answer was drawn from, in half precision: the model's head
-        makes logits of it.
+        The normed last hidden state that each token of the answer was drawn from, in half
+        precision: the model's head makes logits of it.
     """
 
     tokens: Tensor
@@ -71,10 +71,13 @@ def sample_answers(
     asked, counts = padded(prompts)
     cache = model.new_cache(len(prompts), int(counts.max()) + most_tokens)
     layers = range(len(model.layers))
-    hidden = model.run(model.embed(asked), cache, layers)[torch.arange(len(counts)), torch.from_numpy(counts - 1)]
+    hidden = model.run(model.embed(asked), cache, layers)[
+        torch.arange(len(counts)), torch.from_numpy(counts - 1)
+    ]
     hidden = hidden.repeat_interleave(each, dim=0)
     cache.keys, cache.values = (
-        [part.repeat_interleave(each, dim=0) for part in parts] for parts in (cache.keys, cache.values)
+        [part.repeat_interleave(each, dim=0) for part in parts]
+        for parts in (cache.keys, cache.values)
     )
     cache.lengths = counts.repeat(each)
     alive = np.arange(each * len(prompts))
@@ -82,21 +85,28 @@ def sample_answers(
     states: list[list[Tensor]] = [[] for _ in alive]
     while True:
         normed = functional.rms_norm(hidden, hidden.shape[-1:], model.norm, model.epsilon)
-        ends = torch.softmax(functional.linear(normed, model.head).float() / temperature, dim=-1).cumsum_(dim=-1)
-        drawn = torch.searchsorted(ends, torch.rand(len(ends), 1, generator=random) * ends[:, -1:], right=True)[
-            :, 0
-        ].numpy()
+        ends = torch.softmax(
+            functional.linear(normed, model.head).float() / temperature, dim=-1
+        ).cumsum_(dim=-1)
+        drawn = torch.searchsorted(
+            ends, torch.rand(len(ends), 1, generator=random) * ends[:, -1:], right=True
+        )[:, 0].numpy()
         for number, token, state in zip(alive, drawn.tolist(), normed.half(), strict=True):
             tokens[number].append(token)
             states[number].append(state)
         goes_on = np.array(
-            [token != stop and len(tokens[k]) < most_tokens for k, token in zip(alive, drawn, strict=True)]
+            [
+                token != stop and len(tokens[k]) < most_tokens
+                for k, token in zip(alive, drawn, strict=True)
+            ]
         )
         if not goes_on.any():
             break
         if not goes_on.all():
             keep = torch.from_numpy(goes_on)
-            cache.keys, cache.values = ([part[keep] for part in parts] for parts in (cache.keys, cache.values))
+            cache.keys, cache.values = (
+                [part[keep] for part in parts] for parts in (cache.keys, cache.values)
+            )
             cache.lengths, alive, drawn = cache.lengths[goes_on], alive[goes_on], drawn[goes_on]
         hidden = model.run(model.embed(drawn[:, None]), cache, layers)[:, 0]
         cache.lengths = cache.lengths + 1

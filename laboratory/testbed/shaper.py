@@ -1,4 +1,5 @@
-"""A link in user space: a token bucket and a delay line that say when each message's last bit arrives.
+"""A link in user space: a token bucket and a delay line that say when each message's last bit
+arrives.
 
 Nothing here moves bytes or waits: `testbed.messages` does, on a loopback socket.
 """
@@ -19,7 +20,8 @@ class Link:
     Parameters
     ----------
     rates_bits_per_second
-        A trace: the rate in each slot, from the first again after the last; `math.inf` carries messages at once.
+        A trace: the rate in each slot, from the first again after the last; `math.inf` carries
+        messages at once.
     slot_seconds
         How long each rate holds.
     delay_seconds
@@ -37,13 +39,22 @@ class Link:
     burst_bits: float = 0.0
 
     def __post_init__(self) -> None:
-        if not self.rates_bits_per_second or any(not rate > 0.0 for rate in self.rates_bits_per_second):
-            raise InvalidInput(f"rates_bits_per_second: expected rates > 0, got {describe(self.rates_bits_per_second)}")
+        if not self.rates_bits_per_second or any(
+            not rate > 0.0 for rate in self.rates_bits_per_second
+        ):
+            raise InvalidInput(
+                "rates_bits_per_second: expected rates > 0, got"
+                f" {describe(self.rates_bits_per_second)}"
+            )
         if not 0.0 < self.slot_seconds < math.inf:
-            raise InvalidInput(f"slot_seconds: expected a number > 0, got {describe(self.slot_seconds)}")
+            raise InvalidInput(
+                f"slot_seconds: expected a number > 0, got {describe(self.slot_seconds)}"
+            )
         for name in ("delay_seconds", "message_seconds", "burst_bits"):
             if not 0.0 <= getattr(self, name) < math.inf:
-                raise InvalidInput(f"{name}: expected a number >= 0, got {describe(getattr(self, name))}")
+                raise InvalidInput(
+                    f"{name}: expected a number >= 0, got {describe(getattr(self, name))}"
+                )
 
     def slot(self, seconds: float) -> int:
         """Return the number of the slot at some time since the trace began."""
@@ -96,7 +107,9 @@ class Shaper:
         self._tokens = link.burst_bits
 
     def due(self, now: float, bits: float) -> float:
-        """Send a message of a number of bits now, behind those before it; return when its last bit arrives."""
+        """Send a message of a number of bits now, behind those before it; return when its last bit
+        arrives.
+        """
         link, now = self.link, now - self.start
         if now > self._free and link.burst_bits:
             self._tokens = min(link.burst_bits, self._tokens + link.capacity(self._free, now))

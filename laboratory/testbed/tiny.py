@@ -1,7 +1,8 @@
-"""A tiny pair of random models in double precision: all of the laboratory's code runs on it in seconds.
+"""A tiny pair of random models in double precision: all of the laboratory's code runs on it in
+seconds.
 
-The draft model has the embedding and the first layer of the verify model, whose second layer adds little, so that it
-is right now and then.
+The draft model has the embedding and the first layer of the verify model, whose second layer adds
+little, so that it is right now and then.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ def _weights(seed: int) -> dict[str, Tensor]:
             f"{name}mlp.down_proj.weight": (hidden, ffn),
         }
     weights = {
-        name: SPREAD * torch.randn(shape, generator=random, dtype=torch.float64) + float(len(shape) == 1)
+        name: SPREAD * torch.randn(shape, generator=random, dtype=torch.float64)
+        + float(len(shape) == 1)
         for name, shape in shapes.items()
     }
     for name in ("self_attn.o_proj", "mlp.down_proj"):

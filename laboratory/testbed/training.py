@@ -1,4 +1,5 @@
-"""Distilling the draft model: a few layers of the verify model learn its distributions on text that it wrote itself.
+"""Distilling the draft model: a few layers of the verify model learn its distributions on text that
+it wrote itself.
 
 Imported only where torch is installed. `python -m testbed.training` is `make draft`.
 """
@@ -53,14 +54,15 @@ class Recipe:
     passes
         Over all answers.
     learning_rate, decay
-        Of AdamW; it falls linearly to 0 over this last share of all steps, and as it does, the loss turns from the
-        cross-entropy to the verify model's distribution into the total variation.
+        Of AdamW; it falls linearly to 0 over this last share of all steps, and as it does, the loss
+        turns from the cross-entropy to the verify model's distribution into the total variation.
     batch
         Answers per step.
     warm_up
         Steps over which the learning rate rises.
     frequent, whole_every
-        Steps score the most probable tokens of all, but for every n-th, which scores the whole vocabulary.
+        Steps score the most probable tokens of all, but for every n-th, which scores the whole
+        vocabulary.
     seed
         Of sampling and order.
     """
@@ -79,9 +81,16 @@ class Recipe:
 
 
 def sample_text(
-    verify: Checkpoint, prompts: Sequence[Sequence[int]], recipe: Recipe, *, stop: int, folder: Path, together: int = 16
+    verify: Checkpoint,
+    prompts: Sequence[Sequence[int]],
+    recipe: Recipe,
+    *,
+    stop: int,
+    folder: Path,
+    together: int = 16,
 ) -> list[Answer]:
-    """Return answers of the verify model; batches found in the folder are read, others written to it.
+    """Return answers of the verify model; batches found in the folder are read, others written to
+    it.
 
     Parameters
     ----------
@@ -115,14 +124,25 @@ def sample_text(
                 seed=recipe.seed + first,
             )
             _write(path, [asdict(answer) for answer in batch])
-            seconds, count = time.perf_counter() - begun, sum(len(answer.states) for answer in batch)
-            _say(f"prompts answered: {first + together} of {len(prompts)}, {count} tokens, {seconds:.1f} s")
+            seconds, count = (
+                time.perf_counter() - begun,
+                sum(len(answer.states) for answer in batch),
+            )
+            _say(
+                f"prompts answered: {first + together} of {len(prompts)}, {count} tokens,"
+                f" {seconds:.1f} s"
+            )
         answers += [Answer(**fields) for fields in torch.load(path)]
     return answers
 
 
 def distil(
-    verify: Checkpoint, answers: Sequence[Answer], unseen: Sequence[Answer], recipe: Recipe, *, folder: Path
+    verify: Checkpoint,
+    answers: Sequence[Answer],
+    unseen: Sequence[Answer],
+    recipe: Recipe,
+    *,
+    folder: Path,
 ) -> tuple[Checkpoint, list[dict[str, Any]]]:
     """Train a draft model; what an earlier call finished, pass by pass, is read from the folder.
 
@@ -147,7 +167,9 @@ def distil(
     head = verify.weights[SHARED].bfloat16()
     frequent = head[_frequent(answers, head, recipe.frequent)]
     trained = [value for name, value in student.named_parameters() if "embed" not in name]
-    optimiser = torch.optim.AdamW(trained, lr=recipe.learning_rate, betas=(0.9, 0.95), weight_decay=0.01)
+    optimiser = torch.optim.AdamW(
+        trained, lr=recipe.learning_rate, betas=(0.9, 0.95), weight_decay=0.01
+    )
     steps = -(-len(answers) // recipe.batch)
     path, done = folder / "training.pt", []
     if path.exists():
@@ -165,7 +187,9 @@ def distil(
             hidden, states = _hidden(student, batch)
             whole = step % recipe.whole_every == 0
             share = 1.0 - rate / recipe.learning_rate if step_number > recipe.warm_up else 0.0
-            gradient, accepted = gradients(hidden.detach(), states, head if whole else frequent, share)
+            gradient, accepted = gradients(
+                hidden.detach(), states, head if whole else frequent, share
+            )
             hidden.backward(gradient)
             torch.nn.utils.clip_grad_norm_(trained, 1.0)
             optimiser.step()
@@ -181,13 +205,18 @@ def distil(
                 "seconds": round(time.perf_counter() - begun, 1),
             }
         )
-        _write(path, {"student": student.state_dict(), "optimiser": optimiser.state_dict(), "passes": done})
+        _write(
+            path,
+            {"student": student.state_dict(), "optimiser": optimiser.state_dict(), "passes": done},
+        )
         _say(f"pass {number + 1}: {json.dumps(done[-1])}")
     found = {f"model.{name}": value.detach() for name, value in student.state_dict().items()}
     return Checkpoint(draft.config, found | {SHARED: verify.weights[SHARED]}), done
 
 
-def acceptance(draft: Checkpoint, verify: Checkpoint, answers: Sequence[Answer], *, batch: int = 12) -> float:
+def acceptance(
+    draft: Checkpoint, verify: Checkpoint, answers: Sequence[Answer], *, batch: int = 12
+) -> float:
     """Return the mean of 1 - TV at temperature 1 over all tokens of answers of the verify model."""
     return _acceptance(_student(draft), answers, verify.weights[SHARED].bfloat16(), batch)
 
@@ -205,10 +234,16 @@ def _student(draft: Checkpoint) -> Any:
     """Return the draft model as a module of `transformers`, which can be differentiated."""
     from transformers import LlamaConfig, LlamaModel
 
-    config = {name: value for name, value in draft.config.items() if name not in ("model_type", "rope_theta")}
+    config = {
+        name: value
+        for name, value in draft.config.items()
+        if name not in ("model_type", "rope_theta")
+    }
     rope = {"rope_theta": draft.config["rope_theta"], "rope_type": "default"}
     student = LlamaModel(LlamaConfig(**config, rope_parameters=rope))
-    student.load_state_dict({name.removeprefix("model."): value for name, value in draft.weights.items()})
+    student.load_state_dict(
+        {name.removeprefix("model."): value for name, value in draft.weights.items()}
+    )
     student.embed_tokens.weight.requires_grad_(False)
     return student
 
@@ -222,13 +257,18 @@ def _hidden(student: Any, batch: Sequence[Answer]) -> tuple[Tensor, Tensor]:
         count = len(answer.tokens) - 1  # nothing follows the last token
         tokens[row, :count] = answer.tokens[:-1]
         learnt[row, answer.start - 1 : count] = True
-    with torch.autocast("cpu", torch.bfloat16):  # rows end in padding, which causal layers do not see
+    with torch.autocast(
+        "cpu", torch.bfloat16
+    ):  # rows end in padding, which causal layers do not see
         hidden = student(input_ids=tokens, use_cache=False).last_hidden_state
     return hidden[learnt].float(), torch.cat([answer.states for answer in batch])
 
 
-def gradients(hidden: Tensor, states: Tensor, head: Tensor, total_variation: float = 0.0) -> tuple[Tensor, Tensor]:
-    """Return the loss's gradient in the draft model's states, and 1 - TV at each; among the tokens of the head.
+def gradients(
+    hidden: Tensor, states: Tensor, head: Tensor, total_variation: float = 0.0
+) -> tuple[Tensor, Tensor]:
+    """Return the loss's gradient in the draft model's states, and 1 - TV at each; among the tokens
+    of the head.
 
     Parameters
     ----------
@@ -237,7 +277,8 @@ def gradients(hidden: Tensor, states: Tensor, head: Tensor, total_variation: flo
     head
         What makes logits of them.
     total_variation
-        Share w of twice the total variation in the loss; the rest is the cross-entropy. The loss is a mean.
+        Share w of twice the total variation in the loss; the rest is the cross-entropy. The loss is
+        a mean.
     """
     gradient, accepted = torch.empty_like(hidden), torch.empty(len(hidden))
     for first in range(0, len(hidden), ROWS):
@@ -256,7 +297,9 @@ def gradients(hidden: Tensor, states: Tensor, head: Tensor, total_variation: flo
 
 def _frequent(answers: Sequence[Answer], head: Tensor, count: int) -> Tensor:
     """Return the tokens that the verify model finds likeliest over a part of its answers."""
-    states = torch.cat([answer.states for answer in answers])[:: max(1, len(answers) // ROWS)].bfloat16()
+    states = torch.cat([answer.states for answer in answers])[
+        :: max(1, len(answers) // ROWS)
+    ].bfloat16()
     mass = torch.zeros(len(head))
     for part in states.split(ROWS):
         mass += torch.softmax(functional.linear(part, head).float(), dim=-1).sum(dim=0)
@@ -264,12 +307,16 @@ def _frequent(answers: Sequence[Answer], head: Tensor, count: int) -> Tensor:
 
 
 def _batches(answers: Sequence[Answer], size: int, seed: int) -> Iterator[list[Answer]]:
-    """Yield all answers in a random order, those of like length together: rows are filled up to the longest."""
+    """Yield all answers in a random order, those of like length together: rows are filled up to the
+    longest.
+    """
     random = torch.Generator().manual_seed(seed)
     order = torch.randperm(len(answers), generator=random).tolist()
     batches = []
     for first in range(0, len(order), ALIKE * size):
-        some = sorted(order[first : first + ALIKE * size], key=lambda number: len(answers[number].tokens))
+        some = sorted(
+            order[first : first + ALIKE * size], key=lambda number: len(answers[number].tokens)
+        )
         batches += [some[start : start + size] for start in range(0, len(some), size)]
     for number in torch.randperm(len(batches), generator=random).tolist():
         yield [answers[answer] for answer in batches[number]]
@@ -291,7 +338,9 @@ def _say(text: str) -> None:
     print(f"{datetime.datetime.now():%H:%M:%S} {text}", flush=True)
 
 
-def make_draft(work: Path, record: Path, recipe: Recipe, *, prompts_per_kind: int, unseen_per_kind: int) -> None:
+def make_draft(
+    work: Path, record: Path, recipe: Recipe, *, prompts_per_kind: int, unseen_per_kind: int
+) -> None:
     """Make the draft model of the laboratory, or go on with it where it was left.
 
     Parameters
@@ -317,7 +366,9 @@ def make_draft(work: Path, record: Path, recipe: Recipe, *, prompts_per_kind: in
     known = {
         "date": f"{datetime.date.today()}",
         "acceptance": round(shipped, 4),
-        "acceptance_before_training": round(acceptance(shallow(verify, recipe.layers), verify, unseen), 4),
+        "acceptance_before_training": round(
+            acceptance(shallow(verify, recipe.layers), verify, unseen), 4
+        ),
         "positions": sum(len(answer.states) for answer in unseen),
         "recipe": asdict(recipe),
         "prompts": len(seen),
@@ -331,4 +382,6 @@ def make_draft(work: Path, record: Path, recipe: Recipe, *, prompts_per_kind: in
 
 if __name__ == "__main__":
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", torch.get_num_threads())))
-    make_draft(Path("build/laboratory"), DRAFT.parent, Recipe(), prompts_per_kind=32, unseen_per_kind=8)
+    make_draft(
+        Path("build/laboratory"), DRAFT.parent, Recipe(), prompts_per_kind=32, unseen_per_kind=8
+    )

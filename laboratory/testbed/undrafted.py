@@ -59,24 +59,42 @@ def undrafted(record: Mapping[str, Any]) -> list[Undrafted]:
             source = "best autoregressive plan played"
             found.append(
                 Undrafted(
-                    kind=record["kind"], scene=scene, quantity=known[0][1], drafted=ends, undrafted=best, source=source
+                    kind=record["kind"],
+                    scene=scene,
+                    quantity=known[0][1],
+                    drafted=ends,
+                    undrafted=best,
+                    source=source,
                 )
             )
     return found
 
 
 def _rounds(record: Mapping[str, Any]) -> list[Undrafted]:
-    """Return tokens per second of the rounds in which policies draft nothing, so that nothing goes up."""
+    """Return tokens per second of the rounds in which policies draft nothing, so that nothing goes
+    up.
+    """
     rows: list[tuple[int, float]] = []  # of each such round the play and its seconds
     for trial in record["trials"]:
-        lengths = [trial["plan"]["policy"][state]["draft_length"] for state in record["states"][trial["scene"]]]
+        lengths = [
+            trial["plan"]["policy"][state]["draft_length"]
+            for state in record["states"][trial["scene"]]
+        ]
         for play in trial["measured"]:
             number = rows[-1][0] + 1 if rows else 0
-            rows += [(number, one) for length, one in zip(lengths, play["seconds"], strict=True) if not length]
+            rows += [
+                (number, one)
+                for length, one in zip(lengths, play["seconds"], strict=True)
+                if not length
+            ]
     if not rows:
         return []
     plays, seconds = zip(*rows, strict=True)
-    drafting = [one for one in record["trials"] if any(choice["draft_length"] for choice in one["plan"]["policy"])]
+    drafting = [
+        one
+        for one in record["trials"]
+        if any(choice["draft_length"] for choice in one["plan"]["policy"])
+    ]
     points = points_of({**record, "trials": drafting}, "model", "tokens_per_second")
     speed = interval(np.ones(len(seconds)), plays, weights=seconds)
     ends = min(point.measured for point in points), max(point.measured for point in points)

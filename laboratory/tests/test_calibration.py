@@ -1,4 +1,6 @@
-"""What predictions know: runtimes fitted to passes of the phases that are played, and acceptance."""
+"""What predictions know: runtimes fitted to passes of the phases that are played, and
+acceptance.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,12 @@ from testbed.calibration import acceptance_rate, fit_estimator, fit_passes
 def passes() -> dict[str, list[Any]]:
     """Return passes that take max(0.02, 1e-9 F b + 0.01) s, but those of one token 0.005 s."""
     rows = [
-        (phase, batch, flops, 0.005 if phase == "decode" else max(0.02, 1e-9 * flops * batch + 0.01))
+        (
+            phase,
+            batch,
+            flops,
+            0.005 if phase == "decode" else max(0.02, 1e-9 * flops * batch + 0.01),
+        )
         for phase, flops in (("prefill", 4e7), ("verify", 1e6), ("verify", 8e6), ("decode", 5e5))
         for batch in (1, 2, 4, 8)
     ]
@@ -23,7 +30,9 @@ def passes() -> dict[str, list[Any]]:
 
 
 def test_runtime_is_that_of_the_phases_asked_for() -> None:
-    """Tests that the roofline behind prefill and verification is found, undisturbed by decoding passes."""
+    """Tests that the roofline behind prefill and verification is found, undisturbed by decoding
+    passes.
+    """
     runtime = fit_passes(passes(), ("prefill", "verify")).runtime
     for batch, flops in ((1, 1e6), (3, 4e7), (8, 8e6)):
         expected = max(0.02, 1e-9 * flops * batch + 0.01)
@@ -37,7 +46,9 @@ def test_phases_that_were_not_measured_are_refused() -> None:
 
 
 def test_acceptance_counts_drafts_up_to_the_first_rejection() -> None:
-    """Tests that drafts behind a rejected one do not count as rejected, and that full rounds have none."""
+    """Tests that drafts behind a rejected one do not count as rejected, and that full rounds have
+    none.
+    """
     assert acceptance_rate([[4, 0], [1]], 4) == 5 / (4 + 1 + 2)
     assert acceptance_rate([[2, 2]], 2) == 1.0
     assert acceptance_rate([[0, 0], [1, 0], [4]], [0, 1, 4]) == 5 / (0 + 0 + 1 + 1 + 4)
@@ -48,7 +59,9 @@ def test_acceptance_estimates_the_rate_of_geometric_rounds() -> None:
     random = np.random.default_rng(0)
     rate, length = 0.6, 5
     accepted = np.cumprod(random.random((20_000, length)) < rate, axis=1).sum(axis=1).tolist()
-    assert acceptance_rate([accepted], length) == pytest.approx(rate, abs=4 * np.sqrt(0.24 / 40_000))
+    assert acceptance_rate([accepted], length) == pytest.approx(
+        rate, abs=4 * np.sqrt(0.24 / 40_000)
+    )
 
 
 def test_estimator_is_the_additive_form() -> None:
@@ -66,6 +79,10 @@ def test_estimator_is_the_additive_form() -> None:
             ],
         }
     )
-    numbers = (found.seconds_per_new_token, found.seconds_per_interaction, found.seconds_per_cached_token)
+    numbers = (
+        found.seconds_per_new_token,
+        found.seconds_per_interaction,
+        found.seconds_per_cached_token,
+    )
     assert numbers == pytest.approx((0.003, 1e-6, 2e-5), rel=1e-3)
     assert found.overhead_seconds == pytest.approx(0.02, rel=1e-3)

@@ -28,12 +28,20 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_record_holds_what_it_claims(path: Path) -> None:
-    """Tests that predictions, runtimes, acceptance and outputs of a fresh record follow from its raw numbers."""
+    """Tests that predictions, runtimes, acceptance and outputs of a fresh record follow from its
+    raw numbers.
+    """
     data = read_record(path)
     check_record(data)
-    assert {trial["label"] for trial in data["trials"]} == {"pipelined", "sequential", "autoregressive"}
+    assert {trial["label"] for trial in data["trials"]} == {
+        "pipelined",
+        "sequential",
+        "autoregressive",
+    }
     assert all(len(trial["measured"]) == 2 for trial in data["trials"])
-    assert all(run["differences"] == [] for trial in data["trials"] for run in trial["measured"])  # in float64: exactly
+    assert all(
+        run["differences"] == [] for trial in data["trials"] for run in trial["measured"]
+    )  # in float64: exactly
 
 
 @pytest.mark.parametrize(
@@ -49,20 +57,26 @@ def test_record_holds_what_it_claims(path: Path) -> None:
 def test_every_kind_leaves_a_record_that_holds(
     kind: str, settings: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Tests that plays of every kind leave records that follow from their raw numbers, and that compare shows them."""
+    """Tests that plays of every kind leave records that follow from their raw numbers, and that
+    compare shows them.
+    """
     options = [f"--set={one}" for one in [*settings, "repeats=1"]]
     assert run(["play", kind, *options, "--records", str(tmp_path)]) == 0
     (path,) = tmp_path.iterdir()
     data = read_record(path)
     check_record(data)
-    assert all(one.get("differences", []) == [] for trial in data["trials"] for one in trial["measured"])
+    assert all(
+        one.get("differences", []) == [] for trial in data["trials"] for one in trial["measured"]
+    )
     capsys.readouterr()
     assert run(["compare", str(path)]) == 0
     assert kind in capsys.readouterr().out
 
 
 def test_a_campaign_that_was_cut_short_plays_the_rest(path: Path) -> None:
-    """Tests that a campaign begun again plays what is missing and nothing else, measuring nothing anew."""
+    """Tests that a campaign begun again plays what is missing and nothing else, measuring nothing
+    anew.
+    """
     data = read_record(path)
     cut: dict[str, Any] = json.loads(path.read_text())
     cut["trials"][1]["measured"] = cut["trials"][1]["measured"][:1]
@@ -77,8 +91,12 @@ def test_a_campaign_that_was_cut_short_plays_the_rest(path: Path) -> None:
     ]
 
 
-def test_comparison_is_printed_and_drawn(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that `compare` shows quantities, gains, terms and differences, as a table, as JSON and drawn."""
+def test_comparison_is_printed_and_drawn(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that `compare` shows quantities, gains, terms and differences, as a table, as JSON and
+    drawn.
+    """
     pytest.importorskip("vl_convert")
     picture = tmp_path / "picture.png"
     assert run(["compare", str(path), "--picture", str(picture)]) == 0
@@ -89,4 +107,7 @@ def test_comparison_is_printed_and_drawn(path: Path, tmp_path: Path, capsys: pyt
     assert run(["compare", str(path), "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)
     assert found["differences"]["differing"] == 0
-    assert {row["quantity"] for row in found["summaries"]} >= {"total_seconds", "first_token_seconds"}
+    assert {row["quantity"] for row in found["summaries"]} >= {
+        "total_seconds",
+        "first_token_seconds",
+    }

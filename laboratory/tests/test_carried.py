@@ -14,7 +14,9 @@ def sweep(concurrencies: tuple[int, ...], power: float) -> Sweep:
     """Return a sweep whose output grows as a power of the load."""
     return Sweep(
         tuple(
-            Measurement(Point(Condition(count), length), 100.0 * (1.0 + 0.1 * length) * count**power)
+            Measurement(
+                Point(Condition(count), length), 100.0 * (1.0 + 0.1 * length) * count**power
+            )
             for count in concurrencies
             for length in (1, 2, 3)
         )
@@ -22,7 +24,9 @@ def sweep(concurrencies: tuple[int, ...], power: float) -> Sweep:
 
 
 def test_a_power_law_is_found_again() -> None:
-    """Tests that each withheld concurrency of a law that the prediction can have is found, and counted."""
+    """Tests that each withheld concurrency of a law that the prediction can have is found, and
+    counted.
+    """
     found = carried(sweep((1, 2, 4, 8, 16), 0.6))
     assert len(found) == 15
     assert np.median([abs(one.error) for one in found]) < 0.01
@@ -31,24 +35,37 @@ def test_a_power_law_is_found_again() -> None:
 
 
 def test_the_withheld_concurrency_is_not_seen() -> None:
-    """Tests that a measurement far off the others' law is told as an error, of the size by which it is off."""
+    """Tests that a measurement far off the others' law is told as an error, of the size by which it
+    is off.
+    """
     law = sweep((1, 2, 4, 8, 16), 0.5)
     odd = Sweep(
         tuple(
-            Measurement(one.point, one.tokens_per_second * (1.2 if one.point.condition.concurrency == 4 else 1.0))
+            Measurement(
+                one.point,
+                one.tokens_per_second * (1.2 if one.point.condition.concurrency == 4 else 1.0),
+            )
             for one in law.measurements
             if one.tokens_per_second
         )
     )
-    (error,) = {round(one.rate_error, 2) for one in carried(odd) if one.point.condition.concurrency == 4}
+    (error,) = {
+        round(one.rate_error, 2) for one in carried(odd) if one.point.condition.concurrency == 4
+    }
     assert error == pytest.approx(1 / 1.2 - 1, abs=0.02)
 
 
 def test_repetitions_tell_what_nothing_withheld_is_off_by() -> None:
-    """Tests that a second run slower by a factor asks for as many more clients as the law's slope says, inside."""
+    """Tests that a second run slower by a factor asks for as many more clients as the law's slope
+    says, inside.
+    """
     law = sweep((1, 2, 4, 8), 0.5)
     assert repeated(law) == []
-    again = [Measurement(one.point, 0.9 * one.tokens_per_second) for one in law.measurements if one.tokens_per_second]
+    again = [
+        Measurement(one.point, 0.9 * one.tokens_per_second)
+        for one in law.measurements
+        if one.tokens_per_second
+    ]
     assert repeated(Sweep((*law.measurements, *again))) == pytest.approx([0.9**-2 - 1.0] * 6)
 
 
@@ -59,7 +76,9 @@ def test_too_few_concurrencies_are_refused() -> None:
 
 
 def test_ends_are_the_counts_looked_at() -> None:
-    """Tests that a rate that all get is one for any number of clients, and one that none gets for none."""
+    """Tests that a rate that all get is one for any number of clients, and one that none gets for
+    none.
+    """
     clients, rates = np.array([1, 2, 4]), np.array([8.0, 4.0, 1.0])
     assert last_at(clients, rates, 0.5) == np.inf
     assert last_at(clients, rates, 9.0) == 0.0

@@ -33,8 +33,12 @@ def test_exact_data_comes_back() -> None:
     st.lists(st.floats(0.0, 0.5), min_size=4, max_size=4),
     st.floats(0.0, 1.0),
 )
-def test_nothing_fits_better(rows: list[tuple[float, float]], increments: list[float], share: float) -> None:
-    """Tests that no other g, nor any step from the fit towards one, has a smaller loss (the problem is convex)."""
+def test_nothing_fits_better(
+    rows: list[tuple[float, float]], increments: list[float], share: float
+) -> None:
+    """Tests that no other g, nor any step from the fit towards one, has a smaller loss (the problem
+    is convex).
+    """
     tokens, seconds = [row[0] for row in rows], [row[1] for row in rows]
     knots = np.array([0.0, 10.0, 50.0, 100.0])
     found = fit_cloud_delay(tokens, seconds, knots=knots).cloud_delay
@@ -45,9 +49,14 @@ def test_nothing_fits_better(rows: list[tuple[float, float]], increments: list[f
         assert least <= loss(mixed, tokens, seconds) + 1e-9
 
 
-@given(st.lists(st.tuples(st.integers(0, 50), st.floats(0.0, 1.0)), min_size=1, max_size=20), st.integers(2, 6))
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.floats(0.0, 1.0)), min_size=1, max_size=20),
+    st.integers(2, 6),
+)
 def test_any_table_gives_a_g(rows: list[tuple[int, float]], most: int) -> None:
-    """Tests that knots are found for any table, one row included, and that g is valid and no worse than a constant."""
+    """Tests that knots are found for any table, one row included, and that g is valid and no worse
+    than a constant.
+    """
     tokens, seconds = [float(row[0]) for row in rows], [row[1] for row in rows]
     fit = fit_cloud_delay(tokens, seconds, most_knots=most)
     assert 2 <= len(fit.cloud_delay.tokens) <= most
@@ -58,9 +67,13 @@ def test_any_table_gives_a_g(rows: list[tuple[int, float]], most: int) -> None:
 def test_bad_tables_are_refused() -> None:
     """Tests that messages name the argument."""
     for tokens, seconds, options, match in (
-        ([], [], {}, "tokens"), ([1.0], [1.0, 2.0], {}, "seconds"), ([-1.0], [1.0], {}, "tokens"),
-        ([1.0], [np.nan], {}, "seconds"), ([1.0], [1.0], {"knots": [1.0]}, "knots"),
-        ([1.0], [1.0], {"knots": [2.0, 1.0]}, "knots"), ([1.0], [1.0], {"most_knots": 1}, "most_knots"),
-    ):  # fmt: skip
+        ([], [], {}, "tokens"),
+        ([1.0], [1.0, 2.0], {}, "seconds"),
+        ([-1.0], [1.0], {}, "tokens"),
+        ([1.0], [np.nan], {}, "seconds"),
+        ([1.0], [1.0], {"knots": [1.0]}, "knots"),
+        ([1.0], [1.0], {"knots": [2.0, 1.0]}, "knots"),
+        ([1.0], [1.0], {"most_knots": 1}, "most_knots"),
+    ):
         with pytest.raises(InvalidInput, match=match):
             fit_cloud_delay(tokens, seconds, **options)

@@ -1,4 +1,6 @@
-"""Speculative decoding on tables: what comes out has the law of the verify model, whatever is drafted."""
+"""Speculative decoding on tables: what comes out has the law of the verify model, whatever is
+drafted.
+"""
 
 from __future__ import annotations
 
@@ -37,24 +39,31 @@ def decode(
         drafter.settle(drafts.tokens, verdict)
         accepted += verdict.accepted
     assert drafter.tokens == verifier.tokens
-    return [tokens[len(prompt) :] for tokens, prompt in zip(verifier.tokens, prompts, strict=True)], accepted.tolist()
+    return [
+        tokens[len(prompt) :] for tokens, prompt in zip(verifier.tokens, prompts, strict=True)
+    ], accepted.tolist()
 
 
 @given(
     seed=st.integers(0, 1000),
-    prompts=st.lists(st.lists(st.integers(0, SIZE - 1), min_size=1, max_size=6), min_size=1, max_size=4),
+    prompts=st.lists(
+        st.lists(st.integers(0, SIZE - 1), min_size=1, max_size=6), min_size=1, max_size=4
+    ),
     lengths=st.lists(st.integers(0, 4), min_size=1, max_size=6),
     same=st.booleans(),
 )
 def test_greedy_output_is_the_verify_models(
     seed: int, prompts: list[list[int]], lengths: list[int], same: bool
 ) -> None:
-    """Tests that at temperature 0 every round's length gives the verify model's tokens, one and the accepted a round.
+    """Tests that at temperature 0 every round's length gives the verify model's tokens, one and the
+    accepted a round.
 
     A draft model that is the verify model has all of its drafts accepted.
     """
     verify = table(seed)
-    outputs, accepted = decode(verify, verify if same else table(seed + 1), prompts, lengths, Sampling())
+    outputs, accepted = decode(
+        verify, verify if same else table(seed + 1), prompts, lengths, Sampling()
+    )
     for prompt, output, count in zip(prompts, outputs, accepted, strict=True):
         assert output == greedy(Bigrams(verify), prompt, len(output))[0]
         assert len(output) == len(lengths) + count
@@ -64,7 +73,9 @@ def test_greedy_output_is_the_verify_models(
 
 @pytest.mark.parametrize("length", [0, 1, 3])
 def test_sampled_output_has_the_verify_models_law(length: int) -> None:
-    """Tests that the first two tokens of 20 000 outputs have the verify model's law, within 4 standard errors."""
+    """Tests that the first two tokens of 20 000 outputs have the verify model's law, within 4
+    standard errors.
+    """
     many, sampling = 20_000, Sampling(temperature=0.7, seed=3)
     verify = table(1)
     outputs, _ = decode(verify, table(2), [[0]] * many, [length] * 2, sampling)
@@ -77,7 +88,9 @@ def test_sampled_output_has_the_verify_models_law(length: int) -> None:
 
 
 def test_quantised_drafts_leave_the_law_as_it_is() -> None:
-    """Tests that drafts drawn from quantised laws and verified with them give the verify model's law all the same."""
+    """Tests that drafts drawn from quantised laws and verified with them give the verify model's
+    law all the same.
+    """
     many, sampling = 20_000, Sampling(temperature=0.7, seed=6)
     drafter = Drafter(Bigrams(table(2)), range(many), [[0]] * many, room=4, sampling=sampling)
     verifier = Verifier(Bigrams(table(1)), range(many), [[0]] * many, room=4, sampling=sampling)

@@ -39,13 +39,17 @@ from testbed.prompts import KINDS
 
 
 def run(length: int | None, factor: float = 1.0) -> dict[str, Any]:
-    """Return results of an engine whose step takes 20 ms and 1 ms per token in it, 70 % of drafts being accepted."""
+    """Return results of an engine whose step takes 20 ms and 1 ms per token in it, 70 % of drafts
+    being accepted.
+    """
     loads: list[dict[str, Any]] = []
     for prompts in ("tuning", "unseen"):
         for concurrency in REQUESTS:
             drafts = length or 0
             made = sum(0.7**place for place in range(drafts + 1))
-            step = (0.02 + 0.001 * concurrency * (1 + drafts)) * (1.02 if length is not None else 1.0)
+            step = (0.02 + 0.001 * concurrency * (1 + drafts)) * (
+                1.02 if length is not None else 1.0
+            )
             tokens = round(1e6 * concurrency * made * factor)
             loads.append(
                 {
@@ -67,7 +71,9 @@ def runs() -> dict[str, dict[str, Any]]:
 
 
 def test_loads_are_balanced_and_share_no_prompt() -> None:
-    """Tests that every kind is asked equally often, that no unseen prompt was tuned on, and that rows fill up."""
+    """Tests that every kind is asked equally often, that no unseen prompt was tuned on, and that
+    rows fill up.
+    """
     loads = all_loads(alone=True)
     texts: dict[str, set[str]] = {}
     for load in loads:
@@ -83,7 +89,9 @@ def test_loads_are_balanced_and_share_no_prompt() -> None:
 
 
 def test_what_tuning_does_not_see_is_predicted(runs: dict[str, Any]) -> None:
-    """Tests that points between measured ones are predicted within 8 % where steps are smooth, and none is seen."""
+    """Tests that points between measured ones are predicted within 8 % where steps are smooth, and
+    none is seen.
+    """
     found = predictions(runs)
     known = {one.point for one in seen(sweep_of(runs, "tuning")).measurements}
     assert not any(one.point in known for one in found if one.prompts == "tuning")
@@ -94,7 +102,9 @@ def test_what_tuning_does_not_see_is_predicted(runs: dict[str, Any]) -> None:
 
 
 def test_regrets_are_against_the_best_fixed_setting(runs: dict[str, Any]) -> None:
-    """Tests that the best setting at each concurrency loses nothing and a table that is 10 % slower loses 10 %."""
+    """Tests that the best setting at each concurrency loses nothing and a table that is 10 % slower
+    loses 10 %.
+    """
     found = regrets(runs)
     assert all(min(losses) == 0.0 for losses in zip(*found.values(), strict=True))
     slower = regrets({"none": runs["none"], "table": run(None, factor=0.9)})
@@ -112,7 +122,9 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_repetitions_are_put_together(tmp_path: Path) -> None:
-    """Tests that every repetition's loads count, a speed is their geometric mean, and what they differ by is told."""
+    """Tests that every repetition's loads count, a speed is their geometric mean, and what they
+    differ by is told.
+    """
     for folder, factor in (("1", 1.0), ("2", 1.21)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "none.json").write_text(json.dumps(run(None, factor)))
@@ -129,11 +141,17 @@ def test_repetitions_are_put_together(tmp_path: Path) -> None:
 
 
 def test_loads_withheld_are_predicted_better_once_corrected(tmp_path: Path) -> None:
-    """Tests that a server slower than the sweep by a constant is predicted rightly after it, and wrongly before."""
+    """Tests that a server slower than the sweep by a constant is predicted rightly after it, and
+    wrongly before.
+    """
     runs = {"none": run(None)} | {str(length): run(length) for length in LENGTHS["ngram"]}
     (tmp_path / BELIEVED).write_text(write_csv(sweep_of(runs, "tuning")))
     served_loads = [
-        Seen(load["concurrency"], length, Load(0.8 * load["tokens"] / load["processor_seconds"], 0.1, None))
+        Seen(
+            load["concurrency"],
+            length,
+            Load(0.8 * load["tokens"] / load["processor_seconds"], 0.1, None),
+        )
         for length in validation.LENGTHS
         for load in mixed(run(length), "tuning")
     ]
@@ -201,7 +219,9 @@ class LLM:
 
 
 def served(folder: Path, setting: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run one setting with a stand-in for torch, its models and the engine; the engine starts with 8 threads."""
+    """Run one setting with a stand-in for torch, its models and the engine; the engine starts with
+    8 threads.
+    """
     (folder / "torch.py").write_text(TORCH)
     (folder / "vllm.py").write_text(VLLM)
     (folder / "sitecustomize.py").write_text(
@@ -209,20 +229,36 @@ def served(folder: Path, setting: str, **environment: str) -> subprocess.Complet
         "found = sys.modules['testbed.checkpoints'] = types.ModuleType('testbed.checkpoints')\n"
         "found.prompt_tokens = lambda text: [0]\n"
     )
-    arguments = [sys.executable, "-P", "-m", "testbed.engine.serve", str(folder), setting, str(folder / "found.json")]
-    here = {**os.environ, "PYTHONPATH": f"{folder}:{Path(campaign.__file__).parents[2]}", **environment}
+    arguments = [
+        sys.executable,
+        "-P",
+        "-m",
+        "testbed.engine.serve",
+        str(folder),
+        setting,
+        str(folder / "found.json"),
+    ]
+    here = {
+        **os.environ,
+        "PYTHONPATH": f"{folder}:{Path(campaign.__file__).parents[2]}",
+        **environment,
+    }
     return subprocess.run(arguments, env=here, capture_output=True, text=True, check=False)
 
 
 def test_one_thread_serves_every_load(tmp_path: Path) -> None:
-    """Tests that torch finds its threads when it is imported, and that what the engine's start sets does not last."""
+    """Tests that torch finds its threads when it is imported, and that what the engine's start sets
+    does not last.
+    """
     done = served(tmp_path, "null", **ENVIRONMENT)
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "found.json").read_text())["threads"] == 1
 
 
 def test_threads_that_a_drafter_sets_are_refused(tmp_path: Path) -> None:
-    """Tests that nothing is written where a drafter sets threads while it serves, or Python had others."""
+    """Tests that nothing is written where a drafter sets threads while it serves, or Python had
+    others.
+    """
     assert "expected one thread, got 2" in served(tmp_path, '{"method": "x"}', **ENVIRONMENT).stderr
     said = served(tmp_path, "null", **ENVIRONMENT | {"OMP_NUM_THREADS": "2"}).stderr
     assert "expected OMP_NUM_THREADS=1 before Python starts" in said
@@ -230,9 +266,14 @@ def test_threads_that_a_drafter_sets_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_campaign_says_that_it_shows_what_is_there(
-    runs: dict[str, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    runs: dict[str, dict[str, Any]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Tests that a setting whose file is there is named and not measured, and that one of another setting is."""
+    """Tests that a setting whose file is there is named and not measured, and that one of another
+    setting is.
+    """
     started: list[dict[str, str]] = []
     monkeypatch.setattr(campaign, "RUNS", tmp_path)
     monkeypatch.setattr(subprocess, "run", lambda *_, env, **__: started.append(env))
@@ -244,7 +285,9 @@ def test_the_campaign_says_that_it_shows_what_is_there(
     (tmp_path / "1").mkdir()
     (tmp_path / "1/none.json").write_text(json.dumps(known))
     campaign.measure(tmp_path, "none", None, 1)
-    assert capsys.readouterr().out.startswith(f"{tmp_path}/1/none.json: measured 2026-11-22, not again")
+    assert capsys.readouterr().out.startswith(
+        f"{tmp_path}/1/none.json: measured 2026-11-22, not again"
+    )
     assert started == []
     campaign.measure(tmp_path, "none", {"method": "ngram"}, 1)
     campaign.measure(tmp_path, "none", None, 2)

@@ -1,4 +1,6 @@
-"""Where time went that was not predicted: runs made up from the model, with one thing changed at a time."""
+"""Where time went that was not predicted: runs made up from the model, with one thing changed at a
+time.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,11 @@ from typing import Any
 import pytest
 from helpers.three_tasks import three_tasks
 
-from specopt.models.serving_latency.problem import Mechanism, ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_latency.problem import (
+    Mechanism,
+    ServingLatencyPlan,
+    ServingLatencyProblem,
+)
 from specopt.models.serving_latency.schedule import step_schedule, steps_per_batch
 from testbed.explanation import explain, undisturbed_seconds
 
@@ -19,9 +25,13 @@ def as_predicted(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> di
     steps = steps_per_batch(problem, plan)
     for step in range(1, max(steps) + 1):
         for slot in step_schedule(problem, plan, step):
-            stages["verify"].append([step, slot.batch, *slot.verify, slot.verify[1] - slot.verify[0]])
+            stages["verify"].append(
+                [step, slot.batch, *slot.verify, slot.verify[1] - slot.verify[0]]
+            )
             if slot.draft is not None:
-                stages["draft"].append([step, slot.batch, *slot.draft, slot.draft[1] - slot.draft[0]])
+                stages["draft"].append(
+                    [step, slot.batch, *slot.draft, slot.draft[1] - slot.draft[0]]
+                )
     return {
         "total_seconds": found.objective,
         "communication_seconds": found.terms["communication_seconds"],
@@ -41,7 +51,9 @@ def test_nothing_is_left_where_everything_went_as_predicted(mechanism: Mechanism
 
 @pytest.mark.parametrize("mechanism", ["pipelined", "sequential", "autoregressive"])
 def test_undisturbed_seconds_leave_out_what_others_took(mechanism: Mechanism) -> None:
-    """Tests that stages that waited for their processor count with their processor seconds alone."""
+    """Tests that stages that waited for their processor count with their processor seconds
+    alone.
+    """
     problem, plan = three_tasks(mechanism)
     run = as_predicted(problem, plan)
     for side in ("draft", "verify"):
@@ -51,7 +63,9 @@ def test_undisturbed_seconds_leave_out_what_others_took(mechanism: Mechanism) ->
 
 
 def test_each_cause_has_its_term() -> None:
-    """Tests that a late upload, slow passes, messages and a lost processor each show where they belong, and add up."""
+    """Tests that a late upload, slow passes, messages and a lost processor each show where they
+    belong, and add up.
+    """
     problem, plan = three_tasks("sequential")
     run = as_predicted(problem, plan)
     run["communication_seconds"] += 0.5
@@ -70,7 +84,9 @@ def test_each_cause_has_its_term() -> None:
 
 
 def test_a_batch_that_needs_more_steps_is_told_as_such() -> None:
-    """Tests that the time of a further step, at the model's own pace, is a matter of steps alone."""
+    """Tests that the time of a further step, at the model's own pace, is a matter of steps
+    alone.
+    """
     problem, plan = three_tasks("autoregressive")
     run = as_predicted(problem, plan)
     fewer = problem.evaluate(plan).objective

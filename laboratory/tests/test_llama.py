@@ -1,4 +1,6 @@
-"""The ragged Llama decoder against plain passes, and against `transformers` where it is installed."""
+"""The ragged Llama decoder against plain passes, and against `transformers` where it is
+installed.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ SIZE = CONFIG["vocab_size"]
 
 
 def test_logits_are_those_of_transformers() -> None:
-    """Tests that a random checkpoint has the logits that `transformers` computes; its norms are in single precision."""
+    """Tests that a random checkpoint has the logits that `transformers` computes; its norms are in
+    single precision.
+    """
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
     reference = transformers.LlamaForCausalLM(transformers.LlamaConfig(**CONFIG)).double().eval()
@@ -30,7 +34,9 @@ def test_logits_are_those_of_transformers() -> None:
 
 
 def test_ragged_batches_compute_what_each_sequence_alone_does() -> None:
-    """Tests that rows of other lengths, what fills them and what was taken back leave no trace in a row's logits."""
+    """Tests that rows of other lengths, what fills them and what was taken back leave no trace in a
+    row's logits.
+    """
     model, rng = tiny_verify_model(), np.random.default_rng(1)
     sequences = [rng.integers(SIZE, size=size) for size in (11, 7, 9)]
     firsts, seconds = np.array([6, 2, 5]), np.array([3, 4, 2])
@@ -65,12 +71,19 @@ def test_layers_run_part_by_part() -> None:
 
 
 def test_tiny_models_are_seeded_and_akin() -> None:
-    """Tests that a seed gives one pair, and that its draft model often, but not always, says what the other does."""
+    """Tests that a seed gives one pair, and that its draft model often, but not always, says what
+    the other does.
+    """
     tokens = np.random.default_rng(3).integers(SIZE, size=(20, 12))
     counts = np.full(20, 12)
     found = [
         model.logits(tokens, counts, model.new_cache(20, 12), 12)
-        for model in (tiny_verify_model(), tiny_verify_model(), tiny_draft_model(), tiny_verify_model(1))
+        for model in (
+            tiny_verify_model(),
+            tiny_verify_model(),
+            tiny_draft_model(),
+            tiny_verify_model(1),
+        )
     ]
     assert (found[0] == found[1]).all()
     assert (found[0] != found[3]).any()

@@ -24,7 +24,9 @@ HOW = Recording(draft_length=4, rounds=6, mass=1.0, seed=5)
 
 def recorded(folder: Path, stop: int, first: int = 0) -> RecordedDrafts:
     """Record the prompts and read what was written."""
-    columns = record(tiny_draft_model(), tiny_verify_model(), ASKED[first:], PROMPTS[first:], first, stop, HOW)
+    columns = record(
+        tiny_draft_model(), tiny_verify_model(), ASKED[first:], PROMPTS[first:], first, stop, HOW
+    )
     write_log(columns, folder / "log.parquet", {"seed": HOW.seed})
     return read_recorded(folder)
 
@@ -36,7 +38,9 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> RecordedDrafts:
 
 
 def test_every_drafted_position_is_recorded(log: RecordedDrafts) -> None:
-    """Tests that runs, rounds and outcomes are complete: accepted ones, one rejection, what is behind it."""
+    """Tests that runs, rounds and outcomes are complete: accepted ones, one rejection, what is
+    behind it.
+    """
     assert len(log) == len(PROMPTS) * len(HOW.temperatures) * HOW.rounds * HOW.draft_length
     outcomes = log.outcome.reshape(-1, HOW.draft_length)
     lengths = (outcomes == ACCEPTED).sum(axis=1)
@@ -44,11 +48,15 @@ def test_every_drafted_position_is_recorded(log: RecordedDrafts) -> None:
     for row, length in zip(outcomes, lengths, strict=True):
         rest = HOW.draft_length - length
         assert row.tolist() == [ACCEPTED] * length + [FIRST_REJECTION][:rest] + [AFTER] * (rest - 1)
-    assert (np.diff(log.draft_laws.starts) == 61 * (log.outcome != AFTER)).all()  # all of the tiny vocabulary
+    assert (
+        np.diff(log.draft_laws.starts) == 61 * (log.outcome != AFTER)
+    ).all()  # all of the tiny vocabulary
 
 
 def test_greedy_runs_accept_what_greedy_decoding_writes(log: RecordedDrafts) -> None:
-    """Tests that accepted tokens of a greedy run are the verify model's own, and that a rejected one is not."""
+    """Tests that accepted tokens of a greedy run are the verify model's own, and that a rejected
+    one is not.
+    """
     for prompt, tokens in enumerate(PROMPTS):
         run = log.select((log.prompt == prompt) & (log.temperature == 0.0))
         expected, _ = greedy(tiny_verify_model(), tokens, HOW.rounds * (HOW.draft_length + 1))
@@ -65,7 +73,9 @@ def test_greedy_runs_accept_what_greedy_decoding_writes(log: RecordedDrafts) -> 
 
 
 def test_what_is_said_of_distributions_follows_from_them(log: RecordedDrafts) -> None:
-    """Tests that acceptance, entropies, margins and probabilities of tokens are those of the distributions."""
+    """Tests that acceptance, entropies, margins and probabilities of tokens are those of the
+    distributions.
+    """
     for row in np.flatnonzero(log.outcome != AFTER).tolist():
         q, p = np.zeros(61), np.zeros(61)
         for law, laws in ((q, log.draft_laws), (p, log.verify_laws)):
@@ -78,16 +88,24 @@ def test_what_is_said_of_distributions_follows_from_them(log: RecordedDrafts) ->
         if log.temperature[row]:
             assert log.acceptance_rate[row] == pytest.approx(np.minimum(p, q).sum(), abs=1e-3)
         for law, entropy in ((q, log.draft_entropy), (p, log.verify_entropy)):
-            assert entropy[row] == pytest.approx(-(law * np.log(np.maximum(law, 1e-300))).sum(), abs=3e-3)
+            assert entropy[row] == pytest.approx(
+                -(law * np.log(np.maximum(law, 1e-300))).sum(), abs=3e-3
+            )
         assert log.margin[row] == pytest.approx(np.diff(np.sort(q)[-2:])[0], abs=1e-3)
 
 
 def test_outcomes_are_drawn_with_the_recorded_acceptance(tmp_path: Path) -> None:
-    """Tests that in many rounds as many drafts are accepted as the recorded acceptance rates sum to."""
+    """Tests that in many rounds as many drafts are accepted as the recorded acceptance rates sum
+    to.
+    """
     how = Recording(temperatures=(1.0,), draft_length=3, rounds=60, seed=1)
     prompts = [[number, number + 1] for number in range(40)]
     asked = [Prompt("story", "")] * len(prompts)
-    write_log(record(tiny_draft_model(), tiny_verify_model(), asked, prompts, 0, -1, how), tmp_path / "a.parquet", {})
+    write_log(
+        record(tiny_draft_model(), tiny_verify_model(), asked, prompts, 0, -1, how),
+        tmp_path / "a.parquet",
+        {},
+    )
     log = read_recorded(tmp_path)
     judged = log.select(log.outcome != AFTER)
     rates = judged.acceptance_rate
@@ -96,13 +114,18 @@ def test_outcomes_are_drawn_with_the_recorded_acceptance(tmp_path: Path) -> None
 
 
 def test_a_run_ends_with_its_answer(tmp_path: Path, log: RecordedDrafts) -> None:
-    """Tests that nothing is recorded behind the token that ends an answer, and that other runs are left alone."""
-    stop = int(log.token[(log.prompt == 0) & (log.temperature == 0.0) & (log.outcome == ACCEPTED)][1])
+    """Tests that nothing is recorded behind the token that ends an answer, and that other runs are
+    left alone.
+    """
+    stop = int(
+        log.token[(log.prompt == 0) & (log.temperature == 0.0) & (log.outcome == ACCEPTED)][1]
+    )
     ended = recorded(tmp_path, stop)
     for prompt in range(len(PROMPTS)):
         for temperature in HOW.temperatures:
             some, whole = (
-                part.select((part.prompt == prompt) & (part.temperature == temperature)) for part in (ended, log)
+                part.select((part.prompt == prompt) & (part.temperature == temperature))
+                for part in (ended, log)
             )
             assert some.token.tolist() == whole.token[: len(some)].tolist()
             accepted = some.token[some.outcome == ACCEPTED].tolist()
@@ -118,8 +141,12 @@ def test_a_run_does_not_depend_on_its_batch(tmp_path: Path, log: RecordedDrafts)
     assert alone.outcome.tolist() == same.outcome.tolist()
 
 
-def test_as_much_of_a_distribution_is_recorded_as_is_asked_for(log: RecordedDrafts, tmp_path: Path) -> None:
-    """Tests that lists end with the token by which they come to the share, and that the rest is what is not in them."""
+def test_as_much_of_a_distribution_is_recorded_as_is_asked_for(
+    log: RecordedDrafts, tmp_path: Path
+) -> None:
+    """Tests that lists end with the token by which they come to the share, and that the rest is
+    what is not in them.
+    """
     how = Recording(draft_length=4, rounds=6, mass=0.9, seed=5)
     columns = record(tiny_draft_model(), tiny_verify_model(), ASKED, PROMPTS, 0, -1, how)
     write_log(columns, tmp_path / "log.parquet", {})

@@ -27,7 +27,9 @@ def ends() -> Iterator[tuple[Channel, Channel]]:
 def test_arrays_come_back_as_they_were(dtype: str, shape: tuple[int, ...]) -> None:
     """Tests that arrays keep numbers, type and shape, and can be written to."""
     array = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
-    found = decode(encode({"array": array[..., ::-1], "text": "ü", "numbers": [1, 2.5], "none": None}))
+    found = decode(
+        encode({"array": array[..., ::-1], "text": "ü", "numbers": [1, 2.5], "none": None})
+    )
     assert found["array"].dtype == array.dtype
     assert found["array"].tolist() == array[..., ::-1].tolist()
     assert found["array"].flags.writeable
@@ -35,7 +37,9 @@ def test_arrays_come_back_as_they_were(dtype: str, shape: tuple[int, ...]) -> No
 
 
 def test_messages_arrive_in_order_however_large(ends: tuple[Channel, Channel]) -> None:
-    """Tests that a sender does not wait for a receiver that is busy, and that nothing is lost or mixed up."""
+    """Tests that a sender does not wait for a receiver that is busy, and that nothing is lost or
+    mixed up.
+    """
     sizes = [0, 1, 3_000_000, 5, 2_000_000]
     for size in sizes:
         ends[0].send({"data": np.arange(size)})
@@ -44,7 +48,9 @@ def test_messages_arrive_in_order_however_large(ends: tuple[Channel, Channel]) -
 
 
 def test_nothing_is_handed_over_before_it_is_due(ends: tuple[Channel, Channel]) -> None:
-    """Tests that two messages over a slow link take what its rate, cost and delay say, measured by the clock."""
+    """Tests that two messages over a slow link take what its rate, cost and delay say, measured by
+    the clock.
+    """
     ends[0].shape(Link(rates_bits_per_second=(1e4,), delay_seconds=0.05, message_seconds=0.01))
     begin = time.monotonic()
     dues = [ends[0].send({"number": number}, bits=500.0) - begin for number in range(2)]
@@ -55,10 +61,14 @@ def test_nothing_is_handed_over_before_it_is_due(ends: tuple[Channel, Channel]) 
 
 
 def test_flows_of_their_own_do_not_wait_for_each_other(ends: tuple[Channel, Channel]) -> None:
-    """Tests that messages through shapers of their own are due as if each were alone, and come in that order."""
+    """Tests that messages through shapers of their own are due as if each were alone, and come in
+    that order.
+    """
     begin = time.monotonic()
     flows = [Shaper(Link(rates_bits_per_second=(rate,)), begin) for rate in (1e3, 2e3)]
-    dues = [ends[0].send({"flow": flow}, bits=100.0, shaper=flows[flow]) - begin for flow in range(2)]
+    dues = [
+        ends[0].send({"flow": flow}, bits=100.0, shaper=flows[flow]) - begin for flow in range(2)
+    ]
     assert dues == pytest.approx([0.1, 0.05], abs=0.01)
     assert not ends[1].ready()
     for flow in (1, 0):
@@ -66,7 +76,9 @@ def test_flows_of_their_own_do_not_wait_for_each_other(ends: tuple[Channel, Chan
         assert time.monotonic() - begin >= dues[flow]
 
 
-def test_a_message_is_ready_when_it_is_due_and_can_be_taken_before(ends: tuple[Channel, Channel]) -> None:
+def test_a_message_is_ready_when_it_is_due_and_can_be_taken_before(
+    ends: tuple[Channel, Channel],
+) -> None:
     """Tests that `due` overrides the link, that `ready` waits for it and `take` does not."""
     due = ends[0].send({"number": 0}, due=time.monotonic() + 0.05)
     while not ends[1].ready():
@@ -85,7 +97,9 @@ def test_content_counts_with_its_bytes(ends: tuple[Channel, Channel]) -> None:
 
 
 def test_a_closed_end_is_told(ends: tuple[Channel, Channel]) -> None:
-    """Tests that what was sent before closing still arrives, and that then the other end learns of it, every time."""
+    """Tests that what was sent before closing still arrives, and that then the other end learns of
+    it, every time.
+    """
     ends[0].send({"last": 1})
     ends[0].close()
     assert ends[1].receive() == {"last": 1}

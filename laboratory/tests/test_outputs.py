@@ -14,23 +14,39 @@ pytest.importorskip("transformers")
 from pyarrow import parquet  # noqa: E402
 
 from testbed.decoding import Sampling, greedy  # noqa: E402
-from testbed.outputs import LawRecording, laws_along, record_laws, write_laws, write_texts  # noqa: E402
+from testbed.outputs import (  # noqa: E402
+    LawRecording,
+    laws_along,
+    record_laws,
+    write_laws,
+    write_texts,
+)
 from testbed.tiny import tiny_draft_model, tiny_verify_model  # noqa: E402
 
 PROMPTS = [[1, 2, 3], [4, 5, 6, 7, 8], [9, 10]]
-HOW = LawRecording(temperatures=(1.0,), resolutions=(4, 32), prompts_per_kind=1, most_tokens=9, every=4, seed=1)
+HOW = LawRecording(
+    temperatures=(1.0,), resolutions=(4, 32), prompts_per_kind=1, most_tokens=9, every=4, seed=1
+)
 
 
 def texts(scheme: str, **changes: object) -> list[list[int]]:
     """Write texts of up to 8 tokens."""
     options: dict[str, object] = {
-        "resolution": 16, "draft_length": 3, "sampling": Sampling(temperature=0.0), "most_tokens": 8, "stop": -1
-    }  # fmt: skip
-    return write_texts(tiny_draft_model(), tiny_verify_model(), PROMPTS, scheme=scheme, **options | changes)  # type: ignore[arg-type]
+        "resolution": 16,
+        "draft_length": 3,
+        "sampling": Sampling(temperature=0.0),
+        "most_tokens": 8,
+        "stop": -1,
+    }
+    return write_texts(
+        tiny_draft_model(), tiny_verify_model(), PROMPTS, scheme=scheme, **options | changes
+    )  # type: ignore[arg-type]
 
 
 def test_greedy_texts_are_those_of_greedy_decoding() -> None:
-    """Tests that the verify model alone writes what it decodes greedily, and that a text ends with what stops it."""
+    """Tests that the verify model alone writes what it decodes greedily, and that a text ends with
+    what stops it.
+    """
     plain = [greedy(tiny_verify_model(), prompt, 8)[0] for prompt in PROMPTS]
     assert texts("LLM") == plain
     stop = plain[0][2]
@@ -40,15 +56,23 @@ def test_greedy_texts_are_those_of_greedy_decoding() -> None:
 
 @pytest.mark.parametrize("scheme", ["Q-S", "S-Q"])
 def test_sampled_texts_are_whole_and_repeat(scheme: str) -> None:
-    """Tests that texts have their length, that a seed repeats them, and that another writes others."""
+    """Tests that texts have their length, that a seed repeats them, and that another writes
+    others.
+    """
     warm = Sampling(temperature=1.0, seed=3)
     found = texts(scheme, sampling=warm)
     assert [len(one) for one in found] == [8, 8, 8]
-    assert texts(scheme, sampling=warm) == found != texts(scheme, sampling=Sampling(temperature=1.0, seed=4))
+    assert (
+        texts(scheme, sampling=warm)
+        == found
+        != texts(scheme, sampling=Sampling(temperature=1.0, seed=4))
+    )
 
 
 def test_laws_are_those_of_the_tokens_before(tmp_path: Path) -> None:
-    """Tests that logits along an answer are those of single passes, and that a file has what was recorded."""
+    """Tests that logits along an answer are those of single passes, and that a file has what was
+    recorded.
+    """
     draft, verify = tiny_draft_model(), tiny_verify_model()
     tokens = [1, 2, 3, 4, 5, 6]
     for laws, model in zip(laws_along(draft, verify, tokens, 2, 2), (draft, verify), strict=True):
@@ -62,4 +86,6 @@ def test_laws_are_those_of_the_tokens_before(tmp_path: Path) -> None:
     write_laws(columns, tmp_path / "laws.parquet", {"seed": 1})
     table = parquet.read_table(tmp_path / "laws.parquet")
     assert json.loads(table.schema.metadata[b"recording"]) == {"seed": 1}
-    assert np.array(table["kept_rate"].to_pylist()) == pytest.approx(columns["kept_rate"], rel=2.5e-4)
+    assert np.array(table["kept_rate"].to_pylist()) == pytest.approx(
+        columns["kept_rate"], rel=2.5e-4
+    )

@@ -14,7 +14,9 @@ from testbed.pass_by_pass import pass_seconds, predict_by_passes, steps_of
 
 
 def passes(scale: float) -> dict[str, list[Any]]:
-    """Return passes whose seconds are known: 10 a sequence for one token, 30 for two, 40 for four."""
+    """Return passes whose seconds are known: 10 a sequence for one token, 30 for two, 40 for
+    four.
+    """
     rows = [
         (("decode" if new == 1 else "verify"), batch, new, scale * seconds * batch)
         for batch in (1, 4)
@@ -34,11 +36,15 @@ def test_passes_between_measured_ones_are_interpolated() -> None:
 
 
 def test_steps_are_those_of_the_slowest_task() -> None:
-    """Tests that with next to no acceptance steps are tokens, with next to full a third, and else in between."""
+    """Tests that with next to no acceptance steps are tokens, with next to full a third, and else
+    in between.
+    """
     random = np.random.default_rng(0)
     assert steps_of(*three_tasks("pipelined", rate=1e-9, longest=6), random) == [6, 6]
     assert steps_of(*three_tasks("pipelined", rate=1 - 1e-9, longest=6), random) == [2, 2]
-    drawn = np.array([steps_of(*three_tasks("pipelined", rate=0.5, longest=6), random) for _ in range(300)])
+    drawn = np.array(
+        [steps_of(*three_tasks("pipelined", rate=0.5, longest=6), random) for _ in range(300)]
+    )
     assert drawn.min() >= 2
     assert drawn.max() <= 6
     assert drawn[:, 0].mean() > drawn[:, 1].mean() - 0.2  # two tasks wait for the slower
@@ -46,7 +52,8 @@ def test_steps_are_those_of_the_slowest_task() -> None:
 
 @pytest.mark.parametrize("mechanism", ["pipelined", "sequential", "autoregressive"])
 def test_total_is_the_sum_by_hand(mechanism: Mechanism) -> None:
-    """Tests that with no acceptance a plan takes uploads, the model's first step, and five rounds of measured passes.
+    """Tests that with no acceptance a plan takes uploads, the model's first step, and five rounds
+    of measured passes.
 
     A round of two drafts is a draft pass of two tokens and one of one, and a verification of three.
     """
@@ -62,5 +69,9 @@ def test_total_is_the_sum_by_hand(mechanism: Mechanism) -> None:
         (d1, v1), (d2, v2) = stages
         return d1 + max(v1, d2) + v2 if mechanism == "pipelined" else d1 + v1 + d2 + v2
 
-    expected = problem.evaluate(plan).terms["communication_seconds"] + pipeline(first) + 5 * pipeline(rounds)
+    expected = (
+        problem.evaluate(plan).terms["communication_seconds"]
+        + pipeline(first)
+        + 5 * pipeline(rounds)
+    )
     assert predict_by_passes(problem, plan, draft, verify) == pytest.approx(expected)

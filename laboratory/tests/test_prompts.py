@@ -11,7 +11,9 @@ from testbed.prompts import KINDS, prompts
 
 
 def test_there_are_enough_prompts_of_every_kind() -> None:
-    """Tests that 408 prompts are as many of each of the eight kinds, all different and without open slots."""
+    """Tests that 408 prompts are as many of each of the eight kinds, all different and without open
+    slots.
+    """
     found = prompts(51, training=False)
     assert Counter(prompt.kind for prompt in found) == dict.fromkeys(KINDS, 51)
     assert len({prompt.text for prompt in found}) == 408
@@ -19,7 +21,9 @@ def test_there_are_enough_prompts_of_every_kind() -> None:
 
 
 def test_a_longer_list_begins_like_a_shorter_one() -> None:
-    """Tests that any first part of the prompts holds as many of each kind, and does not depend on how many follow."""
+    """Tests that any first part of the prompts holds as many of each kind, and does not depend on
+    how many follow.
+    """
     found = prompts(4, training=False)
     assert [prompt.kind for prompt in found] == [*KINDS] * 4
     assert prompts(9, training=False)[:32] == found
@@ -34,5 +38,7 @@ def test_training_prompts_are_others() -> None:
 
 def test_more_prompts_than_there_are_is_refused() -> None:
     """Tests that a kind that runs out of different prompts is named."""
-    with pytest.raises(InvalidInput, match="per_kind: expected at most 64, the different prompts of code"):
+    with pytest.raises(
+        InvalidInput, match="per_kind: expected at most 64, the different prompts of code"
+    ):
         prompts(100, training=False)

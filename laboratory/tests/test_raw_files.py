@@ -1,4 +1,6 @@
-"""The laboratory's raw files, as they ship with the sources: complete, consistent, and what its pages say of them."""
+"""The laboratory's raw files, as they ship with the sources: complete, consistent, and what its
+pages say of them.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def test_there_are_records() -> None:
 
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: str(path.stem))
 def test_records_follow_from_their_raw_numbers(path: Path) -> None:
-    """Tests that problems, predictions and totals of a record are recomputed from what was measured."""
+    """Tests that problems, predictions and totals of a record are recomputed from what was
+    measured.
+    """
     data = read_record(path)
     assert data["pair"] != "tiny"
     check_record(data)
@@ -53,9 +57,13 @@ def test_records_follow_from_their_raw_numbers(path: Path) -> None:
 def test_repetitions_are_those_that_were_asked_for(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Tests that a record has every repetition that its settings ask for, and that without one it is refused."""
+    """Tests that a record has every repetition that its settings ask for, and that without one it
+    is refused.
+    """
     record = read_record(path)
-    assert all(len(trial["measured"]) >= record["settings"]["repeats"] for trial in record["trials"])
+    assert all(
+        len(trial["measured"]) >= record["settings"]["repeats"] for trial in record["trials"]
+    )
     assert lacking(record) == [] and record["kind"] in {one["kind"] for one in report.records()}
     assert run(["compare", str(path)]) == 0
     record["trials"][-1]["measured"].pop()
@@ -67,24 +75,35 @@ def test_repetitions_are_those_that_were_asked_for(
 
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: str(path.stem))
 def test_the_command_plays_what_was_recorded(path: Path) -> None:
-    """Tests that `make testbed` plays every recorded kind, with the record's settings and torch's version."""
+    """Tests that `make testbed` plays every recorded kind, with the record's settings and torch's
+    version.
+    """
     record = read_record(path)
     settings = settings_of(record["kind"], record["pair"], {})
     assert to_plain(dataclasses.asdict(settings)) == record["settings"]
     made = (ROOT / "Makefile").read_text()
-    assert record["kind"] in next(line for line in made.splitlines() if line.startswith("PLAYED := ")).split()
+    assert (
+        record["kind"]
+        in next(line for line in made.splitlines() if line.startswith("PLAYED := ")).split()
+    )
     assert f"PAIR := {record['pair']}\n" in made
-    assert f"torch=={record['versions']['torch']}\n" in (LABORATORY / "requirements.txt").read_text()
+    assert (
+        f"torch=={record['versions']['torch']}\n" in (LABORATORY / "requirements.txt").read_text()
+    )
 
 
 def test_records_and_logs_are_of_the_shipped_draft_model() -> None:
-    """Tests that all was recorded with the weights beside it, which are small, as the files that hold logs are."""
+    """Tests that all was recorded with the weights beside it, which are small, as the files that
+    hold logs are.
+    """
     weights = (LABORATORY / "draft.safetensors").read_bytes()
     digest = hashlib.sha256(weights).hexdigest()
     files = sorted((LABORATORY / "logs").glob("*.parquet"))
     notes = [json.loads(parquet.read_schema(path).metadata[b"recording"]) for path in files]
     assert (
-        {one["draft_sha256"] for one in notes} == {read_record(path)["draft"]["sha256"] for path in RECORDS} == {digest}
+        {one["draft_sha256"] for one in notes}
+        == {read_record(path)["draft"]["sha256"] for path in RECORDS}
+        == {digest}
     )
     assert len(weights) < 12e6
     assert sum(path.stat().st_size for path in files) < 6e6
@@ -113,7 +132,9 @@ def test_rounds_are_whole() -> None:
 
 
 def test_greedy_runs_keep_what_the_verify_model_finds_likeliest() -> None:
-    """Tests that in greedy runs a draft is accepted exactly where it is the verify model's likeliest token."""
+    """Tests that in greedy runs a draft is accepted exactly where it is the verify model's
+    likeliest token.
+    """
     judged = np.flatnonzero((log().temperature == 0.0) & (log().outcome != AFTER))
     likeliest = log().verify_laws.tokens[log().verify_laws.starts[judged]]
     accepted = log().outcome[judged] == ACCEPTED
@@ -122,7 +143,8 @@ def test_greedy_runs_keep_what_the_verify_model_finds_likeliest() -> None:
 
 
 def test_acceptance_lies_between_what_the_distributions_allow() -> None:
-    """Tests that 1 - TV is at least what both lists of likeliest tokens share, and at most both rests more.
+    """Tests that 1 - TV is at least what both lists of likeliest tokens share, and at most both
+    rests more.
 
     A token may be in one list and in the other's rest.
     """
@@ -145,7 +167,9 @@ def test_as_many_drafts_are_accepted_as_the_distributions_say() -> None:
 
 
 def test_pages_say_what_the_raw_files_say() -> None:
-    """Tests that the page of results, the table beside it and the quoted acceptance are recomputed from raw files."""
+    """Tests that the page of results, the table beside it and the quoted acceptance are recomputed
+    from raw files.
+    """
     assert (LABORATORY / "results.md").read_text() == report.report()
     assert report.summary() in (ROOT / "docs" / "laboratory.md").read_text()
     quoted = json.loads((LABORATORY / "draft.json").read_text())["acceptance"]
@@ -159,7 +183,9 @@ def test_the_picture_shows_the_recorded_points() -> None:
 
 
 def test_what_reproductions_take_is_condensed_from_raw_files() -> None:
-    """Tests that what the papers' experiments use is that of logs, laws and texts; predictors within a rounded step."""
+    """Tests that what the papers' experiments use is that of logs, laws and texts; predictors
+    within a rounded step.
+    """
     kept = json.loads(inputs.TARGET.read_text())
     assert set(kept) == set(inputs.PARTS)
     for name in ("statistics", "acceptance", "laws", "texts"):
@@ -170,4 +196,6 @@ def test_what_reproductions_take_is_condensed_from_raw_files() -> None:
             for one in kept["rejections"]
             if (one["temperature"], one["predictor"], one["part"]) == (1.0, "logistic", 2)
         )
-        assert told["on"] == pytest.approx(line.on, abs=2e-3) and told["area"] == pytest.approx(line.area, abs=2e-3)
+        assert told["on"] == pytest.approx(line.on, abs=2e-3) and told["area"] == pytest.approx(
+            line.area, abs=2e-3
+        )

@@ -49,7 +49,14 @@ def test_rounds_are_read(tmp_path: Path) -> None:
     """Tests that columns, rounds and distributions come out as they were written."""
     found = read_recorded(written(tmp_path / "log.parquet", COLUMNS))
     assert len(found) == 6
-    assert found.outcome.tolist() == [ACCEPTED, FIRST_REJECTION, AFTER, FIRST_REJECTION, ACCEPTED, ACCEPTED]
+    assert found.outcome.tolist() == [
+        ACCEPTED,
+        FIRST_REJECTION,
+        AFTER,
+        FIRST_REJECTION,
+        ACCEPTED,
+        ACCEPTED,
+    ]
     assert found.kind.tolist() == COLUMNS["kind"]
     assert found.round_numbers.tolist() == [0, 0, 0, 1, 2, 2]
     tokens, probabilities = found.draft_laws[0]
@@ -62,7 +69,9 @@ def test_rounds_are_read(tmp_path: Path) -> None:
 def test_files_of_a_folder_are_read_in_order(tmp_path: Path) -> None:
     """Tests that a folder is all of its files, in the order of their names."""
     for name, half in (("b", slice(4, 6)), ("a", slice(0, 4))):
-        written(tmp_path / f"{name}.parquet", {key: values[half] for key, values in COLUMNS.items()})
+        written(
+            tmp_path / f"{name}.parquet", {key: values[half] for key, values in COLUMNS.items()}
+        )
     found = read_recorded(tmp_path)
     assert found.prompt.tolist() == COLUMNS["prompt"]
     assert found.draft_laws[4][0].tolist() == [5]
@@ -76,8 +85,13 @@ def test_selected_positions_keep_their_distributions(tmp_path: Path) -> None:
         for row, number in enumerate(np.arange(6)[where]):
             assert some.token[row] == found.token[number]
             assert some.verify_laws.rest[row] == found.verify_laws.rest[number]
-            for laws, whole in ((some.draft_laws, found.draft_laws), (some.verify_laws, found.verify_laws)):
-                assert [part.tolist() for part in laws[row]] == [part.tolist() for part in whole[number]]
+            for laws, whole in (
+                (some.draft_laws, found.draft_laws),
+                (some.verify_laws, found.verify_laws),
+            ):
+                assert [part.tolist() for part in laws[row]] == [
+                    part.tolist() for part in whole[number]
+                ]
 
 
 def test_the_log_for_predictors(tmp_path: Path) -> None:
@@ -93,7 +107,11 @@ def test_the_log_for_predictors(tmp_path: Path) -> None:
     ("column", "values", "message"),
     [
         ("outcome", [1, 0, 2, 0, 1, 1], r"outcome\[2\]: expected 1, 0 or -1, got 2"),
-        ("acceptance_rate", [0.5, 1.5, 0.5, 0.5, 0.5, 0.5], r"acceptance_rate\[1\]: expected a probability, got 1.5"),
+        (
+            "acceptance_rate",
+            [0.5, 1.5, 0.5, 0.5, 0.5, 0.5],
+            r"acceptance_rate\[1\]: expected a probability, got 1.5",
+        ),
         (
             "draft_entropy",
             [0.5, 1.5, float("nan"), 0.5, 0.5, 0.5],
@@ -102,18 +120,36 @@ def test_the_log_for_predictors(tmp_path: Path) -> None:
         ("token", [7, -8, 9, 7, 5, 6], r"token\[1\]: expected an integer >= 0, got -8"),
         ("token", [0.5] * 6, "token: expected integers, got double"),
         ("round", [0, 0, None, 1, 1, 1], "round: expected a value in every row, 1 have none"),
-        ("draft_tokens", [[7], [8], [], [7, 3], [5], [6]], r"draft_probabilities\[0\]: expected 1 entries, got 2"),
-        ("draft_rest", [0.5] * 6, r"draft_probabilities\[0\]: expected at most 1 in sum, the rest included, got 1.25"),
+        (
+            "draft_tokens",
+            [[7], [8], [], [7, 3], [5], [6]],
+            r"draft_probabilities\[0\]: expected 1 entries, got 2",
+        ),
+        (
+            "draft_rest",
+            [0.5] * 6,
+            r"draft_probabilities\[0\]: expected at most 1 in sum, the rest included, got 1.25",
+        ),
         ("draft_tokens", [7] * 6, "draft_tokens: expected lists, got int64"),
-        ("verify_tokens", [[7], [None], [], [7], [5], [6]], "verify_tokens: expected no empty entries, got 1"),
+        (
+            "verify_tokens",
+            [[7], [None], [], [7], [5], [6]],
+            "verify_tokens: expected no empty entries, got 1",
+        ),
         ("deviation", None, "column 'deviation' is missing"),
     ],
 )
-def test_bad_columns_are_refused(tmp_path: Path, column: str, values: list[Any] | None, message: str) -> None:
+def test_bad_columns_are_refused(
+    tmp_path: Path, column: str, values: list[Any] | None, message: str
+) -> None:
     """Tests that a column that is missing or holds what it cannot is named, with the row."""
     columns = {name: entries for name, entries in COLUMNS.items() if name != column}
     with pytest.raises(InvalidInput, match=message):
-        read_recorded(written(tmp_path / "log.parquet", columns if values is None else columns | {column: values}))
+        read_recorded(
+            written(
+                tmp_path / "log.parquet", columns if values is None else columns | {column: values}
+            )
+        )
 
 
 def test_files_that_are_no_logs_are_refused(tmp_path: Path) -> None:

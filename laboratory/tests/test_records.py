@@ -74,15 +74,23 @@ def test_without_torch_one_line_says_what_to_install(
 
 
 def test_records_of_two_days_do_not_mix(tmp_path: Path) -> None:
-    """Tests that of two records of a kind the newest whole one is taken, and that a line names each other one."""
+    """Tests that of two records of a kind the newest whole one is taken, and that a line names each
+    other one.
+    """
     for day, repeats, plays in ((20, 1, 1), (21, 2, 2), (22, 1, 1), (23, 2, 1), (24, 2, 0)):
-        record = Record.begin(tmp_path / f"2026-11-{day}-x-real.json", HEAD | {"settings": {"repeats": repeats}})
+        record = Record.begin(
+            tmp_path / f"2026-11-{day}-x-real.json", HEAD | {"settings": {"repeats": repeats}}
+        )
         record.data["date"] = f"2026-11-{day}"
-        record.data["trials"] = [{"scene": 0, "label": "all", "methods": ["a"], "measured": [{}] * plays}]
+        record.data["trials"] = [
+            {"scene": 0, "label": "all", "methods": ["a"], "measured": [{}] * plays}
+        ]
         record.save()
     (found,), left_out = newest(tmp_path)
     assert found["date"] == "2026-11-22"
-    assert [line.partition(": ")[0] for line in left_out] == [f"2026-11-{day}-x-real.json" for day in (20, 21, 23, 24)]
+    assert [line.partition(": ")[0] for line in left_out] == [
+        f"2026-11-{day}-x-real.json" for day in (20, 21, 23, 24)
+    ]
     assert "there is a newer record, 2026-11-22" in left_out[0]
     assert left_out[2].endswith("got scene 1, all, a: 1 of 2 plays")
     assert left_out[3].endswith("expected plays, got none yet")

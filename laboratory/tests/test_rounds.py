@@ -14,7 +14,9 @@ from specopt.models.errors import InvalidInput
 from testbed.rounds import verify_round
 
 
-def outcomes(server: Any, checked: Any, drawn: Any, rounds: int, seed: int = 0) -> NDArray[np.float64]:
+def outcomes(
+    server: Any, checked: Any, drawn: Any, rounds: int, seed: int = 0
+) -> NDArray[np.float64]:
     """Return the frequency of every first new token."""
     rng = np.random.default_rng(seed)
     counts = np.zeros(len(server[0]))
@@ -27,7 +29,9 @@ def outcomes(server: Any, checked: Any, drawn: Any, rounds: int, seed: int = 0) 
 
 @pytest.mark.parametrize("quantise_first", [True, False])
 def test_rounds_have_the_output_law(quantise_first: bool) -> None:
-    """Tests that the first new token of played rounds has the output law, within four standard deviations."""
+    """Tests that the first new token of played rounds has the output law, within four standard
+    deviations.
+    """
     server = np.array([[0.5, 0.3, 0.2, 0.0], [0.25, 0.25, 0.25, 0.25]])
     q = np.array([[0.4, 0.35, 0.15, 0.1]])
     q_hat = quantised(nearest_counts(q, 3))
@@ -39,7 +43,9 @@ def test_rounds_have_the_output_law(quantise_first: bool) -> None:
 
 
 def test_rounds_that_are_certain() -> None:
-    """Tests that rounds without chance go as they must: all accepted, the first rejected, no drafts at all."""
+    """Tests that rounds without chance go as they must: all accepted, the first rejected, no drafts
+    at all.
+    """
     rng = np.random.default_rng(0)
     point = np.eye(3)
     assert verify_round(point, point[:2], [0, 1], rng) == (2, 2)

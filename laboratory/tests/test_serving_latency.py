@@ -10,7 +10,11 @@ import pytest
 
 pytest.importorskip("torch")
 
-from specopt.models.continuous_serving.problem import ContinuousServingPlan, ContinuousServingProblem, Phase
+from specopt.models.continuous_serving.problem import (
+    ContinuousServingPlan,
+    ContinuousServingProblem,
+    Phase,
+)
 from specopt.models.pass_time import LinearRuntime
 from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from testbed.decoding import Sampling
@@ -54,11 +58,15 @@ def problem(laboratory: Laboratory) -> ServingLatencyProblem:
     ("mechanism", "length"),
     [("pipelined", 1), ("pipelined", 4), ("sequential", 2), ("autoregressive", 0)],
 )
-@pytest.mark.parametrize("batches", [((0, 1, 2), (3, 5), (4,)), ((2, 5, 0, 1, 3, 4),), ((4,), (3,), (2,), (0, 1, 5))])
+@pytest.mark.parametrize(
+    "batches", [((0, 1, 2), (3, 5), (4,)), ((2, 5, 0, 1, 3, 4),), ((4,), (3,), (2,), (0, 1, 5))]
+)
 def test_output_is_what_the_verify_model_decodes_alone(
     laboratory: Laboratory, mechanism: str, length: int, batches: tuple[tuple[int, ...], ...]
 ) -> None:
-    """Tests that at temperature 0 every mechanism gives, token by token, the greedy output of the verify model."""
+    """Tests that at temperature 0 every mechanism gives, token by token, the greedy output of the
+    verify model.
+    """
     plan = ServingLatencyPlan(
         speculation_length=length,
         batches=batches,
@@ -98,20 +106,32 @@ def _check_times(run: Run, problem: Any, plan: Any) -> None:
 
 
 def test_sampled_outputs_hang_on_the_seed_alone(laboratory: Laboratory) -> None:
-    """Tests that at temperature 1 the same seed gives the same output in other batches, and another seed another."""
+    """Tests that at temperature 1 the same seed gives the same output in other batches, and another
+    seed another.
+    """
     given = problem(laboratory)
     shares = np.full(TASKS, 1 / TASKS)
     plans = [
-        ServingLatencyPlan(speculation_length=3, batches=batches, bandwidth_share=shares, mechanism="pipelined")
+        ServingLatencyPlan(
+            speculation_length=3, batches=batches, bandwidth_share=shares, mechanism="pipelined"
+        )
         for batches in (((0, 1, 2), (3, 4, 5)), ((5, 0), (4, 2, 3, 1)))
     ]
-    found = [play(laboratory, given, plan, PROMPTS, Sampling(temperature=1.0, seed=7)).outputs for plan in plans]
+    found = [
+        play(laboratory, given, plan, PROMPTS, Sampling(temperature=1.0, seed=7)).outputs
+        for plan in plans
+    ]
     assert found[0] == found[1]
-    assert play(laboratory, given, plans[0], PROMPTS, Sampling(temperature=1.0, seed=8)).outputs != found[0]
+    assert (
+        play(laboratory, given, plans[0], PROMPTS, Sampling(temperature=1.0, seed=8)).outputs
+        != found[0]
+    )
 
 
 def test_tasks_change_their_batches(laboratory: Laboratory) -> None:
-    """Tests that a plan of phases whose drafts differ in length gives the greedy output, without those done."""
+    """Tests that a plan of phases whose drafts differ in length gives the greedy output, without
+    those done.
+    """
     given = ContinuousServingProblem(**problem(laboratory).shared_fields())
     phases = (
         Phase(first_step=1, batches=((0, 1, 2), (3, 5), (4,)), speculation_length=(2, 1, 3)),
@@ -119,10 +139,16 @@ def test_tasks_change_their_batches(laboratory: Laboratory) -> None:
         Phase(first_step=4, batches=((3, 1, 0, 2, 5, 4),)),
     )
     shares = np.full(TASKS, 1 / TASKS)
-    plan = ContinuousServingPlan(speculation_length=2, phases=phases, bandwidth_share=shares, mechanism="pipelined")
+    plan = ContinuousServingPlan(
+        speculation_length=2, phases=phases, bandwidth_share=shares, mechanism="pipelined"
+    )
     run = play(laboratory, given, plan, PROMPTS, Sampling())
     for prompt, count, output in zip(PROMPTS, OUTPUTS, run.outputs, strict=True):
         assert output == laboratory.verify.greedy(prompt, int(count))[0]
     _check_times(run, given, plan)
-    assert [sorted(run.verify[run.verify[:, 0] == step, 1]) for step in (1, 3, 4)] == [[0, 1, 2], [0, 1, 2], [0]]
+    assert [sorted(run.verify[run.verify[:, 0] == step, 1]) for step in (1, 3, 4)] == [
+        [0, 1, 2],
+        [0, 1, 2],
+        [0],
+    ]
     assert run.steps[0] == run.verify[-1, 0] and 0 < run.accepted < run.drafted

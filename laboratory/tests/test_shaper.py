@@ -24,15 +24,21 @@ MESSAGES = st.lists(st.tuples(st.floats(0.0, 2.0), st.floats(0.0, 1e5)), min_siz
 
 
 def test_messages_wait_for_those_before() -> None:
-    """Tests that two messages of a second each leave one after the other, and arrive a delay later."""
-    shaper = Shaper(Link(rates_bits_per_second=(100.0,), delay_seconds=0.5, message_seconds=0.25), 10.0)
+    """Tests that two messages of a second each leave one after the other, and arrive a delay
+    later.
+    """
+    shaper = Shaper(
+        Link(rates_bits_per_second=(100.0,), delay_seconds=0.5, message_seconds=0.25), 10.0
+    )
     assert shaper.due(11.0, 100.0) == 12.75
     assert shaper.due(11.5, 100.0) == 14.0
     assert shaper.due(20.0, 0.0) == 20.75
 
 
 def test_rates_follow_the_trace() -> None:
-    """Tests that a message that lasts over a change of the rate takes what both rates carry, round and round."""
+    """Tests that a message that lasts over a change of the rate takes what both rates carry, round
+    and round.
+    """
     link = Link(rates_bits_per_second=(100.0, 50.0), slot_seconds=1.0)
     assert Shaper(link, 0.0).due(0.5, 75.0) == 1.5
     assert Shaper(link, 0.0).due(0.0, 300.0) == 4.0
@@ -40,7 +46,9 @@ def test_rates_follow_the_trace() -> None:
 
 
 def test_bucket_lets_bursts_through() -> None:
-    """Tests that what a bucket holds goes at once, and that idle time fills it up to its size and no further."""
+    """Tests that what a bucket holds goes at once, and that idle time fills it up to its size and
+    no further.
+    """
     shaper = Shaper(Link(rates_bits_per_second=(100.0,), burst_bits=150.0), 0.0)
     assert shaper.due(0.0, 100.0) == 0.0
     assert shaper.due(0.0, 150.0) == 1.0
@@ -54,8 +62,12 @@ def test_infinite_rate_carries_at_once() -> None:
 
 
 @given(link=LINKS, messages=MESSAGES)
-def test_line_is_causal_and_no_faster_than_its_rates(link: Link, messages: list[tuple[float, float]]) -> None:
-    """Tests that messages arrive in order, after delay and cost, and no more bits than the trace carries."""
+def test_line_is_causal_and_no_faster_than_its_rates(
+    link: Link, messages: list[tuple[float, float]]
+) -> None:
+    """Tests that messages arrive in order, after delay and cost, and no more bits than the trace
+    carries.
+    """
     shaper, now, bits, last = Shaper(link, 0.0), 0.0, 0.0, -math.inf
     for wait, size in messages:
         now += wait
@@ -71,7 +83,9 @@ def test_line_is_causal_and_no_faster_than_its_rates(link: Link, messages: list[
 @given(link=LINKS, start=st.floats(0.0, 10.0), bits=st.floats(0.1, 1e5))
 def test_capacity_inverts_the_time_that_bits_take(link: Link, start: float, bits: float) -> None:
     """Tests that the line can carry, until it has carried some bits, just those."""
-    assert link.capacity(start, link.carried_by(start, bits)) == pytest.approx(bits, rel=1e-6, abs=1e-3)
+    assert link.capacity(start, link.carried_by(start, bits)) == pytest.approx(
+        bits, rel=1e-6, abs=1e-3
+    )
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,9 @@ from testbed.studies.stopping import stopping
 ROUNDS, WINDOW = 10, 5
 
 
-def recorded(prompts: int, *, signal: float = 1.0, rate: float = 0.6, seed: int = 0) -> RecordedDrafts:
+def recorded(
+    prompts: int, *, signal: float = 1.0, rate: float = 0.6, seed: int = 0
+) -> RecordedDrafts:
     """Return prompts of 10 rounds of 5 drafts whose ease is as in `draft_log`."""
     log = draft_log(prompts * ROUNDS, window=WINDOW, acceptance_rate=rate, signal=signal, seed=seed)
     count, rows = len(log), np.arange(len(log))
@@ -55,7 +57,9 @@ def recorded(prompts: int, *, signal: float = 1.0, rate: float = 0.6, seed: int 
 
 
 def test_independent_drafts_are_geometric() -> None:
-    """Tests that where every draft is as likely the law errs by nothing but chance, and chooses as the rounds do."""
+    """Tests that where every draft is as likely the law errs by nothing but chance, and chooses as
+    the rounds do.
+    """
     (found,) = run_lengths(recorded(400, signal=0.0))
     assert found.acceptance_rate.low < 0.6 < found.acceptance_rate.high
     assert max(map(abs, found.errors)) < 0.02
@@ -64,7 +68,9 @@ def test_independent_drafts_are_geometric() -> None:
 
 
 def test_mixed_rounds_are_longer_than_the_law_says() -> None:
-    """Tests that rounds of two kinds, all accepted or none, have the spread and the tokens of the mixture."""
+    """Tests that rounds of two kinds, all accepted or none, have the spread and the tokens of the
+    mixture.
+    """
     log = recorded(40)
     easy = log.round % 2 == 0
     outcome = np.where(easy, 1, np.where(log.position == 0, 0, -1))
@@ -102,14 +108,21 @@ def test_intervals_are_of_prompts() -> None:
 
 @pytest.mark.parametrize("temperature", [0.3, 3.0])
 @pytest.mark.parametrize("resolution", [4, 16, 100])
-def test_counts_from_a_list_are_those_of_the_whole_distribution(temperature: float, resolution: int) -> None:
-    """Tests that the nearest lattice point from 64 tokens is that from all 1000, or that nothing is said."""
+def test_counts_from_a_list_are_those_of_the_whole_distribution(
+    temperature: float, resolution: int
+) -> None:
+    """Tests that the nearest lattice point from 64 tokens is that from all 1000, or that nothing is
+    said.
+    """
     random = np.random.default_rng(0)
     told = 0
     for _ in range(20):
         law = np.sort(np.exp(random.normal(size=1000) * 3 / temperature))[::-1]
         law /= law.sum()
-        whole, found = nearest_counts(law, resolution), nearest_of_list(law[:64], float(law[64:].sum()), resolution)
+        whole, found = (
+            nearest_counts(law, resolution),
+            nearest_of_list(law[:64], float(law[64:].sum()), resolution),
+        )
         if found is not None:
             told += 1
             assert found.tolist() == whole[:64].tolist()
@@ -123,14 +136,18 @@ def test_a_fixed_window_is_replayed_as_it_was_recorded() -> None:
     """Tests that a window of 3 gets the first three drafts of every recorded round."""
     log = recorded(8)
     zeros = np.zeros(len(log), dtype=np.int64)
-    made, drafted = replay(window_plan(3, np.zeros(2, dtype=bool)), zeros, log.outcome, np.bincount(log.round_numbers))
+    made, drafted = replay(
+        window_plan(3, np.zeros(2, dtype=bool)), zeros, log.outcome, np.bincount(log.round_numbers)
+    )
     accepted = (log.outcome == ACCEPTED).reshape(-1, WINDOW)
     assert (drafted == 3).all()
     assert made.tolist() == np.minimum(accepted.sum(axis=1), 3).tolist()
 
 
 def test_stopping_gains_what_it_promises_where_its_model_holds() -> None:
-    """Tests that on independent drafts stopping gains on unseen prompts, and about as much as it was said to."""
+    """Tests that on independent drafts stopping gains on unseen prompts, and about as much as it
+    was said to.
+    """
     pytest.importorskip("sklearn")
     (found,) = stopping(recorded(240, signal=3.0, rate=0.7), Costs(0.02, 0.1, (0.1,)))
     assert found.promised > 0.05
@@ -141,7 +158,9 @@ def test_stopping_gains_what_it_promises_where_its_model_holds() -> None:
 
 
 def test_history_tells_easy_prompts_from_hard_ones() -> None:
-    """Tests that a predictor that sees earlier rounds beats one that does not where prompts differ and features lie."""
+    """Tests that a predictor that sees earlier rounds beats one that does not where prompts differ
+    and features lie.
+    """
     pytest.importorskip("sklearn")
     log, easy = recorded(240, signal=0.0, rate=0.35), recorded(240, signal=0.0, rate=0.85, seed=1)
     even = log.prompt // 8 % 2 == 0
@@ -153,7 +172,9 @@ def test_history_tells_easy_prompts_from_hard_ones() -> None:
 
 
 def test_a_predictor_that_knows_sends_accepted_drafts_only() -> None:
-    """Tests that where the draft probability tells the outcome nothing is sent in vain; whole rounds are as known."""
+    """Tests that where the draft probability tells the outcome nothing is sent in vain; whole
+    rounds are as known.
+    """
     log = recorded(48)
     accepted = log.outcome == ACCEPTED
     told = RecordedDrafts(**{**vars(log), "draft_probability": np.where(accepted, 0.9, 0.1)})
@@ -162,7 +183,9 @@ def test_a_predictor_that_knows_sends_accepted_drafts_only() -> None:
         assert (found.recall, found.specificity, found.accuracy, found.area) == (1.0, 1.0, 1.0, 1.0)
         assert found.on == (1.0,) * WINDOW and found.goes_on_after == 0.0
         mine = accepted[log.prompt // 8 % PARTS == part].reshape(-1, WINDOW)
-        assert found.off == pytest.approx([mine[:, :window].mean() for window in range(1, WINDOW + 1)])
+        assert found.off == pytest.approx(
+            [mine[:, :window].mean() for window in range(1, WINDOW + 1)]
+        )
         assert found.by_position[0] == pytest.approx(mine[:, 0].mean())
 
 
@@ -175,7 +198,9 @@ def test_rounds_end_before_the_first_predicted_rejection() -> None:
     mine = log.select(judging)
     goes_on = model.probability(mine.draft_log().features).reshape(-1, WINDOW) >= 0.5
     sent = kept = 0
-    for says, outcomes in zip(goes_on.tolist(), mine.outcome.reshape(-1, WINDOW).tolist(), strict=True):
+    for says, outcomes in zip(
+        goes_on.tolist(), mine.outcome.reshape(-1, WINDOW).tolist(), strict=True
+    ):
         for says_on, outcome in zip(says, outcomes, strict=True):
             if not says_on:
                 break
@@ -185,11 +210,17 @@ def test_rounds_end_before_the_first_predicted_rejection() -> None:
 
 
 def test_correlations_have_the_sign_of_the_trend() -> None:
-    """Tests that a feature that rises with acceptance correlates by 1 over the bins, its negative by -1."""
+    """Tests that a feature that rises with acceptance correlates by 1 over the bins, its negative
+    by -1.
+    """
     log, random = recorded(40), np.random.default_rng(0)
     judged = log.outcome != AFTER
     feature = random.uniform(size=len(log))
-    columns = {"draft_probability": feature, "draft_entropy": 1.0 - feature, "margin": random.uniform(size=len(log))}
+    columns = {
+        "draft_probability": feature,
+        "draft_entropy": 1.0 - feature,
+        "margin": random.uniform(size=len(log)),
+    }
     outcome = np.where(judged, (random.uniform(size=len(log)) < feature).astype(np.int64), AFTER)
     found = correlations(RecordedDrafts(**{**vars(log), **columns, "outcome": outcome}))
     assert found["draft_probability"][0] > 0.95 and found["draft_entropy"][0] < -0.95
@@ -201,7 +232,9 @@ def test_correlations_have_the_sign_of_the_trend() -> None:
 
 
 def test_rouge_2_by_hand() -> None:
-    """Tests that shares of word pairs are those counted by hand, whatever the case and the punctuation."""
+    """Tests that shares of word pairs are those counted by hand, whatever the case and the
+    punctuation.
+    """
     assert rouge_2("the cat sat down", "The cat sat, on it.") == pytest.approx(2 * 2 / (3 + 4))
     assert rouge_2("a b a b", "a b") == pytest.approx(2 * 1 / (3 + 1))
     assert rouge_2("same words", "Same words!") == 1.0

@@ -24,12 +24,18 @@ def padded_seconds(new: Any, cached: Any) -> float:
 
 
 def test_without_noise_the_prediction_is_a_play_in_the_padded_world() -> None:
-    """Tests that passes that are exactly padded ones are found again, and that noise is drawn from what they missed."""
+    """Tests that passes that are exactly padded ones are found again, and that noise is drawn from
+    what they missed.
+    """
     random = np.random.default_rng(0)
     sizes = random.integers(1, 9, size=30)
     new = [random.integers(2, 6, size=size).tolist() for size in sizes]
     cached = [random.integers(32, 161, size=size).tolist() for size in sizes]
-    ragged: dict[str, Any] = {"new": new, "cached": cached, "seconds": list(map(padded_seconds, new, cached))}
+    ragged: dict[str, Any] = {
+        "new": new,
+        "cached": cached,
+        "seconds": list(map(padded_seconds, new, cached)),
+    }
     known = known_to(MARGIN, {"ragged": ragged})
     estimator, factor = known
     exact, _ = play(REQUESTS, estimator.scaled(factor, factor), "fcfs", padded_seconds)
@@ -37,4 +43,7 @@ def test_without_noise_the_prediction_is_a_play_in_the_padded_world() -> None:
     ragged["seconds"] = [one * (0.8, 1.2)[place % 2] for place, one in enumerate(ragged["seconds"])]
     noisy = predict_padded(REQUESTS, ragged, "fcfs", known, seed=0)
     assert noisy == predict_padded(REQUESTS, ragged, "fcfs", known, seed=0)
-    assert noisy["busy_seconds"] != predict_padded(REQUESTS, ragged, "fcfs", known, seed=1)["busy_seconds"]
+    assert (
+        noisy["busy_seconds"]
+        != predict_padded(REQUESTS, ragged, "fcfs", known, seed=1)["busy_seconds"]
+    )

@@ -1,6 +1,8 @@
-"""The lattice of quantised distributions (paper 3, Eq. 5-6): its size in bits, and the nearest of its points.
+"""The lattice of quantised distributions (paper 3, Eq. 5-6): its size in bits, and the nearest of
+its points.
 
-A point of the lattice of resolution l is a distribution o_1 / l, ..., o_V / l with integers o_i >= 0 that sum to l.
+A point of the lattice of resolution l is a distribution o_1 / l, ..., o_V / l with integers o_i >=
+0 that sum to l.
 """
 
 from __future__ import annotations
@@ -15,20 +17,26 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, describe
 
 SUM_TOLERANCE = 1e-5
-"""What the sum of a distribution may differ from 1 by: single-precision softmax passes, logits do not."""
+"""What the sum of a distribution may differ from 1 by: single-precision softmax passes, logits do
+not.
+"""
 
 _DIRECT = 2000
 """Up to this k, a binomial coefficient in integers takes less time than matters."""
 
 _LOGARITHM_ERROR = 1e-12
-"""Relative error allowed for sums of logarithms of factorials, thousands of times theirs; in doubt integers decide."""
+"""Relative error allowed for sums of logarithms of factorials, thousands of times theirs; in doubt
+integers decide.
+"""
 
 LARGEST_RESOLUTION = 10**9
-"""Up to here, rounding errors cannot make the rounded-down counts sum to more than the resolution."""
+"""Up to here, rounding errors cannot make the rounded-down counts sum to more than the resolution.
+"""
 
 
 def distribution_bits(resolution: int, vocabulary_size: int) -> int:
-    """Return the bits of a quantised distribution, b = ceil(log2 C(l + V - 1, V - 1)), exact (paper 3, Eq. 6).
+    """Return the bits of a quantised distribution, b = ceil(log2 C(l + V - 1, V - 1)), exact (paper
+    3, Eq. 6).
 
     Parameters
     ----------
@@ -59,16 +67,18 @@ def binomial_bits(n: int, k: int) -> int:
 
 
 def nearest_counts(distributions: Any, resolution: int) -> Ints:
-    """Return the counts o of the nearest lattice point to each distribution: nearest in L1, L2 and Linf at once.
+    """Return the counts o of the nearest lattice point to each distribution: nearest in L1, L2 and
+    Linf at once.
 
-    All counts are rounded down, then the units that are missing go to the largest remainders, of equal ones to the
-    first (Reznik's algorithm, reference 10 of paper 3). O(V) a distribution on average. A token of probability 0
-    keeps count 0.
+    All counts are rounded down, then the units that are missing go to the largest remainders, of
+    equal ones to the first (Reznik's algorithm, reference 10 of paper 3). O(V) a distribution on
+    average. A token of probability 0 keeps count 0.
 
     Parameters
     ----------
     distributions
-        Probabilities, shape (..., V), that sum to 1 within 1e-5 along the last axis; scaled to sum to 1.
+        Probabilities, shape (..., V), that sum to 1 within 1e-5 along the last axis; scaled to sum
+        to 1.
     resolution
         l, from 1 to 10^9.
 
@@ -99,7 +109,9 @@ def nearest_counts(distributions: Any, resolution: int) -> Ints:
 
 
 def quantised(counts: Any) -> Floats:
-    """Return the distributions o / l of counts o, shape (..., V), that sum to l along the last axis (Eq. 5)."""
+    """Return the distributions o / l of counts o, shape (..., V), that sum to l along the last axis
+    (Eq. 5).
+    """
     whole = np.asarray(counts)
     shares: Floats = whole / whole.sum(axis=-1, keepdims=True)
     return shares
@@ -125,14 +137,20 @@ def checked_distributions(name: str, values: Any) -> tuple[Floats, Floats]:
     except (TypeError, ValueError):
         laws = np.empty(0, object)
     if laws.dtype.kind not in "iuf" or laws.ndim < 1 or laws.shape[-1] < 1:
-        raise InvalidInput(f"{name}: expected probabilities along the last axis of an array, got {describe(values)}")
+        raise InvalidInput(
+            f"{name}: expected probabilities along the last axis of an array, got"
+            f" {describe(values)}"
+        )
     laws = laws.astype(np.float64, copy=False)
     sums = laws.sum(axis=-1)
     # a NaN anywhere is in the sum, and an infinity is not near 1
     wrong = ~(np.abs(sums - 1.0) <= SUM_TOLERANCE)
     if wrong.any():
         place = _place(name, np.unravel_index(int(np.argmax(wrong)), sums.shape))
-        raise InvalidInput(f"{place}: expected probabilities that sum to 1, got the sum {np.asarray(sums)[wrong][0]}")
+        raise InvalidInput(
+            f"{place}: expected probabilities that sum to 1, got the sum"
+            f" {np.asarray(sums)[wrong][0]}"
+        )
     if laws.size and laws.min() < 0.0:
         negative = laws < 0.0
         place = _place(name, np.unravel_index(int(np.argmax(negative)), laws.shape))
@@ -145,7 +163,8 @@ def _largest_remainder(scaled: Floats, resolution: int) -> Ints:
     floors = np.floor(scaled)
     remainders = scaled - floors
     counts: Ints = floors.astype(np.int64)
-    # From 0 to V: the scaled values sum to the resolution but for a relative error far below 1 / resolution.
+    # From 0 to V: the scaled values sum to the resolution but for a relative error far below 1 /
+    # resolution.
     missing = resolution - int(counts.sum())
     if missing == 0:
         return counts

@@ -23,7 +23,8 @@ class Phase(Checked):
     first_step
         The step that it begins with, from 1.
     batches
-        Every task once, in pipeline order; finished and unready ones are left out when their step comes.
+        Every task once, in pipeline order; finished and unready ones are left out when their step
+        comes.
     speculation_length
         Draft tokens per step in this phase, for all batches or for each; None: the plan's.
     """
@@ -40,7 +41,8 @@ class Phase(Checked):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ContinuousServingPlan(ServingPlan):
-    """Which tasks run together from step to step, how long to guess, and who gets how much bandwidth.
+    """Which tasks run together from step to step, how long to guess, and who gets how much
+    bandwidth.
 
     Parameters
     ----------
@@ -71,11 +73,14 @@ class ContinuousServingData(ServingData[ContinuousServingPlan]):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.tables:
-            raise InvalidInput(f"{self.tables[0]}.passes: expected lines or pieces (continuous-serving), got a table")
+            raise InvalidInput(
+                f"{self.tables[0]}.passes: expected lines or pieces (continuous-serving), got a"
+                " table"
+            )
         if self.arrival_seconds is not None and self.arrival_seconds.max() > LONGEST_SECONDS:
             raise InvalidInput(
-                f"arrival_seconds[{int(np.argmax(self.arrival_seconds))}]: expected at most {LONGEST_SECONDS:g}, "
-                f"got {self.arrival_seconds.max():g}"
+                f"arrival_seconds[{int(np.argmax(self.arrival_seconds))}]: expected at most"
+                f" {LONGEST_SECONDS:g}, got {self.arrival_seconds.max():g}"
             )
 
     @property
@@ -84,7 +89,9 @@ class ContinuousServingData(ServingData[ContinuousServingPlan]):
         return self.regroup_seconds * self.tasks
 
     def readiness(self, plan: ContinuousServingPlan) -> tuple[Floats, Floats]:
-        """Return when each task arrives, and when its input has, in seconds since the earliest arrival."""
+        """Return when each task arrives, and when its input has, in seconds since the earliest
+        arrival.
+        """
         return self.readiness_at(self.mechanism_of(plan), plan.bandwidth_share)
 
     def readiness_at(self, mechanism: Mechanism, shares: Floats) -> tuple[Floats, Floats]:

@@ -1,11 +1,11 @@
 """Continuous serving: batches that change between decoding steps, with arrivals (beyond paper 1).
 
-Tasks and pipeline are those of `serving-latency`. As engines serve, a task joins at the first step that starts once it
-is ready, leaves when it has its output, and may change its batch whenever a phase of the plan begins.
-The objective is the makespan or the mean latency.
+Tasks and pipeline are those of `serving-latency`. As engines serve, a task joins at the first step
+that starts once it is ready, leaves when it has its output, and may change its batch whenever a
+phase of the plan begins. The objective is the makespan or the mean latency.
 
-The judge (`evaluate`, `violations`) is written step by step, in `continuous_serving_steps`, and shares with the solvers
-only the primitives of Eq. 7-17.
+The judge (`evaluate`, `violations`) is written step by step, in `continuous_serving_steps`, and
+shares with the solvers only the primitives of Eq. 7-17.
 """
 
 from __future__ import annotations
@@ -14,7 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.continuous_serving.data import ContinuousServingData, ContinuousServingPlan, Phase
+from specopt.models.continuous_serving.data import (
+    ContinuousServingData,
+    ContinuousServingPlan,
+    Phase,
+)
 from specopt.models.continuous_serving.steps import Played, length_violations, phase_defects, play
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
@@ -35,7 +39,8 @@ class ContinuousServingProblem(ContinuousServingData):
     bandwidth_hz
         Uplink bandwidth B_w shared by all tasks.
     embedding_bits_per_token
-        Bits lambda sent per input token; None stands for 16 times the sum of the hidden sizes that take part.
+        Bits lambda sent per input token; None stands for 16 times the sum of the hidden sizes that
+        take part.
     draft, verify
         Shapes of the draft and the verify model. `draft` may be None for autoregressive decoding.
     draft_runtime, verify_runtime
@@ -47,8 +52,8 @@ class ContinuousServingProblem(ContinuousServingData):
     max_speculation_length, min_speculation_length
         Largest and smallest l allowed; 0: batches may guess nothing for a while.
     output_lengths
-        "conservative": every task counts as `max_output_tokens` long; "known": as its own length; "predicted": as
-        `output_samples` say, and the objective is the mean over them.
+        "conservative": every task counts as `max_output_tokens` long; "known": as its own length;
+        "predicted": as `output_samples` say, and the objective is the mean over them.
     output_samples
         Equally likely output lengths, a row for each sample.
     max_output_tokens
@@ -60,13 +65,16 @@ class ContinuousServingProblem(ContinuousServingData):
     regroup_seconds
         Cost of each sequence that changes its batch, on each stage that moves it.
     objective
-        "makespan": until the last task has finished; "mean_latency": from arrival to finish, on average.
+        "makespan": until the last task has finished; "mean_latency": from arrival to finish, on
+        average.
     """
 
     kind = "continuous-serving"
 
     def evaluate(self, plan: ContinuousServingPlan) -> Evaluation:
-        """Return the makespan or the mean latency of a plan in seconds, in the mean over the samples."""
+        """Return the makespan or the mean latency of a plan in seconds, in the mean over the
+        samples.
+        """
         defects = self.defects(plan)
         if defects:
             raise InvalidInput(defects[0])
@@ -74,9 +82,12 @@ class ContinuousServingProblem(ContinuousServingData):
         makespan = self.objective == "makespan"
         of, since = (np.max, 0.0) if makespan else (np.mean, arrival)
         communication = float(of(ready - arrival))
-        inference = float(np.mean([of(one.finish - since) - communication for one in self.played(plan)]))
+        inference = float(
+            np.mean([of(one.finish - since) - communication for one in self.played(plan)])
+        )
         return Evaluation(
-            inference + communication, {"inference_seconds": inference, "communication_seconds": communication}
+            inference + communication,
+            {"inference_seconds": inference, "communication_seconds": communication},
         )
 
     def latencies(self, plan: ContinuousServingPlan) -> Floats:
@@ -85,7 +96,9 @@ class ContinuousServingProblem(ContinuousServingData):
         return np.array([one.finish - arrival for one in self.played(plan)])
 
     def played(self, plan: ContinuousServingPlan) -> tuple[Played, ...]:
-        """Return what becomes of the tasks of a plan in every scenario; kept for the plan asked for last."""
+        """Return what becomes of the tasks of a plan in every scenario; kept for the plan asked for
+        last.
+        """
         kept = self.__dict__.get("_played")
         if kept is None or kept[0] is not plan:
             kept = plan, play(self, plan)
@@ -94,7 +107,9 @@ class ContinuousServingProblem(ContinuousServingData):
         return found
 
     def most_at_once(self, mechanism: Mechanism, shares: Floats) -> float:
-        """Return the largest sum of the shares that are held at one time, each from arrival to the upload's end."""
+        """Return the largest sum of the shares that are held at one time, each from arrival to the
+        upload's end.
+        """
         return _most_at_once(*self.readiness_at(mechanism, shares), shares)
 
     def violations(self, plan: ContinuousServingPlan) -> list[str]:
@@ -103,7 +118,9 @@ class ContinuousServingProblem(ContinuousServingData):
         if found:
             return found
         mechanism = self.mechanism_of(plan)
-        found = self.share_and_length_violations(plan, self.most_at_once(mechanism, plan.bandwidth_share))
+        found = self.share_and_length_violations(
+            plan, self.most_at_once(mechanism, plan.bandwidth_share)
+        )
         if mechanism != "autoregressive":
             found += length_violations(self, plan)
         if self.limited_models(mechanism):  # (24b)
@@ -118,10 +135,14 @@ class ContinuousServingProblem(ContinuousServingData):
 
 
 def _most_at_once(start: Floats, end: Floats, share: Floats) -> float:
-    """Return the largest sum of the shares that are held at one time, each from its start up to its end."""
+    """Return the largest sum of the shares that are held at one time, each from its start up to its
+    end.
+    """
     if (start == start[0]).all():
         return float(share.sum())
     begun, over = np.argsort(start), np.argsort(end)
     taken = np.cumsum(share[begun])[np.searchsorted(start[begun], start[begun], side="right") - 1]
-    returned = np.concatenate([[0.0], np.cumsum(share[over])])[np.searchsorted(end[over], start[begun], side="right")]
+    returned = np.concatenate([[0.0], np.cumsum(share[over])])[
+        np.searchsorted(end[over], start[begun], side="right")
+    ]
     return float((taken - returned).max())

@@ -1,19 +1,24 @@
 """Plans of continuous serving, timed step by step for the judge.
 
-A plan is a list of phases; each lists every task in batches and holds from its first step until the next one's. At
-every step the unfinished tasks that are ready are served, all of them, in the listed order. What is timed:
+A plan is a list of phases; each lists every task in batches and holds from its first step until the
+next one's. At every step the unfinished tasks that are ready are served, all of them, in the listed
+order. What is timed:
 
-* Members in their first step run as a batch of their own directly before the rest of their batch. Of the others the
-  longest, max_k (I_k + g_k), stands for I_m + (n - 1) L in Eq. 13-14; g_k is what a task has gained so far.
-* A step of speculation length l adds L(alpha_k, l) to g_k; a task has finished after the first step in which g_k
-  reaches its length Q_k, but for a relative 1e-12.
-* Memory is counted run by run: the number of tasks times the longest, max_k (I_k + min(Q_k, g_k after the step)).
-* With `min_speculation_length` 0 a batch may guess nothing for a while: it has no draft stage then and counts for
-  the verify model's memory alone. The first draft pass after that takes in all that the draft model has not seen.
-* Where a phase brings together tasks that ran apart, each newcomer costs `regroup_seconds` on the stages that move it.
+* Members in their first step run as a batch of their own directly before the rest of their batch.
+  Of the others the longest, max_k (I_k + g_k), stands for I_m + (n - 1) L in Eq. 13-14; g_k is what
+  a task has gained so far.
+* A step of speculation length l adds L(alpha_k, l) to g_k; a task has finished after the first step
+  in which g_k reaches its length Q_k, but for a relative 1e-12.
+* Memory is counted run by run: the number of tasks times the longest, max_k (I_k + min(Q_k, g_k
+  after the step)).
+* With `min_speculation_length` 0 a batch may guess nothing for a while: it has no draft stage then
+  and counts for the verify model's memory alone. The first draft pass after that takes in all that
+  the draft model has not seen.
+* Where a phase brings together tasks that ran apart, each newcomer costs `regroup_seconds` on the
+  stages that move it.
 
-Between two events (a task joins or has had its first step, a phase begins) runs only lose tasks. A block of steps is
-then computed at once: one row per step, one column per task or run.
+Between two events (a task joins or has had its first step, a phase begins) runs only lose tasks. A
+block of steps is then computed at once: one row per step, one column per task or run.
 """
 
 from __future__ import annotations
@@ -41,10 +46,11 @@ STEPS_TO_ARRIVAL = 64
 TASK, BATCH, INPUT, OUTPUT, READY, TARGET, TOKENS, OTHERS, COUNT, UNSEEN, SERVED = range(11)
 """Rows of the table of unfinished tasks.
 
-TASK and BATCH are the index of a task and its batch in this phase. INPUT and OUTPUT are I_k and Q_k. READY is the time
-at which it is ready. TARGET is what g_k has to reach. TOKENS are the tokens per step at the speculation length of this
-phase, COUNT the steps at that length, and OTHERS the tokens gained at other lengths. UNSEEN are the tokens that the
-draft model lacks besides the last. SERVED is 1 once the task has had its first step.
+TASK and BATCH are the index of a task and its batch in this phase. INPUT and OUTPUT are I_k and
+Q_k. READY is the time at which it is ready. TARGET is what g_k has to reach. TOKENS are the tokens
+per step at the speculation length of this phase, COUNT the steps at that length, and OTHERS the
+tokens gained at other lengths. UNSEEN are the tokens that the draft model lacks besides the last.
+SERVED is 1 once the task has had its first step.
 """
 
 MAX_LISTED_RUNS = 1_000_000
@@ -106,14 +112,21 @@ def phase_defects(problem: ContinuousServingData, plan: ContinuousServingPlan) -
         before = phase.first_step
         lengths = phase.lengths(plan.speculation_length)
         if len(lengths) != len(phase.batches):
-            found.append(f"{where}.speculation_length: expected {len(phase.batches)} entries, got {len(lengths)}")
+            found.append(
+                f"{where}.speculation_length: expected {len(phase.batches)} entries, got"
+                f" {len(lengths)}"
+            )
         least = problem.min_speculation_length if drafting else 0
         if min(lengths) < least or (max(lengths) > 0 and not drafting):
             word = f"at least {least}" if drafting else "0 (autoregressive)"
-            found.append(f"{where}.speculation_length: expected {word}, got {phase.speculation_length}")
+            found.append(
+                f"{where}.speculation_length: expected {word}, got {phase.speculation_length}"
+            )
         listed = np.fromiter(itertools.chain.from_iterable(phase.batches), np.int64)
         if not np.array_equal(np.sort(listed), np.arange(problem.tasks)):
-            found.append(f"{where}.batches: expected each of the tasks 0 to {problem.tasks - 1} once")
+            found.append(
+                f"{where}.batches: expected each of the tasks 0 to {problem.tasks - 1} once"
+            )
     return found
 
 
@@ -141,17 +154,28 @@ def play(problem: ContinuousServingData, plan: ContinuousServingPlan) -> tuple[P
 
 
 class _Run:
-    """The state of a plan that is being played: clock, step, phase, and what each task has gained."""
+    """The state of a plan that is being played: clock, step, phase, and what each task has
+    gained.
+    """
 
     def __init__(
-        self, problem: ContinuousServingData, plan: ContinuousServingPlan, outputs: Ints, ready: Floats, listed: bool
+        self,
+        problem: ContinuousServingData,
+        plan: ContinuousServingPlan,
+        outputs: Ints,
+        ready: Floats,
+        listed: bool,
     ) -> None:
         self.problem, self.plan, self.listed = problem, plan, listed
         self.mechanism = problem.mechanism_of(plan)
-        lengths = {length for phase in plan.phases for length in phase.lengths(plan.speculation_length)}
+        lengths = {
+            length for phase in plan.phases for length in phase.lengths(plan.speculation_length)
+        }
         self.lengths = sorted(lengths)
         self.tokens = np.stack([problem.tokens_per_step(length) for length in self.lengths])
-        self.counts = np.zeros_like(self.tokens)  # steps served before this phase, by speculation length and task
+        self.counts = np.zeros_like(
+            self.tokens
+        )  # steps served before this phase, by speculation length and task
         self.finish = np.zeros(problem.tasks)
         self.clock, self.step, self.phase = float(ready.min()), 1, -1
         self.stretches: list[Stretch] = []
@@ -159,9 +183,15 @@ class _Run:
         self.breaches: dict[tuple[int, int, str], str] = {}
         self.batch_of = np.zeros(problem.tasks, np.int64)
         self.lengths_now = np.zeros(0, np.int64)  # speculation length of each batch of this phase
-        self.table = np.zeros((11, problem.tasks))  # unfinished tasks, in the order of their batches
+        self.table = np.zeros(
+            (11, problem.tasks)
+        )  # unfinished tasks, in the order of their batches
         self.table[TASK] = np.arange(problem.tasks)
-        self.table[INPUT], self.table[OUTPUT], self.table[READY] = problem.input_tokens, outputs, ready
+        self.table[INPUT], self.table[OUTPUT], self.table[READY] = (
+            problem.input_tokens,
+            outputs,
+            ready,
+        )
         self.table[UNSEEN] = problem.input_tokens - 1.0
 
     def block(self) -> None:
@@ -173,30 +203,42 @@ class _Run:
         if first_of_task.any():  # members in their first step run before the rest of their batch
             order = np.argsort(2.0 * active[BATCH] + active[SERVED], kind="stable")
             where, active = np.arange(self.table.shape[1])[where][order], active[:, order]
-        starts = np.flatnonzero(np.diff(2.0 * active[BATCH] + active[SERVED], prepend=-1.0))  # of every run
+        starts = np.flatnonzero(
+            np.diff(2.0 * active[BATCH] + active[SERVED], prepend=-1.0)
+        )  # of every run
         first = active[SERVED, starts] == 0.0
         gained = self._gain(active, bool(first.any()))
         serving = gained[:-1] < active[TARGET]
-        serving[0] = True  # they are unfinished, however sums of steps at several lengths are rounded
+        serving[0] = (
+            True  # they are unfinished, however sums of steps at several lengths are rounded
+        )
         sizes = np.add.reduceat(serving, starts, axis=1, dtype=np.int64)
-        reached = np.maximum.reduceat(np.where(serving, active[INPUT] + gained[:-1], 0.0), starts, axis=1)
+        reached = np.maximum.reduceat(
+            np.where(serving, active[INPUT] + gained[:-1], 0.0), starts, axis=1
+        )
         batches = active[BATCH, starts].astype(np.int64)
         lengths = self.lengths_now[batches]
         unseen = np.ones(sizes.shape)
         unseen[0] += np.maximum.reduceat(active[UNSEEN], starts)
         draft, verify = self._stage_seconds(sizes, reached, lengths, first, unseen)
         if entering and self.problem.regroup_seconds > 0.0:
-            self._add_regrouping(np.split(active[TASK].astype(np.int64), starts[1:]), first, lengths, draft, verify)
+            self._add_regrouping(
+                np.split(active[TASK].astype(np.int64), starts[1:]), first, lengths, draft, verify
+            )
         completed = self._completed(draft, verify)
         ends = np.concatenate([[0.0], np.cumsum(completed[:, -1])])
         steps = self._steps_served(ends[1:])
         gained, serving, sizes = gained[: steps + 1], serving[:steps], sizes[:steps]
-        self._check_memory(active, starts, sizes, lengths, batches, np.where(serving, gained[1:], -np.inf))
+        self._check_memory(
+            active, starts, sizes, lengths, batches, np.where(serving, gained[1:], -np.inf)
+        )
         own = serving.sum(axis=0)
         done = gained[steps] >= active[TARGET]
         run = np.repeat(np.arange(len(starts)), sizes[0])
         last = own[done] - 1
-        self.finish[active[TASK, done].astype(np.int64)] = self.clock + (ends[last] + completed[last, run[done]])
+        self.finish[active[TASK, done].astype(np.int64)] = self.clock + (
+            ends[last] + completed[last, run[done]]
+        )
         active[SERVED] = 1.0
         active[UNSEEN] = np.where(lengths[run] > 0, 0.0, active[UNSEEN] + steps)
         active[COUNT] += own
@@ -225,7 +267,9 @@ class _Run:
             self.stretches.append(Stretch(*times, self.step + begin, self.step + end - 1, *shape))
 
     def _enter_phase(self) -> bool:
-        """Enter the phase that holds at this step; return whether it is a later one that begins with it."""
+        """Enter the phase that holds at this step; return whether it is a later one that begins
+        with it.
+        """
         phases, before = self.plan.phases, self.phase
         while self.phase + 1 < len(phases) and phases[self.phase + 1].first_step <= self.step:
             self.phase += 1
@@ -234,7 +278,9 @@ class _Run:
         phase, table = phases[self.phase], self.table
         if before >= 0:
             tasks = table[TASK].astype(np.int64)
-            self.counts[np.searchsorted(self.lengths, self.lengths_now)[self.batch_of[tasks]], tasks] = table[COUNT]
+            self.counts[
+                np.searchsorted(self.lengths, self.lengths_now)[self.batch_of[tasks]], tasks
+            ] = table[COUNT]
         order = np.fromiter(itertools.chain.from_iterable(phase.batches), np.int64)
         sizes = [len(batch) for batch in phase.batches]
         self.batch_before, self.batch_of = self.batch_of, np.empty_like(self.batch_of)
@@ -253,7 +299,9 @@ class _Run:
         return before >= 0
 
     def _active(self) -> Any:
-        """Return which tasks this step serves; where none is ready, the clock goes on to the next that is."""
+        """Return which tasks this step serves; where none is ready, the clock goes on to the next
+        that is.
+        """
         arrival = self.table[READY]
         ready = arrival <= self.clock * (1 + ROUNDING)
         if not ready.any():
@@ -265,7 +313,10 @@ class _Run:
 
     def _gain(self, active: Floats, one_step: bool) -> Floats:
         """Return g_k before each step of the block and after its last."""
-        steps = max(1, int(np.ceil((active[TARGET] - active[OTHERS]) / active[TOKENS] - active[COUNT]).max()))
+        steps = max(
+            1,
+            int(np.ceil((active[TARGET] - active[OTHERS]) / active[TOKENS] - active[COUNT]).max()),
+        )
         if self.phase + 1 < len(self.plan.phases):
             steps = min(steps, self.plan.phases[self.phase + 1].first_step - self.step)
         steps = min(steps, max(1, ENTRIES_AT_ONCE // active.shape[1]), 1 if one_step else steps)
@@ -286,7 +337,9 @@ class _Run:
             draft[:, runs], verify[:, runs] = self.problem.stage_seconds(*shape, unseen[:, runs])
         return draft * (sizes > 0), verify * (sizes > 0)
 
-    def _add_regrouping(self, runs: list[Ints], first: Truths, lengths: Ints, draft: Floats, verify: Floats) -> None:
+    def _add_regrouping(
+        self, runs: list[Ints], first: Truths, lengths: Ints, draft: Floats, verify: Floats
+    ) -> None:
         """Add what moving sequences to other batches takes in the first step."""
         for run in np.flatnonzero(~first):
             moved = len(runs[run]) - int(np.bincount(self.batch_before[runs[run]]).max())
@@ -303,7 +356,9 @@ class _Run:
         drafted: Any = 0.0
         done: Any = 0.0
         for T_d, T_v in zip(*columns, strict=True):
-            drafted, done = stage_ends(self.mechanism, drafted, done, T_d, T_v, max if one else np.maximum)
+            drafted, done = stage_ends(
+                self.mechanism, drafted, done, T_d, T_v, max if one else np.maximum
+            )
             completed.append(done)
         return np.array([completed]) if one else np.stack(completed, axis=1)
 
@@ -313,16 +368,26 @@ class _Run:
         return int(np.argmax(joined)) + 1 if joined.any() else len(ends)
 
     def _check_memory(
-        self, active: Floats, starts: Ints, sizes: Ints, lengths: Ints, batches: Ints, gained: Floats
+        self,
+        active: Floats,
+        starts: Ints,
+        sizes: Ints,
+        lengths: Ints,
+        batches: Ints,
+        gained: Floats,
     ) -> None:
-        """Note which runs do not fit; tasks that a step does not serve have gained minus infinity."""
+        """Note which runs do not fit; tasks that a step does not serve have gained minus
+        infinity.
+        """
         limited = self.problem.limited_models(self.mechanism)
         if not limited:
             return
         held = active[INPUT] + np.minimum(active[OUTPUT], gained)
         tokens = np.maximum(0.0, np.maximum.reduceat(held, starts, axis=1))
         for which, model, limit in limited:
-            needed = model.parameter_bytes + (sizes * float(model.kv_bytes_per_token) * tokens).max(axis=0)
+            needed = model.parameter_bytes + (sizes * float(model.kv_bytes_per_token) * tokens).max(
+                axis=0
+            )
             for run in np.flatnonzero(needed > limit).tolist():
                 if which == "verify" or lengths[run] > 0:
                     self._limit(which, int(batches[run]), float(needed[run]), limit)

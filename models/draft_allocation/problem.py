@@ -1,8 +1,9 @@
 """Draft allocation: how many tokens each client drafts in one round (paper 5, Eq. 5).
 
-Client i drafts S_i tokens. Each is accepted with probability a_i if all before it were, and the server adds one token
-of its own. The expected tokens are mu_i(S) = 1 + a_i + ... + a_i^S = (1 - a_i^(S+1)) / (1 - a_i). The server verifies
-at most C drafted tokens in a round. The weights are the gradient of a utility, or whatever a client's token is worth.
+Client i drafts S_i tokens. Each is accepted with probability a_i if all before it were, and the
+server adds one token of its own. The expected tokens are mu_i(S) = 1 + a_i + ... + a_i^S = (1 -
+a_i^(S+1)) / (1 - a_i). The server verifies at most C drafted tokens in a round. The weights are the
+gradient of a utility, or whatever a client's token is worth.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
     Parameters
     ----------
     acceptance_rates
-        Per client: probability a_i in [0, 1) that a drafted token is accepted, given that all before it were.
+        Per client: probability a_i in [0, 1) that a drafted token is accepted, given that all
+        before it were.
     weights
         Per client: what one of its tokens is worth, w_i >= 0.
     budget_tokens
@@ -62,7 +64,9 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
         with np.errstate(over="ignore"):
             most = self.weights.sum() * (self.budget_tokens + 1.0)
         if not np.isfinite(most):
-            raise InvalidInput(f"weights: expected a finite sum, also times the budget, got {self.weights.max():g}")
+            raise InvalidInput(
+                f"weights: expected a finite sum, also times the budget, got {self.weights.max():g}"
+            )
 
     @property
     def clients(self) -> int:
@@ -81,7 +85,8 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
     def evaluate(self, plan: DraftAllocationPlan) -> Evaluation:
         """Return sum_i w_i (1 - a_i^(S_i+1)) / (1 - a_i) of a plan (Eq. 5).
 
-        The terms tell the server's own tokens, sum_i w_i, from the accepted drafts, sum_i w_i (a_i + ... + a_i^S_i).
+        The terms tell the server's own tokens, sum_i w_i, from the accepted drafts, sum_i w_i (a_i
+        + ... + a_i^S_i).
         """
         defects = self._defects(plan)
         if defects:

@@ -1,10 +1,12 @@
-"""Draft control: how many tokens a device drafts, and how finely it quantises, per state of its channel (paper 3).
+"""Draft control: how many tokens a device drafts, and how finely it quantises, per state of its
+channel (paper 3).
 
-A device drafts L tokens, each from a distribution quantised to the lattice of some resolution (Eq. 5), and sends tokens
-and distributions to a server. The server verifies them and returns the accepted tokens and one of its own. A state says
-how fast the links are and how likely a draft is accepted at each resolution; states follow each other as a Markov
-chain, one step per iteration, whatever the device does. The objective is the long-run rate of tokens, the ratio of
-expectations E[N] / E[T]: Eq. 12 as written is the expectation of a ratio.
+A device drafts L tokens, each from a distribution quantised to the lattice of some resolution (Eq.
+5), and sends tokens and distributions to a server. The server verifies them and returns the
+accepted tokens and one of its own. A state says how fast the links are and how likely a draft is
+accepted at each resolution; states follow each other as a Markov chain, one step per iteration,
+whatever the device does. The objective is the long-run rate of tokens, the ratio of expectations
+E[N] / E[T]: Eq. 12 as written is the expectation of a ratio.
 """
 
 from __future__ import annotations
@@ -48,18 +50,21 @@ Probability = Unit
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChannelState(Checked):
-    """What the device knows at the start of an iteration: its links, and how likely its drafts are accepted.
+    """What the device knows at the start of an iteration: its links, and how likely its drafts are
+    accepted.
 
     Parameters
     ----------
     uplink_bits_per_second
         C_u, the rate of the uplink in this state.
     acceptance_rates
-        Per resolution: probability in [0, 1] that a draft is accepted, given that all before it were.
+        Per resolution: probability in [0, 1] that a draft is accepted, given that all before it
+        were.
     downlink_bits_per_second
         C_d; None stands for a downlink that takes no time.
     distribution_bits
-        Per resolution: expected bits of a quantised distribution. Used with the code "support" alone.
+        Per resolution: expected bits of a quantised distribution. Used with the code "support"
+        alone.
     """
 
     uplink_bits_per_second: Positive
@@ -105,15 +110,16 @@ class DraftControlPlan(Plan):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DraftControlProblem(Problem[DraftControlPlan]):
-    """Maximise the long-run tokens per second of quantise, sample and verify (paper 3, Eq. 12 as a ratio of means).
+    """Maximise the long-run tokens per second of quantise, sample and verify (paper 3, Eq. 12 as a
+    ratio of means).
 
     Parameters
     ----------
     vocabulary_size
         V, the tokens that a distribution is over.
     draft_seconds_per_token, verify_seconds
-        T_SLM to draft a token, T_LLM to verify: one number for drafts of any length, or one for each length from 0,
-        where nothing is drafted, to the largest.
+        T_SLM to draft a token, T_LLM to verify: one number for drafts of any length, or one for
+        each length from 0, where nothing is drafted, to the largest.
     draft_lengths
         Smallest and largest draft length allowed, both included.
     resolutions
@@ -121,10 +127,12 @@ class DraftControlProblem(Problem[DraftControlPlan]):
     states
         The states of the channel and of the draft model's confidence.
     transition
-        Probabilities of the next state (column) given this one (row), shape (S, S); one step per iteration. There
-        must be exactly one recurrent class; it may be periodic, and further states may lead to it.
+        Probabilities of the next state (column) given this one (row), shape (S, S); one step per
+        iteration. There must be exactly one recurrent class; it may be periodic, and further states
+        may lead to it.
     distribution_code
-        How a quantised distribution is sent: "lattice" (Eq. 6) or "support" (bits as each state says).
+        How a quantised distribution is sent: "lattice" (Eq. 6) or "support" (bits as each state
+        says).
     """
 
     kind = "draft-control"
@@ -145,23 +153,29 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         super().__post_init__()
         shortest, longest = self.draft_lengths
         if shortest > longest:
-            raise InvalidInput(f"draft_lengths: expected [min, max] with min <= max, got [{shortest}, {longest}]")
+            raise InvalidInput(
+                f"draft_lengths: expected [min, max] with min <= max, got [{shortest}, {longest}]"
+            )
         values = self.resolutions.tolist()
         for index, value in enumerate(values):
             if value in values[:index]:
-                raise InvalidInput(f"resolutions[{index}]: expected distinct resolutions, got {value} twice")
+                raise InvalidInput(
+                    f"resolutions[{index}]: expected distinct resolutions, got {value} twice"
+                )
         for index, state in enumerate(self.states):
             self._check_state(state, f"states[{index}]")
         if len(self.transition) != len(self.states):
             raise InvalidInput(
-                f"transition: expected {len(self.states)} rows, one for each of the states, got {len(self.transition)}"
+                f"transition: expected {len(self.states)} rows, one for each of the states, got"
+                f" {len(self.transition)}"
             )
         classes = recurrent_classes(self.transition.rows)
         if len(classes) != 1:
             shown = " and ".join(describe(members) for members in classes[:4])
             more = f" and {len(classes) - 4} more" if len(classes) > 4 else ""
             raise InvalidInput(
-                f"transition: expected exactly one recurrent class, got {len(classes)}: states {shown}{more}"
+                f"transition: expected exactly one recurrent class, got {len(classes)}: states"
+                f" {shown}{more}"
             )
 
     def _check_state(self, state: ChannelState, where: str) -> None:
@@ -180,26 +194,29 @@ class DraftControlProblem(Problem[DraftControlPlan]):
             )
         if state.distribution_bits is None and self.distribution_code == "support":
             raise InvalidInput(
-                f'{where}.distribution_bits: expected {count} entries with the distribution code "support", got none'
+                f"{where}.distribution_bits: expected {count} entries with the distribution code"
+                ' "support", got none'
             )
         verify, shortest = self.verify_by_length, self.draft_lengths[0]
         if not verify[0] and not shortest and state.downlink_bits_per_second is None:
             raise InvalidInput(
-                "verify_seconds: expected a number > 0, because an iteration without drafts would take no time "
-                f"in {where}, got {verify[0]}"
+                "verify_seconds: expected a number > 0, because an iteration without drafts would"
+                f" take no time in {where}, got {verify[0]}"
             )
         bits = max(self.distribution_bits(state))
         slowest = self._seconds(state, self.draft_lengths[1], bits, float(verify.max()))
         quickest = self._seconds(state, shortest, 0.0, float(verify[shortest]))
         if not (math.isfinite(slowest) and math.isfinite(1.0 / quickest if quickest else math.inf)):
             raise InvalidInput(
-                f"{where}.uplink_bits_per_second: expected iterations whose seconds are floating-point numbers > 0, "
-                f"got from {quickest} to {slowest}"
+                f"{where}.uplink_bits_per_second: expected iterations whose seconds are"
+                f" floating-point numbers > 0, got from {quickest} to {slowest}"
             )
 
     @cached_property
     def recurrent_states(self) -> list[int]:
-        """The states that are visited again and again, in order; the objective depends on these alone."""
+        """The states that are visited again and again, in order; the objective depends on these
+        alone.
+        """
         return recurrent_classes(self.transition.rows)[0]
 
     @cached_property
@@ -213,7 +230,9 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         return by_length(self.verify_seconds, self.draft_lengths[1], "verify_seconds")
 
     def distribution_bits(self, state: ChannelState) -> list[float]:
-        """Return the bits of a quantised distribution at each resolution: of Eq. 6, or as the state says."""
+        """Return the bits of a quantised distribution at each resolution: of Eq. 6, or as the state
+        says.
+        """
         if self.distribution_code == "support" and state.distribution_bits is not None:
             bits: list[float] = state.distribution_bits.tolist()
             return bits
@@ -221,12 +240,16 @@ class DraftControlProblem(Problem[DraftControlPlan]):
 
     @cached_property
     def _lattice_bits(self) -> list[float]:
-        return [float(distribution_bits(value, self.vocabulary_size)) for value in self.resolutions.tolist()]
+        return [
+            float(distribution_bits(value, self.vocabulary_size))
+            for value in self.resolutions.tolist()
+        ]
 
     # ------------------------------------------------------------------ the judge
 
     def iteration_seconds(self, state: int, choice: DraftChoice) -> float:
-        """Return the seconds of an iteration (Eq. 7-9; Eq. 8 with log2(L + 1): L + 1 counts are possible).
+        """Return the seconds of an iteration (Eq. 7-9; Eq. 8 with log2(L + 1): L + 1 counts are
+        possible).
 
         Parameters
         ----------
@@ -251,15 +274,19 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         return L * self.draft_seconds_per_token + uplink + verify + downlink  # Eq. 9
 
     def iteration_tokens(self, state: int, choice: DraftChoice) -> float:
-        """Return the tokens that an iteration is expected to yield, the server's own included (Eq. 14).
+        """Return the tokens that an iteration is expected to yield, the server's own included (Eq.
+        14).
 
         With one acceptance rate a for all drafts, Eq. 14 is 1 + a + ... + a^L.
         """
-        a = float(self.states[state].acceptance_rates[self.resolutions.tolist().index(choice.resolution)])
+        a = float(
+            self.states[state].acceptance_rates[self.resolutions.tolist().index(choice.resolution)]
+        )
         return math.fsum(a**n for n in range(choice.draft_length + 1))
 
     def evaluate(self, plan: DraftControlPlan) -> Evaluation:
-        """Return the long-run tokens per second E[N] / E[T] of a policy, under the chain's stationary distribution.
+        """Return the long-run tokens per second E[N] / E[T] of a policy, under the chain's
+        stationary distribution.
 
         The terms tell the server's own tokens, one per iteration, from the accepted drafts.
         """
@@ -267,9 +294,16 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         if defects:
             raise InvalidInput(defects[0])
         shares = self.stationary_distribution.tolist()
-        tokens = math.fsum(shares[s] * self.iteration_tokens(s, choice) for s, choice in enumerate(plan.policy))
-        seconds = math.fsum(shares[s] * self.iteration_seconds(s, choice) for s, choice in enumerate(plan.policy))
-        terms = {"own_tokens_per_second": 1.0 / seconds, "accepted_draft_tokens_per_second": (tokens - 1.0) / seconds}
+        tokens = math.fsum(
+            shares[s] * self.iteration_tokens(s, choice) for s, choice in enumerate(plan.policy)
+        )
+        seconds = math.fsum(
+            shares[s] * self.iteration_seconds(s, choice) for s, choice in enumerate(plan.policy)
+        )
+        terms = {
+            "own_tokens_per_second": 1.0 / seconds,
+            "accepted_draft_tokens_per_second": (tokens - 1.0) / seconds,
+        }
         return Evaluation(tokens / seconds, terms)
 
     def violations(self, plan: DraftControlPlan) -> list[str]:
@@ -279,7 +313,8 @@ class DraftControlProblem(Problem[DraftControlPlan]):
             return found
         shortest, longest = self.draft_lengths
         return [
-            f"policy[{state}].draft_length: expected {shortest} to {longest}, got {choice.draft_length}"
+            f"policy[{state}].draft_length: expected {shortest} to {longest}, got"
+            f" {choice.draft_length}"
             for state, choice in enumerate(plan.policy)
             if not shortest <= choice.draft_length <= longest
         ]
@@ -287,14 +322,17 @@ class DraftControlProblem(Problem[DraftControlPlan]):
     def _defects(self, plan: DraftControlPlan) -> list[str]:
         """Return why the plan is no plan for this problem at all."""
         if len(plan.policy) != len(self.states):
-            return [f"policy: expected {len(self.states)} entries, one for each of the states, got {len(plan.policy)}"]
+            return [
+                f"policy: expected {len(self.states)} entries, one for each of the states, got"
+                f" {len(plan.policy)}"
+            ]
         allowed = self.resolutions.tolist()
         longest = self.draft_lengths[1]
         for state, choice in enumerate(plan.policy):
             if choice.draft_length > longest and isinstance(self.verify_seconds, SecondsByLength):
                 return [
-                    f"policy[{state}].draft_length: expected at most {longest}, as far as verify_seconds is given, "
-                    f"got {choice.draft_length}"
+                    f"policy[{state}].draft_length: expected at most {longest}, as far as"
+                    f" verify_seconds is given, got {choice.draft_length}"
                 ]
             if choice.resolution not in allowed:
                 return [

@@ -1,8 +1,10 @@
-"""Draft stopping: when a device stops drafting, by the scores that a rejection predictor gives its tokens.
+"""Draft stopping: when a device stops drafting, by the scores that a rejection predictor gives its
+tokens.
 
-A round belongs to a hidden class: easy or hard. Its token at position t is accepted with the class's probability, given
-that all before it were. After each drafted token the device reads a score, whose distribution depends only on whether
-the token is accepted, the first rejection, or comes after it. A policy is a finite automaton over the scores.
+A round belongs to a hidden class: easy or hard. Its token at position t is accepted with the
+class's probability, given that all before it were. After each drafted token the device reads a
+score, whose distribution depends only on whether the token is accepted, the first rejection, or
+comes after it. A policy is a finite automaton over the scores.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ MAX_NODES = 1_000_000
 MAX_BINS = 1000
 STOP = -1
 MOST_APART = 1_000_000
-"""How many times the least of a list the largest may be: what a token adds to a round keeps its digits."""
+"""How many times the least of a list the largest may be: what a token adds to a round keeps its
+digits.
+"""
 
 Probability = Unit
 DraftLimit = Annotated[int, Meta(ge=1, le=1000)]
@@ -33,7 +37,8 @@ DraftLimit = Annotated[int, Meta(ge=1, le=1000)]
 
 @dataclass(frozen=True, eq=False)
 class AcceptanceRate(Rates):
-    """A probability of acceptance: one for all positions of a draft, or one for each; JSON: a number or a list.
+    """A probability of acceptance: one for all positions of a draft, or one for each; JSON: a
+    number or a list.
 
     Parameters
     ----------
@@ -81,7 +86,11 @@ class Transitions(IntegerTable):
     def schema(cls) -> dict[str, Any]:
         """Return the JSON Schema of the list of rows."""
         node = {"type": "integer", "minimum": STOP}
-        return {"type": "array", "items": {"type": "array", "items": node, "minItems": 1}, "maxItems": MAX_NODES}
+        return {
+            "type": "array",
+            "items": {"type": "array", "items": node, "minItems": 1},
+            "maxItems": MAX_NODES,
+        }
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -93,7 +102,8 @@ class RoundClass(Checked):
     probability
         How likely a round is of this class.
     acceptance_rate
-        Probability that a token is accepted given that all before it were: one number, or one per position.
+        Probability that a token is accepted given that all before it were: one number, or one per
+        position.
     """
 
     probability: Probability
@@ -127,8 +137,8 @@ class DraftStoppingProblem(Problem):
     draft_seconds_per_token
         Drafting time of a token, reading its score included.
     round_seconds
-        What a round costs beside drafting: network, queue, verification. One number, or one for each number of
-        tokens that are drafted, from 0 to the most.
+        What a round costs beside drafting: network, queue, verification. One number, or one for
+        each number of tokens that are drafted, from 0 to the most.
     rounds
         The classes of rounds; their probabilities sum to 1.
     scores
@@ -150,7 +160,9 @@ class DraftStoppingProblem(Problem):
         super().__post_init__()
         check_sum("rounds.probability", np.array([one.probability for one in self.rounds]))
         if self.scores.bins > MAX_BINS:
-            raise InvalidInput(f"scores.accepted: expected at most {MAX_BINS} entries, got {self.scores.bins}")
+            raise InvalidInput(
+                f"scores.accepted: expected at most {MAX_BINS} entries, got {self.scores.bins}"
+            )
         for index, one in enumerate(self.rounds):
             size = one.acceptance_rate.values.size
             if one.acceptance_rate.values.ndim and size != self.max_draft_tokens:
@@ -163,7 +175,9 @@ class DraftStoppingProblem(Problem):
             slowest = seconds.max() + self.draft_seconds_per_token * self.max_draft_tokens
             fastest = (1.0 + self.max_draft_tokens) / seconds.min()
         if not (math.isfinite(slowest) and np.isfinite(fastest)):
-            raise InvalidInput(f"round_seconds: expected finite rates and times, got {seconds.min():g} seconds")
+            raise InvalidInput(
+                f"round_seconds: expected finite rates and times, got {seconds.min():g} seconds"
+            )
         if seconds.max() > MOST_APART * seconds.min():
             raise InvalidInput(
                 f"round_seconds: expected numbers of at most {MOST_APART:,} times the least, "
@@ -183,12 +197,18 @@ class DraftStoppingProblem(Problem):
     @property
     def acceptance_rates(self) -> Floats:
         """Acceptance by class and position, shape (classes, L)."""
-        return np.array([np.broadcast_to(one.acceptance_rate.values, self.max_draft_tokens) for one in self.rounds])
+        return np.array(
+            [
+                np.broadcast_to(one.acceptance_rate.values, self.max_draft_tokens)
+                for one in self.rounds
+            ]
+        )
 
     # ------------------------------------------------------------------ the judge
 
     def evaluate(self, plan: DraftStoppingPlan) -> Evaluation:
-        """Return (1 + E[accepted]) / (E[round_seconds] + draft_seconds_per_token E[drafted]), exactly.
+        """Return (1 + E[accepted]) / (E[round_seconds] + draft_seconds_per_token E[drafted]),
+        exactly.
 
         The mass of rounds moves through (node, class, still accepted), position after position.
         """
@@ -197,7 +217,9 @@ class DraftStoppingProblem(Problem):
             raise InvalidInput(defects[0])
         rates, scores = self.acceptance_rates, self.scores
         next_node = plan.next.rows
-        ended = np.zeros(self.max_draft_tokens + 1)  # how likely a round ends with so many drafted tokens
+        ended = np.zeros(
+            self.max_draft_tokens + 1
+        )  # how likely a round ends with so many drafted tokens
         ended[0] = plan.start == STOP
         drafted = accepted = 0.0
         nodes = np.array([plan.start] if plan.start != STOP else [], np.int64)
@@ -219,7 +241,9 @@ class DraftStoppingProblem(Problem):
             )
             node, score = np.nonzero(goes != STOP)
             nodes, to = np.unique(goes[node, score], return_inverse=True)
-            moves, move = np.unique(node * len(nodes) + to, return_inverse=True)  # from a node to a node, by any score
+            moves, move = np.unique(
+                node * len(nodes) + to, return_inverse=True
+            )  # from a node to a node, by any score
             node, to = np.divmod(moves, max(1, len(nodes)))
             on, on_rejected, on_after = (
                 np.bincount(move, law[score], len(moves))
@@ -233,23 +257,39 @@ class DraftStoppingProblem(Problem):
         if isinstance(beside, RoundSeconds):
             beside = float(ended @ beside.values / ended.sum())
         seconds = beside + self.draft_seconds_per_token * drafted
-        terms = {"own_tokens_per_second": 1.0 / seconds, "accepted_draft_tokens_per_second": accepted / seconds}
+        terms = {
+            "own_tokens_per_second": 1.0 / seconds,
+            "accepted_draft_tokens_per_second": accepted / seconds,
+        }
         return Evaluation((1.0 + accepted) / seconds, terms)
 
     def violations(self, plan: DraftStoppingPlan) -> list[str]:
-        """Return what keeps the plan from being an automaton for this problem: shapes, order, length of its paths."""
+        """Return what keeps the plan from being an automaton for this problem: shapes, order,
+        length of its paths.
+        """
         rows, count = plan.next.rows, len(plan.next)
         if count and rows.shape[1] != self.scores.bins:
-            return [f"next: expected {self.scores.bins} entries per row, one per score, got {rows.shape[1]}"]
+            return [
+                f"next: expected {self.scores.bins} entries per row, one per score, got"
+                f" {rows.shape[1]}"
+            ]
         if plan.start >= count:
             return [f"start: expected a node below {count} or -1, got {plan.start}"]
         wrong = (rows >= count) | ((rows != STOP) & (rows <= np.arange(count)[:, None]))
         if wrong.any():
             node, score = np.argwhere(wrong)[0].tolist()
-            return [f"next[{node}][{score}]: expected -1 or a node in {node + 1}..{count - 1}, got {rows[node, score]}"]
-        longest = np.zeros(count + 1, np.int64)  # tokens that a path from a node drafts; the last entry: stop
+            return [
+                f"next[{node}][{score}]: expected -1 or a node in {node + 1}..{count - 1}, got"
+                f" {rows[node, score]}"
+            ]
+        longest = np.zeros(
+            count + 1, np.int64
+        )  # tokens that a path from a node drafts; the last entry: stop
         for node in range(count - 1, -1, -1):
             longest[node] = 1 + longest[rows[node]].max()
         if plan.start != STOP and longest[plan.start] > self.max_draft_tokens:
-            return [f"next: a path drafts {longest[plan.start]} tokens, the most is {self.max_draft_tokens}"]
+            return [
+                f"next: a path drafts {longest[plan.start]} tokens, the most is"
+                f" {self.max_draft_tokens}"
+            ]
         return []

@@ -1,12 +1,14 @@
-"""Fair goodput: the long-run rates of clients that share one verifier (paper 5, problem (1) over region (2)).
+"""Fair goodput: the long-run rates of clients that share one verifier (paper 5, problem (1) over
+region (2)).
 
-N clients draft for one verifier. In a round with allocation S, client i drafts S_i tokens, at most C in all, and
-gains mu_i(S_i) = (1 - a_i^(S_i+1)) / (1 - a_i) tokens, the server's own included. A plan mixes rounds of several
-allocations; the objective is a fair utility of the long-run goodput, per round or per second. Per second, a round
-lasts as long as its slowest client, and the verification of all drafts after it.
+N clients draft for one verifier. In a round with allocation S, client i drafts S_i tokens, at most
+C in all, and gains mu_i(S_i) = (1 - a_i^(S_i+1)) / (1 - a_i) tokens, the server's own included. A
+plan mixes rounds of several allocations; the objective is a fair utility of the long-run goodput,
+per round or per second. Per second, a round lasts as long as its slowest client, and the
+verification of all drafts after it.
 
-The judge below plays the schedule entry by entry. Only what changes is touched, so that a million clients whose
-schedule has a few changes each are judged in seconds.
+The judge below plays the schedule entry by entry. Only what changes is touched, so that a million
+clients whose schedule has a few changes each are judged in seconds.
 """
 
 from __future__ import annotations
@@ -48,19 +50,25 @@ MAX_FAIRNESS = 100.0
 """Largest fairness: beyond it the utility leaves the range of floating-point numbers."""
 
 LARGEST = 1e250
-"""Largest weight, slope or utility in all, and length of a round: floating point holds sums and small multiples."""
+"""Largest weight, slope or utility in all, and length of a round: floating point holds sums and
+small multiples.
+"""
 
 LARGEST_EXPONENT = 700.0
 
 MIN_ULPS = 3
-"""Units in the last place by which a bound on the utility is widened at least: the rounding of its sum and powers."""
+"""Units in the last place by which a bound on the utility is widened at least: the rounding of its
+sum and powers.
+"""
 
 MAX_INTEGER = 2.0**53
 """Up to here floating point counts every token."""
 
 Fairness = Annotated[float, Meta(ge=0, le=MAX_FAIRNESS)]
 SCHEDULE_TOLERANCE = 1e-9
-"""Relative: what a schedule may differ from what the plan declares, or fall short of a least rate by."""
+"""Relative: what a schedule may differ from what the plan declares, or fall short of a least rate
+by.
+"""
 
 
 class _Entry(msgspec.Struct, forbid_unknown_fields=True):
@@ -71,11 +79,12 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Schedule(Custom):
-    """Integer allocations and their shares: the first one in full, the others in full or as changes.
+    """Integer allocations and their shares: the first one in full, the others in full or as
+    changes.
 
-    The entries are kept end to end in arrays; entry e sets ``tokens[k]`` for client ``clients[k]``, k from
-    ``starts[e]`` to ``starts[e + 1]``. Its JSON form is a list of ``{"share", "draft_tokens": [...]}`` and
-    ``{"share", "changes": [[client, tokens], ...]}``.
+    The entries are kept end to end in arrays; entry e sets ``tokens[k]`` for client ``clients[k]``,
+    k from ``starts[e]`` to ``starts[e + 1]``. Its JSON form is a list of ``{"share",
+    "draft_tokens": [...]}`` and ``{"share", "changes": [[client, tokens], ...]}``.
 
     Parameters
     ----------
@@ -86,7 +95,8 @@ class Schedule(Custom):
     clients, tokens
         What the entries set, in order.
     full
-        Whether an entry is written in full: it then sets every client, in order. The first one always is.
+        Whether an entry is written in full: it then sets every client, in order. The first one
+        always is.
     """
 
     share: Floats
@@ -97,9 +107,15 @@ class Schedule(Custom):
 
     def __post_init__(self) -> None:
         for name, dtype in (
-            ("share", np.float64), ("starts", np.int64), ("clients", np.int64), ("tokens", np.int64), ("full", np.bool_)
-        ):  # fmt: skip
-            array = np.array(getattr(self, name), dtype)  # always a copy: the caller's array stays theirs
+            ("share", np.float64),
+            ("starts", np.int64),
+            ("clients", np.int64),
+            ("tokens", np.int64),
+            ("full", np.bool_),
+        ):
+            array = np.array(
+                getattr(self, name), dtype
+            )  # always a copy: the caller's array stays theirs
             object.__setattr__(self, name, frozen(array))
         self._check()
 
@@ -108,13 +124,20 @@ class Schedule(Custom):
             raise InvalidInput("schedule: expected at least one entry, got none")
         lengths = self.starts[1:] - self.starts[:-1]
         if (
-            len(self.starts) != len(self.share) + 1 or len(self.full) != len(self.share)
-            or len(self.clients) != len(self.tokens) or self.starts[0] != 0 or self.starts[-1] != len(self.clients)
+            len(self.starts) != len(self.share) + 1
+            or len(self.full) != len(self.share)
+            or len(self.clients) != len(self.tokens)
+            or self.starts[0] != 0
+            or self.starts[-1] != len(self.clients)
             or np.count_nonzero(lengths < 0)
-        ):  # fmt: skip
-            raise InvalidInput("schedule: expected arrays of one schedule, got lengths that do not fit")
+        ):
+            raise InvalidInput(
+                "schedule: expected arrays of one schedule, got lengths that do not fit"
+            )
         if not self.full[0]:
-            raise InvalidInput("schedule[0].draft_tokens: required field is missing (the first entry is in full)")
+            raise InvalidInput(
+                "schedule[0].draft_tokens: required field is missing (the first entry is in full)"
+            )
         size = self.size
         if not size:
             raise InvalidInput("schedule[0].draft_tokens: expected at least 1 entry, got 0")
@@ -122,15 +145,22 @@ class Schedule(Custom):
             start, stop = self.starts[entry], self.starts[entry + 1]
             if stop - start != size:
                 raise InvalidInput(
-                    f"schedule[{entry}].draft_tokens: expected {size} entries, as in schedule[0], got {stop - start}"
+                    f"schedule[{entry}].draft_tokens: expected {size} entries, as in schedule[0],"
+                    f" got {stop - start}"
                 )
             if np.count_nonzero(self.clients[start:stop] != np.arange(size)):
-                raise InvalidInput(f"schedule[{entry}]: expected every client in order where an entry is in full")
-        self._refuse(~np.isfinite(self.share) | (self.share < 0), "share", "a share >= 0", self.share)
+                raise InvalidInput(
+                    f"schedule[{entry}]: expected every client in order where an entry is in full"
+                )
+        self._refuse(
+            ~np.isfinite(self.share) | (self.share < 0), "share", "a share >= 0", self.share
+        )
         outside = (self.clients < 0) | (self.clients >= size)
         self._refuse(outside, "changes", f"clients 0 to {size - 1}", self.clients, self.entries)
         outside = (self.tokens < 0) | (self.tokens > MAX_BUDGET)
-        self._refuse(outside, "changes", f"tokens from 0 to {MAX_BUDGET}", self.tokens, self.entries)
+        self._refuse(
+            outside, "changes", f"tokens from 0 to {MAX_BUDGET}", self.tokens, self.entries
+        )
         keys = self.entries * size + self.clients
         if not np.count_nonzero(keys[1:] <= keys[:-1]):
             return
@@ -140,12 +170,19 @@ class Schedule(Custom):
         self._refuse(twice, "changes", "every client at most once", self.clients, self.entries)
 
     def _refuse(
-        self, wrong: Truths, field: str, expected: str, values: NDArray[Any], entries: Ints | None = None
+        self,
+        wrong: Truths,
+        field: str,
+        expected: str,
+        values: NDArray[Any],
+        entries: Ints | None = None,
     ) -> None:
         if np.count_nonzero(wrong):
             index = int(np.argmax(wrong))
             entry = index if entries is None else int(entries[index])
-            raise InvalidInput(f"schedule[{entry}].{field}: expected {expected}, got {values[index]}")
+            raise InvalidInput(
+                f"schedule[{entry}].{field}: expected {expected}, got {values[index]}"
+            )
 
     def __len__(self) -> int:
         return len(self.share)
@@ -157,7 +194,9 @@ class Schedule(Custom):
 
     @property
     def changes(self) -> int:
-        """Number of single clients' changes after the first entry, entries in full counted by what they change."""
+        """Number of single clients' changes after the first entry, entries in full counted by what
+        they change.
+        """
         return int(np.count_nonzero(self.steps[self.starts[1] :]))
 
     @cached_property
@@ -210,7 +249,9 @@ class Schedule(Custom):
             in_full, changed = entry.draft_tokens, entry.changes
             if isinstance(in_full, list) == isinstance(changed, list):
                 came = "both" if isinstance(in_full, list) else "neither"
-                raise InvalidInput(f"{where}[{index}]: expected one of draft_tokens and changes, got {came}")
+                raise InvalidInput(
+                    f"{where}[{index}]: expected one of draft_tokens and changes, got {came}"
+                )
             if isinstance(in_full, list):
                 clients.append(range(len(in_full)))
                 tokens.append(in_full)
@@ -223,7 +264,9 @@ class Schedule(Custom):
                 starts=np.cumsum([0, *map(len, clients)]),
                 clients=np.fromiter(chain.from_iterable(clients), np.int64),
                 tokens=np.fromiter(chain.from_iterable(tokens), np.int64),
-                full=np.array([isinstance(entry.draft_tokens, list) for entry in entries], np.bool_),
+                full=np.array(
+                    [isinstance(entry.draft_tokens, list) for entry in entries], np.bool_
+                ),
             )
         except InvalidInput as error:
             raise InvalidInput(where + str(error).removeprefix("schedule")) from None
@@ -233,9 +276,11 @@ class Schedule(Custom):
         pairs = np.column_stack((self.clients, self.tokens)).tolist()
         starts = self.starts.tolist()
         return [
-            {"share": share, "draft_tokens": self.tokens[start:stop].tolist()}
-            if full
-            else {"share": share, "changes": pairs[start:stop]}
+            (
+                {"share": share, "draft_tokens": self.tokens[start:stop].tolist()}
+                if full
+                else {"share": share, "changes": pairs[start:stop]}
+            )
             for share, start, stop, full in zip(
                 self.share.tolist(), starts[:-1], starts[1:], self.full.tolist(), strict=True
             )
@@ -248,12 +293,17 @@ class Schedule(Custom):
         count = {"type": "integer", "minimum": 0, "maximum": MAX_BUDGET}
         forms: dict[str, dict[str, Any]] = {
             "draft_tokens": {"type": "array", "items": count, "minItems": 1},
-            "changes": {"type": "array", "items": {"type": "array", "prefixItems": [count, count], "items": False}},
+            "changes": {
+                "type": "array",
+                "items": {"type": "array", "prefixItems": [count, count], "items": False},
+            },
         }
         words = {
             "share": "Share of the rounds, or of the time, that has this allocation.",
             "draft_tokens": "Draft tokens of each client.",
-            "changes": "What differs from the entry before: pairs of a client and its draft tokens.",
+            "changes": (
+                "What differs from the entry before: pairs of a client and its draft tokens."
+            ),
         }
         return {
             "type": "array",
@@ -275,8 +325,12 @@ class Schedule(Custom):
         }
 
 
-_realised: WeakKeyDictionary[Schedule, tuple[weakref.ref[FairGoodputProblem], tuple[Floats, Floats]]]
-_realised = WeakKeyDictionary()  # the judge asks twice: schedules do not change, and are forgotten with their plans
+_realised: WeakKeyDictionary[
+    Schedule, tuple[weakref.ref[FairGoodputProblem], tuple[Floats, Floats]]
+]
+_realised = (
+    WeakKeyDictionary()
+)  # the judge asks twice: schedules do not change, and are forgotten with their plans
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -300,7 +354,8 @@ class FairGoodputPlan(Plan):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FairGoodputProblem(Problem[FairGoodputPlan]):
-    """Maximise a fair utility of the long-run goodput of clients that share a token budget (paper 5).
+    """Maximise a fair utility of the long-run goodput of clients that share a token budget (paper
+    5).
 
     Parameters
     ----------
@@ -311,7 +366,8 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
     weights
         Weight w_i of each client; None stands for 1.
     fairness
-        g of the utility: sum of w_i log x_i if g = 1, of w_i x_i^(1-g) / (1-g) else; 0 is the weighted sum.
+        g of the utility: sum of w_i log x_i if g = 1, of w_i x_i^(1-g) / (1-g) else; 0 is the
+        weighted sum.
     max_draft_tokens
         Largest draft of each client in a round; None stands for no cap but the budget.
     min_goodput
@@ -319,7 +375,8 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
     per
         What rates count: "round" or "second".
     draft_seconds_per_token, network_seconds, verify_overhead_seconds, verify_seconds_per_token
-        Per second: a round lasts max_i(S_i draft_i + network_i) + overhead + verify sum S. Ignored per round.
+        Per second: a round lasts max_i(S_i draft_i + network_i) + overhead + verify sum S. Ignored
+        per round.
     """
 
     kind = "fair-goodput"
@@ -344,34 +401,51 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         super().__post_init__()
         if self.per == "second":
             for name in (
-                "draft_seconds_per_token", "network_seconds", "verify_overhead_seconds", "verify_seconds_per_token"
-            ):  # fmt: skip
+                "draft_seconds_per_token",
+                "network_seconds",
+                "verify_overhead_seconds",
+                "verify_seconds_per_token",
+            ):
                 if getattr(self, name) is None:
                     raise InvalidInput(f"{name}: required field is missing (per 'second' needs it)")
             with np.errstate(over="ignore"):
                 quickest = self.round_seconds(np.zeros(self.clients, np.int64))
             if quickest <= 0:
-                raise InvalidInput("verify_overhead_seconds: expected more than 0 where no client's network takes time")
+                raise InvalidInput(
+                    "verify_overhead_seconds: expected more than 0 where no client's network takes"
+                    " time"
+                )
         self._check_range()
 
     def _check_range(self) -> None:
-        """Refuse rates, weights and fairness whose utility or its slope leaves the range of floating-point numbers."""
+        """Refuse rates, weights and fairness whose utility or its slope leaves the range of
+        floating-point numbers.
+        """
         quickest = slowest = 1.0
         with np.errstate(all="ignore"):
             if self.per == "second":
                 quickest = self.round_seconds(np.zeros(self.clients, np.int64))
                 slowest = self._slowest_round()
-            least, most = 1.0 / slowest, float((1.0 / (1.0 - self.acceptance_rates)).max()) / quickest
+            least, most = (
+                1.0 / slowest,
+                float((1.0 / (1.0 - self.acceptance_rates)).max()) / quickest,
+            )
             weight = float(self.weight.sum())
-            sizes = [weight * rate**power for rate in map(np.float64, (least, most))
-                     for power in (0.0, -self.fairness, 1.0 - self.fairness)]  # fmt: skip
-            smallest = [weight * rate ** (1.0 - self.fairness) for rate in map(np.float64, (least, most))]
+            sizes = [
+                weight * rate**power
+                for rate in map(np.float64, (least, most))
+                for power in (0.0, -self.fairness, 1.0 - self.fairness)
+            ]
+            smallest = [
+                weight * rate ** (1.0 - self.fairness) for rate in map(np.float64, (least, most))
+            ]
         if not (max(slowest, 1.0 / quickest, *sizes) <= LARGEST and min(smallest) >= 1.0 / LARGEST):
             name = "fairness" if max(slowest, 1.0 / quickest, weight) <= LARGEST else "weights"
             name = name if max(slowest, 1.0 / quickest) <= LARGEST else "verify_overhead_seconds"
             raise InvalidInput(
-                f"{name}: expected rounds, weights and a utility in the range of floating-point numbers, "
-                f"got rounds of {quickest:g} to {slowest:g}, weights of {weight:g} in all, fairness {self.fairness:g}"
+                f"{name}: expected rounds, weights and a utility in the range of floating-point"
+                f" numbers, got rounds of {quickest:g} to {slowest:g}, weights of {weight:g} in"
+                f" all, fairness {self.fairness:g}"
             )
 
     def _slowest_round(self) -> float:
@@ -402,12 +476,14 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     @classmethod
     def worth(cls, value: float, scale: Sequence[float] = ()) -> float:
-        """Return the certainty equivalent of a utility: the common rate that would give every client the same.
+        """Return the certainty equivalent of a utility: the common rate that would give every
+        client the same.
 
-        The weighted power mean of the rates, geometric at fairness 1; from logarithms, so that no fairness underflows.
-        NaN where no rates have such a utility; the utility itself where no scale is given. At fairness g close to 1 the
-        utility is about weight / (1 - g), and the differences between plans are small beside it. Plans with the same
-        utility in floating point may have common rates that differ by 1e-16 / |1 - g|, the tenth digit at g = 1.000001.
+        The weighted power mean of the rates, geometric at fairness 1; from logarithms, so that no
+        fairness underflows. NaN where no rates have such a utility; the utility itself where no
+        scale is given. At fairness g close to 1 the utility is about weight / (1 - g), and the
+        differences between plans are small beside it. Plans with the same utility in floating point
+        may have common rates that differ by 1e-16 / |1 - g|, the tenth digit at g = 1.000001.
         """
         if not scale:
             return value
@@ -419,13 +495,16 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     @classmethod
     def widened(cls, bound: float, scale: Sequence[float] = ()) -> float:
-        """Return a bound of which the certainty equivalent is `ROUNDING` larger, and the utility by some last digits.
+        """Return a bound of which the certainty equivalent is `ROUNDING` larger, and the utility by
+        some last digits.
 
-        Next to fairness 1 these digits are worth more: there is no proof that plans of different worth do not hide
-        behind one utility.
+        Next to fairness 1 these digits are worth more: there is no proof that plans of different
+        worth do not hide behind one utility.
         """
         power = 1.0 - scale[1]
-        return bound + max(ROUNDING * (scale[0] if power == 0.0 else power * bound), MIN_ULPS * math.ulp(bound))
+        return bound + max(
+            ROUNDING * (scale[0] if power == 0.0 else power * bound), MIN_ULPS * math.ulp(bound)
+        )
 
     def utility(self, goodput: Floats) -> float:
         """Return the utility of some rates, all of them positive."""
@@ -435,15 +514,21 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         return float((self.weight * goodput**power).sum() / power)
 
     def log_common_rate(self, goodput: Floats) -> float:
-        """Return the logarithm of the certainty equivalent of some rates, whose utility may lack its digits."""
+        """Return the logarithm of the certainty equivalent of some rates, whose utility may lack
+        its digits.
+        """
         shares, logs, power = self.weight / self.weight.sum(), np.log(goodput), 1.0 - self.fairness
         if power == 0.0:
             return float(shares @ logs)
-        if float(np.abs(power * logs).max()) < 0.5:  # next to fairness 1: without the 1 that all powers share
+        if (
+            float(np.abs(power * logs).max()) < 0.5
+        ):  # next to fairness 1: without the 1 that all powers share
             return math.log1p(float(shares @ np.expm1(power * logs))) / power
         parts = np.log(self.weight) + power * logs
         largest = float(parts.max())
-        return (largest + math.log(float(np.exp(parts - largest).sum()) / float(self.weight.sum()))) / power
+        return (
+            largest + math.log(float(np.exp(parts - largest).sum()) / float(self.weight.sum()))
+        ) / power
 
     def round_seconds(self, draft_tokens: Ints) -> float:
         """Return how long a round with some allocation lasts."""
@@ -451,7 +536,9 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     def _round_seconds(self, draft_tokens: Ints, verified: int) -> float:
         assert self.draft_seconds_per_token is not None and self.network_seconds is not None
-        assert self.verify_overhead_seconds is not None and self.verify_seconds_per_token is not None
+        assert (
+            self.verify_overhead_seconds is not None and self.verify_seconds_per_token is not None
+        )
         slowest = float((draft_tokens * self.draft_seconds_per_token + self.network_seconds).max())
         return slowest + self.verify_overhead_seconds + self.verify_seconds_per_token * verified
 
@@ -472,7 +559,9 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         return Evaluation(utility, {"utility": utility}, size, self.log_common_rate(goodput))
 
     def violations(self, plan: FairGoodputPlan) -> list[str]:
-        """Return what the plan violates: shares, budget, caps, least rates, and what it declares of the schedule."""
+        """Return what the plan violates: shares, budget, caps, least rates, and what it declares of
+        the schedule.
+        """
         found = self._defects(plan)
         if found:
             return found
@@ -490,14 +579,15 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
             found += self._first(
                 schedule.tokens > caps[schedule.clients],
                 lambda k: (
-                    f"schedule[{schedule.entries[k]}]: {schedule.tokens[k]} draft tokens for client "
-                    f"{schedule.clients[k]}, {caps[schedule.clients[k]]} are allowed"
+                    f"schedule[{schedule.entries[k]}]: {schedule.tokens[k]} draft tokens for client"
+                    f" {schedule.clients[k]}, {caps[schedule.clients[k]]} are allowed"
                 ),
             )
         goodput, tokens = self.realised(schedule)
         for name, declared, actual in (
-            ("goodput", plan.goodput, goodput), ("mean_draft_tokens", plan.mean_draft_tokens, tokens)
-        ):  # fmt: skip
+            ("goodput", plan.goodput, goodput),
+            ("mean_draft_tokens", plan.mean_draft_tokens, tokens),
+        ):
             off = np.abs(declared - actual) > SCHEDULE_TOLERANCE * declared
             if actual is tokens and off.any():  # their sum may cancel
                 left = np.cumsum(schedule.share[::-1])[::-1][schedule.entries]
@@ -505,13 +595,18 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
                 off &= np.abs(declared - actual) > SCHEDULE_TOLERANCE * terms
             found += self._first(
                 off,
-                lambda i, n=name, d=declared, a=actual: f"{n}[{i}]: {d[i]:.12g}, but the schedule gives {a[i]:.12g}",
+                lambda i, n=name, d=declared, a=actual: (
+                    f"{n}[{i}]: {d[i]:.12g}, but the schedule gives {a[i]:.12g}"
+                ),
             )
         if self.min_goodput is not None:
             least = self.min_goodput
             found += self._first(
                 least > goodput + SCHEDULE_TOLERANCE * np.maximum(least, goodput),
-                lambda i: f"min_goodput[{i}]: the schedule gives {goodput[i]:.12g}, at least {least[i]:.12g} is due",
+                lambda i: (
+                    f"min_goodput[{i}]: the schedule gives {goodput[i]:.12g}, at least"
+                    f" {least[i]:.12g} is due"
+                ),
             )
         return found
 
@@ -519,7 +614,9 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
     def _spent(schedule: Schedule) -> NDArray[Any]:
         """Return the draft tokens of each entry, to the last one: exactly."""
         if float(schedule.tokens.max()) * len(schedule.steps) <= MAX_INTEGER:
-            return np.cumsum(np.bincount(schedule.entries, schedule.steps, len(schedule))).astype(np.int64)
+            return np.cumsum(np.bincount(schedule.entries, schedule.steps, len(schedule))).astype(
+                np.int64
+            )
         spent = np.zeros(len(schedule), object)
         np.add.at(spent, schedule.entries, schedule.steps.astype(object))
         return np.cumsum(spent)
@@ -531,9 +628,13 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
             return known[1]
         rounds = schedule.share
         if self.per == "second":
-            rounds = schedule.share / [self.round_seconds(allocation) for _, allocation in schedule.allocations()]
+            rounds = schedule.share / [
+                self.round_seconds(allocation) for _, allocation in schedule.allocations()
+            ]
         # From an entry on until the end, a change gives so much more in each round.
-        left = np.cumsum(rounds[::-1].astype(np.longdouble))[::-1].astype(np.float64)[schedule.entries]
+        left = np.cumsum(rounds[::-1].astype(np.longdouble))[::-1].astype(np.float64)[
+            schedule.entries
+        ]
         rates = self.acceptance_rates[schedule.clients]
         now = expected_tokens(rates, schedule.tokens)
         until_now = np.where(schedule.entries > 0, expected_tokens(rates, schedule.before), 0.0)
@@ -552,7 +653,9 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
             "schedule[0].draft_tokens": plan.schedule.size,
         }
         return [
-            f"{n}: expected {self.clients} entries, got {size}" for n, size in sizes.items() if size != self.clients
+            f"{n}: expected {self.clients} entries, got {size}"
+            for n, size in sizes.items()
+            if size != self.clients
         ]
 
     @staticmethod

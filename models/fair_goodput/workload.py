@@ -1,4 +1,6 @@
-"""Clients that draft for one verifier, round after round: how their acceptance moves, and what they share."""
+"""Clients that draft for one verifier, round after round: how their acceptance moves, and what they
+share.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ class GoodputWorkload(Workload):
     fairness, weights, max_draft_tokens
         As in the problem.
     problem
-        Budget, weights, fairness and caps; its acceptance rates are those of the first round, first regime.
+        Budget, weights, fairness and caps; its acceptance rates are those of the first round, first
+        regime.
 
     Raises
     ------
@@ -48,7 +51,11 @@ class GoodputWorkload(Workload):
     problem: FairGoodputProblem = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        moves = self.process if isinstance(self.process, AcceptanceProcess) else AcceptanceProcess.fixed(self.process)
+        moves = (
+            self.process
+            if isinstance(self.process, AcceptanceProcess)
+            else AcceptanceProcess.fixed(self.process)
+        )
         problem = FairGoodputProblem(
             acceptance_rates=moves.rates[0, 0],
             budget_tokens=self.budget_tokens,
@@ -60,7 +67,9 @@ class GoodputWorkload(Workload):
         object.__setattr__(self, "problem", problem)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the workload as JSON-like data: rates and transition of its process, and what clients share."""
+        """Return the workload as JSON-like data: rates and transition of its process, and what
+        clients share.
+        """
         shared = {name: value for name, value in self.problem.to_dict().items() if name in SHARED}
         moves = {"rates": self.moves.rates.tolist(), "transition": self.moves.transition.tolist()}
         return {"format": FORMAT, "kind": self.kind, **moves, **shared}

@@ -1,4 +1,6 @@
-"""Time of one batched verification: a constant plus additive weights per request (paper 2, Eq. 18-19)."""
+"""Time of one batched verification: a constant plus additive weights per request (paper 2, Eq.
+18-19).
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,12 @@ import numpy as np
 from specopt.models.fields import Checked, Floats, Ints, NonNegative
 
 
-def features(new_tokens: Ints | Floats, cached_tokens: Ints | Floats) -> tuple[Floats, Floats, Floats]:
-    """Return L_new, (L_cached + L_new) L_new and L_cached of each request, which its time is linear in (Eq. 18)."""
+def features(
+    new_tokens: Ints | Floats, cached_tokens: Ints | Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Return L_new, (L_cached + L_new) L_new and L_cached of each request, which its time is linear
+    in (Eq. 18).
+    """
     new, cached = np.asarray(new_tokens, np.float64), np.asarray(cached_tokens, np.float64)
     return new, (cached + new) * new, cached
 

@@ -1,4 +1,6 @@
-"""Fitted forms: maxima of lines in the work of a pass, with limits of their coefficients and of their misfit."""
+"""Fitted forms: maxima of lines in the work of a pass, with limits of their coefficients and of
+their misfit.
+"""
 
 from __future__ import annotations
 
@@ -39,15 +41,17 @@ class Tokens(Work):
 
     def features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
         """Return the features; see `Work.features`."""
-        return np.stack(np.broadcast_arrays(batch * new_tokens, 1.0, batch * cached_tokens), axis=-1)
+        return np.stack(
+            np.broadcast_arrays(batch * new_tokens, 1.0, batch * cached_tokens), axis=-1
+        )
 
 
 @dataclass(frozen=True)
 class Operations(Work):
     """Operations of the batch, 1, and cached tokens of the batch.
 
-    What is cached is read once per request and pass, however many tokens are new. Where nothing says what reading
-    takes, it costs what the attention of one new token does.
+    What is cached is read once per request and pass, however many tokens are new. Where nothing
+    says what reading takes, it costs what the attention of one new token does.
 
     Parameters
     ----------
@@ -56,7 +60,8 @@ class Operations(Work):
     all_logits
         Whether every new position needs its logits, as in verification, or the last one alone.
     attends
-        Whether attention to the cached tokens counts as operations; else they have a coefficient of their own.
+        Whether attention to the cached tokens counts as operations; else they have a coefficient of
+        their own.
     """
 
     decoder: Decoder
@@ -70,18 +75,24 @@ class Operations(Work):
         return self._with(cached_tokens if self.attends else 0.0, batch, new_tokens, cached_tokens)
 
     def most(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
-        """Return the features with the attention of every new token, as operations are counted in fits."""
+        """Return the features with the attention of every new token, as operations are counted in
+        fits.
+        """
         pairs = new_tokens * cached_tokens if self.attends else 0.0
         return self._with(pairs, batch, new_tokens, cached_tokens)
 
-    def _with(self, pairs: Floats | float, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
+    def _with(
+        self, pairs: Floats | float, batch: Floats, new_tokens: Floats, cached_tokens: Floats
+    ) -> Floats:
         logits = new_tokens if self.all_logits else np.minimum(new_tokens, 1.0)
         operations = (
             self.decoder.flops_per_token * new_tokens
             + self.decoder.flops_per_token_pair * (new_tokens**2 + pairs)
             + self.decoder.flops_per_logit * logits
         )
-        return np.stack(np.broadcast_arrays(batch * operations, 1.0, batch * cached_tokens), axis=-1)
+        return np.stack(
+            np.broadcast_arrays(batch * operations, 1.0, batch * cached_tokens), axis=-1
+        )
 
 
 class Additive(Work):
@@ -106,10 +117,11 @@ class FittedPasses(PassTime):
     work
         The features.
     misfit
-        How far measured times lie from predicted ones, below and above, relative to these, passes that were held out
-        from the fit included.
+        How far measured times lie from predicted ones, below and above, relative to these, passes
+        that were held out from the fit included.
     ranges
-        Least and most measured, of each feature of `work.ranged` and of the batch; what is missing is not known.
+        Least and most measured, of each feature of `work.ranged` and of the batch; what is missing
+        is not known.
     contexts
         Cached tokens per request of the passes that were fitted; none: not known.
     notes
@@ -126,7 +138,10 @@ class FittedPasses(PassTime):
     @property
     def has_limits(self) -> bool:
         """Whether the coefficients have limits, or the misfit is known."""
-        return self.coefficients["lower"] is not self.coefficients["upper"] or self.misfit != (0.0, 0.0)
+        return self.coefficients["lower"] is not self.coefficients["upper"] or self.misfit != (
+            0.0,
+            0.0,
+        )
 
     @property
     def measured(self) -> str:
@@ -136,7 +151,9 @@ class FittedPasses(PassTime):
             ends["context"] = min(self.contexts), max(self.contexts)
         return ", ".join(interval(name, *of) for name, of in ends.items())
 
-    def seconds(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats, which: Which = "fitted") -> Floats:
+    def seconds(
+        self, batch: Floats, new_tokens: Floats, cached_tokens: Floats, which: Which = "fitted"
+    ) -> Floats:
         """Return the form's seconds; a limit holds both the coefficients' and the misfit's."""
         find = self.work.most if which == "upper" else self.work.features
         found = find(batch, new_tokens, cached_tokens)
@@ -151,9 +168,13 @@ class FittedPasses(PassTime):
         return times("fitted")
 
     def covers(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Truths:
-        """Return whether batch, context and features are within their ranges, a rounding error aside."""
+        """Return whether batch, context and features are within their ranges, a rounding error
+        aside.
+        """
         found = self.work.features(batch, new_tokens, cached_tokens)
-        sizes = dict(zip(self.work.ranged, np.moveaxis(found, -1, 0), strict=False)) | {BATCH: np.asarray(batch)}
+        sizes = dict(zip(self.work.ranged, np.moveaxis(found, -1, 0), strict=False)) | {
+            BATCH: np.asarray(batch)
+        }
         inside = np.ones(found.shape[:-1], np.bool_)
         for name, (least, most) in self.ranges.items():
             inside &= (sizes[name] >= least * (1.0 - 1e-9)) & (sizes[name] <= most * (1.0 + 1e-9))

@@ -1,4 +1,6 @@
-"""Coefficients of runtimes in JSON-like data: against tokens, against operations, and the estimator of paper 2."""
+"""Coefficients of runtimes in JSON-like data: against tokens, against operations, and the estimator
+of paper 2.
+"""
 
 from __future__ import annotations
 
@@ -54,8 +56,8 @@ class Coefficients:
         if self.per_kv_byte is not None:
             if decoder is None:
                 raise InvalidInput(
-                    f"{where}.seconds_per_kv_byte: expected a model to count the bytes of its cache with, or "
-                    "seconds_per_cached_token"
+                    f"{where}.seconds_per_kv_byte: expected a model to count the bytes of its cache"
+                    " with, or seconds_per_cached_token"
                 )
             each = self.per_kv_byte * decoder.kv_bytes_per_token
         return np.column_stack([self.coefficients, np.full(len(self.coefficients), each)])
@@ -72,7 +74,8 @@ def read_form(data: object, where: str) -> Coefficients:
     if isinstance(data, Mapping) and COEFFICIENTS[0] in data:
         estimator = parse(VerificationTime, data, where)
         return Coefficients(
-            coefficients=np.array([[getattr(estimator, name) for name in COEFFICIENTS]]), unit="an estimator"
+            coefficients=np.array([[getattr(estimator, name) for name in COEFFICIENTS]]),
+            unit="an estimator",
         )
     reading: dict[str, float] = {}
     if isinstance(data, Mapping):
@@ -80,7 +83,9 @@ def read_form(data: object, where: str) -> Coefficients:
             if name in data:
                 reading[name] = number(f"{where}.{name}", data[name], 0, below=1e18)
         if len(reading) == 2:
-            raise InvalidInput(f"{where}: expected seconds_per_cached_token or seconds_per_kv_byte, got both")
+            raise InvalidInput(
+                f"{where}: expected seconds_per_cached_token or seconds_per_kv_byte, got both"
+            )
         data = {key: value for key, value in data.items() if key not in reading}
     rows, unit = read_lines(data, where)
     return Coefficients(
@@ -101,8 +106,13 @@ def read_lines(data: object, where: str) -> tuple[Floats, str]:
     """
     several = isinstance(data, Mapping) and "pieces" in data
     unit = TOKEN if f"'{TOKEN}'" in str(data) else "seconds_per_flop"
-    line: Any = defstruct("Line", [(unit, Amount), ("overhead_seconds", Amount)], forbid_unknown_fields=True)
+    line: Any = defstruct(
+        "Line", [(unit, Amount), ("overhead_seconds", Amount)], forbid_unknown_fields=True
+    )
     listed = Annotated[list[line], Meta(min_length=1)]
     pieces = defstruct("Pieces", [("pieces", listed)], forbid_unknown_fields=True)
     found = read(pieces if several else line, data, where)
-    return np.array([msgspec.structs.astuple(one) for one in (found.pieces if several else [found])]), unit
+    return (
+        np.array([msgspec.structs.astuple(one) for one in (found.pieces if several else [found])]),
+        unit,
+    )

@@ -1,4 +1,6 @@
-"""Delay of one cloud batch against its tokens: a piecewise-linear g through knots (paper 4, Eq. 2 and Fig. 1)."""
+"""Delay of one cloud batch against its tokens: a piecewise-linear g through knots (paper 4, Eq. 2
+and Fig. 1).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from specopt.models.fields import Checked, Column, Floats, NonNegative, dump
 class CloudDelay(Checked):
     """g(m), seconds that the cloud takes for a batch of m tokens on one GPU.
 
-    Linear between the knots; the first value holds to the left of them, the last slope continues to the right.
+    Linear between the knots; the first value holds to the left of them, the last slope continues to
+    the right.
 
     Parameters
     ----------
@@ -32,16 +35,22 @@ class CloudDelay(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, values, step in (("tokens", self.tokens, "more"), ("seconds", self.seconds, "no less")):
+        for name, values, step in (
+            ("tokens", self.tokens, "more"),
+            ("seconds", self.seconds, "no less"),
+        ):
             rises = np.diff(values)
             wrong = rises <= 0 if step == "more" else rises < 0
             if wrong.any():
                 at = int(np.argmax(wrong)) + 1
                 raise InvalidInput(
-                    f"{name}[{at}]: expected {step} than {values[at - 1]:g} before it, got {values[at]:g}"
+                    f"{name}[{at}]: expected {step} than {values[at - 1]:g} before it, got"
+                    f" {values[at]:g}"
                 )
         if not np.isfinite(self.slopes).all():
-            raise InvalidInput("tokens: expected knots so far apart that the slopes between them are finite")
+            raise InvalidInput(
+                "tokens: expected knots so far apart that the slopes between them are finite"
+            )
 
     @property
     def slopes(self) -> Floats:

@@ -1,7 +1,8 @@
-"""Runtime of a forward pass: T(b, F) = c1 F b + c2 (paper 1, Eq. 17), the maximum of such pieces, or measured passes.
+"""Runtime of a forward pass: T(b, F) = c1 F b + c2 (paper 1, Eq. 17), the maximum of such pieces,
+or measured passes.
 
-One piece is the paper's fit. The maximum of several is the roofline form that measurements follow more
-closely: flat while memory traffic dominates, rising once arithmetic does.
+One piece is the paper's fit. The maximum of several is the roofline form that measurements follow
+more closely: flat while memory traffic dominates, rising once arithmetic does.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ class LinearRuntime(Checked):
         return (self,)
 
     def seconds(self, batch_size: float | Ints, flops: Floats) -> Floats:
-        """Return the seconds of forward passes of `flops` operations per task, for a whole batch."""
+        """Return the seconds of forward passes of `flops` operations per task, for a whole
+        batch.
+        """
         return np.asarray(self.seconds_per_flop * flops * batch_size + self.overhead_seconds)
 
 
@@ -68,13 +71,18 @@ class PiecewiseRuntime(Checked):
         return "pieces" in data
 
     def seconds(self, batch_size: float | Ints, flops: Floats) -> Floats:
-        """Return the seconds of forward passes of `flops` operations per task, for a whole batch."""
-        return np.asarray(np.max([piece.seconds(batch_size, flops) for piece in self.pieces], axis=0))
+        """Return the seconds of forward passes of `flops` operations per task, for a whole
+        batch.
+        """
+        return np.asarray(
+            np.max([piece.seconds(batch_size, flops) for piece in self.pieces], axis=0)
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TabledRuntime(Checked):
-    """Measured passes, linear between the points of their grid: what they take, whatever their operations.
+    """Measured passes, linear between the points of their grid: what they take, whatever their
+    operations.
 
     Parameters
     ----------
@@ -89,8 +97,9 @@ class TabledRuntime(Checked):
         refuse_denormal(self.passes, "passes")
         if self.grid.moved > ROUNDING:
             raise InvalidInput(
-                "passes.seconds: expected times that do not fall as batches, new or cached tokens grow, got times "
-                f"that do, by {self.grid.moved:.2g} of them to the nearest that do not"
+                "passes.seconds: expected times that do not fall as batches, new or cached tokens"
+                f" grow, got times that do, by {self.grid.moved:.2g} of them to the nearest that"
+                " do not"
             )
 
     @staticmethod
@@ -106,7 +115,9 @@ class TabledRuntime(Checked):
     @property
     def pieces(self) -> tuple[LinearRuntime, ...]:
         """None: what works with operations alone is refused."""
-        raise Unsupported("draft_runtime, verify_runtime: expected lines or pieces here, got measured passes")
+        raise Unsupported(
+            "draft_runtime, verify_runtime: expected lines or pieces here, got measured passes"
+        )
 
     def seconds(self, batch_size: float | Ints, flops: Floats) -> Floats:
         """Refuse to count by operations."""
@@ -119,8 +130,12 @@ ROUNDING = 1e-12
 Runtime = LinearRuntime | PiecewiseRuntime | TabledRuntime
 
 
-def pass_seconds(model: Decoder, runtime: Runtime, size: Any, new: Any, total: Floats, logits: int) -> Floats:
-    """Return the seconds of a forward pass of `new` tokens per task (Eq. 17), or as it was measured."""
+def pass_seconds(
+    model: Decoder, runtime: Runtime, size: Any, new: Any, total: Floats, logits: int
+) -> Floats:
+    """Return the seconds of a forward pass of `new` tokens per task (Eq. 17), or as it was
+    measured.
+    """
     if isinstance(runtime, TabledRuntime):
         return runtime.grid.seconds(size, new, total - new)
     return runtime.seconds(size, pass_flops(model, new, total, logits))
@@ -128,4 +143,8 @@ def pass_seconds(model: Decoder, runtime: Runtime, size: Any, new: Any, total: F
 
 def pass_flops(model: Decoder, new: Floats, total: Floats, logits: int) -> Floats:
     """Return the operations of a forward pass per task (Eq. 11-12, or the exact counts)."""
-    return model.flops_per_token * new + model.flops_per_token_pair * new * total + model.flops_per_logit * logits
+    return (
+        model.flops_per_token * new
+        + model.flops_per_token_pair * new * total
+        + model.flops_per_logit * logits
+    )

@@ -29,7 +29,8 @@ AXES = ("batch", "new_tokens", "cached_tokens")
 
 @dataclass(frozen=True, kw_only=True)
 class PassTable(Checked):
-    """Measured passes in long format: columns of one length, a row per measured point; equal points are repeats.
+    """Measured passes in long format: columns of one length, a row per measured point; equal points
+    are repeats.
 
     Parameters
     ----------
@@ -40,7 +41,8 @@ class PassTable(Checked):
     seconds
         Time of the pass.
     spread
-        How far repeats of it lie apart, as from their 10 % to their 90 % quantile; default: not known.
+        How far repeats of it lie apart, as from their 10 % to their 90 % quantile; default: not
+        known.
     """
 
     batch: Annotated[np.ndarray, Column(PositiveInt, "points")]
@@ -60,9 +62,10 @@ class PassTable(Checked):
 class MeasuredPasses(Immutable, PassTime):
     """Times on a complete grid, linear between its points.
 
-    At a point the limits hold every time measured there, its spread included. Between points they widen by the error of
-    the interpolation where a measured point is left out, but not beyond what the points around allow. A pass takes no
-    less than one of less work, and no more than one of more.
+    At a point the limits hold every time measured there, its spread included. Between points they
+    widen by the error of the interpolation where a measured point is left out, but not beyond what
+    the points around allow. A pass takes no less than one of less work, and no more than one of
+    more.
 
     Parameters
     ----------
@@ -71,8 +74,8 @@ class MeasuredPasses(Immutable, PassTime):
     grids
         Seconds, and their limits, each never decreasing.
     left_out
-        By axis: largest error of the logarithm of a point's time, interpolated from its neighbours; infinite where no
-        point has two.
+        By axis: largest error of the logarithm of a point's time, interpolated from its neighbours;
+        infinite where no point has two.
     moved
         Largest relative difference between a measured time and the monotone one.
     """
@@ -93,16 +96,22 @@ class MeasuredPasses(Immutable, PassTime):
         """
         points, seconds = table.points, np.asarray(table.seconds)
         spread = np.zeros(len(seconds)) if table.spread is None else table.spread
-        axes, places = zip(*(np.unique(column, return_inverse=True) for column in points.T), strict=True)
+        axes, places = zip(
+            *(np.unique(column, return_inverse=True) for column in points.T), strict=True
+        )
         shape = tuple(len(axis) for axis in axes)
         cell = np.ravel_multi_index(places, shape)
         missing = np.setdiff1d(np.arange(np.prod(shape)), cell)
         if len(missing):
-            first = (axis[place] for axis, place in zip(axes, np.unravel_index(missing[0], shape), strict=True))
+            first = (
+                axis[place]
+                for axis, place in zip(axes, np.unravel_index(missing[0], shape), strict=True)
+            )
             at = ", ".join(f"{name} = {value:g}" for name, value in zip(AXES, first, strict=True))
             raise InvalidInput(
-                f"{where}: expected a complete grid, a row for every combination of the batches, new tokens and cached "
-                f"tokens in it; {len(missing)} of {np.prod(shape)} are missing, the first at {at}"
+                f"{where}: expected a complete grid, a row for every combination of the batches,"
+                f" new tokens and cached tokens in it; {len(missing)} of {np.prod(shape)} are"
+                f" missing, the first at {at}"
             )
         # a spread widens times as a factor, downwards as well: no noise makes a pass take no time
         factor = 1.0 + spread / seconds
@@ -112,7 +121,11 @@ class MeasuredPasses(Immutable, PassTime):
         low, high = np.full(shape, np.inf), np.zeros(shape)
         np.minimum.at(low.reshape(-1), cell, seconds / factor)
         np.maximum.at(high.reshape(-1), cell, seconds * factor)
-        grids: dict[Which, Floats] = {"fitted": np.exp(fitted), "lower": minorant(low), "upper": majorant(high)}
+        grids: dict[Which, Floats] = {
+            "fitted": np.exp(fitted),
+            "lower": minorant(low),
+            "upper": majorant(high),
+        }
         return cls(
             axes=axes,
             grids=grids,
@@ -126,8 +139,10 @@ class MeasuredPasses(Immutable, PassTime):
         if self.moved <= 0.05:
             return ()
         return (
-            f"some measured times fall where the work grows; made monotone, times moved by up to {self.moved:.0%}, "
-            "and the limits hold both",
+            (
+                "some measured times fall where the work grows; made monotone, times moved by up"
+                f" to {self.moved:.0%}, and the limits hold both"
+            ),
         )
 
     @property
@@ -144,7 +159,9 @@ class MeasuredPasses(Immutable, PassTime):
     def measured(self) -> str:
         """Return the range of every axis."""
         names = ("batches", "new tokens", "cached tokens")
-        return ", ".join(interval(name, axis[0], axis[-1]) for name, axis in zip(names, self.axes, strict=True))
+        return ", ".join(
+            interval(name, axis[0], axis[-1]) for name, axis in zip(names, self.axes, strict=True)
+        )
 
     def covers(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Truths:
         """Return which passes lie in the grid's box."""
@@ -154,11 +171,18 @@ class MeasuredPasses(Immutable, PassTime):
         ]
         return np.asarray(inside[0] & inside[1] & inside[2])
 
-    def seconds(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats, which: Which = "fitted") -> Floats:
-        """Return the interpolation; beyond the last point the last slope goes on, below the first its value holds."""
+    def seconds(
+        self, batch: Floats, new_tokens: Floats, cached_tokens: Floats, which: Which = "fitted"
+    ) -> Floats:
+        """Return the interpolation; beyond the last point the last slope goes on, below the first
+        its value holds.
+        """
         grid = self.grids[which]
         cells, shares = zip(
-            *(_place(axis, x) for axis, x in zip(self.axes, (batch, new_tokens, cached_tokens), strict=True)),
+            *(
+                _place(axis, x)
+                for axis, x in zip(self.axes, (batch, new_tokens, cached_tokens), strict=True)
+            ),
             strict=True,
         )
         found = np.zeros(np.broadcast_shapes(*(share.shape for share in shares)))
@@ -188,7 +212,9 @@ class MeasuredPasses(Immutable, PassTime):
 
 
 def _place(axis: Floats, x: Floats) -> tuple[np.ndarray, Floats]:
-    """Return the cell that x is in, and how far it is through it: beyond 1 behind the last point, never below 0."""
+    """Return the cell that x is in, and how far it is through it: beyond 1 behind the last point,
+    never below 0.
+    """
     x = np.asarray(x, np.float64)
     if len(axis) == 1:
         return np.zeros(x.shape, np.int64), np.zeros(x.shape)

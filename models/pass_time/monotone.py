@@ -1,4 +1,6 @@
-"""Values on a grid made monotone: the nearest function that never decreases, and the tightest ones below and above."""
+"""Values on a grid made monotone: the nearest function that never decreases, and the tightest ones
+below and above.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,17 @@ CLOSE = 1e-9
 def isotonic(values: Floats) -> Floats:
     """Return the least-squares fit that never decreases along any axis.
 
-    Method: Dykstra's alternating projections, each an isotonic regression along one axis (Dykstra and Robertson, 1982).
+    Method: Dykstra's alternating projections, each an isotonic regression along one axis (Dykstra
+    and Robertson, 1982).
     """
     if (majorant(values) == values).all():
         return values
     from scipy.optimize import isotonic_regression
 
-    found, corrections = values.astype(np.float64), [np.zeros(values.shape) for _ in range(values.ndim)]
+    found, corrections = (
+        values.astype(np.float64),
+        [np.zeros(values.shape) for _ in range(values.ndim)],
+    )
     for _ in range(MAX_ROUNDS):
         before = found
         for axis, correction in enumerate(corrections):
@@ -34,12 +40,16 @@ def isotonic(values: Floats) -> Floats:
 
 
 def majorant(values: Floats) -> Floats:
-    """Return the least function that never decreases along any axis and is nowhere below the values."""
+    """Return the least function that never decreases along any axis and is nowhere below the
+    values.
+    """
     for axis in range(values.ndim):
         values = np.maximum.accumulate(values, axis=axis)
     return values
 
 
 def minorant(values: Floats) -> Floats:
-    """Return the largest function that never decreases along any axis and is nowhere above the values."""
+    """Return the largest function that never decreases along any axis and is nowhere above the
+    values.
+    """
     return -np.flip(majorant(np.flip(-values)))

@@ -22,8 +22,12 @@ class PassTime(ABC):
     notes: tuple[str, ...] = ()
 
     @abstractmethod
-    def seconds(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats, which: Which = "fitted") -> Floats:
-        """Return seconds of passes; the arrays are broadcast. Each pass lies within its limits by itself."""
+    def seconds(
+        self, batch: Floats, new_tokens: Floats, cached_tokens: Floats, which: Which = "fitted"
+    ) -> Floats:
+        """Return seconds of passes; the arrays are broadcast. Each pass lies within its limits by
+        itself.
+        """
 
     @abstractmethod
     def covers(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Truths:
@@ -32,16 +36,22 @@ class PassTime(ABC):
     @property
     @abstractmethod
     def measured(self) -> str:
-        """What was measured, for messages: "batches 1-4, new tokens 1-32"; empty where nothing tells."""
+        """What was measured, for messages: "batches 1-4, new tokens 1-32"; empty where nothing
+        tells.
+        """
 
     @property
     @abstractmethod
     def has_limits(self) -> bool:
-        """Whether there are limits, of the coefficients, of the form's misfit or of the measured times."""
+        """Whether there are limits, of the coefficients, of the form's misfit or of the measured
+        times.
+        """
 
     @property
     def contexts(self) -> tuple[float, ...]:
-        """Cached tokens per request that passes were measured with; none where that is not known."""
+        """Cached tokens per request that passes were measured with; none where that is not
+        known.
+        """
         return ()
 
 

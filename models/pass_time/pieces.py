@@ -1,4 +1,6 @@
-"""Seconds of a pass over a batch: the largest of several affine pieces in sequences, new tokens and cached tokens."""
+"""Seconds of a pass over a batch: the largest of several affine pieces in sequences, new tokens and
+cached tokens.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,14 @@ _Piece: Any = defstruct("Piece", [(name, Amount) for name in PIECE], forbid_unkn
 
 @dataclass(frozen=True, eq=False)
 class PassPieces(Custom):
-    """The largest of o + s_b b + s_m m + s_c c over b sequences, m new and c cached tokens; JSON: a list of objects.
+    """The largest of o + s_b b + s_m m + s_c c over b sequences, m new and c cached tokens; JSON: a
+    list of objects.
 
     Parameters
     ----------
     rows
-        Overhead, seconds per sequence, per new token and per cached token of every piece, shape (pieces, 4), >= 0.
+        Overhead, seconds per sequence, per new token and per cached token of every piece, shape
+        (pieces, 4), >= 0.
     """
 
     rows: Floats
@@ -55,9 +59,11 @@ class PassPieces(Custom):
         """Return the JSON Schema of the list of objects."""
         number = {"type": "number", "minimum": 0}
         piece = {
-            "type": "object", "required": list(PIECE), "additionalProperties": False,
+            "type": "object",
+            "required": list(PIECE),
+            "additionalProperties": False,
             "properties": {name: described(number, name, words) for name, words in _WORDS.items()},
-        }  # fmt: skip
+        }
         return {"type": "array", "minItems": 1, "items": piece}
 
     def at(self, sequences: float, new_tokens: float, cached_tokens: float) -> float:

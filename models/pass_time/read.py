@@ -1,4 +1,6 @@
-"""Pass times from JSON-like data: runtimes by hand, the files that fits write, and measured tables."""
+"""Pass times from JSON-like data: runtimes by hand, the files that fits write, and measured
+tables.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,14 @@ LEAST_SECONDS_PER_TOKEN = 1e-9
 def pass_time(data: object, where: str, *, decoder: Decoder | None, all_logits: bool) -> PassTime:
     """Build a pass time from JSON-like data.
 
-    Forms: ``{"seconds_per_token", "overhead_seconds"}``; the same per operation, ``seconds_per_flop``, as in
-    serving-latency; ``{"pieces": [...]}``, the maximum of several; the estimator of verification-batch. Also the output
-    of a fit (``runtime`` or ``estimator``, with limits, misfit, ranges, contexts, model), and
-    ``{"table": {"batch", "new_tokens", "cached_tokens", "seconds", "spread"}}``, measured passes in columns. All but
-    the estimator may say what reading the cache takes, once per request and pass: ``seconds_per_cached_token``, or
-    ``seconds_per_kv_byte`` with a model. ``captured_batches`` beside any makes batches run as the next of those sizes,
-    and ``beyond`` is the factor on the time of larger ones.
+    Forms: ``{"seconds_per_token", "overhead_seconds"}``; the same per operation,
+    ``seconds_per_flop``, as in serving-latency; ``{"pieces": [...]}``, the maximum of several; the
+    estimator of verification-batch. Also the output of a fit (``runtime`` or ``estimator``, with
+    limits, misfit, ranges, contexts, model), and ``{"table": {"batch", "new_tokens",
+    "cached_tokens", "seconds", "spread"}}``, measured passes in columns. All but the estimator may
+    say what reading the cache takes, once per request and pass: ``seconds_per_cached_token``, or
+    ``seconds_per_kv_byte`` with a model. ``captured_batches`` beside any makes batches run as the
+    next of those sizes, and ``beyond`` is the factor on the time of larger ones.
 
     Parameters
     ----------
@@ -62,7 +65,9 @@ def pass_time(data: object, where: str, *, decoder: Decoder | None, all_logits: 
     sizes = _sizes(data, where)
     if sizes is None:
         return found
-    return Staircase(sizes, found, found, number(f"{where}.beyond", data.get("beyond", 1.0), 1, below=1e6))
+    return Staircase(
+        sizes, found, found, number(f"{where}.beyond", data.get("beyond", 1.0), 1, below=1e6)
+    )
 
 
 def _measured(table: PassTable, data: Mapping[str, Any], where: str) -> PassTime:
@@ -71,13 +76,18 @@ def _measured(table: PassTable, data: Mapping[str, Any], where: str) -> PassTime
         return MeasuredPasses.from_table(table, f"{where}.table")
     larger = table.batch > sizes[-1]
     if larger.all():
-        raise InvalidInput(f"{where}.captured_batches: expected passes of captured sizes in the table, got none")
+        raise InvalidInput(
+            f"{where}.captured_batches: expected passes of captured sizes in the table, got none"
+        )
     within = MeasuredPasses.from_table(_rows(table, ~larger), f"{where}.table")
     if not larger.any():
-        return Staircase(sizes, within, within, number(f"{where}.beyond", data.get("beyond", 1.0), 1, below=1e6))
+        return Staircase(
+            sizes, within, within, number(f"{where}.beyond", data.get("beyond", 1.0), 1, below=1e6)
+        )
     if "beyond" in data:
         raise InvalidInput(
-            f"{where}.beyond: expected no factor, as the table has batches beyond {sizes[-1]:g}, the largest captured"
+            f"{where}.beyond: expected no factor, as the table has batches beyond {sizes[-1]:g},"
+            " the largest captured"
         )
     outside = MeasuredPasses.from_table(_rows(table, larger), f"{where}.table")
     return Staircase(sizes, within, outside, start=float(table.batch[larger].min()))
@@ -85,7 +95,9 @@ def _measured(table: PassTable, data: Mapping[str, Any], where: str) -> PassTime
 
 def _rows(table: PassTable, of: np.ndarray) -> PassTable:
     columns = {name: getattr(table, name) for name in PassTable.__dataclass_fields__}
-    return replace(table, **{name: column[of] for name, column in columns.items() if column is not None})
+    return replace(
+        table, **{name: column[of] for name, column in columns.items() if column is not None}
+    )
 
 
 def _sizes(data: Mapping[str, Any], where: str) -> Floats | None:
@@ -95,13 +107,21 @@ def _sizes(data: Mapping[str, Any], where: str) -> Floats | None:
         if "beyond" in data:
             raise InvalidInput(f"{where}.captured_batches: required field is missing, with beyond")
         return None
-    good = isinstance(given, list) and given and all(type(one) is int and 1 <= one <= MAX_TOKENS for one in given)
+    good = (
+        isinstance(given, list)
+        and given
+        and all(type(one) is int and 1 <= one <= MAX_TOKENS for one in given)
+    )
     if not good or any(one >= other for one, other in pairwise(given)):
-        raise InvalidInput(f"{where}.captured_batches: expected increasing integers >= 1, got {describe(given)}")
+        raise InvalidInput(
+            f"{where}.captured_batches: expected increasing integers >= 1, got {describe(given)}"
+        )
     return np.array(given, np.float64)
 
 
-def _fitted(data: Mapping[str, Any], where: str, decoder: Decoder | None, all_logits: bool) -> PassTime:
+def _fitted(
+    data: Mapping[str, Any], where: str, decoder: Decoder | None, all_logits: bool
+) -> PassTime:
     key = next((name for name in ("runtime", "estimator") if name in data), None)
     form = read_form(data if key is None else data[key], where if key is None else f"{where}.{key}")
     if key is not None and isinstance(data.get("model"), Mapping):
@@ -122,29 +142,46 @@ def _fitted(data: Mapping[str, Any], where: str, decoder: Decoder | None, all_lo
         coefficients[name] = of.with_reading(decoder, where)
         apart = coefficients[name] - coefficients["fitted"]
         if ((apart > 0.0) if name == "lower" else (apart < 0.0)).any():
-            raise InvalidInput(f"{where}.{name}: expected a limit of each coefficient in {key}, on its {name} side")
+            raise InvalidInput(
+                f"{where}.{name}: expected a limit of each coefficient in {key}, on its {name} side"
+            )
     largest = max(float(column.max()) for column in coefficients.values())
     if largest > MAX_COEFFICIENT:
-        raise InvalidInput(f"{where}: expected coefficients of at most {MAX_COEFFICIENT:g}, got {largest:g}")
+        raise InvalidInput(
+            f"{where}: expected coefficients of at most {MAX_COEFFICIENT:g}, got {largest:g}"
+        )
     misfit = None if key is None else data.get("misfit")
-    counted = form.unit == "seconds_per_flop" and isinstance(work, Tokens)  # as tokens, so their range is not known
+    counted = form.unit == "seconds_per_flop" and isinstance(
+        work, Tokens
+    )  # as tokens, so their range is not known
     ranges = None if key is None or counted else data.get("range")
     contexts = [] if key is None else data.get("contexts", [])
     if not isinstance(contexts, list):
-        raise InvalidInput(f"{where}.contexts: expected a list of cached tokens, got {describe(contexts)}")
+        raise InvalidInput(
+            f"{where}.contexts: expected a list of cached tokens, got {describe(contexts)}"
+        )
     if key is not None and misfit is None:
-        notes += ("its file does not tell the misfit of the form, so its limits do not hold that: fit it again",)
+        notes += (
+            (
+                "its file does not tell the misfit of the form, so its limits do not hold that: fit"
+                " it again"
+            ),
+        )
     return FittedPasses(
         coefficients,
         work,
         (0.0, 0.0) if misfit is None else _misfit(misfit, f"{where}.misfit"),
         {} if ranges is None else _ranges(ranges, work, f"{where}.range"),
-        tuple(number(f"{where}.contexts[{at}]", one, 0, MAX_TOKENS) for at, one in enumerate(contexts)),
+        tuple(
+            number(f"{where}.contexts[{at}]", one, 0, MAX_TOKENS) for at, one in enumerate(contexts)
+        ),
         notes,
     )
 
 
-def _work(form: Coefficients, where: str, decoder: Decoder | None, all_logits: bool) -> tuple[Work, tuple[str, ...]]:
+def _work(
+    form: Coefficients, where: str, decoder: Decoder | None, all_logits: bool
+) -> tuple[Work, tuple[str, ...]]:
     if form.unit == "an estimator":
         return Additive(), ()
     if form.unit == "seconds_per_token":
@@ -154,13 +191,15 @@ def _work(form: Coefficients, where: str, decoder: Decoder | None, all_logits: b
     slope = float(form.coefficients[:, 0].max())
     if 0.0 < slope < LEAST_SECONDS_PER_TOKEN:
         raise InvalidInput(
-            f"{where}.seconds_per_flop: {slope:.3g} is per operation, so the model is needed to count operations; "
-            "give draft_model and verify_model with the runtimes (or --draft-model CONFIG --verify-model CONFIG) "
-            "or runtimes with seconds_per_token"
+            f"{where}.seconds_per_flop: {slope:.3g} is per operation, so the model is needed to"
+            " count operations; give draft_model and verify_model with the runtimes (or"
+            " --draft-model CONFIG --verify-model CONFIG) or runtimes with seconds_per_token"
         )
     if slope == 0.0:
         return Tokens(), ()
-    return Tokens(), ("seconds_per_flop counts per token, as there is no model to count operations with",)
+    return Tokens(), (
+        "seconds_per_flop counts per token, as there is no model to count operations with",
+    )
 
 
 def _misfit(data: object, where: str) -> tuple[float, float]:

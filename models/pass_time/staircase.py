@@ -25,8 +25,8 @@ class Staircase(PassTime):
     jump
         Factor on the times outside.
     start
-        Smaller batches outside take what this one does: between the largest captured batch and the first measured
-        beyond it nothing tells where the step is.
+        Smaller batches outside take what this one does: between the largest captured batch and the
+        first measured beyond it nothing tells where the step is.
     """
 
     sizes: Floats
@@ -48,17 +48,23 @@ class Staircase(PassTime):
     @property
     def measured(self) -> str:
         """Return what was measured of both parts."""
-        return " and ".join(dict.fromkeys(part.measured for part in (self.within, self.outside) if part.measured))
+        return " and ".join(
+            dict.fromkeys(part.measured for part in (self.within, self.outside) if part.measured)
+        )
 
     @property
     def contexts(self) -> tuple[float, ...]:
         """Return those of both parts."""
         return tuple(sorted({*self.within.contexts, *self.outside.contexts}))
 
-    def seconds(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats, which: Which = "fitted") -> Floats:
+    def seconds(
+        self, batch: Floats, new_tokens: Floats, cached_tokens: Floats, which: Which = "fitted"
+    ) -> Floats:
         """Return the time of the next captured size, or of the batch itself beyond the largest."""
         captured = self.within.seconds(self._captured(batch), new_tokens, cached_tokens, which)
-        beyond = self.jump * self.outside.seconds(np.maximum(batch, self.start), new_tokens, cached_tokens, which)
+        beyond = self.jump * self.outside.seconds(
+            np.maximum(batch, self.start), new_tokens, cached_tokens, which
+        )
         return np.where(batch > self.sizes[-1], np.maximum(captured, beyond), captured)
 
     def covers(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Truths:

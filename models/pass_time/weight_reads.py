@@ -1,9 +1,11 @@
-"""The bytes of weights that a forward pass reads: all dense ones, and the experts that its tokens are routed to.
+"""The bytes of weights that a forward pass reads: all dense ones, and the experts that its tokens
+are routed to.
 
-Which experts a pass needs depends on how its tokens are routed. With k of E experts per token and n tokens routed
-uniformly and independently, a layer reads E (1 - (1 - k/E)^n) distinct experts on average. Routing that prefers some
-experts, and tokens of one sequence, which resemble each other, read fewer: the expectation is an estimate from above
-of what engines read. What always holds is `WeightReads.limits`: between k and min(E, k n) experts.
+Which experts a pass needs depends on how its tokens are routed. With k of E experts per token and n
+tokens routed uniformly and independently, a layer reads E (1 - (1 - k/E)^n) distinct experts on
+average. Routing that prefers some experts, and tokens of one sequence, which resemble each other,
+read fewer: the expectation is an estimate from above of what engines read. What always holds is
+`WeightReads.limits`: between k and min(E, k n) experts.
 """
 
 from __future__ import annotations
@@ -44,16 +46,21 @@ class ExpertLayers:
         check(self)
         if self.experts_per_token > self.experts:
             raise InvalidInput(
-                f"experts_per_token: expected at most experts = {self.experts}, got {self.experts_per_token}"
+                f"experts_per_token: expected at most experts = {self.experts}, got"
+                f" {self.experts_per_token}"
             )
 
     def expected_experts(self, tokens: int) -> float:
-        """Return the distinct experts of a layer that `tokens` tokens need on average, routed uniformly."""
+        """Return the distinct experts of a layer that `tokens` tokens need on average, routed
+        uniformly.
+        """
         integer("tokens", tokens, 0)
         return self.experts * (1 - (1 - self.experts_per_token / self.experts) ** tokens)
 
     def expert_limits(self, tokens: int) -> tuple[int, int]:
-        """Return the fewest and the most distinct experts of a layer that `tokens` tokens can need."""
+        """Return the fewest and the most distinct experts of a layer that `tokens` tokens can
+        need.
+        """
         integer("tokens", tokens, 0)
         fewest = self.experts_per_token if tokens else 0
         return fewest, min(self.experts, self.experts_per_token * tokens)
@@ -66,8 +73,8 @@ class WeightReads:
     Parameters
     ----------
     dense_bytes
-        What every pass reads: attention, dense and shared networks, norms, output matrix; not the table of input
-        embeddings, of which a pass reads a row per token.
+        What every pass reads: attention, dense and shared networks, norms, output matrix; not the
+        table of input embeddings, of which a pass reads a row per token.
     experts
         Layers with routed experts.
 
@@ -83,12 +90,14 @@ class WeightReads:
     experts: tuple[ExpertLayers, ...] = ()
 
     def bytes(self, tokens: int) -> float:
-        """Return the bytes that a pass over `tokens` tokens, b (1 + K) in a verification, reads on average.
+        """Return the bytes that a pass over `tokens` tokens, b (1 + K) in a verification, reads on
+        average.
 
         Exact for dense models; for routed experts under uniform independent routing.
         """
         return self.dense_bytes + sum(
-            group.layers * group.expert_bytes * group.expected_experts(tokens) for group in self.experts
+            group.layers * group.expert_bytes * group.expected_experts(tokens)
+            for group in self.experts
         )
 
     def limits(self, tokens: int) -> tuple[float, float]:

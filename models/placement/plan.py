@@ -1,4 +1,6 @@
-"""Plans of `placement`: patterns of units, how often each is used, and the drafting servers behind them."""
+"""Plans of `placement`: patterns of units, how often each is used, and the drafting servers behind
+them.
+"""
 
 from __future__ import annotations
 
@@ -61,9 +63,10 @@ class Served:
 
     def __post_init__(self) -> None:
         check(self)
-        allowed = {"device": {"drafter", "draft_tokens"}, "pool": {"draft_tokens", "draft_group"}}.get(
-            self.place, set()
-        )
+        allowed = {
+            "device": {"drafter", "draft_tokens"},
+            "pool": {"draft_tokens", "draft_group"},
+        }.get(self.place, set())
         for name in ("drafter", "draft_tokens", "draft_group"):
             given = getattr(self, name) is not None
             if given != (name in allowed):
@@ -99,8 +102,10 @@ class UnitGroup:
         for at, one in enumerate(self.clients):
             if (one.place == "beside") != (self.beside is not None):
                 has = "with" if self.beside else "without"
-                raise InvalidInput(f"clients[{at}].place: expected {'' if self.beside else 'not '}'beside' on a unit "
-                                   f"{has} a drafter beside the verifier, got {one.place!r}")  # fmt: skip
+                raise InvalidInput(
+                    f"clients[{at}].place: expected {'' if self.beside else 'not '}'beside' on a"
+                    f" unit {has} a drafter beside the verifier, got {one.place!r}"
+                )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,8 @@
 """Placement: where clients' drafts come from, with which drafter, and how many units that takes.
 
-Every unit of a verifier serves some clients of some classes in continuous batches. Their drafts come from beside the
-verifier, from the client's device, from a pool of drafting servers, or are none at all.
+Every unit of a verifier serves some clients of some classes in continuous batches. Their drafts
+come from beside the verifier, from the client's device, from a pool of drafting servers, or are
+none at all.
 """
 
 from __future__ import annotations
@@ -35,9 +36,12 @@ from specopt.models.problem import ROUNDING, Evaluation, Problem, Sense, exceeds
 Objective = Literal["goodput", "fair", "capacity", "cost", "energy"]
 
 LABELS = {
-    "goodput": "weighted tokens per second", "fair": "sum of weighted logarithms of tokens per second",
-    "capacity": "share of the clients that is carried", "cost": "price per second", "energy": "watts",
-}  # fmt: skip
+    "goodput": "weighted tokens per second",
+    "fair": "sum of weighted logarithms of tokens per second",
+    "capacity": "share of the clients that is carried",
+    "cost": "price per second",
+    "energy": "watts",
+}
 """What the objectives are."""
 
 LONGEST_PASS, LONGEST_TRIP = 100.0, 60.0
@@ -83,10 +87,14 @@ class Verifier:
         check(self)
         seconds = self.passes.at(1, 1, 0)
         if not 0.0 < seconds <= LONGEST_PASS:
-            raise InvalidInput(f"passes: expected a pass of one token to take > 0 and <= {LONGEST_PASS:g} s, got "
-                               f"{seconds:g} s; are these milliseconds?")  # fmt: skip
+            raise InvalidInput(
+                f"passes: expected a pass of one token to take > 0 and <= {LONGEST_PASS:g} s, got "
+                f"{seconds:g} s; are these milliseconds?"
+            )
         if self.busy_watts is not None and self.busy_watts < self.idle_watts:
-            raise InvalidInput(f"busy_watts: expected >= idle_watts = {self.idle_watts:g}, got {self.busy_watts:g}")
+            raise InvalidInput(
+                f"busy_watts: expected >= idle_watts = {self.idle_watts:g}, got {self.busy_watts:g}"
+            )
 
     @property
     def watts(self) -> tuple[float, float]:
@@ -172,8 +180,8 @@ class ClientClass:
     min_tokens_per_second
         What every client gets at least.
     acceptance
-        By drafter: probability that a position is accepted, given that all before it were; of the token behind the
-        drafts as well, if there is one entry more.
+        By drafter: probability that a position is accepted, given that all before it were; of the
+        token behind the drafts as well, if there is one entry more.
     device_seconds_per_token
         By drafter: seconds of a draft token on the device (of one pass, if parallel).
     device_watts
@@ -199,8 +207,10 @@ class ClientClass:
     def __post_init__(self) -> None:
         check(self)
         if self.max_context_tokens is not None and self.max_context_tokens < self.context_tokens:
-            raise InvalidInput(f"max_context_tokens: expected >= context_tokens = {self.context_tokens}, got "
-                               f"{self.max_context_tokens}")  # fmt: skip
+            raise InvalidInput(
+                f"max_context_tokens: expected >= context_tokens = {self.context_tokens}, got "
+                f"{self.max_context_tokens}"
+            )
         if self.round_trip_seconds is not None:
             _check_trips(self.round_trip_seconds)
 
@@ -218,8 +228,10 @@ class ClientClass:
 def _check_trips(trips: NamedTrips) -> None:
     for name, seconds in trips.values.items():
         if float(np.max(seconds)) > LONGEST_TRIP:
-            raise InvalidInput(f"round_trip_seconds.{name}: expected at most {LONGEST_TRIP:g} s, got "
-                               f"{float(np.max(seconds)):g}; are these milliseconds?")  # fmt: skip
+            raise InvalidInput(
+                f"round_trip_seconds.{name}: expected at most {LONGEST_TRIP:g} s, got "
+                f"{float(np.max(seconds)):g}; are these milliseconds?"
+            )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -237,8 +249,8 @@ class PlacementProblem(Problem):
     max_draft_tokens
         Largest draft length on offer.
     objective
-        Tokens per second by weight; their logarithms by weight; the share of all clients that is carried at least
-        rates; the price of the units used, or their watts and those of devices.
+        Tokens per second by weight; their logarithms by weight; the share of all clients that is
+        carried at least rates; the price of the units used, or their watts and those of devices.
     draft_pools
         Units that draft.
     bits_per_draft_token
@@ -270,25 +282,35 @@ class PlacementProblem(Problem):
             names[field] = set()
             for index, one in enumerate(getattr(self, field)):
                 if one.name in names[field]:
-                    raise InvalidInput(f"{field}[{index}].name: expected a name of its own, got {one.name!r} again")
+                    raise InvalidInput(
+                        f"{field}[{index}].name: expected a name of its own, got {one.name!r} again"
+                    )
                 names[field].add(one.name)
         for field, own, of in (
-            ("drafters", "beside", "verifiers"), ("drafters", "server", "draft_pools"),
-            ("draft_pools", "round_trip_seconds", "verifiers"), ("classes", "round_trip_seconds", "verifiers"),
-            ("classes", "acceptance", "drafters"), ("classes", "device_seconds_per_token", "drafters"),
-        ):  # fmt: skip
+            ("drafters", "beside", "verifiers"),
+            ("drafters", "server", "draft_pools"),
+            ("draft_pools", "round_trip_seconds", "verifiers"),
+            ("classes", "round_trip_seconds", "verifiers"),
+            ("classes", "acceptance", "drafters"),
+            ("classes", "device_seconds_per_token", "drafters"),
+        ):
             for index, one in enumerate(getattr(self, field)):
                 known = getattr(one, own)
                 for name in () if known is None else known.values:
                     if name not in names[of]:
                         some = ", ".join(one.name for one in getattr(self, of)) or "none"
-                        raise InvalidInput(f"{field}[{index}].{own}: expected names of {of} ({some}), got {name!r}")
+                        raise InvalidInput(
+                            f"{field}[{index}].{own}: expected names of {of} ({some}), got {name!r}"
+                        )
         for index, one in enumerate(self.classes):
             for name, rates in one.acceptance.values.items():
-                if rates.ndim and len(rates) not in (self.max_draft_tokens, self.max_draft_tokens + 1):
+                if rates.ndim and len(rates) not in (
+                    self.max_draft_tokens,
+                    self.max_draft_tokens + 1,
+                ):
                     raise InvalidInput(
-                        f"classes[{index}].acceptance.{name}: expected one number, max_draft_tokens = "
-                        f"{self.max_draft_tokens} of them, or one more, got {len(rates)}"
+                        f"classes[{index}].acceptance.{name}: expected one number, max_draft_tokens"
+                        f" = {self.max_draft_tokens} of them, or one more, got {len(rates)}"
                     )
         self._check_objective()
 
@@ -296,26 +318,50 @@ class PlacementProblem(Problem):
         def need(field: str, known: Iterable[bool], what: str) -> None:
             for index, fine in enumerate(known):
                 if not fine:
-                    raise InvalidInput(f"{field.replace('[]', f'[{index}]')}: expected {what} (objective "
-                                       f"{self.objective!r})")  # fmt: skip
+                    raise InvalidInput(
+                        f"{field.replace('[]', f'[{index}]')}: expected {what} (objective "
+                        f"{self.objective!r})"
+                    )
 
         if self.objective in ("capacity", "cost", "energy"):
-            need("classes[].min_tokens_per_second", (c.min_tokens_per_second > 0.0 for c in self.classes), "> 0")
+            need(
+                "classes[].min_tokens_per_second",
+                (c.min_tokens_per_second > 0.0 for c in self.classes),
+                "> 0",
+            )
         if self.objective == "cost":
-            need("verifiers[].price_per_second", (v.price_per_second > 0.0 for v in self.verifiers), "> 0")
+            need(
+                "verifiers[].price_per_second",
+                (v.price_per_second > 0.0 for v in self.verifiers),
+                "> 0",
+            )
         if self.objective == "energy":
             need("verifiers[].busy_watts", (v.watts[1] > 0.0 for v in self.verifiers), "> 0")
-            drafts = (not c.device_seconds_per_token or not c.device_seconds_per_token.values for c in self.classes)
-            need("classes[].device_watts", (no or c.device_watts is not None
-                                            for no, c in zip(drafts, self.classes, strict=True)),
-                 "watts where a device may draft")  # fmt: skip
+            drafts = (
+                not c.device_seconds_per_token or not c.device_seconds_per_token.values
+                for c in self.classes
+            )
+            need(
+                "classes[].device_watts",
+                (
+                    no or c.device_watts is not None
+                    for no, c in zip(drafts, self.classes, strict=True)
+                ),
+                "watts where a device may draft",
+            )
 
     # ------------------------------------------------------------------ objective
 
     @property
     def scale(self) -> tuple[float, ...]:
-        """Whether less is better; and the sum of all clients' weights, where rates count by their logarithms."""
-        weight = math.fsum(one.weight * one.clients for one in self.classes) if self.objective == "fair" else 0.0
+        """Whether less is better; and the sum of all clients' weights, where rates count by their
+        logarithms.
+        """
+        weight = (
+            math.fsum(one.weight * one.clients for one in self.classes)
+            if self.objective == "fair"
+            else 0.0
+        )
         return (float(self.objective in ("cost", "energy")), weight)
 
     @classmethod
@@ -325,12 +371,16 @@ class PlacementProblem(Problem):
 
     @classmethod
     def worth(cls, value: float, scale: Sequence[float] = ()) -> float:
-        """Return the weighted geometric mean of the rates that have a sum of logarithms; else the objective."""
+        """Return the weighted geometric mean of the rates that have a sum of logarithms; else the
+        objective.
+        """
         return math.exp(min(700.0, value / scale[1])) if scale and scale[1] else value
 
     @classmethod
     def widened(cls, bound: float, scale: Sequence[float] = ()) -> float:
-        """Return a bound that rounding does not take across the truth, on the scale of rates where these count."""
+        """Return a bound that rounding does not take across the truth, on the scale of rates where
+        these count.
+        """
         if scale and scale[1]:
             return bound + ROUNDING * (scale[1] + abs(bound))
         return super().widened(bound, scale)
@@ -386,11 +436,17 @@ class PlacementProblem(Problem):
 
     def entry(self, plan: PlacementPlan, group: UnitGroup, one: Served) -> Entry:
         """Return what the judge needs to know of an entry of a unit."""
-        of, drafter, k = self.client_class[one.class_], self.drafter_of(plan, group, one), self.length_of(group, one)
+        of, drafter, k = (
+            self.client_class[one.class_],
+            self.drafter_of(plan, group, one),
+            self.length_of(group, one),
+        )
         trips, sent, drafting, ahead, held = np.zeros(1), 0.0, 0.0, 0.0, 0.0
         accepted = of.accepted(drafter.name, k) if drafter else []
         if one.place == "device":
-            assert drafter is not None and of.round_trip_seconds is not None, "defects of the plan were looked for"
+            assert drafter is not None and of.round_trip_seconds is not None, (
+                "defects of the plan were looked for"
+            )
             assert of.device_seconds_per_token is not None, "as above"
             each = of.device_seconds_per_token.values[drafter.name]
             trips = np.atleast_1d(of.round_trip_seconds.values[group.verifier])
@@ -400,7 +456,9 @@ class PlacementProblem(Problem):
                 ahead = each if drafter.parallel else (k + 1) * each
                 held = math.prod(accepted)
         elif one.place == "pool":
-            assert drafter is not None and one.draft_group is not None, "defects of the plan were looked for"
+            assert drafter is not None and one.draft_group is not None, (
+                "defects of the plan were looked for"
+            )
             served = plan.draft_groups[one.draft_group]
             trips = np.atleast_1d(self.pool[served.pool].round_trip_seconds.values[group.verifier])
             drafting = self.pool_seconds(plan, one.draft_group, k)
@@ -408,12 +466,20 @@ class PlacementProblem(Problem):
         for position in range(k):
             yields += math.prod(accepted[: position + 1])
         return Entry(
-            count=one.per_unit, new_tokens=k + 1, context_tokens=of.context_tokens, tokens=yields, trips=trips + sent,
-            drafting_seconds=drafting, ahead_seconds=ahead, held=held,
-        )  # fmt: skip
+            count=one.per_unit,
+            new_tokens=k + 1,
+            context_tokens=of.context_tokens,
+            tokens=yields,
+            trips=trips + sent,
+            drafting_seconds=drafting,
+            ahead_seconds=ahead,
+            held=held,
+        )
 
     def pool_seconds(self, plan: PlacementPlan, index: int, draft_tokens: int) -> float:
-        """Return what drafting K tokens takes in a draft group: as if all drafted at once, and one running pass."""
+        """Return what drafting K tokens takes in a draft group: as if all drafted at once, and one
+        running pass.
+        """
         served = plan.draft_groups[index]
         drafter, held, lengths, context = self.drafter[served.drafter], served.per_unit, [], []
         for group in plan.groups:
@@ -431,7 +497,11 @@ class PlacementProblem(Problem):
         """Return who drafts for an entry; None: nobody."""
         if one.place == "beside" and group.beside is not None:
             return self.drafter.get(group.beside.drafter)
-        if one.place == "pool" and one.draft_group is not None and one.draft_group < len(plan.draft_groups):
+        if (
+            one.place == "pool"
+            and one.draft_group is not None
+            and one.draft_group < len(plan.draft_groups)
+        ):
             return self.drafter.get(plan.draft_groups[one.draft_group].drafter)
         return self.drafter.get(one.drafter or "") if one.place == "device" else None
 
@@ -448,7 +518,9 @@ class PlacementProblem(Problem):
         return _evaluation(self, plan, [self.unit(plan, group) for group in plan.groups])
 
     def violations(self, plan: PlacementPlan) -> list[str]:
-        """Return what the plan refers to that there is not; else least rates, memory, units and counts it misses."""
+        """Return what the plan refers to that there is not; else least rates, memory, units and
+        counts it misses.
+        """
         return self._defects(plan) or [*self._slow(plan), *self._memory(plan), *self._counts(plan)]
 
     def serves(self, plan: PlacementPlan) -> bool:
@@ -465,8 +537,14 @@ class PlacementProblem(Problem):
                 field, name = ("pool", draft.pool) if pool is None else ("drafter", draft.drafter)
                 found.append(f"{where}.{field}: there is no {field} {name!r}")
             elif drafter.server is None or draft.pool not in drafter.server.values:
-                found.append(f"{where}: drafter {draft.drafter!r} does not run on pool {draft.pool!r}")
-            if not any(one.place == "pool" and one.draft_group == g for of in plan.groups for one in of.clients):
+                found.append(
+                    f"{where}: drafter {draft.drafter!r} does not run on pool {draft.pool!r}"
+                )
+            if not any(
+                one.place == "pool" and one.draft_group == g
+                for of in plan.groups
+                for one in of.clients
+            ):
                 found.append(f"{where}: no client refers to it")
         for g, group in enumerate(plan.groups):
             where = f"groups[{g}]"
@@ -475,9 +553,15 @@ class PlacementProblem(Problem):
                 continue
             if group.beside is not None:
                 drafter = self.drafter.get(group.beside.drafter)
-                if drafter is None or drafter.beside is None or group.verifier not in drafter.beside.values:
-                    found.append(f"{where}.beside: drafter {group.beside.drafter!r} does not run beside "
-                                 f"{group.verifier!r}")  # fmt: skip
+                if (
+                    drafter is None
+                    or drafter.beside is None
+                    or group.verifier not in drafter.beside.values
+                ):
+                    found.append(
+                        f"{where}.beside: drafter {group.beside.drafter!r} does not run beside "
+                        f"{group.verifier!r}"
+                    )
                     continue
             for e, one in enumerate(group.clients):
                 defect = self._defect_of(plan, group, one)
@@ -494,12 +578,21 @@ class PlacementProblem(Problem):
         if one.place == "pool" and (one.draft_group or 0) >= len(plan.draft_groups):
             return f".draft_group: there is no draft group {one.draft_group}"
         if not 1 <= self.length_of(group, one) <= self.max_draft_tokens:
-            return f": draft length {self.length_of(group, one)}, expected 1 to {self.max_draft_tokens}"
+            return (
+                f": draft length {self.length_of(group, one)}, expected 1 to"
+                f" {self.max_draft_tokens}"
+            )
         drafter = self.drafter_of(plan, group, one)
         if drafter is None or drafter.name not in of.acceptance.values:
-            return f": class {of.name!r} has no acceptance of drafter {drafter.name if drafter else one.drafter!r}"
+            return (
+                f": class {of.name!r} has no acceptance of drafter"
+                f" {drafter.name if drafter else one.drafter!r}"
+            )
         if one.place == "device":
-            if of.device_seconds_per_token is None or drafter.name not in of.device_seconds_per_token.values:
+            if (
+                of.device_seconds_per_token is None
+                or drafter.name not in of.device_seconds_per_token.values
+            ):
                 return f": devices of class {of.name!r} do not run drafter {drafter.name!r}"
             if of.round_trip_seconds is None or group.verifier not in of.round_trip_seconds.values:
                 return f": class {of.name!r} has no round trip to {group.verifier!r}"
@@ -514,11 +607,18 @@ class PlacementProblem(Problem):
     def _slow(self, plan: PlacementPlan) -> list[str]:
         found = []
         for g, group in enumerate(plan.groups):
-            for e, (one, seconds) in enumerate(zip(group.clients, self.unit(plan, group).seconds, strict=True)):
-                rate, least = self.entry(plan, group, one).tokens / seconds, self.client_class[one.class_]
+            for e, (one, seconds) in enumerate(
+                zip(group.clients, self.unit(plan, group).seconds, strict=True)
+            ):
+                rate, least = (
+                    self.entry(plan, group, one).tokens / seconds,
+                    self.client_class[one.class_],
+                )
                 if exceeds(least.min_tokens_per_second, rate):
-                    found.append(f"groups[{g}].clients[{e}]: class {one.class_!r} gets {rate:.9g} tokens per second, "
-                                 f"at least {least.min_tokens_per_second:.9g} are asked for")  # fmt: skip
+                    found.append(
+                        f"groups[{g}].clients[{e}]: class {one.class_!r} gets {rate:.9g} tokens per"
+                        f" second, at least {least.min_tokens_per_second:.9g} are asked for"
+                    )
         return found
 
     def _memory(self, plan: PlacementPlan) -> list[str]:
@@ -530,23 +630,31 @@ class PlacementProblem(Problem):
                 drafter = self.drafter[group.beside.drafter]
                 weights, each = weights + drafter.weights_bytes, each + drafter.kv_bytes_per_token
             held = [
-                one.per_unit * (self.client_class[one.class_].most_context + self.length_of(group, one) + 1)
+                one.per_unit
+                * (self.client_class[one.class_].most_context + self.length_of(group, one) + 1)
                 for one in group.clients
             ]
             needed = weights + each * math.fsum(held)
             if exceeds(needed, verifier.memory_bytes):
-                found.append(f"groups[{g}]: a unit needs {needed:.9g} bytes of memory, it has "
-                             f"{verifier.memory_bytes:.9g}")  # fmt: skip
+                found.append(
+                    f"groups[{g}]: a unit needs {needed:.9g} bytes of memory, it has "
+                    f"{verifier.memory_bytes:.9g}"
+                )
         for g, draft in enumerate(plan.draft_groups):
             drafter, most = self.drafter[draft.drafter], 0
             for group in plan.groups:
                 for one in group.clients:
                     if one.place == "pool" and one.draft_group == g:
-                        most = max(most, self.client_class[one.class_].most_context + (one.draft_tokens or 0))
+                        most = max(
+                            most,
+                            self.client_class[one.class_].most_context + (one.draft_tokens or 0),
+                        )
             needed = drafter.weights_bytes + drafter.kv_bytes_per_token * draft.per_unit * most
             if exceeds(needed, self.pool[draft.pool].memory_bytes):
-                found.append(f"draft_groups[{g}]: a unit needs {needed:.9g} bytes of memory, it has "
-                             f"{self.pool[draft.pool].memory_bytes:.9g}")  # fmt: skip
+                found.append(
+                    f"draft_groups[{g}]: a unit needs {needed:.9g} bytes of memory, it has "
+                    f"{self.pool[draft.pool].memory_bytes:.9g}"
+                )
         return found
 
     def _counts(self, plan: PlacementPlan) -> list[str]:
@@ -563,19 +671,24 @@ class PlacementProblem(Problem):
         for of in self.classes:
             placed = used["class", of.name]
             if self.objective != "capacity" and placed != of.clients:
-                found.append(f"class {of.name!r}: {placed} clients are placed, expected all {of.clients}")
+                found.append(
+                    f"class {of.name!r}: {placed} clients are placed, expected all {of.clients}"
+                )
         for what, units in (("verifier", self.verifiers), ("pool", self.draft_pools)):
             for each in units:
                 if used[what, each.name] > each.units:
                     found.append(
-                        f"{what} {each.name!r}: {used[what, each.name]} units are used, there are {each.units}"
+                        f"{what} {each.name!r}: {used[what, each.name]} units are used, there are"
+                        f" {each.units}"
                     )
         for g, draft in enumerate(plan.draft_groups):
             clients = used["draft group", g]
             share = -(-clients // draft.units)
             if draft.per_unit != share:
-                found.append(f"draft_groups[{g}].per_unit: expected {share} ({clients} clients refer to {draft.units} "
-                             f"units), got {draft.per_unit}")  # fmt: skip
+                found.append(
+                    f"draft_groups[{g}].per_unit: expected {share} ({clients} clients refer to"
+                    f" {draft.units} units), got {draft.per_unit}"
+                )
         return found
 
 
@@ -594,12 +707,20 @@ def _evaluation(problem: PlacementProblem, plan: PlacementPlan, runs: list[Cycle
             fair.append(clients * of.weight * math.log(rate))
             tokens.append(clients * rate)
             if one.place == "device":
-                device_watts.append(clients * (of.device_watts or 0.0) * entry.device_seconds(period) / seconds)
-            served[of.name].append({
-                "place": one.place, "verifier": group.verifier, "drafter": None if drafter is None else drafter.name,
-                "draft_tokens": problem.length_of(group, one), "overlap": one.overlap, "clients": clients,
-                "tokens_per_second": rate,
-            })  # fmt: skip
+                device_watts.append(
+                    clients * (of.device_watts or 0.0) * entry.device_seconds(period) / seconds
+                )
+            served[of.name].append(
+                {
+                    "place": one.place,
+                    "verifier": group.verifier,
+                    "drafter": None if drafter is None else drafter.name,
+                    "draft_tokens": problem.length_of(group, one),
+                    "overlap": one.overlap,
+                    "clients": clients,
+                    "tokens_per_second": rate,
+                }
+            )
     price, watts = [], list(device_watts)
     for verifier in problem.verifiers:
         idle, full = verifier.watts
@@ -619,20 +740,33 @@ def _evaluation(problem: PlacementProblem, plan: PlacementPlan, runs: list[Cycle
         "watts": power,
         "joules_per_token": power / total if total else None,
     }
-    shares = [sum(row["clients"] for row in rows) / problem.client_class[name].clients for name, rows in served.items()]
+    shares = [
+        sum(row["clients"] for row in rows) / problem.client_class[name].clients
+        for name, rows in served.items()
+    ]
     objective = {
-        "goodput": math.fsum(goodput), "fair": math.fsum(fair), "capacity": min(shares), "cost": math.fsum(price),
+        "goodput": math.fsum(goodput),
+        "fair": math.fsum(fair),
+        "capacity": min(shares),
+        "cost": math.fsum(price),
         "energy": power,
-    }[problem.objective]  # fmt: skip
-    return Evaluation(objective, terms, math.fsum(map(abs, fair)) if problem.objective == "fair" else 0.0)
+    }[problem.objective]
+    return Evaluation(
+        objective, terms, math.fsum(map(abs, fair)) if problem.objective == "fair" else 0.0
+    )
 
 
 def _used(units: list[tuple[int, Cycles]]) -> dict[str, Any]:
-    """Return units used, and over them the mean period, batch and busy share; none where none is used."""
+    """Return units used, and over them the mean period, batch and busy share; none where none is
+    used.
+    """
     count = sum(number for number, _ in units)
     means = {
         "period": sum(number * run.period for number, run in units),
         "batch": sum(number * run.batch for number, run in units),
         "busy_share": sum(number * run.busy for number, run in units),
     }
-    return {"units": count, **{name: total / count if count else None for name, total in means.items()}}
+    return {
+        "units": count,
+        **{name: total / count if count else None for name, total in means.items()},
+    }

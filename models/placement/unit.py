@@ -1,6 +1,8 @@
-"""The judge of one unit of a verifier: who takes part in which pass, and how long a client's cycle is.
+"""The judge of one unit of a verifier: who takes part in which pass, and how long a client's cycle
+is.
 
-Engines batch continuously: a pass starts when the last one ended and takes everybody who waits. Periods follow.
+Engines batch continuously: a pass starts when the last one ended and takes everybody who waits.
+Periods follow.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ import numpy as np
 from specopt.models.fields import Floats
 
 EDGE = 1e-12
-"""Relative: who comes back so shortly after a pass begins is in time, and loads and batches so close to 1 are 1."""
+"""Relative: who comes back so shortly after a pass begins is in time, and loads and batches so
+close to 1 are 1.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +55,9 @@ class Entry:
     held: float = 0.0
 
     def away_seconds(self, period: float) -> tuple[Floats, Floats]:
-        """Return how long it is away after a hit and after a miss, for every trip (contract, step 1 and 2)."""
+        """Return how long it is away after a hit and after a miss, for every trip (contract, step 1
+        and 2).
+        """
         hit = self.trips + np.maximum(0.0, self.ahead_seconds - (period + self.trips))
         return hit, self.trips + self.drafting_seconds
 
@@ -62,7 +68,9 @@ class Entry:
 
     def passes_per_round(self, period: float) -> float:
         """Return n(t): a client takes part in one of so many passes, on average (step 3)."""
-        hit, miss = (np.ceil(away / period * (1.0 - EDGE)).mean() for away in self.away_seconds(period))
+        hit, miss = (
+            np.ceil(away / period * (1.0 - EDGE)).mean() for away in self.away_seconds(period)
+        )
         return 1.0 + self.held * float(hit) + (1.0 - self.held) * float(miss)
 
     def device_seconds(self, period: float) -> float:
@@ -80,7 +88,8 @@ class Cycles:
     seconds
         Of a cycle, for every entry.
     periods
-        What an entry sees as the period: that of the unit, or its own pass where the unit is lightly loaded.
+        What an entry sees as the period: that of the unit, or its own pass where the unit is
+        lightly loaded.
     batch
         Mean sequences of a pass.
     busy
@@ -107,7 +116,8 @@ def cycles(entries: list[Entry], pass_seconds: Callable[[float, float, float], f
     entries
         Whom it serves.
     pass_seconds
-        B of sequences, new and cached tokens: seconds of a pass, drafting beside it and prompts included.
+        B of sequences, new and cached tokens: seconds of a pass, drafting beside it and prompts
+        included.
     """
 
     def period(n: list[float]) -> float:
@@ -127,7 +137,9 @@ def cycles(entries: list[Entry], pass_seconds: Callable[[float, float, float], f
     load = math.fsum(e.count * p / c for e, p, c in zip(entries, alone, light, strict=True))
     if load > 1.0 + EDGE:
         n = [1.0] * len(entries)
-        while (batch := math.fsum(e.count / k for e, k in zip(entries, n, strict=True))) >= 1.0 - EDGE:
+        while (
+            batch := math.fsum(e.count / k for e, k in zip(entries, n, strict=True))
+        ) >= 1.0 - EDGE:
             t = period(n)
             later = [e.passes_per_round(t) for e in entries]
             if later == n:

@@ -1,9 +1,11 @@
-"""Prompt chunking: in which pieces a device uploads a long prompt's hidden states (paper 4, HAT, Sec. 3.3).
+"""Prompt chunking: in which pieces a device uploads a long prompt's hidden states (paper 4, HAT,
+Sec. 3.3).
 
-The device holds the first and the last layers of a model, the cloud the layers between. It uploads the shallow hidden
-states of its prompt chunk by chunk. The cloud's pipeline of P stages processes each chunk in a batch with the tokens of
-other devices, and returns the deep hidden states. While one chunk is uploaded, earlier ones are processed and
-downloaded. Small chunks overlap more, but each costs a message and a batch.
+The device holds the first and the last layers of a model, the cloud the layers between. It uploads
+the shallow hidden states of its prompt chunk by chunk. The cloud's pipeline of P stages processes
+each chunk in a batch with the tokens of other devices, and returns the deep hidden states. While
+one chunk is uploaded, earlier ones are processed and downloaded. Small chunks overlap more, but
+each costs a message and a batch.
 """
 
 from __future__ import annotations
@@ -68,7 +70,9 @@ class ChunkTimes:
 
 
 class _ChunkEvents(NamedTuple):
-    """What happens to one chunk, as in `ChunkTimes`; `start` and `busy` are those of the first stage."""
+    """What happens to one chunk, as in `ChunkTimes`; `start` and `busy` are those of the first
+    stage.
+    """
 
     tokens: int
     local: tuple[float, float]
@@ -97,17 +101,20 @@ class _StagesInTurn:
 class _LongestWay:
     """The same of any number of stages at once, because all of them take equally long for a chunk.
 
-    By f_q = max(f_{q-1}, f_q of the chunk before) + busy, chunk k leaves at the end of the longest way through the grid
-    of chunks and stages. A way begins where some chunk j <= k enters, at f_1(j), and turns to the next stage or the
-    next chunk at every step. It meets every chunk from j to k, and one of them at all the other stages, best the
-    slowest: f_1(j) + sum of busy over j..k + (stages - 1) x the largest busy of j..k. Chunks j that share this largest
-    one are kept as a group, of which the latest entry counts.
+    By f_q = max(f_{q-1}, f_q of the chunk before) + busy, chunk k leaves at the end of the longest
+    way through the grid of chunks and stages. A way begins where some chunk j <= k enters, at
+    f_1(j), and turns to the next stage or the next chunk at every step. It meets every chunk from j
+    to k, and one of them at all the other stages, best the slowest: f_1(j) + sum of busy over j..k
+    + (stages - 1) x the largest busy of j..k. Chunks j that share this largest one are kept as a
+    group, of which the latest entry counts.
     """
 
     def __init__(self, stages: int) -> None:
         self.stages = stages
         self.passed = 0.0  # the sum of busy so far
-        self.groups: list[tuple[float, float, float]] = []  # largest busy, latest entry, longest way of any so far
+        self.groups: list[
+            tuple[float, float, float]
+        ] = []  # largest busy, latest entry, longest way of any so far
 
     def leave(self, entry: float, busy: float) -> float:
         """Return when the next chunk, which enters at some time, leaves the last stage."""
@@ -149,14 +156,16 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
     head_seconds
         What the device computes once, at the end.
     wait
-        Each chunk waits w = g(mu) / P for the running batch. "serial": on the first stage before it starts, the
-        assumption behind Eq. 3. "overlap": from its arrival while the previous chunk is processed. "none": not at all.
+        Each chunk waits w = g(mu) / P for the running batch. "serial": on the first stage before it
+        starts, the assumption behind Eq. 3. "overlap": from its arrival while the previous chunk is
+        processed. "none": not at all.
     download
         Deep hidden states of every token come back ("all"), or of the last one ("last").
     max_chunks
         The most chunks; None stands for no limit.
     grid_tokens
-        Chunks end at multiples of this only, the last one at the end of the prompt; None stands for any.
+        Chunks end at multiples of this only, the last one at the end of the prompt; None stands for
+        any.
     """
 
     kind = "prompt-chunking"
@@ -185,11 +194,16 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
         super().__post_init__()
         for name in ("uplink_bytes_per_second", "downlink_bytes_per_second"):
             if not math.isfinite(self.bytes_per_token * self.prompt_tokens / getattr(self, name)):
-                raise InvalidInput(f"{name}: expected a finite time for the whole prompt, got {getattr(self, name):g}")
+                raise InvalidInput(
+                    f"{name}: expected a finite time for the whole prompt, got"
+                    f" {getattr(self, name):g}"
+                )
         slowest = self.cloud_delay.at(self.background_tokens + self.prompt_tokens)
         per_chunk = self.local_overhead_seconds + self.message_overhead_seconds + 2 * slowest
         if not math.isfinite(self.prompt_tokens * (per_chunk + self.local_seconds_per_token)):
-            raise InvalidInput("cloud_delay: expected finite times, also if every token is a chunk of its own")
+            raise InvalidInput(
+                "cloud_delay: expected finite times, also if every token is a chunk of its own"
+            )
 
     @property
     def most_chunks(self) -> int:
@@ -202,8 +216,9 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
     def evaluate(self, plan: PromptChunkingPlan) -> Evaluation:
         """Return the time to first token of a plan.
 
-        The terms follow the last chunk: until it is uploaded, until it has left the cloud (latency and waiting
-        included), until all deep hidden states are there (latency included), and the head.
+        The terms follow the last chunk: until it is uploaded, until it has left the cloud (latency
+        and waiting included), until all deep hidden states are there (latency included), and the
+        head.
         """
         for chunk in self._events(plan):
             last = chunk
@@ -234,12 +249,21 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
                 f[q] = ready + chunk.busy
                 stages.append((ready, f[q]))
             times.append(
-                ChunkTimes(chunk.tokens, chunk.local, chunk.upload, chunk.arrive, tuple(stages), chunk.download)
+                ChunkTimes(
+                    chunk.tokens,
+                    chunk.local,
+                    chunk.upload,
+                    chunk.arrive,
+                    tuple(stages),
+                    chunk.download,
+                )
             )
         return times
 
     def _events(self, plan: PromptChunkingPlan) -> Iterator[_ChunkEvents]:
-        """Yield what happens to each chunk: the event model, line by line, the stages after the first one at once."""
+        """Yield what happens to each chunk: the event model, line by line, the stages after the
+        first one at once.
+        """
         defects = self._defects(plan)
         if defects:
             raise InvalidInput(defects[0])
@@ -271,17 +295,23 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
                 down = back + A / self.downlink_bytes_per_second
             else:
                 down = back
-            yield _ChunkEvents(x, (begun, local), (sent, up), arrive, start, busy, f_P, (back, down))
+            yield _ChunkEvents(
+                x, (begun, local), (sent, up), arrive, start, busy, f_P, (back, down)
+            )
 
     def violations(self, plan: PromptChunkingPlan) -> list[str]:
         """Return what the plan violates: the sum, the cap on chunks, the grid."""
         found = self._defects(plan)
         if self.max_chunks is not None and len(plan.chunks) > self.max_chunks:
-            found.append(f"chunks: expected at most {self.max_chunks} entries, got {len(plan.chunks)}")
+            found.append(
+                f"chunks: expected at most {self.max_chunks} entries, got {len(plan.chunks)}"
+            )
         if self.grid_tokens is not None:
             for position in np.flatnonzero(plan.chunks[:-1] % self.grid_tokens):
                 x = plan.chunks[position]
-                found.append(f"chunks[{position}]: expected a multiple of {self.grid_tokens} tokens, got {x}")
+                found.append(
+                    f"chunks[{position}]: expected a multiple of {self.grid_tokens} tokens, got {x}"
+                )
         return found
 
     def _defects(self, plan: PromptChunkingPlan) -> list[str]:

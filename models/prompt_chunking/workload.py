@@ -1,4 +1,6 @@
-"""Prompts that many devices send to one cloud (paper 4, Sec. 4.1), and the schemes that serve them."""
+"""Prompts that many devices send to one cloud (paper 4, Sec. 4.1), and the schemes that serve
+them.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,18 @@ from specopt.models.pass_time import CloudDelay
 from specopt.models.workload import Workload
 
 Chunking = Literal["whole", "equation-3", "server", "planned"]
-"""Who cuts prompts: nobody; the device by Eq. 3; the server, after one message; a method that is given."""
+"""Who cuts prompts: nobody; the device by Eq. 3; the server, after one message; a method that is
+given.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PromptWorkload(Workload):
-    """Requests of many devices: a Poisson process, every request with a link and a device of its own.
+    """Requests of many devices: a Poisson process, every request with a link and a device of its
+    own.
 
-    Devices that have several requests at a time are not modelled: no two requests share a link or a draft model.
+    Devices that have several requests at a time are not modelled: no two requests share a link or a
+    draft model.
 
     Parameters
     ----------
@@ -60,18 +66,20 @@ class PromptWorkload(Workload):
         P, GPUs in the pipeline; each takes g/P.
     background_tokens
         Tokens that every batch has besides those of the requests.
-    local_overhead_seconds, local_seconds_per_token, message_overhead_seconds, link_latency_seconds, head_seconds
+    local_overhead_seconds, local_seconds_per_token, message_overhead_seconds, link_latency_seconds,
+    head_seconds
         As in `PromptChunkingProblem`; a round of decoding pays them too.
     tree_tokens_per_round, draft_tokens_per_round
-        Tokens that a round gains with a tree of candidates, and with drafts that end at a threshold: how well those
-        guess these responses ("accept length", Table 4).
+        Tokens that a round gains with a tree of candidates, and with drafts that end at a
+        threshold: how well those guess these responses ("accept length", Table 4).
     server_chunk_tokens
         Budget of a batch for a server that chunks.
 
     Raises
     ------
     InvalidInput
-        If a value is outside its domain, or a bandwidth's bounds are not two numbers in increasing order.
+        If a value is outside its domain, or a bandwidth's bounds are not two numbers in increasing
+        order.
     """
 
     kind = "prompt-chunking-workload"
@@ -103,14 +111,18 @@ class PromptWorkload(Workload):
         for name in ("uplink_bytes_per_second", "downlink_bytes_per_second"):
             bounds = getattr(self, name)
             if len(bounds) != 2 or bounds[0] > bounds[1]:
-                raise InvalidInput(f"{name}: expected the lowest and the highest bandwidth, got {bounds.tolist()}")
+                raise InvalidInput(
+                    f"{name}: expected the lowest and the highest bandwidth, got {bounds.tolist()}"
+                )
 
     def lengths(self, count: int, random: np.random.Generator) -> Ints:
         """Draw prompt lengths, tokens (count,)."""
         if self.prompt_tokens is not None:
             return random.choice(self.prompt_tokens, count)
         variance = math.log1p((self.prompt_std_tokens / self.prompt_mean_tokens) ** 2)
-        raw = random.lognormal(math.log(self.prompt_mean_tokens) - 0.5 * variance, math.sqrt(variance), count)
+        raw = random.lognormal(
+            math.log(self.prompt_mean_tokens) - 0.5 * variance, math.sqrt(variance), count
+        )
         return np.clip(np.rint(raw), 1, self.most_prompt_tokens).astype(np.int64)
 
 
@@ -121,8 +133,8 @@ class Rounds:
     Parameters
     ----------
     drafted, sent, gained
-        By kind of round: tokens drafted one after the other, tokens whose hidden states cross the link and enter a
-        batch, and tokens that the response gains, the verifier's own included.
+        By kind of round: tokens drafted one after the other, tokens whose hidden states cross the
+        link and enter a batch, and tokens that the response gains, the verifier's own included.
     probabilities
         Of each kind.
     hit
@@ -143,7 +155,9 @@ class Rounds:
     def __post_init__(self) -> None:
         check(self)
         if abs(float(self.probabilities.sum()) - 1.0) > 1e-9:
-            raise InvalidInput(f"probabilities: expected a sum of 1, got {float(self.probabilities.sum())}")
+            raise InvalidInput(
+                f"probabilities: expected a sum of 1, got {float(self.probabilities.sum())}"
+            )
 
     @property
     def mean_gained(self) -> float:
@@ -153,13 +167,20 @@ class Rounds:
     @classmethod
     def one_by_one(cls) -> Rounds:
         """Return the rounds of U-shape: one token each, no draft."""
-        return cls(drafted=np.zeros(1, int), sent=np.ones(1, int), gained=np.ones(1, int), probabilities=np.ones(1))
+        return cls(
+            drafted=np.zeros(1, int),
+            sent=np.ones(1, int),
+            gained=np.ones(1, int),
+            probabilities=np.ones(1),
+        )
 
     @classmethod
     def tree(cls, sent: int, mean_gained: float, most_gained: int = 5) -> Rounds:
-        """Return rounds that send a tree of `sent` tokens and gain 1 to `most_gained` with the given mean.
+        """Return rounds that send a tree of `sent` tokens and gain 1 to `most_gained` with the
+        given mean.
 
-        Gains follow a truncated geometric law, the simplest one with a given mean; its heads draft at no cost.
+        Gains follow a truncated geometric law, the simplest one with a given mean; its heads draft
+        at no cost.
 
         Raises
         ------
@@ -167,7 +188,10 @@ class Rounds:
             If the mean is not above 1 and below the middle of the range.
         """
         if not 1.0 < mean_gained < 0.5 * (1 + most_gained):
-            raise InvalidInput(f"mean_gained: expected a number in (1, {0.5 * (1 + most_gained):g}), got {mean_gained}")
+            raise InvalidInput(
+                f"mean_gained: expected a number in (1, {0.5 * (1 + most_gained):g}), got"
+                f" {mean_gained}"
+            )
         gains = np.arange(1, most_gained + 1)
         low, high = 0.0, 1.0
         for _ in range(100):
@@ -176,16 +200,24 @@ class Rounds:
             law = np.asarray(powers / powers.sum(), np.float64)
             low, high = (rate, high) if float(law @ gains) < mean_gained else (low, rate)
         count = len(gains)
-        return cls(drafted=np.zeros(count, int), sent=np.full(count, sent), gained=gains, probabilities=law)
+        return cls(
+            drafted=np.zeros(count, int), sent=np.full(count, sent), gained=gains, probabilities=law
+        )
 
     @classmethod
     def threshold(
-        cls, mean_gained: float, *, stop: float = 0.5, most_drafted: int = 8, candidates: float = 0.6
+        cls,
+        mean_gained: float,
+        *,
+        stop: float = 0.5,
+        most_drafted: int = 8,
+        candidates: float = 0.6,
     ) -> Rounds:
-        """Return rounds of drafts that end at the first token below a threshold, with a given accept length.
+        """Return rounds of drafts that end at the first token below a threshold, with a given
+        accept length.
 
-        Tokens above the threshold are accepted with one probability a. The last one is below the threshold and has a
-        lower one, (1 - stop) a. The mean gain determines a.
+        Tokens above the threshold are accepted with one probability a. The last one is below the
+        threshold and has a lower one, (1 - stop) a. The mean gain determines a.
 
         Parameters
         ----------
@@ -196,7 +228,8 @@ class Rounds:
         most_drafted
             Longest draft.
         candidates
-            Chance that the top-k candidates hold the token that follows, given that all before it were accepted.
+            Chance that the top-k candidates hold the token that follows, given that all before it
+            were accepted.
 
         Raises
         ------
@@ -204,7 +237,10 @@ class Rounds:
             If no such acceptance exists, or a value is outside its domain.
         """
         mean_gained = number("mean_gained", mean_gained, above=1)
-        stop, candidates = number("stop", stop, above=0, below=1), number("candidates", candidates, 0, 1)
+        stop, candidates = (
+            number("stop", stop, above=0, below=1),
+            number("candidates", candidates, 0, 1),
+        )
         most_drafted = integer("most_drafted", most_drafted, 1, 1000)
         low, high = 0.0, 1.0
         for _ in range(60):
@@ -214,7 +250,9 @@ class Rounds:
         found = _threshold(high, stop, most_drafted, candidates)
         if abs(found.mean_gained - mean_gained) > 1e-6:
             most = f"{found.mean_gained:.3g}"
-            raise InvalidInput(f"mean_gained: expected up to {most} with these drafts, got {mean_gained}")
+            raise InvalidInput(
+                f"mean_gained: expected up to {most} with these drafts, got {mean_gained}"
+            )
         return found
 
 
@@ -231,7 +269,8 @@ class Scheme(Checked):
     rounds
         What a round of decoding is like.
     server_chunk_tokens
-        With "server": tokens that the prompts and rounds of one batch may have together (rounds always go first).
+        With "server": tokens that the prompts and rounds of one batch may have together (rounds
+        always go first).
     parallel_drafting
         Whether devices draft on while they wait for the cloud.
     parallel_steps
@@ -272,6 +311,9 @@ def _threshold(rate: float, stop: float, most_drafted: int, candidates: float) -
     table = np.array(rows)
     law = table[:, 3] / table[:, 3].sum()
     return Rounds(
-        drafted=table[:, 0].astype(np.int64), sent=table[:, 1].astype(np.int64), gained=table[:, 2].astype(np.int64),
-        probabilities=law, hit=table[:, 4],
-    )  # fmt: skip
+        drafted=table[:, 0].astype(np.int64),
+        sent=table[:, 1].astype(np.int64),
+        gained=table[:, 2].astype(np.int64),
+        probabilities=law,
+        hit=table[:, 4],
+    )

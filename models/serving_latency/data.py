@@ -1,4 +1,6 @@
-"""The fields and the plan of `serving-latency`; the judge, `specopt.models.serving_latency.problem`, stands on them."""
+"""The fields and the plan of `serving-latency`; the judge,
+`specopt.models.serving_latency.problem`, stands on them.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,8 @@ class ServingLatencyData(ServingData[ServingLatencyPlan]):
             return
         if self.output_lengths == "predicted":
             raise InvalidInput(
-                "rounds: expected 'mean' unless output_lengths is 'conservative' or 'known', got 'slowest'"
+                "rounds: expected 'mean' unless output_lengths is 'conservative' or 'known', got"
+                " 'slowest'"
             )
         if self.longest_output > MAX_COUNTED_TOKENS:
             raise InvalidInput(
@@ -61,11 +64,12 @@ class ServingLatencyData(ServingData[ServingLatencyPlan]):
         Raises
         ------
         InvalidInput
-            If a field is unknown, missing, of the wrong type or outside its domain; or if batches may change.
+            If a field is unknown, missing, of the wrong type or outside its domain; or if batches
+            may change.
         """
         if isinstance(data, Mapping) and "batching" in data:
             raise InvalidInput(
-                "batching: serving-latency has no such field, its batches are fixed; batches that change between "
-                "decoding steps are the kind continuous-serving"
+                "batching: serving-latency has no such field, its batches are fixed; batches that"
+                " change between decoding steps are the kind continuous-serving"
             )
         return super().from_dict(data)

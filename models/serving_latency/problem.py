@@ -1,12 +1,14 @@
-"""Serving latency: batches, pipeline order, speculation length and bandwidth shares (paper 1, problem (24)).
+"""Serving latency: batches, pipeline order, speculation length and bandwidth shares (paper 1,
+problem (24)).
 
-K tasks upload their inputs over a shared uplink, then run in batches through a two-stage pipeline, decoding step by
-decoding step. The draft model guesses l tokens for a batch while the verify model checks the batch before it. A batch
-stays together until its last member has finished. The objective is T_inf + T_com (Eq. 23): the sum over decoding steps
-of the pipeline's makespan, plus the time until the last input has arrived.
+K tasks upload their inputs over a shared uplink, then run in batches through a two-stage pipeline,
+decoding step by decoding step. The draft model guesses l tokens for a batch while the verify model
+checks the batch before it. A batch stays together until its last member has finished. The objective
+is T_inf + T_com (Eq. 23): the sum over decoding steps of the pipeline's makespan, plus the time
+until the last input has arrived.
 
-The judge (`evaluate`, `violations`) is written from the equations, array by array over the decoding steps, in
-`serving_latency_steps`, and shares with the solvers only the primitives of Eq. 7-17.
+The judge (`evaluate`, `violations`) is written from the equations, array by array over the decoding
+steps, in `serving_latency_steps`, and shares with the solvers only the primitives of Eq. 7-17.
 """
 
 from __future__ import annotations
@@ -23,7 +25,13 @@ from specopt.models.serving_latency.data import ServingLatencyData, ServingLaten
 from specopt.models.serving_latency.steps import memory_violations, play
 from specopt.models.serving_stages import Mechanism
 
-__all__ = ["DRAFTING_FIELDS", "MECHANISMS", "Mechanism", "ServingLatencyPlan", "ServingLatencyProblem"]
+__all__ = [
+    "DRAFTING_FIELDS",
+    "MECHANISMS",
+    "Mechanism",
+    "ServingLatencyPlan",
+    "ServingLatencyProblem",
+]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,7 +45,8 @@ class ServingLatencyProblem(ServingLatencyData):
     bandwidth_hz
         Uplink bandwidth B_w shared by all tasks.
     embedding_bits_per_token
-        Bits lambda sent per input token; None stands for 16 times the sum of the hidden sizes that take part.
+        Bits lambda sent per input token; None stands for 16 times the sum of the hidden sizes that
+        take part.
     draft, verify
         Shapes of the draft and the verify model. `draft` may be None for autoregressive decoding.
     draft_runtime, verify_runtime
@@ -49,8 +58,8 @@ class ServingLatencyProblem(ServingLatencyData):
     max_speculation_length
         Largest l allowed.
     output_lengths
-        "conservative": every task counts as `max_output_tokens` long; "known": as its own length; "predicted": as
-        `output_samples` say, and the objective is the mean over them.
+        "conservative": every task counts as `max_output_tokens` long; "known": as its own length;
+        "predicted": as `output_samples` say, and the objective is the mean over them.
     output_samples
         Equally likely output lengths, a row for each sample.
     max_output_tokens
@@ -58,21 +67,27 @@ class ServingLatencyProblem(ServingLatencyData):
     mechanism
         "pipelined", "sequential", "autoregressive", or "any" to let the plan choose.
     rounds
-        "mean": a batch takes the decoding steps of Eq. 8; "slowest": the expected largest of its tasks' numbers of
-        rounds, which do not depend on each other, rounded up. Conservative or known output lengths only.
+        "mean": a batch takes the decoding steps of Eq. 8; "slowest": the expected largest of its
+        tasks' numbers of rounds, which do not depend on each other, rounded up. Conservative or
+        known output lengths only.
     """
 
     kind = "serving-latency"
 
     def evaluate(self, plan: ServingLatencyPlan) -> Evaluation:
-        """Return the latency of a plan in seconds: T_inf + T_com (Eq. 23), in the mean over the samples."""
+        """Return the latency of a plan in seconds: T_inf + T_com (Eq. 23), in the mean over the
+        samples.
+        """
         defects = self.defects(plan)
         if defects:
             raise InvalidInput(defects[0])
-        communication = float(self.uploads(self.mechanism_of(plan), plan.bandwidth_share).max())  # Eq. 16
+        communication = float(
+            self.uploads(self.mechanism_of(plan), plan.bandwidth_share).max()
+        )  # Eq. 16
         inference = float(np.mean(play(self, plan, np.stack(self.scenarios))))
         return Evaluation(
-            inference + communication, {"inference_seconds": inference, "communication_seconds": communication}
+            inference + communication,
+            {"inference_seconds": inference, "communication_seconds": communication},
         )
 
     def violations(self, plan: ServingLatencyPlan) -> list[str]:
@@ -85,7 +100,9 @@ class ServingLatencyProblem(ServingLatencyData):
 
     def batch_defects(self, plan: ServingLatencyPlan) -> list[str]:
         """Return why the batches are not those of a plan for this problem."""
-        if all(plan.batches) and sorted(itertools.chain.from_iterable(plan.batches)) == list(range(self.tasks)):
+        if all(plan.batches) and sorted(itertools.chain.from_iterable(plan.batches)) == list(
+            range(self.tasks)
+        ):
             return []
         found = [] if plan.batches else ["batches: expected at least one, got none"]
         seen = [0] * self.tasks
@@ -94,8 +111,14 @@ class ServingLatencyProblem(ServingLatencyData):
                 found.append(f"batches[{position}]: expected at least one task, got none")
             for task in batch:
                 if not 0 <= task < self.tasks:
-                    found.append(f"batches[{position}]: expected tasks 0 to {self.tasks - 1}, got {task}")
+                    found.append(
+                        f"batches[{position}]: expected tasks 0 to {self.tasks - 1}, got {task}"
+                    )
                 else:
                     seen[task] += 1
-        found += [f"batches: task {task} is in {n} batches instead of one" for task, n in enumerate(seen) if n != 1]
+        found += [
+            f"batches: task {task} is in {n} batches instead of one"
+            for task, n in enumerate(seen)
+            if n != 1
+        ]
         return found

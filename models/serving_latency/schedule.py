@@ -1,6 +1,7 @@
 """When each batch is drafted and verified in one decoding step, for pictures and tables.
 
-The times follow Eq. 13-20 of paper 1 from the primitives of `specopt.models`; the judge decides, this only shows.
+The times follow Eq. 13-20 of paper 1 from the primitives of `specopt.models`; the judge decides,
+this only shows.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from specopt.models.serving_latency.steps import static_batches
 
 @dataclass(frozen=True)
 class Slot:
-    """One batch in one decoding step: when it is drafted and verified, in seconds since the step began.
+    """One batch in one decoding step: when it is drafted and verified, in seconds since the step
+    began.
 
     Parameters
     ----------
@@ -36,10 +38,15 @@ class Slot:
 
 def steps_per_batch(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> list[int]:
     """Return the decoding steps that each batch takes (Eq. 8)."""
-    return [int(batch.steps[0]) for batch in static_batches(problem, plan, problem.planned_output_tokens[None])]
+    return [
+        int(batch.steps[0])
+        for batch in static_batches(problem, plan, problem.planned_output_tokens[None])
+    ]
 
 
-def step_schedule(problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int) -> list[Slot]:
+def step_schedule(
+    problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int
+) -> list[Slot]:
     """Return the slots of the batches that still run at a decoding step; step 1 is the prefill.
 
     Raises

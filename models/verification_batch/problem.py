@@ -1,8 +1,10 @@
-"""Verification batching: which pending requests the verifier takes next, under deadlines and memory (paper 2).
+"""Verification batching: which pending requests the verifier takes next, under deadlines and memory
+(paper 2).
 
-One dispatch epoch t_k of problem (13)-(15): the batch that is expected to yield the most verified tokens, among those
-that fit the memory M(t_k) and end before the deadline of every member. A request can be late already: if it cannot
-meet its deadline even alone, c + w_i > d_i - now, no feasible batch holds it. It stays out, whatever it is worth.
+One dispatch epoch t_k of problem (13)-(15): the batch that is expected to yield the most verified
+tokens, among those that fit the memory M(t_k) and end before the deadline of every member. A
+request can be late already: if it cannot meet its deadline even alone, c + w_i > d_i - now, no
+feasible batch holds it. It stays out, whatever it is worth.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ class VerificationBatchPlan(Plan):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class VerificationBatchProblem(Problem[VerificationBatchPlan]):
-    """Maximise the tokens that the next batch is expected to verify (paper 2, Eq. 13-15 at one epoch).
+    """Maximise the tokens that the next batch is expected to verify (paper 2, Eq. 13-15 at one
+    epoch).
 
     The order of the requests is the order of their arrival; there may be none.
 
@@ -79,10 +82,16 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
             for name, total in (
                 ("expected_tokens", self.expected_tokens.sum()),
                 ("request_memory_bytes", self.request_memory_bytes.sum()),
-                ("estimator", abs(self.now_seconds) + self.estimator.seconds(self.new_tokens, self.cached_tokens)),
+                (
+                    "estimator",
+                    abs(self.now_seconds)
+                    + self.estimator.seconds(self.new_tokens, self.cached_tokens),
+                ),
             ):
                 if not np.isfinite(total):
-                    raise InvalidInput(f"{name}: expected a finite sum over all requests, got {total}")
+                    raise InvalidInput(
+                        f"{name}: expected a finite sum over all requests, got {total}"
+                    )
 
     @property
     def requests(self) -> int:
@@ -108,7 +117,9 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
         return Evaluation(cold + warm, {"cold_tokens": cold, "warm_tokens": warm})
 
     def violations(self, plan: VerificationBatchPlan) -> list[str]:
-        """Return what the plan violates: memory (Eq. 14), and the deadline of every member (Eq. 15)."""
+        """Return what the plan violates: memory (Eq. 14), and the deadline of every member (Eq.
+        15).
+        """
         found = self._defects(plan)
         if found or len(plan.batch) == 0:
             return found
@@ -124,13 +135,16 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
         memory = math.fsum(self.request_memory_bytes[batch])  # the same in every order of the batch
         seconds = a * linear + b_compute * interactions + b_read * cached + c  # Eq. 19
         if exceeds(memory, self.memory_bytes):
-            found.append(f"batch: needs {memory:.6g} bytes of memory, {self.memory_bytes:.6g} are available")
+            found.append(
+                f"batch: needs {memory:.6g} bytes of memory, {self.memory_bytes:.6g} are available"
+            )
         for i in batch:
             due = float(self.deadline_seconds[i])
             readings = float(np.spacing(abs(due)) + np.spacing(abs(self.now_seconds)))
             if exceeds(seconds, due - self.now_seconds, readings):
                 found.append(
-                    f"batch: takes {seconds:.9g} s, request {i} is due in {due - self.now_seconds:.9g} s (at {due!r} s)"
+                    f"batch: takes {seconds:.9g} s, request {i} is due in"
+                    f" {due - self.now_seconds:.9g} s (at {due!r} s)"
                 )
         return found
 
@@ -139,7 +153,9 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
         seen: set[int] = set()
         for position, request in enumerate(plan.batch.tolist()):
             if request >= self.requests:
-                return [f"batch[{position}]: expected a request below {self.requests}, got {request}"]
+                return [
+                    f"batch[{position}]: expected a request below {self.requests}, got {request}"
+                ]
             if request in seen:
                 return [f"batch[{position}]: request {request} is in the batch already"]
             seen.add(request)

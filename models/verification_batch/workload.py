@@ -1,4 +1,6 @@
-"""A long run of verification: devices that draft responses, and the verifier that they share (paper 2, Sec. 5)."""
+"""A long run of verification: devices that draft responses, and the verifier that they share (paper
+2, Sec. 5).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,16 @@ from typing import Annotated
 import numpy as np
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Checked, Column, Floats, NonNegative, Positive, TokenCount, Unit, check
+from specopt.models.fields import (
+    Checked,
+    Column,
+    Floats,
+    NonNegative,
+    Positive,
+    TokenCount,
+    Unit,
+    check,
+)
 from specopt.models.pass_time import VerificationTime
 from specopt.models.workload import Workload
 
@@ -36,8 +47,9 @@ class DraftPredictor(Checked):
 class VerificationWorkload(Workload):
     """What devices ask of one verifier, all of it but their number and the policy.
 
-    A device thinks, starts a response, and drafts and sends a window of tokens at a time until the response is
-    complete. Its class says how many tokens per second, from start to end, the response must reach.
+    A device thinks, starts a response, and drafts and sends a window of tokens at a time until the
+    response is complete. Its class says how many tokens per second, from start to end, the response
+    must reach.
 
     Parameters
     ----------
@@ -48,8 +60,8 @@ class VerificationWorkload(Workload):
     estimator
         Time of a batch (Eq. 18-19).
     acceptance_rates
-        By position in the window: chance that the token is accepted, given that all before it were. As many as the
-        window K holds.
+        By position in the window: chance that the token is accepted, given that all before it were.
+        As many as the window K holds.
     prompt_median_tokens, prompt_sigma
         Lognormal prompt lengths.
     response_median_tokens, response_sigma
@@ -59,7 +71,8 @@ class VerificationWorkload(Workload):
     draft_tokens_per_second
         Drafting speed of a device.
     uplink_seconds, downlink_seconds, jitter_seconds
-        Network delay to and from the verifier, and the mean of an exponential part that is added to either.
+        Network delay to and from the verifier, and the mean of an exponential part that is added to
+        either.
     think_seconds
         Mean of the exponential time between a response and the next.
     prefix_cache
@@ -67,7 +80,8 @@ class VerificationWorkload(Workload):
     kv_bytes_per_token
         What a token occupies.
     batch_memory_bytes, cache_memory_bytes
-        M of Eq. 14, and the room of the prefix cache, which drops the least recently used; None: ample.
+        M of Eq. 14, and the room of the prefix cache, which drops the least recently used; None:
+        ample.
     guard_seconds
         delta of Eq. 17.
     time_noise
@@ -109,10 +123,17 @@ class VerificationWorkload(Workload):
     def __post_init__(self) -> None:
         check(self)
         if abs(float(self.class_shares.sum()) - 1.0) > 1e-9:
-            raise InvalidInput(f"class_shares: expected a sum of 1, got {float(self.class_shares.sum())}")
+            raise InvalidInput(
+                f"class_shares: expected a sum of 1, got {float(self.class_shares.sum())}"
+            )
         if self.estimator.overhead_seconds <= 0.0:
-            raise InvalidInput("estimator: expected overhead_seconds > 0, so that time passes with every batch, got 0")
-        longest = self.kv_bytes_per_token * (self.most_prompt_tokens + self.most_response_tokens + self.window)
+            raise InvalidInput(
+                "estimator: expected overhead_seconds > 0, so that time passes with every batch,"
+                " got 0"
+            )
+        longest = self.kv_bytes_per_token * (
+            self.most_prompt_tokens + self.most_response_tokens + self.window
+        )
         if self.batch_memory_bytes is not None and self.batch_memory_bytes < longest:
             raise InvalidInput(
                 f"batch_memory_bytes: expected room for the longest request, {longest:.6g} bytes, "
@@ -126,7 +147,8 @@ class VerificationWorkload(Workload):
 
     @property
     def expected_tokens(self) -> Floats:
-        """Expected tokens of a verification by the number of tokens sent, 0..K, the verifier's own included.
+        """Expected tokens of a verification by the number of tokens sent, 0..K, the verifier's own
+        included.
 
         With a predictor, given its bits: Bayes over the position of the first rejection.
         """
@@ -135,7 +157,11 @@ class VerificationWorkload(Workload):
             return np.cumsum(np.concatenate([[1.0], np.cumprod(rates)]))
         found = np.empty(window + 1)
         for sent in range(window + 1):
-            before, mass, sum_of_tokens = 1.0, 0.0, 0.0  # before: all accepted so far, and every bit said go on
+            before, mass, sum_of_tokens = (
+                1.0,
+                0.0,
+                0.0,
+            )  # before: all accepted so far, and every bit said go on
             stop_after = 1.0 - predictor.false_accept_after if sent < window else 1.0
             for i in range(sent):
                 wrong = before * (1.0 - rates[i]) * predictor.false_accept
@@ -144,7 +170,9 @@ class VerificationWorkload(Workload):
                 sum_of_tokens += wrong * (i + 1)
                 before *= rates[i] * (1.0 - predictor.false_reject)
             if sent < window:
-                before *= rates[sent] * predictor.false_reject + (1.0 - rates[sent]) * (1.0 - predictor.false_accept)
+                before *= rates[sent] * predictor.false_reject + (1.0 - rates[sent]) * (
+                    1.0 - predictor.false_accept
+                )
             mass += before
             sum_of_tokens += before * (sent + 1)
             found[sent] = sum_of_tokens / mass if mass > 0.0 else 1.0

@@ -1,4 +1,6 @@
-"""Values given as `name=value` on the command line: method options, family parameters, problem fields."""
+"""Values given as `name=value` on the command line: method options, family parameters, problem
+fields.
+"""
 
 from __future__ import annotations
 
@@ -39,13 +41,16 @@ def pairs_of(values: Sequence[str], option: str) -> dict[str, str]:
     return pairs
 
 
-def method_of(problem: Problem, name: str | None, values: Sequence[str], memory_limit: float = MEMORY_LIMIT) -> Method:
+def method_of(
+    problem: Problem, name: str | None, values: Sequence[str], memory_limit: float = MEMORY_LIMIT
+) -> Method:
     """Return the method that a command names (None: the default one), with its options set.
 
     Raises
     ------
     InvalidInput
-        If the method has no such option, or the value is not of its type; the message names the options.
+        If the method has no such option, or the value is not of its type; the message names the
+        options.
     Unsupported
         If there is no such method, or it cannot take the problem.
     """
@@ -62,7 +67,9 @@ def option_types(method: type[Method]) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in dataclasses.fields(method)}
 
 
-def _typed_pairs(values: Sequence[str], option: str, types: Mapping[str, Any], otherwise: str) -> dict[str, Any]:
+def _typed_pairs(
+    values: Sequence[str], option: str, types: Mapping[str, Any], otherwise: str
+) -> dict[str, Any]:
     found = {}
     for name, text in pairs_of(values, option).items():
         if name not in types:
@@ -81,15 +88,20 @@ def parameters_of(family: str, values: Sequence[str]) -> dict[str, Any]:
     """
     found = family_named(family)
     if found is None:
-        raise InvalidInput(f"KIND/FAMILY: expected one of {', '.join(family_names())}, got {family!r}")
+        raise InvalidInput(
+            f"KIND/FAMILY: expected one of {', '.join(family_names())}, got {family!r}"
+        )
     defaults = {name: value for name, value in found.defaults.items() if name != "seed"}
     has = ", ".join(f"{key}={value}" for key, value in defaults.items())
     otherwise = f"{family} has no such parameter; it has {has}; the seed is --seed"
-    return _typed_pairs(values, "--param", {name: type(value) for name, value in defaults.items()}, otherwise)
+    return _typed_pairs(
+        values, "--param", {name: type(value) for name, value in defaults.items()}, otherwise
+    )
 
 
 def with_fields(problem: Problem, values: Sequence[str]) -> Problem:
-    """Return a problem with some fields replaced; values are JSON, else text; dots lead into nested fields.
+    """Return a problem with some fields replaced; values are JSON, else text; dots lead into nested
+    fields.
 
     Raises
     ------
@@ -110,7 +122,8 @@ def json_or_text(text: str) -> Any:
 
 
 def with_field(problem: P, path: str, value: Any, where: str = "") -> P:
-    """Return a problem with a field replaced; dots lead into nested fields, in a list a name into all its parts.
+    """Return a problem with a field replaced; dots lead into nested fields, in a list a name into
+    all its parts.
 
     Raises
     ------
@@ -143,7 +156,8 @@ def _assign(place: Any, steps: Sequence[str], value: Any, where: str) -> None:
 
 
 def typed(name: str, hint: Any, text: str) -> Any:
-    """Return a text as a value of a type: bool, int, float, str, a Literal, or one of those or None.
+    """Return a text as a value of a type: bool, int, float, str, a Literal, or one of those or
+    None.
 
     Raises
     ------
@@ -157,7 +171,9 @@ def typed(name: str, hint: Any, text: str) -> Any:
         return typed(name, next(member for member in members if member is not NoneType), text)
     if origin is Literal:
         if text not in members:
-            raise InvalidInput(f"{name}: expected one of {', '.join(map(str, members))}, got {text!r}")
+            raise InvalidInput(
+                f"{name}: expected one of {', '.join(map(str, members))}, got {text!r}"
+            )
         return text
     if hint is bool:
         if text.lower() not in ("true", "false"):

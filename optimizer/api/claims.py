@@ -1,4 +1,6 @@
-"""What results claim: in words, and compared with their own numbers, because anyone can write a file."""
+"""What results claim: in words, and compared with their own numbers, because anyone can write a
+file.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,17 @@ from specopt.solvers.method import Method
 def held_against(
     result: Result, problem: Problem | None = None, report: Report | None = None
 ) -> tuple[Result, list[str]]:
-    """Return a result whose status, bound and gap follow from its numbers, and which of its claims these refute.
+    """Return a result whose status, bound and gap follow from its numbers, and which of its claims
+    these refute.
 
     Parameters
     ----------
     result
         As it was read.
     problem, report
-        Its problem, and what the judge says of its plan, whose objective counts then. Without them the objective is
-        taken as claimed; where gaps are taken on something that only the problem says, there is none then.
+        Its problem, and what the judge says of its plan, whose objective counts then. Without them
+        the objective is taken as claimed; where gaps are taken on something that only the problem
+        says, there is none then.
     """
     kind = problem_type(result.kind)
     if result.plan is None:
@@ -43,11 +47,18 @@ def held_against(
     tolerance = TOLERANCE if method is None else method.tolerance
     proof = proof_of(kind, result.objective, result.bound, tolerance, scale, size)
     if proof.refuted:
-        numbers = f"{every_plan_has(kind, scale)} {result.bound:.9g}, and this one has {result.objective:.9g}"
+        numbers = (
+            f"{every_plan_has(kind, scale)} {result.bound:.9g}, and this one has"
+            f" {result.objective:.9g}"
+        )
         refuted.append(f"The bound of the file is refuted: it says that {numbers}.")
     if problem is None and kind.worth_label != "objective" and proof.bound != result.objective:
         proof = proof._replace(gap=None)
-    elif result.status is Status.OPTIMAL and proof.gap != 0.0 and result.termination is not Termination.GAP:
+    elif (
+        result.status is Status.OPTIMAL
+        and proof.gap != 0.0
+        and result.termination is not Termination.GAP
+    ):
         refuted.append("The file calls the plan optimal; its numbers do not prove that.")
     status = Status.OPTIMAL if proof.gap == 0.0 else Status.FEASIBLE
     return replace(result, status=status, bound=proof.bound, gap=proof.gap), refuted
@@ -62,18 +73,21 @@ def method_of_result(result: Result) -> type[Method] | None:
 
 
 def every_plan_has(kind: type[Problem], scale: Sequence[float] = ()) -> str:
-    """Return the words that come before a bound on the plans of a kind, or of its problems of a scale.
+    """Return the words that come before a bound on the plans of a kind, or of its problems of a
+    scale.
 
     Examples
     --------
-    >>> every_plan_has(problem_type("serving-latency")), every_plan_has(problem_type("draft-allocation"))
+    >>> kinds = ("serving-latency", "draft-allocation")
+    >>> tuple(every_plan_has(problem_type(kind)) for kind in kinds)
     ('every plan has at least', 'every plan has at most')
     """
     return f"every plan has {'at least' if kind.sense_of(scale) == 'minimize' else 'at most'}"
 
 
 def certificate(result: Result, problem: Problem | None = None) -> list[str]:
-    """Return the sentences that say how much better than a result's plan any other plan can be, and why.
+    """Return the sentences that say how much better than a result's plan any other plan can be, and
+    why.
 
     Parameters
     ----------
@@ -89,17 +103,34 @@ def certificate(result: Result, problem: Problem | None = None) -> list[str]:
     if result.objective is None:
         return ["Nothing is proven: the file gives no objective of its plan."]
     method, kind = method_of_result(result), problem_type(result.kind)
-    promise = [] if method is None else [f"What the method {result.method} promises: {method.guarantee}."]
+    promise = (
+        [] if method is None else [f"What the method {result.method} promises: {method.guarantee}."]
+    )
     if result.bound is None:
-        return [f"Nothing is proven: {result.method} gave no bound that holds; another plan may be better.", *promise]
+        return [
+            (
+                f"Nothing is proven: {result.method} gave no bound that holds; another plan may be"
+                " better."
+            ),
+            *promise,
+        ]
     bound = f"{every_plan_has(kind, problem.scale if problem else ())} {result.bound:.9g}"
-    why, label = f"{bound} and this one has {result.objective:.9g}", (problem or kind).objective_label
+    why, label = (
+        f"{bound} and this one has {result.objective:.9g}",
+        (problem or kind).objective_label,
+    )
     if result.gap == 0.0:
         return [f"No plan is better, because {why}: {label}.", *promise]
     measure = "" if kind.worth_label == "objective" else f", by the {kind.worth_label}"
     if result.gap is None:
-        return [f"How much better another plan can be is not known{measure}: {why}: {label}.", *promise]
-    return [f"No plan can be more than {at_most(result.gap)} better{measure}, because {why}: {label}.", *promise]
+        return [
+            f"How much better another plan can be is not known{measure}: {why}: {label}.",
+            *promise,
+        ]
+    return [
+        f"No plan can be more than {at_most(result.gap)} better{measure}, because {why}: {label}.",
+        *promise,
+    ]
 
 
 def at_most(share: float) -> str:

@@ -1,4 +1,6 @@
-"""Formulations: the programs of Pyomo and CVXPY that state problems, for any solver that these reach."""
+"""Formulations: the programs of Pyomo and CVXPY that state problems, for any solver that these
+reach.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +19,20 @@ FORMATS = ("lp", "mps")
 
 
 def formulation(problem: Problem, **options: Any) -> Any:
-    """Return the program that states a problem: a model of Pyomo, for `fair-goodput` a problem of CVXPY.
+    """Return the program that states a problem: a model of Pyomo, for `fair-goodput` a problem of
+    CVXPY.
 
-    Its sets, variables and constraints have the names of the documentation. The objective of a model of Pyomo is in
-    units of its own: `model.unit` times it plus `model.offset` is the problem's.
+    Its sets, variables and constraints have the names of the documentation. The objective of a
+    model of Pyomo is in units of its own: `model.unit` times it plus `model.offset` is the
+    problem's.
 
     Parameters
     ----------
     problem
         The problem; one program states it whole, but for `serving-latency`.
     options
-        Of `serving-latency`: `length`, the speculation length, and `mechanism`; see the documentation.
+        Of `serving-latency`: `length`, the speculation length, and `mechanism`; see the
+        documentation.
 
     Raises
     ------
@@ -47,12 +52,16 @@ def formulation(problem: Problem, **options: Any) -> Any:
     known = found.state.__code__.co_varnames[1 : found.state.__code__.co_argcount]
     for name in options:
         if name not in known:
-            raise InvalidInput(f"{name}: expected an option of the formulation ({', '.join(known) or 'it has none'})")
+            raise InvalidInput(
+                f"{name}: expected an option of the formulation"
+                f" ({', '.join(known) or 'it has none'})"
+            )
     return found.state(problem, **options)
 
 
 def plan_of(problem: Problem[P], model: Any) -> P:
-    """Return the plan of a program that was solved, by whatever solver; `problem.evaluate` prices it.
+    """Return the plan of a program that was solved, by whatever solver; `problem.evaluate` prices
+    it.
 
     Parameters
     ----------
@@ -70,7 +79,9 @@ def plan_of(problem: Problem[P], model: Any) -> P:
     try:
         plan = typing.cast("P", found.read(problem, model, solution))
     except (AttributeError, KeyError):
-        raise InvalidInput(f"model: expected a formulation of this problem, got {describe(model)}") from None
+        raise InvalidInput(
+            f"model: expected a formulation of this problem, got {describe(model)}"
+        ) from None
     return plan
 
 
@@ -92,9 +103,14 @@ def write_formulation(problem: Problem, path: Path, form: str, **options: Any) -
         raise Unsupported(f"formulation: the program of {problem.kind} is not linear")
     from pyomo.common.log import LoggingIntercept
 
-    with TemporaryDirectory() as folder, LoggingIntercept(module="pyomo"):  # exceptions say what Pyomo logs
+    with (
+        TemporaryDirectory() as folder,
+        LoggingIntercept(module="pyomo"),
+    ):  # exceptions say what Pyomo logs
         target = Path(folder, f"program.{form}")
-        formulation(problem, **options).write(str(target), format=form, io_options={"symbolic_solver_labels": True})
+        formulation(problem, **options).write(
+            str(target), format=form, io_options={"symbolic_solver_labels": True}
+        )
         write_text(path, target.read_text())
 
 

@@ -1,4 +1,6 @@
-"""Plans, comparisons and sweeps as tables of Arrow, pandas and Polars, where those are installed."""
+"""Plans, comparisons and sweeps as tables of Arrow, pandas and Polars, where those are
+installed.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,14 @@ from specopt.models.sweep import Sweep
 
 
 def to_arrow(what: Any) -> Any:
-    """Return a table of Arrow: a plan's rows as in its CSV, results, a comparison's runs, a sweep's measurements.
+    """Return a table of Arrow: a plan's rows as in its CSV, results, a comparison's runs, a sweep's
+    measurements.
 
     Parameters
     ----------
     what
-        A plan, a result with one, several results (a row each), a `Front`, a `Comparison`, or a `Sweep`.
+        A plan, a result with one, several results (a row each), a `Front`, a `Comparison`, or a
+        `Sweep`.
 
     Raises
     ------
@@ -51,7 +55,9 @@ def to_arrow(what: Any) -> Any:
             ]
         )
     if not hasattr(what, "to_arrow"):
-        raise InvalidInput(f"table: expected a plan, results, a comparison or a sweep, got {describe(what)}")
+        raise InvalidInput(
+            f"table: expected a plan, results, a comparison or a sweep, got {describe(what)}"
+        )
     return what.to_arrow()
 
 

@@ -1,4 +1,6 @@
-"""The optimum along a field of a problem: certified at every point, each started from the plan of the one before."""
+"""The optimum along a field of a problem: certified at every point, each started from the plan of
+the one before.
+"""
 
 from __future__ import annotations
 
@@ -45,12 +47,20 @@ class Front(Shown):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row per point: the value, and that of its result."""
-        return [{self.field: value} | one.row() for value, one in zip(self.values, self.results, strict=True)]
+        return [
+            {self.field: value} | one.row()
+            for value, one in zip(self.values, self.results, strict=True)
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the points, with their plans, as JSON-like data."""
         points = [
-            {"value": row.pop(self.field), **row, "terms": one.terms, "plan": one.plan and one.plan.to_dict()}
+            {
+                "value": row.pop(self.field),
+                **row,
+                "terms": one.terms,
+                "plan": one.plan and one.plan.to_dict(),
+            }
             for row, one in zip(self.rows(), self.results, strict=True)
         ]
         return {
@@ -83,14 +93,16 @@ def front(
     seed: int = 0,
     verbose: bool = False,
 ) -> Front:
-    """Solve a problem at several values of a field, each from the plan of the value before where it is one.
+    """Solve a problem at several values of a field, each from the plan of the value before where it
+    is one.
 
     Parameters
     ----------
     problem
         As it is at other values.
     field
-        The field that changes; dots lead into nested ones, and in a list of parts a name sets that field of all.
+        The field that changes; dots lead into nested ones, and in a list of parts a name sets that
+        field of all.
     values
         Of the field, in the order in which they are solved.
     method
@@ -112,8 +124,10 @@ def front(
     >>> import specopt
     >>> problem = specopt.generate("serving-latency/paper-1", tasks=4, max_output=20, seed=1)
     >>> found = specopt.front(problem, "bandwidth_hz", [1e7, 2e7])
-    >>> [result.status.value for result in found.results], found.results[1].objective < found.results[0].objective
-    (['optimal', 'optimal'], True)
+    >>> [result.status.value for result in found.results]
+    ['optimal', 'optimal']
+    >>> found.results[1].objective < found.results[0].objective
+    True
     """
     started = time.perf_counter()
     check_arguments(problem, time_limit, gap, seed)

@@ -54,7 +54,11 @@ def families(kind: str | None = None) -> tuple[Family, ...]:
         If there is no such kind.
     """
     found = (*FAMILIES.values(), *plugged_families())
-    return found if kind is None else tuple(one for one in found if one.name.startswith(f"{kind_of(kind).name}/"))
+    return (
+        found
+        if kind is None
+        else tuple(one for one in found if one.name.startswith(f"{kind_of(kind).name}/"))
+    )
 
 
 def generate(family: str, *, seed: int = 0, **parameters: Any) -> Problem:
@@ -77,20 +81,25 @@ def generate(family: str, *, seed: int = 0, **parameters: Any) -> Problem:
     found = family_named(family)
     if found is None:
         meant = did_you_mean(family, family_names())
-        raise InvalidInput(f"family: expected one of {', '.join(family_names())}, got {family!r}{meant}")
+        raise InvalidInput(
+            f"family: expected one of {', '.join(family_names())}, got {family!r}{meant}"
+        )
     problem: Problem = found.generate(seed=seed, **parameters)
     return problem
 
 
 def workload(family: str, *, seed: int = 0, **parameters: Any) -> Workload:
-    """Return a workload, what policies meet in a simulation, from a named family such as `fair-goodput/switching`.
+    """Return a workload, what policies meet in a simulation, from a named family such as
+    `fair-goodput/switching`.
 
     Raises
     ------
     InvalidInput
         If there is no such family or parameter.
     """
-    found: Workload = WORKLOADS[one_of("family", family, WORKLOADS)].generate(seed=seed, **parameters)
+    found: Workload = WORKLOADS[one_of("family", family, WORKLOADS)].generate(
+        seed=seed, **parameters
+    )
     return found
 
 
@@ -114,7 +123,8 @@ def from_deployment() -> dict[str, Callable[[Deployment, int], Proposal]]:
 
 
 def with_runtimes(problem: Problem, data: object, where: str = "runtimes") -> Problem:
-    """Return a problem with measured runtimes, and the models that their operations were counted with.
+    """Return a problem with measured runtimes, and the models that their operations were counted
+    with.
 
     Parameters
     ----------
@@ -135,5 +145,7 @@ def with_runtimes(problem: Problem, data: object, where: str = "runtimes") -> Pr
         able = ", ".join(kind.name for kind in kinds() if kind.from_runtimes is not None)
         raise InvalidInput(f"{where}: expected a problem of {able}, got {problem.kind}")
     if not isinstance(data, Mapping):
-        raise InvalidInput(f"{where}: expected an object with draft and verify, got {describe(data)}")
+        raise InvalidInput(
+            f"{where}: expected an object with draft and verify, got {describe(data)}"
+        )
     return type(problem).from_dict(problem.to_dict() | fields(data, where))

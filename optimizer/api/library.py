@@ -1,8 +1,9 @@
 """The instance library: problems that come with the package, and the best that is known of each.
 
-A file of JSON lines per kind of problem, an instance a line. Small problems are written out: the same numbers on every
-machine, whatever the generator. Large ones are a recipe and the digest of what it gives. A new instance is a line with
-its recipe alone; `make library` adds what is best known.
+A file of JSON lines per kind of problem, an instance a line. Small problems are written out: the
+same numbers on every machine, whatever the generator. Large ones are a recipe and the digest of
+what it gives. A new instance is a line with its recipe alone; `make library` adds what is best
+known.
 """
 
 from __future__ import annotations
@@ -27,7 +28,14 @@ from specopt.models.result import Result
 
 FIRST_NAMES = {
     f"serving-latency-{label}": f"serving-latency/paper-1/{label}"
-    for label in ("K7-68M-7B", "K7-1.1B-7B", "K20-1.1B-13B", "K100-68M-7B", "K100-1.1B-7B", "K100-1.1B-13B")
+    for label in (
+        "K7-68M-7B",
+        "K7-1.1B-7B",
+        "K20-1.1B-13B",
+        "K100-68M-7B",
+        "K100-1.1B-7B",
+        "K100-1.1B-13B",
+    )
 }
 """Other names of some instances."""
 
@@ -82,7 +90,8 @@ class Recipe:
     name
         KIND/FAMILY/LABEL.
     size
-        "small" (for proofs), "paper" (as large as the paper's), "large", "adversarial", or "real" (from measured data).
+        "small" (for proofs), "paper" (as large as the paper's), "large", "adversarial", or "real"
+        (from measured data).
     parameters, seed
         Of the family that it comes from; its numbers are then rounded to six digits.
     version
@@ -114,7 +123,9 @@ class Recipe:
     def generate(self) -> Problem:
         """Return the problem, its numbers rounded; without its name."""
         if self.source is not None:
-            return kind_of(self.kind).problem.from_dict({"format": FORMAT, "kind": self.kind, **(self.problem or {})})
+            return kind_of(self.kind).problem.from_dict(
+                {"format": FORMAT, "kind": self.kind, **(self.problem or {})}
+            )
         return rounded(FAMILIES[self.family].generate(seed=self.seed, **self.parameters))
 
 
@@ -146,7 +157,9 @@ class SavedInstance(Recipe):
         notes = {} if self.source is None else {"notes": self.source}
         problem = kind_of(self.kind).problem.from_dict({**data, **notes, "name": self.name})
         if problem.sha256 != self.problem_sha256:
-            raise SpecoptError(f"{self.name}: the numbers are not those of the best known plan; run `make library`")
+            raise SpecoptError(
+                f"{self.name}: the numbers are not those of the best known plan; run `make library`"
+            )
         return problem
 
     def plan(self) -> Plan | None:
@@ -162,7 +175,9 @@ def saved(kind: str | None = None) -> list[str]:
     >>> saved("serving-latency")[0]
     'serving-latency/paper-1/K7-68M-7B'
     """
-    return [name for each in (_NAMES if kind is None else (kind,)) for name in instances_of_kind(each)]
+    return [
+        name for each in (_NAMES if kind is None else (kind,)) for name in instances_of_kind(each)
+    ]
 
 
 def load_saved(name: str) -> Problem:
@@ -199,7 +214,10 @@ def saved_instance(name: str) -> SavedInstance:
     kind = name.partition("/")[0]
     found = instances_of_kind(kind).get(name) if kind in _NAMES else None
     if found is None:
-        raise InvalidInput(f"name: expected one of {', '.join(saved(kind if kind in _NAMES else None))}, got {name!r}")
+        raise InvalidInput(
+            f"name: expected one of {', '.join(saved(kind if kind in _NAMES else None))}, got"
+            f" {name!r}"
+        )
     return found
 
 
@@ -231,35 +249,52 @@ def submitted(name: str, result: Result, today: str) -> tuple[SavedInstance, lis
     Raises
     ------
     InvalidInput
-        If there is no such instance, or the result is another problem's, infeasible, or refutes itself.
+        If there is no such instance, or the result is another problem's, infeasible, or refutes
+        itself.
     """
     known = saved_instance(name)
     problem = known.load()
     report = verify(problem, result)
     if report.objective is None or not report.feasible:
-        raise InvalidInput(f"plan: expected a feasible plan of {known.name}: {report.violations[0]}")
-    proof = proof_of(type(problem), report.objective, result.bound, scale=problem.scale, size=report.size)
+        raise InvalidInput(
+            f"plan: expected a feasible plan of {known.name}: {report.violations[0]}"
+        )
+    proof = proof_of(
+        type(problem), report.objective, result.bound, scale=problem.scale, size=report.size
+    )
     if proof.refuted:
-        raise InvalidInput(f"bound: {result.bound!r} is passed by the plan itself, {report.objective!r}")
+        raise InvalidInput(
+            f"bound: {result.bound!r} is passed by the plan itself, {report.objective!r}"
+        )
     sign = 1.0 if problem.sense == "minimize" else -1.0
     if result.bound is not None and sign * (result.bound - known.best.objective) > TOLERANCE * abs(
         known.best.objective
     ):
-        raise InvalidInput(f"bound: {result.bound!r} is passed by the best known plan, {known.best.objective!r}")
+        raise InvalidInput(
+            f"bound: {result.bound!r} is passed by the best known plan, {known.best.objective!r}"
+        )
     claimed = BestKnown(
-        **certificate(problem, report.objective, proof.bound), method=result.by,
-        bound_method=None if proof.bound is None else result.by, seconds=result.seconds, date=today,
-        versions=result.versions, plan=None if result.plan is None else result.plan.to_dict(),
-    )  # fmt: skip
+        **certificate(problem, report.objective, proof.bound),
+        method=result.by,
+        bound_method=None if proof.bound is None else result.by,
+        seconds=result.seconds,
+        date=today,
+        versions=result.versions,
+        plan=None if result.plan is None else result.plan.to_dict(),
+    )
     best = better_of(problem, known.best, claimed)
     said = [
-        f"plan: {report.objective:.9g}, feasible; {_compared(best.objective != known.best.objective)} the best known, "
-        f"{known.best.objective:.9g}",
+        (
+            f"plan: {report.objective:.9g}, feasible;"
+            f" {_compared(best.objective != known.best.objective)} the best known,"
+            f" {known.best.objective:.9g}"
+        ),
     ]
     if proof.bound is not None:
         said.append(
-            f"bound: {proof.bound:.9g}, as claimed; {_compared(best.bound != known.best.bound)} the best known, "
-            f"{'none' if known.best.bound is None else format(known.best.bound, '.9g')}"
+            f"bound: {proof.bound:.9g}, as claimed; {_compared(best.bound != known.best.bound)} the"
+            " best known,"
+            f" {'none' if known.best.bound is None else format(known.best.bound, '.9g')}"
         )
     return replace(known, best=best), said
 
@@ -274,19 +309,38 @@ def certificate(problem: Problem, objective: float, bound: float | None) -> dict
         return {"objective": objective, "bound": None, "status": "feasible", "gap": None}
     gap = problem.gap(objective, bound)
     proven = gap <= TOLERANCE
-    return {"objective": objective, "bound": bound, "status": "optimal" if proven else "feasible",
-            "gap": 0.0 if proven else gap}  # fmt: skip
+    return {
+        "objective": objective,
+        "bound": bound,
+        "status": "optimal" if proven else "feasible",
+        "gap": 0.0 if proven else gap,
+    }
 
 
 def better_of(problem: Problem, old: BestKnown, new: BestKnown) -> BestKnown:
-    """Return the old one, with the plan or bound of the new one where that is better by more than rounding."""
+    """Return the old one, with the plan or bound of the new one where that is better by more than
+    rounding.
+    """
     sign = 1.0 if problem.sense == "minimize" else -1.0
     rounding = TOLERANCE * abs(old.objective)
     best, when = old, dict[str, Any](seconds=new.seconds, date=new.date, versions=new.versions)
     if sign * new.objective < sign * old.objective - rounding:
-        best = replace(best, method=new.method, plan=new.plan, **when, **certificate(problem, new.objective, old.bound))
-    if new.bound is not None and (old.bound is None or sign * new.bound > sign * old.bound + rounding):
-        best = replace(best, bound_method=new.bound_method, **when, **certificate(problem, best.objective, new.bound))
+        best = replace(
+            best,
+            method=new.method,
+            plan=new.plan,
+            **when,
+            **certificate(problem, new.objective, old.bound),
+        )
+    if new.bound is not None and (
+        old.bound is None or sign * new.bound > sign * old.bound + rounding
+    ):
+        best = replace(
+            best,
+            bound_method=new.bound_method,
+            **when,
+            **certificate(problem, best.objective, new.bound),
+        )
     return best
 
 
@@ -295,12 +349,16 @@ def line_of(instance: SavedInstance) -> str:
     data: dict[str, Any] = {"name": instance.name, "version": instance.version} | asdict(instance)
     best = {name: value for name, value in data["best"].items() if value not in (None, (), {})}
     data["best"] = {"bound": None, "gap": None, "bound_method": None} | best
-    return json.dumps({name: value for name, value in data.items() if value is not None}, separators=(",", ":"))
+    return json.dumps(
+        {name: value for name, value in data.items() if value is not None}, separators=(",", ":")
+    )
 
 
 @cache
 def instances_of_kind(kind: str) -> Mapping[str, SavedInstance]:
-    """Return the instances of one kind by name, in the library's order, without recipes that stand alone."""
+    """Return the instances of one kind by name, in the library's order, without recipes that stand
+    alone.
+    """
     file = files("specopt.instances.data.library") / f"{kind}.jsonl"
     lines = file.read_bytes().splitlines() if file.is_file() else []
     read = [msgspec.json.decode(line, type=SavedInstance) for line in lines if is_solved(line)]
@@ -308,5 +366,7 @@ def instances_of_kind(kind: str) -> Mapping[str, SavedInstance]:
 
 
 def is_solved(line: bytes) -> bool:
-    """Return whether a line of the library says what is known of its instance, not its recipe alone."""
+    """Return whether a line of the library says what is known of its instance, not its recipe
+    alone.
+    """
     return "best" in msgspec.json.decode(line, type=dict[str, msgspec.Raw])

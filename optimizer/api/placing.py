@@ -1,4 +1,6 @@
-"""What follows for a deployment from where drafts may come from: each place alone, and where the verdict turns."""
+"""What follows for a deployment from where drafts may come from: each place alone, and where the
+verdict turns.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ PLACES = {
 """In words; of equal ones the first is the best: it takes the least."""
 
 LEAST_SECONDS, MOST_SECONDS, CLOSE = 1e-4, 10.0, 1.05
-"""Seconds between which break-evens are looked for, and how close a break-even is found, as a factor."""
+"""Seconds between which break-evens are looked for, and how close a break-even is found, as a
+factor.
+"""
 
 LEAST_GAIN, GAP = 2e-3, 1e-3
 """What counts as better, relative; and how far from the optimum bands and break-evens may be."""
@@ -44,7 +48,10 @@ MANY = 10_000
 SECONDS = 5.0
 """Time limit of each solve here, which also takes at most half of the time that is left."""
 
-LATE = "The time limit ended before all places and break-evens were computed; use a longer --time-limit."
+LATE = (
+    "The time limit ended before all places and break-evens were computed; use a longer"
+    " --time-limit."
+)
 
 
 @dataclass(frozen=True)
@@ -107,8 +114,8 @@ class Advice:
     measure
         What to measure because the plan goes beyond what was.
     break_even
-        Mean round trip, and seconds of a draft token, up to which devices are best; acceptance rate from which drafts
-        pay; None: nowhere.
+        Mean round trip, and seconds of a draft token, up to which devices are best; acceptance rate
+        from which drafts pay; None: nowhere.
     """
 
     figures: tuple[Figure, ...]
@@ -118,12 +125,19 @@ class Advice:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON-like data."""
-        return {"places": [dataclasses.asdict(one) for one in self.figures], "lines": list(self.lines),
-                "break_even": self.break_even}  # fmt: skip
+        return {
+            "places": [dataclasses.asdict(one) for one in self.figures],
+            "lines": list(self.lines),
+            "break_even": self.break_even,
+        }
 
 
 def advise(
-    known: Deployment, proposal: Proposal, result: Result | None = None, *, clock: Clock | None = None
+    known: Deployment,
+    proposal: Proposal,
+    result: Result | None = None,
+    *,
+    clock: Clock | None = None,
 ) -> Advice:
     """Return what each place yields, and where the verdict turns.
 
@@ -141,7 +155,9 @@ def advise(
     if not len(problem.classes) == len(problem.drafters) == len(problem.verifiers) == 1:
         return Advice(figures=(), lines=(), measure=(), break_even={})
 
-    def figure(place: str, of: PlacementProblem, gap: float = GAP, over: float = math.nan) -> Figure:
+    def figure(
+        place: str, of: PlacementProblem, gap: float = GAP, over: float = math.nan
+    ) -> Figure:
         clock.check()
         return _figure(place, of, min(0.5 * clock.remaining, SECONDS), gap, over)
 
@@ -152,10 +168,16 @@ def advise(
         for place in PLACES:
             if _restricted(problem, place) is not None:
                 alone[place] = figure(place, problem, 0.0)
-        ends = [at_limits(known, proposal, which) for which in ("upper", "lower")] if _has_limits(known) else []
+        ends = (
+            [at_limits(known, proposal, which) for which in ("upper", "lower")]
+            if _has_limits(known)
+            else []
+        )
         for place, one in alone.items() if ends else ():
             low, high = sorted(figure(place, end).value for end in ends)
-            alone[place] = dataclasses.replace(one, band=(min(low, one.value), max(high, one.value)))
+            alone[place] = dataclasses.replace(
+                one, band=(min(low, one.value), max(high, one.value))
+            )
         lines.append(_headline(problem, _ranked(alone)))
         for name, turn, line in _turns(problem, alone, figure):
             turns[name] = turn
@@ -179,31 +201,50 @@ def _ranked(alone: dict[str, Figure]) -> list[Figure]:
 def _headline(problem: PlacementProblem, ranked: list[Figure]) -> str:
     first, *rest = ranked
     least, clients = problem.classes[0].min_tokens_per_second, problem.classes[0].clients
-    what = f"clients a unit at {1e3 / least:.4g} ms a token" if least else f"tokens/s for each of {clients:,} clients"
+    what = (
+        f"clients a unit at {1e3 / least:.4g} ms a token"
+        if least
+        else f"tokens/s for each of {clients:,} clients"
+    )
     if not first.value:
         return f"No place keeps {1e3 / least:.4g} ms a token, not even for one client."
     begins = f"Draft {first.text}" if first.drafting else "Do not draft"
-    return "; ".join([f"{begins}: {first.number} {what}", *(f"{one.text}: {one.number}" for one in rest)]) + "."
+    return (
+        "; ".join(
+            [f"{begins}: {first.number} {what}", *(f"{one.text}: {one.number}" for one in rest)]
+        )
+        + "."
+    )
 
 
 def _restricted(problem: PlacementProblem, place: str) -> PlacementProblem | None:
-    """Return the problem with one place to draft at, or without any; None: the problem has no such place."""
+    """Return the problem with one place to draft at, or without any; None: the problem has no such
+    place.
+    """
     own = {"beside": "beside", "pool": "server"}.get(place, "")
     nowhere = {name: None for name in ("beside", "server") if name != own}
     drafters = tuple(dataclasses.replace(one, **nowhere) for one in problem.drafters)  # type: ignore[arg-type]
-    classes = problem.classes if place == "device" else tuple(
-        dataclasses.replace(one, device_seconds_per_token=None) for one in problem.classes
-    )  # fmt: skip
+    classes = (
+        problem.classes
+        if place == "device"
+        else tuple(
+            dataclasses.replace(one, device_seconds_per_token=None) for one in problem.classes
+        )
+    )
     lacks = place == "device" and not any(one.device_seconds_per_token for one in classes)
     if lacks or (own and not any(getattr(one, own) for one in drafters)):
         return None
     return dataclasses.replace(problem, drafters=drafters, classes=classes)
 
 
-def _figure(place: str, problem: PlacementProblem, seconds: float, gap: float, over: float = math.nan) -> Figure:
-    """Solve one place alone: the clients that one unit carries at their least rate, or the tokens that they get.
+def _figure(
+    place: str, problem: PlacementProblem, seconds: float, gap: float, over: float = math.nan
+) -> Figure:
+    """Solve one place alone: the clients that one unit carries at their least rate, or the tokens
+    that they get.
 
-    The solve ends as soon as the best plan is known to be worth more than `over`, if that is a number, or not.
+    The solve ends as soon as the best plan is known to be worth more than `over`, if that is a
+    number, or not.
 
     Raises
     ------
@@ -221,10 +262,18 @@ def _figure(place: str, problem: PlacementProblem, seconds: float, gap: float, o
     unit = many if capacity else 1.0 / many
 
     def decided(now: Progress) -> bool:
-        return (now.objective or 0.0) * unit > over or (now.bound is not None and now.bound * unit <= over)
+        return (now.objective or 0.0) * unit > over or (
+            now.bound is not None and now.bound * unit <= over
+        )
 
     # like clients without drafts differ in their number alone, which the method of that name finds
-    result = solve(asked, NoDrafts() if place == "none" else None, time_limit=seconds, gap=gap, callback=decided)
+    result = solve(
+        asked,
+        NoDrafts() if place == "none" else None,
+        time_limit=seconds,
+        gap=gap,
+        callback=decided,
+    )
     is_short = result.termination is Termination.TIME_LIMIT and seconds < SECONDS
     if is_short and not (result.objective and math.isnan(over)):
         raise OutOfTime
@@ -244,7 +293,9 @@ def _figure(place: str, problem: PlacementProblem, seconds: float, gap: float, o
 def _turns(
     problem: PlacementProblem, alone: dict[str, Figure], figure: Callable[..., Figure]
 ) -> Iterator[tuple[str, float | None, str]]:
-    """Yield each break-even: its name, its value, and a sentence. Devices are best below the first two."""
+    """Yield each break-even: its name, its value, and a sentence. Devices are best below the first
+    two.
+    """
     others = max(one.value for place, one in alone.items() if place != "device")
     (drafter,), (of,), (verifier,) = problem.drafters, problem.classes, problem.verifiers
 
@@ -253,13 +304,19 @@ def _turns(
         return figure(place, dataclasses.replace(problem, classes=(near,)), over=over).value > over
 
     def near(trip: float) -> bool:
-        return better("device", others, round_trip_seconds=NamedTrips({verifier.name: spread(trip)}))
+        return better(
+            "device", others, round_trip_seconds=NamedTrips({verifier.name: spread(trip)})
+        )
 
     def fast(seconds: float) -> bool:
-        return better("device", others, device_seconds_per_token=NamedSeconds({drafter.name: seconds}))
+        return better(
+            "device", others, device_seconds_per_token=NamedSeconds({drafter.name: seconds})
+        )
 
     if "device" in alone and others:
-        assert of.round_trip_seconds is not None and of.device_seconds_per_token is not None, "devices have both"
+        assert of.round_trip_seconds is not None and of.device_seconds_per_token is not None, (
+            "devices have both"
+        )
         trip = float(np.mean(of.round_trip_seconds.values[verifier.name]))
         each = of.device_seconds_per_token.values[drafter.name]
         for name, what, now, holds in (
@@ -267,9 +324,20 @@ def _turns(
             ("device_seconds_per_token", "{} ms a draft token", each, fast),
         ):
             turn = _last(holds, LEAST_SECONDS, MOST_SECONDS)
-            until = f"not even best at {1e3 * LEAST_SECONDS:g}" if turn is None else f"best up to {1e3 * turn:.3g}"
+            until = (
+                f"not even best at {1e3 * LEAST_SECONDS:g}"
+                if turn is None
+                else f"best up to {1e3 * turn:.3g}"
+            )
             word, number = until.rsplit(" ", 1)
-            yield name, turn, f"Drafting on the devices is {word} {what.format(number)}; here: {1e3 * now:.3g} ms."
+            yield (
+                name,
+                turn,
+                (
+                    f"Drafting on the devices is {word} {what.format(number)}; here:"
+                    f" {1e3 * now:.3g} ms."
+                ),
+            )
 
     def useless(rate: float) -> bool:
         rates = NamedRates({drafter.name: np.array(rate)})
@@ -285,7 +353,9 @@ def _turns(
 
 
 def _last(holds: Callable[[float], bool], low: float, high: float) -> float | None:
-    """Return where something ceases to hold that holds at `low`, by halving in logarithms; None: it does not there."""
+    """Return where something ceases to hold that holds at `low`, by halving in logarithms; None: it
+    does not there.
+    """
     if not holds(low):
         return None
     if holds(high):
@@ -298,15 +368,24 @@ def _last(holds: Callable[[float], bool], low: float, high: float) -> float | No
 
 def _units(known: Deployment, problem: PlacementProblem, result: Result | None) -> list[str]:
     """Say what all clients take, and that no plan takes fewer units where that is proven."""
-    if result is None or not isinstance(result.plan, PlacementPlan) or not problem.classes[0].min_tokens_per_second:
+    if (
+        result is None
+        or not isinstance(result.plan, PlacementPlan)
+        or not problem.classes[0].min_tokens_per_second
+    ):
         return []
     terms, (verifier,) = result.terms, problem.verifiers
-    used, servers = terms["verifiers"][verifier.name]["units"], sum(one.units for one in result.plan.draft_groups)
+    used, servers = (
+        terms["verifiers"][verifier.name]["units"],
+        sum(one.units for one in result.plan.draft_groups),
+    )
     clients = problem.classes[0].clients
     take = "clients take" if clients > 1 else "client takes"
     parts = [f"{clients:,} {take} {used:,} unit{'s' if used > 1 else ''} of {verifier.name}"]
     rows = terms["classes"][problem.classes[0].name]
-    parts.append(" and ".join(PLACES[place] for place in dict.fromkeys(row["place"] for row in rows)))
+    parts.append(
+        " and ".join(PLACES[place] for place in dict.fromkeys(row["place"] for row in rows))
+    )
     if servers:
         parts.append(f"{servers:,} of {problem.draft_pools[0].name}")
     if problem.objective == "cost" and result.bound is not None and not problem.draft_pools:
@@ -322,14 +401,20 @@ def _units(known: Deployment, problem: PlacementProblem, result: Result | None) 
 def _has_limits(known: Deployment) -> bool:
     device = known.fleet.device
     times = [*known.passes.times.values(), *([] if device is None else device.times.values())]
-    return any(one.has_limits for one in times) or (known.acceptance is not None and known.acceptance.has_limits)
+    return any(one.has_limits for one in times) or (
+        known.acceptance is not None and known.acceptance.has_limits
+    )
 
 
 def _beyond(known: Deployment, problem: PlacementProblem, best: Figure) -> str | None:
     """Say where the best place's passes are larger than those that were measured."""
     times, tokens = known.passes.times["verify"], 1 + best.drafts[0][0]
-    where = (np.array([float(size)]) for size in (best.batch, tokens, problem.classes[0].context_tokens))
+    where = (
+        np.array([float(size)]) for size in (best.batch, tokens, problem.classes[0].context_tokens)
+    )
     if np.all(times.covers(*where)):
         return None
-    return (f"passes of {best.batch:.3g} sequences with {tokens} new tokens each, as here: the lines go on beyond "
-            f"what was measured, {times.measured}")  # fmt: skip
+    return (
+        f"passes of {best.batch:.3g} sequences with {tokens} new tokens each, as here: the lines go"
+        f" on beyond what was measured, {times.measured}"
+    )

@@ -1,10 +1,12 @@
-"""Methods, families and policies of other distributions: entry points `specopt.methods`, `specopt.families` and
-`specopt.policies`, KIND.NAME each; kinds of problems: entry points `specopt.kinds`, KIND each.
+"""Methods, families and policies of other distributions: entry points `specopt.methods`,
+`specopt.families` and `specopt.policies`, KIND.NAME each; kinds of problems: entry points
+`specopt.kinds`, KIND each.
 
-Plug-ins are loaded on demand. An entry point that cannot be used gives one message with its name and distribution. It
-is an exception if the caller asks for it by name, and a warning in the log if the caller asks for all. Each is loaded
-in a thread of its own: the thread is left behind if it does not end in time, SystemExit and KeyboardInterrupt end it
-alone, and Ctrl-C interrupts the main thread, which waits.
+Plug-ins are loaded on demand. An entry point that cannot be used gives one message with its name
+and distribution. It is an exception if the caller asks for it by name, and a warning in the log if
+the caller asks for all. Each is loaded in a thread of its own: the thread is left behind if it does
+not end in time, SystemExit and KeyboardInterrupt end it alone, and Ctrl-C interrupts the main
+thread, which waits.
 """
 
 from __future__ import annotations
@@ -83,7 +85,12 @@ def plugged_family(name: str) -> Family | None:
     """
     if "/" not in name:
         return None
-    own = (family for kind in plugged_kinds(name.partition("/")[0]) for family in kind.families if family.name == name)
+    own = (
+        family
+        for kind in plugged_kinds(name.partition("/")[0])
+        for family in kind.families
+        if family.name == name
+    )
     found: Family | None = next(own, None) or _one(FAMILIES, name.replace("/", ".", 1))
     return found
 
@@ -111,12 +118,17 @@ def blamed(method: type[Method]) -> Iterator[None]:
         entry = _entry_of(method)
         if entry is None:
             raise
-        raise BrokenPlugin(printable(f"{_where(entry)}: {type(error).__name__}: {error}")) from error
+        raise BrokenPlugin(
+            printable(f"{_where(entry)}: {type(error).__name__}: {error}")
+        ) from error
 
 
 def _entry_of(method: type[Method]) -> EntryPoint | None:
     """Return the entry point of a method, or of the kind that it comes with."""
-    for group, name in ((METHODS, f"{method.solves.kind}.{method.name}"), (OWN_KINDS, method.solves.kind)):
+    for group, name in (
+        (METHODS, f"{method.solves.kind}.{method.name}"),
+        (OWN_KINDS, method.solves.kind),
+    ):
         for entry in _entries(group):
             value = _loaded(entry)[0] if entry.name == name else None
             if method in (value, *getattr(value, "methods", ())):
@@ -156,13 +168,17 @@ def _entries(group: str) -> tuple[EntryPoint, ...]:
 
 
 def _loaded(entry: EntryPoint, patient: bool = False) -> tuple[Any, str | None]:
-    """Return what an entry point stands for, or why it cannot be used: it takes too long, unless one is patient."""
+    """Return what an entry point stands for, or why it cannot be used: it takes too long, unless
+    one is patient.
+    """
     thread, found = _loading(entry)
     thread.join(None if patient else 0.0 if entry.module in _hanging else LOAD_SECONDS)
     if found:
         return found[0]
     _hanging.add(entry.module)
-    return None, printable(f"{_where(entry)}: does not answer: its import has not ended after {LOAD_SECONDS:g} s")
+    return None, printable(
+        f"{_where(entry)}: does not answer: its import has not ended after {LOAD_SECONDS:g} s"
+    )
 
 
 @cache
@@ -200,8 +216,12 @@ def _check_method(value: Any, name: str) -> None:
     _check_class(value, Method, "run")
     for field in ("name", "source", "guarantee", "complexity"):
         if not isinstance(getattr(value, field, None), str):
-            raise InvalidInput(f"{field}: expected a text, got {describe(getattr(value, field, None))}")
-    taken = [method.name for kind in kinds() if kind.problem is value.solves for method in kind.methods]
+            raise InvalidInput(
+                f"{field}: expected a text, got {describe(getattr(value, field, None))}"
+            )
+    taken = [
+        method.name for kind in kinds() if kind.problem is value.solves for method in kind.methods
+    ]
     _check_name(name, f"{value.solves.kind}.{value.name}", taken)
     value()  # every option has a default
 
@@ -209,25 +229,38 @@ def _check_method(value: Any, name: str) -> None:
 def _check_family(value: Any, name: str) -> None:
     if not isinstance(value, Family):
         raise InvalidInput(f"expected a Family, got {describe(value)}")
-    taken = [family.label for kind in kinds() for family in kind.families if family.kind == value.kind]
+    taken = [
+        family.label for kind in kinds() for family in kind.families if family.kind == value.kind
+    ]
     _check_name(name, f"{value.kind}.{value.label}", taken)
 
 
 def _check_policy(value: Any, name: str) -> None:
     _check_class(value, Policy, "decide")
     kind = name.partition(".")[0]
-    taken = [policy for one in kinds() if one.name == kind and one.simulator for policy in one.simulator.policies]
+    taken = [
+        policy
+        for one in kinds()
+        if one.name == kind and one.simulator
+        for policy in one.simulator.policies
+    ]
     _check_name(name, f"{kind}.{value.name}", taken)
     value()
 
 
-_CHECKS = {METHODS: _check_method, FAMILIES: _check_family, POLICIES: _check_policy, OWN_KINDS: _check_kind}
+_CHECKS = {
+    METHODS: _check_method,
+    FAMILIES: _check_family,
+    POLICIES: _check_policy,
+    OWN_KINDS: _check_kind,
+}
 
 
 def _check_class(value: Any, base: type[Any], function: str) -> None:
     if not (isinstance(value, type) and issubclass(value, base)) or isabstract(value):
         raise InvalidInput(
-            f"expected a subclass of {base.__name__} with a {function} of its own, got {describe(value)}"
+            f"expected a subclass of {base.__name__} with a {function} of its own, got"
+            f" {describe(value)}"
         )
 
 
@@ -246,4 +279,8 @@ def _where(entry: EntryPoint) -> str:
 
 
 def _distribution(entry: EntryPoint) -> str:
-    return "an unknown distribution" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
+    return (
+        "an unknown distribution"
+        if entry.dist is None
+        else f"{entry.dist.name} {entry.dist.version}"
+    )

@@ -1,4 +1,6 @@
-"""Policies on workloads, each with the same luck: what each reaches, and what sets it apart from the first."""
+"""Policies on workloads, each with the same luck: what each reaches, and what sets it apart from
+the first.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +28,24 @@ class PolicyComparison:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """A row per world and policy: mean of the headline and its 95 % interval, and of the paired difference.
+        """A row per world and policy: mean of the headline and its 95 % interval, and of the paired
+        difference.
 
-        The difference is to the first policy, replication by replication; the same seed gives both the same luck.
+        The difference is to the first policy, replication by replication; the same seed gives both
+        the same luck.
         """
         return [
-            {"world": world, "policy": one.policy, "quantity": one.quantity, "replications": len(one.samples),
-             **_interval("mean", one.headline), **_interval("difference", _difference(one, first))}
+            {
+                "world": world,
+                "policy": one.policy,
+                "quantity": one.quantity,
+                "replications": len(one.samples),
+                **_interval("mean", one.headline),
+                **_interval("difference", _difference(one, first)),
+            }
             for world, (first, *others) in self.simulations.items()
             for one in (first, *others)
-        ]  # fmt: skip
+        ]
 
     def to_arrow(self) -> Any:
         """Return the rows as a table of Arrow."""
@@ -45,19 +55,25 @@ class PolicyComparison:
 
     def __str__(self) -> str:
         lines = [
-            f"{'world':24} {'policy':16} {'mean':>10} {'95 % interval':>23} {'difference':>11} {'95 % interval':>23}"
+            f"{'world':24} {'policy':16} {'mean':>10} {'95 % interval':>23} {'difference':>11}"
+            f" {'95 % interval':>23}"
         ]
         for row in self.rows:
             shown = [f"{row[name]:.5g}" for name in row if isinstance(row[name], float)]
             lines.append(
-                f"{row['world']:24} {row['policy']:16} {shown[0]:>10} {f'{shown[1]} to {shown[2]}':>23} "
-                f"{shown[3]:>11} {f'{shown[4]} to {shown[5]}':>23}"
+                f"{row['world']:24} {row['policy']:16} {shown[0]:>10}"
+                f" {f'{shown[1]} to {shown[2]}':>23} {shown[3]:>11}"
+                f" {f'{shown[4]} to {shown[5]}':>23}"
             )
         return "\n".join(lines)
 
 
 def compare_policies(
-    policies: Sequence[Any], worlds: Mapping[str, Any] | Iterable[Any], *, seed: int = 0, **options: Any
+    policies: Sequence[Any],
+    worlds: Mapping[str, Any] | Iterable[Any],
+    *,
+    seed: int = 0,
+    **options: Any,
 ) -> PolicyComparison:
     """Play policies on workloads with the same luck.
 
@@ -79,15 +95,24 @@ def compare_policies(
     Unsupported
         If nothing plays on a world.
     """
-    named = worlds if isinstance(worlds, Mapping) else {_name(place, one): one for place, one in enumerate(worlds)}
+    named = (
+        worlds
+        if isinstance(worlds, Mapping)
+        else {_name(place, one): one for place, one in enumerate(worlds)}
+    )
     if not policies or not named:
-        raise InvalidInput("compare_policies: expected at least one policy and one workload, got none")
+        raise InvalidInput(
+            "compare_policies: expected at least one policy and one workload, got none"
+        )
 
     def play(pair: tuple[Any, Any], *_: object) -> Simulation:
         return simulate(*pair, seed=seed, **options)
 
     return PolicyComparison(
-        {name: scan([(name, (world, policy)) for policy in policies], play) for name, world in named.items()}
+        {
+            name: scan([(name, (world, policy)) for policy in policies], play)
+            for name, world in named.items()
+        }
     )
 
 
@@ -97,7 +122,9 @@ def _name(place: int, world: Any) -> str:
 
 def _difference(one: Simulation, first: Simulation) -> Estimate:
     if len(one.samples) != len(first.samples):
-        raise InvalidInput(f"replications: expected {len(first.samples)} of every policy, got {len(one.samples)}")
+        raise InvalidInput(
+            f"replications: expected {len(first.samples)} of every policy, got {len(one.samples)}"
+        )
     return Estimate.of(one.samples - first.samples)
 
 

@@ -1,7 +1,9 @@
-"""Judge a plan when what it counts on is known only within limits: the worst case, and the mean over samples.
+"""Judge a plan when what it counts on is known only within limits: the worst case, and the mean
+over samples.
 
-The plan stays as it is; acceptance rates and output lengths vary, and the judge rates it each time. What varies in a
-kind of problem, and where its worst case lies, is its `Uncertainty` in `specopt.kinds`.
+The plan stays as it is; acceptance rates and output lengths vary, and the judge rates it each time.
+What varies in a kind of problem, and where its worst case lies, is its `Uncertainty` in
+`specopt.kinds`.
 """
 
 from __future__ import annotations
@@ -120,14 +122,18 @@ def robustness(
     nominal = verify(problem, result).objective
     plan = result if isinstance(result, Plan) else result.plan
     if nominal is None or plan is None:
-        raise InvalidInput("plan: expected a plan that the judge can rate, got one that does not fit the problem")
+        raise InvalidInput(
+            "plan: expected a plan that the judge can rate, got one that does not fit the problem"
+        )
     shape = uncertainty.shape(problem) or None
     rng = np.random.default_rng(seed)
 
     def case(change: tuple[Any, float], *_: object) -> Case:
         rates, scale = change
         unchanged = rates is None and scale == 1.0
-        variant, adapted = (problem, plan) if unchanged else uncertainty.vary(problem, plan, rates, scale)
+        variant, adapted = (
+            (problem, plan) if unchanged else uncertainty.vary(problem, plan, rates, scale)
+        )
         return Case(
             acceptance=None if rates is None else float(np.mean(rates)),
             output_scale=scale,
@@ -139,10 +145,15 @@ def robustness(
     for _ in range(samples):
         rates = None if acceptance is None else rng.uniform(*acceptance, size=shape)
         draws.append(("sample", (rates, float(rng.uniform(*output_scale)))))
-    candidates: tuple[list[Any], bool] = [None if acceptance is None else np.full(shape or (), acceptance[0])], True
+    candidates: tuple[list[Any], bool] = (
+        [None if acceptance is None else np.full(shape or (), acceptance[0])],
+        True,
+    )
     if acceptance is not None and uncertainty.worst is not None:
         candidates = uncertainty.worst(problem, plan, acceptance, output_scale[1])
-    corners = [("corner", (rates, scale)) for rates in candidates[0] for scale in sorted({*output_scale})]
+    corners = [
+        ("corner", (rates, scale)) for rates in candidates[0] for scale in sorted({*output_scale})
+    ]
     tried, drawn = scan(corners, case), scan(draws, case)
     worse = max if problem.sense == "minimize" else min
     is_largest_worst = output_scale[0] == output_scale[1] or uncertainty.longer_is_worse(problem)
@@ -163,19 +174,27 @@ def robustness(
     )
 
 
-def _check(problem: Problem, acceptance: Interval | None, output_scale: Interval, samples: int) -> Uncertainty:
+def _check(
+    problem: Problem, acceptance: Interval | None, output_scale: Interval, samples: int
+) -> Uncertainty:
     kind = kind_of(problem)
     if kind.uncertainty is None:
         able = ", ".join(one.name for one in kinds() if one.uncertainty is not None)
-        raise Unsupported(f"{kind.name} counts on no acceptance rate or output length; these do: {able}")
+        raise Unsupported(
+            f"{kind.name} counts on no acceptance rate or output length; these do: {able}"
+        )
     if acceptance is not None:
         low, high = acceptance
         if not 0.0 <= low <= high <= 1.0:
             raise InvalidInput(f"acceptance: expected LOW:HIGH in [0, 1], got {low:g}:{high:g}")
         if high == 1.0 and not kind.uncertainty.one:
-            raise InvalidInput(f"acceptance: expected less than 1 for {kind.name}, got {low:g}:{high:g}")
+            raise InvalidInput(
+                f"acceptance: expected less than 1 for {kind.name}, got {low:g}:{high:g}"
+            )
         if low == 0.0 and not kind.uncertainty.zero:
-            raise InvalidInput(f"acceptance: expected more than 0 for {kind.name}, got {low:g}:{high:g}")
+            raise InvalidInput(
+                f"acceptance: expected more than 0 for {kind.name}, got {low:g}:{high:g}"
+            )
     low, high = output_scale
     if not 0.0 < low <= high < math.inf:
         raise InvalidInput(f"output_scale: expected factors LOW:HIGH above 0, got {low:g}:{high:g}")
@@ -183,11 +202,14 @@ def _check(problem: Problem, acceptance: Interval | None, output_scale: Interval
         longest = kind.uncertainty.longest_output(problem)
         if not high * longest <= MAX_TOKENS:
             raise InvalidInput(
-                f"output_scale: expected outputs of at most {MAX_TOKENS:,} tokens, got {high:g} x {longest}"
+                f"output_scale: expected outputs of at most {MAX_TOKENS:,} tokens, got {high:g} x"
+                f" {longest}"
             )
     elif output_scale != (1.0, 1.0):
         have = (
-            one.name for one in kinds() if one.uncertainty is not None and one.uncertainty.longest_output is not None
+            one.name
+            for one in kinds()
+            if one.uncertainty is not None and one.uncertainty.longest_output is not None
         )
         raise Unsupported(f"output_scale: {kind.name} has no output lengths; {', '.join(have)} has")
     integer("samples", samples, 2)

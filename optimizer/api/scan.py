@@ -26,9 +26,11 @@ def scan(
     Parameters
     ----------
     changes
-        What changes, as the progress names it, and the changed copy; or the reason, a text, why there is none.
+        What changes, as the progress names it, and the changed copy; or the reason, a text, why
+        there is none.
     answer
-        Function of a changed copy, the seconds that it may take (None: no limit), and the answers so far.
+        Function of a changed copy, the seconds that it may take (None: no limit), and the answers
+        so far.
     started
         Reading of `time.perf_counter` at which the time limit began; now if None.
     time_limit
@@ -39,7 +41,8 @@ def scan(
     Returns
     -------
     list
-        For each change the answer, or the reason why there is none. An interrupted result is the last entry.
+        For each change the answer, or the reason why there is none. An interrupted result is the
+        last entry.
     """
     started = time.perf_counter() if started is None else started
     total = todo = sum(not isinstance(copy, str) for _, copy in changes)
@@ -51,11 +54,16 @@ def scan(
                 continue
             elapsed = time.perf_counter() - started
             if verbose:
-                print_step(elapsed, f"{elapsed:7.1f} s  solve {total - todo + 1} of {total}: {name}")
+                print_step(
+                    elapsed, f"{elapsed:7.1f} s  solve {total - todo + 1} of {total}: {name}"
+                )
             limit = None if time_limit is None else max(0.0, time_limit - elapsed) / todo
             todo -= 1
             answers.append(answer(copy, limit, answers))
-            if isinstance(answers[-1], Result) and answers[-1].termination is Termination.INTERRUPTED:
+            if (
+                isinstance(answers[-1], Result)
+                and answers[-1].termination is Termination.INTERRUPTED
+            ):
                 break
     finally:
         if verbose:
@@ -66,8 +74,8 @@ def scan(
 def solving(method: str | Method | None, start: int, **keywords: Any) -> Callable[..., Result]:
     """Return the function that solves a changed copy for `scan`.
 
-    It starts from the plan of the earlier answer at position `start`, if the method can use one and the plan is
-    feasible for the copy.
+    It starts from the plan of the earlier answer at position `start`, if the method can use one and
+    the plan is feasible for the copy.
     """
 
     def answer(copy: Problem, limit: float | None, earlier: Sequence[Any]) -> Result:

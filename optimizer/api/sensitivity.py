@@ -1,7 +1,7 @@
 """What one more unit of each resource is worth: finite differences on re-solved optima.
 
-Every resource of the problem's kind is raised by its unit, alone, and the problem is solved again, by default by the
-method that `solve` takes.
+Every resource of the problem's kind is raised by its unit, alone, and the problem is solved again,
+by default by the method that `solve` takes.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ class Change:
     before, after
         Objectives of the plans found without and with it; None where no plan was found.
     change, percent
-        after - before, and the same in per cent of before; differences within the tolerance of the method are 0.
+        after - before, and the same in per cent of before; differences within the tolerance of the
+        method are 0.
     bounds
-        Interval in which the change of the true optima lies, from the plans and bounds of both solves; None at an end
-        that is open. Both ends are `change` if `proven`.
+        Interval in which the change of the true optima lies, from the plans and bounds of both
+        solves; None at an end that is open. Both ends are `change` if `proven`.
     proven
         Whether both plans are proven optimal, so that the change is exact.
     result
@@ -57,7 +58,11 @@ class Change:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the plan as JSON-like data."""
-        out = {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(self) if entry.name != "result"}
+        out = {
+            entry.name: getattr(self, entry.name)
+            for entry in dataclasses.fields(self)
+            if entry.name != "result"
+        }
         out["bounds"] = list(self.bounds)
         out["status"] = None if self.result is None else self.result.status.value
         return out
@@ -84,13 +89,25 @@ class Sensitivity:
     @property
     def interrupted(self) -> bool:
         """Whether a solve was interrupted; the resources after it are missing."""
-        results = [self.base, *(change.result for change in self.changes if change.result is not None)]
+        results = [
+            self.base,
+            *(change.result for change in self.changes if change.result is not None),
+        ]
         return any(result.termination is Termination.INTERRUPTED for result in results)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the plans as JSON-like data."""
         base = self.base.to_dict()
-        names = ("method", "options", "status", "termination", "objective", "bound", "gap", "explanation")
+        names = (
+            "method",
+            "options",
+            "status",
+            "termination",
+            "objective",
+            "bound",
+            "gap",
+            "explanation",
+        )
         return {
             "kind": base["kind"],
             "problem_sha256": base["problem_sha256"],
@@ -144,13 +161,18 @@ def sensitivity(
     check_arguments(problem, time_limit, gap, seed)
     chosen = choose(problem, method)
     units = perturbations(problem)
-    changes = [("the problem as it is", problem), *((one.unit, _perturbed(problem, one)) for one in units)]
+    changes = [
+        ("the problem as it is", problem),
+        *((one.unit, _perturbed(problem, one)) for one in units),
+    ]
     answer = solving(chosen, 0, gap=gap, seed=seed)
     base, *others = scan(changes, answer, started=started, time_limit=time_limit, verbose=verbose)
     compared = zip(units, others, strict=False)  # after an interruption there are fewer results
     return Sensitivity(
         base=base,
-        changes=tuple(_change(problem, unit, base, other, chosen.tolerance) for unit, other in compared),
+        changes=tuple(
+            _change(problem, unit, base, other, chosen.tolerance) for unit, other in compared
+        ),
         seconds=time.perf_counter() - started,
     )
 
@@ -169,12 +191,18 @@ def _perturbed(problem: Problem, perturbation: Perturbation) -> Problem | str:
 
 
 def _change(
-    problem: Problem, perturbation: Perturbation, base: Result, result: Result | str, tolerance: float
+    problem: Problem,
+    perturbation: Perturbation,
+    base: Result,
+    result: Result | str,
+    tolerance: float,
 ) -> Change:
     """Return the difference of two results, or the reason why there is no second one."""
     before = base.objective
     if isinstance(result, str):
-        return Change(field=perturbation.field, unit=perturbation.unit, before=before, explanation=result)
+        return Change(
+            field=perturbation.field, unit=perturbation.unit, before=before, explanation=result
+        )
     after = result.objective
     change = percent = explanation = None
     bounds: tuple[float | None, float | None] = (None, None)
@@ -204,11 +232,18 @@ def _change(
 
 
 def _bounds(problem: Problem, base: Result, result: Result) -> tuple[float | None, float | None]:
-    """Return the interval of the change of the true optima, each of which lies between its bound and objective."""
+    """Return the interval of the change of the true optima, each of which lies between its bound
+    and objective.
+    """
     low_before, high_before = base.bound, base.objective
     low_after, high_after = result.bound, result.objective
     if problem.sense == "maximize":
-        low_before, high_before, low_after, high_after = high_before, low_before, high_after, low_after
+        low_before, high_before, low_after, high_after = (
+            high_before,
+            low_before,
+            high_after,
+            low_after,
+        )
     low = None if low_after is None or high_before is None else low_after - high_before
     high = None if high_after is None or low_before is None else high_after - low_before
     return low, high

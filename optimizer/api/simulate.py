@@ -33,10 +33,11 @@ def simulate(
     Parameters
     ----------
     world
-        A problem of serving latency, continuous serving or draft control, or a workload of fair goodput, verification
-        or prompts.
+        A problem of serving latency, continuous serving or draft control, or a workload of fair
+        goodput, verification or prompts.
     policy
-        A result or plan of the problem; or a policy, its name, or one of your own (`specopt.Policy`).
+        A result or plan of the problem; or a policy, its name, or one of your own
+        (`specopt.Policy`).
     seed
         The same seed gives the same luck, whatever the plan or policy: differences are paired.
     replications
@@ -49,8 +50,8 @@ def simulate(
     Raises
     ------
     InvalidInput
-        If an argument is outside its domain or the simulator does not know it, or the result is another problem's,
-        has no plan or violates the problem.
+        If an argument is outside its domain or the simulator does not know it, or the result is
+        another problem's, has no plan or violates the problem.
     Unsupported
         If nothing plays on this.
 
@@ -70,7 +71,9 @@ def simulate(
     for option, value in options.items():
         if option not in simulator.options:
             has = ", ".join(simulator.options)
-            raise InvalidInput(f"{option}: simulating {name} takes no such option (got {value!r}); it takes {has}")
+            raise InvalidInput(
+                f"{option}: simulating {name} takes no such option (got {value!r}); it takes {has}"
+            )
     if replications is not None:
         options["replications"] = replications
     started = time.perf_counter()
@@ -80,7 +83,9 @@ def simulate(
 
     try:
         with showing_kernels() if verbose else nullcontext():
-            return simulator.play(world, policy, seed=seed, callback=tell if verbose else None, **options)
+            return simulator.play(
+                world, policy, seed=seed, callback=tell if verbose else None, **options
+            )
     finally:
         if verbose:
             end_progress()
@@ -101,4 +106,7 @@ def simulator_of(world: object) -> tuple[str, Simulator]:
                 refuse_subclass(world)
             return kind.name, simulator
     able = ", ".join(f"{kind} ({one.world.__name__})" for kind, one in SIMULATORS.items())
-    raise Unsupported(f"simulate: {getattr(world, 'kind', type(world).__name__)} has no simulator; there are {able}")
+    raise Unsupported(
+        f"simulate: {getattr(world, 'kind', type(world).__name__)} has no simulator; there are"
+        f" {able}"
+    )

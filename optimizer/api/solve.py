@@ -1,4 +1,6 @@
-"""The front door: choose a method, run it within its budget, and let the judge have the last word."""
+"""The front door: choose a method, run it within its budget, and let the judge have the last
+word.
+"""
 
 from __future__ import annotations
 
@@ -74,23 +76,25 @@ def solve(
     method
         A method's name, a method with its options, or None for `auto`, the portfolio of the kind.
     time_limit
-        Seconds for everything, compilation included. Fixed work that any answer needs may come on top, and is reported
-        as `fixed_seconds` in `stats`. If that is known to take much longer, the method is refused; without a limit it
-        warns. 0 gives a quick plan if the method has one. None limits the work of `auto`, so that the same plan comes
-        back on every machine; `math.inf` goes on until the plan is proven.
+        Seconds for everything, compilation included. Fixed work that any answer needs may come on
+        top, and is reported as `fixed_seconds` in `stats`. If that is known to take much longer,
+        the method is refused; without a limit it warns. 0 gives a quick plan if the method has one.
+        None limits the work of `auto`, so that the same plan comes back on every machine;
+        `math.inf` goes on until the plan is proven.
     gap
         Relative gap to the bound at which the method may stop.
     seed
         Seed of everything random: the same seed gives the same plan.
     workers
-        Cores that an exact search may use, where it can (`exact` and `brute-force` of serving latency): the same plan
-        and bound for every number, where the search ends by itself.
+        Cores that an exact search may use, where it can (`exact` and `brute-force` of serving
+        latency): the same plan and bound for every number, where the search ends by itself.
     memory_limit
-        Bytes that the method may hold. One that is known to need more refuses the problem; one that finds out on its
-        way returns the best plan so far, and `stats` says what it lacked.
+        Bytes that the method may hold. One that is known to need more refuses the problem; one that
+        finds out on its way returns the best plan so far, and `stats` says what it lacked.
     warm_start
-        An earlier result or plan to start from, for methods that can use one. `auto` repairs one of a similar problem
-        where that is simple: other rates or limits, a task, request or client more or less, another prompt.
+        An earlier result or plan to start from, for methods that can use one. `auto` repairs one of
+        a similar problem where that is simple: other rates or limits, a task, request or client
+        more or less, another prompt.
     callback
         Called with a `Progress` while the method runs; returning True stops it.
     verbose
@@ -101,13 +105,15 @@ def solve(
     Returns
     -------
     Result
-        Infeasible problems and elapsed time are results, too. Ctrl-C returns the best plan so far. A plan that refutes
-        the proof of its method comes without the proof, with a `RefutedProof` warning and `refuted` in `stats`.
+        Infeasible problems and elapsed time are results, too. Ctrl-C returns the best plan so far.
+        A plan that refutes the proof of its method comes without the proof, with a `RefutedProof`
+        warning and `refuted` in `stats`.
 
     Raises
     ------
     InvalidInput
-        If an argument is outside its domain, or the class of the problem is a subclass of that of its kind.
+        If an argument is outside its domain, or the class of the problem is a subclass of that of
+        its kind.
     Unsupported
         If the method does not exist or cannot take this problem; the message names those that can.
     InternalError
@@ -118,8 +124,17 @@ def solve(
     integer("workers", workers, 1)
     chosen = choose(problem, method, memory_limit, options)
     _check_seconds(problem, chosen, math.inf if time_limit is None else time_limit)
-    logger.info("%s by %s: time limit %s s, gap %g, seed %d", problem.kind, chosen.name, time_limit, gap, seed)
-    SOLVED[problem.sha256] = problem  # now, on the clock of the method: the digest of a large problem takes a while
+    logger.info(
+        "%s by %s: time limit %s s, gap %g, seed %d",
+        problem.kind,
+        chosen.name,
+        time_limit,
+        gap,
+        seed,
+    )
+    SOLVED[problem.sha256] = (
+        problem  # now, on the clock of the method: the digest of a large problem takes a while
+    )
     callback = _printing(callback) if verbose else callback
     fixed = time.perf_counter() - started
     budget = Budget(
@@ -136,9 +151,15 @@ def solve(
     outcome = _run(chosen, problem, budget, verbose)
     result = _judged(problem, chosen, outcome, budget, gap, fixed)
     logger.info(
-        "%s by %s: %s (%s), objective %s, bound %s, %.3g s", problem.kind, result.method, result.status.value,
-        result.termination.value, result.objective, result.bound, result.seconds,
-    )  # fmt: skip
+        "%s by %s: %s (%s), objective %s, bound %s, %.3g s",
+        problem.kind,
+        result.method,
+        result.status.value,
+        result.termination.value,
+        result.objective,
+        result.bound,
+        result.seconds,
+    )
     logger.debug("%s by %s: %s", problem.kind, result.method, result.stats)
     return result
 
@@ -147,7 +168,9 @@ _ARGUMENTS = [name for name in inspect.signature(solve).parameters if name != "o
 
 
 def methods(problem: Problem | type[Problem] | None = None) -> tuple[type[Method], ...]:
-    """Return the methods for a problem, for a class of problems, or all of them; those of plug-ins come last."""
+    """Return the methods for a problem, for a class of problems, or all of them; those of plug-ins
+    come last.
+    """
     if problem is None:
         return tuple(method for kind in kinds() for method in methods(kind.problem))
     kind = kind_of(problem)
@@ -171,13 +194,20 @@ def _run(method: Method, problem: Problem, budget: Budget, verbose: bool) -> Out
     stats: dict[str, Any] = {}
     explanation = None
     try:
-        with showing_kernels() if verbose else nullcontext(), blamed(type(method)), checked(budget.check):
+        with (
+            showing_kernels() if verbose else nullcontext(),
+            blamed(type(method)),
+            checked(budget.check),
+        ):
             outcome = method.run(problem, budget)
             if not isinstance(outcome, Outcome):
                 raise TypeError(f"run: expected an Outcome, got {describe(outcome)}")
             plan_type = problem.plan_type
             if not isinstance(outcome.plan, plan_type | None):
-                raise TypeError(f"run: expected a plan of type {plan_type.__name__}, got {describe(outcome.plan)}")
+                raise TypeError(
+                    f"run: expected a plan of type {plan_type.__name__}, got"
+                    f" {describe(outcome.plan)}"
+                )
             if outcome.bound is not None and math.isfinite(outcome.bound):
                 budget.improve_bound(outcome.bound)
             return dataclasses.replace(outcome, bound=budget.bound)
@@ -200,12 +230,17 @@ def _run(method: Method, problem: Problem, budget: Budget, verbose: bool) -> Out
         if verbose:
             end_progress()
     return Outcome(
-        plan=budget.incumbent, bound=budget.bound, termination=termination, stats=stats, explanation=explanation
+        plan=budget.incumbent,
+        bound=budget.bound,
+        termination=termination,
+        stats=stats,
+        explanation=explanation,
     )
 
 
 def method_named(kind: str, name: str) -> type[Method] | None:
-    """Return the method of a kind by name, or None; plug-ins are looked through where specopt has no such method.
+    """Return the method of a kind by name, or None; plug-ins are looked through where specopt has
+    no such method.
 
     Raises
     ------
@@ -214,7 +249,9 @@ def method_named(kind: str, name: str) -> type[Method] | None:
     BrokenPlugin
         If the plug-in of that name cannot be used.
     """
-    return next((m for m in kind_of(kind).methods if m.name == name), None) or plugged(METHODS, kind, name)
+    return next((m for m in kind_of(kind).methods if m.name == name), None) or plugged(
+        METHODS, kind, name
+    )
 
 
 def choose(
@@ -235,7 +272,8 @@ def choose(
     if options and not isinstance(method, str):
         name = next(iter(options))
         raise InvalidInput(
-            f"{name}: solve has no such argument{did_you_mean(name, _ARGUMENTS)}; options go with a method's name"
+            f"{name}: solve has no such argument{did_you_mean(name, _ARGUMENTS)}; options go with a"
+            " method's name"
         )
     if method is None:
         return _best(problem, memory_limit)
@@ -248,7 +286,9 @@ def choose(
         reason = reason or method.refusal(problem, memory_limit)
     if reason is not None:
         able = ", ".join(m.name for m in methods(problem)) or "none"
-        raise Unsupported(f"method {method.name} cannot take this problem: {reason}; methods that can: {able}")
+        raise Unsupported(
+            f"method {method.name} cannot take this problem: {reason}; methods that can: {able}"
+        )
     return method
 
 
@@ -258,12 +298,17 @@ def _named(problem: Problem, name: str, options: Mapping[str, Any]) -> Method:
     if found is None:
         names = [m.name for m in methods(type(problem))]
         meant = did_you_mean(name, names)
-        raise Unsupported(f"method: {problem.kind} has no method {name!r}{meant}; it has {', '.join(names)}")
+        raise Unsupported(
+            f"method: {problem.kind} has no method {name!r}{meant}; it has {', '.join(names)}"
+        )
     has = [field.name for field in dataclasses.fields(found)]
     for option in options:
         if option not in has:
             meant = did_you_mean(option, [*has, *_ARGUMENTS])
-            raise InvalidInput(f"{option}: method {name} has no such option{meant}; it has {', '.join(has) or 'none'}")
+            raise InvalidInput(
+                f"{option}: method {name} has no such option{meant}; it has"
+                f" {', '.join(has) or 'none'}"
+            )
     return found(**options)
 
 
@@ -281,13 +326,19 @@ def _best(problem: Problem, memory_limit: float) -> Method:
 
 
 def check_arguments(
-    problem: object, time_limit: object, gap: object, seed: object, memory_limit: object = MEMORY_LIMIT
+    problem: object,
+    time_limit: object,
+    gap: object,
+    seed: object,
+    memory_limit: object = MEMORY_LIMIT,
 ) -> None:
     """Refuse arguments of `solve` that are outside their domain."""
     if not isinstance(problem, Problem):
         raise InvalidInput(f"problem: expected a specopt problem, got {describe(problem)}")
     refuse_subclass(problem)
-    if not (time_limit is None or time_limit == math.inf or (is_number(time_limit) and time_limit >= 0)):
+    if not (
+        time_limit is None or time_limit == math.inf or (is_number(time_limit) and time_limit >= 0)
+    ):
         raise InvalidInput(f"time_limit: expected seconds >= 0 or None, got {describe(time_limit)}")
     number("gap", gap, 0)
     integer("seed", seed, 0)
@@ -302,7 +353,10 @@ def _check_seconds(problem: Problem, method: Method, time_limit: float) -> None:
     total = sum(needs.values())
     if total <= min(LAST_SECONDS + time_limit, LONG_SECONDS):
         return
-    said = f"{max(needs, key=needs.__getitem__)} take about {total:.2g} seconds that nothing interrupts"
+    said = (
+        f"{max(needs, key=needs.__getitem__)} take about {total:.2g} seconds that nothing"
+        " interrupts"
+    )
     if total > LAST_SECONDS + time_limit:
         raise Unsupported(f"method {method.name} cannot keep time_limit {time_limit:g}: {said}")
     if time_limit == math.inf:
@@ -314,7 +368,9 @@ def _warm_plan(problem: Problem, method: Method, warm_start: Result | Plan | Non
         return None
     if not method.supports_warm_start:
         able = ", ".join(m.name for m in methods(problem) if m.supports_warm_start) or "none"
-        raise Unsupported(f"warm_start: method {method.name} cannot use one; methods that can: {able}")
+        raise Unsupported(
+            f"warm_start: method {method.name} cannot use one; methods that can: {able}"
+        )
     plan = warm_start.plan if isinstance(warm_start, Result) else warm_start
     if not isinstance(plan, problem.plan_type):
         raise InvalidInput(f"warm_start: expected a plan for {problem.kind}, got {describe(plan)}")
@@ -339,12 +395,16 @@ def _printing(callback: Callback | None) -> Callback:
 def _judged(
     problem: Problem[P], method: Method, outcome: Outcome, budget: Budget, gap: float, fixed: float
 ) -> Result[P]:
-    """Turn an outcome into a result whose objective is the judge's; `fixed` seconds went into validation and digest."""
+    """Turn an outcome into a result whose objective is the judge's; `fixed` seconds went into
+    validation and digest.
+    """
     bound = None  # as are those that are no number, or infinite
     if outcome.bound is not None and math.isfinite(outcome.bound):
         bound = problem.widened(float(outcome.bound), problem.scale)
     objective, terms, proof, stats = None, {}, Proof(bound), dict(outcome.stats)
-    credits = {"plan_by": budget.plan_by, "bound_by": budget.bound_by} if isinstance(method, Auto) else {}
+    credits = (
+        {"plan_by": budget.plan_by, "bound_by": budget.bound_by} if isinstance(method, Auto) else {}
+    )
     status, explanation = Status.NONE, outcome.explanation
     termination = outcome.termination
     if outcome.plan is None and termination is Termination.INFEASIBLE:
@@ -362,10 +422,19 @@ def _judged(
         evaluation = budget.evaluate(outcome.plan)
         fixed += budget.judging_seconds
         objective, terms = evaluation.objective, evaluation.terms
-        proof = proof_of(type(problem), objective, bound, method.tolerance, problem.scale, evaluation.size)
-        wrong = f"the bound {outcome.bound!r}, but its plan has {objective!r}" if proof.refuted else None
+        proof = proof_of(
+            type(problem), objective, bound, method.tolerance, problem.scale, evaluation.size
+        )
+        wrong = (
+            f"the bound {outcome.bound!r}, but its plan has {objective!r}"
+            if proof.refuted
+            else None
+        )
         if termination is Termination.INFEASIBLE:
-            wrong, termination = f"a plan, and a proof that there is none: {explanation}", Termination.EXHAUSTED
+            wrong, termination = (
+                f"a plan, and a proof that there is none: {explanation}",
+                Termination.EXHAUSTED,
+            )
             explanation = None
         termination = _ended(termination, proof, budget, gap)
         optimal = proof.gap is not None and proof.gap <= gap
@@ -397,7 +466,9 @@ def _judged(
 
 
 def _ended(said: Termination, proof: Proof, budget: Budget, gap: float) -> Termination:
-    """Return why a method stopped, by what is proven: without a proof none has converged, whatever it said."""
+    """Return why a method stopped, by what is proven: without a proof none has converged, whatever
+    it said.
+    """
     if proof.gap is not None and 0.0 < proof.gap <= gap:
         return Termination.GAP
     if said in (Termination.INFEASIBLE, Termination.INTERRUPTED):
@@ -411,7 +482,9 @@ def _ended(said: Termination, proof: Proof, budget: Budget, gap: float) -> Termi
 
 
 def _saved(problem: Problem, method: Method, outcome: Outcome, what: str) -> str:
-    """Save an outcome that the judge refuses, in whole or in part, for a report; return what to say of it."""
+    """Save an outcome that the judge refuses, in whole or in part, for a report; return what to say
+    of it.
+    """
     case = {
         "problem": problem.to_dict(),
         "method": method.name,
@@ -421,7 +494,9 @@ def _saved(problem: Problem, method: Method, outcome: Outcome, what: str) -> str
         "returned": what,
     }
     try:
-        with NamedTemporaryFile("w", prefix="specopt-internal-error-", suffix=".json", delete=False) as file:
+        with NamedTemporaryFile(
+            "w", prefix="specopt-internal-error-", suffix=".json", delete=False
+        ) as file:
             json.dump(case, file, default=str)
         where = f"the case is saved in {file.name}; please report it"
     except (OSError, TypeError, ValueError) as error:
@@ -437,7 +512,9 @@ def _version(name: str) -> str:
 
 
 def _versions() -> dict[str, str]:
-    """Return the versions of what takes part in every solve, and of what this process has loaded besides."""
+    """Return the versions of what takes part in every solve, and of what this process has loaded
+    besides.
+    """
     always = ("specopt", "numpy", "numba", "scipy", "highspy")
     besides = (name for name in ("pyomo", "cvxpy", "clarabel") if name in sys.modules)
     return {name: _version(name) for name in (*always, *besides)}

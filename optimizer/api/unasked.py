@@ -1,4 +1,6 @@
-"""What was not asked: whether the problem would be solved better with another choice of a field that it fixes."""
+"""What was not asked: whether the problem would be solved better with another choice of a field
+that it fixes.
+"""
 
 from __future__ import annotations
 
@@ -19,26 +21,39 @@ MAX_SECONDS = 1.0
 
 
 def solve_beside(
-    problem: Problem, method: str | Method | None = None, *, time_limit: float | None = None, **keywords: Any
+    problem: Problem,
+    method: str | Method | None = None,
+    *,
+    time_limit: float | None = None,
+    **keywords: Any,
 ) -> Result:
-    """Solve a problem, and tell in the result's `stats` which other choice would be better, if its kind knows any.
+    """Solve a problem, and tell in the result's `stats` which other choice would be better, if its
+    kind knows any.
 
-    The other choice is solved by its default method, within a small share of the time, and judged as any other
-    problem; `unasked` has what to change, the method and the objective of its plan.
+    The other choice is solved by its default method, within a small share of the time, and judged
+    as any other problem; `unasked` has what to change, the method and the objective of its plan.
     """
     choices = (kind_of(problem).choices or (lambda _: ()))(problem)
     if not choices or not (time_limit is None or time_limit > 0.0):
         return solve(problem, method, time_limit=time_limit, **keywords)
     spare = MAX_SECONDS if time_limit is None else min(MAX_SECONDS, SHARE * time_limit)
-    result = solve(problem, method, time_limit=None if time_limit is None else time_limit - spare, **keywords)
+    result = solve(
+        problem, method, time_limit=None if time_limit is None else time_limit - spare, **keywords
+    )
     if result.objective is None or result.termination == "interrupted":
         return result
-    copies = [(changes, copy) for changes in choices if methods(copy := dataclasses.replace(problem, **changes))]
+    copies = [
+        (changes, copy)
+        for changes in choices
+        if methods(copy := dataclasses.replace(problem, **changes))
+    ]
     others = scan(copies, lambda copy, limit, _: solve(copy, time_limit=limit), time_limit=spare)
     seconds, best, found = result.seconds, result.objective, {}
     for (changes, _), other in zip(copies, others, strict=False):
         seconds += other.seconds
-        if other.objective is not None and (other.objective < best) == (problem.sense == "minimize"):
+        if other.objective is not None and (other.objective < best) == (
+            problem.sense == "minimize"
+        ):
             best = other.objective
             found = {"unasked": {"changes": changes, "method": other.method, "objective": best}}
     return dataclasses.replace(result, seconds=seconds, stats=result.stats | found)

@@ -1,4 +1,6 @@
-"""The `specopt` command. Commands import what they need when they run, so that `specopt --help` answers at once."""
+"""The `specopt` command. Commands import what they need when they run, so that `specopt --help`
+answers at once.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,11 @@ from specopt.models.errors import InternalError, InvalidInput, RefutedProof, Spe
 app = typer.Typer(
     name="specopt",
     help="Plan speculative decoding across edge and cloud, with proof of how good the plan is.",
-    epilog="Exit codes: 0 a plan was found, 1 infeasible or none found, 2 bad input or usage, 70 an internal error, "
-    "130 interrupted, 143 terminated, 129 hung up (the best plan so far is written).",
+    epilog=(
+        "Exit codes: 0 a plan was found, 1 infeasible or none found, 2 bad input or usage, 70 an"
+        " internal error, 130 interrupted, 143 terminated, 129 hung up (the best plan so far is"
+        " written)."
+    ),
     rich_markup_mode=None,  # plain help: importing rich would double the time of `specopt --help`
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -53,10 +58,14 @@ def run(arguments: Sequence[str]) -> int:
     try:
         with showing_kernels(), _showing_refuted_proofs():
             code = app(list(arguments), prog_name="specopt", standalone_mode=False)
-        sys.stdout.flush()  # a full disk or a closed pipe must show here, not after the exit code is chosen
+        # a full disk or a closed pipe must show here, not after the exit code is chosen
+        sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
-    except (SystemExit, BrokenPipeError) as ended:  # the reader has gone; SystemExit: what typer and rich make of it
+    except (
+        SystemExit,
+        BrokenPipeError,
+    ) as ended:  # the reader has gone; SystemExit: what typer and rich make of it
         if isinstance(ended, SystemExit) and not ended.code:  # a shell got its completions
             return FOUND
         discard(sys.stdout)
@@ -88,7 +97,12 @@ def root(
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
     verbose: Annotated[
         int,
-        typer.Option("-v", "--verbose", count=True, help="Say more: -v what is done, -vv the methods' counters, too."),
+        typer.Option(
+            "-v",
+            "--verbose",
+            count=True,
+            help="Say more: -v what is done, -vv the methods' counters, too.",
+        ),
     ] = 0,
     quiet: Annotated[
         bool, typer.Option("-q", "--quiet", help="Say nothing on stderr but why a command failed.")
@@ -131,17 +145,39 @@ def _fail(message: str, code: int) -> int:
 
 
 COMMANDS = (
-    "plan", "solve", "evaluate", "simulate", "sensitivity", "front", "methods", "generate", "import_", "compare",
-    "report", "schema", "model", "measure", "fit", "fit_predictor", "tune", "validate", "warmup", "demo",
-)  # fmt: skip
-"""In the order of `specopt --help`: functions in modules of their names, called without a closing `_`, with hyphens."""
+    "plan",
+    "solve",
+    "evaluate",
+    "simulate",
+    "sensitivity",
+    "front",
+    "methods",
+    "generate",
+    "import_",
+    "compare",
+    "report",
+    "schema",
+    "model",
+    "measure",
+    "fit",
+    "fit_predictor",
+    "tune",
+    "validate",
+    "warmup",
+    "demo",
+)
+"""In the order of `specopt --help`: functions in modules of their names, called without a closing
+`_`, with hyphens.
+"""
 
 HELP = {"generate": generate.WithFamilies}
 """Of commands whose help says more than their options."""
 
 for command in COMMANDS:
     name = command.rstrip("_").replace("_", "-")
-    app.command(name, cls=HELP.get(name))(getattr(import_module(f"specopt.commands.{command}"), command))
+    app.command(name, cls=HELP.get(name))(
+        getattr(import_module(f"specopt.commands.{command}"), command)
+    )
 GROUPS = (export.export, library.library)
 for group in GROUPS:
     app.add_typer(group)

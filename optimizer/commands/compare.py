@@ -29,22 +29,40 @@ PLAIN_SECONDS = 10.0
 class Compare:
     """What `compare` takes."""
 
-    sources: list[str] = argument("INSTANCES...", "Problem files, folders, families (KIND/FAMILY), kinds, or library.")
-    method: list[str] | None = option("M[:NAME=VALUE,...]", "A method, with options; default: all possible.")
-    time_limit: float = option("S", "Seconds for every cell.", default=10.0, envvar="SPECOPT_TIME_LIMIT")
+    sources: list[str] = argument(
+        "INSTANCES...", "Problem files, folders, families (KIND/FAMILY), kinds, or library."
+    )
+    method: list[str] | None = option(
+        "M[:NAME=VALUE,...]", "A method, with options; default: all possible."
+    )
+    time_limit: float = option(
+        "S", "Seconds for every cell.", default=10.0, envvar="SPECOPT_TIME_LIMIT"
+    )
     gap: float = option("G", "Relative gap at which to stop.", default=0.0, envvar="SPECOPT_GAP")
     seed: list[int] | None = option("N", "A seed; repeat for more.")
     instances: int = option("N", "Instances of each family.", default=5)
-    param: list[str] | None = option("K=V[,V,...]", "A parameter of the families, swept over its values.")
-    size: str | None = option("SIZE", "Of the library's instances: small, paper, large, adversarial or real.")
-    work: bool = flag("Limit the work of `auto` instead of seconds; other methods run until they end.")
-    shard: str | None = option("I/N", "Only every N-th cell, from the I-th on; N jobs share a folder.")
+    param: list[str] | None = option(
+        "K=V[,V,...]", "A parameter of the families, swept over its values."
+    )
+    size: str | None = option(
+        "SIZE", "Of the library's instances: small, paper, large, adversarial or real."
+    )
+    work: bool = flag(
+        "Limit the work of `auto` instead of seconds; other methods run until they end."
+    )
+    shard: str | None = option(
+        "I/N", "Only every N-th cell, from the I-th on; N jobs share a folder."
+    )
     jobs: int | None = option("N", "Worker processes.", envvar="SPECOPT_JOBS")
     executor: str = option("X", "local, dask://HOST:PORT, or ray.", default="local")
-    output: Path | None = option("FOLDER", "Keep results here and resume them. With --table: a file.", "-o", "--output")
+    output: Path | None = option(
+        "FOLDER", "Keep results here and resume them. With --table: a file.", "-o", "--output"
+    )
     table: bool = flag("Tables of folders of earlier results, together, in Markdown.")
     pairs: bool = flag("With --table: paired tests of all methods instead.")
-    again: bool = flag("Judge every plan in folders of earlier results again; exit 1 if a number differs.")
+    again: bool = flag(
+        "Judge every plan in folders of earlier results again; exit 1 if a number differs."
+    )
     as_json: AsJson = False
 
 
@@ -59,7 +77,9 @@ def compare(given: Compare) -> int:
         return FOUND
     if given.again:
         return _judge_again(given.sources, given.as_json)
-    problems = instances_of(given.sources, instances=given.instances, parameters=given.param or (), size=given.size)
+    problems = instances_of(
+        given.sources, instances=given.instances, parameters=given.param or (), size=given.size
+    )
     chosen = methods_of(given.method, problems.values())
     code, output = FOUND, given.output
     try:
@@ -89,7 +109,9 @@ def compare(given: Compare) -> int:
         from specopt.comparison.report import print_comparison_summary
         from specopt.console.terminal import console
 
-        taken = {record.problem_sha256 for record in comparison}  # by content: a file may be given twice
+        taken = {
+            record.problem_sha256 for record in comparison
+        }  # by content: a file may be given twice
         left_out = [name for name, problem in problems.items() if problem.sha256 not in taken]
         print_comparison_summary(comparison, console(), left_out)
         if output is not None:
@@ -128,19 +150,29 @@ def _judge_again(folders: list[str], as_json: bool) -> int:
     if as_json:
         print_json(
             [
-                {"key": one.record.key, "judged": one.record.plan is not None, "differences": one.differences}
+                {
+                    "key": one.record.key,
+                    "judged": one.record.plan is not None,
+                    "differences": one.differences,
+                }
                 for one in found
             ]
         )
     else:
         lines = [
-            printable(f"{one.record.key} ({one.record.label} on {one.record.instance}, seed {one.record.seed}): {what}")
+            printable(
+                f"{one.record.key} ({one.record.label} on {one.record.instance}, seed"
+                f" {one.record.seed}): {what}"
+            )
             for one in wrong
             for what in one.differences
         ]
         judged = sum(one.record.plan is not None for one in found)
         lost = sum(one.record.plan is None and one.record.objective is not None for one in found)
-        lines.append(f"{judged} of {len(found)} records have a plan; {judged - len(wrong)} are as the judge finds them")
+        lines.append(
+            f"{judged} of {len(found)} records have a plan; {judged - len(wrong)} are as the judge"
+            " finds them"
+        )
         if lost:
             lines.append(f"{lost} of earlier versions have an objective, but no plan: not judged")
         hand_over("\n".join(lines) + "\n", None)
@@ -148,7 +180,9 @@ def _judge_again(folders: list[str], as_json: bool) -> int:
 
 
 def _write(comparison: Comparison, folder: Path) -> list[str]:
-    """Write the table and the picture, and return the names of the files; if nothing can draw, one line says so."""
+    """Write the table and the picture, and return the names of the files; if nothing can draw, one
+    line says so.
+    """
     comparison.to_parquet(folder / "comparison.parquet")
     try:
         profile_figure(comparison).save(folder / "profiles.png")

@@ -28,7 +28,9 @@ GANTT_WIDTH = 96
 
 
 def demo(
-    picture: Annotated[Path, typer.Option(help="Where to write the picture.")] = Path("build/pipeline.png"),
+    picture: Annotated[Path, typer.Option(help="Where to write the picture.")] = Path(
+        "build/pipeline.png"
+    ),
     tasks: Annotated[int, typer.Option(metavar="K", parser=count, help="Number of tasks.")] = 100,
     time_limit: Seconds = 60.0,
 ) -> int:
@@ -42,8 +44,9 @@ def demo(
     assert isinstance(problem, ServingLatencyProblem)
     out = console()
     out.print(
-        f"Paper 1, Tables I and II: {tasks} tasks share one uplink; an edge server drafts with LLaMA-1.1B, "
-        "the base station verifies with LLaMA-7B. Which batches, in which order, how many draft tokens?\n"
+        f"Paper 1, Tables I and II: {tasks} tasks share one uplink; an edge server drafts with"
+        " LLaMA-1.1B, the base station verifies with LLaMA-7B. Which batches, in which order, how"
+        " many draft tokens?\n"
     )
     best = solve(problem, time_limit=time_limit, verbose=True)
     print_result(problem, best, out)
@@ -52,14 +55,18 @@ def demo(
     _compare(problem, best, out)
     assert isinstance(best.plan, ServingLatencyPlan)
     for step in default_steps(problem, best.plan)[::-1]:
-        out.print("\n" + text_gantt(problem, best.plan, step, min(GANTT_WIDTH, out.width)), soft_wrap=True)
+        out.print(
+            "\n" + text_gantt(problem, best.plan, step, min(GANTT_WIDTH, out.width)), soft_wrap=True
+        )
     out.print()
     _draw(problem, best.plan, picture, out)
     return 130 if best.termination == "interrupted" else 0
 
 
 def comparison_rows(problem: ServingLatencyProblem, best: Result) -> list[Entry]:
-    """Return the best result, every other method's, and the paper's rivals without pipeline or draft model."""
+    """Return the best result, every other method's, and the paper's rivals without pipeline or
+    draft model.
+    """
     from specopt.views.result import Entry
 
     rows = [Entry(best.method, best)]
@@ -69,7 +76,9 @@ def comparison_rows(problem: ServingLatencyProblem, best: Result) -> list[Entry]
             rows.append(Entry(method.name, _solve(problem, method.name)))
     sequential = dataclasses.replace(problem, mechanism="sequential")
     paper = next((row.result for row in rows if row.label == "algorithm-1"), best)
-    rows.append(Entry("SD without pipeline, same batches", _judged_on(sequential, paper), certificate=False))
+    rows.append(
+        Entry("SD without pipeline, same batches", _judged_on(sequential, paper), certificate=False)
+    )
     _say("solving without pipeline")
     rows.append(Entry("SD without pipeline, own batches", _solve(sequential, "exact")))
     autoregressive = dataclasses.replace(problem, mechanism="autoregressive")
@@ -92,7 +101,9 @@ def _judged_on(problem: ServingLatencyProblem, result: Result) -> Result:
     assert result.plan is not None
     report = verify(problem, result.plan)
     assert report.feasible, "the mechanism changes no constraint"
-    return dataclasses.replace(result, objective=report.objective, terms=report.terms, bound=None, gap=None)
+    return dataclasses.replace(
+        result, objective=report.objective, terms=report.terms, bound=None, gap=None
+    )
 
 
 def _compare(problem: ServingLatencyProblem, best: Result, out: Console) -> None:
@@ -101,20 +112,26 @@ def _compare(problem: ServingLatencyProblem, best: Result, out: Console) -> None
     rows = comparison_rows(problem, best)
     _say("")
     out.print(
-        "\nEvery method on this problem, and other ways of serving the same tasks (objective in seconds; "
-        "the gap is to a bound that the method proves itself):\n"
+        "\nEvery method on this problem, and other ways of serving the same tasks (objective in"
+        " seconds; the gap is to a bound that the method proves itself):\n"
     )
     print_comparison(rows, out)
     autoregressive = rows[-1].result.objective
-    if autoregressive is not None and best.objective is not None and autoregressive < best.objective:
+    if (
+        autoregressive is not None
+        and best.objective is not None
+        and autoregressive < best.objective
+    ):
         out.print(
-            "\nNote: with Table II's constants, autoregressive decoding with batches of its own beats speculative "
-            "decoding here, contrary to the paper; it loses with small batches, or where the verify model's memory "
-            "binds."
+            "\nNote: with Table II's constants, autoregressive decoding with batches of its own"
+            " beats speculative decoding here, contrary to the paper; it loses with small batches,"
+            " or where the verify model's memory binds."
         )
 
 
-def _draw(problem: ServingLatencyProblem, plan: ServingLatencyPlan, picture: Path, out: Console) -> None:
+def _draw(
+    problem: ServingLatencyProblem, plan: ServingLatencyPlan, picture: Path, out: Console
+) -> None:
     from specopt.kinds.serving_latency.view import pipeline_figure
 
     try:

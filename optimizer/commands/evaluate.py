@@ -26,18 +26,23 @@ def evaluate(
     file: File,
     result: Annotated[Path, typer.Argument(metavar="RESULT", help="A result file (JSON).")],
     acceptance: Annotated[
-        str | None, typer.Option(metavar="LOW:HIGH", help="Acceptance rates may lie anywhere in between.")
+        str | None,
+        typer.Option(metavar="LOW:HIGH", help="Acceptance rates may lie anywhere in between."),
     ] = None,
     output_scale: Annotated[
         str | None, typer.Option(metavar="LOW:HIGH", help="Range of factors on output lengths.")
     ] = None,
-    samples: Annotated[int, typer.Option(metavar="N", parser=count, help="Cases drawn from the intervals.")] = 200,
+    samples: Annotated[
+        int, typer.Option(metavar="N", parser=count, help="Cases drawn from the intervals.")
+    ] = 200,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> int:
-    """Judge a plan from the problem's data alone. Exit 0: feasible, 1: violated, 2: not this problem's result.
+    """Judge a plan from the problem's data alone. Exit 0: feasible, 1: violated, 2: not this
+    problem's result.
 
-    With intervals also the worst case in them and the mean over samples; a worst case that violates exits with 1.
+    With intervals also the worst case in them and the mean over samples; a worst case that violates
+    exits with 1.
     """
     from specopt.api.claims import held_against
     from specopt.api.robustness import robustness
@@ -55,7 +60,9 @@ def evaluate(
             problem,
             claimed,
             acceptance=None if acceptance is None else interval("--acceptance", acceptance),
-            output_scale=(1.0, 1.0) if output_scale is None else interval("--output-scale", output_scale),
+            output_scale=(1.0, 1.0)
+            if output_scale is None
+            else interval("--output-scale", output_scale),
             samples=samples,
             seed=seed,
         )

@@ -51,7 +51,10 @@ class FilesToo(TyperGroup):
 export = typer.Typer(
     name="export",
     cls=FilesToo,
-    help="Write a configuration for a serving engine, a plan as CSV or YAML, or a problem as a linear program.",
+    help=(
+        "Write a configuration for a serving engine, a plan as CSV or YAML, or a problem as a"
+        " linear program."
+    ),
     rich_markup_mode=None,
     add_completion=False,
 )
@@ -59,7 +62,10 @@ export = typer.Typer(
 
 Config = Annotated[
     Path | None,
-    typer.Option(metavar="CONFIG", help="A Hugging Face config.json, to count operations with if FILE has no model."),
+    typer.Option(
+        metavar="CONFIG",
+        help="A Hugging Face config.json, to count operations with if FILE has no model.",
+    ),
 ]
 
 
@@ -70,23 +76,33 @@ class Table:
     context: typer.Context
     runtime: Path = required(
         "FILE",
-        '{"draft": runtime, "verify": runtime} (JSON), as fit --draft --verify writes it, optionally with '
-        "drafter, draft_model, verify_model, context_tokens, step_overhead_seconds and zero_draft_cost; or the "
-        "single fit of a verify model, with --draft-runtime.",
+        '{"draft": runtime, "verify": runtime} (JSON), as fit --draft --verify writes it,'
+        " optionally with drafter, draft_model, verify_model, context_tokens, step_overhead_seconds"
+        " and zero_draft_cost; or the single fit of a verify model, with --draft-runtime.",
     )
     acceptance: Path = required(
-        "FILE", "Scrape of /metrics, acceptance histogram, vllm bench serve, golden acceptance lengths, or rates."
+        "FILE",
+        "Scrape of /metrics, acceptance histogram, vllm bench serve, golden acceptance lengths, or"
+        " rates.",
     )
-    draft_runtime: Path | None = option("FILE", "The single fit of a draft model, beside that of --runtime.")
+    draft_runtime: Path | None = option(
+        "FILE", "The single fit of a draft model, beside that of --runtime."
+    )
     before: Path | None = option("FILE", "An earlier scrape; the difference counts.")
     model: str | None = option("NAME", "The model_name to take from scrapes, or of golden lengths.")
     mode: str | None = option("NAME", "The mode to take from golden lengths.")
     draft_model: Config = None
     verify_model: Config = None
     max_batch: int | None = option("B", "Largest batch; default: as measured, at most 256.")
-    max_length: int | None = option("K", "Longest draft; default: as acceptance is known and measured.")
-    context_tokens: int | None = option("N", "Tokens that a request has cached; default: as FILE says.")
-    loss: float = option("SHARE", "Goodput that a batch size may lose for fewer ranges.", default=0.01)
+    max_length: int | None = option(
+        "K", "Longest draft; default: as acceptance is known and measured."
+    )
+    context_tokens: int | None = option(
+        "N", "Tokens that a request has cached; default: as FILE says."
+    )
+    loss: float = option(
+        "SHARE", "Goodput that a batch size may lose for fewer ranges.", default=0.01
+    )
     robust: bool = flag("Best in the worst case inside the limits, and never slower than none.")
     extrapolate: bool = flag("Go beyond what was measured.")
     engine_version: EngineVersion = None
@@ -96,14 +112,22 @@ class Table:
 
 @from_fields
 def table(given: Table) -> None:
-    """Compute an engine's drafts per batch size, the goodput-optimal ones, as its own configuration."""
+    """Compute an engine's drafts per batch size, the goodput-optimal ones, as its own
+    configuration.
+    """
     from specopt.engines import ENGINES
     from specopt.instances.acceptance import read_acceptance
     from specopt.solvers.speculation_table.runtimes import Runtimes
     from specopt.solvers.speculation_table.table import speculation_table
 
     configs = {"draft": given.draft_model, "verify": given.verify_model}
-    for path in (given.runtime, given.draft_runtime, given.acceptance, given.before, *configs.values()):
+    for path in (
+        given.runtime,
+        given.draft_runtime,
+        given.acceptance,
+        given.before,
+        *configs.values(),
+    ):
         check_target(given.output, path)
     data = _with_models(_pair(given.runtime, given.draft_runtime), given.runtime, configs)
     if given.context_tokens is not None and isinstance(data, Mapping):
@@ -124,7 +148,9 @@ def show_speculation_table(
     output: Path | None,
     beside: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write and print a table as an engine's configuration; in JSON with what a caller has to say beside it."""
+    """Write and print a table as an engine's configuration; in JSON with what a caller has to say
+    beside it.
+    """
     schedule = found.schedule()
     config, advice = engine.config(schedule, version), engine.notes(schedule, version)
     if output is not None:
@@ -133,7 +159,10 @@ def show_speculation_table(
         data = found.to_dict()
         data["notes"] += advice
         own = config or {}  # beside `config` too, a line per field: easy to copy from
-        typer.echo(to_json({**own, "engine": engine.name, "config": config, **data, **(beside or {})}), file=stdout())
+        typer.echo(
+            to_json({**own, "engine": engine.name, "config": config, **data, **(beside or {})}),
+            file=stdout(),
+        )
         return
     from specopt.console.terminal import console
     from specopt.views.speculation_table import print_speculation_table
@@ -143,23 +172,35 @@ def show_speculation_table(
         say(f"written to {output}")
 
 
-for name in ("vllm", "sglang", "tensorrt-llm", "llama.cpp"):  # of engines.ENGINES, which help need not load
+for name in (
+    "vllm",
+    "sglang",
+    "tensorrt-llm",
+    "llama.cpp",
+):  # of engines.ENGINES, which help need not load
     export.command(name)(table)
 
 
 def _pair(path: Path, draft: Path | None) -> object:
-    """Return the runtimes of a file; a single fit is that of the verify model, beside one of the draft model."""
+    """Return the runtimes of a file; a single fit is that of the verify model, beside one of the
+    draft model.
+    """
     data = read_json(path)
     is_single = isinstance(data, Mapping) and "form" in data
     if draft is not None and not is_single:
-        raise InvalidInput(f"--draft-runtime: expected a single fit as --runtime, but {path} has no form of its own")
+        raise InvalidInput(
+            f"--draft-runtime: expected a single fit as --runtime, but {path} has no form of"
+            " its own"
+        )
     if not is_single:
         return data
     return {"verify": data} if draft is None else {"draft": read_json(draft), "verify": data}
 
 
 def _with_models(data: object, path: Path, configs: Mapping[str, Path | None]) -> object:
-    """Return runtimes with the models that the options give, which are to fill gaps, not to contradict the file."""
+    """Return runtimes with the models that the options give, which are to fill gaps, not to
+    contradict the file.
+    """
     if not isinstance(data, Mapping):
         return data
     models: dict[str, object] = {}
@@ -169,7 +210,9 @@ def _with_models(data: object, path: Path, configs: Mapping[str, Path | None]) -
         runtime = data.get(name)
         fitted_with = runtime.get("model") if isinstance(runtime, Mapping) else None
         if data.get(f"{name}_model") is not None or fitted_with is not None:
-            raise InvalidInput(f"--{name}-model: expected a file without a {name} model, but {path} has one")
+            raise InvalidInput(
+                f"--{name}-model: expected a file without a {name} model, but {path} has one"
+            )
         models[f"{name}_model"] = dump(read_decoder(config))
     return {**data, **models}
 
@@ -200,9 +243,12 @@ def yaml(result: PlanFile, output: Output = None) -> None:
 def formulation(
     file: File,
     form: Annotated[str, typer.Option("--as", metavar="lp|mps", help="The format.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Write to this file, all or nothing.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Write to this file, all or nothing.")
+    ],
     option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Of serving-latency: length=L, mechanism=NAME.")
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Of serving-latency: length=L, mechanism=NAME."),
     ] = None,
 ) -> None:
     """Write a problem as a linear program; `specopt export FILE --as lp` does the same.
@@ -211,7 +257,8 @@ def formulation(
     """
     check_target(output, file)
     options = {
-        name: int(text) if text.isdecimal() else text for name, text in pairs_of(option or (), "--option").items()
+        name: int(text) if text.isdecimal() else text
+        for name, text in pairs_of(option or (), "--option").items()
     }
     problem = read_problem(file)
     say("stating and writing the program ...")

@@ -17,7 +17,8 @@ from specopt.instances.runtimes.measured import FORM, MeasuredRuntime
 from specopt.models.errors import InvalidInput
 
 Config = Annotated[
-    Path | None, typer.Option(metavar="CONFIG", help="A Hugging Face config.json: counts tokens as operations.")
+    Path | None,
+    typer.Option(metavar="CONFIG", help="A Hugging Face config.json: counts tokens as operations."),
 ]
 
 
@@ -28,33 +29,49 @@ class Fit:
     table: Path = argument("TABLE", "A CSV file of measured passes, with a header.")
     x: list[str] = required(
         "COL",
-        "Column of the work; for the additive form three of them: sums of new tokens, (cached + new) new, "
-        "cached tokens.",
+        "Column of the work; for the additive form three of them: sums of new tokens, (cached +"
+        " new) new, cached tokens.",
     )
     y: list[str] = required("COL", "Column of the time; several are summed.")
     form: str = option(
         "F",
-        f"{', '.join(FORMS)}, or auto: chosen by cross-validation; table: the measured passes themselves.",
+        f"{', '.join(FORMS)}, or auto: chosen by cross-validation; table: the measured passes"
+        " themselves.",
         default="auto",
     )
     x_unit: str | None = option("UNIT", "tokens (default) or flops.")
     y_unit: str | None = option("UNIT", "s (default), ms or us.")
-    cached: str | None = option("COL", "Column of tokens cached per request; x: new ones per request.")
+    cached: str | None = option(
+        "COL", "Column of tokens cached per request; x: new ones per request."
+    )
     batch: str | None = option("COL", "Column of requests in the pass.")
-    spread: str | None = option("LOW,HIGH", "With --form table: columns of low and high quantiles of the time.")
-    where: list[str] | None = option("COL=VALUE", "Take only rows with this value; may be repeated.")
-    sum_over: str | None = option("COL", "Sum the times over the values of this column, such as layers.")
+    spread: str | None = option(
+        "LOW,HIGH", "With --form table: columns of low and high quantiles of the time."
+    )
+    where: list[str] | None = option(
+        "COL=VALUE", "Take only rows with this value; may be repeated."
+    )
+    sum_over: str | None = option(
+        "COL", "Sum the times over the values of this column, such as layers."
+    )
     repeat: list[str] | None = option(
-        "[NAME=]N", "Count times N times: all, or those of a value of --sum-over or of a --y column."
+        "[NAME=]N",
+        "Count times N times: all, or those of a value of --sum-over or of a --y column.",
     )
     model: Config = None
-    logits: str = option("last|all", "Positions that --model scores: all in a verification.", default="last")
-    draft: list[str] | None = option("COL=VALUE", "Fit these rows as the draft model's, and those of --verify.")
+    logits: str = option(
+        "last|all", "Positions that --model scores: all in a verification.", default="last"
+    )
+    draft: list[str] | None = option(
+        "COL=VALUE", "Fit these rows as the draft model's, and those of --verify."
+    )
     verify: list[str] | None = option("COL=VALUE", "Fit these rows as the verify model's.")
     draft_model: Config = None
     verify_model: Config = None
     flat: bool = flag("A roofline whose first piece is constant.")
-    errors: str = option("absolute|relative", "Which errors' squares to minimise.", default="absolute")
+    errors: str = option(
+        "absolute|relative", "Which errors' squares to minimise.", default="absolute"
+    )
     level: float = option("P", "Confidence level of the limits.", default=0.95)
     folds: int = option("N", "Folds of the cross-validation.", default=5)
     seed: Seed = 0
@@ -85,12 +102,21 @@ def fit(given: Fit) -> None:
         if twice := set(own) & set(where):
             raise InvalidInput(f"--{name} {min(twice)}: given twice, in --where, too")
         columns = filled(
-            TableColumns, given, x=tuple(given.x), y=tuple(given.y), where=where | own, repeat=times, repeats=named
+            TableColumns,
+            given,
+            x=tuple(given.x),
+            y=tuple(given.y),
+            where=where | own,
+            repeat=times,
+            repeats=named,
         )
         decoder = None if config is None else read_decoder(config)
         read = read_runtime_table(given.table, columns)
         if given.form == FORM:
-            apart = [read_runtime_table(given.table, replace(columns, y=(one,))).seconds for one in _quantiles(given)]
+            apart = [
+                read_runtime_table(given.table, replace(columns, y=(one,))).seconds
+                for one in _quantiles(given)
+            ]
             found[name] = MeasuredRuntime.from_table(read, (apart[0], apart[1]) if apart else None)
             continue
         all_logits = given.logits == "all" or name == "verify"
@@ -134,19 +160,25 @@ def _check(given: Fit) -> None:
             "--picture": given.picture is not None,
             "--errors relative": given.errors != Fit.errors,
             "--logits all": given.logits == "all",
-            **{f"--{name}": getattr(given, name) != getattr(Fit, name) for name in ("level", "folds", "seed")},
+            **{
+                f"--{name}": getattr(given, name) != getattr(Fit, name)
+                for name in ("level", "folds", "seed")
+            },
             "--model": any((given.model, given.draft_model, given.verify_model)),
         }
         if useless := next((option for option, is_given in no_effect.items() if is_given), None):
             raise InvalidInput(f"{useless}: expected a form that is fitted, got --form {FORM}")
     if given.spread is not None and (given.form != FORM or len(_quantiles(given)) != 2):
         raise InvalidInput(
-            f"--spread: expected LOW,HIGH with --form {FORM}, got {given.spread!r} with --form {given.form}"
+            f"--spread: expected LOW,HIGH with --form {FORM}, got {given.spread!r} with --form"
+            f" {given.form}"
         )
     if (
         given.logits == "all" and given.model is None and given.draft_model is None
     ):  # of a verify model all count anyhow
-        raise InvalidInput("--logits all: expected also --model or --draft-model, to count positions")
+        raise InvalidInput(
+            "--logits all: expected also --model or --draft-model, to count positions"
+        )
 
 
 def _parts(given: Fit) -> dict[str, tuple[list[str], Path | None]]:
@@ -156,10 +188,15 @@ def _parts(given: Fit) -> dict[str, tuple[list[str], Path | None]]:
         raise InvalidInput("--draft, --verify: expected both or neither")
     if draft and verify:
         if given.model is not None:
-            raise InvalidInput("--model: expected --draft-model and --verify-model with --draft and --verify")
+            raise InvalidInput(
+                "--model: expected --draft-model and --verify-model with --draft and --verify"
+            )
         return {"draft": (draft, given.draft_model), "verify": (verify, given.verify_model)}
     if given.draft_model is not None or given.verify_model is not None:
-        raise InvalidInput("--draft-model, --verify-model: expected --draft and --verify, too; for one fit: --model")
+        raise InvalidInput(
+            "--draft-model, --verify-model: expected --draft and --verify, too; for one fit:"
+            " --model"
+        )
     return {"": ([], given.model)}
 
 

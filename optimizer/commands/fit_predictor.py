@@ -17,11 +17,13 @@ class FitPredictor:
 
     log: Path = argument(
         "LOG",
-        "A CSV file, a row per drafted token: round, outcome (1 accepted, 0 first rejection, -1 behind it), "
-        "columns of features.",
+        "A CSV file, a row per drafted token: round, outcome (1 accepted, 0 first rejection, -1"
+        " behind it), columns of features.",
     )
     draft_seconds: float = required("S", "Drafting time of a token.")
-    round_seconds: str = required("S,...", "Seconds of a round beside its drafts: one number, or of 0, 1, ... drafts.")
+    round_seconds: str = required(
+        "S,...", "Seconds of a round beside its drafts: one number, or of 0, 1, ... drafts."
+    )
     feature: list[str] | None = option("COL", "Take this column as a feature; default: all others.")
     predictor: str = option("P", "logistic, perceptron or trees.", default="logistic")
     max_draft: int | None = option("L", "Longest draft; default: the median of the log's rounds.")
@@ -44,28 +46,49 @@ def fit_predictor(given: FitPredictor) -> None:
     check_target(given.output, given.log)
     log = read_draft_log(given.log, given.feature or ())
     fitted = filled(
-        fit_stopping, given, log=log, draft_seconds_per_token=given.draft_seconds,
-        round_seconds=_seconds(given.round_seconds), max_draft_tokens=given.max_draft,
-    )  # fmt: skip
+        fit_stopping,
+        given,
+        log=log,
+        draft_seconds_per_token=given.draft_seconds,
+        round_seconds=_seconds(given.round_seconds),
+        max_draft_tokens=given.max_draft,
+    )
     rules = []
     window = solve(fitted.problem, "fixed-window").plan
-    for method in ("belief", "optimal-stopping", "confidence-threshold", "first-rejection", "fixed-window",
-                   "no-drafts"):  # fmt: skip
+    for method in (
+        "belief",
+        "optimal-stopping",
+        "confidence-threshold",
+        "first-rejection",
+        "fixed-window",
+        "no-drafts",
+    ):
         result = solve(fitted.problem, method, gap=1e-4)
         speed = fitted.speed(result.plan)  # type: ignore[arg-type]
         gain, low, high = fitted.gain(result.plan, window)  # type: ignore[arg-type]
         rules.append(
             {
-                "method": method, "model": result.objective, "held_out": speed.mean,
-                "standard_error": speed.standard_error, "gain": gain, "gain_interval": [low, high],
+                "method": method,
+                "model": result.objective,
+                "held_out": speed.mean,
+                "standard_error": speed.standard_error,
+                "gain": gain,
+                "gain_interval": [low, high],
             }
-        )  # fmt: skip
+        )
     found = {
-        "predictor": given.predictor, "features": list(fitted.predictor.features),
-        "coefficients": fitted.predictor.coefficients, "edges": fitted.bins.edges.tolist(),
-        "rounds": fitted.rounds, "dropped": fitted.dropped, "false_accept": fitted.false_accept,
-        "false_reject": fitted.false_reject, "area": fitted.area, "rules": rules, "problem": fitted.problem.to_dict(),
-    }  # fmt: skip
+        "predictor": given.predictor,
+        "features": list(fitted.predictor.features),
+        "coefficients": fitted.predictor.coefficients,
+        "edges": fitted.bins.edges.tolist(),
+        "rounds": fitted.rounds,
+        "dropped": fitted.dropped,
+        "false_accept": fitted.false_accept,
+        "false_reject": fitted.false_reject,
+        "area": fitted.area,
+        "rules": rules,
+        "problem": fitted.problem.to_dict(),
+    }
     if given.as_json:
         print_json(found)
     else:
@@ -85,5 +108,7 @@ def _seconds(text: str) -> Any:
     try:
         first, *more = map(float, text.split(","))
     except ValueError:
-        raise InvalidInput(f"--round-seconds: expected numbers with commas between them, got {text!r}") from None
+        raise InvalidInput(
+            f"--round-seconds: expected numbers with commas between them, got {text!r}"
+        ) from None
     return RoundSeconds.parse([first, *more], "--round-seconds") if more else first

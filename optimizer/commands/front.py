@@ -28,7 +28,9 @@ from specopt.models.files import write_text
 
 def front(
     file: File,
-    field: Annotated[str, typer.Option(help="Field; dots lead into nested fields, and into all parts of a list.")],
+    field: Annotated[
+        str, typer.Option(help="Field; dots lead into nested fields, and into all parts of a list.")
+    ],
     values: Annotated[str, typer.Option(metavar="V,V,...", help="Of the field, in this order.")],
     method: Method = None,
     option: MethodOptions = None,
@@ -49,7 +51,9 @@ def front(
     problem = read_problem(file)
     chosen = method_of(problem, method, option or ()) if method is not None or option else None
     points = [json_or_text(part.strip()) for part in values.split(",") if part.strip()]
-    found = along(problem, field, points, chosen, time_limit=time_limit, gap=gap, seed=seed, verbose=True)
+    found = along(
+        problem, field, points, chosen, time_limit=time_limit, gap=gap, seed=seed, verbose=True
+    )
     if output is not None and output.suffix.lower() in (".png", ".pdf", ".svg"):
         found.plot().save(output)
     elif output is not None:

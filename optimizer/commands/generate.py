@@ -31,7 +31,9 @@ class WithFamilies(TyperCommand):
 
 
 def generate(
-    family: Annotated[str, typer.Argument(metavar="KIND/FAMILY", help="A named family of problems.")],
+    family: Annotated[
+        str, typer.Argument(metavar="KIND/FAMILY", help="A named family of problems.")
+    ],
     param: Parameters = None,
     runtimes: RuntimesFile = None,
     set_: Replacements = None,
@@ -45,5 +47,7 @@ def generate(
 
     check_target(output, runtimes)
     parameters = parameters_of(family, param or ())
-    problem = with_fields(measured(generate_problem(family, seed=seed, **parameters), runtimes), set_ or ())
+    problem = with_fields(
+        measured(generate_problem(family, seed=seed, **parameters), runtimes), set_ or ()
+    )
     hand_over(to_json(problem.to_dict()) + "\n", output)

@@ -27,7 +27,9 @@ class Import:
     """What `import` takes."""
 
     trace: Path = argument("TRACE", "A file of requests: CSV or JSON lines.")
-    kind: str = required("KIND", "serving-latency, continuous-serving or verification-batch.", "--as")
+    kind: str = required(
+        "KIND", "serving-latency, continuous-serving or verification-batch.", "--as"
+    )
     tasks: int | None = option("N", "Rows to take; default: all from the start on.")
     start: int | None = option("N", "First row, from 0; dropped ones do not count.")
     from_seconds: float | None = option("S", "Take what arrives from then on; first row: 0.")
@@ -37,8 +39,12 @@ class Import:
     seed: Seed = 0
     runtimes: RuntimesFile = None
     set_: Replacements = None
-    format_: str | None = option("F", "azure, burstgpt, mooncake, vidur or csv; default: recognised.", "--format")
-    column: list[str] | None = option("KEY=NAME", "A column of a CSV file; KEY: arrival, input, output, name.")
+    format_: str | None = option(
+        "F", "azure, burstgpt, mooncake, vidur or csv; default: recognised.", "--format"
+    )
+    column: list[str] | None = option(
+        "KEY=NAME", "A column of a CSV file; KEY: arrival, input, output, name."
+    )
     time_unit: str | None = option("UNIT", "Unit of arrivals in a CSV file: s, ms, us, ns or date.")
     output: Output = None
 
@@ -54,7 +60,9 @@ def import_(given: Import) -> None:
         check_target(given.output, path)
     by_time = given.from_seconds is not None or given.to_seconds is not None
     if by_time and (given.start is not None or given.tasks is not None):
-        raise InvalidInput("--from-seconds, --to-seconds: expected rows by time or by number, got both")
+        raise InvalidInput(
+            "--from-seconds, --to-seconds: expected rows by time or by number, got both"
+        )
     if given.tasks == 0:
         raise InvalidInput("--tasks: expected an integer >= 1, got 0")
     maker = from_trace(given.kind)
@@ -62,10 +70,17 @@ def import_(given: Import) -> None:
     parameters = parameters_of(name, given.param or ())
     columns = pairs_of(given.column or (), "--column")
     read = read_trace(
-        given.trace, given.format_, columns=columns, time_unit=given.time_unit, start=given.start or 0, rows=given.tasks
+        given.trace,
+        given.format_,
+        columns=columns,
+        time_unit=given.time_unit,
+        start=given.start or 0,
+        rows=given.tasks,
     )
     if by_time:
-        read = read.between(given.from_seconds or 0.0, math.inf if given.to_seconds is None else given.to_seconds)
+        read = read.between(
+            given.from_seconds or 0.0, math.inf if given.to_seconds is None else given.to_seconds
+        )
     problem = maker.problem(read, name, seed=given.seed, **parameters)
     problem = with_fields(measured(problem, given.runtimes), given.set_ or ())
     say(_summary(read, given.kind, maker.unused))
@@ -77,7 +92,7 @@ def _summary(trace: Trace, kind: str, unused: str) -> str:
     dropped = f"{trace.dropped_rows} dropped" + (f" ({reasons})" if reasons else "")
     order = f", {trace.out_of_order} out of order and sorted" if trace.out_of_order else ""
     return (
-        f"{trace.source} ({trace.format}): {trace.rows_read} rows read, {dropped}{order}; rows {trace.start} to "
-        f"{trace.start + len(trace) - 1}, {trace.duration_seconds:g} s of arrivals, become a {kind} problem; not used: "
-        f"{unused}"
+        f"{trace.source} ({trace.format}): {trace.rows_read} rows read, {dropped}{order}; rows"
+        f" {trace.start} to {trace.start + len(trace) - 1}, {trace.duration_seconds:g} s of"
+        f" arrivals, become a {kind} problem; not used: {unused}"
     )

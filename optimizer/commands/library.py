@@ -24,7 +24,9 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="An instance: KIND/FAM
 
 @library.command("list")
 def list_(
-    kind: Annotated[str | None, typer.Argument(metavar="[KIND]", help="A kind of problem; default: all.")] = None,
+    kind: Annotated[
+        str | None, typer.Argument(metavar="[KIND]", help="A kind of problem; default: all.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the instances with the best known results."""
@@ -62,7 +64,9 @@ def export_(name: Name, output: Output = None) -> None:
 @library.command()
 def submit(
     name: Name,
-    result: Annotated[Path, typer.Argument(metavar="RESULT", help="A result file: a plan, and perhaps a bound.")],
+    result: Annotated[
+        Path, typer.Argument(metavar="RESULT", help="A result file: a plan, and perhaps a bound.")
+    ],
     output: Output = None,
 ) -> None:
     """Judge a result; if it is better than the best known one, -o gets its line of the library."""

@@ -19,15 +19,22 @@ class Measure:
     output: Path = required("TABLE", "Write the CSV table to this file.", "-o", "--output")
     # typer takes options of several values only by repetition; a list in one word is shorter
     batch: str = option("N,...", "Batch sizes.", default="1,2,4,8")
-    new_tokens: str = option("N,...", "New tokens of a pass, per sequence.", default="1,4,16,64,256")
-    cached_tokens: str = option("N,...", "Tokens cached before it; 0: a prefill.", default="0,128,512")
+    new_tokens: str = option(
+        "N,...", "New tokens of a pass, per sequence.", default="1,4,16,64,256"
+    )
+    cached_tokens: str = option(
+        "N,...", "Tokens cached before it; 0: a prefill.", default="0,128,512"
+    )
     repeats: int = option("N", "Passes that count, per row.", default=10)
     warm_up: int = option("N", "Passes before them that do not.", default=2)
     dtype: str | None = option("D", "float32 (default on a CPU), bfloat16 or float16.")
     device: str = option("auto|cpu|cuda", "Where to measure.", default="auto")
     threads: int | None = option("N", "Threads of a CPU.")
     graphs: bool = option(
-        None, "On a GPU: replay passes as CUDA graphs, as engines do.", "--graphs/--no-graphs", default=True
+        None,
+        "On a GPU: replay passes as CUDA graphs, as engines do.",
+        "--graphs/--no-graphs",
+        default=True,
     )
     seed: Seed = 0
 
@@ -57,12 +64,18 @@ def measure(given: Measure) -> int:
         write_text(given.output, found.to_csv())
         say(f"{len(found.rows)} rows written to {given.output}")
     if found.unsteady:
-        text = f"warning: {found.unsteady} of {len(found.rows)} rows vary by more than half between repeats"
+        text = (
+            f"warning: {found.unsteady} of {len(found.rows)} rows vary by more than half between"
+            " repeats"
+        )
         say(f"{text}; other work on the device, or too many --threads?")
     if found.interrupted:
         return INTERRUPTED
     if not found.rows:
-        raise InvalidInput("nothing fits the memory: measure smaller models, batches or lengths, or another --dtype")
+        raise InvalidInput(
+            "nothing fits the memory: measure smaller models, batches or lengths, or another"
+            " --dtype"
+        )
     return FOUND
 
 

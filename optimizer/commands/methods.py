@@ -12,7 +12,10 @@ from specopt.commands.shared import AsJson, print_json, read_problem
 
 def methods(
     kind: Annotated[
-        str | None, typer.Argument(metavar="[KIND|FILE]", help="Only those of this kind, or of a file's problem.")
+        str | None,
+        typer.Argument(
+            metavar="[KIND|FILE]", help="Only those of this kind, or of a file's problem."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

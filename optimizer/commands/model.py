@@ -11,9 +11,14 @@ from specopt.commands.shared import AsJson, print_json
 
 
 def model(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A Hugging Face config.json, or its folder.")],
+    config: Annotated[
+        Path, typer.Argument(metavar="CONFIG", help="A Hugging Face config.json, or its folder.")
+    ],
     dtype: Annotated[
-        str | None, typer.Option(metavar="D", help="Count bytes at this data type, such as float32; default: 2 bytes.")
+        str | None,
+        typer.Option(
+            metavar="D", help="Count bytes at this data type, such as float32; default: 2 bytes."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -52,7 +52,11 @@ def from_fields(command: Callable[[Any], T]) -> Callable[..., T]:
                 info.default = f"--{one.name.replace('_', '-')}"
             hint = Annotated[hint, info]
         default = inspect.Parameter.empty if one.default is MISSING else one.default
-        parameters.append(inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint))
+        parameters.append(
+            inspect.Parameter(
+                one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint
+            )
+        )
 
     @wraps(command)
     def called(**given: Any) -> T:
@@ -65,7 +69,10 @@ def from_fields(command: Callable[[Any], T]) -> Callable[..., T]:
 
 def _parser(hint: Any) -> Callable[[str], Any] | None:
     """Return what reads the numbers of a type."""
-    found = (_PARSERS.get(part) if not get_args(part) else _parser(part) for part in get_args(hint) or (hint,))
+    found = (
+        _PARSERS.get(part) if not get_args(part) else _parser(part)
+        for part in get_args(hint) or (hint,)
+    )
     return next(filter(None, found), None)
 
 
@@ -73,6 +80,10 @@ _PARSERS = {int: count, float: number}
 
 
 def filled(call: Callable[..., T], options: Any, **others: Any) -> T:
-    """Call a function or class with the options that it takes by the same names, and with others."""
-    shared = {one.name for one in fields(options)} & set(inspect.signature(call).parameters) - others.keys()
+    """Call a function or class with the options that it takes by the same names, and with
+    others.
+    """
+    shared = {one.name for one in fields(options)} & set(
+        inspect.signature(call).parameters
+    ) - others.keys()
     return call(**{name: getattr(options, name) for name in shared}, **others)

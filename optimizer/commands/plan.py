@@ -1,4 +1,6 @@
-"""`specopt plan`: from two configs and measured passes to a judged plan, or to an engine's configuration."""
+"""`specopt plan`: from two configs and measured passes to a judged plan, or to an engine's
+configuration.
+"""
 
 from __future__ import annotations
 
@@ -56,23 +58,32 @@ class Plan:
 
     draft: Path = required("CONFIG", "The draft model's Hugging Face config.json.")
     verify: Path = required("CONFIG", "The verify model's.")
-    runtimes: Path = required("FILE|TABLE", "Runtimes as fit writes them (JSON), or a table of measure (CSV).")
+    runtimes: Path = required(
+        "FILE|TABLE", "Runtimes as fit writes them (JSON), or a table of measure (CSV)."
+    )
     for_: str = required(
         "KIND|ENGINE",
-        "serving-latency, verification-batch, prompt-chunking, fair-goodput or placement; vllm, sglang, tensorrt-llm "
-        "or llama.cpp.",
+        "serving-latency, verification-batch, prompt-chunking, fair-goodput or placement; vllm,"
+        " sglang, tensorrt-llm or llama.cpp.",
         "--for",
     )
     trace: Path | None = option("FILE", "Requests, as import reads them.")
     tasks: int | None = option("N", f"Rows of the trace to take; default: {TASKS}.")
     link: str | None = option("MBITS[,RTT_MS]", "Link between the machines that draft and verify.")
-    device_runtimes: Path | None = option("FILE|TABLE", "Runtimes of the draft model on clients' devices.")
+    device_runtimes: Path | None = option(
+        "FILE|TABLE", "Runtimes of the draft model on clients' devices."
+    )
     clients: int | None = option("N", "Clients that decode at a time.")
     tpot: float | None = option("MS", "Upper limit of the milliseconds per token.")
-    price: str | None = option("VERIFIER[,POOL]", "Price of a machine's hour; with POOL, drafting servers are offered.")
-    power: str | None = option("IDLE,BUSY[,DEVICE]", "Watts of a machine, and of a device that drafts.")
+    price: str | None = option(
+        "VERIFIER[,POOL]", "Price of a machine's hour; with POOL, drafting servers are offered."
+    )
+    power: str | None = option(
+        "IDLE,BUSY[,DEVICE]", "Watts of a machine, and of a device that drafts."
+    )
     memory: float | None = option(
-        "GB", "10^9 bytes of the machine that verifies; for serving-latency: of the one that drafts."
+        "GB",
+        "10^9 bytes of the machine that verifies; for serving-latency: of the one that drafts.",
     )
     acceptance: Path | None = option("FILE", "Rates of acceptance, as export reads them.")
     set_: Replacements = None
@@ -88,8 +99,8 @@ class Plan:
 def plan(given: Plan) -> int:
     """Make a judged plan from models, runtimes and a link, and list its assumptions.
 
-    For a KIND the result is written as solve does, for an ENGINE as its configuration. Values without an option come
-    from a published setting, listed as assumed.
+    For a KIND the result is written as solve does, for an ENGINE as its configuration. Values
+    without an option come from a published setting, listed as assumed.
     """
     from specopt.api.generate import from_deployment
     from specopt.engines import ENGINES
@@ -97,7 +108,14 @@ def plan(given: Plan) -> int:
     from specopt.solvers.clock import Clock
 
     clock = Clock(given.time_limit)
-    for source in (given.draft, given.verify, given.runtimes, given.device_runtimes, given.trace, given.acceptance):
+    for source in (
+        given.draft,
+        given.verify,
+        given.runtimes,
+        given.device_runtimes,
+        given.trace,
+        given.acceptance,
+    ):
         for target in (given.output, given.problem):
             check_target(target, source)
     if given.tasks == 0 or (given.tasks is not None and given.trace is None):
@@ -109,8 +127,10 @@ def plan(given: Plan) -> int:
     for name in () if advised or (for_ in ENGINES and given.link is not None) else FLEET:
         if getattr(given, name) is not None:
             able = ", ".join(kind for kind in kinds if kind_of(kind).advice is not None)
-            raise InvalidInput(f"--{name.replace('_', '-')}: expected --for {able}, or an engine with --link, got "
-                               f"--for {for_}")  # fmt: skip
+            raise InvalidInput(
+                f"--{name.replace('_', '-')}: expected --for {able}, or an engine with --link, got "
+                f"--for {for_}"
+            )
     known = _deployment(given)
     if for_ in ENGINES:
         for option, value in (("--set", given.set_), ("--problem", given.problem)):
@@ -144,12 +164,24 @@ def _deployment(given: Plan) -> Deployment:
         passes=Passes.read(given.runtimes, models),
         trace=read,
         link=None if given.link is None else Link.parse(given.link, "--link"),
-        memory_bytes=None if given.memory is None else arguments.number("--memory", given.memory, above=0) * 1e9,
+        memory_bytes=(
+            None
+            if given.memory is None
+            else arguments.number("--memory", given.memory, above=0) * 1e9
+        ),
         acceptance=None if given.acceptance is None else read_acceptance(given.acceptance),
         fleet=Fleet(
-            device=None if given.device_runtimes is None else Passes.read(given.device_runtimes, small),
-            clients=None if given.clients is None else arguments.integer("--clients", given.clients, 1),
-            seconds_per_token=None if given.tpot is None else arguments.number("--tpot", given.tpot, above=0) / 1e3,
+            device=(
+                None if given.device_runtimes is None else Passes.read(given.device_runtimes, small)
+            ),
+            clients=(
+                None if given.clients is None else arguments.integer("--clients", given.clients, 1)
+            ),
+            seconds_per_token=(
+                None
+                if given.tpot is None
+                else arguments.number("--tpot", given.tpot, above=0) / 1e3
+            ),
             price_per_second=price and tuple(one / 3600.0 for one in price),
             watts=watts,
         ),
@@ -174,14 +206,21 @@ def _replaced(proposal: Proposal, values: Sequence[str]) -> Proposal:
     """Return a proposal with some fields of its problem replaced."""
     from specopt.api.arguments import pairs_of, with_fields
 
-    paths = [[step for step in path.split(".") if not step.isdecimal()] for path in pairs_of(values, "--set")]
+    paths = [
+        [step for step in path.split(".") if not step.isdecimal()]
+        for path in pairs_of(values, "--set")
+    ]
     own = {".".join(path[:2]): "--set" for path in paths}
     replaced = with_fields(proposal.problem, values)
-    return dataclasses.replace(proposal, problem=replaced, sources={**proposal.sources, **own}).labelled()
+    return dataclasses.replace(
+        proposal, problem=replaced, sources={**proposal.sources, **own}
+    ).labelled()
 
 
 def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> int:
-    """Solve a proposal's problem, in half of the time if there is advice, have the result judged, and show both."""
+    """Solve a proposal's problem, in half of the time if there is advice, have the result judged,
+    and show both.
+    """
     from importlib import import_module
 
     from specopt.api.solve import solve
@@ -206,7 +245,9 @@ def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> i
         said = import_module(advice).advise(known, proposal, result, clock=clock)
         more, following = {"advice": said.to_dict()}, [*said.measure, *following]
     if given.as_json:
-        judged = None if report is None else {"feasible": report.feasible, "objective": report.objective}
+        judged = (
+            None if report is None else {"feasible": report.feasible, "objective": report.objective}
+        )
         own = {"problem": problem.to_dict(), "result": result.to_dict(), "judged": judged}
         print_json({**own, **more, **_told(proposal.values, proposal.unused, following)})
     else:
@@ -238,8 +279,14 @@ def _engine(engine: Engine, known: Deployment, given: Plan, clock: Clock) -> Non
     if known.memory_bytes is not None:
         most = room(known.memory_bytes, max(times.contexts), known.draft, known.verify)
         if not most:
-            raise InvalidInput("--memory: expected room for the weights of both models and a request beside them")
-        values.append(Value("largest batch", str(most), "--memory less the weights, over the cache of a request"))
+            raise InvalidInput(
+                "--memory: expected room for the weights of both models and a request beside them"
+            )
+        values.append(
+            Value(
+                "largest batch", str(most), "--memory less the weights, over the cache of a request"
+            )
+        )
 
     def made(rates: Acceptance) -> SpeculationTable:
         found = speculation_table(times, rates, multiple=multiple)
@@ -257,16 +304,33 @@ def _engine(engine: Engine, known: Deployment, given: Plan, clock: Clock) -> Non
         values.append(Value("acceptance", f"{known.rate:.3g} as one rate", "--acceptance"))
     found = made(rates)
     if multiple > 1:
-        values.append(Value("n_predict", str(multiple), f"{given.draft}: vLLM takes multiples of it as draft lengths"))
+        values.append(
+            Value(
+                "n_predict",
+                str(multiple),
+                f"{given.draft}: vLLM takes multiples of it as draft lengths",
+            )
+        )
     advice = [
-        *(["acceptance: --acceptance FILE, two scrapes of the engine's /metrics"] if is_assumed else []),
+        *(
+            ["acceptance: --acceptance FILE, two scrapes of the engine's /metrics"]
+            if is_assumed
+            else []
+        ),
         *(["context_tokens: --trace FILE, a log of requests"] if known.trace is None else []),
-        "zero_draft_cost: throughput at a few concurrencies with and without drafts, for `specopt tune SWEEP --ask`",
+        (
+            "zero_draft_cost: throughput at a few concurrencies with and without drafts, for"
+            " `specopt tune SWEEP --ask`"
+        ),
     ]
-    link = () if known.link is None else advise(known, placement(known, given.seed), clock=clock).lines
+    link = (
+        () if known.link is None else advise(known, placement(known, given.seed), clock=clock).lines
+    )
     show = (found, rates, engine, given.engine_version, given.as_json, given.output)
     if given.as_json:
-        show_speculation_table(*show, {**({"link": list(link)} if link else {}), **_told(values, (), advice), **beside})
+        show_speculation_table(
+            *show, {**({"link": list(link)} if link else {}), **_told(values, (), advice), **beside}
+        )
         return
     out = console()
     print_values(engine.name, values, (), out)
@@ -285,14 +349,19 @@ def _times(known: Deployment) -> tuple[Runtimes, list[Value]]:
     path = known.passes.path
     data: dict[str, Any] = dict(known.passes.runtimes(FORM))
     values = [
-        Value(f"{name} passes", known.passes.times[name].measured or "as fitted", path) for name in known.passes.models
+        Value(f"{name} passes", known.passes.times[name].measured or "as fitted", path)
+        for name in known.passes.models
     ]
     if known.trace is not None:
         data["context_tokens"] = int(known.context(known.passes.times["verify"]))
     times = Runtimes.from_dict(data, path)
     contexts = ", ".join(f"{one:g}" for one in times.contexts)
     source = f"mean of {known.rows}, within what was measured" if known.trace is not None else path
-    values.append(Value("context_tokens", contexts, source, known.trace is None and "context_tokens" not in data))
+    values.append(
+        Value(
+            "context_tokens", contexts, source, known.trace is None and "context_tokens" not in data
+        )
+    )
     for name, shown, default in (
         ("step_overhead_seconds", f"{times.step_overhead_seconds:g}", "none"),
         ("zero_draft_cost", "{:g} to {:g}".format(*times.zero_draft_cost), "reported of engines"),
@@ -304,7 +373,9 @@ def _times(known: Deployment) -> tuple[Runtimes, list[Value]]:
 def _unknown(
     times: Runtimes, made: Callable[[Acceptance], SpeculationTable], multiple: int
 ) -> tuple[Acceptance, Value, dict[str, Any]]:
-    """Return a range of acceptance that nobody measured, with what it means for a plan: for people and as data."""
+    """Return a range of acceptance that nobody measured, with what it means for a plan: for people
+    and as data.
+    """
     from specopt.instances.deployment.proposal import Value
     from specopt.models.position_acceptance import PositionAcceptance
     from specopt.solvers.speculation_table.table import break_even
@@ -315,7 +386,9 @@ def _unknown(
     rates = PositionAcceptance.constant(rate, PRICED[0], max(rate, PRICED[1]))
     worth = {str(one): made(rates).worth(times, one) for one in PRICED}
     text = "pays at no acceptance" if pays is None else f"pays above {pays:.2f}"
-    text += f"; planned at {rate:.2g}" + "".join(f", {speedup:.2f}x at {one}" for one, speedup in worth.items())
+    text += f"; planned at {rate:.2g}" + "".join(
+        f", {speedup:.2f}x at {one}" for one, speedup in worth.items()
+    )
     known = {"acceptance": {"break_even": pays, "planned": rate, "speedup": worth}}
     return rates, Value("acceptance", text, "unknown: a range", True), known
 
@@ -327,10 +400,22 @@ def _predicted(config: Path) -> int:
     data = read_json(config)
     places = [data, data.get("text_config", {})] if isinstance(data, Mapping) else []
     names = ("n_predict", "num_nextn_predict_layers", "mtp_num_hidden_layers")
-    counts = [place[name] for place in places if isinstance(place, Mapping) for name in names if place.get(name)]
+    counts = [
+        place[name]
+        for place in places
+        if isinstance(place, Mapping)
+        for name in names
+        if place.get(name)
+    ]
     return counts[0] if counts and isinstance(counts[0], int) else 1
 
 
-def _told(values: Sequence[Value], unused: Sequence[str], advice: Sequence[str]) -> Mapping[str, Any]:
+def _told(
+    values: Sequence[Value], unused: Sequence[str], advice: Sequence[str]
+) -> Mapping[str, Any]:
     """Return as JSON-like data what a plan rests on."""
-    return {"values": [dataclasses.asdict(one) for one in values], "unused": list(unused), "measure_next": list(advice)}
+    return {
+        "values": [dataclasses.asdict(one) for one in values],
+        "unused": list(unused),
+        "measure_next": list(advice),
+    }

@@ -19,9 +19,15 @@ def report(
             help="A result; folders of compare; or measured sweeps, as tune takes them.",
         ),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="PAGE", help="Write the page to this file (HTML).")],
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", metavar="PAGE", help="Write the page to this file (HTML)."),
+    ],
     problem: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The problem of a result: its plan is judged again, and drawn.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The problem of a result: its plan is judged again, and drawn."
+        ),
     ] = None,
 ) -> None:
     """Make one page to look at, send and print: charts, tables, and what is proven, in words.

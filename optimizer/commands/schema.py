@@ -13,7 +13,10 @@ from specopt.models.errors import InvalidInput
 def schema(
     kind: Annotated[str, typer.Argument(metavar="KIND", help="A kind of problem.")],
     format_: Annotated[
-        str, typer.Option("--format", metavar="json|table", help="JSON Schema, or a table of the fields.")
+        str,
+        typer.Option(
+            "--format", metavar="json|table", help="JSON Schema, or a table of the fields."
+        ),
     ] = "json",
     output: Output = None,
 ) -> None:

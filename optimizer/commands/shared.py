@@ -17,7 +17,15 @@ from specopt.console.streams import say
 from specopt.instances.checkpoints.model_config import read_model_config
 from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput
-from specopt.models.files import is_replaced, is_stdout, json_text, load, read_json, save, write_text
+from specopt.models.files import (
+    is_replaced,
+    is_stdout,
+    json_text,
+    load,
+    read_json,
+    save,
+    write_text,
+)
 from specopt.models.problem import Problem
 from specopt.models.result import Result
 
@@ -62,32 +70,55 @@ def _alone_on_stdout(context: typer.Context, target: Path | None) -> Path | None
 
 
 Output = Annotated[
-    Path | None, typer.Option("-o", "--output", help="Write to this file, all or nothing.", callback=_alone_on_stdout)
+    Path | None,
+    typer.Option(
+        "-o", "--output", help="Write to this file, all or nothing.", callback=_alone_on_stdout
+    ),
 ]
 EngineVersion = Annotated[
     str | None,
-    typer.Option(metavar="V", help="The engine's version; required for tensorrt-llm, whose keys changed meaning."),
+    typer.Option(
+        metavar="V",
+        help="The engine's version; required for tensorrt-llm, whose keys changed meaning.",
+    ),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", parser=count, help="Seed of everything random.")]
 Seconds = Annotated[
-    float | None, typer.Option(metavar="S", parser=number, envvar="SPECOPT_TIME_LIMIT", help="Seconds for everything.")
+    float | None,
+    typer.Option(
+        metavar="S", parser=number, envvar="SPECOPT_TIME_LIMIT", help="Seconds for everything."
+    ),
 ]
 Gap = Annotated[
-    float, typer.Option(metavar="G", parser=number, envvar="SPECOPT_GAP", help="Relative gap at which to stop.")
+    float,
+    typer.Option(
+        metavar="G", parser=number, envvar="SPECOPT_GAP", help="Relative gap at which to stop."
+    ),
 ]
-Method = Annotated[str | None, typer.Option(help="A method of `specopt methods`; default: the best one.")]
-MethodOptions = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the method.")]
-Parameters = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A parameter of the family.")]
+Method = Annotated[
+    str | None, typer.Option(help="A method of `specopt methods`; default: the best one.")
+]
+MethodOptions = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the method.")
+]
+Parameters = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=VALUE", help="A parameter of the family.")
+]
 Replacements = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="FIELD=VALUE", help="Replace a problem field (JSON; dots lead inside)."),
+    typer.Option(
+        "--set", metavar="FIELD=VALUE", help="Replace a problem field (JSON; dots lead inside)."
+    ),
 ]
 RuntimesFile = Annotated[
     Path | None,
     typer.Option(
         "--runtimes",
         metavar="FILE",
-        help='Runtimes as fit --draft --verify writes them, or {"draft": runtime, "verify": runtime}.',
+        help=(
+            'Runtimes as fit --draft --verify writes them, or {"draft": runtime, "verify":'
+            " runtime}."
+        ),
     ),
 ]
 
@@ -104,7 +135,9 @@ def read_result(path: Path) -> Result:
 
 def measured(problem: Problem, runtimes: Path | None) -> Problem:
     """Return a problem with the runtimes of a file, if there is one."""
-    return problem if runtimes is None else with_runtimes(problem, read_json(runtimes), str(runtimes))
+    return (
+        problem if runtimes is None else with_runtimes(problem, read_json(runtimes), str(runtimes))
+    )
 
 
 def write(obj: Problem | Result, path: Path | None) -> None:
@@ -149,14 +182,19 @@ def check_target(target: Path | None, source: Path | None = None) -> None:
 def check_picture(target: Path | None) -> None:
     """Refuse a picture in no known format before the work is done."""
     if target is not None and target.suffix.lower() not in (".png", ".pdf", ".svg"):
-        raise InvalidInput(f"--picture: expected a file named .png, .pdf or .svg, got {str(target)!r}")
+        raise InvalidInput(
+            f"--picture: expected a file named .png, .pdf or .svg, got {str(target)!r}"
+        )
 
 
 def read_decoder(config: Path) -> Decoder:
     """Read a Hugging Face config as the cost model that counts its operations."""
     found = read_model_config(config)
     if found.projected:
-        raise InvalidInput(f"{config}: word_embed_proj_dim: no cost model can count its operations; fit against tokens")
+        raise InvalidInput(
+            f"{config}: word_embed_proj_dim: no cost model can count its operations; fit against"
+            " tokens"
+        )
     return found.exact
 
 

@@ -16,13 +16,15 @@ if TYPE_CHECKING:
     from specopt.kinds.kind import Simulator
 
 POLICIES = (
-    "draft-control: adaptive-heuristic, llm-alone; fair-goodput: robust, gradient, fixed, random; verification-batch: "
-    "fcfs, edf, algorithm-1, algorithm-1-drop, per-epoch, slack; prompt-chunking: u-shape, u-medusa, u-sarathi, hat, "
-    "planned; on a continuous-serving FILE: online, continuous, autoregressive, algorithm-1."
+    "draft-control: adaptive-heuristic, llm-alone; fair-goodput: robust, gradient, fixed, random;"
+    " verification-batch: fcfs, edf, algorithm-1, algorithm-1-drop, per-epoch, slack;"
+    " prompt-chunking: u-shape, u-medusa, u-sarathi, hat, planned; on a continuous-serving FILE:"
+    " online, continuous, autoregressive, algorithm-1."
 )
 WORKLOADS = (
-    "draft-control: its families of problems; fair-goodput: fixed, random, drifting, switching; verification-batch: "
-    "mixed-classes, one-class, predicted-rejections; prompt-chunking: specbench, cnn-dm, equal-prompts."
+    "draft-control: its families of problems; fair-goodput: fixed, random, drifting, switching;"
+    " verification-batch: mixed-classes, one-class, predicted-rejections; prompt-chunking:"
+    " specbench, cnn-dm, equal-prompts."
 )
 
 
@@ -31,16 +33,25 @@ class Simulate:
     """What `simulate` takes."""
 
     source: str = argument("FILE|KIND", "A problem file (JSON), or a kind with --policy.")
-    result: Path | None = argument("[RESULT]", "A result file (JSON) of the problem in FILE.", default=None)
-    policy: str | None = option("P[,P...]", f"Play this policy of KIND, or on FILE; compare several. {POLICIES}")
+    result: Path | None = argument(
+        "[RESULT]", "A result file (JSON) of the problem in FILE.", default=None
+    )
+    policy: str | None = option(
+        "P[,P...]", f"Play this policy of KIND, or on FILE; compare several. {POLICIES}"
+    )
     workload: str | None = option("FAMILY", f"Workload of the policy. {WORKLOADS}")
-    param: list[str] | None = option("NAME=VALUE", "A parameter of the workload family, or an option of the simulator.")
+    param: list[str] | None = option(
+        "NAME=VALUE", "A parameter of the workload family, or an option of the simulator."
+    )
     replications: int | None = option(
-        "R", "How often: [1000] for plans ([200] of continuous-serving), [100] rounds, [5] long runs."
+        "R",
+        "How often: [1000] for plans ([200] of continuous-serving), [100] rounds, [5] long runs.",
     )
     drop_finished: bool = flag("Serving latency: tasks that have finished leave at once.")
     iterations: int | None = option("I", "Draft control: iterations of a replication [1000].")
-    response_tokens: int | None = option("N", "Draft control: also play responses of N tokens (Eq. 12).")
+    response_tokens: int | None = option(
+        "N", "Draft control: also play responses of N tokens (Eq. 12)."
+    )
     seed: Seed = 0
     as_json: AsJson = False
 
@@ -49,9 +60,9 @@ class Simulate:
 def simulate(given: Simulate) -> None:
     """Play a plan with random acceptances, or a policy on a workload.
 
-    FILE RESULT: the real latency of a serving-latency or continuous-serving plan, or the tokens per second of a
-    draft-control plan, next to the model's number. KIND --policy P --workload FAMILY: the long-run performance of a
-    policy. FILE --policy P: on the tasks of a problem.
+    FILE RESULT: the real latency of a serving-latency or continuous-serving plan, or the tokens per
+    second of a draft-control plan, next to the model's number. KIND --policy P --workload FAMILY:
+    the long-run performance of a policy. FILE --policy P: on the tasks of a problem.
     """
     from specopt import simulate as play
     from specopt.api.simulate import simulator_of
@@ -61,14 +72,18 @@ def simulate(given: Simulate) -> None:
 
     policy, workload, result, param = given.policy, given.workload, given.result, given.param or ()
     flags = {"drop_finished": given.drop_finished or None}
-    flags |= {name: getattr(given, name) for name in ("iterations", "response_tokens", "replications")}
+    flags |= {
+        name: getattr(given, name) for name in ("iterations", "response_tokens", "replications")
+    }
     options: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
     what = f"policy {policy} on {workload or given.source}"
     world: Any = None
     played: Any = policy
     if policy is None and workload is None:
         if result is None:
-            raise InvalidInput("RESULT: required with FILE; or give a KIND with --policy and --workload")
+            raise InvalidInput(
+                "RESULT: required with FILE; or give a KIND with --policy and --workload"
+            )
         world, played = read_problem(Path(given.source)), read_result(result)
         what = f"plan by {played.by}"
         try:
@@ -80,7 +95,9 @@ def simulate(given: Simulate) -> None:
     elif workload is None and Path(given.source).exists():
         world = load(Path(given.source))
         if isinstance(world, Result):
-            raise InvalidInput(f"{given.source}: expected a problem or a workload, got a result of {world.kind}")
+            raise InvalidInput(
+                f"{given.source}: expected a problem or a workload, got a result of {world.kind}"
+            )
     if world is not None:
         options |= _parameters(simulator_of(world)[1], None, param)[1]
         name = getattr(world, "name", None) or ""
@@ -91,7 +108,9 @@ def simulate(given: Simulate) -> None:
     if len(several) > 1:
         from specopt.api.policies import compare_policies
 
-        compared = compare_policies(several, {workload or given.source: world}, seed=given.seed, **options)
+        compared = compare_policies(
+            several, {workload or given.source: world}, seed=given.seed, **options
+        )
         print_json(compared.rows) if given.as_json else hand_over(f"{compared}\n", None)
         return
     found = play(world, played, seed=given.seed, verbose=True, **options)
@@ -112,7 +131,9 @@ def _policy_on_workload(
     from specopt.api.simulate import SIMULATORS
     from specopt.models.arguments import one_of
 
-    simulator = SIMULATORS[one_of("KIND", kind, [one for one, simulator in SIMULATORS.items() if simulator.policies])]
+    simulator = SIMULATORS[
+        one_of("KIND", kind, [one for one, simulator in SIMULATORS.items() if simulator.policies])
+    ]
     for name in (policy or "").split(","):
         if plugged(POLICIES, kind, name) is None:
             one_of("--policy", name or None, simulator.policies)
@@ -137,7 +158,9 @@ def _parameters(
     for name, text in pairs_of(param, "--param").items():
         if name not in own and name not in simulator.settings:
             known = ", ".join([*own, *simulator.settings])
-            raise InvalidInput(f"--param {name}: expected one of {known}, got {name!r}; the seed is --seed")
+            raise InvalidInput(
+                f"--param {name}: expected one of {known}, got {name!r}; the seed is --seed"
+            )
         if name in own:
             given[name] = typed(f"--param {name}", own[name], text)
         else:

@@ -35,11 +35,18 @@ def solve(
     time_limit: Seconds = None,
     gap: Gap = 0.0,
     seed: Seed = 0,
-    workers: Annotated[int, typer.Option(metavar="N", min=1, help="Cores that an exact search may use.")] = 1,
+    workers: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Cores that an exact search may use.")
+    ] = 1,
     memory_limit: Annotated[
-        float, typer.Option(metavar="GB", parser=number, help="Memory that the method may hold, in 10^9 bytes.")
+        float,
+        typer.Option(
+            metavar="GB", parser=number, help="Memory that the method may hold, in 10^9 bytes."
+        ),
     ] = 2.147483648,
-    warm_start: Annotated[Path | None, typer.Option(metavar="RESULT", help="Start from this result.")] = None,
+    warm_start: Annotated[
+        Path | None, typer.Option(metavar="RESULT", help="Start from this result.")
+    ] = None,
     as_json: AsJson = False,
     output: Output = None,
 ) -> int:

@@ -30,24 +30,39 @@ class Tune:
 
     sweep: list[str] = argument(
         "SWEEP...",
-        "Measured throughput: CSV, vllm bench serve or sweep, GuideLLM, SGLang bench_serving; FILE@K or "
-        "FILE@none where a file does not say the draft length.",
+        "Measured throughput: CSV, vllm bench serve or sweep, GuideLLM, SGLang bench_serving;"
+        " FILE@K or FILE@none where a file does not say the draft length.",
     )
     engine: str = option("E", "vllm, sglang, tensorrt-llm or llama.cpp.", default="vllm")
     engine_version: EngineVersion = None
     max_batch: int | None = option("B", "Largest batch; default: the largest measured.")
     max_length: int | None = option("K", "Longest draft; default: the longest measured.")
-    tpot: str | None = option("MS[@mean|p50|p99]", "Target per output token; chooses what carries most requests.")
-    ttft: float | None = option("MS", "Upper limit of the mean wait for the first token, with --tpot.")
+    tpot: str | None = option(
+        "MS[@mean|p50|p99]", "Target per output token; chooses what carries most requests."
+    )
+    ttft: float | None = option(
+        "MS", "Upper limit of the mean wait for the first token, with --tpot."
+    )
     mix: str | None = option("NAME=SHARE,...", "Shares of the generated tokens by workload.")
-    price: float | None = option("COINS", "Price of an engine's hour; prints what a million tokens cost.")
+    price: float | None = option(
+        "COINS", "Price of an engine's hour; prints what a million tokens cost."
+    )
     per: str | None = option("joule|coin", "Choose by tokens per joule, or per coin of --price.")
-    memory: float | None = option("GB", "10^9 bytes, which bound the requests at a time; with the two configs.")
+    memory: float | None = option(
+        "GB", "10^9 bytes, which bound the requests at a time; with the two configs."
+    )
     draft_config: Path | None = option("CONFIG", "The drafter's Hugging Face config.json.")
     verify_config: Path | None = option("CONFIG", "The verify model's.")
-    loss: float = option("SHARE", "Throughput that a batch may lose for fewer ranges.", default=0.01)
-    robust: bool = flag("Best at the lower end of the speed-up; nothing that may be slower, or a limit of the batch.")
-    weights: Path | None = option("FILE", "How often each concurrency occurs: JSON {concurrency: weight}.")
+    loss: float = option(
+        "SHARE", "Throughput that a batch may lose for fewer ranges.", default=0.01
+    )
+    robust: bool = flag(
+        "Best at the lower end of the speed-up; nothing that may be slower, or a limit of the"
+        " batch."
+    )
+    weights: Path | None = option(
+        "FILE", "How often each concurrency occurs: JSON {concurrency: weight}."
+    )
     workload: str | None = option("NAME", "Workload that is served; default: all, in equal shares.")
     model: str | None = option("NAME", "Model to take from files with several.")
     draft: str | None = option("NAME", "The drafter to take; default: all, to choose among.")
@@ -59,7 +74,9 @@ class Tune:
     drive: str | None = option(
         "COMMAND", "Measure what --ask asks for: starts a server, {k} is its draft length or none."
     )
-    endpoint: str = option("URL", "With --drive: where the server answers.", default="http://127.0.0.1:8000")
+    endpoint: str = option(
+        "URL", "With --drive: where the server answers.", default="http://127.0.0.1:8000"
+    )
     loads: str = option("N,...", "With --drive: concurrencies in question.", default="1,4,16,64")
     prompts: Path | None = option("FILE", "With --drive: prompts, one a line; default: stories.")
     tokens: int = option("N", "With --drive: tokens of an answer.", default=256)
@@ -73,7 +90,8 @@ class Tune:
 def tune(given: Tune) -> None:
     """Choose draft lengths per batch size from measured throughput.
 
-    Prints the table for an engine, its gain with bands from held-out measurements, and whether to disable speculation.
+    Prints the table for an engine, its gain with bands from held-out measurements, and whether to
+    disable speculation.
     """
     from specopt.engines import ENGINES
     from specopt.instances.sweeps import parse_source, read_sweeps
@@ -98,7 +116,9 @@ def tune(given: Tune) -> None:
             raise InvalidInput("--per: expected coin with --tpot, got joule")
         sweep = sweep.per_joule()
     goal = _goal(given, sweep, engine)
-    first = Tuner.from_sweep(sweep.of(sweep.setups[0]), goal, given.regret, given.confidence, asking=given.ask)
+    first = Tuner.from_sweep(
+        sweep.of(sweep.setups[0]), goal, given.regret, given.confidence, asking=given.ask
+    )
     if given.ask and not first.is_comparable:
         _print_first([_point(point) for point in first.ask(max(1, given.budget))], given.as_json)
         return
@@ -108,9 +128,14 @@ def tune(given: Tune) -> None:
     points = [(named(setup) if several else {}) | _point(point) for setup, point in asked]
     config = engine.configured(options.best.schedule, given.engine_version, options.best.setup)
     data = options.to_dict() | {"engine": given.engine, "config": config, "ask": points}
-    data["notes"] += [*_costs(given, data), *engine.notes(options.best.schedule, given.engine_version)]
+    data["notes"] += [
+        *_costs(given, data),
+        *engine.notes(options.best.schedule, given.engine_version),
+    ]
     if options.best.cap is not None:
-        data["notes"].append(f"with {given.engine}, {engine.batch} {options.best.cap} limits the batch")
+        data["notes"].append(
+            f"with {given.engine}, {engine.batch} {options.best.cap} limits the batch"
+        )
     if front:
         data["front"] = front
     if sweep.unit != "tokens per second":
@@ -125,9 +150,17 @@ def tune(given: Tune) -> None:
 
     print_tuning(options, data, sweep.unit, console())
     if given.ask:
-        more = f"Measure next (to certify a regret of at most {given.regret:.1%}):" if points else "Nothing to measure."
+        more = (
+            f"Measure next (to certify a regret of at most {given.regret:.1%}):"
+            if points
+            else "Nothing to measure."
+        )
         typer.echo(f"\n{more}", file=stdout())
-        known = {measurement.point for tuner in options.tuners.values() for measurement in tuner.measurements}
+        known = {
+            measurement.point
+            for tuner in options.tuners.values()
+            for measurement in tuner.measurements
+        }
         _print_points(points, [point in known for _, point in asked])
     if given.output is not None:
         say(f"written to {given.output}")
@@ -153,8 +186,14 @@ def _goal(given: Tune, sweep: Sweep, engine: Engine) -> Goal:
         tpot = float(target) / 1000.0 if target else None
         mix = {name.strip(): float(share) for name, _, share in shares} or None
     except ValueError:
-        raise InvalidInput("--tpot, --mix: expected a number, as in 40, 40@p99 or chat=0.9,code=0.1") from None
-    for name, value in (("--price", given.price), ("--ttft", given.ttft), ("--memory", given.memory)):
+        raise InvalidInput(
+            "--tpot, --mix: expected a number, as in 40, 40@p99 or chat=0.9,code=0.1"
+        ) from None
+    for name, value in (
+        ("--price", given.price),
+        ("--ttft", given.ttft),
+        ("--memory", given.memory),
+    ):
         if value is not None:
             number(name, value, above=0)
     in_sweep = any(one.context_tokens for one in sweep.conditions)
@@ -183,7 +222,9 @@ def _room(given: Tune, sweep: Sweep) -> tuple[int, int]:
         raise InvalidInput("--memory: expected --draft-config and --verify-config with it")
     tokens = float(given.context or max(condition.context_tokens for condition in sweep.conditions))
     if not tokens:
-        raise InvalidInput("--memory: expected --context, or a sweep with context_tokens: how long requests are")
+        raise InvalidInput(
+            "--memory: expected --context, or a sweep with context_tokens: how long requests are"
+        )
     tokens += max(one.also.get("output_tokens", 0.0) for one in sweep.measurements)
     verify, draft = read_model_config(given.verify_config), read_model_config(given.draft_config)
     return room(given.memory * 1e9, tokens, verify), room(given.memory * 1e9, tokens, verify, draft)
@@ -196,7 +237,10 @@ def _costs(given: Tune, data: dict[str, Any]) -> list[str]:
     for row in [*data["predictions"], *data.get("capacity", ())]:
         if row["tokens_per_second"]:
             row["coins_per_million_tokens"] = given.price / 3600.0 * 1e6 / row["tokens_per_second"]
-    return [f"an hour costs {given.price:g} whatever is drafted: most tokens per coin are most tokens per second"]
+    return [
+        f"an hour costs {given.price:g} whatever is drafted: most tokens per coin are most tokens"
+        " per second"
+    ]
 
 
 def _renamed(data: dict[str, Any], unit: str) -> None:
@@ -214,13 +258,25 @@ def _drive(given: Tune, command: str, engine: Engine) -> None:
     from specopt.solvers.speculation_table.tuning.tuner import Tuner
 
     if len(given.sweep) != 1:
-        raise InvalidInput(f"--drive: expected one SWEEP, the CSV file that rows are added to, got {len(given.sweep)}")
-    prompts = tuple(filter(None, read_text(given.prompts).splitlines())) if given.prompts else PROMPTS
-    client = Client(endpoint=given.endpoint, prompts=prompts, max_tokens=(given.tokens,), seconds=given.seconds)
+        raise InvalidInput(
+            "--drive: expected one SWEEP, the CSV file that rows are added to, got"
+            f" {len(given.sweep)}"
+        )
+    prompts = (
+        tuple(filter(None, read_text(given.prompts).splitlines())) if given.prompts else PROMPTS
+    )
+    client = Client(
+        endpoint=given.endpoint, prompts=prompts, max_tokens=(given.tokens,), seconds=given.seconds
+    )
     sweep = Path(given.sweep[0])
-    goal = Goal(weights=None if given.weights is None else _weights(given.weights), single=engine.single)
+    goal = Goal(
+        weights=None if given.weights is None else _weights(given.weights), single=engine.single
+    )
     tuner = Tuner(
-        numbers_of("--loads", given.loads), range(1, (given.max_length or _LONGEST) + 1), goal=goal, regret=given.regret
+        numbers_of("--loads", given.loads),
+        range(1, (given.max_length or _LONGEST) + 1),
+        goal=goal,
+        regret=given.regret,
     )
     try:
         measured = Drive(command=command, sweep=sweep, client=client).run(tuner)

@@ -31,29 +31,52 @@ class Validate:
 
     source: list[str] = argument(
         "PLAN|SWEEP...",
-        "What predicts: what tune wrote, or a sweep as it takes it; with --acceptance runtimes as plan takes them.",
+        "What predicts: what tune wrote, or a sweep as it takes it; with --acceptance runtimes as"
+        " plan takes them.",
     )
     endpoint: str = option("URL", "Where the server answers.", default="http://127.0.0.1:8000")
     model: str | None = option("NAME", "That it serves; default: its first one.")
     loads: str | None = option("N,...", "Requests at a time; default: those of the prediction.")
-    draft_length: str | None = option("K", "Of the running server, or none; default: as its counters have positions.")
-    prompts: Path | None = option("FILE", "Prompts, one a line; default: stories, or words as long as --trace says.")
-    trace: Path | None = option("FILE", "Requests, as import reads them: how long prompts and answers are.")
+    draft_length: str | None = option(
+        "K", "Of the running server, or none; default: as its counters have positions."
+    )
+    prompts: Path | None = option(
+        "FILE", "Prompts, one a line; default: stories, or words as long as --trace says."
+    )
+    trace: Path | None = option(
+        "FILE", "Requests, as import reads them: how long prompts and answers are."
+    )
     tokens: int = option("N", "Tokens of an answer where no trace says it.", default=256)
     seconds: float = option("S", "How long a load lasts.", default=60.0)
-    requests: int | None = option("N", "That a load has at most; default: as many as its seconds allow.")
-    patience: float = option("S", "Time limit of a request, from its start to the end of its answer.", default=600.0)
-    failures: float = option("SHARE", "Share of the requests of a load that may fail, each tried twice.", default=0.05)
-    load_generator: str = option(
-        "own|guidellm|vllm", "What loads it; options of theirs may follow, in the same word.", default="own"
+    requests: int | None = option(
+        "N", "That a load has at most; default: as many as its seconds allow."
     )
-    acceptance: Path | None = option("FILE", "Of runtimes: rates of acceptance, as export reads them.")
+    patience: float = option(
+        "S", "Time limit of a request, from its start to the end of its answer.", default=600.0
+    )
+    failures: float = option(
+        "SHARE", "Share of the requests of a load that may fail, each tried twice.", default=0.05
+    )
+    load_generator: str = option(
+        "own|guidellm|vllm",
+        "What loads it; options of theirs may follow, in the same word.",
+        default="own",
+    )
+    acceptance: Path | None = option(
+        "FILE", "Of runtimes: rates of acceptance, as export reads them."
+    )
     draft: str | None = option("NAME", "The drafter to take from a sweep with several.")
     workload: str | None = option("NAME", "The workload to take.")
-    draft_config: Path | None = option("CONFIG", "Of runtimes: the draft model's Hugging Face config.json.")
+    draft_config: Path | None = option(
+        "CONFIG", "Of runtimes: the draft model's Hugging Face config.json."
+    )
     verify_config: Path | None = option("CONFIG", "The verify model's.")
-    record: Path = option("FILE", "Keeps every load; the same command goes on from it.", default=Path("validate.json"))
-    acceptance_output: Path | None = option("FILE", "Write the measured acceptance, as plan --acceptance takes it.")
+    record: Path = option(
+        "FILE", "Keeps every load; the same command goes on from it.", default=Path("validate.json")
+    )
+    acceptance_output: Path | None = option(
+        "FILE", "Write the measured acceptance, as plan --acceptance takes it."
+    )
     as_json: AsJson = False
     output: Output = None
 
@@ -62,9 +85,9 @@ class Validate:
 def validate(given: Validate) -> int:
     """Hold a prediction against your own server, and correct what it rests on.
 
-    Loads an OpenAI-compatible server as predicted, reads acceptance from its /metrics, and prints predicted against
-    measured output, the order of options and what is off. The output is the sweep or the runtimes, corrected, for tune
-    and plan.
+    Loads an OpenAI-compatible server as predicted, reads acceptance from its /metrics, and prints
+    predicted against measured output, the order of options and what is off. The output is the sweep
+    or the runtimes, corrected, for tune and plan.
     """
     from specopt.measuring.record import Record
     from specopt.models.files import json_text, write_text
@@ -75,11 +98,17 @@ def validate(given: Validate) -> int:
             check_target(target, Path(source))
     prediction, client, code = _prediction(given), _client(given), FOUND
     asked = hashlib.sha256(repr((client.prompts, client.max_tokens)).encode()).hexdigest()[:12]
-    settings = f"{given.model or 'any model'}, {given.load_generator}, {given.seconds:g} s, prompts {asked}"
+    settings = (
+        f"{given.model or 'any model'}, {given.load_generator}, {given.seconds:g} s, prompts"
+        f" {asked}"
+    )
     settings += "" if given.requests is None else f", {given.requests} requests"
     record = Record.open(given.record, settings)
     if given.prompts is None:
-        say("prompts are synthetic: their acceptance is not that of your work; --prompts takes yours")
+        say(
+            "prompts are synthetic: their acceptance is not that of your work; --prompts takes"
+            " yours"
+        )
     try:
         _load(given, prediction, client, record)
     except KeyboardInterrupt:
@@ -88,7 +117,10 @@ def validate(given: Validate) -> int:
         code = INTERRUPTED
     finally:
         if record.loads:
-            say(f"{given.record} keeps {len(record.loads)} loads; the same command goes on from there")
+            say(
+                f"{given.record} keeps {len(record.loads)} loads; the same command goes on from"
+                " there"
+            )
     data = report(prediction, record.loads)
     if given.as_json:
         print_json(data)
@@ -98,7 +130,10 @@ def validate(given: Validate) -> int:
 
         print_validation(data, console())
     rates = data["acceptance"] and json_text(data["acceptance"])
-    for path, text in ((given.output, prediction.corrected(record.loads)), (given.acceptance_output, rates)):
+    for path, text in (
+        (given.output, prediction.corrected(record.loads)),
+        (given.acceptance_output, rates),
+    ):
         if path is not None and text:
             write_text(path, text)
             say(f"written to {path}")
@@ -123,9 +158,17 @@ def _load(given: Validate, prediction: Prediction, client: Client, record: Recor
         drafts = None if length == "none" else numbers_of("--draft-length", length)[0]
         if positions not in (None, drafts):
             raise InvalidInput(
-                f"--draft-length: expected {positions}, the positions that the server counts, got {length}"
+                f"--draft-length: expected {positions}, the positions that the server counts, got"
+                f" {length}"
             )
-    drive(record, given.record, client, {load: prediction.at(load, drafts)[0] for load in loads}, drafts, other)
+    drive(
+        record,
+        given.record,
+        client,
+        {load: prediction.at(load, drafts)[0] for load in loads},
+        drafts,
+        other,
+    )
 
 
 def _prediction(given: Validate) -> Prediction:
@@ -141,7 +184,9 @@ def _prediction(given: Validate) -> Prediction:
         plan = _plan(given.source[0]) if len(given.source) == 1 else None
         if plan is not None:
             return plan
-        return OfSweep(read_sweeps(given.source, workload=given.workload, draft=given.draft), given.source[0])
+        return OfSweep(
+            read_sweeps(given.source, workload=given.workload, draft=given.draft), given.source[0]
+        )
     configs = ("draft", given.draft_config), ("verify", given.verify_config)
     models = {name: read_model_config(path) for name, path in configs if path}
     data = Passes.read(given.source[0], models).runtimes(FORM)
@@ -157,7 +202,11 @@ def _plan(source: str) -> OfSweep | None:
     if not Path(source).is_file() or not read_bytes(source).lstrip().startswith(b"{"):
         return None
     data, *more = json_documents(source)
-    return planned(data, source) if not more and isinstance(data, dict) and "predictions" in data else None
+    return (
+        planned(data, source)
+        if not more and isinstance(data, dict) and "predictions" in data
+        else None
+    )
 
 
 def _client(given: Validate) -> Client:
@@ -174,6 +223,13 @@ def _client(given: Validate) -> Client:
         tokens = tuple(max(1, size) for size in trace.output_tokens[:MOST_PROMPTS].tolist())
     if given.prompts is not None:
         prompts = tuple(filter(str.strip, read_text(given.prompts).splitlines()))
-    return Client(endpoint=given.endpoint, model=given.model, prompts=prompts, max_tokens=tokens,
-                  requests=MANY if given.requests is None else given.requests, seconds=given.seconds,
-                  patience=given.patience, failures=given.failures)  # fmt: skip
+    return Client(
+        endpoint=given.endpoint,
+        model=given.model,
+        prompts=prompts,
+        max_tokens=tokens,
+        requests=MANY if given.requests is None else given.requests,
+        seconds=given.seconds,
+        patience=given.patience,
+        failures=given.failures,
+    )

@@ -12,7 +12,8 @@ from specopt.models.errors import InvalidInput
 
 def warmup(
     kind: Annotated[
-        list[str] | None, typer.Argument(metavar="[KIND...]", help="Kinds of problems; default: all of them.")
+        list[str] | None,
+        typer.Argument(metavar="[KIND...]", help="Kinds of problems; default: all of them."),
     ] = None,
 ) -> None:
     """Compile the kernels of all methods in advance, in one process per processor."""
@@ -35,13 +36,22 @@ def warmup(
     missing = [each for each in kernels if not each.is_ready]
     if missing:
         ignore = signal.signal, (signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for this process
-        pool = ProcessPoolExecutor(min(os.cpu_count() or 1, len(missing)), get_context("spawn"), *ignore)
+        pool = ProcessPoolExecutor(
+            min(os.cpu_count() or 1, len(missing)), get_context("spawn"), *ignore
+        )
         try:
             for done, name in enumerate(pool.map(prepare, [each.name for each in missing]), 1):
                 seconds = time.monotonic() - started
-                print_step(seconds, f"{seconds:7.1f} s  {done} of {len(missing)} kernels compiled, the last: {name}")
+                print_step(
+                    seconds,
+                    f"{seconds:7.1f} s  {done} of {len(missing)} kernels compiled, the last:"
+                    f" {name}",
+                )
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
             end_progress()
     kinds = ", ".join(one.name for one in chosen)
-    say(f"{len(kernels)} kernels of {kinds}: {len(missing)} compiled in {time.monotonic() - started:.1f} s")
+    say(
+        f"{len(kernels)} kernels of {kinds}: {len(missing)} compiled in"
+        f" {time.monotonic() - started:.1f} s"
+    )

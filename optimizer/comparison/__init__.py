@@ -1,1 +1,3 @@
-"""Methods against instances, in parallel and with a memory: cells, processes, results, summaries."""
+"""Methods against instances, in parallel and with a memory: cells, processes, results,
+summaries.
+"""

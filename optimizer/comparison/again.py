@@ -31,7 +31,9 @@ class Judged:
 
 
 def judged_again(store: Store) -> list[Judged]:
-    """Judge every plan in a folder from its problem's data alone, and compare the numbers with those of its record."""
+    """Judge every plan in a folder from its problem's data alone, and compare the numbers with
+    those of its record.
+    """
     found = []
     for record in store.records().values():
         wrong = () if record.plan is None else tuple(_differences(record, store))
@@ -54,7 +56,11 @@ def _differences(record: Record, store: Store) -> list[str]:
     judged = held_against(replace(record, objective=objective), report.objective, report.size)
     return [
         f"{name}: {getattr(record, name)} in the record, "
-        + ("refuted by its plan" if name == "bound" else f"{getattr(judged, name)} by its plan and bound")
+        + (
+            "refuted by its plan"
+            if name == "bound"
+            else f"{getattr(judged, name)} by its plan and bound"
+        )
         for name in ("objective", "bound", "gap", "status")
         if getattr(record, name) != getattr(judged, name)
     ]

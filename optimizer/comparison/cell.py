@@ -1,4 +1,6 @@
-"""One cell of a comparison: a method on an instance, with its limits; and the record of what became of it."""
+"""One cell of a comparison: a method on an instance, with its limits; and the record of what became
+of it.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +105,9 @@ class Cell(Run):
 
     @property
     def key(self) -> str:
-        """What tells this cell from others in any run: problem, method, sources, limits; not the instance's name."""
+        """What tells this cell from others in any run: problem, method, sources, limits; not the
+        instance's name.
+        """
         parts = [
             self.problem_sha256,
             self.method,
@@ -119,7 +123,9 @@ class Cell(Run):
 def label_of(method: Method) -> str:
     """Return a method's name, with the options that are not at their defaults."""
     changed = [f for f in fields(method) if getattr(method, f.name) != f.default]
-    return method.name + "".join(f" {f.name}={getattr(method, f.name)}" for f in sorted(changed, key=lambda f: f.name))
+    return method.name + "".join(
+        f" {f.name}={getattr(method, f.name)}" for f in sorted(changed, key=lambda f: f.name)
+    )
 
 
 def pickled(value: Method, where: str) -> str:
@@ -128,7 +134,8 @@ def pickled(value: Method, where: str) -> str:
     Raises
     ------
     InvalidInput
-        If an option or its class holds what cannot leave this process; the message names it, beginning with `where`.
+        If an option or its class holds what cannot leave this process; the message names it,
+        beginning with `where`.
     """
     import cloudpickle
 
@@ -162,8 +169,9 @@ class Record(Run):
     started, host, versions
         When (UTC), on which machine, and with which versions it was solved.
     plan, stats
-        Of the result: what it can be judged by again. None and empty where it failed, and in records of earlier
-        versions. The problem is in a file of the folder, or in the instance library, by its digest.
+        Of the result: what it can be judged by again. None and empty where it failed, and in
+        records of earlier versions. The problem is in a file of the folder, or in the instance
+        library, by its digest.
     """
 
     key: str
@@ -184,7 +192,9 @@ class Record(Run):
     @classmethod
     def of(cls, cell: Cell, **found: Any) -> Record:
         """Return the record of a cell."""
-        return cls(key=cell.key, **{one.name: getattr(cell, one.name) for one in fields(Run)}, **found)
+        return cls(
+            key=cell.key, **{one.name: getattr(cell, one.name) for one in fields(Run)}, **found
+        )
 
     @property
     def failed(self) -> bool:
@@ -200,7 +210,14 @@ class Record(Run):
     def identity(self) -> tuple[Any, ...]:
         """What records of one cell share, whatever sources it was run with."""
         options = json.dumps(self.options, sort_keys=True)
-        return (self.problem_sha256, self.method, options, self.time_limit, self.gap_limit, self.seed)
+        return (
+            self.problem_sha256,
+            self.method,
+            options,
+            self.time_limit,
+            self.gap_limit,
+            self.seed,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as JSON-like data."""
@@ -221,7 +238,12 @@ class Record(Run):
         try:
             kind_of(record.kind).problem.distance(1.0, 1.0, record.scale)
         except (ArithmeticError, LookupError):
-            raise InvalidInput(f"scale: expected that of {record.kind}, got {describe(record.scale)}") from None
+            raise InvalidInput(
+                f"scale: expected that of {record.kind}, got {describe(record.scale)}"
+            ) from None
         if record.status not in (*Status, FAILED):
-            raise InvalidInput(f"status: expected one of {', '.join((*Status, FAILED))}, got {describe(record.status)}")
+            raise InvalidInput(
+                f"status: expected one of {', '.join((*Status, FAILED))}, got"
+                f" {describe(record.status)}"
+            )
         return record

@@ -30,7 +30,9 @@ MAX_WAITING = 1000
 
 @dataclass(frozen=True)
 class CompareProgress:
-    """Where a comparison stands: cells done, failed, and in all; seconds since the start, and seconds left if known."""
+    """Where a comparison stands: cells done, failed, and in all; seconds since the start, and
+    seconds left if known.
+    """
 
     done: int
     failed: int
@@ -55,10 +57,11 @@ def compare(
 ) -> Comparison:
     """Run every method on every problem that it takes, and return the table of results.
 
-    Each cell runs in a worker process on one thread. A method that ignores its time limit is killed, a crash is a
-    record of a failure. With a folder, every record is on disk at once, and cells that are there already are not run
-    again: after a kill the same call goes on where it was. What an executor itself loses, with its machines, is a
-    failure in the table, but not kept: the next call runs it again.
+    Each cell runs in a worker process on one thread. A method that ignores its time limit is
+    killed, a crash is a record of a failure. With a folder, every record is on disk at once, and
+    cells that are there already are not run again: after a kill the same call goes on where it was.
+    What an executor itself loses, with its machines, is a failure in the table, but not kept: the
+    next call runs it again.
 
     Parameters
     ----------
@@ -67,8 +70,8 @@ def compare(
     problems
         By name, or a sequence; those without a name are numbered.
     time_limit, gap, seeds
-        Of every cell; one cell per seed. A time limit of None limits the work of `auto`, as in `specopt.solve`, so that
-        no result hangs on the machine; other methods run until they end.
+        Of every cell; one cell per seed. A time limit of None limits the work of `auto`, as in
+        `specopt.solve`, so that no result hangs on the machine; other methods run until they end.
     jobs
         Cells at a time with the local executor; None: as many as there are processors.
     executor
@@ -76,7 +79,8 @@ def compare(
     folder
         Where records are kept.
     shard
-        (i, n) runs every n-th cell alone, from the i-th on, i = 1, ..., n: n machines share a comparison, and a folder.
+        (i, n) runs every n-th cell alone, from the i-th on, i = 1, ..., n: n machines share a
+        comparison, and a folder.
     grace_seconds
         How long a method may overstay its limit before it is killed.
     callback
@@ -85,12 +89,17 @@ def compare(
     Raises
     ------
     InvalidInput
-        If an argument is outside its domain, a method does not exist, or the folder cannot be written.
+        If an argument is outside its domain, a method does not exist, or the folder cannot be
+        written.
     """
-    cells = _of_shard(cells_of(methods, problems, time_limit=time_limit, gap=gap, seeds=seeds), shard)
+    cells = _of_shard(
+        cells_of(methods, problems, time_limit=time_limit, gap=gap, seeds=seeds), shard
+    )
     store = None if folder is None else Store(folder)
     known = {} if store is None else store.records()
-    records = [replace(known[cell.key], instance=cell.instance) for cell in cells if cell.key in known]
+    records = [
+        replace(known[cell.key], instance=cell.instance) for cell in cells if cell.key in known
+    ]
     pending = [cell for cell in cells if cell.key not in known]
     if store is not None:
         store.say_damaged()
@@ -103,7 +112,9 @@ def compare(
         fresh = done - (total - len(pending))
         left = seconds / fresh * (total - done) if fresh else None
         failed = sum(record.failed for record in records)
-        return callback is not None and bool(callback(CompareProgress(done, failed, total, seconds, left)))
+        return callback is not None and bool(
+            callback(CompareProgress(done, failed, total, seconds, left))
+        )
 
     try:
         if report() or not pending:
@@ -122,7 +133,9 @@ def compare(
                     record, kept = _record_of(future, cell)
                     records.append(record)
                     if store is not None and kept:
-                        store.keep(cell.problem_sha256, cell.problem)  # before the record that needs it
+                        store.keep(
+                            cell.problem_sha256, cell.problem
+                        )  # before the record that needs it
                         store.append(record)
                     if report():
                         return Comparison(records)
@@ -140,11 +153,15 @@ def _of_shard(cells: list[Cell], shard: tuple[int, int] | None) -> list[Cell]:
 
 
 def _record_of(future: Future[Record], cell: Cell) -> tuple[Record, bool]:
-    """Return what became of a cell, and whether that is the method's doing and to be kept: a lost cluster is not."""
+    """Return what became of a cell, and whether that is the method's doing and to be kept: a lost
+    cluster is not.
+    """
     try:
         return future.result(), True
     except (Exception, CancelledError) as error:
-        return Record.of(cell, status="failed", error=printable(f"executor: {type(error).__name__}: {error}")), False
+        return Record.of(
+            cell, status="failed", error=printable(f"executor: {type(error).__name__}: {error}")
+        ), False
 
 
 def _submitted(submit: Submit, cell: Cell) -> Future[Record]:
@@ -159,7 +176,9 @@ def _submitted(submit: Submit, cell: Cell) -> Future[Record]:
         return submit(cell)
     except RuntimeError as error:
         why = f"{type(error).__name__}: {error}"
-        raise InvalidInput(f"executor: takes no more cells ({why}); what is kept in a folder is not lost") from error
+        raise InvalidInput(
+            f"executor: takes no more cells ({why}); what is kept in a folder is not lost"
+        ) from error
 
 
 def cells_of(
@@ -177,7 +196,8 @@ def cells_of(
     Raises
     ------
     InvalidInput
-        If there is nothing to run, a method is for no problem, or two methods for one kind share a name.
+        If there is nothing to run, a method is for no problem, or two methods for one kind share a
+        name.
     """
     by_name = _named(problems)
     if not by_name:
@@ -207,9 +227,13 @@ def cells_of(
 
 def _named(problems: Mapping[str, Problem] | Iterable[Problem]) -> dict[str, Problem]:
     found: dict[str, Problem] = {}
-    for place, problem in problems.items() if isinstance(problems, Mapping) else enumerate(problems):
+    for place, problem in (
+        problems.items() if isinstance(problems, Mapping) else enumerate(problems)
+    ):
         if not isinstance(problem, Problem):
-            raise InvalidInput(f"problems[{place}]: expected a problem, got {type(problem).__name__}")
+            raise InvalidInput(
+                f"problems[{place}]: expected a problem, got {type(problem).__name__}"
+            )
         refuse_subclass(problem)
         name = place if isinstance(place, str) else problem.name or f"{problem.kind} {place}"
         found[name if name not in found else f"{name} ({place})"] = problem
@@ -226,14 +250,18 @@ def _check_methods(methods: Sequence[str | Method], problems: Iterable[Problem])
             raise InvalidInput(f"methods: expected names or methods, got {describe(method)}")
         elif method.solves not in kinds:
             names = ", ".join(kind.kind for kind in kinds)
-            raise InvalidInput(f"methods: expected methods for {names}; {method.name} solves {method.solves.kind}")
+            raise InvalidInput(
+                f"methods: expected methods for {names}; {method.name} solves {method.solves.kind}"
+            )
         else:
             found = [type(method)]
         for one in found:
             other = taken.setdefault((one.solves.kind, one.name), one)
             if other is not one:
                 both = " and ".join(f"{cls.__module__}.{cls.__qualname__}" for cls in (other, one))
-                raise InvalidInput(f"methods: {both} share the name {one.name!r}; give one of them another")
+                raise InvalidInput(
+                    f"methods: {both} share the name {one.name!r}; give one of them another"
+                )
 
 
 def _methods(methods: Sequence[str | Method] | None, problem: Problem) -> list[Method]:

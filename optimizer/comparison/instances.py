@@ -1,4 +1,6 @@
-"""What a comparison runs on: problem files, folders of them, families with seeds, and the instance library."""
+"""What a comparison runs on: problem files, folders of them, families with seeds, and the instance
+library.
+"""
 
 from __future__ import annotations
 
@@ -27,40 +29,47 @@ def instances_of(
     parameters: Sequence[str] = (),
     size: str | None = None,
 ) -> dict[str, Problem]:
-    """Return problems by name; where parameters are given, those of a family are KIND/FAMILY[NAME=VALUE,...]/SEED.
+    """Return problems by name; where parameters are given, those of a family are
+    KIND/FAMILY[NAME=VALUE,...]/SEED.
 
     Parameters
     ----------
     sources
-        Each is a problem file, a folder (every ``*.json`` of it is a problem), a family KIND/FAMILY (some instances are
-        generated), a kind (its instances of the library), or ``library`` for all instances.
+        Each is a problem file, a folder (every ``*.json`` of it is a problem), a family KIND/FAMILY
+        (some instances are generated), a kind (its instances of the library), or ``library`` for
+        all instances.
     instances
         How many of each family.
     seed
         Of the first instance of a family; the others follow.
     parameters
-        Of the families, as NAME=VALUE,VALUE,...: instances are generated for every combination of values.
+        Of the families, as NAME=VALUE,VALUE,...: instances are generated for every combination of
+        values.
     size
         Of the library's instances that are taken; None: all.
 
     Raises
     ------
     InvalidInput
-        If a source is none of these, a file is no problem, a family lacks a parameter, or parameters or size are for
-        none of the sources.
+        If a source is none of these, a file is no problem, a family lacks a parameter, or
+        parameters or size are for none of the sources.
     """
     instances = integer("instances", instances, 1)
     kinds = [kind.name for kind in KINDS]
     sizes = {name: saved_instance(name).size for name in saved()}
     if size is not None and size not in sizes.values():
-        raise InvalidInput(f"--size: expected one of {', '.join(sorted({*sizes.values()}))}, got {size!r}")
+        raise InvalidInput(
+            f"--size: expected one of {', '.join(sorted({*sizes.values()}))}, got {size!r}"
+        )
     of_library = [source for source in sources if source == "library" or source in kinds]
     for option, given, fitting, what in (
         ("--param", parameters, any(map(family_named, sources)), "a family"),
         ("--size", size, of_library, "library or a kind"),
     ):
         if given and not fitting:
-            raise InvalidInput(f"{option}: expected {what} among the instances, got {', '.join(sources)}")
+            raise InvalidInput(
+                f"{option}: expected {what} among the instances, got {', '.join(sources)}"
+            )
     found: dict[str, Problem] = {}
     for source in sources:
         path = Path(source)
@@ -70,20 +79,25 @@ def instances_of(
                     found[f"{source}{label}/{i}"] = generate(source, seed=i, **values)
         elif source in of_library or plugged_kinds(source):
             for name in saved():
-                if (source == "library" or name.startswith(f"{source}/")) and size in (None, sizes[name]):
+                if (source == "library" or name.startswith(f"{source}/")) and size in (
+                    None,
+                    sizes[name],
+                ):
                     found[name] = load_saved(name)
         elif path.is_dir():
             files = sorted(path.glob("*.json"))
             if not files:
                 raise InvalidInput(f"{source}: expected problem files (*.json), got none")
             for file in files:
-                found[_free(f"{path.absolute().name}/{file.stem}", file, found)] = load(file, Problem)  # type: ignore[type-abstract]
+                found[_free(f"{path.absolute().name}/{file.stem}", file, found)] = load(
+                    file, Problem
+                )  # type: ignore[type-abstract]
         elif path.exists():
             found[_free(path.stem, path, found)] = load(path, Problem)  # type: ignore[type-abstract]
         else:
             raise InvalidInput(
-                f"{source}: expected a problem file, a folder, a family ({', '.join(family_names())}), "
-                f"a kind ({', '.join(kinds)}) or library"
+                f"{source}: expected a problem file, a folder, a family"
+                f" ({', '.join(family_names())}), a kind ({', '.join(kinds)}) or library"
             )
     return found
 
@@ -97,4 +111,8 @@ def _combinations(family: str, parameters: Sequence[str]) -> Iterator[tuple[str,
 
 
 def _free(name: str, path: Path, found: Mapping[str, Problem]) -> str:
-    return name if name not in found else f"{name} {hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:6]}"
+    return (
+        name
+        if name not in found
+        else f"{name} {hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:6]}"
+    )

@@ -12,8 +12,11 @@ from specopt.models.problem import Problem
 from specopt.solvers.method import Method
 
 
-def methods_of(texts: Sequence[str] | None, problems: Iterable[Problem]) -> list[str | Method] | None:
-    """Return the methods that ``NAME`` or ``NAME:option=value,...`` mean for some problems; None: all of them.
+def methods_of(
+    texts: Sequence[str] | None, problems: Iterable[Problem]
+) -> list[str | Method] | None:
+    """Return the methods that ``NAME`` or ``NAME:option=value,...`` mean for some problems; None:
+    all of them.
 
     Raises
     ------

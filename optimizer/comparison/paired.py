@@ -1,8 +1,9 @@
-"""Methods against each other on common cells: Wilcoxon's signed-rank test with Holm's correction, bootstrap intervals.
+"""Methods against each other on common cells: Wilcoxon's signed-rank test with Holm's correction,
+bootstrap intervals.
 
-The test compares the relative distance of a plan to the best known plan of its problem, which has the same scale for
-problems of any size. The mean over the seeds of a problem is one observation, because seeds of one problem are not
-independent.
+The test compares the relative distance of a plan to the best known plan of its problem, which has
+the same scale for problems of any size. The mean over the seeds of a problem is one observation,
+because seeds of one problem are not independent.
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ class PairedTest:
     problems
         How many.
     mean_difference
-        Of the distances to the best plan, first minus second: negative where the first is better; None without any.
+        Of the distances to the best plan, first minus second: negative where the first is better;
+        None without any.
     low, high
         Ends of its 95 % bootstrap interval (percentiles); None for fewer than two problems.
     p_value
-        Of Wilcoxon's signed-rank test that neither is better, two-sided, after Holm's correction for all pairs of the
-        kind; 1 where no problem tells them apart.
+        Of Wilcoxon's signed-rank test that neither is better, two-sided, after Holm's correction
+        for all pairs of the kind; 1 where no problem tells them apart.
     """
 
     kind: str
@@ -56,17 +58,26 @@ def paired_tests(comparison: Comparison) -> list[PairedTest]:
     for kind in comparison.kinds:
         common = comparison.common(comparison.cells(kind))
         pairs = list(combinations(sorted(common[0]) if common else (), 2))
-        differences = [_differences(comparison, [(cell[one], cell[other]) for cell in common]) for one, other in pairs]
+        differences = [
+            _differences(comparison, [(cell[one], cell[other]) for cell in common])
+            for one, other in pairs
+        ]
         p_values = holm([_p_value(values) for values in differences])
         for (one, other), values, p_value in zip(pairs, differences, p_values, strict=True):
             low, high = _interval(values)
             mean = float(np.mean(values)) if len(values) else None
             found.append(
                 PairedTest(
-                    kind=kind, first=one, second=other, problems=len(values), mean_difference=mean,
-                    low=low, high=high, p_value=p_value,
+                    kind=kind,
+                    first=one,
+                    second=other,
+                    problems=len(values),
+                    mean_difference=mean,
+                    low=low,
+                    high=high,
+                    p_value=p_value,
                 )
-            )  # fmt: skip
+            )
     return found
 
 
@@ -107,6 +118,10 @@ def _interval(differences: Floats) -> tuple[float | None, float | None]:
 
     if len(differences) < 2:
         return None, None
-    given = {"confidence_level": CONFIDENCE, "method": "percentile", "random_state": np.random.default_rng(0)}
+    given = {
+        "confidence_level": CONFIDENCE,
+        "method": "percentile",
+        "random_state": np.random.default_rng(0),
+    }
     interval = bootstrap((differences,), np.mean, **given).confidence_interval
     return float(interval.low), float(interval.high)

@@ -1,7 +1,8 @@
-"""The processes of a comparison: workers, how cells reach them, and the executors that run cells elsewhere.
+"""The processes of a comparison: workers, how cells reach them, and the executors that run cells
+elsewhere.
 
-A worker is a process that answers requests over a pipe. It is started with its first request and stays for the next
-one, unless it had to be killed.
+A worker is a process that answers requests over a pipe. It is started with its first request and
+stays for the next one, unless it had to be killed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from typing import Any, ClassVar
 from specopt.comparison.cell import FAILED, Cell, Record
 from specopt.models.errors import InvalidInput, MissingDependency
 
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+)
 START_SECONDS = 600.0
 """Time allowed for starting a worker and for building kernels, which happens once per machine."""
 
@@ -76,7 +79,10 @@ class Worker:
             self._start()
         try:
             self._pipe.send(request)
-            for allowed in (START_SECONDS, seconds):  # first it says that it is ready: what must be built is built
+            for allowed in (
+                START_SECONDS,
+                seconds,
+            ):  # first it says that it is ready: what must be built is built
                 if not self._pipe.poll(allowed):
                     raise Overstayed
                 answer = self._pipe.recv()
@@ -88,7 +94,9 @@ class Worker:
             raise
 
     def kill(self) -> None:
-        """Kill the process and whatever it has started; a thread that waits for an answer sees it end."""
+        """Kill the process and whatever it has started; a thread that waits for an answer sees it
+        end.
+        """
         if (process := self.process) is not None:
             with contextlib.suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -114,7 +122,8 @@ class Worker:
                 stderr=self._errors,
                 pass_fds=(theirs.fileno(),),
                 env={**os.environ, **ONE_THREAD},
-                start_new_session=True,  # Ctrl-C is the parent's to handle; and a group of its own to kill
+                # Ctrl-C is the parent's to handle; and a group of its own to kill
+                start_new_session=True,
             )
         if self.ended:
             self.kill()
@@ -172,7 +181,9 @@ _shared = Workers()
 atexit.register(_shared.close)
 
 
-def run_cell(cell: Cell, grace_seconds: float = GRACE_SECONDS, workers: Workers | None = None) -> Record:
+def run_cell(
+    cell: Cell, grace_seconds: float = GRACE_SECONDS, workers: Workers | None = None
+) -> Record:
     """Solve a cell in a worker process on one thread, and return its record whatever happens.
 
     The worker is killed if it takes longer than 1.05 times the time limit and the grace.
@@ -188,7 +199,12 @@ def run_cell(cell: Cell, grace_seconds: float = GRACE_SECONDS, workers: Workers 
                 worker.sources = {cell.pickled: cell.sources}
             found = worker.ask((cell, path), limit)
     except Overstayed:
-        found = {"error": f"killed {limit:.4g} s after its start: it ignored its time limit of {cell.time_limit:g} s"}
+        found = {
+            "error": (
+                f"killed {limit:.4g} s after its start: it ignored its time limit of"
+                f" {cell.time_limit:g} s"
+            )
+        }
     except Crashed as crash:
         found = {"error": str(crash)}
     common = {"wall_seconds": time.monotonic() - begun, "started": started}
@@ -197,14 +213,17 @@ def run_cell(cell: Cell, grace_seconds: float = GRACE_SECONDS, workers: Workers 
 
 
 @contextmanager
-def submitting(executor: Executor | str, jobs: int | None, grace_seconds: float) -> Iterator[Submit]:
+def submitting(
+    executor: Executor | str, jobs: int | None, grace_seconds: float
+) -> Iterator[Submit]:
     """Open an executor, give the function that hands it a cell, and close the executor in the end.
 
     Parameters
     ----------
     executor
-        ``local``: worker processes on this machine; ``dask://HOST:PORT``: the scheduler of a Dask cluster; ``ray``: the
-        Ray cluster of ``RAY_ADDRESS``, or this machine; or any executor, which stays open.
+        ``local``: worker processes on this machine; ``dask://HOST:PORT``: the scheduler of a Dask
+        cluster; ``ray``: the Ray cluster of ``RAY_ADDRESS``, or this machine; or any executor,
+        which stays open.
     jobs
         Cells at a time with ``local``; None: as many as there are processors.
     grace_seconds
@@ -226,7 +245,9 @@ def submitting(executor: Executor | str, jobs: int | None, grace_seconds: float)
     elif isinstance(executor, str):
         scheme, _, address = executor.partition("://")
         if scheme != "dask":
-            raise InvalidInput(f"executor: expected local, dask://HOST:PORT or ray, got {executor!r}")
+            raise InvalidInput(
+                f"executor: expected local, dask://HOST:PORT or ray, got {executor!r}"
+            )
         with _dask(address) as cluster:
             yield lambda cell: cluster.submit(run_cell, cell, grace_seconds)
     else:
@@ -274,7 +295,9 @@ def _ray() -> Iterator[Callable[..., Any]]:
         raise MissingDependency("ray needs Ray: pip install 'specopt[ray]'") from None
     started = not ray.is_initialized()
     if started:
-        ray.init(address=os.environ.get("RAY_ADDRESS"), log_to_driver=False, include_dashboard=False)
+        ray.init(
+            address=os.environ.get("RAY_ADDRESS"), log_to_driver=False, include_dashboard=False
+        )
     try:
         yield ray.remote(num_cpus=1)(run_cell).remote
     finally:

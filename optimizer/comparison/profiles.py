@@ -1,10 +1,12 @@
-"""Performance profiles (Dolan and More 2002): which share of the cells a method solves within a factor of the best.
+"""Performance profiles (Dolan and More 2002): which share of the cells a method solves within a
+factor of the best.
 
-Left: share of cells whose plan is within a gap of the best bound. A gap below 0.0001 % is rounding, and drawn there.
-Right: share of cells that a method solves within a factor of the fastest method's time. A cell is solved by a plan
-within 1 % of the best bound (of the best plan if there is no bound), or by a proof that there is no plan. All methods
-have one test set, the cells that any of them took: a method that has no result for an instance, because it refused it
-or failed, has not solved it.
+Left: share of cells whose plan is within a gap of the best bound. A gap below 0.0001 % is rounding,
+and drawn there. Right: share of cells that a method solves within a factor of the fastest method's
+time. A cell is solved by a plan within 1 % of the best bound (of the best plan if there is no
+bound), or by a proof that there is no plan. All methods have one test set, the cells that any of
+them took: a method that has no result for an instance, because it refused it or failed, has not
+solved it.
 """
 
 from __future__ import annotations
@@ -27,11 +29,18 @@ WIDEST_GAP, LEAST_SECONDS = 1e3, 1e-4
 
 def gap_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
     """Return the gaps of every cell by method, sorted; infinite where there is no plan or bound."""
-    return _sorted([{label: _gap(comparison, one) for label, one in cell.items()} for cell in comparison.cells(kind)])
+    return _sorted(
+        [
+            {label: _gap(comparison, one) for label, one in cell.items()}
+            for cell in comparison.cells(kind)
+        ]
+    )
 
 
 def time_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
-    """Return the ratio of every cell's time to the fastest method's by method, sorted; infinite where unsolved."""
+    """Return the ratio of every cell's time to the fastest method's by method, sorted; infinite
+    where unsolved.
+    """
 
     def ratios(cell: Mapping[str, Record]) -> dict[str, float]:
         solved = {
@@ -39,7 +48,10 @@ def time_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
             for label, record in cell.items()
             if _gap(comparison, record) <= SOLVED
         }
-        return {label: solved[label] / min(solved.values()) if label in solved else math.inf for label in cell}
+        return {
+            label: solved[label] / min(solved.values()) if label in solved else math.inf
+            for label in cell
+        }
 
     return _sorted([ratios(cell) for cell in comparison.cells(kind)])
 
@@ -68,15 +80,18 @@ def profile_charts(comparison: Comparison, kind: str) -> tuple[Chart, Chart]:
     }
     return (
         _profile(
-            shares, "Share of the runs within a gap to the best bound", "gap (%)",
+            shares,
+            "Share of the runs within a gap to the best bound",
+            "gap (%)",
             f"What is below {least:g} % is drawn there.",
         ),
         _profile(
             time_profile(comparison, kind),
             f"Share of the runs solved to {100 * SOLVED:g} % within a factor of the fastest",
-            "time over that of the fastest method", "Solved: a plan that close to the best bound, or a proof.",
+            "time over that of the fastest method",
+            "Solved: a plan that close to the best bound, or a proof.",
         ),
-    )  # fmt: skip
+    )
 
 
 def _profile(values: Mapping[str, Floats], title: str, x: str, note: str) -> Chart:
@@ -103,7 +118,11 @@ def _steps(values: Floats, end: float) -> list[tuple[float, float]]:
         return [(end, 0.0)]
     places, last = np.unique(finite, return_index=True)
     reached = np.append(last[1:], len(finite)) / len(values)
-    return [(float(places[0]), 0.0), *zip(places.tolist(), reached.tolist(), strict=True), (end, float(reached[-1]))]
+    return [
+        (float(places[0]), 0.0),
+        *zip(places.tolist(), reached.tolist(), strict=True),
+        (end, float(reached[-1])),
+    ]
 
 
 def _gap(comparison: Comparison, record: Record) -> float:

@@ -15,7 +15,9 @@ from specopt.console.terminal import sentence, table_of
 MAX_FAILURES = 10
 
 
-def print_comparison_summary(comparison: Comparison, out: Console, left_out: Sequence[str] = ()) -> None:
+def print_comparison_summary(
+    comparison: Comparison, out: Console, left_out: Sequence[str] = ()
+) -> None:
     """Print the summary of a comparison, and the instances that were left out of it."""
     for title, rows in tables_of(comparison).items():
         out.print(Text(title, style="bold"))
@@ -29,21 +31,30 @@ def print_comparison_summary(comparison: Comparison, out: Console, left_out: Seq
         out.print(Text("Who has the best plan where (share of cells)", style="bold"))
         for family, shares in families.items():
             winners = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
-            text = ", ".join(f"{label} {100 * share:.0f} %" for label, share in winners if share > 0)
+            text = ", ".join(
+                f"{label} {100 * share:.0f} %" for label, share in winners if share > 0
+            )
             sentence(out, f"  {family}: {text or 'nobody'}")
         out.print()
     out.print(
-        "Gap: |objective - bound| / |objective|, to the best bound of any method, here or in the instance library. "
-        f"Proven: optimal by that bound. Time: shifted geometric mean (shift {SHIFT_SECONDS:g} s), failures at their "
-        f"time limit. {TEST_SETS}",
+        "Gap: |objective - bound| / |objective|, to the best bound of any method, here or in the"
+        " instance library. Proven: optimal by that bound. Time: shifted geometric mean (shift"
+        f" {SHIFT_SECONDS:g} s), failures at their time limit. {TEST_SETS}",
         soft_wrap=True,
     )
     if left_out:
-        names = ", ".join(left_out[:MAX_FAILURES]) + (", ..." if len(left_out) > MAX_FAILURES else "")
+        names = ", ".join(left_out[:MAX_FAILURES]) + (
+            ", ..." if len(left_out) > MAX_FAILURES else ""
+        )
         sentence(out, f"{len(left_out)} instances that none of the methods takes: {names}")
     failures = [record for record in comparison if record.error is not None]
     for record in failures[:MAX_FAILURES]:
         word = "failed" if record.failed else "refuted"
-        sentence(out, f"{word}: {record.label} on {record.instance}, seed {record.seed}: {record.error}")
+        sentence(
+            out, f"{word}: {record.label} on {record.instance}, seed {record.seed}: {record.error}"
+        )
     if len(failures) > MAX_FAILURES:
-        out.print(f"... and {len(failures) - MAX_FAILURES} more failures and refutations (`error` in the table)")
+        out.print(
+            f"... and {len(failures) - MAX_FAILURES} more failures and refutations (`error` in the"
+            " table)"
+        )

@@ -1,8 +1,10 @@
-"""What a result depends on: digests of the sources of its method, of its kind's kernels, and of its judge.
+"""What a result depends on: digests of the sources of its method, of its kind's kernels, and of its
+judge.
 
-The digest of a module covers its text and the texts of all that it imports, also inside functions, from specopt, its
-own package and files beside it. An edit elsewhere leaves the digest unchanged. What is imported by a name that is only
-known at run time is not seen; kernels are therefore taken by their kind.
+The digest of a module covers its text and the texts of all that it imports, also inside functions,
+from specopt, its own package and files beside it. An edit elsewhere leaves the digest unchanged.
+What is imported by a name that is only known at run time is not seen; kernels are therefore taken
+by their kind.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ def sources_of(method: type[Method]) -> dict[str, str]:
 
 @cache
 def version_of(module: str) -> str:
-    """Return name and version of the distribution that a module belongs to; empty if it belongs to none."""
+    """Return name and version of the distribution that a module belongs to; empty if it belongs to
+    none.
+    """
     top = module.partition(".")[0]
     names = ["specopt"] if top == "specopt" else packages_distributions().get(top, [])
     return ", ".join(f"{name} {version(name)}" for name in sorted(set(names)))
@@ -48,7 +52,9 @@ def _digest(modules: Iterable[str], texts: Iterable[str] = ()) -> str:
     found: dict[str, bytes] = {}
     queue = list(modules)
     tops = {"specopt", *(name.partition(".")[0] for name in queue)}
-    homes = {file.parent for name in queue if (file := _file(name)) and file.parent.name not in INSTALLED}
+    homes = {
+        file.parent for name in queue if (file := _file(name)) and file.parent.name not in INSTALLED
+    }
     while queue:
         name = queue.pop()
         file = None if name in found else _file(name)
@@ -76,7 +82,9 @@ def _imported(name: str, file: Path) -> Iterator[str]:
     """Give the modules that a module names in its imports, and what may be modules."""
     package = name if file.name == "__init__.py" else name.rpartition(".")[0]
     for base, parts in _imports(file, file.stat().st_mtime_ns):
-        module = resolve_name(base, package) if base.startswith(".") and package else base.lstrip(".")
+        module = (
+            resolve_name(base, package) if base.startswith(".") and package else base.lstrip(".")
+        )
         yield module
         origin = _file(module) if parts else None
         if origin is not None and origin.name == "__init__.py":
@@ -85,7 +93,9 @@ def _imported(name: str, file: Path) -> Iterator[str]:
 
 @cache
 def _imports(file: Path, changed: int) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the imports in a file, which was changed at a time: modules, and the names that are taken from them."""
+    """Return the imports in a file, which was changed at a time: modules, and the names that are
+    taken from them.
+    """
     if file.suffix != ".py":
         return ()
     found: list[tuple[str, tuple[str, ...]]] = []
@@ -93,5 +103,7 @@ def _imports(file: Path, changed: int) -> tuple[tuple[str, tuple[str, ...]], ...
         if isinstance(node, ast.Import):
             found += [(alias.name, ()) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            found.append(("." * node.level + (node.module or ""), tuple(alias.name for alias in node.names)))
+            found.append(
+                ("." * node.level + (node.module or ""), tuple(alias.name for alias in node.names))
+            )
     return tuple(found)

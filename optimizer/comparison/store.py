@@ -1,10 +1,11 @@
 """Results on disk, append-only: one file per writer, one line per record, flushed at once.
 
-A killed writer loses what was running, and at most leaves a torn last line, which readers skip. Writers never share a
-file, so any number of them can fill one folder; readers take every file, the first record of a cell counts. A folder is
-input: a line that is no record is named, counts for nothing, and its cell runs again.
-Nothing is ever taken out: what was run with earlier sources stays as history.
-Beside the records is every problem that the instance library does not have, once: `problems/DIGEST.json`.
+A killed writer loses what was running, and at most leaves a torn last line, which readers skip.
+Writers never share a file, so any number of them can fill one folder; readers take every file, the
+first record of a cell counts. A folder is input: a line that is no record is named, counts for
+nothing, and its cell runs again. Nothing is ever taken out: what was run with earlier sources stays
+as history. Beside the records is every problem that the instance library does not have, once:
+`problems/DIGEST.json`.
 """
 
 from __future__ import annotations
@@ -54,19 +55,29 @@ class Store:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
-            raise InvalidInput(f"{folder}: cannot be made ({getattr(error, 'strerror', None) or error})") from None
+            raise InvalidInput(
+                f"{folder}: cannot be made ({getattr(error, 'strerror', None) or error})"
+            ) from None
         self.damaged: list[str] = []
         self._file: int | None = None
-        self._path = self.folder / f"records-{platform.node()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
+        self._path = (
+            self.folder / f"records-{platform.node()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
+        )
 
     def records(self) -> dict[str, Record]:
         """Return every record by its cell's key; `damaged` then says which lines are none."""
         found: dict[str, Record] = {}
         self.damaged = []
         try:
-            texts = {path: read_bytes(path) for path in sorted(self.folder.glob(PATTERN)) if path.is_file()}
+            texts = {
+                path: read_bytes(path)
+                for path in sorted(self.folder.glob(PATTERN))
+                if path.is_file()
+            }
         except OSError as error:
-            raise InvalidInput(f"{self.folder}: cannot be read ({error.strerror or error})") from None
+            raise InvalidInput(
+                f"{self.folder}: cannot be read ({error.strerror or error})"
+            ) from None
         for path, text in texts.items():
             *lines, _ = text.split(b"\n")  # what follows the last line's end is torn by a kill
             for number, line in enumerate(lines, start=1):
@@ -84,7 +95,8 @@ class Store:
             logger.warning("%s; left out, and run again where it is due", damaged)
 
     def open(self) -> int:
-        """Open the file of this writer, once: a folder that cannot be written is refused before any work is done.
+        """Open the file of this writer, once: a folder that cannot be written is refused before any
+        work is done.
 
         Raises
         ------
@@ -95,7 +107,9 @@ class Store:
             try:
                 self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
             except OSError as error:
-                raise InvalidInput(f"{self._path}: cannot be written ({error.strerror or error})") from None
+                raise InvalidInput(
+                    f"{self._path}: cannot be written ({error.strerror or error})"
+                ) from None
         return self._file
 
     def append(self, record: Record) -> None:
@@ -113,7 +127,9 @@ class Store:
                 line = line[os.write(file, line) :]
             os.fsync(file)
         except OSError as error:
-            raise InvalidInput(f"{self._path}: cannot be written ({error.strerror or error})") from None
+            raise InvalidInput(
+                f"{self._path}: cannot be written ({error.strerror or error})"
+            ) from None
 
     def keep(self, digest: str, problem: Mapping[str, Any]) -> None:
         """Write a problem by its digest, unless it is there or in the instance library.
@@ -140,10 +156,15 @@ class Store:
         if name is not None:
             return load_saved(name)
         if not path.is_file():
-            raise InvalidInput(f"problem: expected {path}, or an instance of the library with that digest, got neither")
+            raise InvalidInput(
+                f"problem: expected {path}, or an instance of the library with that digest, got"
+                " neither"
+            )
         problem = load(path, Problem)  # type: ignore[type-abstract]
         if problem.sha256 != record.problem_sha256:
-            raise InvalidInput(f"problem: expected one whose digest is the name of {path}, got {problem.sha256}")
+            raise InvalidInput(
+                f"problem: expected one whose digest is the name of {path}, got {problem.sha256}"
+            )
         return problem
 
     def _problem(self, digest: str) -> Path:
@@ -173,7 +194,9 @@ def merged(folders: Sequence[StrPath]) -> Comparison:
         other = owners.setdefault((record.kind, record.method), owner)
         if other != owner:
             names = " and ".join(repr(name or "no distribution") for name in (other, owner))
-            raise InvalidInput(f"{record.kind}: methods of {names} share the name {record.method!r}")
+            raise InvalidInput(
+                f"{record.kind}: methods of {names} share the name {record.method!r}"
+            )
     return Comparison(newest(records))
 
 
@@ -188,7 +211,9 @@ def opened(folder: StrPath) -> Store:
     store = Store(folder) if Path(folder).is_dir() else None
     if store is None or not store.records():
         why = "" if store is None or not store.damaged else f"; {store.damaged[0]}"
-        raise InvalidInput(f"{folder}: expected a folder with results of a comparison, got none{why}")
+        raise InvalidInput(
+            f"{folder}: expected a folder with results of a comparison, got none{why}"
+        )
     store.say_damaged()
     return store
 

@@ -36,8 +36,14 @@ _COMPARED = ("best_objective", "best_bound", "gap_to_best_bound", "excess_over_b
 
 
 def newest(records: Iterable[Record]) -> list[Record]:
-    """Return the newest record of every cell: those that were run with sources of earlier days are history."""
-    return list({record.identity: record for record in sorted(records, key=lambda record: record.started)}.values())
+    """Return the newest record of every cell: those that were run with sources of earlier days are
+    history.
+    """
+    return list(
+        {
+            record.identity: record for record in sorted(records, key=lambda record: record.started)
+        }.values()
+    )
 
 
 class Comparison(Shown):
@@ -48,24 +54,36 @@ class Comparison(Shown):
     records
         In any order.
     known
-        Best known objective and bound by problem_sha256, from elsewhere, each None where unknown; default: those of the
-        instance library.
+        Best known objective and bound by problem_sha256, from elsewhere, each None where unknown;
+        default: those of the instance library.
     """
 
     def __init__(
-        self, records: Sequence[Record], known: Mapping[str, tuple[float | None, float | None]] | None = None
+        self,
+        records: Sequence[Record],
+        known: Mapping[str, tuple[float | None, float | None]] | None = None,
     ) -> None:
         known = known_values() if known is None else known
-        self._best = {one.problem_sha256: known.get(one.problem_sha256, (None, None)) for one in records}
+        self._best = {
+            one.problem_sha256: known.get(one.problem_sha256, (None, None)) for one in records
+        }
         for record in records:
             objective, bound = self.best(record)
             if not record.failed:
-                self._best[record.problem_sha256] = (_better(record, objective, record.objective), bound)
+                self._best[record.problem_sha256] = (
+                    _better(record, objective, record.objective),
+                    bound,
+                )
         held = (held_against(record, self.best(record)[0]) for record in records)
-        self.records = tuple(sorted(held, key=lambda r: (r.kind, r.instance, r.method, str(r.options), r.seed)))
+        self.records = tuple(
+            sorted(held, key=lambda r: (r.kind, r.instance, r.method, str(r.options), r.seed))
+        )
         for record in self.records:
             objective, bound = self.best(record)
-            self._best[record.problem_sha256] = (objective, _better(record, bound, record.bound, rising=True))
+            self._best[record.problem_sha256] = (
+                objective,
+                _better(record, bound, record.bound, rising=True),
+            )
 
     def __len__(self) -> int:
         return len(self.records)
@@ -79,7 +97,9 @@ class Comparison(Shown):
         return list(dict.fromkeys(record.kind for record in self))
 
     def cells(self, kind: str) -> list[dict[str, Record]]:
-        """Return the cells of a kind: the records of one problem, seed and limits, by the method's label."""
+        """Return the cells of a kind: the records of one problem, seed and limits, by the method's
+        label.
+        """
         found: dict[tuple[Any, ...], dict[str, Record]] = {}
         for record in self.records:
             if record.kind == kind:
@@ -89,38 +109,56 @@ class Comparison(Shown):
 
     @staticmethod
     def common(cells: Iterable[dict[str, Record]]) -> list[dict[str, Record]]:
-        """Return those of some cells that every method took which took at least half of them, without other methods."""
+        """Return those of some cells that every method took which took at least half of them,
+        without other methods.
+        """
         cells = list(cells)
         taken = Counter(label for cell in cells for label in cell)
         labels = [label for label, count in taken.items() if 2 * count >= len(cells)]
-        return [{label: cell[label] for label in labels} for cell in cells if cell.keys() >= set(labels)]
+        return [
+            {label: cell[label] for label in labels} for cell in cells if cell.keys() >= set(labels)
+        ]
 
     def __repr__(self) -> str:
-        methods, problems = ({getattr(r, name) for r in self} for name in ("label", "problem_sha256"))
+        methods, problems = (
+            {getattr(r, name) for r in self} for name in ("label", "problem_sha256")
+        )
         failed = sum(record.failed for record in self)
-        return f"<Comparison of {len(methods)} methods on {len(problems)} problems: {len(self)} cells, {failed} failed>"
+        return (
+            f"<Comparison of {len(methods)} methods on {len(problems)} problems: {len(self)} cells,"
+            f" {failed} failed>"
+        )
 
     def best(self, record: Record) -> tuple[float | None, float | None]:
-        """Return the best objective and the best bound of any method, or known, on the record's problem."""
+        """Return the best objective and the best bound of any method, or known, on the record's
+        problem.
+        """
         return self._best[record.problem_sha256]
 
     def gap(self, record: Record) -> float | None:
-        """Return the relative distance of a record's objective to the best bound; None if one is missing."""
+        """Return the relative distance of a record's objective to the best bound; None if one is
+        missing.
+        """
         return _distance(record, self.best(record)[1])
 
     def excess(self, record: Record) -> float | None:
-        """Return the relative distance of a record's objective to the best objective; None without a plan."""
+        """Return the relative distance of a record's objective to the best objective; None without
+        a plan.
+        """
         return _distance(record, self.best(record)[0])
 
     def proven(self, record: Record) -> bool:
-        """Return whether a record's plan is optimal by the best bound of any method, within the format's tolerance.
+        """Return whether a record's plan is optimal by the best bound of any method, within the
+        format's tolerance.
 
         A proof that no plan is feasible counts as well.
         """
         return record.infeasible or _within(self.gap(record))
 
     def wins(self, record: Record) -> bool:
-        """Return whether no method has a better plan for the record's problem, or it proves that there is none."""
+        """Return whether no method has a better plan for the record's problem, or it proves that
+        there is none.
+        """
         return record.infeasible or _within(self.excess(record))
 
     def rows(self) -> list[dict[str, Any]]:
@@ -144,7 +182,10 @@ class Comparison(Shown):
         types = {"float": pyarrow.float64(), "int": pyarrow.int64()}
         hints = {one.name: str(one.type) for one in fields(Record) if one.name != "plan"}
         hints |= dict.fromkeys(_COMPARED, "float")
-        columns = {name: types.get(hint.partition(" ")[0], pyarrow.string()) for name, hint in hints.items()}
+        columns = {
+            name: types.get(hint.partition(" ")[0], pyarrow.string())
+            for name, hint in hints.items()
+        }
         return pyarrow.Table.from_pylist(self.rows(), schema=pyarrow.schema(columns))
 
     def to_parquet(self, path: StrPath) -> None:
@@ -163,7 +204,8 @@ class Comparison(Shown):
 
 
 def held_against(record: Record, best: float | None, size: float = 0.0) -> Record:
-    """Return a record without the claims that the best plan of its problem refutes; `error` says which these are.
+    """Return a record without the claims that the best plan of its problem refutes; `error` says
+    which these are.
 
     Parameters
     ----------
@@ -183,12 +225,23 @@ def held_against(record: Record, best: float | None, size: float = 0.0) -> Recor
         record = replace(record, status=Status.NONE.value, termination=None, error=error)
     kind = kind_of(record.kind).problem
     if proof_of(kind, best, record.bound, LEAST_GAP, record.scale, size).refuted:
-        record = replace(record, error=f"its bound {record.bound:.9g} is refuted by a plan of {best:.9g}", bound=None)
+        record = replace(
+            record,
+            error=f"its bound {record.bound:.9g} is refuted by a plan of {best:.9g}",
+            bound=None,
+        )
     if record.objective is None:
         return replace(record, status=Status.NONE.value, gap=None)
     gap = proof_of(kind, record.objective, record.bound, LEAST_GAP, record.scale, size).gap
-    claimed, optimal = record.status == Status.OPTIMAL, gap is not None and gap <= max(record.gap_limit, LEAST_GAP)
-    alike = gap is not None and record.gap is not None and abs(record.gap - gap) <= LEAST_GAP * max(1.0, gap)
+    claimed, optimal = (
+        record.status == Status.OPTIMAL,
+        gap is not None and gap <= max(record.gap_limit, LEAST_GAP),
+    )
+    alike = (
+        gap is not None
+        and record.gap is not None
+        and abs(record.gap - gap) <= LEAST_GAP * max(1.0, gap)
+    )
     status = Status.OPTIMAL if claimed and optimal else Status.FEASIBLE
     return replace(record, status=status.value, gap=record.gap if alike else gap)
 
@@ -201,15 +254,21 @@ def _within(distance: float | None) -> bool:
     return distance is not None and distance <= WITHIN
 
 
-def _better(record: Record, one: float | None, other: float | None, *, rising: bool = False) -> float | None:
-    """Return the better of two objectives of a record's problem, or of two bounds, which get better as they rise."""
+def _better(
+    record: Record, one: float | None, other: float | None, *, rising: bool = False
+) -> float | None:
+    """Return the better of two objectives of a record's problem, or of two bounds, which get better
+    as they rise.
+    """
     least = (kind_of(record.kind).problem.sense_of(record.scale) == "minimize") != rising
     found = [value for value in (one, other) if value is not None]
     return min(found, default=None) if least else max(found, default=None)
 
 
 def _distance(record: Record, reference: float | None) -> float | None:
-    """Return the relative distance of a record's objective to a value; None if one of them is missing."""
+    """Return the relative distance of a record's objective to a value; None if one of them is
+    missing.
+    """
     if record.objective is None or reference is None:
         return None
     distance = kind_of(record.kind).problem.distance(record.objective, reference, record.scale)

@@ -1,4 +1,6 @@
-"""Tables of a comparison: methods by kind of problem, paired tests, and how they look in Markdown."""
+"""Tables of a comparison: methods by kind of problem, paired tests, and how they look in
+Markdown.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ from specopt.comparison.summary import MethodSummary, summaries
 from specopt.comparison.table import LEAST_GAP, Comparison
 
 TEST_SETS = (
-    "Averages are over the common cells, which every method of the kind took that takes at least half of all cells; "
-    "other methods have no averages. Gaps are over those in which each has a plan. Of all cells, what a method refused "
-    "or failed counts as unsolved."
+    "Averages are over the common cells, which every method of the kind took that takes at least"
+    " half of all cells; other methods have no averages. Gaps are over those in which each has a"
+    " plan. Of all cells, what a method refused or failed counts as unsolved."
 )
 
 Tables = dict[str, list[dict[str, Any]]]
@@ -20,24 +22,34 @@ Tables = dict[str, list[dict[str, Any]]]
 
 
 def tables_of(comparison: Comparison) -> Tables:
-    """Return a table per kind of problem, by its title: first the columns of common cells, then those of all cells."""
+    """Return a table per kind of problem, by its title: first the columns of common cells, then
+    those of all cells.
+    """
     rows: dict[str, list[dict[str, Any]]] = {}
     for row in summaries(comparison):
         rows.setdefault(row.kind, []).append(_columns(row))
-    return {
-        f"{kind}: {len({record.problem_sha256 for record in comparison if record.kind == kind})} instances": mine
-        for kind, mine in rows.items()
-    }
+    problems = {kind: set[str]() for kind in rows}
+    for record in comparison:
+        problems.setdefault(record.kind, set()).add(record.problem_sha256)
+    return {f"{kind}: {len(problems[kind])} instances": mine for kind, mine in rows.items()}
 
 
 def _columns(row: MethodSummary) -> dict[str, Any]:
     return {
-        "method": row.label, "common": row.cells,
-        "best (%)": _percent(row.wins), "proven (%)": _percent(row.proven),
-        "gap (%)": _percent(row.mean_gap), "max gap (%)": _percent(row.largest_gap), "time (s)": row.seconds,
-        "all": row.all_cells, "refused": row.refused, "failed": row.failed, "no plan": row.without_plan,
-        "best of all (%)": _percent(row.all_wins), "proven of all (%)": _percent(row.all_proven),
-    }  # fmt: skip
+        "method": row.label,
+        "common": row.cells,
+        "best (%)": _percent(row.wins),
+        "proven (%)": _percent(row.proven),
+        "gap (%)": _percent(row.mean_gap),
+        "max gap (%)": _percent(row.largest_gap),
+        "time (s)": row.seconds,
+        "all": row.all_cells,
+        "refused": row.refused,
+        "failed": row.failed,
+        "no plan": row.without_plan,
+        "best of all (%)": _percent(row.all_wins),
+        "proven of all (%)": _percent(row.all_proven),
+    }
 
 
 def shown(value: object) -> str:
@@ -53,7 +65,9 @@ def pairs_of_methods(comparison: Comparison) -> Tables:
     """Return the rows of all paired tests, by the title of their table."""
     found: Tables = {}
     for test in paired_tests(comparison):
-        row = {name.replace("_", " "): value for name, value in asdict(test).items() if name != "kind"}
+        row = {
+            name.replace("_", " "): value for name, value in asdict(test).items() if name != "kind"
+        }
         found.setdefault(f"{test.kind}: pairs of methods", []).append(row)
     return found
 

@@ -1,7 +1,7 @@
 """The process that solves cells: requests and answers are pickled values on a pipe to its parent.
 
-Run as ``python -P -m specopt.comparison.worker PIPE``. It ends when its parent is gone. What libraries print goes to
-the parent's file of errors.
+Run as ``python -P -m specopt.comparison.worker PIPE``. It ends when its parent is gone. What
+libraries print goes to the parent's file of errors.
 """
 
 from __future__ import annotations
@@ -40,11 +40,14 @@ def serve(answer: Callable[[Any], Any], prepare: Callable[[Any], object] = lambd
     answer
         Gives the answer to a request.
     prepare
-        Does what comes before a request's time begins; then the parent is told that the process is ready.
+        Does what comes before a request's time begins; then the parent is told that the process is
+        ready.
     """
     pipe = Connection(int(sys.argv[-1]))
     os.set_inheritable(pipe.fileno(), False)
-    for number in SIGNALS:  # a batch system sends them to every process: what becomes of a cell is the parent's to say
+    for number in (
+        SIGNALS
+    ):  # a batch system sends them to every process: what becomes of a cell is the parent's to say
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     keep_highs_to_one_thread()
@@ -72,21 +75,40 @@ def answer(request: Request) -> dict[str, Any]:
         problem = kind_of(cell.kind).problem.from_dict(cell.problem)
         if sources is not None and sources != cell.sources:
             changed = [name for name, value in sources.items() if cell.sources.get(name) != value]
-            raise RuntimeError(f"method {method.name} differs here from the one that was asked for: {changed}")
-        result = solve(problem, method, time_limit=cell.time_limit, gap=cell.gap_limit, seed=cell.seed)
+            raise RuntimeError(
+                f"method {method.name} differs here from the one that was asked for: {changed}"
+            )
+        result = solve(
+            problem, method, time_limit=cell.time_limit, gap=cell.gap_limit, seed=cell.seed
+        )
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         return {"error": printable(f"{type(error).__name__}: {error}")}
     found = result.to_dict()
-    names = ("status", "termination", "objective", "bound", "gap", "seconds", "versions", "plan", "stats")
-    kept = json.dumps({name: found[name] for name in names}, default=repr)  # stats are as their authors like
-    return dict(json.loads(kept, parse_constant=lambda _: None)) | {"error": result.stats.get("refuted")}
+    names = (
+        "status",
+        "termination",
+        "objective",
+        "bound",
+        "gap",
+        "seconds",
+        "versions",
+        "plan",
+        "stats",
+    )
+    kept = json.dumps(
+        {name: found[name] for name in names}, default=repr
+    )  # stats are as their authors like
+    return dict(json.loads(kept, parse_constant=lambda _: None)) | {
+        "error": result.stats.get("refuted")
+    }
 
 
 @cache
 def method_of(text: str, path: tuple[str, ...]) -> tuple[Method, dict[str, str] | None]:
-    """Return a method that was sent here, and its sources as they are here; None if it came whole, without a file.
+    """Return a method that was sent here, and its sources as they are here; None if it came whole,
+    without a file.
 
     Parameters
     ----------
@@ -98,11 +120,15 @@ def method_of(text: str, path: tuple[str, ...]) -> tuple[Method, dict[str, str] 
     sys.path.extend(folder for folder in path if folder not in sys.path)
     method: Method = unpickled(text)
     module = type(method).__module__
-    return method, sources_of(type(method)) if module in sys.modules and module != "__main__" else None
+    return method, sources_of(
+        type(method)
+    ) if module in sys.modules and module != "__main__" else None
 
 
 def keep_highs_to_one_thread() -> None:
-    """Run HiGHS with one thread: its threads belong to the process, and their number stays that of its first run."""
+    """Run HiGHS with one thread: its threads belong to the process, and their number stays that of
+    its first run.
+    """
     from specopt.solvers.highs import Highs
 
     model = Highs()
@@ -112,7 +138,9 @@ def keep_highs_to_one_thread() -> None:
 
 @cache
 def load_kernels(kind: str) -> None:
-    """Prepare the compiled loops of a kind: building them, once per machine, is not part of any method's time."""
+    """Prepare the compiled loops of a kind: building them, once per machine, is not part of any
+    method's time.
+    """
     for found in kernels_of(kind.replace("-", "_")):
         found.prepare()
 

@@ -1,4 +1,5 @@
-"""Ctrl-C, SIGTERM, SIGHUP: an exception while a command works; the end, without a traceback, while it loads and leaves.
+"""Ctrl-C, SIGTERM, SIGHUP: an exception while a command works; the end, without a traceback, while
+it loads and leaves.
 
 The package imports this first, so that the seconds in which the command loads all else are covered.
 """
@@ -33,7 +34,9 @@ def end(number: int | None = None, _: FrameType | None = None) -> NoReturn:
 
 
 def leave() -> NoReturn:
-    """End an interrupted process at once with what it has printed, whatever its threads are doing."""
+    """End an interrupted process at once with what it has printed, whatever its threads are
+    doing.
+    """
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     os._exit(128 + (_first or signal.SIGINT))
@@ -69,20 +72,26 @@ AFTER_SECONDS = 0.01
 
 
 def _is_command() -> bool:
-    """Return whether this process is the command, started by its script or by `python -m specopt`."""
+    """Return whether this process is the command, started by its script or by `python -m
+    specopt`.
+    """
     words = sys.orig_argv
     module = words[words.index("-m") + 1 :][:1] if sys.argv[:1] == ["-m"] and "-m" in words else []
     return module == ["specopt"] or [os.path.basename(word) for word in sys.argv[:1]] == ["specopt"]
 
 
 def _unraisable(found: sys.UnraisableHookArgs) -> None:
-    """Raise a Ctrl-C once more that fell into a callback, where Python can only print it: Numba has some.
+    """Raise a Ctrl-C once more that fell into a callback, where Python can only print it: Numba has
+    some.
 
-    What a Ctrl-C left half-made may fail to end itself: that of LLVM lacks the attributes it had not got yet.
+    What a Ctrl-C left half-made may fail to end itself: that of LLVM lacks the attributes it had
+    not got yet.
     """
     if issubclass(found.exc_type, KeyboardInterrupt):
         again = _first or signal.SIGINT
-        later = threading.Timer(AFTER_SECONDS, _thread.interrupt_main, [again])  # at once, it would be raised in here
+        later = threading.Timer(
+            AFTER_SECONDS, _thread.interrupt_main, [again]
+        )  # at once, it would be raised in here
         later.daemon = True
         later.start()
         return

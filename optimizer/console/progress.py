@@ -32,7 +32,8 @@ def print_progress(progress: Progress) -> None:
 
 
 def print_step(seconds: float, text: str, plain_seconds: float = PLAIN_INTERVAL_SECONDS) -> None:
-    """Print where work stands that has taken so long, unless it has just begun or a line was printed a moment ago.
+    """Print where work stands that has taken so long, unless it has just begun or a line was
+    printed a moment ago.
 
     Parameters
     ----------
@@ -86,7 +87,9 @@ def progress_line(progress: Progress) -> str:
 
 @contextmanager
 def showing_kernels() -> Iterator[None]:
-    """Say on stderr, in the enclosed work, which kernels are being compiled; nested, it is said once."""
+    """Say on stderr, in the enclosed work, which kernels are being compiled; nested, it is said
+    once.
+    """
     if _show_kernels in listeners:
         yield
         return
@@ -98,7 +101,9 @@ def showing_kernels() -> Iterator[None]:
 
 
 def _show_kernels(module: str) -> None:
-    """Say that kernels of a module are being compiled, on a terminal until that is done, elsewhere once."""
+    """Say that kernels of a module are being compiled, on a terminal until that is done, elsewhere
+    once.
+    """
     global _live
     with _lock:
         terminal = sys.stderr.isatty()

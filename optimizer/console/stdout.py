@@ -1,4 +1,6 @@
-"""Stdout belongs to the answer: whatever else is printed, by Python or by compiled code, goes to stderr."""
+"""Stdout belongs to the answer: whatever else is printed, by Python or by compiled code, goes to
+stderr.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ _answer: TextIO | None = None
 
 
 def take_stdout() -> None:
-    """Lead descriptor 1 to stderr, and `sys.stdout` to a duplicate of what it was, which no other process inherits.
+    """Lead descriptor 1 to stderr, and `sys.stdout` to a duplicate of what it was, which no other
+    process inherits.
 
     What is written to a stream that was closed before the start goes nowhere.
     """
@@ -27,7 +30,12 @@ def take_stdout() -> None:
     kept = os.dup(before.fileno())
     os.dup2(sys.stderr.fileno(), 1)
     sys.stdout = open(  # noqa: SIM115
-        kept, "w", 1 if before.line_buffering else -1, before.encoding, "backslashreplace", newline="\n"
+        kept,
+        "w",
+        1 if before.line_buffering else -1,
+        before.encoding,
+        "backslashreplace",
+        newline="\n",
     )
 
 

@@ -11,7 +11,9 @@ from specopt.models.fields import printable
 
 
 def discard(stream: TextIO) -> None:
-    """Point a stream at nothing: what is still buffered cannot be written, and must not fail again at exit."""
+    """Point a stream at nothing: what is still buffered cannot be written, and must not fail again
+    at exit.
+    """
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     except (OSError, ValueError):
@@ -47,7 +49,9 @@ def set_loudness(more: int, less: bool) -> None:
     quiet = less
     logger = logging.getLogger("specopt")
     logger.handlers = [handler for handler in logger.handlers if not isinstance(handler, Handler)]
-    logger.setLevel(logging.ERROR if less else (logging.NOTSET, logging.INFO, logging.DEBUG)[min(more, 2)])
+    logger.setLevel(
+        logging.ERROR if less else (logging.NOTSET, logging.INFO, logging.DEBUG)[min(more, 2)]
+    )
     if more:
         logger.addHandler(Handler())
 

@@ -1,7 +1,7 @@
 """What every view for the terminal shares: console, titles, lines, tables, shares, colours, widths.
 
-Views print plain text and `Text`; nothing that a file, a name or a message holds is taken for markup or reaches the
-terminal as a control sequence.
+Views print plain text and `Text`; nothing that a file, a name or a message holds is taken for
+markup or reaches the terminal as a control sequence.
 """
 
 from __future__ import annotations
@@ -22,7 +22,12 @@ MAX_ROWS = 40
 PLAIN_WIDTH = 100
 LABEL = 15
 
-COLOURS = {Status.OPTIMAL: "green", Status.FEASIBLE: "cyan", Status.INFEASIBLE: "red", Status.NONE: "yellow"}
+COLOURS = {
+    Status.OPTIMAL: "green",
+    Status.FEASIBLE: "cyan",
+    Status.INFEASIBLE: "red",
+    Status.NONE: "yellow",
+}
 
 
 class _Terminal(Console):
@@ -36,7 +41,9 @@ class _Terminal(Console):
         """Return a text to print, escaped before it is measured."""
         return super().render_str(_printable(text), **how)
 
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
         """Return the segments of what is printed, those of a `Text` escaped, too."""
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else _printable(text), style, control)
@@ -51,7 +58,9 @@ class _Table(Table):
 
     def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
         """Add a row."""
-        super().add_row(*(printable(cell) if isinstance(cell, str) else cell for cell in cells), **options)
+        super().add_row(
+            *(printable(cell) if isinstance(cell, str) else cell for cell in cells), **options
+        )
 
 
 def console() -> Console:
@@ -76,7 +85,9 @@ def sentence(out: Console, text: str, style: str = "") -> None:
 
 
 def table(*headers: str, left: int = 0, gap: int = 2) -> Table:
-    """Return an empty table: the first columns flush left, the others flush right, and gaps between them."""
+    """Return an empty table: the first columns flush left, the others flush right, and gaps between
+    them.
+    """
     view = _Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
     for position, header in enumerate(headers):
         view.add_column(header, justify="left" if position < left else "right", no_wrap=True)

@@ -1,4 +1,6 @@
-"""What serving engines take: the configuration of each, with the keys and the rules that are its own, a file each."""
+"""What serving engines take: the configuration of each, with the keys and the rules that are its
+own, a file each.
+"""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ class Engine:
     name
         On the command line.
     config
-        From a schedule and the engine's version, where this matters: what the engine takes; None: leave speculation
-        out. Raises `InvalidInput` where the engine has no option for it.
+        From a schedule and the engine's version, where this matters: what the engine takes; None:
+        leave speculation out. Raises `InvalidInput` where the engine has no option for it.
     notes
         From the same: what an operator must know beside the configuration.
     batch
@@ -46,14 +46,22 @@ class Engine:
     prices: Prices = USUAL
 
     def configured(self, schedule: Schedule, version: str | None, setup: Setup) -> Config | None:
-        """Return what the engine takes for a schedule and what drafts; None: leave speculation out."""
+        """Return what the engine takes for a schedule and what drafts; None: leave speculation
+        out.
+        """
         found = self.config(schedule, version)
         own = self.setup(setup)
-        return None if found is None else {key: value for key, value in (found | own).items() if value is not None}
+        return (
+            None
+            if found is None
+            else {key: value for key, value in (found | own).items() if value is not None}
+        )
 
 
 def method(setup: Setup, known: Sequence[str]) -> str | None:
-    """Return the longest of an engine's methods that the name of a drafter begins with; None: it is none of them."""
+    """Return the longest of an engine's methods that the name of a drafter begins with; None: it is
+    none of them.
+    """
     name = setup.drafter.lower().replace("-", "_")
     return max((one for one in known if name.startswith(one.lower())), key=len, default=None)
 
@@ -61,15 +69,24 @@ def method(setup: Setup, known: Sequence[str]) -> str | None:
 def leave_out(option: str, schedule: Schedule) -> str:
     """Return the note that speculation does not pay, with what it would reach."""
     single = schedule.best_single()
-    reached = f": the best draft length, {single[0]}, reaches {single[1]:.3f}x of no speculation" if single else ""
-    return f"leave {option} out{reached}; an engine set up to speculate with 0 drafts is slower than one that is not"
+    reached = (
+        f": the best draft length, {single[0]}, reaches {single[1]:.3f}x of no speculation"
+        if single
+        else ""
+    )
+    return (
+        f"leave {option} out{reached}; an engine set up to speculate with 0 drafts is slower than"
+        " one that is not"
+    )
 
 
 def tail(schedule: Schedule) -> str:
-    """Return the note on batches beyond the schedule, for engines that carry the last draft length on."""
+    """Return the note on batches beyond the schedule, for engines that carry the last draft length
+    on.
+    """
     return (
-        f"batches beyond {schedule.largest_batch} carry the last draft length, {schedule.ranges[-1][2]}, on: limit the "
-        "engine's batch, or measure larger ones"
+        f"batches beyond {schedule.largest_batch} carry the last draft length,"
+        f" {schedule.ranges[-1][2]}, on: limit the engine's batch, or measure larger ones"
     )
 
 

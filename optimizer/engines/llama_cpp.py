@@ -32,20 +32,26 @@ def notes(schedule: Schedule, version: str | None = None) -> tuple[str, ...]:
         return (leave_out("--spec-type", schedule),)
     known = [
         *other_rules(RULES, version),
-        f"--spec-type names the drafter; {CONFIDENCE} 0: every draft has {length} tokens, as was reckoned with",
+        (
+            f"--spec-type names the drafter; {CONFIDENCE} 0: every draft has {length} tokens, as"
+            " was reckoned with"
+        ),
     ]
     scheduled, reached = schedule.mean_speedup(), schedule.mean_speedup(length)
     if scheduled is None or reached is None or schedule.speedups is None:
         return tuple(known)
     if len(schedule.ranges) > 1:
         known.append(
-            f"one length for every batch size: {length} reaches {reached:.3f}x of no speculation on average, a length "
-            f"per batch size {scheduled:.3f}x; {100.0 * max(0.0, 1.0 - reached / scheduled):.1f} % are lost"
+            f"one length for every batch size: {length} reaches {reached:.3f}x of no speculation on"
+            f" average, a length per batch size {scheduled:.3f}x;"
+            f" {100.0 * max(0.0, 1.0 - reached / scheduled):.1f} % are lost"
         )
     slower = np.array(schedule.batches)[schedule.speedups[:, length] < 1.0]
     if slower.size:
-        known.append(f"slower than no speculation at {slower.size} of {len(schedule.batches)} batch sizes, from "
-                     f"{slower[0]} to {slower[-1]}")  # fmt: skip
+        known.append(
+            f"slower than no speculation at {slower.size} of {len(schedule.batches)} batch sizes,"
+            f" from {slower[0]} to {slower[-1]}"
+        )
     return tuple(known)
 
 
@@ -57,7 +63,9 @@ def single_length(schedule: Schedule) -> int | None:
         return schedule.longest
     best = schedule.best_single()
     if best is None:
-        raise InvalidInput("schedule: expected speed-ups to choose llama.cpp's one draft length by, got none")
+        raise InvalidInput(
+            "schedule: expected speed-ups to choose llama.cpp's one draft length by, got none"
+        )
     return best[0] if best[1] > 1.0 else None
 
 
@@ -66,4 +74,6 @@ def setup(drafts: Setup) -> Config:
     return {"--spec-type": drafts.drafter} if drafts.drafter else {}
 
 
-LLAMA_CPP = Engine(single=True, name="llama.cpp", config=config, notes=notes, batch="--parallel", setup=setup)
+LLAMA_CPP = Engine(
+    single=True, name="llama.cpp", config=config, notes=notes, batch="--parallel", setup=setup
+)

@@ -24,7 +24,9 @@ def config(schedule: Schedule, version: str | None = None) -> Config | None:
     }
     if len(schedule.ranges) == 1:
         return fixed
-    steps = {str(low): {"candidate_steps": [drafts]} for low, _, drafts in schedule.ranges}  # one candidate: pinned
+    steps = {
+        str(low): {"candidate_steps": [drafts]} for low, _, drafts in schedule.ranges
+    }  # one candidate: pinned
     return {**fixed, "speculative_adaptive": True, ADAPTIVE: {"strategy": "ema", **steps}}
 
 
@@ -33,25 +35,47 @@ def notes(schedule: Schedule, version: str | None = None) -> tuple[str, ...]:
     if not schedule.speculates:
         return (leave_out("--speculative-algorithm", schedule),)
     n = schedule.longest
-    flags = f"--speculative-num-steps {n} --speculative-eagle-topk 1 --speculative-num-draft-tokens {n + 1}"
+    flags = (
+        f"--speculative-num-steps {n} --speculative-eagle-topk 1 --speculative-num-draft-tokens"
+        f" {n + 1}"
+    )
     known = [f"as flags: {flags}", tail(schedule)]
     if len(schedule.ranges) > 1:
-        known[0] += f" --speculative-adaptive --speculative-adaptive-config FILE, with {ADAPTIVE} in FILE"
+        known[0] += (
+            f" --speculative-adaptive --speculative-adaptive-config FILE, with {ADAPTIVE} in FILE"
+        )
         known += [
-            "adaptive lengths are for EAGLE and EAGLE3 with top-k 1, without data-parallel attention",
-            "a batch counts as the next captured CUDA graph size: capture the last size of every range "
-            f"but the last ({', '.join(str(high) for _, high, _ in schedule.ranges[:-1])})",
+            (
+                "adaptive lengths are for EAGLE and EAGLE3 with top-k 1, without data-parallel"
+                " attention"
+            ),
+            (
+                "a batch counts as the next captured CUDA graph size: capture the last size of"
+                " every range but the last"
+                f" ({', '.join(str(high) for _, high, _ in schedule.ranges[:-1])})"
+            ),
         ]
     return (*known, *other_rules(RULES, version))
 
 
 def setup(drafts: Setup) -> Config:
-    """Return the algorithm, where the drafter is named by it, candidates of trees, and adaptive lengths."""
+    """Return the algorithm, where the drafter is named by it, candidates of trees, and adaptive
+    lengths.
+    """
     known = method(drafts, (*ALGORITHMS, "MTP"))
     found: Config = {"speculative_algorithm": "NEXTN" if known == "MTP" else known} if known else {}
-    if drafts.topk > 1:  # how many tokens of a tree are verified is as it was measured, and no sweep says it
+    if (
+        drafts.topk > 1
+    ):  # how many tokens of a tree are verified is as it was measured, and no sweep says it
         found |= {"speculative_eagle_topk": drafts.topk, "speculative_num_draft_tokens": None}
     return found | ({"speculative_adaptive": True} if drafts.mode != "fixed" else {})
 
 
-SGLANG = Engine(name="sglang", config=config, notes=notes, batch="--max-running-requests", setup=setup, prices=PRICES)
+SGLANG = Engine(
+    name="sglang",
+    config=config,
+    notes=notes,
+    batch="--max-running-requests",
+    setup=setup,
+    prices=PRICES,
+)

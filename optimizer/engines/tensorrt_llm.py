@@ -1,8 +1,10 @@
-"""TensorRT-LLM: ``draft_len_schedule`` of its ``speculative_config``, whose keys changed their meaning at 1.3.0rc8.
+"""TensorRT-LLM: ``draft_len_schedule`` of its ``speculative_config``, whose keys changed their
+meaning at 1.3.0rc8.
 
-Until 1.3.0rc7, 1.2.x included, a key is the smallest batch size that its length is for, and there must be a key 1.
-From 1.3.0rc8 of 17 March 2026 (pull request 10860) it is the largest one, and above the last key nothing is drafted.
-Either way the smallest key must have the longest drafts, ``max_draft_len``.
+Until 1.3.0rc7, 1.2.x included, a key is the smallest batch size that its length is for, and there
+must be a key 1. From 1.3.0rc8 of 17 March 2026 (pull request 10860) it is the largest one, and
+above the last key nothing is drafted. Either way the smallest key must have the longest drafts,
+``max_draft_len``.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from specopt.solvers.speculation_table.schedule import Schedule
 BORDER = "1.3.0rc8"
 FIRST = "1.2"
 TYPES = ("Eagle3", "Eagle", "MTP", "NGram", "DraftTarget")
-PRICES = Prices(IDLE, FREE, shortest=1)  # length 0 spoils acceptance for the rest of a request, or is raised to 1
+PRICES = Prices(
+    IDLE, FREE, shortest=1
+)  # length 0 spoils acceptance for the rest of a request, or is raised to 1
 SCHEDULE = "draft_len_schedule"
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:rc(\d+))?(?:\.post\d+)?")
 
@@ -37,8 +41,9 @@ def config(schedule: Schedule, version: str | None) -> Config | None:
     longest, first = schedule.longest, schedule.ranges[0][2]
     if first != longest:
         raise InvalidInput(
-            f"{SCHEDULE}: expected the longest drafts at batch 1, as TensorRT-LLM demands, got {first} there and "
-            f"{longest} later; limit the drafts to {first or 'fewer'}, or leave out the small batches"
+            f"{SCHEDULE}: expected the longest drafts at batch 1, as TensorRT-LLM demands, got"
+            f" {first} there and {longest} later; limit the drafts to {first or 'fewer'}, or leave"
+            " out the small batches"
         )
     entries = {str(high if upper else low): drafts for low, high, drafts in schedule.ranges}
     return {"max_draft_len": longest, SCHEDULE: entries}
@@ -51,11 +56,17 @@ def notes(schedule: Schedule, version: str | None) -> tuple[str, ...]:
         return (leave_out("speculative_config", schedule),)
     meaning = "largest" if upper else "smallest"
     return (
-        f"for {version}: keys of {SCHEDULE} are the {meaning} batch sizes of their lengths; versions "
-        f"{'before' if upper else 'from'} {BORDER}{'' if upper else ' on'} read them the other way round",
-        f"batches beyond {schedule.largest_batch} draft nothing, one token in the newest versions"
-        if upper
-        else tail(schedule),
+        (
+            f"for {version}: keys of {SCHEDULE} are the {meaning} batch sizes of their lengths;"
+            f" versions {'before' if upper else 'from'} {BORDER}{'' if upper else ' on'} read them"
+            " the other way round"
+        ),
+        (
+            f"batches beyond {schedule.largest_batch} draft nothing, one token in the newest"
+            " versions"
+            if upper
+            else tail(schedule)
+        ),
         f"{SCHEDULE} and max_concurrency exclude each other",
     )
 
@@ -70,12 +81,14 @@ def has_upper_bounds(version: str | None) -> bool:
     """
     if version is None:
         raise InvalidInput(
-            f"engine_version: expected TensorRT-LLM's version: keys of {SCHEDULE} are lower bounds of the batch size "
-            f"before {BORDER} and upper bounds since"
+            f"engine_version: expected TensorRT-LLM's version: keys of {SCHEDULE} are lower bounds"
+            f" of the batch size before {BORDER} and upper bounds since"
         )
     order = _order(version)
     if order < _order(FIRST + ".0rc0"):
-        raise InvalidInput(f"engine_version: expected {FIRST} or later, which has {SCHEDULE}, got {version}")
+        raise InvalidInput(
+            f"engine_version: expected {FIRST} or later, which has {SCHEDULE}, got {version}"
+        )
     return order >= _order(BORDER)
 
 
@@ -84,7 +97,12 @@ def _order(version: str) -> tuple[float, ...]:
     if match is None:
         raise InvalidInput(f"engine_version: expected a version such as {BORDER}, got {version!r}")
     major, minor, patch, candidate = match.groups()
-    return int(major), int(minor), int(patch or 0), float("inf") if candidate is None else int(candidate)
+    return (
+        int(major),
+        int(minor),
+        int(patch or 0),
+        float("inf") if candidate is None else int(candidate),
+    )
 
 
 def setup(drafts: Setup) -> Config:
@@ -94,5 +112,10 @@ def setup(drafts: Setup) -> Config:
 
 
 TENSORRT_LLM = Engine(
-    name="tensorrt-llm", config=config, notes=notes, batch="max_batch_size", setup=setup, prices=PRICES
+    name="tensorrt-llm",
+    config=config,
+    notes=notes,
+    batch="max_batch_size",
+    setup=setup,
+    prices=PRICES,
 )

@@ -15,7 +15,10 @@ def config(schedule: Schedule, version: str | None = None) -> Config | None:
     """Return the part to paste into ``speculative_config``."""
     if not schedule.speculates:
         return None
-    return {"num_speculative_tokens": schedule.longest, TABLE: [list(entry) for entry in schedule.ranges]}
+    return {
+        "num_speculative_tokens": schedule.longest,
+        TABLE: [list(entry) for entry in schedule.ranges],
+    }
 
 
 def notes(schedule: Schedule, version: str | None = None) -> tuple[str, ...]:
@@ -25,9 +28,14 @@ def notes(schedule: Schedule, version: str | None = None) -> tuple[str, ...]:
     known = [tail(schedule)]
     if len(schedule.ranges) > 1:
         known += [
-            f"with data parallelism above 1 vLLM ignores the table and drafts {schedule.longest} at every batch size",
-            "on the old model runner (V1) the table holds for ngram, eagle, eagle3, mtp, draft_model and dflash only, "
-            "and full CUDA graphs become piecewise",
+            (
+                "with data parallelism above 1 vLLM ignores the table and drafts"
+                f" {schedule.longest} at every batch size"
+            ),
+            (
+                "on the old model runner (V1) the table holds for ngram, eagle, eagle3, mtp,"
+                " draft_model and dflash only, and full CUDA graphs become piecewise"
+            ),
         ]
     return (*known, *other_rules(RULES, version))
 

@@ -48,4 +48,6 @@ def kind_of(what: Problem | type[Problem] | str) -> Kind:
         for kind in find(name):
             if kind.name == name:
                 return kind
-    raise InvalidInput(f"kind: expected one of {', '.join(kind.name for kind in kinds())}, got {name!r}")
+    raise InvalidInput(
+        f"kind: expected one of {', '.join(kind.name for kind in kinds())}, got {name!r}"
+    )

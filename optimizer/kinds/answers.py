@@ -34,7 +34,8 @@ def planned(solver: Solver, problem: Problem) -> Plan | None:
     Raises
     ------
     NotConformant
-        If it fails, changes the problem, or returns no plan of this problem, or one that violates it.
+        If it fails, changes the problem, or returns no plan of this problem, or one that violates
+        it.
     """
     before = problem.to_dict()
     try:
@@ -43,7 +44,9 @@ def planned(solver: Solver, problem: Problem) -> Plan | None:
         if isinstance(plan, Mapping):
             plan = problem.plan_type.from_dict(plan)
     except Exception as error:
-        raise NotConformant(printable(f"fails: {type(error).__name__}: {error}"), problem) from error
+        raise NotConformant(
+            printable(f"fails: {type(error).__name__}: {error}"), problem
+        ) from error
     if problem.to_dict() != before:
         raise NotConformant("changes the problem", problem)
     if plan is None:

@@ -1,7 +1,9 @@
-"""Charts: Vega-Lite descriptions over rows, from which pages, notebooks and picture files are drawn alike.
+"""Charts: Vega-Lite descriptions over rows, from which pages, notebooks and picture files are drawn
+alike.
 
-The keys of rows are what people read: headers of tables, titles of axes, names in tooltips. Colours are names of the
-palette, `var(--ink)`: a page and a notebook follow the reader's choice of light or dark, a file has one of them.
+The keys of rows are what people read: headers of tables, titles of axes, names in tooltips. Colours
+are names of the palette, `var(--ink)`: a page and a notebook follow the reader's choice of light or
+dark, a file has one of them.
 """
 
 from __future__ import annotations
@@ -26,13 +28,23 @@ MAX_MARKS = 1500
 """Marks of a chart: browsers stay quick."""
 
 PALETTE = {
-    "paper": ("#ffffff", "#12161c"), "ink": ("#1c2430", "#e6eaf0"), "soft": ("#5a6675", "#a3aebb"),
-    "line": ("#d7dde4", "#353e49"), "panel": ("#f5f7f9", "#1a2028"), "accent": ("#1f5f99", "#7db8f0"),
-    "good": ("#1f7a45", "#6fcf97"), "bad": ("#b3261e", "#ff8a80"),
-    "series-0": ("#1d71c9", "#6cadf2"), "series-1": ("#cf3e0e", "#ff9c70"), "series-2": ("#288046", "#73d096"),
-    "series-3": ("#8f41eb", "#d55eea"), "series-4": ("#976707", "#e0b437"), "series-5": ("#0e7986", "#5fedda"),
-    "series-6": ("#bf347b", "#f591bd"), "series-7": ("#616663", "#b3eac8"),
-}  # fmt: skip
+    "paper": ("#ffffff", "#12161c"),
+    "ink": ("#1c2430", "#e6eaf0"),
+    "soft": ("#5a6675", "#a3aebb"),
+    "line": ("#d7dde4", "#353e49"),
+    "panel": ("#f5f7f9", "#1a2028"),
+    "accent": ("#1f5f99", "#7db8f0"),
+    "good": ("#1f7a45", "#6fcf97"),
+    "bad": ("#b3261e", "#ff8a80"),
+    "series-0": ("#1d71c9", "#6cadf2"),
+    "series-1": ("#cf3e0e", "#ff9c70"),
+    "series-2": ("#288046", "#73d096"),
+    "series-3": ("#8f41eb", "#d55eea"),
+    "series-4": ("#976707", "#e0b437"),
+    "series-5": ("#0e7986", "#5fedda"),
+    "series-6": ("#bf347b", "#f591bd"),
+    "series-7": ("#616663", "#b3eac8"),
+}
 """Colours on light and on dark paper."""
 
 SERIES = 8
@@ -47,13 +59,24 @@ BASE = {
         "font": "system-ui, Liberation Sans, Arial, sans-serif",
         "view": {"stroke": "transparent"},
         "axis": {
-            "labelColor": "var(--soft)", "titleColor": "var(--ink)", "domainColor": "var(--soft)",
-            "tickColor": "var(--soft)", "gridColor": "var(--line)", "labelFontSize": 12, "titleFontSize": 12,
+            "labelColor": "var(--soft)",
+            "titleColor": "var(--ink)",
+            "domainColor": "var(--soft)",
+            "tickColor": "var(--soft)",
+            "gridColor": "var(--line)",
+            "labelFontSize": 12,
+            "titleFontSize": 12,
             "titleFontWeight": "normal",
         },
         "legend": {
-            "labelColor": "var(--ink)", "titleColor": "var(--soft)", "orient": "bottom", "columns": 4,
-            "labelFontSize": 12, "titleFontWeight": "normal", "symbolStrokeWidth": 2.5, "labelLimit": 280,
+            "labelColor": "var(--ink)",
+            "titleColor": "var(--soft)",
+            "orient": "bottom",
+            "columns": 4,
+            "labelFontSize": 12,
+            "titleFontWeight": "normal",
+            "symbolStrokeWidth": 2.5,
+            "labelLimit": 280,
         },
         "title": {"color": "var(--ink)", "anchor": "start", "fontSize": 13},
         "range": {"category": [f"var(--series-{i})" for i in range(SERIES)]},
@@ -62,14 +85,19 @@ BASE = {
         "text": {"color": "var(--ink)"},
         "customFormatTypes": False,
     },
-}  # fmt: skip
+}
 """What all charts share."""
 
 
 def variables(selector: str) -> str:
     """Return CSS that gives the palette to the elements of a selector."""
-    light, dark = (" ".join(f"--{name}: {both[i]};" for name, both in PALETTE.items()) for i in (0, 1))
-    return f"{selector} {{ {light} }}\n@media screen and (prefers-color-scheme: dark) {{ {selector} {{ {dark} }} }}\n"
+    light, dark = (
+        " ".join(f"--{name}: {both[i]};" for name, both in PALETTE.items()) for i in (0, 1)
+    )
+    return (
+        f"{selector} {{ {light} }}\n@media screen and (prefers-color-scheme: dark) {{ {selector} {{"
+        f" {dark} }} }}\n"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +122,9 @@ class Chart:
     note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the description with its data: numbers of a few digits, none that JSON does not know."""
+        """Return the description with its data: numbers of a few digits, none that JSON does not
+        know.
+        """
         rows = [{name: _round(value) for name, value in row.items()} for row in self.rows]
         return {"description": self.title, "height": 260, **self.spec, "data": {"values": rows}}
 
@@ -123,12 +153,21 @@ class Picture:
     def to_dict(self) -> dict[str, Any]:
         """Return the picture as Vega-Lite."""
         looks = dict.fromkeys(("color", "strokeDash", "size"), "independent")
-        parts = [{"title": chart.title, "width": self.width, **chart.to_dict()} for chart in self.charts]
-        sliders = [one for part in parts for one in part.pop("params", ())]  # a grid has them, not its charts
+        parts = [
+            {"title": chart.title, "width": self.width, **chart.to_dict()} for chart in self.charts
+        ]
+        sliders = [
+            one for part in parts for one in part.pop("params", ())
+        ]  # a grid has them, not its charts
         return {
-            **BASE, "params": sliders, "background": "var(--paper)", "padding": 12,
-            "columns": self.columns, "concat": parts, "resolve": {"scale": looks, "legend": looks},
-        }  # fmt: skip
+            **BASE,
+            "params": sliders,
+            "background": "var(--paper)",
+            "padding": 12,
+            "columns": self.columns,
+            "concat": parts,
+            "resolve": {"scale": looks, "legend": looks},
+        }
 
     def save(self, path: Path, *, dark: bool = False) -> None:
         """Write a PNG, PDF or SVG, as the file's name ends, all or nothing.
@@ -140,13 +179,16 @@ class Picture:
         MissingDependency
             If vl-convert-python is not installed.
         """
-        source = re.sub(r"var\(--([\w-]+)\)", lambda name: PALETTE[name[1]][dark], json.dumps(self.to_dict()))
+        source = re.sub(
+            r"var\(--([\w-]+)\)", lambda name: PALETTE[name[1]][dark], json.dumps(self.to_dict())
+        )
         form = path.suffix[1:].lower()
         drawn = draw(source, form, **({"scale": 2.0} if form == "png" else {}))
         write_bytes(path, drawn if isinstance(drawn, bytes) else drawn.encode())
 
     def _repr_html_(self) -> str:
-        return f"<div class=specopt><style>{variables('.specopt')}</style>{draw(self.to_dict(), 'svg')}</div>"
+        style, picture = variables(".specopt"), draw(self.to_dict(), "svg")
+        return f"<div class=specopt><style>{style}</style>{picture}</div>"
 
 
 def draw(spec: Spec | str, form: str, **options: Any) -> Any:
@@ -186,7 +228,9 @@ def category(name: str, **more: Any) -> dict[str, Any]:
 
 
 def looks(name: str, values: Sequence[Any]) -> dict[str, Any]:
-    """Return the encoding of lines by colour and dashes: similar colours have different dashes, no two lines both."""
+    """Return the encoding of lines by colour and dashes: similar colours have different dashes, no
+    two lines both.
+    """
     colours = [f"var(--series-{i % SERIES})" for i in range(len(values))]
     dashes = [DASHES[(i + i // SERIES) % len(DASHES)] for i in range(len(values))]
     return {
@@ -196,10 +240,14 @@ def looks(name: str, values: Sequence[Any]) -> dict[str, Any]:
 
 
 def points(title: str, note: str, rows: Sequence[Row], **encoding: Any) -> Chart:
-    """Return points by their Vega-Lite encoding: as many as browsers draw quickly, and a note of what is left out."""
+    """Return points by their Vega-Lite encoding: as many as browsers draw quickly, and a note of
+    what is left out.
+    """
     left_out = f" The first {MAX_MARKS:,} of {len(rows):,}." if len(rows) > MAX_MARKS else ""
     mark = {"type": "point", "filled": True, "size": 60, "opacity": 0.75, "tooltip": TOOLTIP}
-    return Chart(title=title, note=note + left_out, rows=rows[:MAX_MARKS], spec=layer(mark, **encoding))
+    return Chart(
+        title=title, note=note + left_out, rows=rows[:MAX_MARKS], spec=layer(mark, **encoding)
+    )
 
 
 TOOLTIP = {"content": "data"}
@@ -217,41 +265,79 @@ def weight(name: str, largest: int = 300) -> dict[str, Any]:
 
 
 def gantt(
-    title: str, rows: Sequence[Row], *, lane: str, colour: Mapping[str, Any], axis: str, end: float, **more: Any
+    title: str,
+    rows: Sequence[Row],
+    *,
+    lane: str,
+    colour: Mapping[str, Any],
+    axis: str,
+    end: float,
+    **more: Any,
 ) -> Chart:
-    """Return bars in lanes, which a column tells apart, over time up to `end`, in seconds from what `axis` says.
+    """Return bars in lanes, which a column tells apart, over time up to `end`, in seconds from what
+    `axis` says.
 
-    Rows have "begin (s)", "end (s)" and "seconds"; `more` are marks on top of the bars, as layers, by any name.
+    Rows have "begin (s)", "end (s)" and "seconds"; `more` are marks on top of the bars, as layers,
+    by any name.
     """
     scale, unit = time_unit(end)
     ticks = {"labelExpr": f"format(datum.value * {scale!r}, '~g')", "grid": False}
-    x = quantity("begin (s)", title=f"{axis} ({unit})", scale={"domain": [0, end], "nice": False}, axis=ticks)
+    x = quantity(
+        "begin (s)", title=f"{axis} ({unit})", scale={"domain": [0, end], "nice": False}, axis=ticks
+    )
     bars = _bars(rows, lane, colour, x, f"datum.seconds > {end / 400!r}")
     height = bars.pop("height")
     return Chart(title=title, rows=rows, spec={"height": height, "layer": [bars, *more.values()]})
 
 
 def timeline(
-    title: str, note: str, rows: Sequence[Row], *, lane: str, colour: Mapping[str, Any], axis: str, closest: int
+    title: str,
+    note: str,
+    rows: Sequence[Row],
+    *,
+    lane: str,
+    colour: Mapping[str, Any],
+    axis: str,
+    closest: int,
 ) -> Chart:
-    """Return bars in lanes over time, with sliders to look closer, up to `closest` times; else as `gantt`."""
+    """Return bars in lanes over time, with sliders to look closer, up to `closest` times; else as
+    `gantt`.
+    """
     end = max(row["end (s)"] for row in rows)
     start = f"place * ({end!r} - {end!r} / zoom)"
-    ends = {"domainMin": {"expr": start}, "domainMax": {"expr": f"{start} + {end!r} / zoom"}, "nice": False}
+    ends = {
+        "domainMin": {"expr": start},
+        "domainMax": {"expr": f"{start} + {end!r} / zoom"},
+        "nice": False,
+    }
     sliders = [_slider("zoom", 1, 1, closest, 1), _slider("place", 0, 0, 1, 0.002)]
     bars = _bars(
-        rows, lane, colour, quantity("begin (s)", title=axis, scale=ends), f"datum.seconds * zoom > {end / 400!r}"
+        rows,
+        lane,
+        colour,
+        quantity("begin (s)", title=axis, scale=ends),
+        f"datum.seconds * zoom > {end / 400!r}",
     )
-    return Chart(title=title, note=f"{note} Zoom in, then move the place.", rows=rows, spec={"params": sliders, **bars})
+    return Chart(
+        title=title,
+        note=f"{note} Zoom in, then move the place.",
+        rows=rows,
+        spec={"params": sliders, **bars},
+    )
 
 
-def _bars(rows: Sequence[Row], lane: str, colour: Mapping[str, Any], x: Mapping[str, Any], wide: str) -> dict[str, Any]:
+def _bars(
+    rows: Sequence[Row], lane: str, colour: Mapping[str, Any], x: Mapping[str, Any], wide: str
+) -> dict[str, Any]:
     bars = layer(
         {"type": "bar", "clip": True, "stroke": "var(--paper)", "tooltip": TOOLTIP},
         y=category(lane, title=None, axis={"domain": False, "ticks": False}),
         x=x,
         x2={"field": "end (s)"},
-        strokeWidth={"condition": {"test": wide, "value": 0.6}, "value": 0},  # the edges of a sliver would hide it
+        strokeWidth={
+            "condition": {"test": wide, "value": 0.6},
+            "value": 0,
+        },  # the edges of a sliver would hide it
         color=colour,
     )
     return {"height": 36 * len({row[lane] for row in rows}), **bars}

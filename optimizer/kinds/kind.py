@@ -22,7 +22,7 @@ from specopt.solvers.simulation import Simulation
 
 Row = dict[str, Any]
 
-# ---------------------------------------------------------------------------- what `sensitivity` adds
+# -------------------------------------------------------------------------- what `sensitivity` adds
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ class Perturbation:
     unit
         What is added, in words.
     apply
-        Takes a problem and returns the new value of the field, or None where the problem makes no use of it.
+        Takes a problem and returns the new value of the field, or None where the problem makes no
+        use of it.
     """
 
     field: str
@@ -49,7 +50,9 @@ FASTER = 0.99
 
 
 def more(field: str, unit: str, change: Callable[[Any], Any]) -> Perturbation:
-    """Return the perturbation that changes the value of a field, where it is set and changes by that."""
+    """Return the perturbation that changes the value of a field, where it is set and changes by
+    that.
+    """
 
     def apply(problem: Any) -> Any:
         value = getattr(problem, field)
@@ -76,11 +79,17 @@ def faster(field: str, what: str) -> Perturbation:
 
 
 def likelier(field: str, most: float) -> Perturbation:
-    """Return the perturbation that raises acceptance rates by 0.01, up to the most that is allowed."""
-    return more(field, "+0.01 acceptance rate", lambda rates: np.minimum(rates + 0.01, np.maximum(rates, most)))
+    """Return the perturbation that raises acceptance rates by 0.01, up to the most that is
+    allowed.
+    """
+    return more(
+        field,
+        "+0.01 acceptance rate",
+        lambda rates: np.minimum(rates + 0.01, np.maximum(rates, most)),
+    )
 
 
-# ---------------------------------------------------------------------------- what `robustness` varies
+# ------------------------------------------------------------------------- what `robustness` varies
 
 Interval = tuple[float, float]
 
@@ -92,9 +101,9 @@ class Uncertainty:
     Parameters
     ----------
     vary
-        Function of a problem, a plan, acceptance rates and a factor of all output lengths; returns the problem so
-        changed, and the plan with whatever it declares adapted. Where the kind has output lengths, the rates may be
-        None: the problem's.
+        Function of a problem, a plan, acceptance rates and a factor of all output lengths; returns
+        the problem so changed, and the plan with whatever it declares adapted. Where the kind has
+        output lengths, the rates may be None: the problem's.
     shape
         Of the acceptance rates of a problem.
     zero, one
@@ -102,10 +111,12 @@ class Uncertainty:
     longest_output
         The longest output of a problem, in tokens; None: the kind has no output lengths.
     longer_is_worse
-        Function of a problem: whether longer outputs improve no plan, so that the largest factor is the worst.
+        Function of a problem: whether longer outputs improve no plan, so that the largest factor is
+        the worst.
     worst
-        Function of a problem, a plan, the interval of rates and the factor; returns rates among which the worst lies,
-        and whether that is certain. None: the objective rises with every rate, and the lower end is the worst.
+        Function of a problem, a plan, the interval of rates and the factor; returns rates among
+        which the worst lies, and whether that is certain. None: the objective rises with every
+        rate, and the lower end is the worst.
     """
 
     vary: Callable[[Any, Any, Any, float], tuple[Problem, Plan]]
@@ -145,14 +156,20 @@ class Simulator:
 
     @property
     def play(self) -> Callable[..., Simulation]:
-        """The function of a world, a plan or policy and, by keyword, seed, replications, callback and options."""
+        """The function of a world, a plan or policy and, by keyword, seed, replications, callback
+        and options.
+        """
         found: Callable[..., Simulation] = import_module(self.module).simulate
         return found
 
     @property
     def options(self) -> tuple[str, ...]:
         """Keywords that this simulator has of its own."""
-        keywords = (p.name for p in inspect.signature(self.play).parameters.values() if p.kind is p.KEYWORD_ONLY)
+        keywords = (
+            p.name
+            for p in inspect.signature(self.play).parameters.values()
+            if p.kind is p.KEYWORD_ONLY
+        )
         return tuple(name for name in keywords if name not in _COMMON)
 
     @property
@@ -170,33 +187,40 @@ def _is_plain(hint: Any) -> bool:
     return NoneType in members and all(one is NoneType or _is_plain(one) for one in members)
 
 
-# ---------------------------------------------------------------------------- all that belongs to a kind
+# ----------------------------------------------------------------------- all that belongs to a kind
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """Everything that differs from one kind of problem to another: all else in the package asks here.
+    """Everything that differs from one kind of problem to another: all else in the package asks
+    here.
 
     Parameters
     ----------
     problem
         The problem class; it names the kind and its plan class.
     methods
-        Its methods in the order in which they are listed; `solve` takes the first that can where none is named.
+        Its methods in the order in which they are listed; `solve` takes the first that can where
+        none is named.
     families
         Where its problems come from.
     rows
-        The rows of a plan for tables, all with the same keys: one per task, request, client, chunk or state.
+        The rows of a plan for tables, all with the same keys: one per task, request, client, chunk
+        or state.
     formulation
         How its problems are stated as programs; None: they are not.
     view
-        Module whose `VIEW` says how plans are printed and drawn, loaded when something is; None: a line per field.
+        Module whose `VIEW` says how plans are printed and drawn, loaded when something is; None: a
+        line per field.
     strategies
-        Module whose `problems` and `plans` are hypothesis strategies, loaded when tests ask; None: there are none.
+        Module whose `problems` and `plans` are hypothesis strategies, loaded when tests ask; None:
+        there are none.
     relations
-        Module whose `RELATIONS` says how optima change with a problem, loaded when tests ask; None: there are none.
+        Module whose `RELATIONS` says how optima change with a problem, loaded when tests ask; None:
+        there are none.
     choices
-        The fields to replace for each other choice that a problem could leave to the plan at no cost; None: none.
+        The fields to replace for each other choice that a problem could leave to the plan at no
+        cost; None: none.
     perturbations
         What `sensitivity` adds, one at a time.
     uncertainty
@@ -206,12 +230,13 @@ class Kind:
     from_trace
         How the requests of a trace become a problem; None: a trace does not say enough.
     from_runtimes
-        Which fields of a problem the runtimes of a file give, and their place for messages; None: none.
+        Which fields of a problem the runtimes of a file give, and their place for messages; None:
+        none.
     from_deployment
         How what a user has becomes a problem, given a seed; None: it does not determine one.
     advice
-        Module whose `advise` says what follows for such a problem, and takes clients, their devices and costs; None:
-        the plan is all.
+        Module whose `advise` says what follows for such a problem, and takes clients, their devices
+        and costs; None: the plan is all.
     """
 
     problem: type[Problem]

@@ -32,8 +32,8 @@ class Relation:
     reason
         Why it holds.
     change
-        From the JSON form of a problem and a source of random numbers to that of the changed problem; None where the
-        condition does not hold.
+        From the JSON form of a problem and a source of random numbers to that of the changed
+        problem; None where the condition does not hold.
     implied
         From a problem and its optimum to what the changed problem reaches at least.
     equal
@@ -53,7 +53,9 @@ class Relation:
         data = self.change(problem.to_dict(), Random(seed))
         return None if data is None else type(problem).from_dict(data)
 
-    def check(self, solver: Solver, problem: Problem, *, seed: int = 0, tolerance: float = 1e-9) -> bool:
+    def check(
+        self, solver: Solver, problem: Problem, *, seed: int = 0, tolerance: float = 1e-9
+    ) -> bool:
         """Check the relation with a solver that claims optima; return whether its condition holds.
 
         Parameters
@@ -85,13 +87,24 @@ class Relation:
         second = judged(solver, other)
         if first is None or second is None:
             if first is not second:
-                raise self._broken(problem, f"finds {_shown(first)}, and after the change {_shown(second)}")
+                raise self._broken(
+                    problem, f"finds {_shown(first)}, and after the change {_shown(second)}"
+                )
             return True
         implied = self.implied(problem, first)
         ahead = self.equal and is_better(other, second, implied, tolerance)
         if ahead or is_better(other, implied, second, tolerance):
-            how = "exactly" if self.equal else "at most" if problem.sense == "minimize" else "at least"
-            raise self._broken(problem, f"reaches {first!r}, thus {how} {implied!r} after the change, but {second!r}")
+            how = (
+                "exactly"
+                if self.equal
+                else "at most"
+                if problem.sense == "minimize"
+                else "at least"
+            )
+            raise self._broken(
+                problem,
+                f"reaches {first!r}, thus {how} {implied!r} after the change, but {second!r}",
+            )
         return True
 
     def _broken(self, problem: Problem, what: str) -> NotConformant:
@@ -108,7 +121,9 @@ UNITS = "every time is twice as long"
 
 
 def relations_of(problem: type[Problem]) -> Callable[..., Relation]:
-    """Return what declares a relation of a kind: by name, reason and change, and by keyword what else it has."""
+    """Return what declares a relation of a kind: by name, reason and change, and by keyword what
+    else it has.
+    """
 
     def declared(name: str, reason: str, change: Change, **more: Any) -> Relation:
         return Relation(kind=problem.kind, name=name, reason=reason, change=change, **more)
@@ -126,8 +141,16 @@ def permuted(*columns: str) -> Change:
 
     def change(data: Data, random: Random) -> Data:
         order = shuffled(data[columns[0]], random)
-        found = {name: [data[name][i] for i in order] for name in columns if isinstance(data.get(name), list)}
-        rows = {name: [[row[i] for i in order] for row in data[name]] for name in ("output_samples",) if name in data}
+        found = {
+            name: [data[name][i] for i in order]
+            for name in columns
+            if isinstance(data.get(name), list)
+        }
+        rows = {
+            name: [[row[i] for i in order] for row in data[name]]
+            for name in ("output_samples",)
+            if name in data
+        }
         return data | found | rows
 
     return change
@@ -139,7 +162,9 @@ def shuffled(column: Sequence[Any], random: Random) -> list[int]:
 
 
 def scaled(factors: Mapping[str, float]) -> Change:
-    """Multiply fields, all numbers inside of them included; the names of those inside have factors of their own."""
+    """Multiply fields, all numbers inside of them included; the names of those inside have factors
+    of their own.
+    """
 
     def times(value: Any, factor: float) -> Any:
         if isinstance(value, dict):
@@ -148,17 +173,23 @@ def scaled(factors: Mapping[str, float]) -> Change:
             return [times(inner, factor) for inner in value]
         return value * factor if factor != 1.0 and isinstance(value, int | float) else value
 
-    return lambda data, random: {name: times(value, factors.get(name, 1.0)) for name, value in data.items()}
+    return lambda data, random: {
+        name: times(value, factors.get(name, 1.0)) for name, value in data.items()
+    }
 
 
-def raised(field: str, change: Callable[[Any], Any], unless: Callable[[Data], bool] = lambda data: False) -> Change:
+def raised(
+    field: str, change: Callable[[Any], Any], unless: Callable[[Data], bool] = lambda data: False
+) -> Change:
     """Change a field that is given, every entry of a column."""
 
     def raised(data: Data, random: Random) -> Data | None:
         value = data.get(field)
         if value is None or unless(data):
             return None
-        return data | {field: [change(entry) for entry in value] if isinstance(value, list) else change(value)}
+        return data | {
+            field: [change(entry) for entry in value] if isinstance(value, list) else change(value)
+        }
 
     return raised
 
@@ -174,7 +205,9 @@ def replaced(field: str, to: Any, among: Sequence[Any] | None = None) -> Change:
     def change(data: Data, random: Random) -> Data | None:
         if (field not in data) if among is None else (data.get(field) not in among):
             return None
-        return {name: value for name, value in data.items() if name != field} | ({} if to is None else {field: to})
+        return {name: value for name, value in data.items() if name != field} | (
+            {} if to is None else {field: to}
+        )
 
     return change
 

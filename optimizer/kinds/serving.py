@@ -1,4 +1,6 @@
-"""What the declarations of both serving kinds share: mechanisms to choose, what one more unit is, intervals."""
+"""What the declarations of both serving kinds share: mechanisms to choose, what one more unit is,
+intervals.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,19 @@ from specopt.models.token_samples import TokenSamples
 
 
 def choices(problem: ServingData[Any]) -> list[dict[str, Any]]:
-    """Return the other mechanisms that the problem has the data for; without overlap none is faster."""
+    """Return the other mechanisms that the problem has the data for; without overlap none is
+    faster.
+    """
     drafts = all(getattr(problem, name) is not None for name in DRAFTING_FIELDS)
-    others = {"any": (), "autoregressive": ("pipelined",) if drafts else (), "pipelined": ("autoregressive",)}
-    return [{"mechanism": name} for name in others.get(problem.mechanism, ("pipelined", "autoregressive"))]
+    others = {
+        "any": (),
+        "autoregressive": ("pipelined",) if drafts else (),
+        "pipelined": ("autoregressive",),
+    }
+    return [
+        {"mechanism": name}
+        for name in others.get(problem.mechanism, ("pipelined", "autoregressive"))
+    ]
 
 
 def row(plan: ServingPlan, task: int, batch: int, position: int, length: int) -> Row:
@@ -36,16 +47,22 @@ def longest_output(problem: ServingData[Any]) -> int:
 
 def _drafting(one: Perturbation) -> Perturbation:
     """Return a perturbation of something that takes part only where drafts do."""
-    return replace(one, apply=lambda problem: None if problem.mechanism == "autoregressive" else one.apply(problem))
+    return replace(
+        one,
+        apply=lambda problem: None if problem.mechanism == "autoregressive" else one.apply(problem),
+    )
 
 
 def _faster(runtime: Runtime) -> Runtime:
     """Take one per cent off every pass of a runtime."""
     if isinstance(runtime, TabledRuntime):
-        return TabledRuntime(passes=replace(runtime.passes, seconds=FASTER * runtime.passes.seconds))
+        return TabledRuntime(
+            passes=replace(runtime.passes, seconds=FASTER * runtime.passes.seconds)
+        )
     pieces = tuple(
         LinearRuntime(
-            seconds_per_flop=FASTER * piece.seconds_per_flop, overhead_seconds=FASTER * piece.overhead_seconds
+            seconds_per_flop=FASTER * piece.seconds_per_flop,
+            overhead_seconds=FASTER * piece.overhead_seconds,
         )
         for piece in runtime.pieces
     )
@@ -66,7 +83,9 @@ PERTURBATIONS = (
 def vary(
     problem: ServingData[Any], plan: ServingPlan, rates: Any, scale: float
 ) -> tuple[ServingData[Any], ServingPlan]:
-    """Return the problem with all output lengths scaled, at the given rates or its own, and the plan."""
+    """Return the problem with all output lengths scaled, at the given rates or its own, and the
+    plan.
+    """
     lengths = np.maximum(1, np.ceil(problem.output_tokens * scale - 1e-9)).astype(np.int64)
     longest = problem.max_output_tokens
     samples = problem.output_samples

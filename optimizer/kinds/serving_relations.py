@@ -38,10 +38,31 @@ def serving_relations(
     return (
         keeps("tasks permuted", NAMES, permuted(*_COLUMNS, *columns), equal=True),
         keeps("time scaled", UNITS, scale, implied=times(2.0), equal=True),
-        *(keeps(f"more {model} memory", RELAXED, raised(f"{model}_memory_bytes", lambda amount: 1.25 * amount),
-                when="a limit is given") for model in ("draft", "verify")),
-        keeps("no limit of verify memory", RELAXED, replaced("verify_memory_bytes", None), when="a limit is given"),
-        keeps("longer speculation allowed", RELAXED, one_more("max_speculation_length"), when="it is given"),
-        keeps("any mechanism allowed", RELAXED, replaced("mechanism", "any", (None, "pipelined", "sequential")),
-              when="one with a draft model is fixed"),
-    )  # fmt: skip
+        *(
+            keeps(
+                f"more {model} memory",
+                RELAXED,
+                raised(f"{model}_memory_bytes", lambda amount: 1.25 * amount),
+                when="a limit is given",
+            )
+            for model in ("draft", "verify")
+        ),
+        keeps(
+            "no limit of verify memory",
+            RELAXED,
+            replaced("verify_memory_bytes", None),
+            when="a limit is given",
+        ),
+        keeps(
+            "longer speculation allowed",
+            RELAXED,
+            one_more("max_speculation_length"),
+            when="it is given",
+        ),
+        keeps(
+            "any mechanism allowed",
+            RELAXED,
+            replaced("mechanism", "any", (None, "pipelined", "sequential")),
+            when="one with a draft model is fixed",
+        ),
+    )

@@ -23,7 +23,9 @@ def print_fields(problem: Problem, plan: Plan, out: Console) -> None:
     for name, value in plan.to_dict().items():
         text = str(value)
         if isinstance(value, list):
-            shown = " ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in value[:MAX_ITEMS])
+            shown = " ".join(
+                f"{item:g}" if isinstance(item, float) else str(item) for item in value[:MAX_ITEMS]
+            )
             text = shown if len(value) <= MAX_ITEMS else f"{shown} ... ({len(value):,} in all)"
         if len(text) > MAX_CHARACTERS:
             text = text[: MAX_CHARACTERS - 4] + " ..."

@@ -1,7 +1,9 @@
-"""A closed-loop client of an OpenAI-compatible server: so many requests at a time, tokens per second, acceptance.
+"""A closed-loop client of an OpenAI-compatible server: so many requests at a time, tokens per
+second, acceptance.
 
-Every worker sends its next request when its last one is answered. Tokens count as spread evenly over the time of their
-request; those count that fall into the time in which all workers are served. Its parts say how sure their mean is.
+Every worker sends its next request when its last one is answered. Tokens count as spread evenly
+over the time of their request; those count that fall into the time in which all workers are served.
+Its parts say how sure their mean is.
 """
 
 from __future__ import annotations
@@ -23,7 +25,10 @@ from specopt.models.arguments import integer, number, positive
 from specopt.models.errors import InvalidInput, ServerFailed
 from specopt.models.load import PARTS, Load
 
-PROMPTS = tuple(f"Tell a story in which the number {k} matters, with a beginning and an end." for k in range(1, 65))
+PROMPTS = tuple(
+    f"Tell a story in which the number {k} matters, with a beginning and an end."
+    for k in range(1, 65)
+)
 MANY = 10**9
 
 MAX_LINE_BYTES = 2**20
@@ -37,8 +42,9 @@ class Client:
     Parameters
     ----------
     endpoint, model, prompts, max_tokens, seconds, requests
-        Its address and the name that it serves (None: its first one). What is asked in turn, and tokens of the answers.
-        How long a load lasts, and the most requests of a load; each worker sends at least one.
+        Its address and the name that it serves (None: its first one). What is asked in turn, and
+        tokens of the answers. How long a load lasts, and the most requests of a load; each worker
+        sends at least one.
     patience
         Time limit of a request in seconds, from its start to the end of its answer.
     failures
@@ -60,7 +66,10 @@ class Client:
             url = urlsplit(self.endpoint)
             found = url.scheme in ("http", "https") and url.hostname and url.port != 0
         if not found:
-            raise InvalidInput(f"endpoint: expected an address such as http://127.0.0.1:8000, got {self.endpoint!r}")
+            raise InvalidInput(
+                "endpoint: expected an address such as http://127.0.0.1:8000, got"
+                f" {self.endpoint!r}"
+            )
         integer("prompts", len(self.prompts), 1)
         integer("tokens", min(self.max_tokens, default=0), 1)
         integer("requests", self.requests, 1)
@@ -76,7 +85,9 @@ class Client:
         raise ServerFailed(f"{self.endpoint}/v1/models: expected a model, got none")
 
     def run(self, concurrency: int) -> Load:
-        """Load the server and return what it did; `ServerFailed` if it fails, or never serves all workers at a time."""
+        """Load the server and return what it did; `ServerFailed` if it fails, or never serves all
+        workers at a time.
+        """
         model = self.model or self.models()[0]
         before, until = self.counted(), time.monotonic() + self.seconds
         done: list[list[tuple[float, float, float, int]]] = [[] for _ in range(concurrency)]
@@ -93,7 +104,9 @@ class Client:
                     failures.append(error)
                 number += concurrency
 
-        threads = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(concurrency)]
+        threads = [
+            threading.Thread(target=work, args=(k,), daemon=True) for k in range(concurrency)
+        ]
         for call in (threading.Thread.start, threading.Thread.join):
             for thread in threads:
                 call(thread)
@@ -103,17 +116,27 @@ class Client:
             raise ServerFailed(f"at concurrency {concurrency}: {failed}, the first: {failures[0]}")
         first, last = max(one[0][1] for one in done), min(one[-1][2] for one in done)
         if first >= last:
-            raise ServerFailed(f"at concurrency {concurrency}: requests waited for others; let a load last longer")
+            raise ServerFailed(
+                f"at concurrency {concurrency}: requests waited for others; let a load last longer"
+            )
         sent, begin, end, tokens = np.array([one for several in done for one in several]).T
-        shares = np.clip((np.linspace(first, last, PARTS + 1)[:, None] - sent) / (end - sent), 0.0, 1.0)
+        shares = np.clip(
+            (np.linspace(first, last, PARTS + 1)[:, None] - sent) / (end - sent), 0.0, 1.0
+        )
         speeds = np.diff(shares @ tokens) * PARTS / (last - first)
         speed, deviation = float(speeds.mean()), float(speeds.std(ddof=1)) / PARTS**0.5
-        length = 1.0 + sum(counted[2:]) / counted[0] if any(counted := self.counted(before)) else None
+        length = (
+            1.0 + sum(counted[2:]) / counted[0] if any(counted := self.counted(before)) else None
+        )
         wait = float((begin - sent).mean())
-        return Load(speed, wait, length, deviation / speed, counted, requests=asked, failed=len(failures))
+        return Load(
+            speed, wait, length, deviation / speed, counted, requests=asked, failed=len(failures)
+        )
 
     def counted(self, before: Sequence[float] = ()) -> tuple[float, ...]:
-        """Return drafts, their tokens and those accepted by position, since before; nothing from a server without."""
+        """Return drafts, their tokens and those accepted by position, since before; nothing from a
+        server without.
+        """
         with suppress(ServerFailed), self._answer("GET", "/metrics") as answer:
             if is_scrape(text := answer.read().decode(errors="replace")):
                 found = counters(text, f"{self.endpoint}/metrics")
@@ -132,9 +155,19 @@ class Client:
 
     def _request(self, model: str, number: int) -> tuple[float, float, float, int]:
         """Send a request; return when it was sent, began to come and had come, and its tokens."""
-        prompt, most = self.prompts[number % len(self.prompts)], self.max_tokens[number % len(self.max_tokens)]
-        asked = {"model": model, "prompt": prompt, "max_tokens": most, "temperature": 0.0, "stream": True,
-                 "ignore_eos": True, "stream_options": {"include_usage": True}}  # fmt: skip
+        prompt, most = (
+            self.prompts[number % len(self.prompts)],
+            self.max_tokens[number % len(self.max_tokens)],
+        )
+        asked = {
+            "model": model,
+            "prompt": prompt,
+            "max_tokens": most,
+            "temperature": 0.0,
+            "stream": True,
+            "ignore_eos": True,
+            "stream_options": {"include_usage": True},
+        }
         sent, first, tokens = time.monotonic(), 0.0, 0
         with self._answer("POST", "/v1/completions", asked) as answer:
             while line := answer.readline(MAX_LINE_BYTES):
@@ -151,12 +184,17 @@ class Client:
         return sent, first, time.monotonic(), int(tokens)
 
     @contextmanager
-    def _answer(self, verb: str, path: str, body: object = None) -> Iterator[http.client.HTTPResponse]:
+    def _answer(
+        self, verb: str, path: str, body: object = None
+    ) -> Iterator[http.client.HTTPResponse]:
         """Send a request and yield its answer; whatever fails is one `ServerFailed`."""
         url = urlsplit(self.endpoint)
         kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
         connection, where = kind(url.netloc, timeout=self.patience), f"{self.endpoint}{path}"
-        base, text = url.path.rstrip("/").removesuffix("/v1"), None if body is None else json.dumps(body)
+        base, text = (
+            url.path.rstrip("/").removesuffix("/v1"),
+            None if body is None else json.dumps(body),
+        )
         until = time.monotonic() + self.patience
         try:
             with _ended_in_time(connection, until):
@@ -164,11 +202,20 @@ class Client:
                 with closing(connection.getresponse()) as answer:
                     if answer.status != http.HTTPStatus.OK:
                         said = answer.read(300).decode(errors="replace")
-                        raise ServerFailed(f"{where}: {answer.status} {answer.reason}: {' '.join(said.split())}")
+                        raise ServerFailed(
+                            f"{where}: {answer.status} {answer.reason}: {' '.join(said.split())}"
+                        )
                     yield answer
                 if time.monotonic() >= until:  # what ended may be cut short
                     raise TimeoutError
-        except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError, AttributeError) as error:
+        except (
+            OSError,
+            http.client.HTTPException,
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+        ) as error:
             said = getattr(error, "strerror", None) or str(error) or "the connection ended"
             if time.monotonic() >= until:
                 said = f"no answer within {self.patience:g} s"
@@ -179,7 +226,9 @@ class Client:
 
 @contextmanager
 def _ended_in_time(connection: http.client.HTTPConnection, until: float) -> Iterator[None]:
-    """Connect, and end the connection after the enclosed code or when the time is up, whatever still comes."""
+    """Connect, and end the connection after the enclosed code or when the time is up, whatever
+    still comes.
+    """
     with closing(connection):
         connection.connect()
         limit = threading.Timer(until - time.monotonic(), _end, [connection.sock])

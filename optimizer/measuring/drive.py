@@ -1,7 +1,7 @@
 """An engine started, loaded and ended by itself, with every draft length that a tuner asks for.
 
-Every load is a row of the sweep as soon as it is measured: nothing is lost where a drive ends, and the next one goes on
-from the rows that are there.
+Every load is a row of the sweep as soon as it is measured: nothing is lost where a drive ends, and
+the next one goes on from the rows that are there.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ class Drive:
 
     def __post_init__(self) -> None:
         if PLACE not in self.command:
-            raise InvalidInput(f"drive: expected a command with {PLACE}, the draft length, got {self.command!r}")
+            raise InvalidInput(
+                f"drive: expected a command with {PLACE}, the draft length, got {self.command!r}"
+            )
 
     def run(self, tuner: Asks) -> int:
         """Measure until a tuner asks for nothing more; return how many loads were measured.
@@ -75,7 +77,8 @@ class Drive:
         Raises
         ------
         ServerFailed
-            If the server does not start, or fails under a load; what was measured stands in the sweep.
+            If the server does not start, or fails under a load; what was measured stands in the
+            sweep.
         """
         if self.sweep.exists():
             tuner.measurements += read_sweeps([self.sweep]).measurements
@@ -91,7 +94,11 @@ class Drive:
     def _measure(self, tuner: Asks, point: Point) -> None:
         concurrency, name = point.condition.concurrency, name_of(point.draft_length)
         found = self.client.run(concurrency)
-        accepted = "" if found.acceptance_length is None or not point.draft_length else f"{found.acceptance_length:.4f}"
+        accepted = (
+            ""
+            if found.acceptance_length is None or not point.draft_length
+            else f"{found.acceptance_length:.4f}"
+        )
         with self.sweep.open("a") as file:
             file.write("" if file.tell() else HEADER)
             file.write(f"{concurrency},{name},{found.tokens_per_second:.4f},{accepted}\n")
@@ -100,12 +107,20 @@ class Drive:
 
     def _server(self, length: int | None) -> AbstractContextManager[None]:
         words = shlex.split(self.command.replace(PLACE, str(name_of(length))))
-        return serving(words, self.client, self.start_seconds, f"the server with draft length {name_of(length)}")
+        return serving(
+            words,
+            self.client,
+            self.start_seconds,
+            f"the server with draft length {name_of(length)}",
+        )
 
 
 @contextmanager
-def serving(words: Sequence[str], client: Client, start_seconds: float, name: str) -> Iterator[None]:
-    """Start a server by a command, wait until it answers a client, and end it with all that it started.
+def serving(
+    words: Sequence[str], client: Client, start_seconds: float, name: str
+) -> Iterator[None]:
+    """Start a server by a command, wait until it answers a client, and end it with all that it
+    started.
 
     Raises
     ------
@@ -114,10 +129,14 @@ def serving(words: Sequence[str], client: Client, start_seconds: float, name: st
     """
     with contextlib.suppress(ServerFailed):
         client.models()
-        raise InvalidInput(f"endpoint: expected no server before one is started, got one at {client.endpoint}")
+        raise InvalidInput(
+            f"endpoint: expected no server before one is started, got one at {client.endpoint}"
+        )
     with tempfile.TemporaryFile() as log:
         try:
-            server = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            server = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
         except OSError as error:
             raise ServerFailed(f"drive: cannot start {words[0]!r}: {error.strerror}") from None
         try:
@@ -139,7 +158,9 @@ def _wait(server: subprocess.Popen[bytes], client: Client, start_seconds: float)
             client.models()
             return
         if time.monotonic() > deadline:
-            raise ServerFailed(f"no answer at {client.endpoint} within {start_seconds:g} s of its start")
+            raise ServerFailed(
+                f"no answer at {client.endpoint} within {start_seconds:g} s of its start"
+            )
         time.sleep(_POLL)
     raise ServerFailed(f"ended with status {server.returncode} before it answered")
 

@@ -1,4 +1,6 @@
-"""GuideLLM 0.8 and `vllm bench serve`, where installed: called for one load, and the file read that they write."""
+"""GuideLLM 0.8 and `vllm bench serve`, where installed: called for one load, and the file read that
+they write.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +43,13 @@ class External:
     def __init__(self, command: str, client: Client, model: str) -> None:
         self.program, *self.more = shlex.split(command) or [""]
         if self.program not in PROGRAMS:
-            raise InvalidInput(f"--load-generator: expected own, {' or '.join(PROGRAMS)}, got {self.program!r}")
+            raise InvalidInput(
+                f"--load-generator: expected own, {' or '.join(PROGRAMS)}, got {self.program!r}"
+            )
         if shutil.which(self.program) is None:
             raise InvalidInput(
-                f"--load-generator: expected {self.program} on PATH, `pip install {self.program}` brings it, got none"
+                f"--load-generator: expected {self.program} on PATH, `pip install {self.program}`"
+                " brings it, got none"
             )
         self.client, self.model = client, model
 
@@ -56,45 +61,83 @@ class External:
         count = max(concurrency, min(client.requests, most))
         with tempfile.TemporaryDirectory() as folder:
             asked, result = Path(folder) / "prompts.jsonl", Path(folder) / "result.json"
-            pairs = islice(zip(cycle(client.prompts), cycle(client.max_tokens), strict=False), count)
-            lines = [json.dumps({"prompt": text, "output_tokens_count": most}) + "\n" for text, most in pairs]
+            pairs = islice(
+                zip(cycle(client.prompts), cycle(client.max_tokens), strict=False), count
+            )
+            lines = [
+                json.dumps({"prompt": text, "output_tokens_count": most}) + "\n"
+                for text, most in pairs
+            ]
             asked.write_text("".join(lines))
-            command = [self.program, *self._words(base, concurrency, tokens, count, asked, result), *self.more]
+            command = [
+                self.program,
+                *self._words(base, concurrency, tokens, count, asked, result),
+                *self.more,
+            ]
             before = client.counted()
             limit = client.seconds + math.ceil(count / concurrency) * client.patience
             try:
                 done = subprocess.run(
-                    command, capture_output=True, text=True, errors="replace", check=False, timeout=limit
+                    command,
+                    capture_output=True,
+                    text=True,
+                    errors="replace",
+                    check=False,
+                    timeout=limit,
                 )
             except subprocess.TimeoutExpired:
-                raise ServerFailed(f"at concurrency {concurrency}: {self.program} ran for {limit:g} s") from None
+                raise ServerFailed(
+                    f"at concurrency {concurrency}: {self.program} ran for {limit:g} s"
+                ) from None
             if done.returncode or not result.exists():
                 last = (done.stderr or done.stdout).strip().rpartition("\n")[2][:300]
-                raise ServerFailed(f"at concurrency {concurrency}: {self.program} ended with status {done.returncode}, "
-                                   f"its last line: {last or 'none'}")  # fmt: skip
+                raise ServerFailed(
+                    f"at concurrency {concurrency}: {self.program} ended with status"
+                    f" {done.returncode}, its last line: {last or 'none'}"
+                )
             measured = read_sweeps([f"{result}@{name_of(length)}"]).measurements
             if not measured:
-                raise ServerFailed(f"at concurrency {concurrency}: {self.program} measured no output")
+                raise ServerFailed(
+                    f"at concurrency {concurrency}: {self.program} measured no output"
+                )
             found = measured[0]
-        return Load(found.tokens_per_second or 0.0, 0.0, found.acceptance_length, 0.0, client.counted(before))
+        return Load(
+            found.tokens_per_second or 0.0,
+            0.0,
+            found.acceptance_length,
+            0.0,
+            client.counted(before),
+        )
 
-    def _words(self, base: str, concurrency: int, tokens: int, count: int, asked: Path, result: Path) -> list[str]:
-        """Return what the program is called with. GuideLLM ends with its prompts, or when its time is up."""
+    def _words(
+        self, base: str, concurrency: int, tokens: int, count: int, asked: Path, result: Path
+    ) -> list[str]:
+        """Return what the program is called with. GuideLLM ends with its prompts, or when its time
+        is up.
+        """
         if self.program == "vllm":
             return shlex.split(
-                f"bench serve --backend openai --base-url {base} --endpoint /v1/completions --model "
-                f"{shlex.quote(self.model)} --dataset-name custom --dataset-path {asked} --custom-output-len {tokens} "
-                f"--skip-chat-template --disable-shuffle --ignore-eos --temperature 0 --num-prompts {count} "
-                f"--max-concurrency {concurrency} --save-result --result-dir {result.parent} "
-                f"--result-filename {result.name}"
+                f"bench serve --backend openai --base-url {base} --endpoint /v1/completions --model"
+                f" {shlex.quote(self.model)} --dataset-name custom --dataset-path {asked}"
+                f" --custom-output-len {tokens} --skip-chat-template --disable-shuffle --ignore-eos"
+                f" --temperature 0 --num-prompts {count} --max-concurrency {concurrency}"
+                f" --save-result --result-dir {result.parent} --result-filename {result.name}"
             )
         options = {
-            "backend": {"kind": "openai_http", "target": base, "model": self.model, "validate_backend": False,
-                        "request_format": "/v1/completions", "extras": {"body": {"temperature": 0.0}}},
+            "backend": {
+                "kind": "openai_http",
+                "target": base,
+                "model": self.model,
+                "validate_backend": False,
+                "request_format": "/v1/completions",
+                "extras": {"body": {"temperature": 0.0}},
+            },
             "profile": {"kind": "concurrent", "streams": concurrency},
             "constraint": {"kind": "max_duration", "seconds": self.client.seconds},
             "data": {"kind": "json_file", "path": str(asked)},
             "output": {"kind": "json", "path": str(result)},
-        }  # fmt: skip
-        given = [word for name, value in options.items() for word in (f"--{name}", json.dumps(value))]
+        }
+        given = [
+            word for name, value in options.items() for word in (f"--{name}", json.dumps(value))
+        ]
         return ["run", *given, "--disable-console"]

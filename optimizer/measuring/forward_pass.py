@@ -14,7 +14,9 @@ class OutOfMemory(SpecoptError):
 
 @dataclass(frozen=True, kw_only=True)
 class ForwardPass:
-    """One batched pass: `batch` sequences with `new_tokens` each, on a cache of `cached_tokens` each."""
+    """One batched pass: `batch` sequences with `new_tokens` each, on a cache of `cached_tokens`
+    each.
+    """
 
     batch: int
     new_tokens: int
@@ -22,14 +24,18 @@ class ForwardPass:
 
     @property
     def phase(self) -> str:
-        """The pass's part in serving: prefill (no cache), decode (one token on a cache) or verify (several)."""
+        """The pass's part in serving: prefill (no cache), decode (one token on a cache) or verify
+        (several).
+        """
         if self.cached_tokens == 0:
             return "prefill"
         return "decode" if self.new_tokens == 1 else "verify"
 
     @property
     def logit_positions(self) -> int:
-        """Positions of each sequence that are scored: every one in a verification, else the last."""
+        """Positions of each sequence that are scored: every one in a verification, else the
+        last.
+        """
         return self.new_tokens if self.phase == "verify" else 1
 
     def flops_per_task(self, config: ModelConfig) -> int:

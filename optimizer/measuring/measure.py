@@ -1,4 +1,5 @@
-"""Measured runtimes: forward passes of decoders with random weights, timed on whatever device is there.
+"""Measured runtimes: forward passes of decoders with random weights, timed on whatever device is
+there.
 
 The table feeds fits of runtimes. Nothing here imports torch but `measure` itself, when it runs.
 """
@@ -27,7 +28,9 @@ DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2}
 """Data types that passes are timed in, and their bytes per value."""
 
 MEMORY_SHARE = 0.9
-"""How much of the free memory an estimate may take: estimates leave out what the libraries take for themselves."""
+"""How much of the free memory an estimate may take: estimates leave out what the libraries take for
+themselves.
+"""
 
 
 STEADY_RATIO = 1.5
@@ -53,8 +56,8 @@ class Settings:
     seed
         Seed of weights, caches and tokens.
     graphs
-        Whether passes on a GPU are replayed as CUDA graphs, as engines run them: without, a small model is timed at
-        the speed at which its kernels are launched.
+        Whether passes on a GPU are replayed as CUDA graphs, as engines run them: without, a small
+        model is timed at the speed at which its kernels are launched.
 
     Raises
     ------
@@ -118,7 +121,8 @@ class Timing:
     batch_flops
         Operations of the batch: F b of Eq. 17 (paper 1).
     batch_new_tokens, batch_interactions, batch_cached_tokens
-        Sums over the batch of L_new, (L_cached + L_new) L_new and L_cached: the features of Eq. 18 (paper 2).
+        Sums over the batch of L_new, (L_cached + L_new) L_new and L_cached: the features of Eq. 18
+        (paper 2).
     seconds_median, seconds_p10, seconds_p90, seconds_min
         Quantiles of one pass over the repeats.
     repeats, warm_up, threads, launch, torch, date
@@ -163,13 +167,17 @@ class Measurement:
 
     @property
     def unsteady(self) -> int:
-        """How many rows vary so much over their repeats that something else must have used the device."""
+        """How many rows vary so much over their repeats that something else must have used the
+        device.
+        """
         return sum(row.seconds_p90 > STEADY_RATIO * row.seconds_p10 for row in self.rows)
 
     def to_csv(self) -> str:
         """Return the table as CSV with a header."""
         cells = ([getattr(row, name) for name in COLUMNS] for row in self.rows)
-        rows = ([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row] for row in cells)
+        rows = (
+            [f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row] for row in cells
+        )
         return csv_text([COLUMNS, *rows])
 
 
@@ -192,11 +200,13 @@ class Timer(Protocol):
         """Return the seconds of each pass."""
 
 
-def measure(configs: Sequence[ModelConfig], settings: Settings | None = None, *, verbose: bool = False) -> Measurement:
+def measure(
+    configs: Sequence[ModelConfig], settings: Settings | None = None, *, verbose: bool = False
+) -> Measurement:
     """Time forward passes of decoders of these shapes.
 
-    Passes that do not fit the memory, by estimate or in fact, are left out and named. Ctrl-C ends the measurement with
-    the rows so far.
+    Passes that do not fit the memory, by estimate or in fact, are left out and named. Ctrl-C ends
+    the measurement with the rows so far.
 
     Parameters
     ----------
@@ -225,7 +235,12 @@ def measure(configs: Sequence[ModelConfig], settings: Settings | None = None, *,
 
     before = torch.get_num_threads()
     try:
-        timer = TorchTimer(device=settings.device, threads=settings.threads, seed=settings.seed, graphs=settings.graphs)
+        timer = TorchTimer(
+            device=settings.device,
+            threads=settings.threads,
+            seed=settings.seed,
+            graphs=settings.graphs,
+        )
         return measure_with(timer, configs, settings, verbose=verbose)
     finally:
         torch.set_num_threads(before)
@@ -261,7 +276,10 @@ def _measure_one(
     weights = config.parameters * DTYPES[dtype]
     free = timer.free_bytes()
     if free is not None and weights > MEMORY_SHARE * free:
-        skipped.append(f"{config.name}: its weights do not fit, {_gigabytes(weights)} in {dtype} of {_gigabytes(free)}")
+        skipped.append(
+            f"{config.name}: its weights do not fit, {_gigabytes(weights)} in {dtype} of"
+            f" {_gigabytes(free)}"
+        )
         return
     start = time.monotonic()
     try:
@@ -286,7 +304,9 @@ def _measure_one(
         rows.append(_row(timer, config, work, settings, dtype, seconds))
 
 
-def _does_not_fit(config: ModelConfig, work: ForwardPass, value_bytes: int, free: int | None) -> str | None:
+def _does_not_fit(
+    config: ModelConfig, work: ForwardPass, value_bytes: int, free: int | None
+) -> str | None:
     places = config.layout["position_rows"] - config.layout["position_offset"]
     if config.layout["position_rows"] and work.cached_tokens + work.new_tokens > places:
         return f"the model has {places} positions"
@@ -297,7 +317,12 @@ def _does_not_fit(config: ModelConfig, work: ForwardPass, value_bytes: int, free
 
 
 def _row(
-    timer: Timer, config: ModelConfig, work: ForwardPass, settings: Settings, dtype: str, seconds: list[float]
+    timer: Timer,
+    config: ModelConfig,
+    work: ForwardPass,
+    settings: Settings,
+    dtype: str,
+    seconds: list[float],
 ) -> Timing:
     low, median, high = np.quantile(seconds, [0.1, 0.5, 0.9])
     flops, total = work.flops_per_task(config), work.cached_tokens + work.new_tokens

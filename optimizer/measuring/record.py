@@ -25,25 +25,34 @@ class Record:
 
     @classmethod
     def open(cls, path: Path, settings: str) -> Record:
-        """Return the record in a file, or an empty one; `InvalidInput` if the file is none, or of other settings."""
+        """Return the record in a file, or an empty one; `InvalidInput` if the file is none, or of
+        other settings.
+        """
         found: Record = read(cls, read_json(path), str(path)) if path.exists() else cls(settings)
         if found.settings != settings:
             raise InvalidInput(
-                f"{path}: expected loads of {settings}; got {found.settings}; --record takes another file"
+                f"{path}: expected loads of {settings}; got {found.settings}; --record takes"
+                " another file"
             )
         return found
 
 
 def drive(
-    record: Record, path: Path, client: Client, speeds: Mapping[int, float], length: int | None, other: External | None
+    record: Record,
+    path: Path,
+    client: Client,
+    speeds: Mapping[int, float],
+    length: int | None,
+    other: External | None,
 ) -> None:
-    """Measure loads that a record lacks, by the client or by another program, and write the record after each.
+    """Measure loads that a record lacks, by the client or by another program, and write the record
+    after each.
 
     Parameters
     ----------
     record, path, client, length, other
-        What is added to, and its file; who asks; the draft length that the server is configured with; who loads it
-        instead.
+        What is added to, and its file; who asks; the draft length that the server is configured
+        with; who loads it instead.
     speeds
         Expected output by load.
 
@@ -58,7 +67,9 @@ def drive(
             continue
         found = client.run(load) if other is None else other.run(load, length, speed)
         if min(found.counted, default=0.0) < 0.0:
-            raise ServerFailed(f"at concurrency {load}: the counters went down, as if the server had started anew")
+            raise ServerFailed(
+                f"at concurrency {load}: the counters went down, as if the server had started anew"
+            )
         record.loads.append(Seen(load, length, found))
         write_text(path, json_text(dataclasses.asdict(record), indent=1) + "\n")
         say(f"concurrency {load}, draft length {name_of(length)}: {found}")

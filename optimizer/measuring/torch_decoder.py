@@ -1,7 +1,8 @@
-"""A dense decoder with random weights in PyTorch, of any shape that `specopt.instances.checkpoints.model_config` reads.
+"""A dense decoder with random weights in PyTorch, of any shape that
+`specopt.instances.checkpoints.model_config` reads.
 
-It exists to be timed: what it computes is what such a decoder computes (a test compares it with a plain one), but its
-weights mean nothing. Imported only where torch is installed.
+It exists to be timed: what it computes is what such a decoder computes (a test compares it with a
+plain one), but its weights mean nothing. Imported only where torch is installed.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ Weights = tuple[Tensor | None, Tensor | None]
 
 @dataclass(frozen=True, kw_only=True)
 class _Layer:
-    """One layer; queries, keys and values are one matrix, and so are gate and up, as serving engines have them."""
+    """One layer; queries, keys and values are one matrix, and so are gate and up, as serving
+    engines have them.
+    """
 
     norms: tuple[Weights, ...]
     head_norms: tuple[Weights, ...]
@@ -68,7 +71,9 @@ class TorchDecoder:
         shape, layout = self.shape, self.layout
         self.embedding = self._matrix(shape.vocabulary, shape.hidden)
         self.head = self.embedding if shape.tied else self._matrix(shape.vocabulary, shape.hidden)
-        self.positions = self._matrix(layout["position_rows"], shape.hidden) if layout["position_rows"] else None
+        self.positions = (
+            self._matrix(layout["position_rows"], shape.hidden) if layout["position_rows"] else None
+        )
         self.layers = [self._layer() for _ in range(shape.layers)]
         self.final_norm = self._norm(shape.hidden) if layout["final_norm"] else None
         self.activation = functional.silu if shape.gated else functional.gelu
@@ -79,29 +84,37 @@ class TorchDecoder:
         return sum(int(tensor.numel()) for tensor in self._tensors)
 
     def new_cache(self, batch: int, length: int) -> list[tuple[Tensor, Tensor]]:
-        """Return a cache of `length` tokens per sequence, filled at random: keys and values of each layer."""
+        """Return a cache of `length` tokens per sequence, filled at random: keys and values of each
+        layer.
+        """
         size = (batch, self.shape.kv_heads, length, self.shape.head_dim)
         return [(self._normal(size), self._normal(size)) for _ in self.layers]
 
     def rotation(self, length: int) -> tuple[Tensor, Tensor] | None:
-        """Return cosines and sines of the rotary positions below `length`; None if positions are learned."""
+        """Return cosines and sines of the rotary positions below `length`; None if positions are
+        learned.
+        """
         if self.positions is not None:
             return None
         half = self.shape.head_dim // 2
-        speeds = ROTARY_BASE ** (-torch.arange(half, device=self.device, dtype=torch.float32) / max(half, 1))
+        speeds = ROTARY_BASE ** (
+            -torch.arange(half, device=self.device, dtype=torch.float32) / max(half, 1)
+        )
         angles = torch.outer(torch.arange(length, device=self.device, dtype=torch.float32), speeds)
         return angles.cos().to(self.dtype), angles.sin().to(self.dtype)
 
     def mask(self, new: int, cached: int, *, stored: bool | None = None) -> Tensor | None:
-        """Return which tokens each new one attends to, behind a cache; None where the causal kernels need none.
+        """Return which tokens each new one attends to, behind a cache; None where the causal
+        kernels need none.
 
         Parameters
         ----------
         new, cached
             Tokens of the pass.
         stored
-            Whether the mask is a tensor, which GPUs have no fast kernels for, or two numbers that say that it is causal
-            and ends where the cache ends, which CPUs write out in every layer. None: the faster of both for the device.
+            Whether the mask is a tensor, which GPUs have no fast kernels for, or two numbers that
+            say that it is causal and ends where the cache ends, which CPUs write out in every
+            layer. None: the faster of both for the device.
         """
         if new == 1 or cached == 0:
             return None
@@ -121,10 +134,12 @@ class TorchDecoder:
         rotation: tuple[Tensor, Tensor] | None,
         mask: Tensor | None,
     ) -> Tensor:
-        """Return logits, shape (batch, `logits`, vocabulary), of the last positions of a pass over (batch, m) tokens.
+        """Return logits, shape (batch, `logits`, vocabulary), of the last positions of a pass over
+        (batch, m) tokens.
 
-        The cache holds keys and values, with room for `cached` + m tokens; those of the new tokens are written behind
-        the cached. `rotation` and `mask` are as the functions of these names give them for this pass.
+        The cache holds keys and values, with room for `cached` + m tokens; those of the new tokens
+        are written behind the cached. `rotation` and `mask` are as the functions of these names
+        give them for this pass.
         """
         batch, new = tokens.shape
         shape = self.shape
@@ -177,7 +192,9 @@ class TorchDecoder:
         ups = 2 * shape.ffn if shape.gated else shape.ffn
         return _Layer(
             norms=tuple(self._norm(shape.hidden) for _ in range(layout["norms_per_layer"])),
-            head_norms=tuple(self._norm(shape.head_dim) for _ in range(2 if layout["query_key_norm"] else 0)),
+            head_norms=tuple(
+                self._norm(shape.head_dim) for _ in range(2 if layout["query_key_norm"] else 0)
+            ),
             qkv=self._linear(query + 2 * key, shape.hidden, layout["qkv_bias"]),
             output=self._linear(shape.hidden, query, layout["output_bias"]),
             up=self._linear(ups, shape.hidden, layout["mlp_bias"]),
@@ -186,7 +203,9 @@ class TorchDecoder:
 
     def _norm(self, size: int) -> Weights:
         values = self.layout["values_per_norm"]
-        return self._vector(size, 1.0) if values >= 1 else None, self._vector(size, 0.0) if values == 2 else None
+        return self._vector(size, 1.0) if values >= 1 else None, self._vector(
+            size, 0.0
+        ) if values == 2 else None
 
     def _normed(self, x: Tensor, norm: Weights) -> Tensor:
         if self.layout["layer_norm"]:
@@ -207,7 +226,9 @@ class TorchDecoder:
         return found
 
     def _normal(self, size: tuple[int, ...]) -> Tensor:
-        return torch.empty(size, device=self.device, dtype=self.dtype).normal_(generator=self._random)
+        return torch.empty(size, device=self.device, dtype=self.dtype).normal_(
+            generator=self._random
+        )
 
 
 def _rotated(x: Tensor, rotation: tuple[Tensor, Tensor], first: int) -> Tensor:

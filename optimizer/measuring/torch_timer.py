@@ -21,7 +21,9 @@ from specopt.models.errors import InvalidInput
 from specopt.models.memory import free_memory
 
 COLD_PASSES = 20
-"""Further passes of a decoder that was just loaded: threads, libraries and clocks take their time to start."""
+"""Further passes of a decoder that was just loaded: threads, libraries and clocks take their time
+to start.
+"""
 
 
 class TorchTimer:
@@ -46,7 +48,9 @@ class TorchTimer:
 
     def __init__(self, *, device: str, threads: int | None, seed: int, graphs: bool = True) -> None:
         if device == "cuda" and not torch.cuda.is_available():
-            raise InvalidInput("device: expected one that is there, got 'cuda': torch sees no CUDA device")
+            raise InvalidInput(
+                "device: expected one that is there, got 'cuda': torch sees no CUDA device"
+            )
         self.kind = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
         if threads is not None:
             torch.set_num_threads(threads)
@@ -98,12 +102,19 @@ class TorchTimer:
             random = torch.Generator(device=decoder.device)
             random.manual_seed(self._seed)
             size = (work.batch, work.new_tokens)
-            tokens = torch.randint(decoder.shape.vocabulary, size, device=decoder.device, generator=random)
+            tokens = torch.randint(
+                decoder.shape.vocabulary, size, device=decoder.device, generator=random
+            )
             cache = decoder.new_cache(work.batch, total)
-            rotation, mask = decoder.rotation(total), decoder.mask(work.new_tokens, work.cached_tokens)
+            rotation, mask = (
+                decoder.rotation(total),
+                decoder.mask(work.new_tokens, work.cached_tokens),
+            )
 
             def one() -> None:
-                decoder.forward(tokens, cache, work.cached_tokens, work.logit_positions, rotation, mask)
+                decoder.forward(
+                    tokens, cache, work.cached_tokens, work.logit_positions, rotation, mask
+                )
 
             for _ in range(warm_up + (COLD_PASSES if self._cold and warm_up else 0)):
                 one()
@@ -114,7 +125,9 @@ class TorchTimer:
 
 
 def _captured(one: Any) -> Any:
-    """Return what replays a pass as a CUDA graph; it ran on the stream of its own that a capture needs before."""
+    """Return what replays a pass as a CUDA graph; it ran on the stream of its own that a capture
+    needs before.
+    """
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):

@@ -1,7 +1,9 @@
-"""What runs beside a server: objects that are called step by step and learn from what is reported to them.
+"""What runs beside a server: objects that are called step by step and learn from what is reported
+to them.
 
-Any thread may call them. A call takes effect as a whole or, with an exception, not at all. `state()` returns data for
-strict JSON and `from_state` restores the object; keys name requests, clients, tasks and devices.
+Any thread may call them. A call takes effect as a whole or, with an exception, not at all.
+`state()` returns data for strict JSON and `from_state` restores the object; keys name requests,
+clients, tasks and devices.
 """
 
 from specopt.models.arguments import Key

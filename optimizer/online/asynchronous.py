@@ -1,4 +1,5 @@
-"""The scheduler behind `asyncio`: coroutines submit drafts and await their verdicts; a task verifies batches.
+"""The scheduler behind `asyncio`: coroutines submit drafts and await their verdicts; a task
+verifies batches.
 
 >>> import asyncio
 >>> from specopt.instances.verification_batch.workload import TABLE_12
@@ -8,7 +9,8 @@
 ...     async with AsyncScheduler(VerificationScheduler(TABLE_12), verify) as scheduler:
 ...         now = scheduler.clock()
 ...         return await scheduler.submit(
-...             "a", [17, 4, 25], class_speed=4.0, expected_tokens=2.9, new_tokens=5, cached_tokens=200,
+...             "a", [17, 4, 25], class_speed=4.0, expected_tokens=2.9, new_tokens=5,
+...             cached_tokens=200,
 ...             response_start_seconds=now, tokens_done=0, iteration_start_seconds=now,
 ...         )
 >>> asyncio.run(main())
@@ -42,24 +44,26 @@ class NotVerified(SpecoptError):
 class AsyncScheduler(Generic[Draft, Verdict]):
     """Let coroutines await their verdicts from one verifier.
 
-    A request whose task is cancelled, by a timeout or because its client has gone, is forgotten; so nothing piles up.
-    One that the verifier does not get done within the scheduler's `lost_after_seconds` beyond the estimate is verified
-    again, and `verify` is cancelled. All calls are made from one event loop.
+    A request whose task is cancelled, by a timeout or because its client has gone, is forgotten; so
+    nothing piles up. One that the verifier does not get done within the scheduler's
+    `lost_after_seconds` beyond the estimate is verified again, and `verify` is cancelled. All calls
+    are made from one event loop.
 
     Parameters
     ----------
     scheduler
         Chooses the batches. It has no requests yet, and all come through `submit`.
     verify
-        Called with the drafts of a batch by key, most urgent first; returns the verdict of each. One call at a time.
+        Called with the drafts of a batch by key, most urgent first; returns the verdict of each.
+        One call at a time.
     most_requests
         How many may wait or run; `submit` of another one waits until there is room.
     clock
         Says what time it is, in seconds. Where it is set back, time stands still here: see `clock`.
     drop
-        Called with every response whose prefix leaves the scheduler's bounded cache, before the batch that takes its
-        room; it may `update` the scheduler on a request of it that waits. If it raises, the batch fails, once all of
-        its responses have been informed.
+        Called with every response whose prefix leaves the scheduler's bounded cache, before the
+        batch that takes its room; it may `update` the scheduler on a request of it that waits. If
+        it raises, the batch fails, once all of its responses have been informed.
     """
 
     def __init__(
@@ -72,9 +76,13 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         drop: Callable[[Key], object] | None = None,
     ) -> None:
         if scheduler.pending or scheduler.running:
-            raise InvalidInput("scheduler: expected one without requests, since nothing awaits their verdicts")
+            raise InvalidInput(
+                "scheduler: expected one without requests, since nothing awaits their verdicts"
+            )
         if drop is None and scheduler.cache_memory_bytes is not None:
-            raise InvalidInput("drop: expected a function, as the scheduler's cache of prefixes is bounded")
+            raise InvalidInput(
+                "drop: expected a function, as the scheduler's cache of prefixes is bounded"
+            )
         self.scheduler = scheduler
         self.drop = drop
         self._verify = verify
@@ -86,7 +94,9 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         self._task: asyncio.Task[None] | None = None
 
     def clock(self) -> float:
-        """Return what time it is: of the clock given, less its steps back, after which requests would not be due."""
+        """Return what time it is: of the clock given, less its steps back, after which requests
+        would not be due.
+        """
         now = self._clock() + self._shift
         if now < self._latest:
             self._shift += self._latest - now
@@ -100,7 +110,10 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         if self._task is not None and kind is not None:
             self._task.cancel()
@@ -123,8 +136,8 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         draft
             What `verify` gets.
         request
-            As for `submit` of the scheduler; moments are those of `clock`, and the request arrives now if nothing else
-            is said.
+            As for `submit` of the scheduler; moments are those of `clock`, and the request arrives
+            now if nothing else is said.
 
         Raises
         ------
@@ -152,7 +165,9 @@ class AsyncScheduler(Generic[Draft, Verdict]):
     # ------------------------------------------------------------------ inside
 
     async def _run(self) -> None:
-        """Verify batch after batch until all is done after `close`; whatever happens, nobody waits for ever."""
+        """Verify batch after batch until all is done after `close`; whatever happens, nobody waits
+        for ever.
+        """
         failure: Exception | None = None
         try:
             while not (self._closed and not self._waiting):
@@ -183,7 +198,9 @@ class AsyncScheduler(Generic[Draft, Verdict]):
                     for key in reversed(batch.drop):
                         calls.callback(self.drop, key)  # type: ignore[arg-type]  # there is one where prefixes go
                 begun = loop.time()
-                verdicts = dict(await self._verify({key: self._waiting[key][0] for key in batch.keys}))
+                verdicts = dict(
+                    await self._verify({key: self._waiting[key][0] for key in batch.keys})
+                )
             seconds = loop.time() - begun or None
         except Exception as error:
             if limit.expired():

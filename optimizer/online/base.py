@@ -1,7 +1,9 @@
-"""What the objects of `specopt.online` have in common: one lock, calls that take effect as a whole, checked states.
+"""What the objects of `specopt.online` have in common: one lock, calls that take effect as a whole,
+checked states.
 
-The rule for every method that changes something: check all that was passed, compute the new values beside those that
-are held, and end with plain assignments. Whatever is raised before them leaves the object as it was.
+The rule for every method that changes something: check all that was passed, compute the new values
+beside those that are held, and end with plain assignments. Whatever is raised before them leaves
+the object as it was.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ class SavedTotals(Saved, kw_only=True):
 
 
 class Setting(Generic[T]):
-    """A public attribute, kept with a leading underscore: to set it is up to the object's `_change`."""
+    """A public attribute, kept with a leading underscore: to set it is up to the object's
+    `_change`.
+    """
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -103,8 +107,15 @@ class Online(ABC):
         quoted = ",".join(f'{label}="{_escaped(str(text))}"' for label, text in labels.items())
         lines = []
         for name, what in self._METRICS.items():
-            full, kind = f"specopt_{self._KIND}_{name}", "counter" if name.endswith("_total") else "gauge"
-            lines += [f"# HELP {full} {what}", f"# TYPE {full} {kind}", f"{full}{{{quoted}}} {values[name]:.15g}"]
+            full, kind = (
+                f"specopt_{self._KIND}_{name}",
+                "counter" if name.endswith("_total") else "gauge",
+            )
+            lines += [
+                f"# HELP {full} {what}",
+                f"# TYPE {full} {kind}",
+                f"{full}{{{quoted}}} {values[name]:.15g}",
+            ]
         return "".join(f"{line}\n" for line in lines)
 
     def _gauges(self) -> dict[str, float]:
@@ -113,19 +124,31 @@ class Online(ABC):
 
     def _counted(self, **more: float) -> dict[str, float]:
         """Return the counters once more was counted."""
-        return self._totals | {f"{name}_total": self._totals[f"{name}_total"] + count for name, count in more.items()}
+        return self._totals | {
+            f"{name}_total": self._totals[f"{name}_total"] + count for name, count in more.items()
+        }
 
     def _restore_totals(self, totals: Mapping[str, float]) -> None:
         """Take over the counters of a state."""
-        expect(totals.keys() <= self._totals.keys(), "totals", f"some of {', '.join(self._totals)}", totals)
+        expect(
+            totals.keys() <= self._totals.keys(),
+            "totals",
+            f"some of {', '.join(self._totals)}",
+            totals,
+        )
         self._totals |= totals
 
     def _change(self, name: str, value: Any) -> None:
         """Change a setting, or refuse to."""
-        raise AttributeError(f"{name} of a {type(self).__name__} cannot be changed: expected a new one, from its state")
+        raise AttributeError(
+            f"{name} of a {type(self).__name__} cannot be changed: expected a new one, from its"
+            " state"
+        )
 
     def state(self) -> dict[str, Any]:
-        """Return everything but what the constructor is given as a problem, as data for strict JSON."""
+        """Return everything but what the constructor is given as a problem, as data for strict
+        JSON.
+        """
         with self._lock:
             state: dict[str, Any] = msgspec.to_builtins(self._saved())
         return state
@@ -159,7 +182,9 @@ def restoring(method: Callable[P, T]) -> Callable[P, T]:
             return method(*args, **kwargs)
         except InvalidInput as error:
             message = str(error)
-            raise InvalidInput(message if message.startswith("state") else f"state.{message}") from None
+            raise InvalidInput(
+                message if message.startswith("state") else f"state.{message}"
+            ) from None
 
     return named
 
@@ -179,7 +204,9 @@ def expect(good: bool, name: str, expected: str, value: object) -> None:
 
 
 def normal(values: Floats) -> Floats:
-    """Return values that may go into a problem, which refuses denormal ones: averages that decay count as 0 then."""
+    """Return values that may go into a problem, which refuses denormal ones: averages that decay
+    count as 0 then.
+    """
     return np.where(np.abs(values) < SMALLEST, 0.0, values)
 
 

@@ -1,4 +1,5 @@
-"""The scheduler that a server embeds: who drafts how many tokens, round after round (paper 5, Algorithm 1).
+"""The scheduler that a server embeds: who drafts how many tokens, round after round (paper 5,
+Algorithm 1).
 
 >>> scheduler = GoodputScheduler(3, budget_tokens=9)
 >>> scheduler.allocate()
@@ -28,7 +29,16 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from specopt.models.acceptance import expected_tokens
-from specopt.models.arguments import LARGEST, Key, integer, key_of, number, one_of, positive, sequence
+from specopt.models.arguments import (
+    LARGEST,
+    Key,
+    integer,
+    key_of,
+    number,
+    one_of,
+    positive,
+    sequence,
+)
 from specopt.models.errors import InvalidInput
 from specopt.models.fair_goodput.problem import MAX_FAIRNESS, FairGoodputProblem
 from specopt.models.fields import MAX_TOKENS, Count, Floats, Ints, Number, describe, parse
@@ -66,7 +76,9 @@ _OPEN_ROUNDS = 64
 
 
 _PRESSURE_STEP, _MAX_PRESSURE = 0.5, 8.0
-"""By how much a round without any of what was promised per second raises the logarithm of a weight, and the most."""
+"""By how much a round without any of what was promised per second raises the logarithm of a weight,
+and the most.
+"""
 
 _LEFT = -3
 """In place of the drafts of a client that has left since."""
@@ -108,11 +120,13 @@ class _State(SavedTotals):
 
 
 class GoodputScheduler(Online):
-    """Give out a verifier's token budget fairly, and learn the clients' acceptance rates on the way.
+    """Give out a verifier's token budget fairly, and learn the clients' acceptance rates on the
+    way.
 
-    Call `allocate`, let the clients draft and the server verify, call `observe` with what was accepted; and again.
-    Rounds are the only clock. They may overlap: `allocate` can be asked for those clients alone that are ready, and
-    stragglers report by the round's number. A client that is not heard of is soon tried with single drafts only.
+    Call `allocate`, let the clients draft and the server verify, call `observe` with what was
+    accepted; and again. Rounds are the only clock. They may overlap: `allocate` can be asked for
+    those clients alone that are ready, and stragglers report by the round's number. A client that
+    is not heard of is soon tried with single drafts only.
 
     Parameters
     ----------
@@ -125,14 +139,14 @@ class GoodputScheduler(Online):
     fairness
         g of the utility: 1 proportional fairness, 0 the weighted sum of the rates.
     per
-        "round" or "second": what goodput, and promises, are counted in. Per second a round lasts as long as its slowest
-        client drafts and sends, and the verification after it.
+        "round" or "second": what goodput, and promises, are counted in. Per second a round lasts as
+        long as its slowest client drafts and sends, and the verification after it.
     verify_overhead_seconds, verify_seconds_per_token
         Of the verification of a round.
     **columns
-        An entry per client: weights (1 by default), max_draft_tokens (no cap), initial_estimates (the policy's),
-        min_goodput (no promised rate), draft_seconds_per_token and network_seconds (0). If the budget cannot keep all
-        promises, each is kept as far as the budget allows.
+        An entry per client: weights (1 by default), max_draft_tokens (no cap), initial_estimates
+        (the policy's), min_goodput (no promised rate), draft_seconds_per_token and network_seconds
+        (0). If the budget cannot keep all promises, each is kept as far as the budget allows.
 
     Raises
     ------
@@ -141,10 +155,22 @@ class GoodputScheduler(Online):
     """
 
     __slots__ = (
-        "_budget", "_clients", "_counts", "_discounts", "_facts", "_fairness", "_last_round", "_options", "_per",
-        "_policy", "_round_seconds", "_rounds", "_timed_rounds", "_verify_overhead_seconds",
+        "_budget",
+        "_clients",
+        "_counts",
+        "_discounts",
+        "_facts",
+        "_fairness",
+        "_last_round",
+        "_options",
+        "_per",
+        "_policy",
+        "_round_seconds",
+        "_rounds",
+        "_timed_rounds",
+        "_verify_overhead_seconds",
         "_verify_seconds_per_token",
-    )  # fmt: skip
+    )
     _KIND = "goodput"
     _METRICS: ClassVar = {
         "waiting": "Rounds that somebody has still to report.",
@@ -152,7 +178,10 @@ class GoodputScheduler(Online):
         "rounds_total": "Rounds that were given out.",
         "served_total": "Drafts that were accepted.",
         "tested_total": "Drafts whose fate was told.",
-        "error_total": "Of clients and reports, absolute error of the accepted drafts that the estimates foretold.",
+        "error_total": (
+            "Of clients and reports, absolute error of the accepted drafts that the estimates"
+            " foretold."
+        ),
         "late_total": "Reports that came after a later round was given out.",
         "evicted_total": "Rounds that were given up before all had reported.",
     }
@@ -178,8 +207,12 @@ class GoodputScheduler(Online):
         chosen = self._policy = _checked_policy(policy)
         self._fairness = number("fairness", fairness, 0.0, MAX_FAIRNESS)
         self._per: Literal["round", "second"] = one_of("per", per, ("round", "second"))
-        self._verify_overhead_seconds = number("verify_overhead_seconds", verify_overhead_seconds, 0.0, LARGEST)
-        self._verify_seconds_per_token = number("verify_seconds_per_token", verify_seconds_per_token, 0.0, LARGEST)
+        self._verify_overhead_seconds = number(
+            "verify_overhead_seconds", verify_overhead_seconds, 0.0, LARGEST
+        )
+        self._verify_seconds_per_token = number(
+            "verify_seconds_per_token", verify_seconds_per_token, 0.0, LARGEST
+        )
         self._options = options_of(chosen, self._fairness)
         self._discounts = discounts_of(chosen)
         self._clients: tuple[Key, ...] = ()
@@ -195,10 +228,13 @@ class GoodputScheduler(Online):
         names: list[Key] = sequence("clients", clients)
         if unknown := columns.keys() - COLUMNS.keys():
             raise TypeError(
-                f"GoodputScheduler has no argument {min(unknown)!r}; of clients it takes {', '.join(COLUMNS)}"
+                f"GoodputScheduler has no argument {min(unknown)!r}; of clients it takes"
+                f" {', '.join(COLUMNS)}"
             )
         given = {
-            COLUMNS[name]: sequence(name, column, len(names)) for name, column in columns.items() if column is not None
+            COLUMNS[name]: sequence(name, column, len(names))
+            for name, column in columns.items()
+            if column is not None
         }
         for index, key in enumerate(names):
             self.join(key, **{field: column[index] for field, column in given.items()})
@@ -219,7 +255,12 @@ class GoodputScheduler(Online):
     def budget_tokens(self, value: int) -> None:
         """Change the budget of the rounds to come."""
         with self._lock:
-            self._begin_anew(self._facts, self._counts, integer("budget_tokens", value, 0, MAX_TOKENS), self._clients)
+            self._begin_anew(
+                self._facts,
+                self._counts,
+                integer("budget_tokens", value, 0, MAX_TOKENS),
+                self._clients,
+            )
 
     @property
     def weights(self) -> Floats:
@@ -232,7 +273,9 @@ class GoodputScheduler(Online):
         with self._lock:
             facts = self._facts.copy()
             given = sequence("weights", values, len(self._clients))
-            facts[:, col.WEIGHT] = [positive(f"weights[{place}]", one) for place, one in enumerate(given)]
+            facts[:, col.WEIGHT] = [
+                positive(f"weights[{place}]", one) for place, one in enumerate(given)
+            ]
             self._begin_anew(facts, self._counts, self._budget, self._clients)
 
     def _change(self, name: str, value: Any) -> None:
@@ -284,32 +327,50 @@ class GoodputScheduler(Online):
         """
         client = key_of("client", client)
         if client in self._clients:
-            raise InvalidInput(f"client: expected a new name, got {describe(client)}, which is taken")
+            raise InvalidInput(
+                f"client: expected a new name, got {describe(client)}, which is taken"
+            )
         weight = positive("weight", weight)
-        cap = MAX_TOKENS if max_draft_tokens is None else integer("max_draft_tokens", max_draft_tokens, 0, MAX_TOKENS)
-        estimate = None if initial_estimate is None else [number("initial_estimate", initial_estimate, 0.0, 1.0)]
+        cap = (
+            MAX_TOKENS
+            if max_draft_tokens is None
+            else integer("max_draft_tokens", max_draft_tokens, 0, MAX_TOKENS)
+        )
+        estimate = (
+            None
+            if initial_estimate is None
+            else [number("initial_estimate", initial_estimate, 0.0, 1.0)]
+        )
         facts = first_facts(self.policy, [weight], estimate)
         facts[0, col.PROMISE] = number("min_goodput", min_goodput, 0.0, LARGEST)
-        facts[0, col.DRAFT_SECONDS] = number("draft_seconds_per_token", draft_seconds_per_token, 0.0, LARGEST)
+        facts[0, col.DRAFT_SECONDS] = number(
+            "draft_seconds_per_token", draft_seconds_per_token, 0.0, LARGEST
+        )
         facts[0, col.NETWORK_SECONDS] = number("network_seconds", network_seconds, 0.0, LARGEST)
         self._check_seconds(facts)
         self._begin_anew(
-            np.concatenate([self._facts, facts]), np.concatenate([self._counts, first_counts([cap])]), self._budget,
+            np.concatenate([self._facts, facts]),
+            np.concatenate([self._counts, first_counts([cap])]),
+            self._budget,
             (*self._clients, client),
-        )  # fmt: skip
+        )
 
     def _check_seconds(self, facts: Floats) -> None:
-        """Refuse clients with whom a round per second takes no time: its rates would be infinite."""
+        """Refuse clients with whom a round per second takes no time: its rates would be
+        infinite.
+        """
         if self.per == "second" and len(facts):
             quickest = self.verify_overhead_seconds + facts[:, col.NETWORK_SECONDS].min()
             if quickest < 1.0 / LARGEST:
                 raise InvalidInput(
-                    f"network_seconds: expected more than 0 with no verify_overhead_seconds, got {quickest}"
+                    "network_seconds: expected more than 0 with no verify_overhead_seconds, got"
+                    f" {quickest}"
                 )
 
     @locked
     def leave(self, client: Key) -> None:
-        """Remove a client and what is known of it; of a round that is under way its part no longer counts.
+        """Remove a client and what is known of it; of a round that is under way its part no longer
+        counts.
 
         Raises
         ------
@@ -325,15 +386,24 @@ class GoodputScheduler(Online):
             gone = np.array([key == client for key in one.clients], np.bool_)
             rounds[each] = _Round(one.clients, np.where(gone, _LEFT, one.drafts), one.reported)
         self._begin_anew(
-            np.delete(self._facts, place, axis=0), np.delete(self._counts, place, axis=0), self._budget,
-            self._clients[:place] + self._clients[place + 1 :], rounds,
-        )  # fmt: skip
+            np.delete(self._facts, place, axis=0),
+            np.delete(self._counts, place, axis=0),
+            self._budget,
+            self._clients[:place] + self._clients[place + 1 :],
+            rounds,
+        )
 
     def _begin_anew(
-        self, facts: Floats, counts: Ints, budget: int, clients: tuple[Key, ...],
+        self,
+        facts: Floats,
+        counts: Ints,
+        budget: int,
+        clients: tuple[Key, ...],
         rounds: dict[int, _Round] | None = None,
-    ) -> None:  # fmt: skip
-        """Average goodput from here on: what was fair before is not any more, and need not be made up for."""
+    ) -> None:
+        """Average goodput from here on: what was fair before is not any more, and need not be made
+        up for.
+        """
         counts = counts.copy()
         counts[:, col.ROUNDS] = 0
         self._facts, self._counts, self._clients, self._budget = facts, counts, clients, budget
@@ -373,9 +443,13 @@ class GoodputScheduler(Online):
         if self.per == "second" and not absent.all():
             facts, drafts, seconds, timed = self._best_per_second(drafts)
         else:
-            _kernels().allocate(self.policy.code, self._options, facts, self._counts, self._budget, drafts)
+            _kernels().allocate(
+                self.policy.code, self._options, facts, self._counts, self._budget, drafts
+            )
         number = self._last_round + 1
-        rounds = self._rounds | {number: _Round(self._clients, np.where(absent, col.ABSENT, drafts))}
+        rounds = self._rounds | {
+            number: _Round(self._clients, np.where(absent, col.ABSENT, drafts))
+        }
         given_up = rounds.pop(number - _OPEN_ROUNDS, None)
         totals = self._counted(rounds=1, evicted=given_up is not None)
         self._facts, self._round_seconds, self._timed_rounds = facts, seconds, timed
@@ -383,16 +457,19 @@ class GoodputScheduler(Online):
         return drafts
 
     def _best_per_second(self, drafts: Ints) -> tuple[Floats, Ints, float, int]:
-        """Return the round with the largest weighted sum of rates per second; clients that are due get a draft first.
+        """Return the round with the largest weighted sum of rates per second; clients that are due
+        get a draft first.
 
-        With it come the facts, the mean seconds of a round and the number of rounds after it. A client that is behind
-        its promise weighs more and more: in real time drafts cost what they delay, and more of them for one client may
-        be less for it.
+        With it come the facts, the mean seconds of a round and the number of rounds after it. A
+        client that is behind its promise weighs more and more: in real time drafts cost what they
+        delay, and more of them for one client may be less for it.
         """
         ready = np.flatnonzero(drafts != col.ABSENT)
         learned = self._facts.copy()
         learned[:, [col.WEIGHT, col.PROMISE]] = 0.0
-        _kernels().allocate(self.policy.code, self._options, learned, self._counts, self._budget, drafts)
+        _kernels().allocate(
+            self.policy.code, self._options, learned, self._counts, self._budget, drafts
+        )
         learned[:] = self._facts
         facts, due = self._facts[ready], drafts[ready]
         overhead, per_token = base.normal(
@@ -410,7 +487,11 @@ class GoodputScheduler(Online):
             verify_overhead_seconds=overhead,
             verify_seconds_per_token=per_token,
         )
-        logs = np.log(facts[:, col.WEIGHT]) - self.fairness * np.log(facts[:, col.GOODPUT]) + facts[:, col.PRESSURE]
+        logs = (
+            np.log(facts[:, col.WEIGHT])
+            - self.fairness * np.log(facts[:, col.GOODPUT])
+            + facts[:, col.PRESSURE]
+        )
         prices = np.exp(logs - logs.max())
         best = np.maximum(Rounds(one).best_sum(prices, Budget(one))[1], due)
         while best.sum() > self._budget:  # what is due displaces what is worth least
@@ -443,14 +524,16 @@ class GoodputScheduler(Online):
         Parameters
         ----------
         accepted
-            Drafts of each client that were accepted before the first rejection: in the order of the allocation, or by
-            client. Clients that are left out may report later; of a round that nobody reports nothing is learned.
+            Drafts of each client that were accepted before the first rejection: in the order of the
+            allocation, or by client. Clients that are left out may report later; of a round that
+            nobody reports nothing is learned.
         tested
-            Drafts whose fate this tells: the accepted ones and the first rejected one. Only to be given if clients
-            drafted fewer than they were allowed to; else it follows from `accepted`.
+            Drafts whose fate this tells: the accepted ones and the first rejected one. Only to be
+            given if clients drafted fewer than they were allowed to; else it follows from
+            `accepted`.
         acceptance_ratios
-            Mean of min(1, p/q) over all drafted tokens (Eq. 3): more evidence than the counts, if the server has it.
-            Ignored, NaN too, for clients without drafts.
+            Mean of min(1, p/q) over all drafted tokens (Eq. 3): more evidence than the counts, if
+            the server has it. Ignored, NaN too, for clients without drafts.
         round
             The number of the round, one of the last 64; None: the last one.
 
@@ -463,7 +546,9 @@ class GoodputScheduler(Online):
         if number not in self._rounds:
             if round is None:
                 raise InvalidInput("observe: expected a call of allocate before")
-            raise InvalidInput(f"round: expected one that somebody has still to report, got {describe(round)}")
+            raise InvalidInput(
+                f"round: expected one that somebody has still to report, got {describe(round)}"
+            )
         current = self._rounds[number]
         roster, drafts = current.clients, current.drafts
         known = drafts.copy()
@@ -472,22 +557,35 @@ class GoodputScheduler(Online):
             for key in (key_of("accepted", key) for key in accepted):
                 place = roster.index(key) if key in roster else -1
                 if place < 0 or drafts[place] == col.ABSENT:
-                    raise InvalidInput(f"accepted: expected clients of the round, each once, got {describe(key)}")
+                    raise InvalidInput(
+                        f"accepted: expected clients of the round, each once, got {describe(key)}"
+                    )
                 known[place] = drafts[place]
         taken = _column("accepted", accepted, accepted, roster, "iu")
-        counted = np.minimum(taken + 1, drafts) if tested is None else _column("tested", tested, accepted, roster, "iu")
+        counted = (
+            np.minimum(taken + 1, drafts)
+            if tested is None
+            else _column("tested", tested, accepted, roster, "iu")
+        )
         wrong = _kernels().first_wrong(known, taken, counted)
         if wrong >= 0:
-            raise InvalidInput(_defect(roster[wrong], int(drafts[wrong]), int(taken[wrong]), int(counted[wrong])))
+            raise InvalidInput(
+                _defect(roster[wrong], int(drafts[wrong]), int(taken[wrong]), int(counted[wrong]))
+            )
         heard = known >= 0
         hits, evidence = taken.astype(np.float64), counted.astype(np.float64)
         if acceptance_ratios is not None:
-            ratios = np.where(drafts > 0, _column("acceptance_ratios", acceptance_ratios, accepted, roster, "iuf"), 0.0)
+            ratios = np.where(
+                drafts > 0,
+                _column("acceptance_ratios", acceptance_ratios, accepted, roster, "iuf"),
+                0.0,
+            )
             outside = heard & (drafts > 0) & ~((ratios >= 0.0) & (ratios <= 1.0))
             if outside.any():
                 place = int(outside.argmax())
                 raise InvalidInput(
-                    f"acceptance_ratios[{describe(roster[place])}]: expected a ratio from 0 to 1, got {ratios[place]}"
+                    f"acceptance_ratios[{describe(roster[place])}]: expected a ratio from 0 to 1,"
+                    f" got {ratios[place]}"
                 )
             evidence = np.maximum(drafts, 0).astype(np.float64)
             hits = ratios * evidence
@@ -499,16 +597,30 @@ class GoodputScheduler(Online):
         if roster != self._clients:
             places = [roster.index(key) if key in roster else -1 for key in self._clients]
             rows = np.array(places, np.int64)
-            known = np.append(known, col.ABSENT)[rows]  # who was not in the round takes the entry at the end
-            taken, hits, evidence = (np.append(values, 0)[rows] for values in (taken, hits, evidence))
+            known = np.append(known, col.ABSENT)[
+                rows
+            ]  # who was not in the round takes the entry at the end
+            taken, hits, evidence = (
+                np.append(values, 0)[rows] for values in (taken, hits, evidence)
+            )
         facts, counts, there = self._facts.copy(), self._counts.copy(), known >= 0
         foretold = facts[there, col.ESTIMATE] * evidence[there]
         totals = self._counted(
-            served=float(hits[there].sum()), tested=float(evidence[there].sum()),
-            error=float(np.abs(hits[there] - foretold).sum()), late=bool(there.any()) and number < self._last_round,
-        )  # fmt: skip
+            served=float(hits[there].sum()),
+            tested=float(evidence[there].sum()),
+            error=float(np.abs(hits[there] - foretold).sum()),
+            late=bool(there.any()) and number < self._last_round,
+        )
         _kernels().observe(
-            self.policy.code, self._options, self._discounts, facts, counts, known, taken, hits, evidence
+            self.policy.code,
+            self._options,
+            self._discounts,
+            facts,
+            counts,
+            known,
+            taken,
+            hits,
+            evidence,
         )
         self._facts, self._counts, self._rounds, self._totals = facts, counts, rounds, totals
 
@@ -516,7 +628,12 @@ class GoodputScheduler(Online):
 
     def _saved(self) -> _State:
         rounds = [
-            _SavedRound(number=number, clients=[*one.clients], drafts=one.drafts.tolist(), reported=one.reported)
+            _SavedRound(
+                number=number,
+                clients=[*one.clients],
+                drafts=one.drafts.tolist(),
+                reported=one.reported,
+            )
             for number, one in self._rounds.items()
         ]
         return _State(
@@ -551,14 +668,23 @@ class GoodputScheduler(Online):
         policy: Any = parse(type(_checked_policy(options.pop("name", None))), options, "policy")
         per: Any = found.per
         scheduler = cls(
-            0, found.budget_tokens, policy, fairness=found.fairness, per=per,
+            0,
+            found.budget_tokens,
+            policy,
+            fairness=found.fairness,
+            per=per,
             verify_overhead_seconds=found.verify_overhead_seconds,
             verify_seconds_per_token=found.verify_seconds_per_token,
-        )  # fmt: skip
+        )
         clients, width = tuple(base.distinct("clients", found.clients)), scheduler._facts.shape[1]
-        for name, rows, size in (("facts", found.facts, width), ("counts", found.counts, col.COUNTS)):
+        for name, rows, size in (
+            ("facts", found.facts, width),
+            ("counts", found.counts, col.COUNTS),
+        ):
             base.expect(len(rows) == len(clients), name, "one row per client", rows)
-            base.expect(all(len(row) == size for row in rows), name, f"rows of {size} numbers", rows)
+            base.expect(
+                all(len(row) == size for row in rows), name, f"rows of {size} numbers", rows
+            )
         facts = np.array(found.facts, np.float64).reshape(-1, width)
         counts = np.array(found.counts, np.int64).reshape(-1, col.COUNTS)
         least, most = np.zeros(width), np.full(width, math.inf)
@@ -566,20 +692,35 @@ class GoodputScheduler(Online):
         most[[col.ESTIMATE, col.PRIOR]], most[col.PRESSURE] = 1.0, _MAX_PRESSURE
         if isinstance(policy, Robust):
             beliefs = range(col.MEMORIES + 2 * len(scheduler._discounts), width)
-            most[[col.BY_PLACE, *range(col.RATES, col.MEMORIES), *beliefs]] = 1.0 + 1e-9  # sums of beliefs are rounded
+            most[[col.BY_PLACE, *range(col.RATES, col.MEMORIES), *beliefs]] = (
+                1.0 + 1e-9
+            )  # sums of beliefs are rounded
         for row, values in enumerate(facts):
             for column in np.flatnonzero(~((least <= values) & (values <= most))):
                 range_of = f"a number from {least[column]} to {most[column]}"
                 base.expect(False, f"facts[{row}][{column}]", range_of, float(values[column]))
         base.expect(
-            bool((counts[:, col.CAP] <= MAX_TOKENS).all()), "counts", f"caps of at most {MAX_TOKENS}", found.counts
+            bool((counts[:, col.CAP] <= MAX_TOKENS).all()),
+            "counts",
+            f"caps of at most {MAX_TOKENS}",
+            found.counts,
         )
         scheduler._check_seconds(facts)
         for index, one in enumerate(found.rounds):
             where = f"rounds[{index}]"
-            base.expect(len(one.drafts) == len(one.clients), f"{where}.drafts", "one entry per client", one.drafts)
+            base.expect(
+                len(one.drafts) == len(one.clients),
+                f"{where}.drafts",
+                "one entry per client",
+                one.drafts,
+            )
             late = found.last_round - _OPEN_ROUNDS < one.number <= found.last_round
-            base.expect(late and one.number not in scheduler._rounds, f"{where}.number", "another round", one.number)
+            base.expect(
+                late and one.number not in scheduler._rounds,
+                f"{where}.number",
+                "another round",
+                one.number,
+            )
             scheduler._rounds[one.number] = _Round(
                 tuple(base.distinct(f"{where}.clients", one.clients)),
                 np.array(one.drafts, np.int64),
@@ -603,7 +744,9 @@ def _kernels() -> ModuleType:
     return kernels
 
 
-def _column(name: str, values: Any, accepted: Any, roster: tuple[Key, ...], kinds: str) -> NDArray[Any]:
+def _column(
+    name: str, values: Any, accepted: Any, roster: tuple[Key, ...], kinds: str
+) -> NDArray[Any]:
     """Return values in the order of the round; 0 for clients that are left out."""
     if isinstance(values, Mapping) != isinstance(accepted, Mapping) or (
         isinstance(values, Mapping) and values.keys() != accepted.keys()
@@ -617,7 +760,8 @@ def _column(name: str, values: Any, accepted: Any, roster: tuple[Key, ...], kind
         array = np.empty(0, object)
     if array.shape != (len(roster),):
         raise InvalidInput(
-            f"{name}: expected {len(roster)} entries, one per client of the round, got {describe(values)}"
+            f"{name}: expected {len(roster)} entries, one per client of the round, got"
+            f" {describe(values)}"
         )
     if len(array) and array.dtype.kind not in kinds:
         word = "integers" if kinds == "iu" else "numbers"
@@ -628,9 +772,12 @@ def _column(name: str, values: Any, accepted: Any, roster: tuple[Key, ...], kind
 def _defect(client: Key, drafts: int, accepted: int, tested: int) -> str:
     """Say what is wrong with a client's counts."""
     if not 0 <= accepted <= drafts:
-        return f"accepted[{describe(client)}]: expected 0 to {drafts}, its draft tokens, got {accepted}"
+        return (
+            f"accepted[{describe(client)}]: expected 0 to {drafts}, its draft tokens, got"
+            f" {accepted}"
+        )
     most = min(accepted + 1, drafts)
     return (
-        f"tested[{describe(client)}]: expected {accepted} to {most}, the accepted drafts and at most one that was "
-        f"rejected, got {tested}"
+        f"tested[{describe(client)}]: expected {accepted} to {most}, the accepted drafts and at"
+        f" most one that was rejected, got {tested}"
     )

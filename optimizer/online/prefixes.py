@@ -1,4 +1,6 @@
-"""Prefixes of the responses that a server has begun: which its cache keeps, and which responses run ahead meanwhile."""
+"""Prefixes of the responses that a server has begun: which its cache keeps, and which responses run
+ahead meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -44,24 +46,31 @@ class Prefixes:
         self._batches, self._batch_seconds = 0, 0.0
 
     def ahead_seconds(self, key: Key) -> float:
-        """Return how much earlier than it need be a response is served while its prefix is cached."""
+        """Return how much earlier than it need be a response is served while its prefix is
+        cached.
+        """
         return float(self._columns[_AHEAD, self._places[key]]) if key in self._places else 0.0
 
-    def served(self, keys: Sequence[Key], rows: Floats, seconds: float) -> tuple[tuple[Key, ...], Self]:
-        """Return the responses whose prefixes have to go for a batch, whose own stay, and the cache after it.
+    def served(
+        self, keys: Sequence[Key], rows: Floats, seconds: float
+    ) -> tuple[tuple[Key, ...], Self]:
+        """Return the responses whose prefixes have to go for a batch, whose own stay, and the cache
+        after it.
 
         Parameters
         ----------
         keys, rows
-            Its requests; a row each of bytes, moment due, seconds of a window, seconds away between two
-            verifications, and speed.
+            Its requests; a row each of bytes, moment due, seconds of a window, seconds away between
+            two verifications, and speed.
         seconds
             What the batch takes.
         """
         after = type(self)(self.room_bytes)
         new = [key for key in keys if key not in self._places]
         after._keys = self._keys + new
-        after._places = self._places | {key: place for place, key in enumerate(new, len(self._keys))}
+        after._places = self._places | {
+            key: place for place, key in enumerate(new, len(self._keys))
+        }
         used = after._columns = np.hstack([self._columns, np.zeros((7, len(new)))])
         places = [after._places[key] for key in keys]
         used[[_SIZE, _DUE, _WINDOW, _AWAY, _SPEED], np.array(places)[:, None]] = rows
@@ -71,18 +80,28 @@ class Prefixes:
         before = used[_CACHED].copy()
         kernels = _kernels()
         kernels.evict(self.room_bytes, used[_CACHED], first)
-        used[_CACHED, places] = used[_SIZE, places]  # they are read now, and stay even where they alone are too many
+        used[_CACHED, places] = used[
+            _SIZE, places
+        ]  # they are read now, and stay even where they alone are too many
         after._batches = min(self._batches + 1, _RECENT_BATCHES)
-        after._batch_seconds = self._batch_seconds + (min(seconds, LARGEST) - self._batch_seconds) / after._batches
-        # as their first 16 bits: within 1 % the order says nothing, and 16-bit keys are sorted in a tenth of the time
+        after._batch_seconds = (
+            self._batch_seconds + (min(seconds, LARGEST) - self._batch_seconds) / after._batches
+        )
+        # as their first 16 bits: within 1 % the order says nothing, and 16-bit keys are sorted in a
+        # tenth of the time
         with np.errstate(over="ignore"):
             speed = used[_SPEED].astype(np.float32)
         order = np.argsort((speed.view(np.uint32) >> 16).astype(np.uint16), kind="stable")
         used[_AHEAD] = 0.0
         kernels.run_ahead(
-            self.room_bytes, after._batch_seconds, used[_SIZE], used[_WINDOW], used[_AWAY],
-            order[used[_WINDOW, order] > 0.0], used[_AHEAD],
-        )  # fmt: skip
+            self.room_bytes,
+            after._batch_seconds,
+            used[_SIZE],
+            used[_WINDOW],
+            used[_AWAY],
+            order[used[_WINDOW, order] > 0.0],
+            used[_AHEAD],
+        )
         return tuple(after._keys[place] for place in np.flatnonzero(used[_CACHED] < before)), after
 
     def forget(self, key: Key) -> None:
@@ -99,17 +118,26 @@ class Prefixes:
     def state(self) -> SavedPrefixes:
         """Return everything."""
         return SavedPrefixes(
-            keys=self._keys.copy(), columns=self._columns.tolist(), batches=self._batches,
+            keys=self._keys.copy(),
+            columns=self._columns.tolist(),
+            batches=self._batches,
             batch_seconds=self._batch_seconds,
-        )  # fmt: skip
+        )
 
     def restore(self, state: SavedPrefixes, shift_seconds: float) -> None:
         """Take over what `state` returned; all moments are shifted."""
         self._keys = distinct("prefixes.keys", state.keys)
         self._places = {key: place for place, key in enumerate(self._keys)}
         for row, values in enumerate(state.columns):
-            good = len(values) == len(self._keys) and (row in (_DUE, _AWAY) or min(values, default=0.0) >= 0.0)
-            expect(good, f"prefixes.columns[{row}]", f"{len(self._keys)} numbers in their domain", values)
+            good = len(values) == len(self._keys) and (
+                row in (_DUE, _AWAY) or min(values, default=0.0) >= 0.0
+            )
+            expect(
+                good,
+                f"prefixes.columns[{row}]",
+                f"{len(self._keys)} numbers in their domain",
+                values,
+            )
         self._columns = np.array(state.columns, np.float64)
         self._columns[_DUE] += shift_seconds
         self._batches, self._batch_seconds = state.batches, state.batch_seconds

@@ -1,7 +1,9 @@
-"""What the cloud knows of itself and of the devices: moving averages and a g that is learned (paper 4, Sec. 3.2).
+"""What the cloud knows of itself and of the devices: moving averages and a g that is learned (paper
+4, Sec. 3.2).
 
 >>> from specopt.instances.prompt_chunking.workload import FIGURE_1
->>> monitor = PromptMonitor(FIGURE_1, uplink_bytes_per_second=7.5e6, downlink_bytes_per_second=12.5e6)
+>>> link = {"uplink_bytes_per_second": 7.5e6, "downlink_bytes_per_second": 12.5e6}
+>>> monitor = PromptMonitor(FIGURE_1, **link)
 >>> monitor.observe_batch(tokens=10, seconds=0.027)
 >>> monitor.observe_device("phone", uplink_bytes_per_second=6e6, draft_seconds=0.008)
 >>> problem = monitor.problem("phone", 351, bytes_per_token=8192.0, pipeline_length=4)
@@ -26,7 +28,16 @@ from specopt.models.fields import SMALLEST, Amount, Floats, refuse_denormal
 from specopt.models.pass_time import CloudDelay
 from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 from specopt.online.average import Average
-from specopt.online.base import Online, SavedTotals, Setting, distinct, expect, locked, normal, restoring
+from specopt.online.base import (
+    Online,
+    SavedTotals,
+    Setting,
+    distinct,
+    expect,
+    locked,
+    normal,
+    restoring,
+)
 
 KNOTS = (0.0, 16.0, 64.0, 256.0, 1024.0, 4096.0)
 """Where g may bend if nothing else is known."""
@@ -49,21 +60,23 @@ class _State(SavedTotals):
 
 
 class PromptMonitor(Online):
-    """Keep mu and g of the cloud, and bandwidths and drafting delay of every device; give problems and steps.
+    """Keep mu and g of the cloud, and bandwidths and drafting delay of every device; give problems
+    and steps.
 
     Parameters
     ----------
     cloud_delay
-        What g is believed to be at first, and where its knots are; None: learned from the first batch on, flat where
-        nothing is known.
+        What g is believed to be at first, and where its knots are; None: learned from the first
+        batch on, flat where nothing is known.
     smoothing
         alpha of Eq. 1-2, also for the devices.
     pinned
-        Where a batch moves g: at its own tokens ("observed"), or at mu, the smoothed tokens ("smoothed"), as Eq. 2 has
-        it. The latter mixes delays of large and small batches into one knot: g comes out too flat.
+        Where a batch moves g: at its own tokens ("observed"), or at mu, the smoothed tokens
+        ("smoothed"), as Eq. 2 has it. The latter mixes delays of large and small batches into one
+        knot: g comes out too flat.
     outlier_limit
-        How many mean deviations a measured delay or bandwidth counts at most; None: the plain moving averages of the
-        paper. mu is always plain.
+        How many mean deviations a measured delay or bandwidth counts at most; None: the plain
+        moving averages of the paper. mu is always plain.
     uplink_bytes_per_second, downlink_bytes_per_second, draft_seconds
         Of devices that have not been observed; None: the mean of those that have.
 
@@ -74,8 +87,16 @@ class PromptMonitor(Online):
     """
 
     __slots__ = (
-        "_batches", "_devices", "_errors", "_given", "_outlier_limit", "_pinned", "_seconds", "_smoothing", "_tokens",
-    )  # fmt: skip
+        "_batches",
+        "_devices",
+        "_errors",
+        "_given",
+        "_outlier_limit",
+        "_pinned",
+        "_seconds",
+        "_smoothing",
+        "_tokens",
+    )
     _KIND = "prompts"
     _METRICS: ClassVar = {
         "devices": "Devices that have been observed.",
@@ -100,8 +121,12 @@ class PromptMonitor(Online):
     ) -> None:
         super().__init__()
         self._smoothing = number("smoothing", smoothing, 0, below=1)
-        self._pinned: Literal["observed", "smoothed"] = one_of("pinned", pinned, ("observed", "smoothed"))
-        self._outlier_limit = math.inf if outlier_limit is None else number("outlier_limit", outlier_limit, 1.0)
+        self._pinned: Literal["observed", "smoothed"] = one_of(
+            "pinned", pinned, ("observed", "smoothed")
+        )
+        self._outlier_limit = (
+            math.inf if outlier_limit is None else number("outlier_limit", outlier_limit, 1.0)
+        )
         self._given = _measured(uplink_bytes_per_second, downlink_bytes_per_second, draft_seconds)
         if cloud_delay is not None:
             refuse_denormal(cloud_delay, "cloud_delay")
@@ -119,14 +144,18 @@ class PromptMonitor(Online):
 
     @locked
     def observe_batch(self, tokens: float, seconds: float) -> None:
-        """Take in a batch: its tokens and how long the whole pipeline took for it, waiting excluded (Eq. 1-2).
+        """Take in a batch: its tokens and how long the whole pipeline took for it, waiting excluded
+        (Eq. 1-2).
 
         Raises
         ------
         InvalidInput
             If a value is negative or not finite; then nothing has changed.
         """
-        size, delay = number("tokens", tokens, 0.0, LARGEST), number("seconds", seconds, 0.0, LARGEST)
+        size, delay = (
+            number("tokens", tokens, 0.0, LARGEST),
+            number("seconds", seconds, 0.0, LARGEST),
+        )
         batches = self._batches.after(
             size, self.smoothing, math.inf
         )  # counted, not measured: a large batch is no error
@@ -142,13 +171,17 @@ class PromptMonitor(Online):
             unit = max(before, 1e-6 * delay, 1e-12)
             near = left + (weight > 0.5)
             error = errors[near]
-            step, deviation = error.limited((delay - before) / unit, 1.0, self.smoothing, self.outlier_limit)
+            step, deviation = error.limited(
+                (delay - before) / unit, 1.0, self.smoothing, self.outlier_limit
+            )
             errors[near] = Average(0.0, deviation, error.seen + 1)
             _pin(g, left, weight, before, max(0.0, before + (1.0 - self.smoothing) * step * unit))
         with np.errstate(over="ignore"):
             steep = not np.isfinite(np.diff(g) / np.diff(self._tokens)).all()
         if steep:
-            raise InvalidInput(f"seconds: expected a delay with which the slopes of g are finite, got {delay}")
+            raise InvalidInput(
+                f"seconds: expected a delay with which the slopes of g are finite, got {delay}"
+            )
         g = normal(g)
         totals = self._counted(batches=1, batch_seconds=delay, batch_error_seconds=off)
         self._batches, self._errors, self._seconds, self._totals = batches, errors, g, totals
@@ -167,12 +200,19 @@ class PromptMonitor(Online):
         Raises
         ------
         InvalidInput
-            If the device is no key, or a value is not a finite number above 0; then nothing has changed.
+            If the device is no key, or a value is not a finite number above 0; then nothing has
+            changed.
         """
         device = key_of("device", device)
         averages = self._devices.get(device, _NOTHING) | {
-            name: self._devices.get(device, _NOTHING)[name].after(value, self.smoothing, self.outlier_limit)
-            for name, value in _measured(uplink_bytes_per_second, downlink_bytes_per_second, draft_seconds).items()
+            name: (
+                self._devices.get(device, _NOTHING)[name].after(
+                    value, self.smoothing, self.outlier_limit
+                )
+            )
+            for name, value in _measured(
+                uplink_bytes_per_second, downlink_bytes_per_second, draft_seconds
+            ).items()
         }
         self._devices[device] = averages
 
@@ -198,7 +238,9 @@ class PromptMonitor(Online):
             If nothing is known of it.
         """
         if self._seconds is None:
-            raise InvalidInput("cloud_delay: expected a batch to be observed first, or a g to begin with")
+            raise InvalidInput(
+                "cloud_delay: expected a batch to be observed first, or a g to begin with"
+            )
         return CloudDelay(tokens=self._tokens, seconds=self._seconds)
 
     @property
@@ -209,25 +251,37 @@ class PromptMonitor(Online):
 
     @locked
     def device(self, device: Key, name: _Field) -> float:
-        """Return a device's moving average, or what stands for it: the given value, or the mean of other devices.
+        """Return a device's moving average, or what stands for it: the given value, or the mean of
+        other devices.
 
         Raises
         ------
         InvalidInput
-            If nothing is known, the device is no key, or the name is none of those of `observe_device`.
+            If nothing is known, the device is no key, or the name is none of those of
+            `observe_device`.
         """
         own = self._devices.get(key_of("device", device), _NOTHING)[one_of("name", name, _FIELDS)]
         if own.seen:
             return own.value
         if name in self._given:
             return self._given[name]
-        others = [averages[name].value for averages in self._devices.values() if averages[name].seen]
+        others = [
+            averages[name].value for averages in self._devices.values() if averages[name].seen
+        ]
         if not others:
-            raise InvalidInput(f"{name}: expected a device to be observed first, or a value to begin with")
+            raise InvalidInput(
+                f"{name}: expected a device to be observed first, or a value to begin with"
+            )
         return math.fsum(others) / len(others)
 
     def problem(
-        self, device: Key, prompt_tokens: int, *, bytes_per_token: float, pipeline_length: int, **fields: Any
+        self,
+        device: Key,
+        prompt_tokens: int,
+        *,
+        bytes_per_token: float,
+        pipeline_length: int,
+        **fields: Any,
     ) -> PromptChunkingProblem:
         """Return the problem of a device's next prompt.
 
@@ -302,22 +356,43 @@ class PromptMonitor(Online):
         found = _State.read(state)
         seconds = np.zeros(len(found.tokens)) if found.seconds is None else np.array(found.seconds)
         g = CloudDelay(tokens=np.array(found.tokens), seconds=seconds)
-        monitor = cls(g, smoothing=found.smoothing, pinned=found.pinned, outlier_limit=found.outlier_limit,
-                      **found.given)  # fmt: skip
-        expect(len(found.errors) == len(g.tokens), "errors", f"{len(g.tokens)} entries, one per knot", found.errors)
+        monitor = cls(
+            g,
+            smoothing=found.smoothing,
+            pinned=found.pinned,
+            outlier_limit=found.outlier_limit,
+            **found.given,
+        )
+        expect(
+            len(found.errors) == len(g.tokens),
+            "errors",
+            f"{len(g.tokens)} entries, one per knot",
+            found.errors,
+        )
         keys = distinct("devices", [key for key, _ in found.devices])
-        known = [one.value for _, averages in found.devices for one in averages.values() if one.seen]
-        expect(min(known, default=1.0) >= SMALLEST, "devices", "positive averages of what was observed", known)
+        known = [
+            one.value for _, averages in found.devices for one in averages.values() if one.seen
+        ]
+        expect(
+            min(known, default=1.0) >= SMALLEST,
+            "devices",
+            "positive averages of what was observed",
+            known,
+        )
         monitor._seconds = None if found.seconds is None else g.seconds
         monitor._batches, monitor._errors = found.batches, found.errors
         monitor._restore_totals(found.totals)
-        monitor._devices = {key: _NOTHING | averages for key, (_, averages) in zip(keys, found.devices, strict=True)}
+        monitor._devices = {
+            key: _NOTHING | averages for key, (_, averages) in zip(keys, found.devices, strict=True)
+        }
         return monitor
 
     # ------------------------------------------------------------------ inside
 
     def _place(self, tokens: float) -> tuple[int, float]:
-        """Return the knot to the left, and the weight of the one to the right; above 1 beyond the last knot."""
+        """Return the knot to the left, and the weight of the one to the right; above 1 beyond the
+        last knot.
+        """
         knots = self._tokens
         if tokens <= knots[0]:
             return 0, 0.0
@@ -328,11 +403,15 @@ class PromptMonitor(Online):
 def _measured(*values: float | None) -> dict[_Field, float]:
     """Return what is given of a device, by name."""
     given = zip(_FIELDS, values, strict=True)
-    return {name: number(name, value, SMALLEST, LARGEST) for name, value in given if value is not None}
+    return {
+        name: number(name, value, SMALLEST, LARGEST) for name, value in given if value is not None
+    }
 
 
 def _pin(s: Floats, left: int, weight: float, before: float, target: float) -> None:
-    """Move g from `before` to the target: the least change of the two knots, then the others in order again."""
+    """Move g from `before` to the target: the least change of the two knots, then the others in
+    order again.
+    """
     right = left + 1
     shift = (target - before) / ((1.0 - weight) * (1.0 - weight) + weight * weight)
     s[left] += shift * (1.0 - weight)

@@ -1,10 +1,11 @@
-"""The scheduler that an engine embeds: tasks join when they like, and every step is planned when it begins.
+"""The scheduler that an engine embeds: tasks join when they like, and every step is planned when it
+begins.
 
-It knows no output lengths. Each step it chooses who drafts, how many tokens, and the batches; every task at hand is
-served.
+It knows no output lengths. Each step it chooses who drafts, how many tokens, and the batches; every
+task at hand is served.
 
 >>> from specopt.instances.continuous_serving.paper_1 import paper_1
->>> scheduler = ServingScheduler(paper_1())  # its models, runtimes and memory; its tasks play no part
+>>> scheduler = ServingScheduler(paper_1())  # its models, runtimes and memory; not its tasks
 >>> scheduler.submit("a", input_tokens=300)
 >>> step = scheduler.next_step()
 >>> scheduler.submit("b", input_tokens=20)  # joins with the next step
@@ -79,9 +80,10 @@ class ServingScheduler(Online):
     Parameters
     ----------
     deployment
-        A problem whose models, runtimes, memory, acceptance rate and speculation lengths count; not its tasks. With
-        `min_speculation_length` 0 tasks may draft nothing for a while. May be changed at any time, say where the memory
-        is another: ``scheduler.deployment = dataclasses.replace(...)``.
+        A problem whose models, runtimes, memory, acceptance rate and speculation lengths count; not
+        its tasks. With `min_speculation_length` 0 tasks may draft nothing for a while. May be
+        changed at any time, say where the memory is another: ``scheduler.deployment =
+        dataclasses.replace(...)``.
     mechanism
         How tasks are served; None: as the problem says, overlapping where it leaves that open.
 
@@ -105,21 +107,29 @@ class ServingScheduler(Online):
     deployment = Setting[ContinuousServingProblem]()
     mechanism = Setting[Mechanism]()
 
-    def __init__(self, deployment: ContinuousServingProblem, mechanism: Mechanism | None = None) -> None:
+    def __init__(
+        self, deployment: ContinuousServingProblem, mechanism: Mechanism | None = None
+    ) -> None:
         super().__init__()
         allowed = deployment.mechanisms
-        self._mechanism = allowed[0] if mechanism is None else one_of("mechanism", mechanism, allowed)
+        self._mechanism = (
+            allowed[0] if mechanism is None else one_of("mechanism", mechanism, allowed)
+        )
         self._deployment = deployment
         self._choice = StepChoice(deployment, self._mechanism)
         self._tasks: dict[Key, Task] = {}
-        self._running: dict[Key, tuple[Task, int]] | None = None  # the tasks of the step as they were, draft tokens
+        self._running: dict[Key, tuple[Task, int]] | None = (
+            None  # the tasks of the step as they were, draft tokens
+        )
         self._learned = Learned()
 
     def _change(self, name: str, value: Any) -> None:
         if name != "deployment":
             super()._change(name, value)
         if not isinstance(value, ContinuousServingProblem):
-            raise InvalidInput(f"deployment: expected a problem of continuous serving, got {describe(value)}")
+            raise InvalidInput(
+                f"deployment: expected a problem of continuous serving, got {describe(value)}"
+            )
         one_of("mechanism", self._mechanism, value.mechanisms)
         self._choice, self._deployment = StepChoice(value, self._mechanism), value
 
@@ -135,7 +145,9 @@ class ServingScheduler(Online):
 
     @property
     def stay_tokens(self) -> float:
-        """Tokens that a task at hand is expected to gain yet: the mean residual life of the lengths met so far."""
+        """Tokens that a task at hand is expected to gain yet: the mean residual life of the lengths
+        met so far.
+        """
         return self._learned.stay_tokens
 
     @locked
@@ -203,15 +215,25 @@ class ServingScheduler(Online):
         keys = list(self._tasks)
         seconds, batches = self._choice.choose(self._tasks.values(), self._learned)
         step = Step(
-            tuple(Batch(tuple([keys[k] for k in places]), length, end) for places, length, end in batches), seconds
+            tuple(
+                Batch(tuple([keys[k] for k in places]), length, end)
+                for places, length, end in batches
+            ),
+            seconds,
         )
-        running = {key: (self._tasks[key], batch.speculation_length) for batch in step.batches for key in batch.keys}
+        running = {
+            key: (self._tasks[key], batch.speculation_length)
+            for batch in step.batches
+            for key in batch.keys
+        }
         learned = self._learned._replace(seconds=self._learned.seconds + seconds)
         self._running, self._learned = running, learned
         return step
 
     @locked
-    def complete(self, gained: Mapping[Key, float] | None = None, finished: Iterable[Key] = ()) -> None:
+    def complete(
+        self, gained: Mapping[Key, float] | None = None, finished: Iterable[Key] = ()
+    ) -> None:
         """Note that the step has ended.
 
         Parameters
@@ -224,15 +246,21 @@ class ServingScheduler(Online):
         Raises
         ------
         InvalidInput
-            If no step is running, tasks were not in it, or a number of tokens is outside its domain.
+            If no step is running, tasks were not in it, or a number of tokens is outside its
+            domain.
         """
         if self._running is None:
             raise InvalidInput("complete: expected a running step")
-        tokens = {key_of("gained", key): number("gained", n, 0, MAX_TOKENS) for key, n in (gained or {}).items()}
+        tokens = {
+            key_of("gained", key): number("gained", n, 0, MAX_TOKENS)
+            for key, n in (gained or {}).items()
+        }
         leaving = {key_of("finished", key) for key in finished}
         for key in tokens.keys() | leaving:
             if key not in self._running:
-                raise InvalidInput(f"complete: expected tasks of the running step, got {describe(key)}")
+                raise InvalidInput(
+                    f"complete: expected tasks of the running step, got {describe(key)}"
+                )
         tasks, learned, served, gain, error = self._tasks.copy(), self._learned, 0, 0.0, 0.0
         for key, (task, length) in self._running.items():
             if tasks.get(key) is not task:
@@ -251,13 +279,17 @@ class ServingScheduler(Online):
 
     def _saved(self) -> _State:
         return _State(
-            mechanism=self._mechanism, tasks=list(self._tasks.items()), learned=self._learned, totals=self._totals
+            mechanism=self._mechanism,
+            tasks=list(self._tasks.items()),
+            learned=self._learned,
+            totals=self._totals,
         )
 
     @classmethod
     @restoring
     def from_state(cls, deployment: ContinuousServingProblem, state: Mapping[str, Any]) -> Self:
-        """Return the scheduler whose `state` this is; a step that was running then has to be planned again.
+        """Return the scheduler whose `state` this is; a step that was running then has to be
+        planned again.
 
         Raises
         ------

@@ -1,15 +1,18 @@
-"""The scheduler that a server embeds: requests in, batches out, by the policies and the code of the simulator.
+"""The scheduler that a server embeds: requests in, batches out, by the policies and the code of the
+simulator.
 
-Any thread may call it: every call holds one lock and either takes effect as a whole or, with an exception, not at all.
-Nothing is lost and nothing is served twice. A failed batch is put back (`abandon`), and so is a batch whose end was not
-reported within `lost_after_seconds`. `complete` returns the requests that count as served by it. Told how long batches
-took, it corrects its estimates: of a machine that is slower than was thought, or becomes so.
+Any thread may call it: every call holds one lock and either takes effect as a whole or, with an
+exception, not at all. Nothing is lost and nothing is served twice. A failed batch is put back
+(`abandon`), and so is a batch whose end was not reported within `lost_after_seconds`. `complete`
+returns the requests that count as served by it. Told how long batches took, it corrects its
+estimates: of a machine that is slower than was thought, or becomes so.
 
 >>> from specopt.instances.verification_batch.workload import TABLE_12
 >>> scheduler = VerificationScheduler(TABLE_12)
 >>> for key, speed in (("a", 2.0), ("b", 8.0)):
 ...     scheduler.submit(
-...         key, class_speed=speed, expected_tokens=2.9, new_tokens=5, cached_tokens=200, response_start_seconds=0.0,
+...         key, class_speed=speed, expected_tokens=2.9, new_tokens=5, cached_tokens=200,
+...         response_start_seconds=0.0,
 ...         tokens_done=10, iteration_start_seconds=1.5,
 ...     )
 >>> batch = scheduler.next_batch(1.6)
@@ -62,14 +65,15 @@ class Batch:
     Parameters
     ----------
     keys
-        The requests to verify together, most urgent first; empty if the verifier waits for the next one.
+        The requests to verify together, most urgent first; empty if the verifier waits for the next
+        one.
     seconds
         Estimated time of the batch; 0 if it is empty.
     serials
         Distinguish its requests from later ones with the same keys.
     drop
-        Responses whose prefixes leave the server's cache before the batch; `update` says what a request of theirs that
-        waits costs then.
+        Responses whose prefixes leave the server's cache before the batch; `update` says what a
+        request of theirs that waits costs then.
     """
 
     keys: tuple[Key, ...]
@@ -124,13 +128,14 @@ class _State(SavedTotals):
 class VerificationScheduler(Online):
     """Choose batch after batch for one verifier.
 
-    The caller owns the clock: all moments are seconds on one clock of its choice, best one that never jumps. One batch
-    runs at a time.
+    The caller owns the clock: all moments are seconds on one clock of its choice, best one that
+    never jumps. One batch runs at a time.
 
     Parameters
     ----------
     estimator
-        Time of a batch (Eq. 18-19), as far as known: it follows the reports to `complete`. A coefficient of 0 stays 0.
+        Time of a batch (Eq. 18-19), as far as known: it follows the reports to `complete`. A
+        coefficient of 0 stays 0.
     policy
         How to choose.
     guard_seconds
@@ -140,22 +145,36 @@ class VerificationScheduler(Online):
     kv_bytes_per_token
         What a token of a request, cached or new, occupies.
     cache_memory_bytes
-        Room of the server's cache of prefixes, of which every batch says what to `drop`. Keys name responses then, and
-        `forget` says that one has ended. None: ample.
+        Room of the server's cache of prefixes, of which every batch says what to `drop`. Keys name
+        responses then, and `forget` says that one has ended. None: ample.
     lost_after_seconds
-        A batch that runs longer than this beyond its estimate counts as lost when the next one is requested: its
-        requests wait again. Infinity: never.
+        A batch that runs longer than this beyond its estimate counts as lost when the next one is
+        requested: its requests wait again. Infinity: never.
     refuse_late
         Whether a request is refused whose response would be late if no other came any more.
 
-    All but the estimator and the bytes of a token may be changed at any time: ``scheduler.policy = "fcfs"``.
+    All but the estimator and the bytes of a token may be changed at any time: ``scheduler.policy =
+    "fcfs"``.
     """
 
     __slots__ = (
-        "_cache_memory_bytes", "_calibration", "_deadline_of_running", "_guard_seconds", "_kv_bytes_per_token",
-        "_latest", "_lost_after_seconds", "_memory_bytes", "_next_serial", "_policy", "_prefixes",
-        "_refuse_late", "_rows", "_rule", "_running", "_work",
-    )  # fmt: skip
+        "_cache_memory_bytes",
+        "_calibration",
+        "_deadline_of_running",
+        "_guard_seconds",
+        "_kv_bytes_per_token",
+        "_latest",
+        "_lost_after_seconds",
+        "_memory_bytes",
+        "_next_serial",
+        "_policy",
+        "_prefixes",
+        "_refuse_late",
+        "_rows",
+        "_rule",
+        "_running",
+        "_work",
+    )
     _KIND = "verification"
     _METRICS: ClassVar = {
         "waiting": "Requests that wait.",
@@ -194,24 +213,32 @@ class VerificationScheduler(Online):
         self._guard_seconds = _checked("guard_seconds", guard_seconds)
         self._memory_bytes = _checked("memory_bytes", memory_bytes)
         self._kv_bytes_per_token = number("kv_bytes_per_token", kv_bytes_per_token, 0, LARGEST)
-        self._rule = self._policy.rule(estimator, self._guard_seconds, self._memory_bytes, self._kv_bytes_per_token)
+        self._rule = self._policy.rule(
+            estimator, self._guard_seconds, self._memory_bytes, self._kv_bytes_per_token
+        )
         self._calibration = _kernels().calibration(self._rule.costs)
         self._cache_memory_bytes = _checked("cache_memory_bytes", cache_memory_bytes)
-        self._prefixes = None if self._cache_memory_bytes is None else Prefixes(self._cache_memory_bytes)
+        self._prefixes = (
+            None if self._cache_memory_bytes is None else Prefixes(self._cache_memory_bytes)
+        )
         self._lost_after_seconds = _checked("lost_after_seconds", lost_after_seconds)
         self._refuse_late = _checked("refuse_late", refuse_late)
         self._latest = 0.0  # the last moment that `next_batch` was given
         self._rows = _Rows()
         self._next_serial = 0
         self._running: tuple[Key, ...] = ()
-        self._work: Floats = np.zeros(len(COEFFICIENTS))  # of the batch that runs: what its time is linear in
+        self._work: Floats = np.zeros(
+            len(COEFFICIENTS)
+        )  # of the batch that runs: what its time is linear in
         self._deadline_of_running = math.inf
 
     @property
     def estimator(self) -> VerificationTime:
         """The time of a batch, as believed by now."""
         with self._lock:
-            return VerificationTime(**dict(zip(COEFFICIENTS, self._rule.costs.tolist(), strict=True)))
+            return VerificationTime(
+                **dict(zip(COEFFICIENTS, self._rule.costs.tolist(), strict=True))
+            )
 
     @property
     def pending(self) -> tuple[Key, ...]:
@@ -221,7 +248,9 @@ class VerificationScheduler(Online):
 
     @property
     def running(self) -> tuple[Key, ...]:
-        """The requests of the batch that runs; those that were cancelled since are not among them."""
+        """The requests of the batch that runs; those that were cancelled since are not among
+        them.
+        """
         return self._running
 
     def _change(self, name: str, value: Any) -> None:
@@ -229,11 +258,14 @@ class VerificationScheduler(Online):
             super()._change(name, value)
         value, prefixes = _checked(name, value), self._prefixes
         if name == "cache_memory_bytes" and None in (value, self._cache_memory_bytes):
-            raise InvalidInput("cache_memory_bytes: expected a cache that is bounded before and after")
+            raise InvalidInput(
+                "cache_memory_bytes: expected a cache that is bounded before and after"
+            )
         policy, *limits = ({name: value}.get(of, getattr(self, f"_{of}")) for of in _OF_RULE)
         places = self._rows.places(self._rows.keys_of(_WAITS, _RUNS))
         self._refuse_large(
-            float(self._rows.columns[_NEW : _CACHED + 1, places].sum(axis=0).max(initial=0.0)), limits[1]
+            float(self._rows.columns[_NEW : _CACHED + 1, places].sum(axis=0).max(initial=0.0)),
+            limits[1],
         )
         rule = policy.rule(self.estimator, *limits, self._kv_bytes_per_token)
         rule = rule._replace(costs=self._rule.costs, tight=self._rule.tight)
@@ -244,15 +276,30 @@ class VerificationScheduler(Online):
             prefixes.room_bytes = value
 
     def _gauges(self) -> dict[str, float]:
-        return {"waiting": len(self._rows.serial_of) - len(self._running), "running": len(self._running)}
+        return {
+            "waiting": len(self._rows.serial_of) - len(self._running),
+            "running": len(self._running),
+        }
 
     def warm_up(self) -> None:
         """Load the kernels and serve a request once, so that no later call compiles."""
-        twin = type(self)(self.estimator, self.policy, cache_memory_bytes=self.cache_memory_bytes, refuse_late=True)
+        twin = type(self)(
+            self.estimator,
+            self.policy,
+            cache_memory_bytes=self.cache_memory_bytes,
+            refuse_late=True,
+        )
         twin.submit(
-            "", class_speed=1.0, expected_tokens=1.0, new_tokens=1, cached_tokens=0, response_start_seconds=1e8,
-            tokens_done=0, iteration_start_seconds=1e9, arrival_seconds=0.0,
-        )  # fmt: skip
+            "",
+            class_speed=1.0,
+            expected_tokens=1.0,
+            new_tokens=1,
+            cached_tokens=0,
+            response_start_seconds=1e8,
+            tokens_done=0,
+            iteration_start_seconds=1e9,
+            arrival_seconds=0.0,
+        )
         batch = twin.next_batch(0.0)
         assert batch.keys  # the deadline is far: every policy takes it
         twin.complete(batch, seconds=1.0)
@@ -297,7 +344,8 @@ class VerificationScheduler(Online):
         Raises
         ------
         InvalidInput
-            If the key is in use or no name, a value is outside its domain, or the request alone exceeds the memory.
+            If the key is in use or no name, a value is outside its domain, or the request alone
+            exceeds the memory.
         Refused
             If the response would be late, and late ones are refused.
         """
@@ -312,13 +360,24 @@ class VerificationScheduler(Online):
             raise InvalidInput("class_speed: expected a number > 0, got 0.0")
         new, cached = self._tokens(new_tokens, cached_tokens)
         deadline = number("iteration_start_seconds", iteration_start_seconds) + tokens / tau - back
-        due = number("response_start_seconds", response_start_seconds) + (done + tokens) / tau - back
+        due = (
+            number("response_start_seconds", response_start_seconds) + (done + tokens) / tau - back
+        )
         if not max(abs(deadline), abs(due), tokens / tau) <= LARGEST:
-            raise InvalidInput(f"class_speed: expected one by which the request is due within {LARGEST:g} s, got {tau}")
+            raise InvalidInput(
+                f"class_speed: expected one by which the request is due within {LARGEST:g} s, got"
+                f" {tau}"
+            )
         allowed = _UNSEEN
         if arrival_seconds is not None:
-            allowed = max(0.0, deadline - number("arrival_seconds", arrival_seconds, -LARGEST, LARGEST))
-        ahead = self._prefixes.ahead_seconds(key) if self._prefixes is not None and cached > 0.0 else 0.0
+            allowed = max(
+                0.0, deadline - number("arrival_seconds", arrival_seconds, -LARGEST, LARGEST)
+            )
+        ahead = (
+            self._prefixes.ahead_seconds(key)
+            if self._prefixes is not None and cached > 0.0
+            else 0.0
+        )
         values = (tokens, new, cached, deadline, due, math.nan, ahead, tau, allowed)
         if self._refuse_late:
             self._refuse(key, values, arrival_seconds)
@@ -331,17 +390,26 @@ class VerificationScheduler(Online):
     def _refuse(self, key: Key, values: _Row, now: float | None) -> None:
         """Refuse a request whose response would be late."""
         if now is None:
-            raise InvalidInput("arrival_seconds: expected a number, as late requests are refused, got None")
+            raise InvalidInput(
+                "arrival_seconds: expected a number, as late requests are refused, got None"
+            )
         end = self._soonest(now, values)
         if end > values[_DUE]:
             self._totals = self._counted(refused=1)
-            raise Refused(f"{describe(key)} is due at {values[_DUE]} s, and done at {end} s at the earliest", end)
+            raise Refused(
+                f"{describe(key)} is due at {values[_DUE]} s, and done at {end} s at the earliest",
+                end,
+            )
 
     def _soonest(self, now: float, values: _Row) -> float:
-        """Return when a request of these values would be done: batch after batch, as the policy decides."""
+        """Return when a request of these values would be done: batch after batch, as the policy
+        decides.
+        """
         rows, kernels = self._rows, _kernels()
         waits = rows.status[: rows.count] == _WAITS
-        columns = np.ascontiguousarray(np.column_stack([rows.columns[:, : rows.count][:, waits], values]))
+        columns = np.ascontiguousarray(
+            np.column_stack([rows.columns[:, : rows.count][:, waits], values])
+        )
         count = columns.shape[1]
         rule = self._rule._replace(tight=self._rule.tight.copy())
         pending = kernels.Pending(*columns[: _AHEAD + 1], np.full(count, _WAITS, np.int8))
@@ -349,12 +417,20 @@ class VerificationScheduler(Online):
         if self._running:
             now = max(now, self._latest + float(rule.costs @ self._work))
         places = np.empty(count, np.int64)
-        return float(kernels.done_at(now, rule, pending, kernels.Sorting(np.empty(count), places), places.copy()))
+        return float(
+            kernels.done_at(
+                now, rule, pending, kernels.Sorting(np.empty(count), places), places.copy()
+            )
+        )
 
     @locked
     def update(self, key: Key, *, new_tokens: int, cached_tokens: int) -> None:
-        """Change what a waiting request costs, say because its prefix was dropped from the cache."""
-        self._rows.columns[_NEW : _CACHED + 1, self._place(key)] = self._tokens(new_tokens, cached_tokens)
+        """Change what a waiting request costs, say because its prefix was dropped from the
+        cache.
+        """
+        self._rows.columns[_NEW : _CACHED + 1, self._place(key)] = self._tokens(
+            new_tokens, cached_tokens
+        )
 
     @locked
     def cancel(self, key: Key) -> None:
@@ -406,7 +482,9 @@ class VerificationScheduler(Online):
         prefixes, dropped = self._prefixes, places[:0]
         if taken > 0:
             served = columns[:, places]
-            work = np.array([*(part.sum() for part in features(served[_NEW], served[_CACHED])), 1.0])
+            work = np.array(
+                [*(part.sum() for part in features(served[_NEW], served[_CACHED])), 1.0]
+            )
             seconds = float(rule.costs @ work)
             until = now + seconds + self._lost_after_seconds
             if prefixes is not None:
@@ -417,36 +495,46 @@ class VerificationScheduler(Online):
                 drop, prefixes = prefixes.served(keys, facts, seconds)
                 dropped = rows.places([key for key in drop if key in rows.serial_of])
                 dropped = dropped[status[dropped] == _WAITS]  # without theirs they do not run ahead
-        serials, totals = tuple(rows.serials[places].tolist()), self._counted(
-            put_back=len(self._running), evicted=len(drop)
-        )  # fmt: skip
+        serials, totals = (
+            tuple(rows.serials[places].tolist()),
+            self._counted(put_back=len(self._running), evicted=len(drop)),
+        )
         batch = Batch(keys=keys, seconds=seconds, serials=serials, drop=drop)
         columns[_LATEST], columns[_ALLOWED], columns[_AHEAD, dropped] = latest, allowed, 0.0
         rows.status[: rows.count] = status
-        self._running, self._work, self._deadline_of_running, self._prefixes = keys, work, until, prefixes
+        self._running, self._work, self._deadline_of_running, self._prefixes = (
+            keys,
+            work,
+            until,
+            prefixes,
+        )
         self._rule, self._latest, self._totals = rule, now, totals
         return batch
 
     @locked
-    def complete(self, batch: Batch | Iterable[Key] | None = None, *, seconds: float | None = None) -> tuple[Key, ...]:
+    def complete(
+        self, batch: Batch | Iterable[Key] | None = None, *, seconds: float | None = None
+    ) -> tuple[Key, ...]:
         """Note that a batch has ended, and return those of its requests that count as served by it.
 
-        Requests that were cancelled meanwhile do not count. Those of a batch that counted as lost do, if the batch
-        itself is given and they have not been served since: they wait no longer. Keys that are returned may be
-        submitted again.
+        Requests that were cancelled meanwhile do not count. Those of a batch that counted as lost
+        do, if the batch itself is given and they have not been served since: they wait no longer.
+        Keys that are returned may be submitted again.
 
         Parameters
         ----------
         batch
-            The batch; or the keys of the one that runs, so that both sides mean the same; None: whatever runs.
+            The batch; or the keys of the one that runs, so that both sides mean the same; None:
+            whatever runs.
         seconds
-            What the batch took, which the estimator learns from, once and only if it is the one that runs; None: nobody
-            knows.
+            What the batch took, which the estimator learns from, once and only if it is the one
+            that runs; None: nobody knows.
 
         Raises
         ------
         InvalidInput
-            If keys are given and they are not those of the running batch, or the seconds are no number above 0.
+            If keys are given and they are not those of the running batch, or the seconds are no
+            number above 0.
         """
         if seconds is not None:
             seconds = number("seconds", seconds, high=LARGEST, above=0)
@@ -455,8 +543,12 @@ class VerificationScheduler(Online):
             try:
                 asked = dict(zip(batch.keys, batch.serials, strict=True))
             except (TypeError, ValueError):
-                raise InvalidInput(f"batch: expected one that next_batch returned, got {describe(batch)}") from None
-            served = tuple([key for key, serial in asked.items() if self._rows.serial_of.get(key) == serial])
+                raise InvalidInput(
+                    f"batch: expected one that next_batch returned, got {describe(batch)}"
+                ) from None
+            served = tuple(
+                [key for key, serial in asked.items() if self._rows.serial_of.get(key) == serial]
+            )
         elif batch is not None:
             named = {key_of("batch", key) for key in batch}
             if not set(served) <= named or (named and not served):
@@ -470,13 +562,17 @@ class VerificationScheduler(Online):
                 costs, calibration = self._learned(seconds)
                 took, off = seconds, abs(seconds - expected)
         late = int((self._rows.columns[_DUE, self._rows.places(served)] < end).sum())
-        totals = self._counted(served=len(served), late=late, batch_seconds=took, batch_error_seconds=off)
+        totals = self._counted(
+            served=len(served), late=late, batch_seconds=took, batch_error_seconds=off
+        )
         self._remove(served, totals, costs, calibration)
         return served
 
     @locked
     def abandon(self) -> tuple[Key, ...]:
-        """Put the requests of a batch that failed back where they were among those that wait, and return them."""
+        """Put the requests of a batch that failed back where they were among those that wait, and
+        return them.
+        """
         keys, status = self._running, self._rows.status[: self._rows.count]
         totals = self._counted(put_back=len(keys))
         status[status == _RUNS] = _WAITS
@@ -488,8 +584,12 @@ class VerificationScheduler(Online):
     def _saved(self) -> _State:
         rows = self._rows
         keys = rows.keys_of(_WAITS, _RUNS)
-        columns = np.delete(rows.columns[:, rows.places(keys)], _LATEST, axis=0)  # which follows from the others
-        policy = {name: base.bounded(value) for name, value in dataclasses.asdict(self.policy).items()}
+        columns = np.delete(
+            rows.columns[:, rows.places(keys)], _LATEST, axis=0
+        )  # which follows from the others
+        policy = {
+            name: base.bounded(value) for name, value in dataclasses.asdict(self.policy).items()
+        }
         fields = _Request.__struct_fields__[2:]
         return _State(
             estimator=dataclasses.asdict(self.estimator),
@@ -516,7 +616,10 @@ class VerificationScheduler(Online):
             work=self._work.tolist(),
             tight_seconds=float(self._rule.tight[0]),
             calibration=_Calibration(
-                **{name: getattr(self._calibration, name).tolist() for name in self._calibration._fields}
+                **{
+                    name: getattr(self._calibration, name).tolist()
+                    for name in self._calibration._fields
+                }
             ),
             next_serial=self._next_serial,
         )
@@ -531,7 +634,8 @@ class VerificationScheduler(Online):
         state
             What `state` returned.
         shift_seconds
-            Added to all moments: what the clock of today says minus what that of the state would say.
+            Added to all moments: what the clock of today says minus what that of the state would
+            say.
 
         Raises
         ------
@@ -539,7 +643,9 @@ class VerificationScheduler(Online):
             If it is not the state of a scheduler.
         """
         found, shift = _State.read(state), number("shift_seconds", shift_seconds, -LARGEST, LARGEST)
-        policy = {name: math.inf if value == "inf" else value for name, value in found.policy.items()}
+        policy = {
+            name: math.inf if value == "inf" else value for name, value in found.policy.items()
+        }
         scheduler = cls(
             parse(VerificationTime, found.estimator, "estimator"),
             parse(Policy, policy, "policy"),
@@ -549,9 +655,12 @@ class VerificationScheduler(Online):
             cache_memory_bytes=found.cache_memory_bytes,
             lost_after_seconds=float(found.lost_after_seconds),
             refuse_late=found.refuse_late,
-        )  # fmt: skip
+        )
         base.expect(
-            (found.prefixes is None) == (scheduler._prefixes is None), "prefixes", "those of a cache", found.prefixes
+            (found.prefixes is None) == (scheduler._prefixes is None),
+            "prefixes",
+            "those of a cache",
+            found.prefixes,
         )
         if scheduler._prefixes is not None and found.prefixes is not None:
             scheduler._prefixes.restore(found.prefixes, shift)
@@ -560,21 +669,32 @@ class VerificationScheduler(Online):
         base.expect(running <= set(keys), "running", "keys of requests", found.running)
         for key, one in zip(keys, found.requests, strict=True):
             base.expect(
-                last < one.serial < found.next_serial, "requests", "rising serials below next_serial", one.serial
+                last < one.serial < found.next_serial,
+                "requests",
+                "rising serials below next_serial",
+                one.serial,
             )
             last = one.serial
             values = (
-                one.expected_tokens, *scheduler._tokens(one.new_tokens, one.cached_tokens),
-                one.deadline_seconds + shift, one.due_seconds + shift, math.nan, one.ahead_seconds, one.class_speed,
+                one.expected_tokens,
+                *scheduler._tokens(one.new_tokens, one.cached_tokens),
+                one.deadline_seconds + shift,
+                one.due_seconds + shift,
+                math.nan,
+                one.ahead_seconds,
+                one.class_speed,
                 one.allowed_seconds,
-            )  # fmt: skip
+            )
             scheduler._rows.append(key, one.serial, values, _RUNS if key in running else _WAITS)
         scheduler._running, scheduler._next_serial = tuple(found.running), found.next_serial
         scheduler._work = np.array(found.work)
         scheduler._rule.tight[0] = found.tight_seconds
         least = _kernels().LEAST_ERROR
         base.expect(
-            found.calibration.error[0] >= least, "calibration.error", f"at least {least}", found.calibration.error
+            found.calibration.error[0] >= least,
+            "calibration.error",
+            f"at least {least}",
+            found.calibration.error,
         )
         for name in scheduler._calibration._fields:
             getattr(scheduler._calibration, name)[:] = getattr(found.calibration, name)
@@ -600,7 +720,9 @@ class VerificationScheduler(Online):
             )
 
     def _learned(self, seconds: float) -> tuple[Floats, Any]:
-        """Return the costs of the estimator, and what is known of them, after the running batch took so long."""
+        """Return the costs of the estimator, and what is known of them, after the running batch
+        took so long.
+        """
         costs, calibration = self._rule.costs.copy(), self._calibration
         copy = type(calibration)(*(part.copy() for part in calibration))
         if all(1.0 / LARGEST < float(each @ self._work) < LARGEST for each in (costs, copy.given)):
@@ -608,7 +730,10 @@ class VerificationScheduler(Online):
                 _kernels().calibrate(costs, copy, self._work, seconds)
             if all(np.isfinite(part).all() for part in (costs, *copy)):
                 return costs, copy
-        return self._rule.costs, calibration  # out of the range of floating point: nothing can be learned
+        return (
+            self._rule.costs,
+            calibration,
+        )  # out of the range of floating point: nothing can be learned
 
     def _place(self, key: Key) -> int:
         """Return the row of a waiting request."""
@@ -619,7 +744,11 @@ class VerificationScheduler(Online):
         return place
 
     def _remove(
-        self, keys: Sequence[Key], totals: dict[str, float], costs: Floats | None = None, calibration: Any = None
+        self,
+        keys: Sequence[Key],
+        totals: dict[str, float],
+        costs: Floats | None = None,
+        calibration: Any = None,
     ) -> None:
         """Forget requests; with them comes what was counted, and learned from them."""
         rows, gone = self._rows, set(keys)
@@ -647,11 +776,22 @@ class _Rows:
 
     def _allocate(self, most: int) -> None:
         """Make room for `most` rows, which takes over those that there are."""
-        columns, serials, status = np.empty((9, most)), np.empty(most, np.int64), np.empty(most, np.int8)
+        columns, serials, status = (
+            np.empty((9, most)),
+            np.empty(most, np.int64),
+            np.empty(most, np.int8),
+        )
         if self.count:
-            for new, old in ((columns, self.columns), (serials, self.serials), (status, self.status)):
+            for new, old in (
+                (columns, self.columns),
+                (serials, self.serials),
+                (status, self.status),
+            ):
                 new[..., : self.count] = old[..., : self.count]
-        batch, room = np.empty(most, np.int64), _kernels().Sorting(np.empty(most), np.empty(most, np.int64))
+        batch, room = (
+            np.empty(most, np.int64),
+            _kernels().Sorting(np.empty(most), np.empty(most, np.int64)),
+        )
         self.columns: Floats = columns
         self.serials: Ints = serials
         self.status: NDArray[np.int8] = status
@@ -682,7 +822,9 @@ class _Rows:
         self.count = at + 1
 
     def compact_often(self) -> None:
-        """Drop what is gone if it is half of the rows: that costs as little per row as it is rare."""
+        """Drop what is gone if it is half of the rows: that costs as little per row as it is
+        rare.
+        """
         if 2 * self.gone > self.count:
             self.compact()
 
@@ -690,8 +832,10 @@ class _Rows:
         """Drop what is gone; the others keep their order."""
         keys = list(self.keys_of(_WAITS, _RUNS))
         self.count, self.keys, self.gone = (
-            _kernels().compact(self.columns, self.serials, self.status, self.count), keys, 0
-        )  # fmt: skip
+            _kernels().compact(self.columns, self.serials, self.status, self.count),
+            keys,
+            0,
+        )
 
 
 def _checked(name: str, value: Any) -> Any:
@@ -700,7 +844,9 @@ def _checked(name: str, value: Any) -> Any:
         return as_policy(value, NAMED, Policy)
     if name == "refuse_late":
         return boolean(name, value)
-    if (value is None and name in _NO_LIMIT) or (name == "lost_after_seconds" and value == math.inf):
+    if (value is None and name in _NO_LIMIT) or (
+        name == "lost_after_seconds" and value == math.inf
+    ):
         return value
     return number(name, value, 0)
 

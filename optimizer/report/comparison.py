@@ -1,4 +1,6 @@
-"""A comparison as a page: methods side by side, their profiles, who wins where, and where the numbers come from."""
+"""A comparison as a page: methods side by side, their profiles, who wins where, and where the
+numbers come from.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def comparison_page(comparison: Comparison, sources: tuple[str, ...]) -> Page:
     failed = sum(record.failed for record in comparison)
     lead = [_winner(kind, [row for row in rows if row.kind == kind]) for kind in kinds]
     if failed:
-        lead.append(f"{failed} of {len(comparison)} runs failed; they count as runs without a plan.")
+        lead.append(
+            f"{failed} of {len(comparison)} runs failed; they count as runs without a plan."
+        )
     tables = tables_of(comparison).values()
     body = [_kind(comparison, kind, cells) for kind, cells in zip(kinds, tables, strict=True)]
     families = [
@@ -31,35 +35,67 @@ def comparison_page(comparison: Comparison, sources: tuple[str, ...]) -> Page:
     labels = dict.fromkeys(name for row in families for name in row)
     wins = [{name: row.get(name) for name in labels} for row in families]
     if len(wins) > 1:
-        body.append(section("Who has the best plan where", table(wins, "Share of the runs with the best plan (%)")))
+        body.append(
+            section(
+                "Who has the best plan where",
+                table(wins, "Share of the runs with the best plan (%)"),
+            )
+        )
     lost = [
-        {"method": one.label, "instance": one.instance, "seed": one.seed, "status": one.status, "why": one.error}
+        {
+            "method": one.label,
+            "instance": one.instance,
+            "seed": one.seed,
+            "status": one.status,
+            "why": one.error,
+        }
         for one in comparison
         if one.error is not None
     ]
     if lost:
-        body.append(section("What failed or is refuted", table(lost, "Runs that failed, and claims that are refuted")))
+        body.append(
+            section(
+                "What failed or is refuted",
+                table(lost, "Runs that failed, and claims that are refuted"),
+            )
+        )
     body.append(section("Run by run", table(_runs(comparison), "Every run")))
-    body.append(section("Where the numbers come from", items(f"{name}: {what}" for name, what in origins(comparison))))
-    title = f"{len({row.label for row in rows})} methods on {len({r.problem_sha256 for r in comparison})} instances"
+    body.append(
+        section(
+            "Where the numbers come from",
+            items(f"{name}: {what}" for name, what in origins(comparison)),
+        )
+    )
+    title = (
+        f"{len({row.label for row in rows})} methods on"
+        f" {len({r.problem_sha256 for r in comparison})} instances"
+    )
     return Page(title=title, lead=lead, body=body, sources=sources)
 
 
 def _winner(kind: str, rows: Sequence[MethodSummary]) -> str:
     best = max(rows, key=lambda row: (row.all_wins, row.all_proven))
-    alike = [row.label for row in rows if (row.all_wins, row.all_proven) == (best.all_wins, best.all_proven)]
-    gap = "" if best.mean_gap is None else f"; the mean gap to the best bound is {100 * best.mean_gap:.3g} %"
+    alike = [
+        row.label
+        for row in rows
+        if (row.all_wins, row.all_proven) == (best.all_wins, best.all_proven)
+    ]
+    gap = (
+        ""
+        if best.mean_gap is None
+        else f"; the mean gap to the best bound is {100 * best.mean_gap:.3g} %"
+    )
     return (
-        f"{kind}: the best plan in {100 * best.all_wins:.0f} % of the runs, and {100 * best.all_proven:.0f} % proven "
-        f"optimal or infeasible, by {', '.join(alike)}{gap}."
+        f"{kind}: the best plan in {100 * best.all_wins:.0f} % of the runs, and"
+        f" {100 * best.all_proven:.0f} % proven optimal or infeasible, by {', '.join(alike)}{gap}."
     )
 
 
 def _kind(comparison: Comparison, kind: str, cells: Sequence[Mapping[str, Any]]) -> str:
     words = (
-        "Gap: |objective - bound| / |objective|, to the best bound of any method, here or in the instance library. "
-        f"Proven: optimal by that bound. Time: shifted geometric mean, shift {SHIFT_SECONDS:g} s. "
-        f"{TEST_SETS}"
+        "Gap: |objective - bound| / |objective|, to the best bound of any method, here or in the"
+        " instance library. Proven: optimal by that bound. Time: shifted geometric mean, shift"
+        f" {SHIFT_SECONDS:g} s. {TEST_SETS}"
     )
     charts = profile_charts(comparison, kind)
     return section(
@@ -73,12 +109,17 @@ def _kind(comparison: Comparison, kind: str, cells: Sequence[Mapping[str, Any]])
 def _runs(comparison: Comparison) -> list[dict[str, Any]]:
     return [
         {
-            "method": one.label, "instance": one.instance, "seed": one.seed, "status": one.status,
-            "objective": one.objective, "bound": one.bound, "gap to the best bound (%)": _percent(comparison.gap(one)),
+            "method": one.label,
+            "instance": one.instance,
+            "seed": one.seed,
+            "status": one.status,
+            "objective": one.objective,
+            "bound": one.bound,
+            "gap to the best bound (%)": _percent(comparison.gap(one)),
             "time (s)": one.seconds,
         }
         for one in comparison
-    ]  # fmt: skip
+    ]
 
 
 def _percent(share: float | None) -> float | None:
@@ -86,16 +127,22 @@ def _percent(share: float | None) -> float | None:
 
 
 def origins(records: Iterable[Record]) -> list[tuple[str, str]]:
-    """Return what the numbers of records depend on: machines, versions, limits, seeds, digests of sources."""
+    """Return what the numbers of records depend on: machines, versions, limits, seeds, digests of
+    sources.
+    """
     facts: dict[str, list[str]] = {}
     for record in records:
         limit = "work" if record.time_limit is None else f"{record.time_limit:g} s"
         found = {
             "Machine": record.host,
-            "Versions": ", ".join(f"{name} {value}" for name, value in sorted(record.versions.items())),
+            "Versions": ", ".join(
+                f"{name} {value}" for name, value in sorted(record.versions.items())
+            ),
             "Time limit": f"{limit}, gap {record.gap_limit:g}",
             "Seed": str(record.seed),
-            f"{record.kind} {record.method}": ", ".join(f"{k} {v}" for k, v in sorted(record.sources.items())),
+            f"{record.kind} {record.method}": ", ".join(
+                f"{k} {v}" for k, v in sorted(record.sources.items())
+            ),
         }
         for name, text in found.items():
             if text and text not in facts.setdefault(name, []):

@@ -1,4 +1,6 @@
-"""HTML of a report's parts. Every text goes through `text`: what a file says is shown, never taken for markup."""
+"""HTML of a report's parts. Every text goes through `text`: what a file says is shown, never taken
+for markup.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def paragraph(words: str, kind: str = "") -> str:
 
 def facts(pairs: Iterable[tuple[str, object]]) -> str:
     """Return names and what belongs to them."""
-    rows = "".join(f"<div><dt>{text(name)}</dt><dd>{text(shown(value))}</dd></div>" for name, value in pairs)
+    rows = "".join(
+        f"<div><dt>{text(name)}</dt><dd>{text(shown(value))}</dd></div>" for name, value in pairs
+    )
     return f"<dl>{rows}</dl>"
 
 
@@ -55,15 +59,19 @@ def table(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
     names = list(rows[0])
     numeric = [all(row[name] is None or _is_number(row[name]) for row in rows) for name in names]
     head = "".join(
-        f"<th scope=col{' class=n' * flush}>{text(name)}</th>" for name, flush in zip(names, numeric, strict=True)
+        f"<th scope=col{' class=n' * flush}>{text(name)}</th>"
+        for name, flush in zip(names, numeric, strict=True)
     )
     body = "".join(
-        "<tr>" + "".join(_cell(row[name], flush) for name, flush in zip(names, numeric, strict=True)) + "</tr>"
+        "<tr>"
+        + "".join(_cell(row[name], flush) for name, flush in zip(names, numeric, strict=True))
+        + "</tr>"
         for row in rows[:MAX_ROWS]
     )
     cut = f" (the first {MAX_ROWS:,} of {len(rows):,} rows)" if len(rows) > MAX_ROWS else ""
     return (
-        f"<div class=scroll tabindex=0 role=region aria-label='{text(caption)}'><table><caption>{text(caption + cut)}"
+        "<div class=scroll tabindex=0 role=region"
+        f" aria-label='{text(caption)}'><table><caption>{text(caption + cut)}"
         f"</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 

@@ -1,7 +1,9 @@
-"""One self-contained page: what it says stands in its HTML, scripts only add sorting and charts to point at.
+"""One self-contained page: what it says stands in its HTML, scripts only add sorting and charts to
+point at.
 
-Charts are drawn twice from one description, as SVG here and by the same library's own bundle in the page. Without that
-library their tables are shown; nothing on a page asks for anything from elsewhere.
+Charts are drawn twice from one description, as SVG here and by the same library's own bundle in the
+page. Without that library their tables are shown; nothing on a page asks for anything from
+elsewhere.
 """
 
 from __future__ import annotations
@@ -15,7 +17,10 @@ from specopt.kinds.chart import BASE, MISSING, Chart, draw, variables
 from specopt.report import markup
 
 _WIDTH = 900
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; img-src data:"
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval';"
+    " img-src data:"
+)
 _NOTICE = (
     "Charts by Vega, Vega-Lite and Vega-Embed, "
     "Copyright (c) University of Washington Interactive Data Lab, BSD-3-Clause."
@@ -68,7 +73,8 @@ def figure(chart: Chart) -> str:
         return f"<figure><figcaption>{caption}</figcaption>{table}</figure>"
     spec = {**BASE, "autosize": {"type": "fit-x", "contains": "padding"}, **described}
     return (
-        f"<figure><figcaption>{caption}</figcaption><div class=plot>{draw({**spec, 'width': _WIDTH}, 'svg')}</div>"
+        f"<figure><figcaption>{caption}</figcaption><div"
+        f" class=plot>{draw({**spec, 'width': _WIDTH}, 'svg')}</div>"
         f"<script type='application/json'>{markup.data({**spec, 'width': 'container'})}</script>"
         f"{markup.folded('The figures as a table', table)}</figure>"
     )
@@ -81,9 +87,15 @@ def to_html(page: Page) -> str:
     kind = {None: "lead", True: "'lead good'", False: "'lead bad'"}[page.good]
     first, *others = page.lead
     lead = markup.paragraph(first, kind) + "".join(map(markup.paragraph, others))
-    made = f"Made by specopt {version('specopt')}" + (f" from {', '.join(page.sources)}" if page.sources else "") + "."
+    made = (
+        f"Made by specopt {version('specopt')}"
+        + (f" from {', '.join(page.sources)}" if page.sources else "")
+        + "."
+    )
     draws = can_draw()
-    footer = markup.paragraph(made) + markup.paragraph(_NOTICE if draws else f"{MISSING[0].upper()}{MISSING[1:]}.")
+    footer = markup.paragraph(made) + markup.paragraph(
+        _NOTICE if draws else f"{MISSING[0].upper()}{MISSING[1:]}."
+    )
     scripts = [*([_bundle()] if draws else []), _resource("page.js")]
     return "\n".join(
         (

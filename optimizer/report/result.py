@@ -1,4 +1,6 @@
-"""A result as a page: what is certified, the plan, and with its problem what the judge says and its kind's charts."""
+"""A result as a page: what is certified, the plan, and with its problem what the judge says and its
+kind's charts.
+"""
 
 from __future__ import annotations
 
@@ -67,23 +69,38 @@ def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...
     elif not violations:
         lead.append("Judged again from the problem's data alone: the plan violates nothing.")
         if not judged.matches:
-            lead.append("The objective that the file claims is not that of its plan; what stands here is the judge's.")
+            lead.append(
+                "The objective that the file claims is not that of its plan; what stands here is"
+                " the judge's."
+            )
     return Page(
         title=f"{result.kind}{f': {name}' if name else ''}, planned by {result.by}",
         lead=lead,
         body=[_figures(result, problem, judged), *body],
         sources=sources,
-        good=False if violations or refuted or result.plan is None else result.status is Status.OPTIMAL or None,
+        good=(
+            False
+            if violations or refuted or result.plan is None
+            else result.status is Status.OPTIMAL or None
+        ),
     )
 
 
 def in_notebook(shown: Problem | Result | Comparison) -> str:
-    """Return a problem, a comparison, or a result as it stands, as HTML without a page around it."""
+    """Return a problem, a comparison, or a result as it stands, as HTML without a page around
+    it.
+    """
     if isinstance(shown, Comparison):
         parts = [table(rows, title) for title, rows in tables_of(shown).items()]
     elif isinstance(shown, Problem):
         values = shown.to_dict().items()
-        parts = [facts((name.replace("_", " "), one) for name, one in values if isinstance(one, (str, int, float)))]
+        parts = [
+            facts(
+                (name.replace("_", " "), one)
+                for name, one in values
+                if isinstance(one, (str, int, float))
+            )
+        ]
     else:
         kind = kind_of(shown.kind)
         parts = [*map(paragraph, certificate(shown)), _figures(shown)]
@@ -93,7 +110,8 @@ def in_notebook(shown: Problem | Result | Comparison) -> str:
 
 
 def picture(shown: Problem | Front | Comparison, plan: Plan | Result | None = None) -> Picture:
-    """Return the charts of a problem's plan below each other, of a front, or the profiles of a comparison.
+    """Return the charts of a problem's plan below each other, of a front, or the profiles of a
+    comparison.
 
     Raises
     ------
@@ -125,7 +143,11 @@ def _figures(result: Result, problem: Problem | None = None, judged: Report | No
         pairs.append(((problem or kind).objective_label, result.objective))
     if result.bound is not None:
         pairs.append((every_plan_has(kind, problem.scale if problem else ()), result.bound))
-    pairs += [(name.replace("_", " "), value) for name, value in result.terms.items() if isinstance(value, float)]
+    pairs += [
+        (name.replace("_", " "), value)
+        for name, value in result.terms.items()
+        if isinstance(value, float)
+    ]
     return facts(pairs)
 
 
@@ -133,7 +155,8 @@ def _rows(rows: Any, result: Result) -> str:
     plan = result.plan
     try:
         found = [
-            {name.replace("_", " "): value for name, value in row.items()} for row in islice(rows(plan), 20 * MAX_ROWS)
+            {name.replace("_", " "): value for name, value in row.items()}
+            for row in islice(rows(plan), 20 * MAX_ROWS)
         ]
     except InvalidInput as error:
         return paragraph(str(error))
@@ -156,7 +179,10 @@ def _run(result: Result) -> list[str]:
         ("seconds preparing", preparing),
     ]
     pairs += [(name.replace("_", " "), value) for name, value in result.options.items()]
-    rows = [{"what": name.replace("_", " "), "figure": str(value)} for name, value in result.stats.items()]
+    rows = [
+        {"what": name.replace("_", " "), "figure": str(value)}
+        for name, value in result.stats.items()
+    ]
     versions = items(f"{name} {version}" for name, version in result.versions.items())
     digest = paragraph(f"Problem {result.problem_sha256 or 'not said'}.", "note")
     return [

@@ -33,19 +33,26 @@ def page_of(sources: Sources, problem: Problem | None = None) -> Page:
     if problem is not None and maker is not _result:
         raise InvalidInput(f"--problem: expected a result, but {sources[0]} is not one")
     if maker is _result and len(sources) > 1:
-        raise InvalidInput(f"{sources[1]}: expected no other source with {sources[0]}, which has its own page")
+        raise InvalidInput(
+            f"{sources[1]}: expected no other source with {sources[0]}, which has its own page"
+        )
     return maker(sources, problem)
 
 
 def _maker(path: Path) -> Maker:
     if path.is_dir():
         if not any(path.glob("records-*.jsonl")):
-            raise InvalidInput(f"{path}: expected a folder that compare wrote, found no records-*.jsonl in it")
+            raise InvalidInput(
+                f"{path}: expected a folder that compare wrote, found no records-*.jsonl in it"
+            )
         return _comparison
     data = read_json(path) if path.suffix.lower() == ".json" and path.is_file() else None
     if isinstance(data, Mapping):
         if data.get("format") == "specopt-testbed/1":
-            raise InvalidInput(f"{path}: is a record of the laboratory, whose own command makes its page: testbed page")
+            raise InvalidInput(
+                f"{path}: is a record of the laboratory, whose own command makes its page: testbed"
+                " page"
+            )
         if "kind" in data:
             return _result
     return _sweep
@@ -57,7 +64,8 @@ def _result(sources: Sources, problem: Problem | None) -> Page:
     found = load(sources[0])
     if isinstance(found, Problem):
         raise InvalidInput(
-            f"{sources[0]}: expected a result, got a problem; solve it first: specopt solve FILE -o RESULT"
+            f"{sources[0]}: expected a result, got a problem; solve it first: specopt solve FILE -o"
+            " RESULT"
         )
     return result_page(found, problem, sources)
 

@@ -1,4 +1,6 @@
-"""A sweep as a page: drafts per batch size over load, what they gain with bands, and what was measured."""
+"""A sweep as a page: drafts per batch size over load, what they gain with bands, and what was
+measured.
+"""
 
 from __future__ import annotations
 
@@ -27,16 +29,28 @@ def sweep_page(sweep: Sweep, sources: tuple[str, ...]) -> Page:
     options = Options.of(sweep, Goal(), 0.02, 0.9)
     tuning, tuner = options.best, options.tuners[options.best.setup]
     lead = [
-        f"At most {100 * options.regret_bound:.1f} % of the throughput is lost at any load, against its best option."
+        f"At most {100 * options.regret_bound:.1f} % of the throughput is lost at any load, against"
+        " its best option."
     ]
     if tuning.schedule.speculates:
         gain = tuning.schedule.mean_speedup()
-        lead.insert(0, f"Speculate: {gain:.2f} times the throughput without, in the geometric mean over the loads.")
+        lead.insert(
+            0,
+            f"Speculate: {gain:.2f} times the throughput without, in the geometric mean over the"
+            " loads.",
+        )
     else:
         lead.insert(0, "Leave speculation out: no draft length is worth it over these loads.")
     body = [
-        section("What to serve with", table(_ranges(tuning), "Drafts by batch size"), items(tuning.notes)),
-        section("Over the load", *map(figure, (_chosen(tuning), _gained(tuning), _throughput(tuning, tuner)))),
+        section(
+            "What to serve with",
+            table(_ranges(tuning), "Drafts by batch size"),
+            items(tuning.notes),
+        ),
+        section(
+            "Over the load",
+            *map(figure, (_chosen(tuning), _gained(tuning), _throughput(tuning, tuner))),
+        ),
         section("What was measured", table(_measured(tuner), "Runs")),
     ]
     return Page(title="Draft lengths over load", lead=lead, body=body, sources=sources)
@@ -49,16 +63,24 @@ def _ranges(tuning: Tuning) -> list[dict[str, Any]]:
         mean, least, most = tuning.worth(drafted)
         found.append(
             {
-                "batches from": low, "to": high, "draft tokens": name_of(column_of(drafts)),
-                "speed-up": mean, "at least": least, "at most": most,
+                "batches from": low,
+                "to": high,
+                "draft tokens": name_of(column_of(drafts)),
+                "speed-up": mean,
+                "at least": least,
+                "at most": most,
             }
-        )  # fmt: skip
+        )
     return found
 
 
 def _chosen(tuning: Tuning) -> Chart:
     rows = [
-        {"batch size": size, "draft tokens": max(0, tuning.option(size) - 1), "choice": name_of(tuning.option(size))}
+        {
+            "batch size": size,
+            "draft tokens": max(0, tuning.option(size) - 1),
+            "choice": name_of(tuning.option(size)),
+        }
         for size in tuning.grid.sizes
     ]
     return Chart(
@@ -83,11 +105,13 @@ def _gained(tuning: Tuning) -> Chart:
         taken = tuning.option(size)
         rows.append(
             {
-                "batch size": size, "choice": name_of(taken),
+                "batch size": size,
+                "choice": name_of(taken),
                 "speed-up": float(grid.mean[row, taken] / grid.mean[row, 0]),
-                "at least": float(grid.least[row, taken]), "at most": float(grid.most[row, taken]),
+                "at least": float(grid.least[row, taken]),
+                "at most": float(grid.most[row, taken]),
             }
-        )  # fmt: skip
+        )
     x, scale = _load("batch size"), {"zero": False}
     return Chart(
         title="Speed-up of the choice over no speculation",
@@ -113,26 +137,36 @@ def _throughput(tuning: Tuning, tuner: Tuner) -> Chart:
     lengths = {column_of(m.point.draft_length) for m in tuner.measurements}
     rows = [
         {
-            "concurrency": c, "draft tokens": name_of(k), "tokens per second": float(grid.mean[grid.row(c), k]),
-            "low": float(grid.low[grid.row(c), k]), "high": float(grid.high[grid.row(c), k]),
+            "concurrency": c,
+            "draft tokens": name_of(k),
+            "tokens per second": float(grid.mean[grid.row(c), k]),
+            "low": float(grid.low[grid.row(c), k]),
+            "high": float(grid.high[grid.row(c), k]),
             "measured": "yes" if grid.measured[grid.row(c), k] else "no, predicted",
         }
         for k in sorted(lengths)
         for c in tuning.concurrencies
         if tuning.is_option(k)
-    ]  # fmt: skip
+    ]
     x, y = _load("concurrency"), {"scale": {"type": "log", "nice": False}, "axis": {"format": "~s"}}
     mean = {"x": x, "y": quantity("tokens per second", **y), "color": category("draft tokens")}
     known = {"test": "datum.measured == 'yes'", **category("draft tokens", legend=None)}
     return Chart(
         title="Output tokens per second by load and draft length",
-        note="Lines go through the means, upright strokes are their bands; hollow points were not measured.",
+        note=(
+            "Lines go through the means, upright strokes are their bands; hollow points were not"
+            " measured."
+        ),
         rows=rows,
         spec={
             "layer": [
                 layer(
                     {"type": "rule", "opacity": 0.5},
-                    **mean | {"y": quantity("low", title="tokens per second", **y), "y2": {"field": "high"}},
+                    **mean
+                    | {
+                        "y": quantity("low", title="tokens per second", **y),
+                        "y2": {"field": "high"},
+                    },
                 ),
                 layer("line", **mean),
                 layer(
@@ -142,7 +176,7 @@ def _throughput(tuning: Tuning, tuner: Tuner) -> Chart:
                 ),
             ]
         },
-    )  # fmt: skip
+    )
 
 
 def _measured(tuner: Tuner) -> list[dict[str, Any]]:

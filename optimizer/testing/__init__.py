@@ -1,7 +1,9 @@
-"""Tests for methods, solvers and plans of one's own: what every method promises, and what every optimum keeps.
+"""Tests for methods, solvers and plans of one's own: what every method promises, and what every
+optimum keeps.
 
-`check_method` checks a `Method`, `check_solver` any function from a problem to a plan; `relations` are properties of
-optima as data, `strategies` random problems and plans for hypothesis (the extra `testing`).
+`check_method` checks a `Method`, `check_solver` any function from a problem to a plan; `relations`
+are properties of optima as data, `strategies` random problems and plans for hypothesis (the extra
+`testing`).
 
 >>> from specopt.solvers.draft_allocation.greedy import Greedy
 >>> from specopt.testing import check_method

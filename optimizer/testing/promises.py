@@ -1,4 +1,6 @@
-"""What every method promises, as checks that its author can run; specopt's own methods pass them, too."""
+"""What every method promises, as checks that its author can run; specopt's own methods pass them,
+too.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,8 @@ LIMIT_SECONDS = 1.0
 
 
 def check_method(method: Method, problems: Iterable[Problem] | None = None) -> None:
-    """Check that a method keeps what `solve` promises: bounds, seeds, limits, callbacks, files, warm starts.
+    """Check that a method keeps what `solve` promises: bounds, seeds, limits, callbacks, files,
+    warm starts.
 
     Parameters
     ----------
@@ -62,11 +65,19 @@ def check_method(method: Method, problems: Iterable[Problem] | None = None) -> N
         for other in [other for other in methods(problem) if other.exact][:1]:
             check_pair(case, Case(other(), problem))
         for check in (
-            check_seed, check_no_time, check_gap, check_callback, check_stop, check_interrupt, check_files,
+            check_seed,
+            check_no_time,
+            check_gap,
+            check_callback,
+            check_stop,
+            check_interrupt,
+            check_files,
             check_warm_start,
-        ):  # fmt: skip
+        ):
             check(case)
-    for problem in problems_of_library(method, "paper", "large", "adversarial") if problems is None else chosen:
+    for problem in (
+        problems_of_library(method, "paper", "large", "adversarial") if problems is None else chosen
+    ):
         check_limit(Case(method, problem))
 
 
@@ -74,7 +85,9 @@ def problems_of_library(method: Method, *sizes: str) -> list[Problem]:
     """Return problems of the instance library that a method takes, some of each size."""
     found: list[Problem] = []
     for size in sizes:
-        problems = (one.load() for one in instances_of_kind(method.solves.kind).values() if one.size == size)
+        problems = (
+            one.load() for one in instances_of_kind(method.solves.kind).values() if one.size == size
+        )
         found += islice((problem for problem in problems if method.refusal(problem) is None), SOME)
     return found
 
@@ -111,7 +124,10 @@ class Case:
 
     def gave_up(self, result: Result) -> bool:
         """Return whether the method ended without a plan, as it says that it may."""
-        return self.method.may_fail and (result.status, result.termination) == (Status.NONE, Termination.EXHAUSTED)
+        return self.method.may_fail and (result.status, result.termination) == (
+            Status.NONE,
+            Termination.EXHAUSTED,
+        )
 
     def expect(self, holds: bool, what: str) -> None:
         """Refuse the method if something does not hold."""
@@ -126,13 +142,17 @@ class Case:
         statuses: Sequence[Status] = tuple(Status),
         when: str = "",
     ) -> None:
-        """Refuse the method if a result has another termination or status than one of those given."""
+        """Refuse the method if a result has another termination or status than one of those
+        given.
+        """
         right = result.termination in terminations and result.status in statuses
         self.expect(right, f"ends as {result.status} by {result.termination}{when}")
 
 
 def check_declaration(method: Method) -> None:
-    """Check that a method says what it is, that its options have defaults, and that it is frozen."""
+    """Check that a method says what it is, that its options have defaults, and that it is
+    frozen.
+    """
     for name in ("name", "source", "guarantee", "complexity"):
         if not getattr(method, name, ""):
             raise NotConformant(f"{method.name}: says nothing as its {name}")
@@ -147,7 +167,8 @@ def check_declaration(method: Method) -> None:
 
 
 def check_status(case: Case) -> None:
-    """Check that status, termination, judge and bound agree, that exact methods prove, that problems stay as they are.
+    """Check that status, termination, judge and bound agree, that exact methods prove, that
+    problems stay as they are.
 
     If the method says that there is no plan, specopt's own best method must agree.
     """
@@ -157,7 +178,9 @@ def check_status(case: Case) -> None:
     if case.gave_up(result):
         return
     if result.objective is None and solve(case.problem).status is Status.INFEASIBLE:
-        case.ends(result, [Termination.INFEASIBLE], [Status.INFEASIBLE], ", though no plan is feasible")
+        case.ends(
+            result, [Termination.INFEASIBLE], [Status.INFEASIBLE], ", though no plan is feasible"
+        )
         return
     ended = Termination.CONVERGED if result.status is Status.OPTIMAL else Termination.EXHAUSTED
     right = [Status.OPTIMAL] if case.method.exact else WITH_PLAN
@@ -165,7 +188,9 @@ def check_status(case: Case) -> None:
 
 
 def check_pair(case: Case, other: Case) -> None:
-    """Check that another method does not beat an exact one, and that no bound of it cuts off what the first found."""
+    """Check that another method does not beat an exact one, and that no bound of it cuts off what
+    the first found.
+    """
     result, rival = case.answer, other.answer
     if result.objective is None or other.gave_up(rival):
         return
@@ -178,32 +203,51 @@ def check_pair(case: Case, other: Case) -> None:
     if its is None:
         case.expect(False, f"has a plan, but {name} finds none")
         return
-    case.expect(not is_beyond(its, result.bound), f"has the bound {result.bound!r}, but {name} reaches {its!r}")
-    case.expect(not (case.method.exact and is_beyond(its, mine)), f"is exact at {mine!r}, but {name} reaches {its!r}")
-    case.expect(not is_beyond(mine, rival.bound), f"reaches {mine!r}, beyond the bound {rival.bound!r} of {name}")
+    case.expect(
+        not is_beyond(its, result.bound),
+        f"has the bound {result.bound!r}, but {name} reaches {its!r}",
+    )
+    case.expect(
+        not (case.method.exact and is_beyond(its, mine)),
+        f"is exact at {mine!r}, but {name} reaches {its!r}",
+    )
+    case.expect(
+        not is_beyond(mine, rival.bound),
+        f"reaches {mine!r}, beyond the bound {rival.bound!r} of {name}",
+    )
 
 
 def check_seed(case: Case) -> None:
     """Check that the same seed gives the same plan twice."""
     first, second = case.answer, case.solve()
-    same = (first.plan, first.objective, first.bound) == (second.plan, second.objective, second.bound)
+    same = (first.plan, first.objective, first.bound) == (
+        second.plan,
+        second.objective,
+        second.bound,
+    )
     case.expect(same, "gives two answers with one seed")
 
 
 def check_no_time(case: Case) -> None:
     """Check that no time gives a quick plan or none, at once, and never a wrong claim."""
-    for _ in range(3):  # a busy machine is no fault of the method, nor is what other threads of the process compile
+    for _ in range(
+        3
+    ):  # a busy machine is no fault of the method, nor is what other threads of the process compile
         started = time.process_time()
         result = case.checked(time_limit=0)
         if (seconds := time.process_time() - started) < QUICK_SECONDS:
             break
-    case.expect(seconds < QUICK_SECONDS, f"takes {seconds:.2g} s of the processor with a time limit of 0")
+    case.expect(
+        seconds < QUICK_SECONDS, f"takes {seconds:.2g} s of the processor with a time limit of 0"
+    )
     if result.plan is None and result.status is not Status.INFEASIBLE and not case.gave_up(result):
         case.ends(result, [Termination.TIME_LIMIT], [Status.NONE], " without time")
 
 
 def check_limit(case: Case) -> None:
-    """Check that a time limit T is kept to 1.05 T + 0.05 s and what is reported as fixed, with a right result."""
+    """Check that a time limit T is kept to 1.05 T + 0.05 s and what is reported as fixed, with a
+    right result.
+    """
     for _ in range(3):  # a busy machine is no fault of the method
         started = time.perf_counter()
         result = case.solve(time_limit=LIMIT_SECONDS)
@@ -215,7 +259,9 @@ def check_limit(case: Case) -> None:
 
 
 def check_gap(case: Case) -> None:
-    """Check that with a wide gap every plan with a bound counts as optimal, and says that the gap did it."""
+    """Check that with a wide gap every plan with a bound counts as optimal, and says that the gap
+    did it.
+    """
     result = case.checked(gap=1e9)
     if result.bound is not None:
         by = Termination.GAP if result.gap else Termination.CONVERGED
@@ -223,7 +269,9 @@ def check_gap(case: Case) -> None:
 
 
 def check_callback(case: Case) -> None:
-    """Check that progress is reported in time order, never gets worse, and that returning None changes nothing."""
+    """Check that progress is reported in time order, never gets worse, and that returning None
+    changes nothing.
+    """
     seen: list[Progress] = []
     result = case.checked(callback=seen.append)
     case.expect(bool(seen), "reports no progress: call budget.check() or budget.offer()")
@@ -231,12 +279,16 @@ def check_callback(case: Case) -> None:
     case.expect(seconds == sorted(seconds), "reports progress out of order")
     same = result.objective == case.answer.objective
     case.expect(same, "has another objective when it is watched")
-    objectives = [case.sign * progress.objective for progress in seen if progress.objective is not None]
+    objectives = [
+        case.sign * progress.objective for progress in seen if progress.objective is not None
+    ]
     case.expect(objectives == sorted(objectives, reverse=True), "reports plans that get worse")
 
 
 def check_stop(case: Case) -> None:
-    """Check that a callback that returns True ends the solve with the plan that there is, if there can be one."""
+    """Check that a callback that returns True ends the solve with the plan that there is, if there
+    can be one.
+    """
     result = case.checked(callback=lambda progress: True)
     if result.status is not Status.INFEASIBLE:
         case.expect(result.plan is not None, "has no plan when it is stopped: offer one first")
@@ -257,15 +309,24 @@ def check_interrupt(case: Case) -> None:
 
 
 def check_files(case: Case) -> None:
-    """Check that a saved result is the same result, that the judge agrees with it, and that it holds the options."""
+    """Check that a saved result is the same result, that the judge agrees with it, and that it
+    holds the options.
+    """
     result = case.answer
     with tempfile.TemporaryDirectory() as folder:
         save(result, Path(folder, "result.json"))
         again = load(Path(folder, "result.json"))
-    case.expect(isinstance(again, Result) and again.to_dict() == result.to_dict(), "is lost in a file")
+    case.expect(
+        isinstance(again, Result) and again.to_dict() == result.to_dict(), "is lost in a file"
+    )
     assert isinstance(again, Result), "it was asked"
-    case.expect(again.plan is None or verify(case.problem, again).matches, "differs from the judge in a file")
-    case.expect(type(case.method)(**again.options) == case.method, "has options that a file does not keep")
+    case.expect(
+        again.plan is None or verify(case.problem, again).matches,
+        "differs from the judge in a file",
+    )
+    case.expect(
+        type(case.method)(**again.options) == case.method, "has options that a file does not keep"
+    )
 
 
 def check_warm_start(case: Case) -> None:
@@ -274,5 +335,7 @@ def check_warm_start(case: Case) -> None:
     if earlier.objective is None or not case.method.supports_warm_start:
         return
     result = case.checked(warm_start=earlier)
-    near = result.objective is not None and math.isclose(result.objective, earlier.objective, rel_tol=1e-9)
+    near = result.objective is not None and math.isclose(
+        result.objective, earlier.objective, rel_tol=1e-9
+    )
     case.expect(near, "loses the optimum that it starts from")

@@ -1,4 +1,5 @@
-"""Relations that optima keep: how the optimum changes when a problem does, as data that can be run one by one.
+"""Relations that optima keep: how the optimum changes when a problem does, as data that can be run
+one by one.
 
 >>> from specopt import generate, solve
 >>> from specopt.testing import relation
@@ -27,7 +28,9 @@ def relations(kind: str | None = None) -> tuple[Relation, ...]:
         If there is no such kind.
     """
     modules = [one.relations for one in (kinds() if kind is None else [kind_of(kind)])]
-    return tuple(one for module in modules if module is not None for one in import_module(module).RELATIONS)
+    return tuple(
+        one for module in modules if module is not None for one in import_module(module).RELATIONS
+    )
 
 
 def relation(kind: str, name: str) -> Relation:
@@ -41,4 +44,6 @@ def relation(kind: str, name: str) -> Relation:
     for one in relations(kind):
         if one.name == name:
             return one
-    raise InvalidInput(f"name: expected one of {', '.join(one.name for one in relations(kind))}, got {name!r}")
+    raise InvalidInput(
+        f"name: expected one of {', '.join(one.name for one in relations(kind))}, got {name!r}"
+    )

@@ -1,4 +1,6 @@
-"""Check any function from a problem to a plan: on random problems, on the library's, and by what optima must keep."""
+"""Check any function from a problem to a plan: on random problems, on the library's, and by what
+optima must keep.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,10 @@ def check_solver(
 ) -> None:
     """Check a plain function that plans problems of a kind; needs the extra `testing`.
 
-    On every problem the plan belongs to the problem and is feasible, the problem is unchanged, and the same problem has
-    the same answer. No plan passes the proven bound, and a plan is found if there is one. An exact solver's plan is
-    optimal, too, and its answers keep every relation of `relations`.
+    On every problem the plan belongs to the problem and is feasible, the problem is unchanged, and
+    the same problem has the same answer. No plan passes the proven bound, and a plan is found if
+    there is one. An exact solver's plan is optimal, too, and its answers keep every relation of
+    `relations`.
 
     Parameters
     ----------
@@ -86,10 +89,14 @@ def check_solver(
             if one.size in sizes:
                 check_problem(solver, one.load(), exact=exact, tolerance=tolerance)
     except NotConformant as broken:
-        raise _kept(broken, getattr(solver, "__name__", type(solver).__name__), folder) from broken.__cause__
+        raise _kept(
+            broken, getattr(solver, "__name__", type(solver).__name__), folder
+        ) from broken.__cause__
 
 
-def check_problem(solver: Solver, problem: Problem, *, exact: bool = False, tolerance: float = 1e-9) -> None:
+def check_problem(
+    solver: Solver, problem: Problem, *, exact: bool = False, tolerance: float = 1e-9
+) -> None:
     """Check what a solver answers on one problem.
 
     Raises
@@ -102,30 +109,50 @@ def check_problem(solver: Solver, problem: Problem, *, exact: bool = False, tole
         raise NotConformant("gives two answers to one problem", problem)
     if plan is None:
         if best.plan is not None:
-            raise NotConformant(f"finds no plan, though there is one of {best.objective!r}", problem)
+            raise NotConformant(
+                f"finds no plan, though there is one of {best.objective!r}", problem
+            )
         return
     if best.status is Status.INFEASIBLE:
         raise NotConformant("has a plan, though specopt proves that there is none", problem)
     found = problem.evaluate(plan).objective
     if best.bound is not None and is_better(problem, found, best.bound, max(tolerance, 1e-9)):
         raise NotConformant(f"reaches {found!r}, beyond the proven bound {best.bound!r}", problem)
-    if exact and best.objective is not None and is_better(problem, best.objective, found, tolerance):
-        raise NotConformant(f"claims optima and reaches {found!r}, but {best.objective!r} is possible", problem)
+    if (
+        exact
+        and best.objective is not None
+        and is_better(problem, best.objective, found, tolerance)
+    ):
+        raise NotConformant(
+            f"claims optima and reaches {found!r}, but {best.objective!r} is possible", problem
+        )
 
 
-def _attempt(check: Callable[[Problem, int], None], kind: str, examples: int, seed: int, shape: dict[str, Any]) -> None:
+def _attempt(
+    check: Callable[[Problem, int], None],
+    kind: str,
+    examples: int,
+    seed: int,
+    shape: dict[str, Any],
+) -> None:
     """Check random problems; what fails is shrunk, and the failure of the smallest is raised."""
     try:
         import hypothesis
         from hypothesis import strategies as st
     except ModuleNotFoundError:
-        raise MissingDependency("check_solver needs hypothesis: pip install 'specopt[testing]'") from None
+        raise MissingDependency(
+            "check_solver needs hypothesis: pip install 'specopt[testing]'"
+        ) from None
     from specopt.testing.strategies import problems
 
     settings = hypothesis.settings(
-        max_examples=examples, deadline=None, database=None, report_multiple_bugs=False, print_blob=False,
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        report_multiple_bugs=False,
+        print_blob=False,
         suppress_health_check=list(hypothesis.HealthCheck),
-    )  # fmt: skip
+    )
 
     @hypothesis.seed(seed)
     @settings

@@ -1,12 +1,14 @@
-"""Hypothesis strategies: random problems of every kind, and feasible plans of them (needs the extra `testing`).
+"""Hypothesis strategies: random problems of every kind, and feasible plans of them (needs the extra
+`testing`).
 
 >>> from hypothesis import given
 >>> from specopt.testing import strategies
 >>> @given(strategies.problems("verification-batch"))
 ... def test_mine(problem): ...
 
-The module of a kind, such as `specopt.kinds.serving_latency.strategies`, has the same two with parameters of its own.
-Ties, zeros, limits that are met exactly and resources that bind are common; every example shrinks to a small one.
+The module of a kind, such as `specopt.kinds.serving_latency.strategies`, has the same two with
+parameters of its own. Ties, zeros, limits that are met exactly and resources that bind are common;
+every example shrinks to a small one.
 """
 
 from __future__ import annotations
@@ -48,7 +50,8 @@ def problems(kind: str, **shape: Any) -> st.SearchStrategy[Problem]:
 
 @st.composite
 def plans(draw: st.DrawFn, problem: Problem) -> Plan:
-    """Return a strategy of feasible plans of a problem: random ones, and where these violate it the best known.
+    """Return a strategy of feasible plans of a problem: random ones, and where these violate it the
+    best known.
 
     A problem without any plan gives no example.
     """

@@ -1,4 +1,6 @@
-"""A fitted runtime for people: coefficients with limits, errors, residuals along the work, warnings, a picture."""
+"""A fitted runtime for people: coefficients with limits, errors, residuals along the work,
+warnings, a picture.
+"""
 
 from __future__ import annotations
 
@@ -23,22 +25,30 @@ def print_fit(name: str, fit: RuntimeFit, out: Console) -> None:
     title(out, f"{name}: " if name else "", fit.form.formula(_work(fit)))
     view = table("  coefficient", "fitted", f"{fit.level:.0%} limits", left=1, gap=3)
     columns = (fit.coefficients.ravel(), fit.lower.ravel(), fit.upper.ravel())
-    for label, value, low, high in zip(fit.form.coefficient_names(fit.slope), *columns, strict=True):
+    for label, value, low, high in zip(
+        fit.form.coefficient_names(fit.slope), *columns, strict=True
+    ):
         view.add_row(f"  {label}", f"{value:.5g}", f"{low:.5g} to {high:.5g}")
     out.print(view)
     metrics, origin = fit.metrics, fit.table
     r2 = "-" if metrics.r2 is None else f"{metrics.r2:.5f}"
-    line(out, "errors", f"R2 {r2}, MAPE {metrics.mape:.2%}, at most {metrics.max_relative_error:.1%}")
+    line(
+        out, "errors", f"R2 {r2}, MAPE {metrics.mape:.2%}, at most {metrics.max_relative_error:.1%}"
+    )
     line(
         out,
         "",
-        f"RMSE {_milliseconds(metrics.rmse_seconds)}, at most {_milliseconds(metrics.max_error_seconds)}; "
-        f"squares of {fit.errors} errors minimised",
+        f"RMSE {_milliseconds(metrics.rmse_seconds)}, at most"
+        f" {_milliseconds(metrics.max_error_seconds)}; squares of {fit.errors} errors minimised",
     )
     taken = f"{origin.rows[1]:,} of {origin.rows[0]:,} rows"
     line(out, "measured", f"{metrics.samples:,} passes from {taken} of {origin.source}")
     least, most = fit.misfit
-    line(out, "misfit", f"measured times {least:+.1%} to {most:+.1%} off the predicted, with rows held out as well")
+    line(
+        out,
+        "misfit",
+        f"measured times {least:+.1%} to {most:+.1%} off the predicted, with rows held out as well",
+    )
     if fit.cross_validation is not None:
         line(out, "form", fit.cross_validation.reason)
     _print_residuals(fit, out)
@@ -51,14 +61,23 @@ def print_measured(name: str, found: MeasuredRuntime, out: Console) -> None:
     title(out, f"{name}: " if name else "", "table, interpolated linearly, never decreasing")
     passes, origin = found.interpolation, found.source
     line(
-        out, "measured", f"{len(origin):,} passes from {origin.rows[1]:,} of {origin.rows[0]:,} rows of {origin.source}"
+        out,
+        "measured",
+        f"{len(origin):,} passes from {origin.rows[1]:,} of {origin.rows[0]:,} rows of"
+        f" {origin.source}",
     )
     line(out, "range", passes.measured)
     errors = [
-        f"{axis} {np.expm1(error):.1%}" for axis, error in zip(AXES, passes.left_out, strict=True) if np.isfinite(error)
+        f"{axis} {np.expm1(error):.1%}"
+        for axis, error in zip(AXES, passes.left_out, strict=True)
+        if np.isfinite(error)
     ]
     if errors:
-        line(out, "left out", f"a point interpolated from its neighbours is off by up to: {', '.join(errors)}")
+        line(
+            out,
+            "left out",
+            f"a point interpolated from its neighbours is off by up to: {', '.join(errors)}",
+        )
     for warning in found.to_dict()["warnings"]:
         sentence(out, f"  Warning: {warning}.", "yellow")
 
@@ -78,7 +97,9 @@ def _print_residuals(fit: RuntimeFit, out: Console) -> None:
         bar = "#" * marks
         bar = f"{bar:>{MARKS}}|" if mean < 0.0 else f"{'':>{MARKS}}|{bar}"
         low, high = float(x[part].min()), float(x[part].max())
-        view.add_row(f"  {low:.4g} to {high:.4g}", f"{mean:+.1%}", f"{np.abs(errors).mean():.1%}", bar)
+        view.add_row(
+            f"  {low:.4g} to {high:.4g}", f"{mean:+.1%}", f"{np.abs(errors).mean():.1%}", bar
+        )
     out.print(view)
 
 
@@ -99,24 +120,40 @@ def _milliseconds(seconds: float) -> str:
 def fit_figure(fits: Mapping[str, RuntimeFit]) -> Picture:
     """Return a column of two charts for each fit: times, and errors relative to the measurement."""
     pairs = [_charts(name, fit) for name, fit in fits.items()]
-    return Picture([chart for row in zip(*pairs, strict=True) for chart in row], columns=len(fits), width=480)
+    return Picture(
+        [chart for row in zip(*pairs, strict=True) for chart in row], columns=len(fits), width=480
+    )
 
 
 def _charts(name: str, fit: RuntimeFit) -> tuple[Chart, Chart]:
     scale, unit = time_unit(float(fit.table.seconds.max()))
     work, fitted = f"{_work(fit)} of the pass", f"{fit.form.name} fit"
     time, error = f"time of a pass ({unit})", "fit too slow by (%)"
-    columns = (fit.inputs[:, 0], scale * fit.table.seconds, scale * fit.predicted_seconds, 100.0 * fit.relative_errors)
-    rows = [dict(zip((work, "measured", fitted, error), row, strict=True)) for row in np.column_stack(columns).tolist()]
+    columns = (
+        fit.inputs[:, 0],
+        scale * fit.table.seconds,
+        scale * fit.predicted_seconds,
+        100.0 * fit.relative_errors,
+    )
+    rows = [
+        dict(zip((work, "measured", fitted, error), row, strict=True))
+        for row in np.column_stack(columns).tolist()
+    ]
     x = quantity(work, axis={"format": "~s"})
     points = {"type": "point", "filled": True, "size": 18, "opacity": 0.6}
     single = fit.inputs.shape[1] == 1  # several features are no abscissa
     layers = [
         layer(mark, x=x, y=quantity(column, title=time), color={"datum": column, "title": None})
-        for column, mark in (("measured", points), (fitted, "line" if single else {**points, "size": 8}))
+        for column, mark in (
+            ("measured", points),
+            (fitted, "line" if single else {**points, "size": 8}),
+        )
     ]
     levels = {"values": [{"at": 100.0 * level} for level in (-WORTH_TELLING, 0.0, WORTH_TELLING)]}
-    rules = {"data": levels, **layer({"type": "rule", "strokeDash": [2, 2]}, y=quantity("at", title=error))}
+    rules = {
+        "data": levels,
+        **layer({"type": "rule", "strokeDash": [2, 2]}, y=quantity("at", title=error)),
+    }
     r2 = "" if fit.metrics.r2 is None else f"R² {fit.metrics.r2:.4f}, "
     title = f"{f'{name}: ' if name else ''}{fit.form.name}, {r2}MAPE {fit.metrics.mape:.2%}"
     errors = layer(points, x=x, y=quantity(error))

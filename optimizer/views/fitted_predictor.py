@@ -13,15 +13,27 @@ from specopt.console.terminal import line, sentence, table, title
 def print_fitted(found: dict[str, Any], out: Console) -> None:
     """Print predictor, rules and the verdict, from the command's JSON form."""
     title(out, "rejection predictor: ", found["predictor"])
-    line(out, "rounds", f"{found['rounds']:,}, a third of them held out; {found['dropped']:,} dropped as too short")
+    line(
+        out,
+        "rounds",
+        f"{found['rounds']:,}, a third of them held out; {found['dropped']:,} dropped as too short",
+    )
     line(out, "longest draft", f"{found['problem']['max_draft_tokens']} tokens")
-    line(out, "false alarms", f"{found['false_reject']:.1%} of accepted tokens are predicted rejected")
+    line(
+        out,
+        "false alarms",
+        f"{found['false_reject']:.1%} of accepted tokens are predicted rejected",
+    )
     line(out, "misses", f"{found['false_accept']:.1%} of first rejections are predicted accepted")
     line(out, "area", f"{found['area']:.3f} under the curve")
     view = table("  rule", "model", "held-out rounds", "against the fixed window", left=1)
     for one in found["rules"]:
         low, high = one["gain_interval"]
-        gain = "" if one["method"] == "fixed-window" else f"{one['gain']:+.1%} ({low:+.1%} to {high:+.1%})"
+        gain = (
+            ""
+            if one["method"] == "fixed-window"
+            else f"{one['gain']:+.1%} ({low:+.1%} to {high:+.1%})"
+        )
         speed = f"{one['held_out']:.4g} +- {one['standard_error']:.2g}"
         view.add_row(f"  {one['method']}", f"{one['model']:.4g} tokens/s", speed, gain)
     out.print(view)
@@ -32,7 +44,9 @@ def _verdict(rules: Sequence[dict[str, Any]]) -> str:
     best = max(rules, key=lambda one: one["held_out"])
     belief = next(one for one in rules if one["method"] == "belief")
     if belief["gain_interval"][0] > 0.0:
-        return "stopping by belief is faster than the best fixed window on rounds it was not fitted to"
+        return (
+            "stopping by belief is faster than the best fixed window on rounds it was not fitted to"
+        )
     if best["method"] == "fixed-window" or belief["gain_interval"][1] < 0.0:
         return "the best fixed window wins on rounds that nothing was fitted to: use it"
     return "no difference from the best fixed window is sure on rounds that nothing was fitted to"

@@ -14,7 +14,11 @@ PLAN, BOUND = "plan", "bound"
 def print_front(found: Front, out: Console) -> None:
     """Print a row per point."""
     problem = found.problem
-    title(out, f"{problem.kind} along {found.field}: ", f"{problem.objective_label}, {found.seconds:.3g} s")
+    title(
+        out,
+        f"{problem.kind} along {found.field}: ",
+        f"{problem.objective_label}, {found.seconds:.3g} s",
+    )
     view = table(f"  {found.field}", "objective", "bound", "gap", "seconds", left=1)
     view.add_column("by", overflow="fold")
     for value, result in zip(found.values, found.results, strict=True):
@@ -37,7 +41,9 @@ def print_front(found: Front, out: Console) -> None:
 
 
 def front_picture(found: Front) -> Picture:
-    """Return plan and bound along the field, and below them what the plan's terms have beside the objective."""
+    """Return plan and bound along the field, and below them what the plan's terms have beside the
+    objective.
+    """
     label = found.problem.objective_label
     rows = [
         {found.field: value, label: figure, "what": what}
@@ -47,9 +53,15 @@ def front_picture(found: Front) -> Picture:
     ]
     name = found.field.replace(".", "\\.")
     numbers = all(isinstance(value, int | float) for value in found.values)
-    x = quantity(name, title=found.field, scale={"zero": False}) if numbers else category(name, title=found.field)
+    x = (
+        quantity(name, title=found.field, scale={"zero": False})
+        if numbers
+        else category(name, title=found.field)
+    )
     mark = {"type": "line", "point": True, "strokeWidth": 2, "tooltip": TOOLTIP}
-    lines = layer(mark, x=x, y=quantity(label, scale={"zero": False}), **looks("what", [PLAN, BOUND]))
+    lines = layer(
+        mark, x=x, y=quantity(label, scale={"zero": False}), **looks("what", [PLAN, BOUND])
+    )
     charts = [Chart(title=f"{found.problem.kind} along {found.field}", rows=rows, spec=lines)]
     for term, of in _beside(found).items():
         known = [
@@ -58,15 +70,22 @@ def front_picture(found: Front) -> Picture:
             if one is not None
         ]
         drawn = layer(mark, x=x, y=quantity(_words(term), scale={"zero": False}))
-        charts.append(Chart(title=f"{_words(term)} of these plans".capitalize(), rows=known, spec=drawn))
+        charts.append(
+            Chart(title=f"{_words(term)} of these plans".capitalize(), rows=known, spec=drawn)
+        )
     return Picture(charts)
 
 
 def _beside(found: Front) -> dict[str, list[float | None]]:
-    """Return the numbers among the terms by name and point, but for those that are 0 or the objective throughout."""
+    """Return the numbers among the terms by name and point, but for those that are 0 or the
+    objective throughout.
+    """
     names = dict.fromkeys(name for result in found.results for name in result.terms)
     columns = {
-        name: [value if isinstance(value := result.terms.get(name), int | float) else None for result in found.results]
+        name: [
+            value if isinstance(value := result.terms.get(name), int | float) else None
+            for result in found.results
+        ]
         for name in names
     }
     objective = [result.objective for result in found.results]

@@ -13,21 +13,37 @@ def entry(instance: SavedInstance) -> dict[str, Any]:
     """Return what is known of an instance."""
     best = instance.best
     return {
-        "name": instance.name, "kind": instance.kind, "size": instance.size, "version": instance.version,
+        "name": instance.name,
+        "kind": instance.kind,
+        "size": instance.size,
+        "version": instance.version,
         "source": instance.source or f"family {instance.family}, seed {instance.seed}",
-        "parameters": instance.parameters, "problem_sha256": instance.problem_sha256,
-        "objective": best.objective, "bound": best.bound, "gap": best.gap, "status": best.status,
-        "plan_by": best.method, "bound_by": best.bound_method, "confirmed_by": list(best.confirmed_by),
-        "date": best.date, "versions": best.versions,
-    }  # fmt: skip
+        "parameters": instance.parameters,
+        "problem_sha256": instance.problem_sha256,
+        "objective": best.objective,
+        "bound": best.bound,
+        "gap": best.gap,
+        "status": best.status,
+        "plan_by": best.method,
+        "bound_by": best.bound_method,
+        "confirmed_by": list(best.confirmed_by),
+        "date": best.date,
+        "versions": best.versions,
+    }
 
 
 def print_instances(entries: Sequence[Mapping[str, Any]]) -> None:
     """Print a row per instance."""
     view = table("instance", "size", "version", "objective", "gap", "by", left=2)
     for one in entries:
-        by = one["plan_by"] if one["bound_by"] in (None, one["plan_by"]) else f"{one['plan_by']}, {one['bound_by']}"
-        view.add_row(one["name"], one["size"], str(one["version"]), f"{one['objective']:.6g}", _gap(one), by)
+        by = (
+            one["plan_by"]
+            if one["bound_by"] in (None, one["plan_by"])
+            else f"{one['plan_by']}, {one['bound_by']}"
+        )
+        view.add_row(
+            one["name"], one["size"], str(one["version"]), f"{one['objective']:.6g}", _gap(one), by
+        )
     console().print(view)
 
 
@@ -37,13 +53,24 @@ def print_instance(found: Mapping[str, Any]) -> None:
     for label, text in (
         ("instance", found["name"]),
         ("from", found["source"]),
-        ("parameters", ", ".join(f"{name} {value}" for name, value in found["parameters"].items()) or "none"),
+        (
+            "parameters",
+            ", ".join(f"{name} {value}" for name, value in found["parameters"].items()) or "none",
+        ),
         ("size, version", f"{found['size']}, {found['version']}"),
         ("best plan", f"{found['objective']:.9g} by {found['plan_by']}"),
-        ("best bound", "none" if found["bound"] is None else f"{found['bound']:.9g} by {found['bound_by']}"),
+        (
+            "best bound",
+            "none" if found["bound"] is None else f"{found['bound']:.9g} by {found['bound_by']}",
+        ),
         ("gap", _gap(found)),
         ("confirmed by", ", ".join(found["confirmed_by"]) or "no other method"),
-        ("date, versions", ", ".join([found["date"], *(f"{name} {one}" for name, one in found["versions"].items())])),
+        (
+            "date, versions",
+            ", ".join(
+                [found["date"], *(f"{name} {one}" for name, one in found["versions"].items())]
+            ),
+        ),
     ):
         line(out, label, text)
 

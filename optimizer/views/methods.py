@@ -18,7 +18,9 @@ from specopt.solvers.method import Method
 
 
 def method_entry(method: type[Method], problem: Problem | None = None) -> dict[str, Any]:
-    """Return what is known of a method, of a portfolio also what it runs for a problem, as JSON-like data."""
+    """Return what is known of a method, of a portfolio also what it runs for a problem, as
+    JSON-like data.
+    """
     hints = get_type_hints(method)
     return {
         "kind": method.solves.kind,
@@ -56,7 +58,10 @@ def print_methods(entries: Sequence[dict[str, Any]], out: Console) -> None:
             kind = entry["kind"]
             out.print(Text(kind, style="bold"))
         title = Text(f"\n  {entry['name']}", style="bold cyan" if entry["exact"] else "bold")
-        title.append(f"  {'exact' if entry['exact'] else 'heuristic'}", style="green" if entry["exact"] else "default")
+        title.append(
+            f"  {'exact' if entry['exact'] else 'heuristic'}",
+            style="green" if entry["exact"] else "default",
+        )
         out.print(title)
         options = ", ".join(f"{o['name']}={o['default']} ({o['type']})" for o in entry["options"])
         details = Table.grid(padding=(0, 2, 0, 0))
@@ -81,5 +86,7 @@ def _type_name(hint: Any) -> str:
     if get_origin(hint) is Literal:
         return " or ".join(map(str, get_args(hint)))
     if get_origin(hint) in (Union, UnionType):
-        return " or ".join("none" if part is NoneType else _type_name(part) for part in get_args(hint))
+        return " or ".join(
+            "none" if part is NoneType else _type_name(part) for part in get_args(hint)
+        )
     return hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")

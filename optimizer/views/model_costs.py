@@ -1,4 +1,6 @@
-"""Both cost models of a model config side by side: as JSON-like data, and as a table for the terminal."""
+"""Both cost models of a model config side by side: as JSON-like data, and as a table for the
+terminal.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,12 @@ LABELS = {
 def model_costs(config: ModelConfig) -> dict[str, Any]:
     """Return what both cost models say of a decoder, or the exact one of a draft head.
 
-    A forward pass of m new tokens over t in all costs flops_per_token m + flops_per_token_pair m t + flops_per_logit
-    (positions whose logits are needed) operations. It reads `reads`: dense_bytes, and of each layer with experts those
-    that its tokens are routed to. Bytes of both are at the same bytes per value, quantised weights of the exact one as
-    they are stored; the papers' model itself is at 2. `model` is what `serving-latency` takes; null where the cost
-    model cannot describe the decoder, and `paper` with it. Embeddings behind a projection have no FLOPs either.
+    A forward pass of m new tokens over t in all costs flops_per_token m + flops_per_token_pair m t
+    + flops_per_logit (positions whose logits are needed) operations. It reads `reads`: dense_bytes,
+    and of each layer with experts those that its tokens are routed to. Bytes of both are at the
+    same bytes per value, quantised weights of the exact one as they are stored; the papers' model
+    itself is at 2. `model` is what `serving-latency` takes; null where the cost model cannot
+    describe the decoder, and `paper` with it. Embeddings behind a projection have no FLOPs either.
     """
     size = config.storage.value_bytes
     return {
@@ -41,10 +44,16 @@ def model_costs(config: ModelConfig) -> dict[str, Any]:
         "quantisation": config.storage.method,
         "config_dtype": config.dtype,
         "paper": None if config.dense is None else _paper_costs(config, size),
-        "exact": _exact_costs(config, flops=not config.projected)
-        | {"model": None if config.dense is None or config.projected else dump(config.exact)},
-        "heads": [{"kind": head.kind, "layers": head.layers} | _exact_costs(head) for head in config.heads],
-        "vision": None if config.vision_parameters is None else {"parameters": config.vision_parameters},
+        "exact": (
+            _exact_costs(config, flops=not config.projected)
+            | {"model": None if config.dense is None or config.projected else dump(config.exact)}
+        ),
+        "heads": [
+            {"kind": head.kind, "layers": head.layers} | _exact_costs(head) for head in config.heads
+        ],
+        "vision": (
+            None if config.vision_parameters is None else {"parameters": config.vision_parameters}
+        ),
         "notes": list(config.notes),
     }
 
@@ -82,8 +91,14 @@ NAMES = {"window_kv_bytes": "window_kv_bytes_per_token", "window": "sliding_wind
 
 def _exact_costs(part: Part, *, flops: bool = True) -> dict[str, Any]:
     """Return the quantities of a part; None for those that are unknown."""
-    shown = [name for name in QUANTITIES if name not in part.unknown and (flops or not name.startswith("flops"))]
-    found = {NAMES.get(name, name): getattr(part, name) if name in shown else None for name in QUANTITIES}
+    shown = [
+        name
+        for name in QUANTITIES
+        if name not in part.unknown and (flops or not name.startswith("flops"))
+    ]
+    found = {
+        NAMES.get(name, name): getattr(part, name) if name in shown else None for name in QUANTITIES
+    }
     if found["reads"] is not None:
         experts = [dump(group) for group in part.reads.experts]
         found["reads"] = {"dense_bytes": part.reads.dense_bytes, "experts": experts}
@@ -91,9 +106,15 @@ def _exact_costs(part: Part, *, flops: bool = True) -> dict[str, Any]:
 
 
 def print_model_costs(config: ModelConfig, dtype: str | None, out: Console) -> None:
-    """Print what a model costs; of dense decoders both cost models, with the papers' difference from the exact one."""
+    """Print what a model costs; of dense decoders both cost models, with the papers' difference
+    from the exact one.
+    """
     costs = model_costs(config)
-    title(out, f"{config.name}: ", f"{config.parameters:,} parameters" + (", a draft head" if config.kind else ""))
+    title(
+        out,
+        f"{config.name}: ",
+        f"{config.parameters:,} parameters" + (", a draft head" if config.kind else ""),
+    )
     line(out, "shape", _shape(config))
     at = dtype or config.storage.method or "the default"
     line(out, "counted at", f"{config.storage.value_bytes} bytes per value ({at})")
@@ -102,26 +123,41 @@ def print_model_costs(config: ModelConfig, dtype: str | None, out: Console) -> N
     columns = ("papers' model", "exact", "difference") if paper else ("exact",)
     view = table("  quantity", *columns, left=1)
     for key, label in LABELS.items():
-        if key in ("active_parameters", "routed_expert_parameters") and not exact["routed_expert_parameters"]:
+        if (
+            key in ("active_parameters", "routed_expert_parameters")
+            and not exact["routed_expert_parameters"]
+        ):
             continue
         shown = "-" if exact[key] is None else f"{exact[key]:,}"
-        row = (f"{paper[key]:,}", shown, _difference(paper[key], exact[key])) if key in paper else (shown,)
+        row = (
+            (f"{paper[key]:,}", shown, _difference(paper[key], exact[key]))
+            if key in paper
+            else (shown,)
+        )
         view.add_row(f"  {label}", *row)
     out.print(view)
     for head in config.heads:
-        size = f"{head.parameters:,} parameters, {head.weight_bytes:,} bytes, {head.kv_bytes_per_token:,} KV per token"
+        size = (
+            f"{head.parameters:,} parameters, {head.weight_bytes:,} bytes,"
+            f" {head.kv_bytes_per_token:,} KV per token"
+        )
         line(out, f"{head.kind} head", size)
     if config.vision_parameters is not None:
         line(out, "vision", f"{config.vision_parameters:,} parameters beside the decoder")
     for tokens in (1, 4, 16, 64) if exact["reads"] and config.reads.experts else ():
         low, high = config.reads.limits(tokens)
         read = (
-            f"{config.reads.bytes(tokens):,.0f} bytes of weights with uniform routing, {low:,.0f} to {high:,.0f} in all"
+            f"{config.reads.bytes(tokens):,.0f} bytes of weights with uniform routing, {low:,.0f}"
+            f" to {high:,.0f} in all"
         )
         line(out, f"{tokens} tokens read", read)
     if config.dense is not None and not config.projected:
         less = config.parameters - config.exact.parameter_count
-        line(out, "cost model", f"`exact` in a problem leaves out biases, norms and positions: {less:,} parameters")
+        line(
+            out,
+            "cost model",
+            f"`exact` in a problem leaves out biases, norms and positions: {less:,} parameters",
+        )
     for note in config.notes:
         line(out, "note", note)
 

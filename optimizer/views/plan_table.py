@@ -37,7 +37,9 @@ def to_yaml(result: Result) -> str:
         for name, value in result.to_dict().items()
         if name in ("kind", "problem_sha256", "method", "status", "objective", "bound", "gap")
     }
-    return str(yaml.safe_dump({**head, "plan": plan}, sort_keys=False, default_flow_style=None, width=100))
+    return str(
+        yaml.safe_dump({**head, "plan": plan}, sort_keys=False, default_flow_style=None, width=100)
+    )
 
 
 def _plan(result: Result) -> Plan:

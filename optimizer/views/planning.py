@@ -1,4 +1,6 @@
-"""What a plan rests on, for the terminal: every value with its source, what plays no part, what to measure next."""
+"""What a plan rests on, for the terminal: every value with its source, what plays no part, what to
+measure next.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,12 @@ WIDEST = 70
 def print_values(target: str, values: Sequence[Value], unused: Sequence[str], out: Console) -> None:
     """Print the values that a plan rests on, those that are assumed first."""
     count = sum(value.assumed for value in values)
-    title(out, f"{target}: ", f"{count} of {len(values)} values are assumed", "yellow" if count else "green")
+    title(
+        out,
+        f"{target}: ",
+        f"{count} of {len(values)} values are assumed",
+        "yellow" if count else "green",
+    )
     width = max(len(value.name) for value in values)
     for is_assumed, heading in ((True, "Assumed:"), (False, "Known:")):
         chosen = [value for value in values if value.assumed is is_assumed]
@@ -32,6 +39,11 @@ def print_values(target: str, values: Sequence[Value], unused: Sequence[str], ou
 def print_next(advice: Sequence[str], out: Console) -> None:
     """Print what to measure next."""
     out.print()
-    sentence(out, "Measure next:" if advice else "Nothing that matters is assumed; measure again when traffic changes.")
+    sentence(
+        out,
+        "Measure next:"
+        if advice
+        else "Nothing that matters is assumed; measure again when traffic changes.",
+    )
     for text in advice:
         sentence(out, f"  {text}")

@@ -32,7 +32,9 @@ def print_result(problem: Problem, result: Result, out: Console) -> None:
         line(out, "objective", f"{result.objective:.6g}  {problem.objective_label}")
     _print_terms(result.terms, out)
     if result.bound is not None:
-        line(out, "bound", f"{result.bound:.6g}  {every_plan_has(type(problem), problem.scale)} this")
+        line(
+            out, "bound", f"{result.bound:.6g}  {every_plan_has(type(problem), problem.scale)} this"
+        )
     if result.gap is not None:
         line(out, "gap", percent(result.gap))
     unasked = result.stats.get("unasked")
@@ -54,7 +56,11 @@ def print_result(problem: Problem, result: Result, out: Console) -> None:
         line(out, "why", result.explanation)
         helpful = result.conflict[0].least_change if result.conflict else {}
         if helpful:
-            line(out, "would help", ", or ".join(f"{name} {value:,.12g}" for name, value in helpful.items()))
+            line(
+                out,
+                "would help",
+                ", or ".join(f"{name} {value:,.12g}" for name, value in helpful.items()),
+            )
     if result.plan is not None:
         view_of(problem).print_plan(problem, result.plan, out)
 
@@ -95,8 +101,8 @@ class Entry:
     result
         Its result; the objective is the judge's.
     certificate
-        Whether status, bound and gap of the result say something about this line: not for a plan that was made
-        for another problem than the one it is judged on.
+        Whether status, bound and gap of the result say something about this line: not for a plan
+        that was made for another problem than the one it is judged on.
     """
 
     label: str
@@ -105,7 +111,9 @@ class Entry:
 
 
 def print_comparison(entries: Sequence[Entry], out: Console) -> None:
-    """Print several results of one kind of problem below each other, their objectives also relative to the first."""
+    """Print several results of one kind of problem below each other, their objectives also relative
+    to the first.
+    """
     results = [entry.result for entry in entries]
     reference = next((result.objective for result in results if result.objective is not None), None)
     columns = view_of(results[0].kind).columns
@@ -118,7 +126,9 @@ def print_comparison(entries: Sequence[Entry], out: Console) -> None:
             Text(status, style=COLOURS[result.status] if entry.certificate else ""),
             "-" if result.objective is None else f"{result.objective:.3f}",
             "-" if result.gap is None or not entry.certificate else percent(result.gap),
-            "-" if result.objective is None or not reference else f"{result.objective / reference - 1:+.1%}",
+            "-"
+            if result.objective is None or not reference
+            else f"{result.objective / reference - 1:+.1%}",
             *("-" if result.plan is None else show(result.plan) for show in columns.values()),
             f"{result.seconds:.2f}" if entry.certificate else "-",
         )

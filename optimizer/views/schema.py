@@ -12,11 +12,22 @@ WIDTH = 100
 
 
 def table_text(schema: Mapping[str, Any]) -> str:
-    """Return a paragraph per field: name, unit, default and range on one line, its meaning below."""
+    """Return a paragraph per field: name, unit, default and range on one line, its meaning
+    below.
+    """
     parts = []
     for row in rows(dict(schema)):
-        default = row["default"] if row["default"] in ("required", "optional") else f"default {row['default']}"
+        default = (
+            row["default"]
+            if row["default"] in ("required", "optional")
+            else f"default {row['default']}"
+        )
         head = f"{row['field']}  [{row['unit']}]  {default}; {row['range']}"
-        lines = [head, *textwrap.wrap(row["description"], WIDTH, initial_indent="    ", subsequent_indent="    ")]
+        lines = [
+            head,
+            *textwrap.wrap(
+                row["description"], WIDTH, initial_indent="    ", subsequent_indent="    "
+            ),
+        ]
         parts.append("\n".join(lines))
     return "\n".join(parts)

@@ -11,9 +11,11 @@ from specopt.solvers.simulation import QUANTILES, Estimate, Simulation
 
 
 def print_simulation(simulation: Simulation, what: str, out: Console, name: str = "") -> None:
-    """Print all estimates with their intervals and quantiles, and the model's number beside the headline.
+    """Print all estimates with their intervals and quantiles, and the model's number beside the
+    headline.
 
-    `what` was played: "plan by exact", or "policy hat on specbench"; `name` is the problem's, if it has one.
+    `what` was played: "plan by exact", or "policy hat on specbench"; `name` is the problem's, if it
+    has one.
     """
     mean = f"{_words(simulation.quantity)} {simulation.mean:.6g} on average"
     title(out, f"{simulation.kind} {what}, played {simulation.replications} times: ", mean)
@@ -37,7 +39,11 @@ def print_simulation(simulation: Simulation, what: str, out: Console, name: str 
 def _cells(estimate: Estimate) -> list[str]:
     low, high = estimate.confidence_interval
     half = "" if math.isnan(low) else f"{(high - low) / 2:.2g}"
-    return [f"{estimate.mean:.5g}", half, *(f"{value:.5g}" for value in estimate.quantiles.values())]
+    return [
+        f"{estimate.mean:.5g}",
+        half,
+        *(f"{value:.5g}" for value in estimate.quantiles.values()),
+    ]
 
 
 def _words(quantity: str) -> str:
@@ -48,5 +54,10 @@ def _words(quantity: str) -> str:
     >>> _words("latency_seconds"), _words("tokens_per_second"), _words("gap_to_optimum")
     ('latency (s)', 'tokens/s', 'gap to optimum')
     """
-    words = quantity.replace("_per_second", "/s").replace("_per_", "/").replace("_seconds", " (s)").replace("_", " ")
+    words = (
+        quantity.replace("_per_second", "/s")
+        .replace("_per_", "/")
+        .replace("_seconds", " (s)")
+        .replace("_", " ")
+    )
     return words.replace("ttft", "TTFT").replace("tbt", "TBT")

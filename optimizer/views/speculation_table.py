@@ -40,7 +40,9 @@ def print_speculation_table(
     out.print(f"Speculation length, {case}, up to {table.most_drafts} drafts:\n")
     view = grid("batch size", "drafts", "speed-up", "within limits", "largest loss", gap=3)
     limits = table.speedup_limits or (None,) * len(table.ranges)
-    for (low, high, choice), speedup, limit, loss in zip(table.ranges, table.speedup, limits, table.loss, strict=True):
+    for (low, high, choice), speedup, limit, loss in zip(
+        table.ranges, table.speedup, limits, table.loss, strict=True
+    ):
         view.add_row(
             f"{low}-{high}" if low < high else str(low),
             "none" if choice is None else str(choice),
@@ -52,7 +54,9 @@ def print_speculation_table(
     print_configuration(config, (*table.notes, *advice), out)
 
 
-def print_configuration(config: Mapping[str, Any] | None, notes: Sequence[str], out: Console) -> None:
+def print_configuration(
+    config: Mapping[str, Any] | None, notes: Sequence[str], out: Console
+) -> None:
     """Print notes, and what an engine takes; None: it is best without speculation."""
     for note in notes:
         out.print()

@@ -14,7 +14,9 @@ from specopt.views.speculation_table import print_configuration
 
 _TABLES = {
     "options": "Options",
-    "capacity": "Capacity: most requests at a time that meet the target and fit, with limits (+: and more)",
+    "capacity": (
+        "Capacity: most requests at a time that meet the target and fit, with limits (+: and more)"
+    ),
     "classes": "Each workload for itself (lost: with the answer for all)",
     "front": "Best in speed or in energy",
 }
@@ -22,7 +24,9 @@ _COLUMNS = 9  # as many fit a terminal; of more, those that were measured or are
 
 
 def print_tuning(options: Options, data: Mapping[str, Any], unit: str, out: Console) -> None:
-    """Print the ranges with what they are worth, throughput by option, notes and the engine's configuration."""
+    """Print the ranges with what they are worth, throughput by option, notes and the engine's
+    configuration.
+    """
     tuning = options.best
     if data["option"]:
         out.print(f"Drafter: {_shown(data['option'])}\n", soft_wrap=True)
@@ -62,9 +66,17 @@ def print_tuning(options: Options, data: Mapping[str, Any], unit: str, out: Cons
             out.print(table_of(_plain(data[key]), _cell))
     _print_break_even(tuning, out)
     if second := data.get("second"):
-        where = ", ".join(f"{one['workload']} {one['concurrency']}".strip() for one in second["better"][:8])
-        out.print(f"\nA second deployment, {_shown(second)}, for {where}: {second['gain']:+.1%}.", soft_wrap=True)
-    out.print(f"\nAt most {options.regret_bound:.1%} lost against the best option at any of these.", soft_wrap=True)
+        where = ", ".join(
+            f"{one['workload']} {one['concurrency']}".strip() for one in second["better"][:8]
+        )
+        out.print(
+            f"\nA second deployment, {_shown(second)}, for {where}: {second['gain']:+.1%}.",
+            soft_wrap=True,
+        )
+    out.print(
+        f"\nAt most {options.regret_bound:.1%} lost against the best option at any of these.",
+        soft_wrap=True,
+    )
     print_configuration(data["config"], data["notes"], out)
 
 
@@ -75,7 +87,10 @@ def _print_break_even(tuning: Tuning, out: Console) -> None:
         return
     lengths = sorted({one["draft_length"] for one in found})
     known = {(one["concurrency"], one["draft_length"]): one for one in found}
-    out.print("\nPays from this many tokens of a step on (x: from this share of today's):\n", soft_wrap=True)
+    out.print(
+        "\nPays from this many tokens of a step on (x: from this share of today's):\n",
+        soft_wrap=True,
+    )
     view = table("concurrency", *map(str, lengths), gap=3)
     for c in tuning.concurrencies:
         view.add_row(str(c), *(_pays(known.get((c, length), {})) for length in lengths))
@@ -84,8 +99,15 @@ def _print_break_even(tuning: Tuning, out: Console) -> None:
 
 def _plain(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return rows without the columns that say nothing."""
-    kept = [key for key in rows[0] if key != "at_least" and any(row[key] not in ("", "fixed", 1) for row in rows)]
-    return [{key.replace("_", " "): _load(row) if key == "concurrency" else row[key] for key in kept} for row in rows]
+    kept = [
+        key
+        for key in rows[0]
+        if key != "at_least" and any(row[key] not in ("", "fixed", 1) for row in rows)
+    ]
+    return [
+        {key.replace("_", " "): _load(row) if key == "concurrency" else row[key] for key in kept}
+        for row in rows
+    ]
 
 
 def _load(row: Mapping[str, Any]) -> str:
@@ -104,7 +126,11 @@ def _pays(one: Mapping[str, Any]) -> str:
 
 def _shown(setup: Mapping[str, Any]) -> str:
     mode = "" if setup["mode"] == "fixed" else f", {setup['mode']}"
-    return (setup["drafter"] or "unnamed") + mode + ("" if setup["topk"] == 1 else f", topk {setup['topk']}")
+    return (
+        (setup["drafter"] or "unnamed")
+        + mode
+        + ("" if setup["topk"] == 1 else f", topk {setup['topk']}")
+    )
 
 
 def name_of(column: int) -> str:

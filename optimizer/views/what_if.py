@@ -25,8 +25,16 @@ def print_robustness(problem: Problem, over: Robustness, out: Console) -> None:
     word = "" if over.worst_is_exact else " of those tried"
     line(out, "worst case", f"{over.worst.objective:.6g}  {', '.join(where)}{word}")
     low, high = over.interval
-    line(out, "mean", f"{over.mean:.6g}  95 % interval {low:.6g} to {high:.6g}, {over.samples} samples")
-    line(out, "quantiles", ", ".join(f"{100 * q:g} %: {value:.6g}" for q, value in over.quantiles.items()))
+    line(
+        out,
+        "mean",
+        f"{over.mean:.6g}  95 % interval {low:.6g} to {high:.6g}, {over.samples} samples",
+    )
+    line(
+        out,
+        "quantiles",
+        ", ".join(f"{100 * q:g} %: {value:.6g}" for q, value in over.quantiles.items()),
+    )
     if over.violated:
         line(out, "violated", f"in {over.violated} of {over.samples} samples")
     for violation in over.worst.violations:
@@ -41,7 +49,11 @@ def print_sensitivity(problem: Problem, found: Sensitivity, out: Console) -> Non
         line(out, "problem", problem.name)
     if base.objective is not None:
         gap = "" if base.gap is None else f", gap {percent(base.gap)}"
-        line(out, "objective", f"{base.objective:.6g}  {problem.objective_label}, {base.status.value}{gap}")
+        line(
+            out,
+            "objective",
+            f"{base.objective:.6g}  {problem.objective_label}, {base.status.value}{gap}",
+        )
     if base.explanation:
         line(out, "why", base.explanation)
     view = table("  one more unit", "objective", "change", "%", left=1)
@@ -66,5 +78,8 @@ def _certainty(change: Change) -> str:
     low, high = change.bounds
     if low is None and high is None:
         return "unknown: no bound"
-    parts = ["" if low is None else f"at least {low:+.4g}", "" if high is None else f"at most {high:+.4g}"]
+    parts = [
+        "" if low is None else f"at least {low:+.4g}",
+        "" if high is None else f"at most {high:+.4g}",
+    ]
     return ", ".join(part for part in parts if part)

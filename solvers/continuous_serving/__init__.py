@@ -12,7 +12,9 @@ from specopt.solvers.continuous_serving.rebatching import Rebatching
 
 @dataclass(frozen=True)
 class AutoContinuous(Auto):
-    """Dynamic programming over every step for very few tasks, else the scheduler, played ahead of time."""
+    """Dynamic programming over every step for very few tasks, else the scheduler, played ahead of
+    time.
+    """
 
     solves = ContinuousServingProblem
     order = (EveryStep, Rebatching)

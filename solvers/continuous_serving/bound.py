@@ -1,4 +1,6 @@
-"""Lower bounds on the objective of every plan of continuous serving, from `specopt.solvers.serving_prices`."""
+"""Lower bounds on the objective of every plan of continuous serving, from
+`specopt.solvers.serving_prices`.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def _bound_together(prepared: Prepared, prices: Prices, outputs: Floats) -> floa
         return prepared.communication_seconds + prices.makespan(outputs)
     work, alone = prices.work(outputs), prices.alone(outputs)
     later = outputs > prices.tokens.max(axis=1)  # not done in the first step
-    ends = np.maximum(prices.opening() + np.cumsum(np.sort(work[later])), np.sort(alone[later]))  # the j-th, at least
+    ends = np.maximum(
+        prices.opening() + np.cumsum(np.sort(work[later])), np.sort(alone[later])
+    )  # the j-th, at least
     return prepared.communication_seconds + float(np.append(ends, alone[~later]).mean())
 
 
@@ -45,7 +49,8 @@ def _bound_apart(prepared: Prepared, prices: Prices, outputs: Floats) -> float:
 
 
 def preemptive_ends(release: Floats, work: Floats) -> Floats:
-    """Return when the first, second, ... job ends on one machine that may interrupt any, shortest rest first.
+    """Return when the first, second, ... job ends on one machine that may interrupt any, shortest
+    rest first.
 
     No schedule has ended more of them by any time.
     """

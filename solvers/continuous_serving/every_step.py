@@ -1,10 +1,12 @@
-"""Plans by dynamic programming over steps: every ordered partition, every speculation length of every batch.
+"""Plans by dynamic programming over steps: every ordered partition, every speculation length of
+every batch.
 
-Without arrivals all tasks begin together and every unfinished one is served in every step. What is left to do depends
-on the past only through the steps that each task has had at each speculation length. Where regrouping costs, it also
-depends on the batches of the last step. A latency adds up over steps: the makespan as their lengths; the mean latency
-as their length for every task that goes on, and as its batch's completion for every task that ends. Nothing is assumed
-of the batches, so it is the oracle of the other methods.
+Without arrivals all tasks begin together and every unfinished one is served in every step. What is
+left to do depends on the past only through the steps that each task has had at each speculation
+length. Where regrouping costs, it also depends on the batches of the last step. A latency adds up
+over steps: the makespan as their lengths; the mean latency as their length for every task that goes
+on, and as its batch's completion for every task that ends. Nothing is assumed of the batches, so it
+is the oracle of the other methods.
 """
 
 from __future__ import annotations
@@ -18,7 +20,11 @@ from functools import cache
 import numpy as np
 
 from specopt.models.acceptance import decoding_steps
-from specopt.models.continuous_serving.problem import ContinuousServingPlan, ContinuousServingProblem, Phase
+from specopt.models.continuous_serving.problem import (
+    ContinuousServingPlan,
+    ContinuousServingProblem,
+    Phase,
+)
 from specopt.models.continuous_serving.steps import ROUNDING
 from specopt.models.fields import Floats
 from specopt.solvers.budget import Budget
@@ -39,7 +45,9 @@ Choice = tuple[Partition, tuple[int, ...]]  # batches in order, and the speculat
 
 @dataclass(frozen=True)
 class EveryStep(ContinuousServingMethod):
-    """All ordered partitions and all speculation lengths of every step, by what they leave to be done."""
+    """All ordered partitions and all speculation lengths of every step, by what they leave to be
+    done.
+    """
 
     name = "every-step"
     exact = True
@@ -51,14 +59,23 @@ class EveryStep(ContinuousServingMethod):
         TOGETHER,
         GIVEN,
         ALWAYS_DRAFTING,
-        at_most(3000, "states", lambda method, problem: _states(problem), "fewer outputs or speculation lengths"),
+        at_most(
+            3000,
+            "states",
+            lambda method, problem: _states(problem),
+            "fewer outputs or speculation lengths",
+        ),
     )
 
     def run(self, problem: ContinuousServingProblem, budget: Budget) -> Outcome:
         """Solve each mechanism alone."""
         able = prepare_all(problem)
         for prepared in able:
-            budget.offer(_plan(prepared, [(tuple((k,) for k in range(problem.tasks)), (prepared.lengths[0],))]))
+            budget.offer(
+                _plan(
+                    prepared, [(tuple((k,) for k in range(problem.tasks)), (prepared.lengths[0],))]
+                )
+            )
         bound = math.inf
         for prepared in able:
             search = _Search(prepared, budget)
@@ -69,18 +86,25 @@ class EveryStep(ContinuousServingMethod):
 
 
 def _states(problem: ContinuousServingProblem) -> float:
-    """Return about how many states there are: counts of steps by length for every task, as long as the longest."""
+    """Return about how many states there are: counts of steps by length for every task, as long as
+    the longest.
+    """
     if problem.tasks > EveryStep.max_size:
         return math.inf
     lengths = 1 if problem.mechanism == "autoregressive" else problem.max_speculation_length or 1
     slowest = problem.tokens_per_step(0 if problem.mechanism == "autoregressive" else 1).min()
     steps = decoding_steps(int(problem.planned_output_tokens.max()), float(slowest))
     partitions = 1 if problem.regroup_seconds == 0.0 else 15
-    return sum(min(1e9, float(math.comb(n + lengths - 1, n)) ** problem.tasks) for n in range(steps)) * partitions
+    return (
+        sum(min(1e9, float(math.comb(n + lengths - 1, n)) ** problem.tasks) for n in range(steps))
+        * partitions
+    )
 
 
 def _plan(prepared: Prepared, choices: list[Choice]) -> ContinuousServingPlan:
-    """Return the plan that takes one choice after the other; tasks that have finished are listed last."""
+    """Return the plan that takes one choice after the other; tasks that have finished are listed
+    last.
+    """
     phases: list[Phase] = []
     before: Choice | None = None
     for step, choice in enumerate(choices, start=1):
@@ -90,7 +114,9 @@ def _plan(prepared: Prepared, choices: list[Choice]) -> ContinuousServingPlan:
         batches, lengths = [list(batch) for batch in choice[0]], choice[1]
         batches[-1] += sorted(set(range(prepared.tasks)).difference(*map(set, batches)))
         given = lengths[0] if len(set(lengths)) == 1 else lengths
-        phases.append(Phase(first_step=step, batches=tuple(map(tuple, batches)), speculation_length=given))
+        phases.append(
+            Phase(first_step=step, batches=tuple(map(tuple, batches)), speculation_length=given)
+        )
     return prepared.plan(phases, prepared.lengths[0])
 
 
@@ -114,7 +140,9 @@ class _Search:
 
     def __init__(self, prepared: Prepared, budget: Budget) -> None:
         self.prepared, self.problem, self.budget = prepared, prepared.problem, budget
-        self.tokens = np.array([self.problem.tokens_per_step(length) for length in prepared.lengths])
+        self.tokens = np.array(
+            [self.problem.tokens_per_step(length) for length in prepared.lengths]
+        )
         self.outputs = self.problem.planned_output_tokens.astype(np.float64)
         self.start: Counts = ((0,) * len(prepared.lengths),) * self.problem.tasks
         self.least = cache(self._least)
@@ -124,8 +152,12 @@ class _Search:
         found = (np.array(counts).T * self.tokens).sum(axis=0)
         return found, (found >= self.outputs - ROUNDING * self.outputs).tolist()
 
-    def _least(self, counts: Counts, before: Partition | None) -> tuple[float, Choice | None, Counts]:
-        """Return the least latency from here on, how the next step is served for it, and the state after that."""
+    def _least(
+        self, counts: Counts, before: Partition | None
+    ) -> tuple[float, Choice | None, Counts]:
+        """Return the least latency from here on, how the next step is served for it, and the state
+        after that.
+        """
         self.budget.check()
         gained, finished = self.gained(counts)
         active = tuple(k for k, done in enumerate(finished) if not done)
@@ -134,27 +166,44 @@ class _Search:
         every = range(len(self.prepared.lengths))
         for partition in _partitions(active) if active else ():
             for places in itertools.product(every, repeat=len(partition)):
-                found = [stage(batch, place) for batch, place in zip(partition, places, strict=True)]
+                found = [
+                    stage(batch, place) for batch, place in zip(partition, places, strict=True)
+                ]
                 times = [one for one in found if one is not None]
                 if len(times) < len(found):
                     continue
                 after = list(counts)
                 for batch, place in zip(partition, places, strict=True):
                     for k in batch:
-                        after[k] = (*counts[k][:place], counts[k][place] + 1, *counts[k][place + 1 :])
+                        after[k] = (
+                            *counts[k][:place],
+                            counts[k][place] + 1,
+                            *counts[k][place + 1 :],
+                        )
                 state = tuple(after)
                 seconds = self._cost(state, partition, times)
                 if seconds < best[0]:
-                    seconds += self.least(state, partition if self.problem.regroup_seconds else None)[0]
+                    seconds += self.least(
+                        state, partition if self.problem.regroup_seconds else None
+                    )[0]
                 if seconds < best[0]:
-                    best = seconds, (partition, tuple(self.prepared.lengths[place] for place in places)), state
+                    best = (
+                        seconds,
+                        (partition, tuple(self.prepared.lengths[place] for place in places)),
+                        state,
+                    )
         return best
 
     def _stages(
         self, gained: Floats, batch: tuple[int, ...], place: int, before: Partition | None
     ) -> tuple[float, float] | None:
         """Return T^d and T^v of a batch in a step, or None if it does not fit the memory."""
-        problem, length, size, members = self.problem, self.prepared.lengths[place], len(batch), list(batch)
+        problem, length, size, members = (
+            self.problem,
+            self.prepared.lengths[place],
+            len(batch),
+            list(batch),
+        )
         inputs, had = problem.input_tokens[members], gained[members]
         held = (inputs + np.minimum(self.outputs[members], had + self.tokens[place, members])).max()
         if not self.prepared.fits(size, float(held), 0.0):
@@ -162,7 +211,9 @@ class _Search:
         times = problem.stage_seconds(size, (inputs + had).max(keepdims=True), length, not had[0])
         moved = 0.0
         if before is not None:
-            moved = (size - max(len(set(batch) & set(other)) for other in before)) * problem.regroup_seconds
+            moved = (
+                size - max(len(set(batch) & set(other)) for other in before)
+            ) * problem.regroup_seconds
         return float(times[0][0]) + (moved if length else 0.0), float(times[1][0]) + moved
 
     def _cost(self, state: Counts, partition: Partition, times: list[tuple[float, float]]) -> float:
@@ -172,7 +223,9 @@ class _Search:
             return float(last)
         finished = self.gained(state)[1]
         ends = [
-            end if finished[k] else last for batch, end in zip(partition, (*ends, last), strict=True) for k in batch
+            end if finished[k] else last
+            for batch, end in zip(partition, (*ends, last), strict=True)
+            for k in batch
         ]
         return float(sum(ends) / self.problem.tasks)
 
@@ -182,5 +235,7 @@ class _Search:
         found: list[Choice] = []
         while choice is not None:
             found.append(choice)
-            _, choice, counts = self.least(counts, choice[0] if self.problem.regroup_seconds else None)
+            _, choice, counts = self.least(
+                counts, choice[0] if self.problem.regroup_seconds else None
+            )
         return found

@@ -37,7 +37,9 @@ class ContinuousServingMethod(ServingMethod):
 
     def seconds_needed(self, problem: ContinuousServingProblem) -> dict[str, float]:
         """Return what judging a plan takes: decoding steps of all tasks at the longest drafts."""
-        steps = np.stack(problem.scenarios) / problem.tokens_per_step(problem.max_speculation_length or 0)
+        steps = np.stack(problem.scenarios) / problem.tokens_per_step(
+            problem.max_speculation_length or 0
+        )
         return {"tasks times decoding steps": _SECONDS_PER_RUN * float(steps.sum())}
 
 
@@ -53,10 +55,16 @@ def prepare_all(problem: ContinuousServingProblem) -> list[Prepared]:
 
 
 def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
-    """Offer a plan without search: batches that fit with final lengths, or one task each as fits whenever any does."""
+    """Offer a plan without search: batches that fit with final lengths, or one task each as fits
+    whenever any does.
+    """
     problem = prepared.problem
     batches = quick_batches(prepared) if problem.output_lengths != "predicted" else None
-    lists = [prepared.order[batch] for batch in batches] if batches else [[task] for task in range(prepared.tasks)]
+    lists = (
+        [prepared.order[batch] for batch in batches]
+        if batches
+        else [[task] for task in range(prepared.tasks)]
+    )
     parts = tuple(tuple(int(task) for task in batch) for batch in lists)
     phase = Phase(first_step=1, batches=parts, speculation_length=prepared.served_lengths[0])
     budget.offer(prepared.plan([phase], prepared.lengths[0]))

@@ -1,13 +1,14 @@
 """Policies that serve tasks as they arrive, played to the end: none knows what is to come.
 
-"online" plans every step anew (`StepChoice`). "continuous" is first-come continuous batching at one speculation length:
-prompts one by one, then batches by arrival as large as memory allows, one for each stage if stages overlap.
-"autoregressive" is the same without a draft model. "algorithm-1" serves what has arrived to the end, in static batches
-planned by Algorithm 1 with O_max, and repeats. Tasks gain what Eq. 7 says on average and leave when they have their
-output. All get the same bandwidth shares, those that `rebatching` gives.
+"online" plans every step anew (`StepChoice`). "continuous" is first-come continuous batching at one
+speculation length: prompts one by one, then batches by arrival as large as memory allows, one for
+each stage if stages overlap. "autoregressive" is the same without a draft model. "algorithm-1"
+serves what has arrived to the end, in static batches planned by Algorithm 1 with O_max, and
+repeats. Tasks gain what Eq. 7 says on average and leave when they have their output. All get the
+same bandwidth shares, those that `rebatching` gives.
 
-What the first three did is a plan, so the judge tells its latency; static batches let ready tasks wait, as no plan
-may, and are timed by the judge batch by batch.
+What the first three did is a plan, so the judge tells its latency; static batches let ready tasks
+wait, as no plan may, and are timed by the judge batch by batch.
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from specopt.models.arguments import integer, one_of
-from specopt.models.continuous_serving.problem import ContinuousServingPlan, ContinuousServingProblem, Phase
+from specopt.models.continuous_serving.problem import (
+    ContinuousServingPlan,
+    ContinuousServingProblem,
+    Phase,
+)
 from specopt.models.continuous_serving.steps import ROUNDING
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import Floats, Ints
@@ -34,8 +39,12 @@ from specopt.solvers.simulation import Estimate, Simulation
 
 POLICIES = ("online", "continuous", "autoregressive", "algorithm-1")
 
-Served = list[tuple[list[int], int, float]]  # batches of a step in order: tasks, draft tokens, when verified
-Rule = Callable[[list[int], Floats, Ints], Served]  # given the tasks at hand, what each has gained, and its steps
+Served = list[
+    tuple[list[int], int, float]
+]  # batches of a step in order: tasks, draft tokens, when verified
+Rule = Callable[
+    [list[int], Floats, Ints], Served
+]  # given the tasks at hand, what each has gained, and its steps
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -89,7 +98,10 @@ class State:
 
 
 def play(
-    problem: ContinuousServingProblem, policy: str | Policy, speculation_length: int = 3, seed: int = 0
+    problem: ContinuousServingProblem,
+    policy: str | Policy,
+    speculation_length: int = 3,
+    seed: int = 0,
 ) -> ServiceSimulation:
     """Serve the tasks of a problem by a policy.
 
@@ -98,8 +110,9 @@ def play(
     problem
         Without costs of regrouping, output lengths given.
     policy
-        One of `POLICIES`, or a `specopt.Policy`: it is given a `State`, and returns the batches of the next step in
-        order, each as a list of tasks and its draft tokens. A task's first step is in a batch of such tasks.
+        One of `POLICIES`, or a `specopt.Policy`: it is given a `State`, and returns the batches of
+        the next step in order, each as a list of tasks and its draft tokens. A task's first step is
+        in a batch of such tasks.
     speculation_length
         Of "continuous".
     seed
@@ -115,16 +128,23 @@ def play(
     started = time.perf_counter()
     name = policy.name if isinstance(policy, Policy) else one_of("policy", policy, POLICIES)
     if problem.output_lengths == "predicted" or problem.regroup_seconds > 0.0:
-        raise Unsupported("policies serve tasks of given output lengths, whose regrouping costs nothing")
+        raise Unsupported(
+            "policies serve tasks of given output lengths, whose regrouping costs nothing"
+        )
     mechanism = "autoregressive" if name == "autoregressive" else problem.mechanisms[0]
     if mechanism not in problem.mechanisms or (name == "algorithm-1" and mechanism != "pipelined"):
-        raise Unsupported(f"policy {name}: expected a problem that allows its mechanism, got {problem.mechanism!r}")
+        raise Unsupported(
+            f"policy {name}: expected a problem that allows its mechanism, got"
+            f" {problem.mechanism!r}"
+        )
     prepared = prepare(problem, mechanism)
     if name in ("continuous", "algorithm-1"):  # which draft for everyone
         prepared = prepare(dataclasses.replace(problem, min_speculation_length=1), mechanism)
     planned = prepared
     if name == "algorithm-1":  # which plans with O_max
-        planned = prepare(dataclasses.replace(prepared.problem, output_lengths="conservative"), mechanism)
+        planned = prepare(
+            dataclasses.replace(prepared.problem, output_lengths="conservative"), mechanism
+        )
     misfit = planned.misfit()
     if misfit is not None:
         raise InvalidInput(f"problem: expected one with a plan, but {misfit}")
@@ -163,9 +183,13 @@ def _serve(
     rule: Rule,
     ready: Floats,
 ) -> tuple[Floats, list[Phase], float]:
-    """Return when each task has finished, what was done, and which share of the tokens drafts gave."""
+    """Return when each task has finished, what was done, and which share of the tokens drafts
+    gave.
+    """
     outputs = problem.planned_output_tokens.astype(np.float64)
-    tokens = np.stack([problem.tokens_per_step(length) for length in range(prepared.lengths[-1] + 1)])
+    tokens = np.stack(
+        [problem.tokens_per_step(length) for length in range(prepared.lengths[-1] + 1)]
+    )
     counts = np.zeros_like(tokens)  # steps by speculation length and task
     finish = np.zeros(len(ready))
     unfinished = np.ones(len(ready), np.bool_)
@@ -181,16 +205,24 @@ def _serve(
         gained = (counts * tokens).sum(axis=0)
         batches = rule(active.tolist(), gained, counts.sum(axis=0))
         shape = [(sorted(tasks), length) for tasks, length, _ in batches]
-        if shape != [(left, length) for tasks, length in listed if (left := [k for k in tasks if unfinished[k]])]:
+        if shape != [
+            (left, length)
+            for tasks, length in listed
+            if (left := [k for k in tasks if unfinished[k]])
+        ]:
             others = sorted(set(range(len(ready))).difference(*(tasks for tasks, _ in shape)))
             lists = [tuple(tasks) for tasks, _ in shape] + [(k,) for k in others]
             lengths = [length for _, length in shape] + [prepared.lengths[0]] * len(others)
-            phases.append(Phase(first_step=step, batches=tuple(lists), speculation_length=tuple(lengths)))
+            phases.append(
+                Phase(first_step=step, batches=tuple(lists), speculation_length=tuple(lengths))
+            )
         listed = shape
         for tasks, length, end in batches:
             counts[length, tasks] += 1.0
             members = np.array(tasks)
-            target = outputs[members] - ROUNDING * np.maximum(tokens[length, members], outputs[members])
+            target = outputs[members] - ROUNDING * np.maximum(
+                tokens[length, members], outputs[members]
+            )
             done = members[(counts[:, members] * tokens[:, members]).sum(axis=0) >= target]
             finish[done] = clock + end
             unfinished[done] = False
@@ -225,13 +257,17 @@ class _Online:
         self.gained, keys = gained, list(self.tasks)
         seconds, batches = self.choice.choose(self.tasks.values(), self.learned)
         self.learned = self.learned._replace(seconds=self.learned.seconds + seconds)
-        served = [([keys[place] for place in places], length, end) for places, length, end in batches]
+        served = [
+            ([keys[place] for place in places], length, end) for places, length, end in batches
+        ]
         self.lengths = {k: length for tasks, length, _ in served for k in tasks}
         return served
 
 
 def _first_come(prepared: Prepared, length: int) -> Rule:
-    """Prompts alone, batches by arrival, as large as memory allows, one for each stage; one speculation length."""
+    """Prompts alone, batches by arrival, as large as memory allows, one for each stage; one
+    speculation length.
+    """
     problem = prepared.problem
     if prepared.mechanism == "autoregressive":
         length = 0
@@ -244,7 +280,9 @@ def _first_come(prepared: Prepared, length: int) -> Rule:
         runs: list[list[int]] = []
         for k in rest:
             grown = [*runs[-1], k] if runs else [k]
-            if 1 < len(grown) <= most and prepared.fits(len(grown), float((reached + tokens)[grown].max()), 0.0):
+            if 1 < len(grown) <= most and prepared.fits(
+                len(grown), float((reached + tokens)[grown].max()), 0.0
+            ):
                 runs[-1] = grown
             else:
                 runs.append([k])
@@ -254,11 +292,16 @@ def _first_come(prepared: Prepared, length: int) -> Rule:
     return serve
 
 
-def _timed(prepared: Prepared, batches: list[tuple[list[int], int]], gained: Floats, steps: Ints) -> Served:
+def _timed(
+    prepared: Prepared, batches: list[tuple[list[int], int]], gained: Floats, steps: Ints
+) -> Served:
     """Return the batches of a step with when each is verified (Eq. 20)."""
     problem = prepared.problem
     reached = problem.input_tokens + gained
-    shapes = ((len(run), reached[run].max(keepdims=True), length, steps[run[0]] == 0) for run, length in batches)
+    shapes = (
+        (len(run), reached[run].max(keepdims=True), length, steps[run[0]] == 0)
+        for run, length in batches
+    )
     times = (problem.stage_seconds(*shape) for shape in shapes)
     ends = prepared.completed((float(draft[0]), float(verify[0])) for draft, verify in times)
     return [(run, length, end) for (run, length), end in zip(batches, ends, strict=True)]
@@ -270,30 +313,44 @@ def _own(prepared: Prepared, policy: Policy) -> Rule:
 
     def serve(active: list[int], gained: Floats, steps: Ints) -> Served:
         inputs = problem.input_tokens[active].astype(np.float64)
-        decision = policy.decide(State(active, inputs, gained[active], steps[active], prepared.mechanism))
+        decision = policy.decide(
+            State(active, inputs, gained[active], steps[active], prepared.mechanism)
+        )
         try:
             batches = [([int(task) for task in tasks], int(length)) for tasks, length in decision]
         except (TypeError, ValueError):
             batches = []
         if sorted(task for tasks, _ in batches for task in tasks) != sorted(active):
-            raise refused(policy, f"batches of tasks and their draft tokens, each task of {active} once", decision)
+            raise refused(
+                policy,
+                f"batches of tasks and their draft tokens, each task of {active} once",
+                decision,
+            )
         for tasks, length in batches:
             tokens = problem.tokens_per_step(length)[tasks] if length in lengths else None
             mixed = len({bool(steps[task] > 0) for task in tasks}) > 1
             if tokens is None or mixed or not tasks:
-                raise refused(policy, f"{lengths[0]} to {lengths[-1]} draft tokens, first steps apart", (tasks, length))
-            if not prepared.fits(len(tasks), float((problem.input_tokens[tasks] + gained[tasks] + tokens).max()), 0.0):
+                raise refused(
+                    policy,
+                    f"{lengths[0]} to {lengths[-1]} draft tokens, first steps apart",
+                    (tasks, length),
+                )
+            if not prepared.fits(
+                len(tasks), float((problem.input_tokens[tasks] + gained[tasks] + tokens).max()), 0.0
+            ):
                 raise refused(policy, "batches that fit the memory", (tasks, length))
         return _timed(prepared, batches, gained, steps)
 
     return serve
 
 
-# ---------------------------------------------------------------------------- static batches, one lot after the other
+# ---------------------------------------------------------- static batches, one lot after the other
 
 
 def _repeat_static(prepared: Prepared, ready: Floats) -> Floats:
-    """Return when each task has finished if all that have arrived are served to the end before others begin."""
+    """Return when each task has finished if all that have arrived are served to the end before
+    others begin.
+    """
     problem = prepared.problem
     finish, waiting = np.zeros(len(ready)), np.ones(len(ready), np.bool_)
     clock = float(ready.min())

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specopt.models.continuous_serving.problem import ContinuousServingPlan, ContinuousServingProblem, Phase
+from specopt.models.continuous_serving.problem import (
+    ContinuousServingPlan,
+    ContinuousServingProblem,
+    Phase,
+)
 from specopt.models.fields import Floats
 from specopt.models.serving_stages import Mechanism
 from specopt.solvers.serving_prepare import PreparedServing
@@ -25,10 +29,18 @@ class Prepared(PreparedServing):
     @property
     def lengths(self) -> range:
         """The speculation lengths of a whole plan: where models draft, at least 1."""
-        return self.served_lengths if self.mechanism == "autoregressive" else range(1, self.served_lengths.stop)
+        return (
+            self.served_lengths
+            if self.mechanism == "autoregressive"
+            else range(1, self.served_lengths.stop)
+        )
 
-    def plan(self, phases: Iterable[Phase], length: int, shares: Floats | None = None) -> ContinuousServingPlan:
-        """Return a plan; `length` is the speculation length of phases without one. Optimal shares unless given."""
+    def plan(
+        self, phases: Iterable[Phase], length: int, shares: Floats | None = None
+    ) -> ContinuousServingPlan:
+        """Return a plan; `length` is the speculation length of phases without one. Optimal shares
+        unless given.
+        """
         return ContinuousServingPlan(phases=tuple(phases), **self.shared_fields(length, shares))
 
 

@@ -1,7 +1,9 @@
-"""Plans by a scheduler that is played ahead of time, at every speculation length, and at each step's best.
+"""Plans by a scheduler that is played ahead of time, at every speculation length, and at each
+step's best.
 
-See `specopt.solvers.continuous_serving.scheduler` for the scheduler. Bandwidth: the optimal shares of a common start
-(Eq. 27); of tasks that arrive one by one, those shares of all that may upload at one time.
+See `specopt.solvers.continuous_serving.scheduler` for the scheduler. Bandwidth: the optimal shares
+of a common start (Eq. 27); of tasks that arrive one by one, those shares of all that may upload at
+one time.
 """
 
 from __future__ import annotations
@@ -10,11 +12,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.continuous_serving.problem import ContinuousServingPlan, ContinuousServingProblem
+from specopt.models.continuous_serving.problem import (
+    ContinuousServingPlan,
+    ContinuousServingProblem,
+)
 from specopt.models.fields import Floats
 from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.bound import served_bound
-from specopt.solvers.continuous_serving.method import ContinuousServingMethod, offer_first_plan, prepare_all
+from specopt.solvers.continuous_serving.method import (
+    ContinuousServingMethod,
+    offer_first_plan,
+    prepare_all,
+)
 from specopt.solvers.continuous_serving.prepare import Prepared
 from specopt.solvers.continuous_serving.scheduler import FEW, MAX_LENGTHS, Former, PhaseBuilder
 from specopt.solvers.method import Outcome
@@ -23,7 +32,9 @@ from specopt.solvers.serving_method import offer_if_feasible, planned_outputs
 
 @dataclass(frozen=True)
 class Rebatching(ContinuousServingMethod):
-    """Batches formed anew wherever a task finishes or joins; the best of all speculation lengths."""
+    """Batches formed anew wherever a task finishes or joins; the best of all speculation
+    lengths.
+    """
 
     name = "rebatching"
     source = "own; shortest paths and Johnson's rule at every event"
@@ -40,11 +51,13 @@ class Rebatching(ContinuousServingMethod):
             shares = arrival_shares(prepared)
             for outputs in planned_outputs(problem, (1.0, 0.5)):
                 self._play(PhaseBuilder(former, outputs, shares), budget)
-        return Outcome(plan=budget.incumbent, bound=min(served_bound(prepared, budget) for prepared in able))
+        return Outcome(
+            plan=budget.incumbent, bound=min(served_bound(prepared, budget) for prepared in able)
+        )
 
     def _play(self, builder: PhaseBuilder, budget: Budget) -> None:
-        """Offer the plans of fixed speculation lengths, and of the one that chooses at every event; of many tasks the
-        one that seems to be the fastest.
+        """Offer the plans of fixed speculation lengths, and of the one that chooses at every event;
+        of many tasks the one that seems to be the fastest.
         """
         lengths = builder.prepared.lengths
         found: list[tuple[float, ContinuousServingPlan]] = []
@@ -61,7 +74,9 @@ class Rebatching(ContinuousServingMethod):
 
 
 def arrival_shares(prepared: Prepared) -> Floats:
-    """Return the optimal shares (Eq. 27); of tasks that arrive apart, as many times these as never exceeds the band."""
+    """Return the optimal shares (Eq. 27); of tasks that arrive apart, as many times these as never
+    exceeds the band.
+    """
     problem = prepared.problem
     if problem.arrival_seconds is None:
         return prepared.shares
@@ -69,5 +84,9 @@ def arrival_shares(prepared: Prepared) -> Floats:
     for _ in range(40):
         middle = float(np.sqrt(low * high))
         shares = np.minimum(1.0, middle * prepared.shares)
-        low, high = (middle, high) if problem.most_at_once(prepared.mechanism, shares) <= 1.0 else (low, middle)
+        low, high = (
+            (middle, high)
+            if problem.most_at_once(prepared.mechanism, shares) <= 1.0
+            else (low, middle)
+        )
     return np.minimum(1.0, low * prepared.shares)

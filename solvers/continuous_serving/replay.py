@@ -1,9 +1,10 @@
 """What a plan takes when acceptances are random: all replications at once, step by step.
 
-Each draft token is accepted with the task's probability alpha, independently, up to the first rejection, and the
-server adds a token of its own. A task leaves when it has its own output length O_k; what it gains beyond counts in its
-last step alone. Batches, their order and their speculation lengths are those of the plan's phase, the last one for
-steps beyond. All else is as in the judge: sizes and longest members of those that are served, Eq. 13-22.
+Each draft token is accepted with the task's probability alpha, independently, up to the first
+rejection, and the server adds a token of its own. A task leaves when it has its own output length
+O_k; what it gains beyond counts in its last step alone. Batches, their order and their speculation
+lengths are those of the plan's phase, the last one for steps beyond. All else is as in the judge:
+sizes and longest members of those that are served, Eq. 13-22.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.continuous_serving.problem import ContinuousServingPlan, ContinuousServingProblem
+from specopt.models.continuous_serving.problem import (
+    ContinuousServingPlan,
+    ContinuousServingProblem,
+)
 from specopt.models.errors import Unsupported
 from specopt.models.fields import Floats
 from specopt.models.serving_stages import Mechanism
@@ -28,7 +32,8 @@ AT_ONCE = 100
 class PlanSimulation(Simulation):
     """The distribution of the real serving latency of a plan, beside the judge's number.
 
-    `estimates` are "latency_seconds", the plan's objective, and "decoding_steps" until the last task has finished.
+    `estimates` are "latency_seconds", the plan's objective, and "decoding_steps" until the last
+    task has finished.
 
     Parameters
     ----------
@@ -45,18 +50,26 @@ class PlanSimulation(Simulation):
     @property
     def facts(self) -> dict[str, str]:
         """The mechanism, and what is not random."""
-        return {"mechanism": self.mechanism, "communication": f"{self.communication_seconds:.6g} s of it, not random"}
+        return {
+            "mechanism": self.mechanism,
+            "communication": f"{self.communication_seconds:.6g} s of it, not random",
+        }
 
 
 def replay(
-    problem: ContinuousServingProblem, plan: ContinuousServingPlan, replications: int, seed: int, tell: Tell
+    problem: ContinuousServingProblem,
+    plan: ContinuousServingPlan,
+    replications: int,
+    seed: int,
+    tell: Tell,
 ) -> PlanSimulation:
     """Play a feasible plan many times.
 
     Raises
     ------
     Unsupported
-        If tasks arrive one by one, batches may guess nothing for a while, lengths are predicted, or regrouping costs.
+        If tasks arrive one by one, batches may guess nothing for a while, lengths are predicted, or
+        regrouping costs.
     """
     started = time.perf_counter()
     for clash, words in (
@@ -87,9 +100,14 @@ def replay(
 
 
 def _played(
-    problem: ContinuousServingProblem, plan: ContinuousServingPlan, random: np.random.Generator, count: int
+    problem: ContinuousServingProblem,
+    plan: ContinuousServingPlan,
+    random: np.random.Generator,
+    count: int,
 ) -> tuple[Floats, Floats]:
-    """Return when each task has finished and how many steps were served, replication by replication."""
+    """Return when each task has finished and how many steps were served, replication by
+    replication.
+    """
     prepared, outputs = prepare(problem, problem.mechanism_of(plan)), problem.output_tokens
     logarithms = np.log(problem.rates if plan.speculation_length else np.full(problem.tasks, 0.5))
     gained, finish = np.zeros((2, count, problem.tasks))
@@ -99,7 +117,9 @@ def _played(
         if place + 1 < len(plan.phases) and plan.phases[place + 1].first_step <= step:
             place += 1
         phase = plan.phases[place]
-        runs = list(zip(map(list, phase.batches), phase.lengths(plan.speculation_length), strict=True))
+        runs = list(
+            zip(map(list, phase.batches), phase.lengths(plan.speculation_length), strict=True)
+        )
         accepted = np.floor(
             np.log(random.random((AT_ONCE, problem.tasks))[:count]) / logarithms
         )  # luck depends on step and task alone
@@ -107,12 +127,20 @@ def _played(
         for members, length in runs:
             served = unfinished[:, members]
             size = served.sum(axis=1)
-            reached = np.where(served, problem.input_tokens[members] + gained[:, members], 1.0).max(axis=1)
+            reached = np.where(served, problem.input_tokens[members] + gained[:, members], 1.0).max(
+                axis=1
+            )
             stages = problem.stage_seconds(np.maximum(size, 1), reached, length, step == 1)
-            times.append((stages[0] * (size > 0), stages[1] * (size > 0)))  # 0 where all have finished
-        for (members, length), done in zip(runs, prepared.completed(times, np.maximum), strict=True):
+            times.append(
+                (stages[0] * (size > 0), stages[1] * (size > 0))
+            )  # 0 where all have finished
+        for (members, length), done in zip(
+            runs, prepared.completed(times, np.maximum), strict=True
+        ):
             served = unfinished[:, members]
-            gained[:, members] += np.where(served, 1.0 + np.minimum(accepted[:, members], length), 0.0)
+            gained[:, members] += np.where(
+                served, 1.0 + np.minimum(accepted[:, members], length), 0.0
+            )
             ended = served & (gained[:, members] >= outputs[members])
             finish[:, members] = np.where(ended, (clock + done)[:, None], finish[:, members])
         steps += unfinished.any(axis=1)

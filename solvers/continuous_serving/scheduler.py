@@ -1,11 +1,13 @@
 """A plan, formed step by step: what a scheduler at the engine would do, ahead of time.
 
-Wherever a task finishes or joins, the tasks at hand are batched anew, contiguous in the tokens that they have reached,
-in rising or in falling order. Of every number of batches and every prefix of tasks the chain is kept that is verified
-first. First steps, whose tasks differ more, also try the shortest paths at several weights between the stages, each in
-the order of Johnson's rule. Newcomers form batches of their own in their first step. Between two such events all
-batches draft equally many tokens: of the lengths allowed, whichever gives most tokens per second at that step. Lengths
-chosen batch by batch, with the batches or after them, were tried: they gained next to nothing, and now and then lost.
+Wherever a task finishes or joins, the tasks at hand are batched anew, contiguous in the tokens that
+they have reached, in rising or in falling order. Of every number of batches and every prefix of
+tasks the chain is kept that is verified first. First steps, whose tasks differ more, also try the
+shortest paths at several weights between the stages, each in the order of Johnson's rule. Newcomers
+form batches of their own in their first step. Between two such events all batches draft equally
+many tokens: of the lengths allowed, whichever gives most tokens per second at that step. Lengths
+chosen batch by batch, with the batches or after them, were tried: they gained next to nothing, and
+now and then lost.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ class Former:
         self.room = room_for(prepared.tasks, budget)
         self.searches: dict[tuple[int, bool], Floats] = {}
 
-    def form(self, reached: Floats, gain: Floats, length: int, steps: int, first: bool) -> tuple[float, list[Ints]]:
+    def form(
+        self, reached: Floats, gain: Floats, length: int, steps: int, first: bool
+    ) -> tuple[float, list[Ints]]:
         """Return the seconds of some steps, and the batches in order.
 
         Parameters
@@ -63,7 +67,11 @@ class Former:
         """
         order = np.argsort(reached, kind="stable")
         count = len(order)
-        ahead = 0.0 if first else 0.5 * (steps - 1) * float(self.prepared.problem.tokens_per_step(length).min())
+        ahead = (
+            0.0
+            if first
+            else 0.5 * (steps - 1) * float(self.prepared.problem.tokens_per_step(length).min())
+        )
         tokens = float(self.prepared.problem.tokens_per_step(length).max())
         middle = reached[order] + ahead, gain[order] - ahead, 1 << 30  # of the steps
         task, setting = columns(self.prepared, length, tokens, *middle, gained=0.0)
@@ -79,14 +87,18 @@ class Former:
                     best, slots[0] = seconds, slots[1]
         if first or best == np.inf:
             widest = min(count / 2, self.prepared.room_for(float(reached.mean() + gain.min())))
-            self.budget.check(_SECONDS_PER_BATCH * count * max(1.0, widest))  # of a call that cannot be interrupted
+            self.budget.check(
+                _SECONDS_PER_BATCH * count * max(1.0, widest)
+            )  # of a call that cannot be interrupted
             search = self.searches.setdefault((length, first), new_search(self.budget))
             seconds = self.kernels.form_batches(
                 step, 1, task, setting, self.prepared.runtimes, self.room, search, slots[1]
             )
             if seconds < best:
                 best, slots[0] = seconds, slots[1]
-        return float(best) * steps, [order[slots[0] == place] for place in range(int(slots[0].max()) + 1)]
+        return float(best) * steps, [
+            order[slots[0] == place] for place in range(int(slots[0].max()) + 1)
+        ]
 
 
 class PhaseBuilder:
@@ -102,7 +114,9 @@ class PhaseBuilder:
         self.tokens = cache(self.problem.tokens_per_step)  # lengths may be millions
 
     def plan(self, lengths: Sequence[int], budget: Budget) -> tuple[float, ContinuousServingPlan]:
-        """Return about how many seconds its steps take, and the plan whose drafts are cut to a length."""
+        """Return about how many seconds its steps take, and the plan whose drafts are cut to a
+        length.
+        """
         tasks = len(self.inputs)
         _, ready = self.problem.readiness_at(self.prepared.mechanism, self.shares)
         gained = np.zeros(tasks)
@@ -119,7 +133,9 @@ class PhaseBuilder:
             best: tuple[float, int, float, int, list[Ints]] | None = None
             for length in lengths:
                 budget.check()
-                steps, seconds, batches = self._next(active, served, gained, bool(waiting.any()), length)
+                steps, seconds, batches = self._next(
+                    active, served, gained, bool(waiting.any()), length
+                )
                 worth = seconds / (steps * float(self.tokens(length)[active].mean()))
                 if best is None or worth < best[0]:
                     best = worth, steps, seconds, length, batches
@@ -127,11 +143,15 @@ class PhaseBuilder:
             _, steps, seconds, length, batches = best
             total += seconds
             rest = np.flatnonzero(~unfinished)
-            lists = [batch.tolist() for batch in batches] + [[k] for k in np.flatnonzero(waiting).tolist()]
+            lists = [batch.tolist() for batch in batches] + [
+                [k] for k in np.flatnonzero(waiting).tolist()
+            ]
             lists[0] += rest.tolist()
             self.entries += tasks
             budget.hold("tasks times phases", 100.0 * self.entries)
-            phases.append(Phase(first_step=step, batches=tuple(map(tuple, lists)), speculation_length=length))
+            phases.append(
+                Phase(first_step=step, batches=tuple(map(tuple, lists)), speculation_length=length)
+            )
             if waiting.any():
                 clock += self._step_seconds(batches, served, gained, length)
             gained[active] += steps * self.tokens(length)[active]
@@ -164,7 +184,13 @@ class PhaseBuilder:
     def _step_seconds(self, batches: list[Ints], served: Any, gained: Floats, length: int) -> float:
         """Return what one step of these batches takes (Eq. 20)."""
         size = np.array([len(batch) for batch in batches])[:, None]
-        reached = np.array([(self.inputs[batch] + gained[batch]).max() for batch in batches])[:, None]
+        reached = np.array([(self.inputs[batch] + gained[batch]).max() for batch in batches])[
+            :, None
+        ]
         first = np.array([not served[batch[0]] for batch in batches])[:, None]
-        draft, verify = (part[:, 0] for part in self.problem.stage_seconds(size, reached, length, first))
-        return float([*self.prepared.completed(zip(draft.tolist(), verify.tolist(), strict=True))][-1])
+        draft, verify = (
+            part[:, 0] for part in self.problem.stage_seconds(size, reached, length, first)
+        )
+        return float(
+            [*self.prepared.completed(zip(draft.tolist(), verify.tolist(), strict=True))][-1]
+        )

@@ -1,9 +1,14 @@
-"""What a plan takes when acceptances are random, or what a policy makes of the tasks; see `replay` and `policies`."""
+"""What a plan takes when acceptances are random, or what a policy makes of the tasks; see `replay`
+and `policies`.
+"""
 
 from __future__ import annotations
 
 from specopt.models.arguments import integer
-from specopt.models.continuous_serving.problem import ContinuousServingPlan, ContinuousServingProblem
+from specopt.models.continuous_serving.problem import (
+    ContinuousServingPlan,
+    ContinuousServingProblem,
+)
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 from specopt.solvers.continuous_serving.policies import POLICIES, play
@@ -29,7 +34,8 @@ def simulate(
         The plan must be feasible for the problem. A policy is one of `policies.POLICIES`, or a
         `specopt.Policy`, see there.
     seed
-        The same seed gives the same luck to every task, whatever the plan: differences between plans are paired.
+        The same seed gives the same luck to every task, whatever the plan: differences between
+        plans are paired.
     replications
         How often, at least twice; None: 200 times. A policy is played once.
     callback
@@ -46,11 +52,18 @@ def simulate(
     """
     if isinstance(plan, str | Policy):
         if replications is not None:
-            raise InvalidInput(f"replications: expected none (a policy is played once), got {replications}")
+            raise InvalidInput(
+                f"replications: expected none (a policy is played once), got {replications}"
+            )
         return play(problem, plan, speculation_length, integer("seed", seed, 0))
     if not isinstance(plan, ContinuousServingPlan):
-        raise InvalidInput(f"policy: expected one of {', '.join(POLICIES)}, a policy or a plan, got {describe(plan)}")
-    replications = integer("replications", 200 if replications is None else replications, 2, MAX_REPLICATIONS)
+        raise InvalidInput(
+            f"policy: expected one of {', '.join(POLICIES)}, a policy or a plan, got"
+            f" {describe(plan)}"
+        )
+    replications = integer(
+        "replications", 200 if replications is None else replications, 2, MAX_REPLICATIONS
+    )
     seed = integer("seed", seed, 0)
     violations = problem.violations(plan)
     if violations:

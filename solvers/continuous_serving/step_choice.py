@@ -1,4 +1,5 @@
-"""The choice of one step of serving as tasks come and go: who drafts, how many tokens, and in which batches.
+"""The choice of one step of serving as tasks come and go: who drafts, how many tokens, and in which
+batches.
 
 Output lengths are not known: how long tasks stay is learned from those that have finished.
 """
@@ -25,7 +26,9 @@ WEIGHT = 8.0
 
 
 class Task(NamedTuple):
-    """What is known of a task: tokens that it has, tokens that the draft model lacks, acceptance, tokens gained."""
+    """What is known of a task: tokens that it has, tokens that the draft model lacks, acceptance,
+    tokens gained.
+    """
 
     reached: Annotated[float, Meta(ge=1, le=1e15)]
     unseen: Amount
@@ -40,7 +43,9 @@ class Task(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """What is known of tasks in general: sums over what finished, tasks that came, and seconds of the steps."""
+    """What is known of tasks in general: sums over what finished, tasks that came, and seconds of
+    the steps.
+    """
 
     outputs: Annotated[float, Meta(ge=WEIGHT * USUAL_TOKENS, le=1e15)] = WEIGHT * USUAL_TOKENS
     squares: Amount = WEIGHT * USUAL_TOKENS**2
@@ -49,7 +54,9 @@ class Learned(NamedTuple):
 
     @property
     def stay_tokens(self) -> float:
-        """Tokens that a task at hand is expected to gain yet: the mean residual life of the lengths met so far."""
+        """Tokens that a task at hand is expected to gain yet: the mean residual life of the lengths
+        met so far.
+        """
         return self.squares / (2.0 * self.outputs)
 
     def finished(self, gained: float) -> Learned:
@@ -63,36 +70,60 @@ class StepChoice:
     Parameters
     ----------
     deployment, mechanism
-        A problem whose models, runtimes, memory and speculation lengths count, and how tasks are served.
+        A problem whose models, runtimes, memory and speculation lengths count, and how tasks are
+        served.
     """
 
     def __init__(self, deployment: ContinuousServingProblem, mechanism: Mechanism) -> None:
         prepared = prepare(deployment, mechanism)
         self._lengths = np.array(prepared.served_lengths, np.int64)
         self._kernels = Budget(deployment).load("continuous_serving.online")
-        self._server = self._kernels.Server(prepared.models, prepared.memory, prepared.runtimes, prepared.overlap)
+        self._server = self._kernels.Server(
+            prepared.models, prepared.memory, prepared.runtimes, prepared.overlap
+        )
         self._make_room(16)
 
-    def choose(self, tasks: Collection[Task], learned: Learned) -> tuple[float, list[tuple[list[int], int, float]]]:
-        """Return the seconds of a step, and its batches: places of their tasks, draft tokens of each, and end."""
+    def choose(
+        self, tasks: Collection[Task], learned: Learned
+    ) -> tuple[float, list[tuple[list[int], int, float]]]:
+        """Return the seconds of a step, and its batches: places of their tasks, draft tokens of
+        each, and end.
+        """
         if len(tasks) > self._room.order.size:
             self._make_room(2 * len(tasks))
         reached, unseen, rate, _, first = map(np.array, zip(*tasks, strict=True))
         (members, ends, guesses), finish = np.zeros((3, len(tasks)), np.int64), np.zeros(len(tasks))
         seconds, count = self._kernels.choose(
-            self._server, self._kernels.Active(reached, unseen, first, rate), self._lengths,
-            learned.stay_tokens, learned.joined / (learned.seconds or 1.0), self._room, members, ends, guesses, finish,
-        )  # fmt: skip
+            self._server,
+            self._kernels.Active(reached, unseen, first, rate),
+            self._lengths,
+            learned.stay_tokens,
+            learned.joined / (learned.seconds or 1.0),
+            self._room,
+            members,
+            ends,
+            guesses,
+            finish,
+        )
         places, bounds = members.tolist(), [0, *ends[:count].tolist()]
         rows = zip(bounds[:-1], bounds[1:], guesses.tolist(), finish.tolist(), strict=False)
-        return float(seconds), [(places[begin:end], length, finish) for begin, end, length, finish in rows]
+        return float(seconds), [
+            (places[begin:end], length, finish) for begin, end, length, finish in rows
+        ]
 
     def _make_room(self, tasks: int) -> None:
         """Make work space for at most `tasks` tasks."""
         table, whole = (self._kernels.ENDS + 1,) * 2, np.int64
         self._room = self._kernels.Room(
-            drafted=np.zeros(table), done=np.zeros(table), before=np.zeros(table, whole), times=np.zeros((*table, 2)),
-            blocks=np.zeros(table), order=np.zeros(tasks, whole), group=np.zeros((4, tasks), whole),
-            count=np.zeros(4, whole), cuts=np.zeros((4, tasks + 1), whole), finish=np.zeros((4, tasks + 1)),
+            drafted=np.zeros(table),
+            done=np.zeros(table),
+            before=np.zeros(table, whole),
+            times=np.zeros((*table, 2)),
+            blocks=np.zeros(table),
+            order=np.zeros(tasks, whole),
+            group=np.zeros((4, tasks), whole),
+            count=np.zeros(4, whole),
+            cuts=np.zeros((4, tasks + 1), whole),
+            finish=np.zeros((4, tasks + 1)),
             gain=np.zeros((2, tasks)),
-        )  # fmt: skip
+        )

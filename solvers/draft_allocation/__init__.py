@@ -24,7 +24,9 @@ class AutoAllocation(Auto):
     solves = DraftAllocationProblem
     order = (WaterLevel, Greedy)
 
-    def repaired(self, problem: DraftAllocationProblem, plan: DraftAllocationPlan) -> DraftAllocationPlan:
+    def repaired(
+        self, problem: DraftAllocationProblem, plan: DraftAllocationPlan
+    ) -> DraftAllocationPlan:
         """Return the drafts of the clients that there still are, as far as caps and budget go."""
         drafts = np.zeros(problem.clients, np.int64)
         kept = plan.draft_tokens[: problem.clients]

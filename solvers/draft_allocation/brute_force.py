@@ -1,4 +1,6 @@
-"""Brute force: every allocation within budget and caps. Nothing is assumed, so it is the oracle of the others."""
+"""Brute force: every allocation within budget and caps. Nothing is assumed, so it is the oracle of
+the others.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +41,16 @@ class BruteForceAllocation(DraftAllocationMethod):
         values = [
             list(accumulate(weight * rate**n for n in range(cap + 1)))
             for weight, rate, cap in zip(
-                problem.weights.tolist(), problem.acceptance_rates.tolist(), problem.caps.tolist(), strict=True
+                problem.weights.tolist(),
+                problem.acceptance_rates.tolist(),
+                problem.caps.tolist(),
+                strict=True,
             )
         ]
         best, best_drafts, seen = -math.inf, (0,) * problem.clients, 0
-        for seen, (value, drafts) in enumerate(enumerate_allocations(values, problem.budget_tokens), start=1):
+        for seen, (value, drafts) in enumerate(
+            enumerate_allocations(values, problem.budget_tokens), start=1
+        ):
             if value > best:
                 best, best_drafts = value, drafts
             if seen % ALLOCATIONS_PER_CHECK == 0:
@@ -53,7 +60,9 @@ class BruteForceAllocation(DraftAllocationMethod):
 
 
 def allocations(caps: list[int], budget: int, enough: int) -> float:
-    """Return the number of allocations within caps and budget, or infinity if there are more than `enough`."""
+    """Return the number of allocations within caps and budget, or infinity if there are more than
+    `enough`.
+    """
     total = sum(caps)
     if budget >= total:
         product = 1
@@ -72,14 +81,21 @@ def allocations(caps: list[int], budget: int, enough: int) -> float:
         for count in ways:
             sums.append(sums[-1] + count)
         size = min(budget, len(ways) - 1 + cap) + 1
-        ways = [sums[min(t, len(ways) - 1) + 1] - sums[max(0, min(t - cap, len(ways)))] for t in range(size)]
+        ways = [
+            sums[min(t, len(ways) - 1) + 1] - sums[max(0, min(t - cap, len(ways)))]
+            for t in range(size)
+        ]
         if sum(ways) > enough:
             return math.inf
     return sum(ways)
 
 
-def enumerate_allocations(values: list[list[float]], budget: int) -> Iterator[tuple[float, tuple[int, ...]]]:
-    """Yield every allocation within the budget and its value; values[i][S] is what client i yields with S drafts."""
+def enumerate_allocations(
+    values: list[list[float]], budget: int
+) -> Iterator[tuple[float, tuple[int, ...]]]:
+    """Yield every allocation within the budget and its value; values[i][S] is what client i yields
+    with S drafts.
+    """
     last = len(values) - 1
     stack: list[tuple[int, int, float, tuple[int, ...]]] = [(0, budget, 0.0, ())]
     while stack:

@@ -9,8 +9,8 @@
 >>> out
 array([5, 0, 3])
 
-The arrays belong to the caller and are prepared once: C-contiguous, float64 and int64, and not checked again. With
-N = 8 and C = 20 a call takes about a microsecond.
+The arrays belong to the caller and are prepared once: C-contiguous, float64 and int64, and not
+checked again. With N = 8 and C = 20 a call takes about a microsecond.
 """
 
 from __future__ import annotations
@@ -25,20 +25,23 @@ from specopt.models.fields import Floats, Ints
 _NO_CAPS = np.empty(0, np.int64)
 
 
-def allocate(weights: Floats, acceptance_rates: Floats, budget: int, caps: Ints | None, out: Ints) -> int:
+def allocate(
+    weights: Floats, acceptance_rates: Floats, budget: int, caps: Ints | None, out: Ints
+) -> int:
     """Write the optimal drafts of each client (paper 5, Eq. 5) to `out` and return their sum.
 
     Parameters
     ----------
     weights, acceptance_rates
-        Per client: w_i >= 0 and a_i in [0, 1), finite. With weights that are the gradient of a utility this is one
-        step of gradient scheduling.
+        Per client: w_i >= 0 and a_i in [0, 1), finite. With weights that are the gradient of a
+        utility this is one step of gradient scheduling.
     budget
         C >= 0, the drafted tokens that the server verifies in one round.
     caps
         Per client: the most that it drafts; None stands for no limit but the budget.
     out
-        Where the drafts of each client go. Tokens that add nothing stay unused; ties go to the lower index.
+        Where the drafts of each client go. Tokens that add nothing stay unused; ties go to the
+        lower index.
 
     Raises
     ------
@@ -51,7 +54,9 @@ def allocate(weights: Floats, acceptance_rates: Floats, budget: int, caps: Ints 
 
 
 def warm_up() -> None:
-    """Load the kernel, which compiles it on a fresh machine, so that the first call of `allocate` need not."""
+    """Load the kernel, which compiles it on a fresh machine, so that the first call of `allocate`
+    need not.
+    """
     _kernel()
 
 

@@ -1,4 +1,6 @@
-"""The largest marginals: one token after the other, or all above a common level, found without walking through them."""
+"""The largest marginals: one token after the other, or all above a common level, found without
+walking through them.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,24 @@ import numpy as np
 from specopt.models.draft_allocation.problem import DraftAllocationPlan, DraftAllocationProblem
 from specopt.models.errors import OutOfTime, Stopped
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_allocation.method import SMALLEST, DraftAllocationMethod, certify, offer_first_plan, scaled
+from specopt.solvers.draft_allocation.method import (
+    SMALLEST,
+    DraftAllocationMethod,
+    certify,
+    offer_first_plan,
+    scaled,
+)
 from specopt.solvers.method import Outcome
 
 TOKENS_PER_CHECK = 4096
 
 
-def take_largest(problem: DraftAllocationProblem, drafts: list[int], tokens: int, check: Callable[[], None]) -> None:
-    """Add tokens to `drafts`, of which there are none yet, the largest marginal first, as far as they add anything."""
+def take_largest(
+    problem: DraftAllocationProblem, drafts: list[int], tokens: int, check: Callable[[], None]
+) -> None:
+    """Add tokens to `drafts`, of which there are none yet, the largest marginal first, as far as
+    they add anything.
+    """
     weights: list[float] = scaled(problem.weights).tolist()
     rates: list[float] = problem.acceptance_rates.tolist()
     caps: list[int] = problem.caps.tolist()
@@ -45,8 +57,8 @@ def take_largest(problem: DraftAllocationProblem, drafts: list[int], tokens: int
 class Greedy(DraftAllocationMethod):
     """A heap of next marginals; the largest is taken C times, the lower client where two are equal.
 
-    Exact, because the marginals w_i a_i^n of a client never increase in n: when the heap's top is taken, no token
-    that is still to come, of any client, adds more.
+    Exact, because the marginals w_i a_i^n of a client never increase in n: when the heap's top is
+    taken, no token that is still to come, of any client, adds more.
     """
 
     name = "greedy"

@@ -1,9 +1,11 @@
-"""What the methods of draft allocation share: a plan to start from, scaled weights, and the certificate.
+"""What the methods of draft allocation share: a plan to start from, scaled weights, and the
+certificate.
 
-Token n = 1, 2, ... of client i adds w_i a_i^n to the objective. A client's marginals never increase, so the C largest
-of all clients' marginals form a plan, and no plan within the budget can gather more: taking them is optimal. The
-smallest marginal taken (or 0 if tokens are left) is an optimal Lagrange multiplier of the budget. This proves it: sum_i
-max_S (w_i mu_i(S) - price S) + price C bounds every plan, and this plan attains it.
+Token n = 1, 2, ... of client i adds w_i a_i^n to the objective. A client's marginals never
+increase, so the C largest of all clients' marginals form a plan, and no plan within the budget can
+gather more: taking them is optimal. The smallest marginal taken (or 0 if tokens are left) is an
+optimal Lagrange multiplier of the budget. This proves it: sum_i max_S (w_i mu_i(S) - price S) +
+price C bounds every plan, and this plan attains it.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome
 
 SMALLEST = 2.2250738585072014e-308
-"""Marginals below this, of weights scaled by `scaled`, count as nothing: floating point has no full precision there."""
+"""Marginals below this, of weights scaled by `scaled`, count as nothing: floating point has no full
+precision there.
+"""
 
 
 @dataclass(frozen=True)
@@ -42,14 +46,20 @@ def offer_first_plan(problem: DraftAllocationProblem, budget: Budget) -> None:
     budget.check()
 
 
-def certify(problem: DraftAllocationProblem, draft_tokens: Ints, budget: Budget, **stats: object) -> Outcome:
-    """Return the outcome of an allocation that takes the largest marginals: itself and the bound at its price."""
+def certify(
+    problem: DraftAllocationProblem, draft_tokens: Ints, budget: Budget, **stats: object
+) -> Outcome:
+    """Return the outcome of an allocation that takes the largest marginals: itself and the bound at
+    its price.
+    """
     plan = DraftAllocationPlan(draft_tokens=draft_tokens)
     budget.offer(plan)
     price = price_of(problem, draft_tokens)
     bound = lagrangian_bound(problem, price)
     budget.improve_bound(bound)
-    return Outcome(plan=plan, bound=bound, stats={"price": price, "tokens": int(draft_tokens.sum()), **stats})
+    return Outcome(
+        plan=plan, bound=bound, stats={"price": price, "tokens": int(draft_tokens.sum()), **stats}
+    )
 
 
 def scaled(weights: Floats) -> Floats:
@@ -58,7 +68,9 @@ def scaled(weights: Floats) -> Floats:
 
 
 def price_of(problem: DraftAllocationProblem, draft_tokens: Ints) -> float:
-    """Return what the last token of an allocation adds, the smallest marginal of all; 0 if tokens are left."""
+    """Return what the last token of an allocation adds, the smallest marginal of all; 0 if tokens
+    are left.
+    """
     drafting = draft_tokens > 0
     if int(draft_tokens.sum()) < problem.budget_tokens or not drafting.any():
         return 0.0
@@ -68,15 +80,19 @@ def price_of(problem: DraftAllocationProblem, draft_tokens: Ints) -> float:
 
 
 def lagrangian_bound(problem: DraftAllocationProblem, price: float) -> float:
-    """Return sum_i max_S (w_i mu_i(S) - price S) + price C over S within the caps: no plan has more (to rounding).
+    """Return sum_i max_S (w_i mu_i(S) - price S) + price C over S within the caps: no plan has more
+    (to rounding).
 
-    Client i maximises by its marginals above the price: S = floor(log(price / w_i) / log a_i). A count that is off
-    by rounding has a marginal equal to the price to rounding, and changes the maximum by less than that.
+    Client i maximises by its marginals above the price: S = floor(log(price / w_i) / log a_i). A
+    count that is off by rounding has a marginal equal to the price to rounding, and changes the
+    maximum by less than that.
     """
     w, a, most = problem.weights, problem.acceptance_rates, problem.caps
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         if price > 0:
-            count = np.floor(np.log(price / w) / np.log(a))  # the quotient first: logarithms of like size cancel
+            count = np.floor(
+                np.log(price / w) / np.log(a)
+            )  # the quotient first: logarithms of like size cancel
             chosen = np.clip(np.where(w * a > price, count, 0.0), 0.0, most).astype(np.int64)
         else:
             chosen = np.where(w * a > 0.0, most, 0)

@@ -1,7 +1,7 @@
 """Eq. 5 of paper 5 as an integer program, written to be read; Pyomo states it, HiGHS solves it.
 
-Every client chooses one draft length, and what each length yields is data: nothing is assumed about the shape of
-mu_i, so it checks the methods that use its concavity.
+Every client chooses one draft length, and what each length yields is data: nothing is assumed about
+the shape of mu_i, so it checks the methods that use its concavity.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from specopt.solvers.method import Outcome
 from specopt.solvers.pyomo_program import ByProgram, run_program
 
 UNITS = 1e4
-"""The value of the plan without drafts in the program's own unit: the tolerances of HiGHS are absolute."""
+"""The value of the plan without drafts in the program's own unit: the tolerances of HiGHS are
+absolute.
+"""
 
 
 @dataclass(frozen=True)
@@ -71,11 +73,14 @@ def formulate(problem: DraftAllocationProblem) -> Any:
         for weight, rate, cap in zip(problem.weights, problem.acceptance_rates, caps, strict=True)
     ]
     program.clients = pyo.RangeSet(0, problem.clients - 1)
-    program.lengths = pyo.Set(initialize=[(i, S) for i in program.clients for S in range(caps[i] + 1)])
+    program.lengths = pyo.Set(
+        initialize=[(i, S) for i in program.clients for S in range(caps[i] + 1)]
+    )
     program.drafts = pyo.Var(program.lengths, domain=pyo.Binary)  # client i drafts S tokens
 
     program.worth = pyo.Objective(
-        expr=sum(float(value[i][S]) * program.drafts[i, S] for i, S in program.lengths), sense=pyo.maximize
+        expr=sum(float(value[i][S]) * program.drafts[i, S] for i, S in program.lengths),
+        sense=pyo.maximize,
     )
     # Every client has one draft length.
     program.one = pyo.Constraint(

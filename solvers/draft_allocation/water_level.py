@@ -14,12 +14,14 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class WaterLevel(DraftAllocationMethod):
-    """Newton's method for the level that C marginals exceed, then the few tokens by which rounding misses it.
+    """Newton's method for the level that C marginals exceed, then the few tokens by which rounding
+    misses it.
 
-    Exact: client i has floor(log(level / w_i) / log a_i) marginals above a level, and whatever is above a level comes
-    first in the order in which `greedy` takes tokens, however rough the level. Counts that rounding could change are
-    settled by comparing products. A heap then adds or takes away the tokens by which the sum misses the budget.
-    The plan is the plan of `greedy`, ties included; see `specopt.solvers.draft_allocation.fast` for a bare call.
+    Exact: client i has floor(log(level / w_i) / log a_i) marginals above a level, and whatever is
+    above a level comes first in the order in which `greedy` takes tokens, however rough the level.
+    Counts that rounding could change are settled by comparing products. A heap then adds or takes
+    away the tokens by which the sum misses the budget. The plan is the plan of `greedy`, ties
+    included; see `specopt.solvers.draft_allocation.fast` for a bare call.
     """
 
     name = "water-level"
@@ -33,5 +35,7 @@ class WaterLevel(DraftAllocationMethod):
         offer_first_plan(problem, budget)
         kernels = budget.load("draft_allocation.water_level")
         drafts = np.empty(problem.clients, np.int64)
-        kernels.allocate(problem.weights, problem.acceptance_rates, problem.budget_tokens, problem.caps, drafts)
+        kernels.allocate(
+            problem.weights, problem.acceptance_rates, problem.budget_tokens, problem.caps, drafts
+        )
         return certify(problem, drafts, budget)

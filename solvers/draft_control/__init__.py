@@ -28,13 +28,18 @@ class AutoControl(Auto):
     order = (PolicyIteration,)
 
     def plain_plans(self, problem: DraftControlProblem) -> Iterator[DraftControlPlan]:
-        """Yield what is best at the price of a second that it gives, as if all states were visited alike."""
+        """Yield what is best at the price of a second that it gives, as if all states were visited
+        alike.
+        """
         prepared = prepare(problem)
         tokens, seconds, lengths, indices = prepared.all_actions()
         price = 0.0
         for _ in range(PRICES):
             choice = np.argmax(tokens - price * seconds, axis=1)[:, None]
-            price = float(np.take_along_axis(tokens, choice, 1).sum() / np.take_along_axis(seconds, choice, 1).sum())
+            price = float(
+                np.take_along_axis(tokens, choice, 1).sum()
+                / np.take_along_axis(seconds, choice, 1).sum()
+            )
         yield prepared.plan(lengths[choice[:, 0]], indices[choice[:, 0]])
 
 

@@ -10,7 +10,12 @@ import numpy as np
 
 from specopt.models.fields import Ints
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import DraftControlMethod, certify, first_actions, shares_of
+from specopt.solvers.draft_control.method import (
+    DraftControlMethod,
+    certify,
+    first_actions,
+    shares_of,
+)
 from specopt.solvers.draft_control.prepare import Prepared
 from specopt.solvers.method import Condition, Outcome
 
@@ -30,9 +35,11 @@ class Baseline(DraftControlMethod):
 
 @dataclass(frozen=True)
 class Myopic(Baseline):
-    """The action of largest N / T in every state (Eq. 13), which is what the paper's learned policy aims at.
+    """The action of largest N / T in every state (Eq. 13), which is what the paper's learned policy
+    aims at.
 
-    Not optimal where states differ: an iteration on a slow link should be cut short for the sake of the fast ones.
+    Not optimal where states differ: an iteration on a slow link should be cut short for the sake of
+    the fast ones.
     """
 
     name = "myopic"
@@ -49,7 +56,9 @@ class Myopic(Baseline):
 
 @dataclass(frozen=True)
 class BestStatic(Baseline):
-    """The best action that is the same in every state: the static scheme of paper 3, tuned to the chain."""
+    """The best action that is the same in every state: the static scheme of paper 3, tuned to the
+    chain.
+    """
 
     name = "best-static"
     source = "paper 3, Sec. V (static Q-S), by enumeration"
@@ -88,7 +97,9 @@ class NoDrafts(Baseline):
     takes = (
         Condition(
             "drafts of 0 tokens",
-            lambda method, problem: f"drafts from {low} on" if (low := problem.draft_lengths[0]) else None,
+            lambda method, problem: (
+                f"drafts from {low} on" if (low := problem.draft_lengths[0]) else None
+            ),
         ),
     )
 

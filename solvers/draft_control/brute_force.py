@@ -17,7 +17,8 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class BruteForceControl(DraftControlMethod):
-    """All policies, by one array of E[N] and one of E[T]; a transient state takes its best action at the rate found.
+    """All policies, by one array of E[N] and one of E[T]; a transient state takes its best action
+    at the rate found.
 
     Nothing is assumed, so it is the oracle of the other methods.
     """

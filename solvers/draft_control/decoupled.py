@@ -6,17 +6,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import DraftControlMethod, best_price, certify, in_the_mean, shares_of
+from specopt.solvers.draft_control.method import (
+    DraftControlMethod,
+    best_price,
+    certify,
+    in_the_mean,
+    shares_of,
+)
 from specopt.solvers.draft_control.prepare import Prepared
 from specopt.solvers.method import Outcome
 
 
 @dataclass(frozen=True)
 class Decoupled(DraftControlMethod):
-    """Every state maximises N - price T by itself; the price of a second is the rate that this gives.
+    """Every state maximises N - price T by itself; the price of a second is the rate that this
+    gives.
 
-    Exact, because the actions do not touch the chain: E[N] - price E[T] is a sum over states, and the largest price
-    at which some policy still makes it 0 is the best rate (Dinkelbach 1967).
+    Exact, because the actions do not touch the chain: E[N] - price E[T] is a sum over states, and
+    the largest price at which some policy still makes it 0 is the best rate (Dinkelbach 1967).
     """
 
     name = "decoupled"

@@ -1,4 +1,6 @@
-"""Tabular double Q-learning on the simulated channel: what a policy that knows no model learns (paper 3, Sec. IV-C)."""
+"""Tabular double Q-learning on the simulated channel: what a policy that knows no model learns
+(paper 3, Sec. IV-C).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from specopt.solvers.method import Outcome
 
 _STEPS_PER_CALL = 20_000
 _FORGET = 1e-5
-"""Share of the running tokens and seconds that a greedy step forgets: rho follows the policy of the last 10^5."""
+"""Share of the running tokens and seconds that a greedy step forgets: rho follows the policy of the
+last 10^5.
+"""
 
 StepCount = Annotated[int, Meta(ge=1, le=10_000_000_000)]
 StepPower = Annotated[float, Meta(gt=0.5, le=1)]
@@ -25,16 +29,19 @@ Share = Unit
 
 @dataclass(frozen=True)
 class DoubleQLearning(DraftControlMethod):
-    """Learn two tables of action values from sampled iterations, and play the largest sum of each state.
+    """Learn two tables of action values from sampled iterations, and play the largest sum of each
+    state.
 
-    The paper trains a double deep Q-network on the reward N / T of Eq. 13, which is myopic: its best policy is that of
-    the method `myopic`. Here the tables are exact (van Hasselt 2010), and the default reward is the one of a
-    semi-Markov process: tokens - rho seconds, where rho is the running ratio of tokens and seconds over greedy steps.
-    At its fixed point the greedy policy solves the optimality equation. As the next state does not depend on the
-    action, the discount does not change which action is best; it only limits how far noise travels.
+    The paper trains a double deep Q-network on the reward N / T of Eq. 13, which is myopic: its
+    best policy is that of the method `myopic`. Here the tables are exact (van Hasselt 2010), and
+    the default reward is the one of a semi-Markov process: tokens - rho seconds, where rho is the
+    running ratio of tokens and seconds over greedy steps. At its fixed point the greedy policy
+    solves the optimality equation. As the next state does not depend on the action, the discount
+    does not change which action is best; it only limits how far noise travels.
 
-    An episode starts in any state, each with the same chance, and ends after 20,000 iterations, or 10^8 by actions.
-    What is learned is judged only for progress and when the time is up: the last plan is returned, not the best seen.
+    An episode starts in any state, each with the same chance, and ends after 20,000 iterations, or
+    10^8 by actions. What is learned is judged only for progress and when the time is up: the last
+    plan is returned, not the best seen.
 
     Parameters
     ----------
@@ -71,7 +78,10 @@ class DoubleQLearning(DraftControlMethod):
             values=np.zeros(shape),
             seen=np.zeros(shape, np.int64),
             tokens_and_seconds=np.array(
-                [1.0, float((prepared.verify[0] + prepared.fixed).mean() + prepared.per_draft.min())]
+                [
+                    1.0,
+                    float((prepared.verify[0] + prepared.fixed).mean() + prepared.per_draft.min()),
+                ]
             ),
         )
         cumulative = np.cumsum(prepared.transition, axis=1)
@@ -87,11 +97,19 @@ class DoubleQLearning(DraftControlMethod):
                 for part in (done, done + count)
             )
             learning = simulation.Learning(
-                lengths=lengths, indices=indices, per_time=self.reward == "rate", discount=self.discount,
-                step_power=self.step_power, explore_from=explore_from, explore_to=explore_to, forget=_FORGET,
-            )  # fmt: skip
+                lengths=lengths,
+                indices=indices,
+                per_time=self.reward == "rate",
+                discount=self.discount,
+                step_power=self.step_power,
+                explore_from=explore_from,
+                explore_to=explore_to,
+                forget=_FORGET,
+            )
             begin = int(places.integers(prepared.states))
-            simulation.learn(prepared.for_kernels, cumulative, learning, key, done, count, begin, learned)
+            simulation.learn(
+                prepared.for_kernels, cumulative, learning, key, done, count, begin, learned
+            )
             done += count
             best = np.argmax(learned.values.sum(axis=0), axis=1)
             budget.offer(prepared.plan(lengths[best], indices[best]))

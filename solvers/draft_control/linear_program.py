@@ -1,4 +1,6 @@
-"""Draft control as a linear program over occupation measures, written to be read; Pyomo states it, HiGHS solves it."""
+"""Draft control as a linear program over occupation measures, written to be read; Pyomo states it,
+HiGHS solves it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ import numpy as np
 from specopt.models.draft_control.problem import DraftControlPlan, DraftControlProblem
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import DraftControlMethod, certify, first_actions, shares_of
+from specopt.solvers.draft_control.method import (
+    DraftControlMethod,
+    certify,
+    first_actions,
+    shares_of,
+)
 from specopt.solvers.draft_control.prepare import Prepared, prepare
 from specopt.solvers.formulation import Formulation, Value, check_size
 from specopt.solvers.method import Outcome
@@ -24,15 +31,19 @@ VISITED = 1e-7
 
 @dataclass(frozen=True)
 class LinearProgram(ByProgram, DraftControlMethod):
-    """Maximise sum pi N x over measures pi(s) x(s, a) >= 0, scaled so that the seconds sum to a constant.
+    """Maximise sum pi N x over measures pi(s) x(s, a) >= 0, scaled so that the seconds sum to a
+    constant.
 
-    The next state does not depend on the action. So the flow balance says that y(s) = sum over a of x(s, a) is constant
-    where x counts in parts of the stationary distribution pi. Transitions may be rarer than HiGHS's tolerances: the
-    balance itself would be lost among these. The bound comes from the rate found, as a price, not from HiGHS.
+    The next state does not depend on the action. So the flow balance says that y(s) = sum over a of
+    x(s, a) is constant where x counts in parts of the stationary distribution pi. Transitions may
+    be rarer than HiGHS's tolerances: the balance itself would be lost among these. The bound comes
+    from the rate found, as a price, not from HiGHS.
     """
 
     name = "linear-program"
-    source = "own; Eq. 12 of paper 3 as a linear fractional program (Charnes and Cooper 1962), HiGHS"
+    source = (
+        "own; Eq. 12 of paper 3 as a linear fractional program (Charnes and Cooper 1962), HiGHS"
+    )
     complexity = "a linear program of S A + S columns, 2 S + 1 rows"
     max_size = 100_000
     bytes_per_number = 1700.0
@@ -52,7 +63,8 @@ class LinearProgram(ByProgram, DraftControlMethod):
 
 
 def formulate(problem: DraftControlProblem, part: Floats) -> Any:
-    """Return the program as a Pyomo model: tokens of a measure x(s, a) whose iterations take a given time in all.
+    """Return the program as a Pyomo model: tokens of a measure x(s, a) whose iterations take a
+    given time in all.
 
     Parameters
     ----------
@@ -66,16 +78,26 @@ def formulate(problem: DraftControlProblem, part: Floats) -> Any:
     prepared = prepare(problem)
     tokens, seconds, _, _ = prepared.all_actions()
     states = [int(s) for s in prepared.recurrent]
-    typical = float(prepared.quickest[states].mean())  # the measure then sums to about 1, whatever the unit of time
+    typical = float(
+        prepared.quickest[states].mean()
+    )  # the measure then sums to about 1, whatever the unit of time
     program = pyo.ConcreteModel()
     program.unit, program.offset, program.part = 1.0 / typical, 0.0, part
     program.states = pyo.Set(initialize=states)
-    program.actions = pyo.RangeSet(0, tokens.shape[1] - 1)  # every draft length at one resolution, then the next
-    program.visits = pyo.Var(program.states, program.actions, domain=pyo.NonNegativeReals)  # x(s, a)
+    program.actions = pyo.RangeSet(
+        0, tokens.shape[1] - 1
+    )  # every draft length at one resolution, then the next
+    program.visits = pyo.Var(
+        program.states, program.actions, domain=pyo.NonNegativeReals
+    )  # x(s, a)
     program.visited = pyo.Var(program.states, domain=pyo.NonNegativeReals)  # y(s)
 
     def over(values: Floats) -> Any:
-        return sum(float(part[s] * values[s, a]) * program.visits[s, a] for s in states for a in program.actions)
+        return sum(
+            float(part[s] * values[s, a]) * program.visits[s, a]
+            for s in states
+            for a in program.actions
+        )
 
     program.rate = pyo.Objective(expr=over(tokens), sense=pyo.maximize)
     # Iterations take the time that there is.
@@ -84,12 +106,16 @@ def formulate(problem: DraftControlProblem, part: Floats) -> Any:
         program.states, rule=lambda p, s: p.visited[s] == sum(p.visits[s, a] for a in p.actions)
     )
     # A state is left as often as it is entered: in parts all are visited alike.
-    program.flow = pyo.Constraint(states[1:], rule=lambda p, s: p.visited[s] == p.visited[states[0]])
+    program.flow = pyo.Constraint(
+        states[1:], rule=lambda p, s: p.visited[s] == p.visited[states[0]]
+    )
     return program
 
 
 def _choices(prepared: Prepared, program: Any, value: Value) -> tuple[Ints, Ints, float]:
-    """Return draft lengths, resolution indices and rate: what is best at this rate where a state is hardly visited."""
+    """Return draft lengths, resolution indices and rate: what is best at this rate where a state is
+    hardly visited.
+    """
     tokens, seconds, lengths, indices = prepared.all_actions()
     measure = np.zeros(tokens.shape)
     for s in program.states:
@@ -109,7 +135,8 @@ def read(problem: DraftControlProblem, program: Any, value: Value) -> DraftContr
 
 
 def state(problem: DraftControlProblem) -> Any:
-    """Return the program in parts of the stationary distribution: rare transitions are below solvers' tolerances.
+    """Return the program in parts of the stationary distribution: rare transitions are below
+    solvers' tolerances.
 
     Raises
     ------

@@ -1,19 +1,21 @@
-"""What the methods of draft control share: a plan to start from, the price of a second, and the certificate.
+"""What the methods of draft control share: a plan to start from, the price of a second, and the
+certificate.
 
-Certificate. The next state does not depend on the action, so every policy has the stationary distribution pi of the
-chain. For any price rho >= 0 let
+Certificate. The next state does not depend on the action, so every policy has the stationary
+distribution pi of the chain. For any price rho >= 0 let
 
     eps = sum over s of pi(s) max over actions of (N(s, a) - rho T(s, a)).
 
 Then E[N] - rho E[T] <= eps for every policy, so that
 
-    E[N] / E[T] <= rho + eps / E[T] <= rho + max(eps, 0) / (sum over s of pi(s) min over actions of T(s, a)).
+    E[N] / E[T] <= rho + eps / E[T] <= rho + max(eps, 0) / (sum over s of pi(s) min over actions of
+    T(s, a)).
 
-The best rate as the price leaves eps = 0, to rounding. Two things are rounded: pi, by state reduction without
-subtractions, to some S units in the last place of every share, however rarely the chain moves; and sums of terms of one
-sign. Both are far below the 1e-9 within which a bound counts as equal. Relative values would prove no more, since pi
-cancels them, and where the chain hardly mixes they are as large as its mean sojourns, and their rounding would be in
-the bound.
+The best rate as the price leaves eps = 0, to rounding. Two things are rounded: pi, by state
+reduction without subtractions, to some S units in the last place of every share, however rarely the
+chain moves; and sums of terms of one sign. Both are far below the 1e-9 within which a bound counts
+as equal. Relative values would prove no more, since pi cancels them, and where the chain hardly
+mixes they are as large as its mean sojourns, and their rounding would be in the bound.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ from specopt.solvers.draft_control.prepare import Prepared, prepare
 from specopt.solvers.method import Method, Outcome
 
 SLACK = 1e-13
-"""What an action's value must be better by, of the tokens that an iteration can yield, to replace another."""
+"""What an action's value must be better by, of the tokens that an iteration can yield, to replace
+another.
+"""
 
 MAX_ROUNDS = 1000
 """More are never needed: the rate rises from one to the next, as fast as in Newton's method."""
@@ -101,10 +105,17 @@ def best_values(kernels: Any, prepared: Prepared, price: float) -> Floats:
 
 
 def certify(
-    kernels: Any, prepared: Prepared, lengths: Ints, indices: Ints, budget: Budget,
-    price: float | None = None, **stats: object,
-) -> Outcome:  # fmt: skip
-    """Return the outcome of a policy with the bound that a price (by default the optimal one) proves."""
+    kernels: Any,
+    prepared: Prepared,
+    lengths: Ints,
+    indices: Ints,
+    budget: Budget,
+    price: float | None = None,
+    **stats: object,
+) -> Outcome:
+    """Return the outcome of a policy with the bound that a price (by default the optimal one)
+    proves.
+    """
     plan = prepared.plan(lengths, indices)
     budget.offer(plan)
     shares = shares_of(kernels, prepared)
@@ -131,10 +142,12 @@ def in_the_mean(shares: Floats) -> Rate:
 def best_price(
     kernels: Any, prepared: Prepared, rate: Rate, budget: Budget, *, offers: bool = False
 ) -> tuple[Ints, Ints, float, int]:
-    """Return lengths, resolution indices and rate of an optimal policy, and the rounds that it took.
+    """Return lengths, resolution indices and rate of an optimal policy, and the rounds that it
+    took.
 
-    Dinkelbach's method: the rate of a policy is the price at which the next one is best, state by state; the first one
-    has the shortest drafts. `rate` returns it, `offers` says whether the policies on the way are offered.
+    Dinkelbach's method: the rate of a policy is the price at which the next one is best, state by
+    state; the first one has the shortest drafts. `rate` returns it, `offers` says whether the
+    policies on the way are offered.
     """
     lengths, indices = first_actions(prepared)
     best = np.empty(prepared.states)

@@ -1,4 +1,6 @@
-"""Policies that no table over states can express: the paper's adaptive heuristic, and the server model by itself."""
+"""Policies that no table over states can express: the paper's adaptive heuristic, and the server
+model by itself.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from specopt.models.fields import Checked
 
 @dataclass(frozen=True, kw_only=True)
 class AdaptiveHeuristic(Checked):
-    """One draft more when all were accepted, else as many as were accepted, at least one (paper 3, Sec. V-A).
+    """One draft more when all were accepted, else as many as were accepted, at least one (paper 3,
+    Sec. V-A).
 
     The length stays within the problem's range. The device looks at nothing but its last iteration.
 
@@ -29,7 +32,9 @@ class AdaptiveHeuristic(Checked):
 
 @dataclass(frozen=True)
 class ServerAlone:
-    """The server generates one token per iteration, whatever draft lengths are allowed: the line "LLM" of Figure 4."""
+    """The server generates one token per iteration, whatever draft lengths are allowed: the line
+    "LLM" of Figure 4.
+    """
 
     name = "llm-alone"
 

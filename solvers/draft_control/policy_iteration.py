@@ -18,8 +18,9 @@ from specopt.solvers.method import Outcome
 class PolicyIteration(DraftControlMethod):
     """Evaluate a policy's rate; take the action of largest value at it in every state; repeat.
 
-    The rate never falls, and where no action is better the policy solves the optimality equation, in transient
-    states too. Relative values do not depend on the action: N - rate T decides in the improvement.
+    The rate never falls, and where no action is better the policy solves the optimality equation,
+    in transient states too. Relative values do not depend on the action: N - rate T decides in the
+    improvement.
     """
 
     name = "policy-iteration"
@@ -36,22 +37,25 @@ class PolicyIteration(DraftControlMethod):
         def rate(tokens: Floats, seconds: Floats) -> float:
             return cycle_rate(reduced, tokens[inside], seconds[inside])
 
-        lengths, indices, price, iterations = best_price(kernels, prepared, rate, budget, offers=True)
+        lengths, indices, price, iterations = best_price(
+            kernels, prepared, rate, budget, offers=True
+        )
         return certify(kernels, prepared, lengths, indices, budget, price, iterations=iterations)
 
 
 def cycle_rate(reduced: Floats, tokens: Floats, seconds: Floats) -> float:
     """Return tokens over seconds of a cycle, from the first state back to it: the rate of a policy.
 
-    Each state, from the last to the second, hands what its iterations yield and take to the earlier states, in
-    proportion to how often it is visited after each. Nothing is subtracted, so no digits are lost in chains that
-    hardly mix. O(S^2).
+    Each state, from the last to the second, hands what its iterations yield and take to the earlier
+    states, in proportion to how often it is visited after each. Nothing is subtracted, so no digits
+    are lost in chains that hardly mix. O(S^2).
 
     Parameters
     ----------
     reduced
-        What the kernel `stationary` leaves of the chain. Above the diagonal: the mean visits to the later state
-        (column) that follow one to the earlier state (row), until a state before the later one is visited.
+        What the kernel `stationary` leaves of the chain. Above the diagonal: the mean visits to the
+        later state (column) that follow one to the earlier state (row), until a state before the
+        later one is visited.
     tokens, seconds
         Of an iteration of each state, shape (S,).
     """

@@ -1,4 +1,6 @@
-"""The problem as arrays: what an action of a state yields and takes, for the methods of draft control."""
+"""The problem as arrays: what an action of a state yields and takes, for the methods of draft
+control.
+"""
 
 from __future__ import annotations
 
@@ -67,8 +69,12 @@ class Prepared:
 
     @cached_property
     def falls(self) -> int:
-        """The longest draft whose verification is quicker than that of one draft less, 0 without such a draft."""
-        return int(np.flatnonzero(np.diff(self.verify, prepend=self.verify[0]) < 0.0).max(initial=0))
+        """The longest draft whose verification is quicker than that of one draft less, 0 without
+        such a draft.
+        """
+        return int(
+            np.flatnonzero(np.diff(self.verify, prepend=self.verify[0]) < 0.0).max(initial=0)
+        )
 
     @cached_property
     def for_kernels(self) -> Any:
@@ -76,16 +82,26 @@ class Prepared:
         from specopt.solvers.draft_control.kernels.policy_iteration import Actions
 
         return Actions(
-            rates=self.rates, per_draft=self.per_draft, verify=self.verify, fixed=self.fixed,
-            per_count_bit=self.per_count_bit, low=self.shortest, high=self.longest, falls=self.falls,
-        )  # fmt: skip
+            rates=self.rates,
+            per_draft=self.per_draft,
+            verify=self.verify,
+            fixed=self.fixed,
+            per_count_bit=self.per_count_bit,
+            low=self.shortest,
+            high=self.longest,
+            falls=self.falls,
+        )
 
     @property
     def quickest(self) -> Floats:
         """Seconds of the quickest iteration of each state, shape (S,)."""
         least = np.full(self.states, np.inf)
-        for length in range(self.shortest, max(self.shortest, self.falls) + 1):  # all beyond are slower
-            drafting = self.per_draft.min(axis=1) * length + length.bit_length() * self.per_count_bit
+        for length in range(
+            self.shortest, max(self.shortest, self.falls) + 1
+        ):  # all beyond are slower
+            drafting = (
+                self.per_draft.min(axis=1) * length + length.bit_length() * self.per_count_bit
+            )
             least = np.minimum(least, self.verify[length] + self.fixed + drafting)
         return least
 
@@ -96,7 +112,9 @@ class Prepared:
         return np.tile(lengths, count), np.repeat(np.arange(count), len(lengths))
 
     def all_actions(self) -> tuple[Floats, Floats, Ints, Ints]:
-        """Return tokens and seconds of every action, shape (S, A), and the lengths and indices behind them, (A,)."""
+        """Return tokens and seconds of every action, shape (S, A), and the lengths and indices
+        behind them, (A,).
+        """
         lengths = np.arange(self.shortest, self.longest + 1)
         powers = self.rates[:, :, None] ** np.arange(self.longest + 1)
         tokens = np.cumsum(powers, axis=2)[:, :, self.shortest :]
@@ -117,18 +135,24 @@ class Prepared:
         """
         values = np.where(lengths > 0, self.resolutions[indices], self.resolutions[0])
         pairs = list(zip(lengths.tolist(), values.tolist(), strict=True))
-        choices = {pair: DraftChoice(draft_length=pair[0], resolution=pair[1]) for pair in set(pairs)}
+        choices = {
+            pair: DraftChoice(draft_length=pair[0], resolution=pair[1]) for pair in set(pairs)
+        }
         return DraftControlPlan(policy=tuple(choices[pair] for pair in pairs))
 
 
 def prepare(problem: DraftControlProblem) -> Prepared:
     """Return the arrays of a problem."""
-    token_bits = np.ceil(np.log2(problem.vocabulary_size))  # exact at powers of two; V is far below 2^48
+    token_bits = np.ceil(
+        np.log2(problem.vocabulary_size)
+    )  # exact at powers of two; V is far below 2^48
     uplink = np.array([state.uplink_bits_per_second for state in problem.states])
-    downlink = np.array([
-        np.inf if state.downlink_bits_per_second is None else state.downlink_bits_per_second
-        for state in problem.states
-    ])  # fmt: skip
+    downlink = np.array(
+        [
+            np.inf if state.downlink_bits_per_second is None else state.downlink_bits_per_second
+            for state in problem.states
+        ]
+    )
     bits = np.array([problem.distribution_bits(state) for state in problem.states])
     return Prepared(
         rates=np.array([state.acceptance_rates for state in problem.states]),

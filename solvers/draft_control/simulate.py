@@ -1,14 +1,16 @@
 """Any policy of draft control, token by token over the Markov channel: the rate and how sure it is.
 
-Every draft is accepted with the state's probability at the policy's resolution, independently, up to the first
-rejection; the server adds a token of its own. Replications are independent and start in the chain's stationary
-distribution, so that tokens and seconds of a replication are in the ratio of the long run on average, however slowly
-the chain mixes. The rate is their ratio of sums; its standard error is that of tokens - rate x seconds over the
-replications (delta method). The adaptive heuristic carries its length along, which takes a while to forget its start:
-`warm_up` iterations of every replication do not count.
+Every draft is accepted with the state's probability at the policy's resolution, independently, up
+to the first rejection; the server adds a token of its own. Replications are independent and start
+in the chain's stationary distribution, so that tokens and seconds of a replication are in the ratio
+of the long run on average, however slowly the chain mixes. The rate is their ratio of sums; its
+standard error is that of tokens - rate x seconds over the replications (delta method). The adaptive
+heuristic carries its length along, which takes a while to forget its start: `warm_up` iterations of
+every replication do not count.
 
-With responses, the simulation also plays every replication until it has N_max tokens and reports the mean of
-tokens / seconds: E[ratio], the objective of Eq. 12 as it is printed. It is not the long-run rate.
+With responses, the simulation also plays every replication until it has N_max tokens and reports
+the mean of tokens / seconds: E[ratio], the objective of Eq. 12 as it is printed. It is not the
+long-run rate.
 """
 
 from __future__ import annotations
@@ -36,8 +38,9 @@ _DRAWS_PER_CALL = 20_000_000  # about a tenth of a second
 class RateSimulation(Simulation):
     """What a policy yields, beside the judge's number.
 
-    `estimates` are "tokens_per_second", the long-run rate: sum of tokens over sum of seconds; the drafts and accepted
-    drafts of an iteration; and, if asked for, the rate of single responses (Eq. 12).
+    `estimates` are "tokens_per_second", the long-run rate: sum of tokens over sum of seconds; the
+    drafts and accepted drafts of an iteration; and, if asked for, the rate of single responses (Eq.
+    12).
 
     Parameters
     ----------
@@ -50,7 +53,8 @@ class RateSimulation(Simulation):
     state_shares
         Share of iterations in every state, shape (S,).
     response_tokens, mean_response_tokens, mean_response_seconds
-        A response ends with the iteration that brings it to N_max tokens, and may overshoot; None if not requested.
+        A response ends with the iteration that brings it to N_max tokens, and may overshoot; None
+        if not requested.
     samples_tokens, samples_seconds
         Every replication, in order.
     """
@@ -82,9 +86,15 @@ class RateSimulation(Simulation):
     @property
     def facts(self) -> dict[str, str]:
         """How long replications and responses are."""
-        facts = {"replications": f"{self.iterations} iterations each, after {self.warm_up} that do not count"}
+        facts = {
+            "replications": (
+                f"{self.iterations} iterations each, after {self.warm_up} that do not count"
+            )
+        }
         if self.response_tokens is not None:
-            facts["responses"] = f"responses of {self.response_tokens} tokens, one per replication (Eq. 12)"
+            facts["responses"] = (
+                f"responses of {self.response_tokens} tokens, one per replication (Eq. 12)"
+            )
         return facts
 
 
@@ -108,7 +118,8 @@ def simulate(
     policy
         A feasible plan, "adaptive-heuristic", "llm-alone", or one of them with options.
     seed
-        The same seed gives the same channel and the same luck to every policy: differences are paired.
+        The same seed gives the same channel and the same luck to every policy: differences are
+        paired.
     replications
         How often, at least twice.
     callback
@@ -139,9 +150,13 @@ def simulate(
     visits, unused = np.empty((2, runs.count, len(problem.states)), np.int64)
 
     def play(part: slice) -> None:
-        kernels.play(*world, part.start, warm_up, iterations, 0, counts[part], seconds[part], visits[part])
+        kernels.play(
+            *world, part.start, warm_up, iterations, 0, counts[part], seconds[part], visits[part]
+        )
         if response_tokens is not None:
-            kernels.play(*world, part.start, 0, 0, response_tokens, made[part], spent[part], unused[part])
+            kernels.play(
+                *world, part.start, 0, 0, response_tokens, made[part], spent[part], unused[part]
+            )
 
     def figures(done: int) -> dict[str, Any]:
         tokens, drafted = counts[:done].T.copy()
@@ -192,13 +207,17 @@ def _chosen(problem: DraftControlProblem, policy: Policy | str) -> Any:
 
 
 def _world(problem: DraftControlProblem) -> tuple[Any, ...]:
-    """Return what an iteration takes and yields, the summed rows of the chain and of its stationary distribution."""
+    """Return what an iteration takes and yields, the summed rows of the chain and of its stationary
+    distribution.
+    """
     prepared, shares = prepare(problem), np.cumsum(problem.stationary_distribution)
     return prepared.for_kernels, np.cumsum(prepared.transition, axis=1), shares
 
 
 def _steering(problem: DraftControlProblem, policy: Policy) -> Any:
-    """Return the kernel's record of a policy: lengths and resolutions per state, whether the length adapts."""
+    """Return the kernel's record of a policy: lengths and resolutions per state, whether the length
+    adapts.
+    """
     values = problem.resolutions.tolist()
     lengths, indices = np.zeros((2, len(problem.states)), np.int64)
     start = 0

@@ -14,14 +14,18 @@ from specopt.solvers.method import Outcome
 
 def flagging(most: int, flagged: Flags, budget: Budget, **stats: object) -> Outcome:
     """Return the outcome of stopping at flagged scores and at a window."""
-    return rule(window_plan(most, flagged), budget, **stats, flagged=np.flatnonzero(flagged).tolist())
+    return rule(
+        window_plan(most, flagged), budget, **stats, flagged=np.flatnonzero(flagged).tolist()
+    )
 
 
 @dataclass(frozen=True)
 class ConfidenceThreshold(DraftStoppingMethod):
-    """The best threshold on how confident a score makes of its token, together with the best window.
+    """The best threshold on how confident a score makes of its token, together with the best
+    window.
 
-    A score's confidence is its likelihood ratio, acceptance against first rejection: what it says of the token alone.
+    A score's confidence is its likelihood ratio, acceptance against first rejection: what it says
+    of the token alone.
     """
 
     name = "confidence-threshold"
@@ -46,10 +50,11 @@ class ConfidenceThreshold(DraftStoppingMethod):
 
 @dataclass(frozen=True)
 class FirstRejection(DraftStoppingMethod):
-    """Draft up to L tokens and stop at the first that is more likely rejected than accepted, as paper 2 does.
+    """Draft up to L tokens and stop at the first that is more likely rejected than accepted, as
+    paper 2 does.
 
-    How likely a token is accepted before its score is read is the share of accepted ones among those that the verifier
-    judges in rounds of L tokens: what a predictor is trained on.
+    How likely a token is accepted before its score is read is the share of accepted ones among
+    those that the verifier judges in rounds of L tokens: what a predictor is trained on.
     """
 
     name = "first-rejection"

@@ -14,11 +14,13 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class Belief(DraftStoppingMethod):
-    """Optimal stopping by the belief that no token was rejected so far, with each position's own acceptance.
+    """Optimal stopping by the belief that no token was rejected so far, with each position's own
+    acceptance.
 
-    The class of the round need not be believed in: scores depend on it only through what becomes of the tokens. While
-    all are accepted, the scores say no more about the class than their number does. Only the acceptance of the rounds
-    that get to a position, averaged over their classes, counts.
+    The class of the round need not be believed in: scores depend on it only through what becomes of
+    the tokens. While all are accepted, the scores say no more about the class than their number
+    does. Only the acceptance of the rounds that get to a position, averaged over their classes,
+    counts.
     """
 
     name = "belief"
@@ -32,7 +34,12 @@ class Belief(DraftStoppingMethod):
         price = 1.0
         for worthless in REFINEMENTS:
             plan, price, most = best_stopping(
-                prepared.averaged, prepared.scores, prepared.times, budget.check, price=price, worthless=worthless
+                prepared.averaged,
+                prepared.scores,
+                prepared.times,
+                budget.check,
+                price=price,
+                worthless=worthless,
             )
             if plan is None:
                 break

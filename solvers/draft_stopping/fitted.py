@@ -1,7 +1,9 @@
-"""Draft stopping from a log: a predictor, the problem that follows, and its plans played on rounds held out.
+"""Draft stopping from a log: a predictor, the problem that follows, and its plans played on rounds
+held out.
 
-The log is cut by rounds into three parts. One trains the predictor. One gives the distribution of its score and how
-often the token at each position is accepted. The third, to which nothing was fitted, is played.
+The log is cut by rounds into three parts. One trains the predictor. One gives the distribution of
+its score and how often the token at each position is accepted. The third, to which nothing was
+fitted, is played.
 """
 
 from __future__ import annotations
@@ -23,7 +25,14 @@ from specopt.models.drafting import ACCEPTED, FIRST_REJECTION, DraftLog
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.draft_stopping.replay import replay, seconds_of
-from specopt.solvers.drafting.predictors import Kind, RejectionPredictor, ScoreBins, fit_predictor, roc, score_bins
+from specopt.solvers.drafting.predictors import (
+    Kind,
+    RejectionPredictor,
+    ScoreBins,
+    fit_predictor,
+    roc,
+    score_bins,
+)
 from specopt.solvers.simulation import Estimate
 
 HELD_OUT = 1.0 / 3.0
@@ -37,12 +46,14 @@ class FittedStopping:
     Parameters
     ----------
     problem
-        One class of rounds, with the acceptance of each position: the classes of easy and hard rounds add nothing.
+        One class of rounds, with the acceptance of each position: the classes of easy and hard
+        rounds add nothing.
     predictor, bins
         What gives a token its score.
     false_accept, false_reject, area
-        On the held-out rounds: how often a first rejection counts as accepted and an accepted token as rejected, where
-        the probability of acceptance is cut at 1/2, and the area under the curve.
+        On the held-out rounds: how often a first rejection counts as accepted and an accepted token
+        as rejected, where the probability of acceptance is cut at 1/2, and the area under the
+        curve.
     rounds, dropped
         Rounds used, and those dropped because they drafted less than the longest draft.
     """
@@ -69,12 +80,17 @@ class FittedStopping:
         return Estimate.ratio(*self.play(plan))
 
     def gain(self, plan: DraftStoppingPlan, rival: DraftStoppingPlan) -> tuple[float, float, float]:
-        """Return how much faster a plan is than a rival on the held-out rounds, with 95 % limits, rounds paired."""
+        """Return how much faster a plan is than a rival on the held-out rounds, with 95 % limits,
+        rounds paired.
+        """
         (mine, my_seconds), (its, its_seconds) = self.play(plan), self.play(rival)
         ours, theirs = float(mine.sum() / my_seconds.sum()), float(its.sum() / its_seconds.sum())
         # delta method for the logarithm of the ratio of two ratios
         spread = (
-            mine / mine.mean() - my_seconds / my_seconds.mean() - its / its.mean() + its_seconds / its_seconds.mean()
+            mine / mine.mean()
+            - my_seconds / my_seconds.mean()
+            - its / its.mean()
+            + its_seconds / its_seconds.mean()
         )
         half = 1.96 * float(spread.std(ddof=1)) / math.sqrt(len(spread))
         middle = math.log(ours / theirs)
@@ -98,9 +114,11 @@ def fit_stopping(
     log
         Drafted tokens, those of a round in order.
     draft_seconds_per_token, round_seconds
-        What a drafted token and the rest of a round cost, the latter one number or one for each draft length from 0.
+        What a drafted token and the rest of a round cost, the latter one number or one for each
+        draft length from 0.
     max_draft_tokens
-        Longest draft L; None: what most rounds of the log drafted at least. Rounds that drafted less are dropped.
+        Longest draft L; None: what most rounds of the log drafted at least. Rounds that drafted
+        less are dropped.
     predictor
         ``"logistic"``, ``"perceptron"`` or ``"trees"``.
     bins
@@ -118,12 +136,15 @@ def fit_stopping(
     assert log.rounds is not None
     lengths = np.bincount(np.unique(log.rounds, return_inverse=True)[1])
     most = (
-        int(np.median(lengths)) if max_draft_tokens is None else integer("max_draft_tokens", max_draft_tokens, 1, 1000)
+        int(np.median(lengths))
+        if max_draft_tokens is None
+        else integer("max_draft_tokens", max_draft_tokens, 1, 1000)
     )
     count = int((lengths >= most).sum())
     if count < FEWEST_ROUNDS:
         raise InvalidInput(
-            f"max_draft_tokens: expected at least {FEWEST_ROUNDS} rounds that drafted {most} tokens, got {count}"
+            f"max_draft_tokens: expected at least {FEWEST_ROUNDS} rounds that drafted {most}"
+            f" tokens, got {count}"
         )
     rest, held_out = _first(log, lengths, most).split(1.0 - HELD_OUT, seed=seed)
     training, counting = rest.split(0.5, seed=seed + 1)
@@ -137,7 +158,11 @@ def fit_stopping(
         max_draft_tokens=most,
         draft_seconds_per_token=draft_seconds_per_token,
         round_seconds=round_seconds,
-        rounds=(RoundClass(probability=1.0, acceptance_rate=AcceptanceRate.parse(accepted / judged, "rate")),),
+        rounds=(
+            RoundClass(
+                probability=1.0, acceptance_rate=AcceptanceRate.parse(accepted / judged, "rate")
+            ),
+        ),
         scores=scores.predictor,
     )
     probability = trained.probability(held_out.features)
@@ -162,4 +187,9 @@ def _first(log: DraftLog, lengths: Ints, most: int) -> DraftLog:
     assert log.rounds is not None
     starts = np.cumsum(lengths) - lengths
     rows = (starts[lengths >= most, None] + np.arange(most)).ravel()
-    return DraftLog(features=log.features[rows], outcomes=log.outcomes[rows], names=log.names, rounds=log.rounds[rows])
+    return DraftLog(
+        features=log.features[rows],
+        outcomes=log.outcomes[rows],
+        names=log.names,
+        rounds=log.rounds[rows],
+    )

@@ -16,7 +16,8 @@ MAX_HISTORIES = 20_000
 
 
 def formulate(problem: DraftStoppingProblem) -> Any:
-    """Return the program as a Pyomo model: how many rounds there are, and after which histories they go on.
+    """Return the program as a Pyomo model: how many rounds there are, and after which histories
+    they go on.
 
     The time that they share is that of a round without drafts.
 
@@ -29,23 +30,33 @@ def formulate(problem: DraftStoppingProblem) -> Any:
 
     bins = problem.scores.bins
     if count_histories(bins, problem.max_draft_tokens) > MAX_HISTORIES:
-        raise Unsupported(f"formulation: the problem has more than {MAX_HISTORIES:,} histories of scores")
+        raise Unsupported(
+            f"formulation: the problem has more than {MAX_HISTORIES:,} histories of scores"
+        )
     prepared = prepare(problem)
     gains, masses = forwards(prepared, lambda: None)
     program = pyo.ConcreteModel()
     program.unit, program.offset = 1.0 / prepared.seconds, 0.0
-    program.histories = pyo.Set(initialize=[(t, h) for t in range(prepared.most) for h in range(len(gains[t]))])
+    program.histories = pyo.Set(
+        initialize=[(t, h) for t in range(prepared.most) for h in range(len(gains[t]))]
+    )
     program.rounds = pyo.Var(domain=pyo.NonNegativeReals)
-    program.drafts = pyo.Var(program.histories, domain=pyo.NonNegativeReals)  # rounds that go on after a history
+    program.drafts = pyo.Var(
+        program.histories, domain=pyo.NonNegativeReals
+    )  # rounds that go on after a history
 
     program.rate = pyo.Objective(
-        expr=program.rounds + sum(float(gains[t][h]) * program.drafts[t, h] for t, h in program.histories),
+        expr=program.rounds
+        + sum(float(gains[t][h]) * program.drafts[t, h] for t, h in program.histories),
         sense=pyo.maximize,
     )
     # Rounds and their drafts take the time that there is.
     program.second = pyo.Constraint(
         expr=program.rounds
-        + sum(float(prepared.times[t] * masses[t][h]) * program.drafts[t, h] for t, h in program.histories)
+        + sum(
+            float(prepared.times[t] * masses[t][h]) * program.drafts[t, h]
+            for t, h in program.histories
+        )
         == 1.0
     )
     # Who drafts after a history has drafted after the one before.

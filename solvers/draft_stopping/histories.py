@@ -1,7 +1,9 @@
-"""The best policy by a backward recursion over all histories of scores: exact, and as large as they are many.
+"""The best policy by a backward recursion over all histories of scores: exact, and as large as they
+are many.
 
-What is known after a history is the mass of rounds in each class that are still accepted, and of those that are not;
-both follow from the scores alone. The best decision at a price follows backwards.
+What is known after a history is the mass of rounds in each class that are still accepted, and of
+those that are not; both follow from the scores alone. The best decision at a price follows
+backwards.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from specopt.solvers.drafting.pieces import CLOSE
 
 
 def count_histories(bins: int, most: int) -> float:
-    """Return how many histories there are before the last token, 1 + B + ... + B^(L-1); infinity beyond 2^1000."""
+    """Return how many histories there are before the last token, 1 + B + ... + B^(L-1); infinity
+    beyond 2^1000.
+    """
     if most * math.log2(max(bins, 2)) > 1000.0:
         return math.inf
     return float(sum(bins**t for t in range(most)))
@@ -58,7 +62,9 @@ def forwards(prepared: Prepared, check: Callable[[], None]) -> tuple[list[Floats
         fails = (alive - survives).sum(axis=1)
         gains.append(survives.sum(axis=1))
         masses.append(alive.sum(axis=1) + rejected)
-        rejected = (fails[:, None] * scores.first_rejection + rejected[:, None] * scores.after).ravel()
+        rejected = (
+            fails[:, None] * scores.first_rejection + rejected[:, None] * scores.after
+        ).ravel()
         alive = (survives[:, None, :] * scores.accepted[:, None]).reshape(-1, len(prepared.prior))
     return gains, masses
 
@@ -89,7 +95,11 @@ def automaton_of(prepared: Prepared, goes: list[Flags]) -> DraftStoppingPlan:
     automaton = Automaton()
     nodes = np.full(len(goes[0]) * prepared.scores.bins, STOP)
     for on in goes:
-        rows, which = np.unique(nodes.reshape(-1, prepared.scores.bins)[on], axis=0, return_inverse=True)
+        rows, which = np.unique(
+            nodes.reshape(-1, prepared.scores.bins)[on], axis=0, return_inverse=True
+        )
         nodes = np.full(len(on), STOP)
-        nodes[on] = np.array([automaton.node(tuple(row)) for row in rows.tolist()], np.int64)[which.ravel()]
+        nodes[on] = np.array([automaton.node(tuple(row)) for row in rows.tolist()], np.int64)[
+            which.ravel()
+        ]
     return automaton.plan(int(nodes[0]))

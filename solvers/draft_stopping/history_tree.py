@@ -38,4 +38,6 @@ class HistoryTree(DraftStoppingMethod):
         """Decide after every history."""
         plan, most = best_policy(prepared, budget.check)
         budget.offer(plan)
-        return Outcome(plan=budget.incumbent, bound=min(budget.bound or most, most / prepared.seconds))
+        return Outcome(
+            plan=budget.incumbent, bound=min(budget.bound or most, most / prepared.seconds)
+        )

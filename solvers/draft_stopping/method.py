@@ -35,12 +35,16 @@ class DraftStoppingMethod(Method):
 
 
 def best_window(prepared: Prepared, flagged: Flags) -> tuple[int, float]:
-    """Return the best window of a rule that stops at flagged scores, and its tokens per round of time."""
+    """Return the best window of a rule that stops at flagged scores, and its tokens per round of
+    time.
+    """
     ratios = prepared.ratio(*prepared.windows(flagged))
     window = int(np.argmax(ratios))
     return window, float(ratios[window])
 
 
 def rule(plan: DraftStoppingPlan, budget: Budget, **stats: object) -> Outcome:
-    """Return the outcome of a rule: its own plan, though another may be better, and the bound at hand."""
+    """Return the outcome of a rule: its own plan, though another may be better, and the bound at
+    hand.
+    """
     return Outcome(plan=plan, bound=budget.bound, stats=dict(stats))

@@ -22,11 +22,17 @@ class OptimalStopping(DraftStoppingMethod):
 
     name = "optimal-stopping"
     source = "own"
-    guarantee = "optimal for one class with one rate; otherwise none: may be slower than a fixed window"
+    guarantee = (
+        "optimal for one class with one rate; otherwise none: may be slower than a fixed window"
+    )
     complexity = "as belief"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Solve backwards at rising prices, with one rate."""
         rates = np.full(prepared.most, prepared.mean_rate)
         plan, _, _ = best_stopping(rates, prepared.scores, prepared.times, budget.check)
-        return Outcome(plan=budget.incumbent, bound=budget.bound) if plan is None else rule(plan, budget)
+        return (
+            Outcome(plan=budget.incumbent, bound=budget.bound)
+            if plan is None
+            else rule(plan, budget)
+        )

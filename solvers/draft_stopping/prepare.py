@@ -1,9 +1,10 @@
-"""What the methods of draft stopping share: arrays, rounds of a rule without memory, automata, and a bound.
+"""What the methods of draft stopping share: arrays, rounds of a rule without memory, automata, and
+a bound.
 
-Time is counted in rounds without drafts: one that drafts D tokens takes 1 + times[0] + ... + times[D - 1] of them. A
-token's time is less than 0 where a round with it is shorter. The best ratio of means is found by Dinkelbach's method:
-at a price, maximise E[accepted] - price E[time]; the ratio of the maximiser is the next price, and prices rise to the
-optimum.
+Time is counted in rounds without drafts: one that drafts D tokens takes 1 + times[0] + ... +
+times[D - 1] of them. A token's time is less than 0 where a round with it is shorter. The best ratio
+of means is found by Dinkelbach's method: at a price, maximise E[accepted] - price E[time]; the
+ratio of the maximiser is the next price, and prices rise to the optimum.
 """
 
 from __future__ import annotations
@@ -12,7 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.draft_stopping.problem import STOP, DraftStoppingPlan, DraftStoppingProblem, Transitions
+from specopt.models.draft_stopping.problem import (
+    STOP,
+    DraftStoppingPlan,
+    DraftStoppingProblem,
+    Transitions,
+)
 from specopt.models.drafting import Scores
 from specopt.models.fields import Floats, Ints, Truths
 from specopt.solvers.drafting.pieces import CLOSE
@@ -56,8 +62,12 @@ class Prepared:
 
     @property
     def averaged(self) -> Floats:
-        """Per position the acceptance of those tokens that are judged there, whatever their class, shape (L,)."""
-        reach = self.prior @ np.cumprod(np.column_stack([np.ones(len(self.prior)), self.rates]), axis=1)
+        """Per position the acceptance of those tokens that are judged there, whatever their class,
+        shape (L,).
+        """
+        reach = self.prior @ np.cumprod(
+            np.column_stack([np.ones(len(self.prior)), self.rates]), axis=1
+        )
         rates = np.divide(reach[1:], reach[:-1], out=np.zeros(self.most), where=reach[:-1] > 0.0)
         return np.minimum(rates, 1.0)
 
@@ -68,9 +78,12 @@ class Prepared:
         return float(alive.sum() / (1.0 + alive[:-1].sum()))
 
     def windows(self, flagged: Flags) -> tuple[Floats, Floats]:
-        """Return E[accepted] and E[time] of a rule that stops at a flagged score, per window 0, 1, ..., L."""
+        """Return E[accepted] and E[time] of a rule that stops at a flagged score, per window 0, 1,
+        ..., L.
+        """
         on, on_rejected, on_after = (
-            float(law[~flagged].sum()) for law in (self.scores.accepted, self.scores.first_rejection, self.scores.after)
+            float(law[~flagged].sum())
+            for law in (self.scores.accepted, self.scores.first_rejection, self.scores.after)
         )
         alive, rejected = self.prior, 0.0
         accepted, times = np.zeros(self.most + 1), np.zeros(self.most + 1)
@@ -87,7 +100,9 @@ class Prepared:
         return np.asarray((1.0 + accepted) / (1.0 + times))
 
     def knowing_bound(self) -> float:
-        """Return what a device gets that sees class and rejections, in tokens per second: no policy gets more."""
+        """Return what a device gets that sees class and rejections, in tokens per second: no policy
+        gets more.
+        """
         price = 1.0
         rates = np.vstack([self.rates, np.zeros(self.most)])  # the last: a round with a rejection
         while True:
@@ -114,9 +129,12 @@ def prepare(problem: DraftStoppingProblem) -> Prepared:
     """Return the arrays of a problem."""
     prior, seconds = problem.probabilities, problem.round_by_length
     return Prepared(
-        prior[prior > 0.0] / prior.sum(), problem.acceptance_rates[prior > 0.0], problem.scores,
-        (problem.draft_seconds_per_token + np.diff(seconds)) / seconds[0], float(seconds[0]),
-    )  # fmt: skip
+        prior[prior > 0.0] / prior.sum(),
+        problem.acceptance_rates[prior > 0.0],
+        problem.scores,
+        (problem.draft_seconds_per_token + np.diff(seconds)) / seconds[0],
+        float(seconds[0]),
+    )
 
 
 def window_plan(window: int, flagged: Flags) -> DraftStoppingPlan:
@@ -137,13 +155,21 @@ class Automaton:
         return self._numbers.setdefault(goes, len(self._numbers))
 
     def plan(self, start: int) -> DraftStoppingPlan:
-        """Return the plan that starts at a node, with the nodes that it can come to, numbered forwards."""
+        """Return the plan that starts at a node, with the nodes that it can come to, numbered
+        forwards.
+        """
         rows = list(self._numbers)
         needed, waiting = {start} - {STOP}, [start] if start != STOP else []
         while waiting:
             for node in set(rows[waiting.pop()]) - needed - {STOP}:
                 needed.add(node)
                 waiting.append(node)
-        forwards = {node: number for number, node in enumerate(sorted(needed, reverse=True))} | {STOP: STOP}
-        found: Ints = np.array([[forwards[node] for node in rows[one]] for one in forwards if one != STOP])
-        return DraftStoppingPlan(start=forwards[start], next=Transitions.parse(found.astype(np.int64), "next"))
+        forwards = {node: number for number, node in enumerate(sorted(needed, reverse=True))} | {
+            STOP: STOP
+        }
+        found: Ints = np.array(
+            [[forwards[node] for node in rows[one]] for one in forwards if one != STOP]
+        )
+        return DraftStoppingPlan(
+            start=forwards[start], next=Transitions.parse(found.astype(np.int64), "next")
+        )

@@ -1,4 +1,6 @@
-"""A plan on recorded rounds: it reads their scores until it stops, and gets what was accepted by then."""
+"""A plan on recorded rounds: it reads their scores until it stops, and gets what was accepted by
+then.
+"""
 
 from __future__ import annotations
 

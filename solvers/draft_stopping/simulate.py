@@ -19,8 +19,8 @@ ROUNDS_PER_CALL = 10_000
 class StoppingSimulation(Simulation):
     """What a plan yields, beside the judge's number.
 
-    `estimates` are "tokens_per_second", the ratio of the sums over all rounds, and the accepted and drafted tokens of a
-    round.
+    `estimates` are "tokens_per_second", the ratio of the sums over all rounds, and the accepted and
+    drafted tokens of a round.
 
     Parameters
     ----------
@@ -49,7 +49,8 @@ def simulate(
     plan
         A feasible plan.
     seed
-        The same seed gives every plan rounds of the same classes, acceptances and scores: differences are paired.
+        The same seed gives every plan rounds of the same classes, acceptances and scores:
+        differences are paired.
     replications
         Rounds, at least 2.
     callback
@@ -70,13 +71,17 @@ def simulate(
 
     def figures(done: int) -> dict[str, Any]:
         return {
-            "tokens_per_second": Estimate.ratio(1 + accepted[:done], seconds_of(problem, drafted[:done])),
+            "tokens_per_second": Estimate.ratio(
+                1 + accepted[:done], seconds_of(problem, drafted[:done])
+            ),
             "accepted_tokens": accepted[:done],
             "drafted_tokens": drafted[:done],
         }
 
     found = runs.play(play, figures, at_once=ROUNDS_PER_CALL)
-    return runs.result(StoppingSimulation, "plan", found, model=model, problem_sha256=problem.sha256)
+    return runs.result(
+        StoppingSimulation, "plan", found, model=model, problem_sha256=problem.sha256
+    )
 
 
 def _play(
@@ -84,8 +89,13 @@ def _play(
 ) -> tuple[Ints, Ints]:
     """Return accepted and drafted tokens of some rounds."""
     scores = problem.scores
-    laws = [np.cumsum(law) / law.sum() for law in (scores.after, scores.first_rejection, scores.accepted)]
-    drawn = rng.choice(len(problem.rounds), ROUNDS_PER_CALL, p=problem.probabilities)[:count]  # as in a full call
+    laws = [
+        np.cumsum(law) / law.sum()
+        for law in (scores.after, scores.first_rejection, scores.accepted)
+    ]
+    drawn = rng.choice(len(problem.rounds), ROUNDS_PER_CALL, p=problem.probabilities)[
+        :count
+    ]  # as in a full call
     rates = problem.acceptance_rates[drawn]
     node = np.full(count, plan.start)
     alive = np.ones(count, np.bool_)
@@ -102,7 +112,9 @@ def _play(
         score = np.zeros(count, np.int64)
         for outcome, law in enumerate(laws):
             mine = which == outcome
-            score[mine] = np.minimum(np.searchsorted(law, luck[1, mine], side="right"), scores.bins - 1)
+            score[mine] = np.minimum(
+                np.searchsorted(law, luck[1, mine], side="right"), scores.bins - 1
+            )
         node[on] = plan.next.rows[node[on], score[on]]
         alive = survives
     return accepted, drafted

@@ -1,4 +1,6 @@
-"""The best policy, by a belief about the round: with the acceptance of each position, or with one rate for all."""
+"""The best policy, by a belief about the round: with the acceptance of each position, or with one
+rate for all.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ from specopt.solvers.draft_stopping.prepare import Automaton, shortest_round
 from specopt.solvers.drafting.pieces import WORTHLESS, Pieces, beliefs_after, best_ratio
 
 REFINEMENTS = (1e-4, 1e-6, 1e-8, 1e-10, 1e-12)
-"""Tokens of a round that a policy must be worth to be looked at, one solve after the other: plan and bound get better,
-and the plan gets larger."""
+"""Tokens of a round that a policy must be worth to be looked at, one solve after the other: plan
+and bound get better, and the plan gets larger."""
 
 
 def best_stopping(
@@ -26,18 +28,24 @@ def best_stopping(
     price: float = 1.0,
     worthless: float = WORTHLESS,
 ) -> tuple[DraftStoppingPlan | None, float, float]:
-    """Return the policy with the best ratio (1 + E[accepted]) / (1 + E[time]), its ratio, and a bound on all.
+    """Return the policy with the best ratio (1 + E[accepted]) / (1 + E[time]), its ratio, and a
+    bound on all.
 
     A policy of more nodes than a plan may have is None.
 
-    `rates` and `times` are by position, shape (L,), times in rounds without drafts; `check` is called now and then and
-    raises when there is no time left. `price` is a ratio that some policy has; that of drafting nothing is 1.
-    Where there are many policies, one must be worth `worthless` tokens of a round to be looked at.
+    `rates` and `times` are by position, shape (L,), times in rounds without drafts; `check` is
+    called now and then and raises when there is no time left. `price` is a ratio that some policy
+    has; that of drafting nothing is 1. Where there are many policies, one must be worth `worthless`
+    tokens of a round to be looked at.
     """
     best = best_ratio(rates, scores, times, price, worthless, check)
     above = max(0.0, 1.0 - best.price + best.accepted - best.price * best.time) + best.lost
     # a plan that does not draft has ratio 1
-    return _automaton(rates, scores, best.values), best.price, max(1.0, best.price + above / shortest_round(times))
+    return (
+        _automaton(rates, scores, best.values),
+        best.price,
+        max(1.0, best.price + above / shortest_round(times)),
+    )
 
 
 def _automaton(rates: Floats, scores: Scores, values: list[Pieces]) -> DraftStoppingPlan | None:
@@ -47,7 +55,11 @@ def _automaton(rates: Floats, scores: Scores, values: list[Pieces]) -> DraftStop
     for k, rate in enumerate(rates.tolist()):
         drafting = needed[-1][needed[-1] > 0]  # piece 0 is to stop
         inside = values[k].inside[drafting]
-        goes.append(values[k + 1].at(np.array([beliefs_after(scores, s, rate, inside) for s in range(scores.bins)])).T)
+        goes.append(
+            values[k + 1]
+            .at(np.array([beliefs_after(scores, s, rate, inside) for s in range(scores.bins)]))
+            .T
+        )
         needed.append(np.unique(goes[-1]))
     if sum(len(rows) for rows in goes) > MAX_NODES:
         return None
@@ -55,5 +67,7 @@ def _automaton(rates: Floats, scores: Scores, values: list[Pieces]) -> DraftStop
     for k in range(len(rates) - 1, -1, -1):
         drafting = needed[k][needed[k] > 0].tolist()
         rows = [tuple(numbers[piece] for piece in row) for row in goes[k].tolist()]
-        numbers = {0: STOP} | {piece: automaton.node(row) for piece, row in zip(drafting, rows, strict=True)}
+        numbers = {0: STOP} | {
+            piece: automaton.node(row) for piece, row in zip(drafting, rows, strict=True)
+        }
     return automaton.plan(numbers[int(needed[0][0])])

@@ -1,13 +1,15 @@
-"""What drafting on is worth, as a function of the belief that no token was rejected: convex, piecewise linear, exact.
+"""What drafting on is worth, as a function of the belief that no token was rejected: convex,
+piecewise linear, exact.
 
-For one price of time, only the belief pi counts: the probability that all tokens so far are accepted, given every
-score read. The token drafted next adds the belief after it to E[accepted], whatever came before. So a backward
-recursion on (position, belief) is exact, also where acceptance differs from position to position. The value of going on
-is the maximum over plans of what each is worth with no rejection so far and with one; nothing is put on a grid. Either
-it is not positive at belief 0, or a plan that reads no score makes rounds shorter there, as it does at every belief,
-and no round stops. Hence one threshold per position is the whole policy, and each piece is a node of it. Where pieces
-become many, plans that are worth next to nothing are dropped: what is left is the value of a real policy, and the sum
-of what was dropped is the gap.
+For one price of time, only the belief pi counts: the probability that all tokens so far are
+accepted, given every score read. The token drafted next adds the belief after it to E[accepted],
+whatever came before. So a backward recursion on (position, belief) is exact, also where acceptance
+differs from position to position. The value of going on is the maximum over plans of what each is
+worth with no rejection so far and with one; nothing is put on a grid. Either it is not positive at
+belief 0, or a plan that reads no score makes rounds shorter there, as it does at every belief, and
+no round stops. Hence one threshold per position is the whole policy, and each piece is a node of
+it. Where pieces become many, plans that are worth next to nothing are dropped: what is left is the
+value of a real policy, and the sum of what was dropped is the gap.
 """
 
 from __future__ import annotations
@@ -30,13 +32,17 @@ CLOSE = 1e-13
 """Relative rise of a price that is none, to rounding."""
 
 MAX_ENTRIES = 2_000_000
-"""Pieces times scores beyond which plans are dropped whatever they are worth, so that memory is bounded."""
+"""Pieces times scores beyond which plans are dropped whatever they are worth, so that memory is
+bounded.
+"""
 
 
 def beliefs_after(scores: Scores, score: int, rate: float, beliefs: Floats) -> Floats:
     """Return the beliefs after one more token with this score."""
     good = (rate * scores.accepted[score]) * beliefs
-    bad = ((1.0 - rate) * scores.first_rejection[score]) * beliefs + scores.after[score] * (1.0 - beliefs)
+    bad = ((1.0 - rate) * scores.first_rejection[score]) * beliefs + scores.after[score] * (
+        1.0 - beliefs
+    )
     every = good + bad
     return np.asarray(np.divide(good, every, out=np.zeros_like(good), where=every > 0.0))
 
@@ -45,9 +51,9 @@ def beliefs_after(scores: Scores, score: int, rate: float, beliefs: Floats) -> F
 class Pieces:
     """A convex piecewise linear function of the belief on [0, 1].
 
-    Piece i holds from `starts[i]` on; `inside[i]` is a belief in it. Its plan accepts `accepted[i]` more tokens if none
-    is rejected so far (0 otherwise) and takes the time `time[i]`, or `time_after[i]` if one is. The first piece of a
-    value is to stop.
+    Piece i holds from `starts[i]` on; `inside[i]` is a belief in it. Its plan accepts `accepted[i]`
+    more tokens if none is rejected so far (0 otherwise) and takes the time `time[i]`, or
+    `time_after[i]` if one is. The first piece of a value is to stop.
     """
 
     starts: Floats
@@ -75,7 +81,8 @@ class Best:
     accepted, time
         E[accepted] and E[time].
     price
-        The ratio (1 + E[accepted]) / (1 + E[time]), or that which it began with, if it was no worse.
+        The ratio (1 + E[accepted]) / (1 + E[time]), or that which it began with, if it was no
+        worse.
     lost
         Tokens of a round by which some policy that was dropped may be better at this price.
     """
@@ -95,7 +102,8 @@ def best_ratio(
     worthless: float = WORTHLESS,
     check: Callable[[], None] = lambda: None,
 ) -> Best:
-    """Return the best policy, by Dinkelbach's method: the ratio of the best one at a price is the next price.
+    """Return the best policy, by Dinkelbach's method: the ratio of the best one at a price is the
+    next price.
 
     Parameters
     ----------
@@ -126,9 +134,10 @@ def solve_pieces(
 ) -> tuple[list[Pieces], float]:
     """Return the value before each token and after the last, and the loss.
 
-    `rates` are by position, and so are `times`, what each token adds to a round, in rounds without drafts, shape (L,);
-    `price` is in accepted tokens that such a round must be worth. Where pieces are many a plan must be worth
-    `worthless` tokens of a round to be kept. `check` raises when there is no time left.
+    `rates` are by position, and so are `times`, what each token adds to a round, in rounds without
+    drafts, shape (L,); `price` is in accepted tokens that such a round must be worth. Where pieces
+    are many a plan must be worth `worthless` tokens of a round to be kept. `check` raises when
+    there is no time left.
     """
     values, lost = [_STOP], 0.0
     for rate, time in zip(rates.tolist()[::-1], times.tolist()[::-1], strict=True):
@@ -140,8 +149,12 @@ def solve_pieces(
     return values[::-1], lost
 
 
-def _go_on(rate: float, time: float, scores: Scores, value: Pieces, check: Callable[[], None]) -> Pieces:
-    """Return the value of drafting one token and going on as `value` says, before the price is known."""
+def _go_on(
+    rate: float, time: float, scores: Scores, value: Pieces, check: Callable[[], None]
+) -> Pieces:
+    """Return the value of drafting one token and going on as `value` says, before the price is
+    known.
+    """
     u, v, w = rate * scores.accepted, (1.0 - rate) * scores.first_rejection, scores.after
     knots = value.starts[1:]
     # the belief after bin s reaches knot b at pi = b w / (u - b (u + v - w))
@@ -173,7 +186,12 @@ def _or_stop(going: Pieces, price: float) -> Pieces:
     below = going.starts[first]
     if at_zero[first] + slope[first] * below < 0.0:
         below = min(max(-at_zero[first] / slope[first], below), ends[first])
-    value = Pieces(*(np.concatenate([[0.0], getattr(going, name)[first:]]) for name in going.__dataclass_fields__))
+    value = Pieces(
+        *(
+            np.concatenate([[0.0], getattr(going, name)[first:]])
+            for name in going.__dataclass_fields__
+        )
+    )
     value.starts[1] = below
     return value
 
@@ -181,7 +199,9 @@ def _or_stop(going: Pieces, price: float) -> Pieces:
 def _without_worthless(
     value: Pieces, price: float, worthless: float, most: int, check: Callable[[], None]
 ) -> tuple[Pieces, float]:
-    """Drop every other piece while pieces are many and lose little; return the most that this loses anywhere."""
+    """Drop every other piece while pieces are many and lose little; return the most that this loses
+    anywhere.
+    """
     lost = 0.0
     while len(value.starts) > EXACT_PIECES:
         check()
@@ -189,9 +209,16 @@ def _without_worthless(
         slope = value.accepted - price * value.time - at_zero
         i = np.arange(1, len(value.starts) - 1, 2)  # the neighbours of each stay
         steeper = slope[i + 1] - slope[i - 1]
-        crossing = np.divide(at_zero[i - 1] - at_zero[i + 1], steeper, out=value.starts[i].copy(), where=steeper > 0.0)
+        crossing = np.divide(
+            at_zero[i - 1] - at_zero[i + 1],
+            steeper,
+            out=value.starts[i].copy(),
+            where=steeper > 0.0,
+        )
         crossing = np.clip(crossing, value.starts[i], value.starts[i + 1])
-        best = np.maximum(at_zero[i - 1] + slope[i - 1] * crossing, at_zero[i + 1] + slope[i + 1] * crossing)
+        best = np.maximum(
+            at_zero[i - 1] + slope[i - 1] * crossing, at_zero[i + 1] + slope[i + 1] * crossing
+        )
         loss = at_zero[i] + slope[i] * crossing - best
         small = loss <= worthless
         if not small.any():

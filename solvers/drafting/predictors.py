@@ -1,7 +1,9 @@
-"""Rejection predictors trained on logged tokens: logistic regression, a small perceptron, boosted trees.
+"""Rejection predictors trained on logged tokens: logistic regression, a small perceptron, boosted
+trees.
 
-They are trained on accepted tokens and first rejections only, as the verifier judges nothing behind those (paper 2,
-App. B). How good they are is said by calibration and by the token speed that follows (`draft-stopping`).
+They are trained on accepted tokens and first rejections only, as the verifier judges nothing behind
+those (paper 2, App. B). How good they are is said by calibration and by the token speed that
+follows (`draft-stopping`).
 """
 
 from __future__ import annotations
@@ -55,7 +57,9 @@ class RejectionPredictor:
 
     @property
     def coefficients(self) -> dict[str, float] | None:
-        """Of a logistic regression, what the log-odds of acceptance are a sum of, on the features as they come."""
+        """Of a logistic regression, what the log-odds of acceptance are a sum of, on the features
+        as they come.
+        """
         if self.kind != "logistic":
             return None
         scaler, regression = self.model[0], self.model[1]
@@ -72,7 +76,8 @@ def fit_predictor(log: DraftLog, kind: Kind = "logistic", *, seed: int = 0) -> R
     log
         Logged tokens; both outcomes must occur.
     kind
-        ``"logistic"`` regression, a ``"perceptron"`` with layers of 32 and 16, or gradient-boosted ``"trees"``.
+        ``"logistic"`` regression, a ``"perceptron"`` with layers of 32 and 16, or gradient-boosted
+        ``"trees"``.
     seed
         Seed of the training.
 
@@ -89,7 +94,9 @@ def fit_predictor(log: DraftLog, kind: Kind = "logistic", *, seed: int = 0) -> R
     outcomes = log.outcomes[log.judged]
     model = _untrained(kind, len(outcomes), seed)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a perceptron that stops at its last epoch is judged by its calibration
+        warnings.simplefilter(
+            "ignore"
+        )  # a perceptron that stops at its last epoch is judged by its calibration
         model.fit(log.features[log.judged], outcomes)
     return RejectionPredictor(kind=kind, features=log.names, model=model)
 
@@ -113,20 +120,31 @@ def _untrained(kind: Kind, rows: int, seed: int) -> Any:
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
     except ImportError:
-        raise MissingDependency("predictors need scikit-learn: pip install 'specopt[predict]'") from None
+        raise MissingDependency(
+            "predictors need scikit-learn: pip install 'specopt[predict]'"
+        ) from None
     if kind == "logistic":
         return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     if kind == "perceptron":
         early = rows >= 200
         perceptron = MLPClassifier(
-            (32, 16), learning_rate_init=3e-3, batch_size=min(256, rows), max_iter=60, early_stopping=early,
-            n_iter_no_change=8, random_state=seed,
-        )  # fmt: skip
+            (32, 16),
+            learning_rate_init=3e-3,
+            batch_size=min(256, rows),
+            max_iter=60,
+            early_stopping=early,
+            n_iter_no_change=8,
+            random_state=seed,
+        )
         return make_pipeline(StandardScaler(), perceptron)
     return GradientBoostingClassifier(
-        learning_rate=0.1, n_estimators=100, max_depth=3, subsample=0.5, min_samples_leaf=min(40, max(1, rows // 20)),
+        learning_rate=0.1,
+        n_estimators=100,
+        max_depth=3,
+        subsample=0.5,
+        min_samples_leaf=min(40, max(1, rows // 20)),
         random_state=seed,
-    )  # fmt: skip
+    )
 
 
 # ---------------------------------------------------------------------------- how good
@@ -205,7 +223,8 @@ class Roc:
     true_accept
         1 - g, the share of accepted tokens that count as accepted (Rec_1).
     area
-        Area under the curve: the probability that an accepted token scores higher than a rejected one.
+        Area under the curve: the probability that an accepted token scores higher than a rejected
+        one.
     """
 
     thresholds: Floats
@@ -232,10 +251,15 @@ def roc(probability: Any, accepted: Any) -> Roc:
     true_accept = np.append(0.0, np.cumsum(y)[last] / positives)
     false_accept = np.append(0.0, np.cumsum(1.0 - y)[last] / (len(y) - positives))
     area = float(np.sum(np.diff(false_accept) * 0.5 * (true_accept[1:] + true_accept[:-1])))
-    return Roc(thresholds=np.append(np.inf, p[last]), false_accept=false_accept, true_accept=true_accept, area=area)
+    return Roc(
+        thresholds=np.append(np.inf, p[last]),
+        false_accept=false_accept,
+        true_accept=true_accept,
+        area=area,
+    )
 
 
-# ---------------------------------------------------------------------------- from scores to policies
+# -------------------------------------------------------------------------- from scores to policies
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -255,15 +279,17 @@ class ScoreBins:
 
     def of(self, probability: Any) -> Ints:
         """Return the bin of each probability."""
-        found: Ints = np.searchsorted(self.edges, np.asarray(probability), side="right").astype(np.int64)
+        found: Ints = np.searchsorted(self.edges, np.asarray(probability), side="right").astype(
+            np.int64
+        )
         return found
 
 
 def score_bins(predictor: RejectionPredictor, log: DraftLog, *, bins: int = 8) -> ScoreBins:
     """Estimate the distribution of a predictor's score from tokens that it was not trained on.
 
-    Every bin gets half a token in advance, so that none is impossible. Without tokens behind a first rejection, the
-    score there is taken to be as at the rejection.
+    Every bin gets half a token in advance, so that none is impossible. Without tokens behind a
+    first rejection, the score there is taken to be as at the rejection.
 
     Parameters
     ----------
@@ -292,14 +318,20 @@ def score_bins(predictor: RejectionPredictor, log: DraftLog, *, bins: int = 8) -
     after = AFTER if (log.outcomes == AFTER).any() else FIRST_REJECTION
     return ScoreBins(
         edges=edges,
-        predictor=Scores(accepted=shares(ACCEPTED), first_rejection=shares(FIRST_REJECTION), after=shares(after)),
+        predictor=Scores(
+            accepted=shares(ACCEPTED), first_rejection=shares(FIRST_REJECTION), after=shares(after)
+        ),
     )
 
 
 def _checked(probability: Any, accepted: Any) -> tuple[Floats, Floats]:
     p, y = np.asarray(probability, np.float64), np.asarray(accepted, np.float64)
     if p.ndim != 1 or len(p) == 0 or not ((p >= 0.0) & (p <= 1.0)).all():
-        raise InvalidInput(f"probability: expected a list of numbers >= 0 and <= 1, got {describe(probability)}")
+        raise InvalidInput(
+            f"probability: expected a list of numbers >= 0 and <= 1, got {describe(probability)}"
+        )
     if y.shape != p.shape or not np.isin(y, (0.0, 1.0)).all():
-        raise InvalidInput(f"accepted: expected {len(p)} entries from 0 and 1, got {describe(accepted)}")
+        raise InvalidInput(
+            f"accepted: expected {len(p)} entries from 0 and 1, got {describe(accepted)}"
+        )
     return p, y

@@ -24,7 +24,9 @@ class AutoGoodput(Auto):
     order = (Dual, ThresholdGreedy, ColumnGeneration)
     instead = (BestConstant, TokensPerRound, Fixed)
 
-    def repaired(self, problem: FairGoodputProblem, plan: FairGoodputPlan) -> FairGoodputPlan | None:
+    def repaired(
+        self, problem: FairGoodputProblem, plan: FairGoodputPlan
+    ) -> FairGoodputPlan | None:
         """Return the schedule with what it realises here, if the clients are as many."""
         if len(plan.goodput) != problem.clients:
             return None

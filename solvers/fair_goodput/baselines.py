@@ -59,7 +59,10 @@ class Random(Baseline):
     rounds: PositiveInt = 50
 
     name = "random"
-    source = "paper 5, Sec. IV-B; the distribution is not specified there: every token to a random client"
+    source = (
+        "paper 5, Sec. IV-B; the distribution is not specified there: every token to a random"
+        " client"
+    )
     complexity = "O(rounds N)"
 
     def plan(self, problem: FairGoodputProblem, budget: Budget) -> FairGoodputPlan:
@@ -69,14 +72,18 @@ class Random(Baseline):
         drafts: list[Ints] = []
         each = 0.0
         for _ in range(self.rounds):
-            drafts.append(np.minimum(draw.multinomial(problem.budget_tokens, even), problem.most_tokens))
+            drafts.append(
+                np.minimum(draw.multinomial(problem.budget_tokens, even), problem.most_tokens)
+            )
             if len(drafts) == 1:
                 before = budget.seconds
                 budget.offer(mixture(problem, np.ones(1), np.array(drafts)))
                 each = budget.seconds - before
             budget.check(each * len(drafts))  # what their schedule takes to write and to judge
         schedule = Schedule.of(np.full(len(drafts), 1.0 / len(drafts)), drafts)
-        return declared(problem, in_time(problem, schedule) if problem.per == "second" else schedule)
+        return declared(
+            problem, in_time(problem, schedule) if problem.per == "second" else schedule
+        )
 
 
 BASELINES = (

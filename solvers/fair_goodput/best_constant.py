@@ -10,7 +10,12 @@ from specopt.models.acceptance import expected_tokens
 from specopt.models.fair_goodput.problem import FairGoodputProblem
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
-from specopt.solvers.fair_goodput.method import NO_LEAST_RATES, FairGoodputMethod, drafts_at_most, offer_first_plan
+from specopt.solvers.fair_goodput.method import (
+    NO_LEAST_RATES,
+    FairGoodputMethod,
+    drafts_at_most,
+    offer_first_plan,
+)
 from specopt.solvers.fair_goodput.rounds import Rounds, mixture
 from specopt.solvers.method import Outcome
 
@@ -38,10 +43,11 @@ class BestConstant(FairGoodputMethod):
 
 
 def best_allocation(problem: FairGoodputProblem, budget: Budget) -> Ints:
-    """Return the integer allocation of the largest utility per round: all tokens that gain at least some level.
+    """Return the integer allocation of the largest utility per round: all tokens that gain at least
+    some level.
 
-    The level is bisected until the tokens above it fit the budget and those at it do not all; those are then
-    given out in order.
+    The level is bisected until the tokens above it fit the budget and those at it do not all; those
+    are then given out in order.
     """
     rates, most = problem.acceptance_rates, problem.most_tokens
 
@@ -51,7 +57,10 @@ def best_allocation(problem: FairGoodputProblem, budget: Budget) -> Ints:
         while (low < high).any():
             middle = np.maximum(1, (low + high + 1) // 2)
             worth = (token_gain(problem, middle) > level) & (low < high)
-            low, high = np.where(worth, middle, low), np.where(worth, high, np.minimum(high, middle - 1))
+            low, high = (
+                np.where(worth, middle, low),
+                np.where(worth, high, np.minimum(high, middle - 1)),
+            )
         return low
 
     least, largest = 0.0, float((problem.weight * rates).max())

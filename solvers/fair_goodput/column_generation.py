@@ -1,9 +1,11 @@
-"""The fair optimum per second: mix rounds, and add the round that the current mixture prices highest.
+"""The fair optimum per second: mix rounds, and add the round that the current mixture prices
+highest.
 
-The long-run rates per second are the mixtures, by shares of time, of what each allocation k gains while it runs,
-mu(k) / T(k). At rates x the slope of the common rate prices every client; a round worth more than x at these prices
-improves the mixture, and what it is worth bounds all mixtures (`specopt.solvers.fair_goodput.common_rate`). The best
-round is found exactly (`specopt.solvers.fair_goodput.rounds`), so the proof is exact, too.
+The long-run rates per second are the mixtures, by shares of time, of what each allocation k gains
+while it runs, mu(k) / T(k). At rates x the slope of the common rate prices every client; a round
+worth more than x at these prices improves the mixture, and what it is worth bounds all mixtures
+(`specopt.solvers.fair_goodput.common_rate`). The best round is found exactly
+(`specopt.solvers.fair_goodput.rounds`), so the proof is exact, too.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ class ColumnGeneration(FairGoodputMethod):
 
     name = "column-generation"
     exact = True
-    source = "own; paper 5 with the duration of rounds, simplicial decomposition with an exact oracle"
+    source = (
+        "own; paper 5 with the duration of rounds, simplicial decomposition with an exact oracle"
+    )
     guarantee = "optimal, with the best round at the mixture's prices as proof"
     complexity = "some 2 N rounds of O((N C)^2) at worst each, and O(N^3) per mixture"
     takes = (PER_SECOND, drafts_at_most(300_000))
@@ -77,7 +81,9 @@ class Search:
         self.allocations: list[Ints] = []
         self.rates: list[Floats] = []
         self.bound = math.inf
-        self.best_log = -math.inf  # of the common rate of the best mixture, and of what no mixture exceeds
+        self.best_log = (
+            -math.inf
+        )  # of the common rate of the best mixture, and of what no mixture exceeds
         self.bound_log = math.inf
         self.mixtures = 0
 
@@ -89,11 +95,15 @@ class Search:
         offer_first_plan(problem, budget)
         if problem.min_goodput is None:
             self.add(self.rounds.best_utility(budget))
-            if self.is_best(np.ones(1), np.zeros(problem.clients)):  # of few clients one round often is
+            if self.is_best(
+                np.ones(1), np.zeros(problem.clients)
+            ):  # of few clients one round often is
                 return self.outcome()
         for allocation in (none, equal):
             self.add(allocation)
-        with contextlib.suppress(InvalidInput):  # a utility of rates per round may be out of range: do without
+        with contextlib.suppress(
+            InvalidInput
+        ):  # a utility of rates per round may be out of range: do without
             fair, _ = fair_per_round(problem, budget)  # it may miss least rates: its rounds count
             if not problem.violations(fair):
                 budget.offer(fair)
@@ -113,7 +123,9 @@ class Search:
                 return self.outcome()
 
     def is_best(self, shares: Floats, extra: Floats) -> bool:
-        """Offer a mixture; tell whether it is proven, or add the round that its prices and extra ones make best."""
+        """Offer a mixture; tell whether it is proven, or add the round that its prices and extra
+        ones make best.
+        """
         problem, budget = self.problem, self.budget
         used = np.flatnonzero(shares)
         budget.offer(mixture(problem, shares[used], np.array(self.allocations)[used]))
@@ -126,13 +138,19 @@ class Search:
         log = problem.log_common_rate(x)
         self.best_log = max(self.best_log, log)
         self.bound_log = min(self.bound_log, log + math.log(factor))
-        return math.expm1(self.bound_log - self.best_log) <= max(budget.gap, PROVEN) or not self.add(allocation)
+        return math.expm1(self.bound_log - self.best_log) <= max(
+            budget.gap, PROVEN
+        ) or not self.add(allocation)
 
     def outcome(self) -> Outcome:
         """Return the best plan offered, and the bound."""
         plan, objective = self.budget.incumbent, self.budget.objective
         assert isinstance(plan, FairGoodputPlan) and objective is not None
-        stats = {"mixtures": self.mixtures, "rounds": len(self.allocations), "entries": len(plan.schedule)}
+        stats = {
+            "mixtures": self.mixtures,
+            "rounds": len(self.allocations),
+            "entries": len(plan.schedule),
+        }
         bound = max(self.bound, objective)
         return admitted(self.problem, Outcome(plan=plan, bound=bound, stats=stats))
 
@@ -149,8 +167,8 @@ class Search:
     def reach_least(self) -> None:
         """Add rounds until some mixture gives every least rate.
 
-        Where they are missed by no more than the judge allows, they are lowered to the most that some mixture gives
-        of all of them.
+        Where they are missed by no more than the judge allows, they are lowered to the most that
+        some mixture gives of all of them.
 
         Raises
         ------
@@ -171,17 +189,24 @@ class Search:
             self.add(allocation)
             if best < self.least[client] * (1.0 - TOLERANCE):
                 alone.append(
-                    f"client {client} needs {self.least[client]:.6g} tokens per second, and gains at most {best:.6g}"
+                    f"client {client} needs {self.least[client]:.6g} tokens per second, and gains"
+                    f" at most {best:.6g}"
                 )
                 needs = float(self.least[client])
-                clash.append(Conflict(constraint="min_goodput", index=int(client), needs=needs, has=best))
+                clash.append(
+                    Conflict(constraint="min_goodput", index=int(client), needs=needs, has=best)
+                )
         if alone:
-            raise Infeasible("; ".join(alone[:3]) + (f", and {len(alone) - 3} more" if len(alone) > 3 else ""), clash)
+            raise Infeasible(
+                "; ".join(alone[:3]) + (f", and {len(alone) - 3} more" if len(alone) > 3 else ""),
+                clash,
+            )
         while True:
             self.budget.check()
             spare, size = beyond(np.array(self.rates).T[due], need)
             count = spare.shape[1]
-            # Maximise the part of the least rates that a mixture gives to all who are due one; the variable is 1 less.
+            # Maximise the part of the least rates that a mixture gives to all who are due one; the
+            # variable is 1 less.
             found = linprog(
                 np.append(np.zeros(count), -1.0),
                 A_ub=np.column_stack((-spare, need / size)),
@@ -200,7 +225,8 @@ class Search:
             best, allocation = self.rounds.best_sum(prices / total, self.budget)
             if best < 1.0 - TOLERANCE:
                 names = ", ".join(
-                    f"client {i} {self.least[i]:.6g}" for i in due[np.argsort(-prices[due] * need, kind="stable")][:3]
+                    f"client {i} {self.least[i]:.6g}"
+                    for i in due[np.argsort(-prices[due] * need, kind="stable")][:3]
                 )
                 raise Infeasible(
                     f"no mixture of rounds gives all minimum rates (tokens per second: {names}"

@@ -1,7 +1,9 @@
-"""Optima proven by the common rate c(x), which would give every client the same utility as the rates x.
+"""Optima proven by the common rate c(x), which would give every client the same utility as the
+rates x.
 
-c is concave and c(t x) = t c(x). So with s the slope of log c at x, s . x = 1, all rates y have c(y) <= c(x) s . y.
-This bound is tight at the optimum, has no unit, and never leaves the utility's range, however steep it is.
+c is concave and c(t x) = t c(x). So with s the slope of log c at x, s . x = 1, all rates y have
+c(y) <= c(x) s . y. This bound is tight at the optimum, has no unit, and never leaves the utility's
+range, however steep it is.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from specopt.models.fields import Floats
 
 
 def slope(rates: Floats, log_weights: Floats, fairness: float) -> Floats:
-    """Return the slope of the logarithm of the common rate at some rates: prices at which the rates are worth 1."""
+    """Return the slope of the logarithm of the common rate at some rates: prices at which the rates
+    are worth 1.
+    """
     parts = log_weights + (1.0 - fairness) * np.log(rates)
     spent = np.exp(parts - parts.max())
     prices: Floats = spent / spent.sum() / rates

@@ -1,8 +1,10 @@
-"""The problem per round as a convex program, written to be read; CVXPY states it, Clarabel solves it.
+"""The problem per round as a convex program, written to be read; CVXPY states it, Clarabel solves
+it.
 
-Maximise U(x) with x_i <= every line through two neighbouring points of mu_i, sum s_i <= C, s within its limits. Lines
-beyond some number of draft tokens are left out and added where a solution comes near. Leaving lines out can only make
-the program more generous, so its price per token bounds all plans.
+Maximise U(x) with x_i <= every line through two neighbouring points of mu_i, sum s_i <= C, s within
+its limits. Lines beyond some number of draft tokens are left out and added where a solution comes
+near. Leaving lines out can only make the program more generous, so its price per token bounds all
+plans.
 """
 
 from __future__ import annotations
@@ -20,7 +22,12 @@ from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProb
 from specopt.models.fields import Floats, Ints, Positive
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
-from specopt.solvers.fair_goodput.method import PER_ROUND, FairGoodputMethod, admitted, offer_first_plan
+from specopt.solvers.fair_goodput.method import (
+    PER_ROUND,
+    FairGoodputMethod,
+    admitted,
+    offer_first_plan,
+)
 from specopt.solvers.fair_goodput.region import Region, plan_of, region_of
 from specopt.solvers.formulation import Formulation, Value
 from specopt.solvers.method import Outcome
@@ -37,7 +44,9 @@ LEAST_RATE = 1.0
 """Tokens per round that everybody gets: the server's own."""
 
 NEAR_1 = 0.09
-"""Fairness so close to 1 is reached from logarithms: x^(1-g) is too nearly constant for Clarabel's tolerances."""
+"""Fairness so close to 1 is reached from logarithms: x^(1-g) is too nearly constant for Clarabel's
+tolerances.
+"""
 
 
 @dataclass(frozen=True)
@@ -47,7 +56,8 @@ class Convex(FairGoodputMethod):
     Parameters
     ----------
     accuracy
-        Tolerance that Clarabel is given, for gap and feasibility; its own default, 1e-8, is tried next.
+        Tolerance that Clarabel is given, for gap and feasibility; its own default, 1e-8, is tried
+        next.
     """
 
     accuracy: Positive = 1e-11
@@ -63,7 +73,9 @@ class Convex(FairGoodputMethod):
 
     def bytes_needed(self, problem: FairGoodputProblem) -> dict[str, float]:
         """Return the bytes of the program, too."""
-        return super().bytes_needed(problem) | {"budget_tokens": BYTES_PER_LINE * float(_first_lines(problem).sum())}
+        return super().bytes_needed(problem) | {
+            "budget_tokens": BYTES_PER_LINE * float(_first_lines(problem).sum())
+        }
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Solve, and add lines, until no client comes near the last of its lines."""
@@ -77,10 +89,17 @@ class Convex(FairGoodputMethod):
             budget.hold("budget_tokens", BYTES_PER_LINE * float(lines.sum()))
             tokens, price, status = solve_program(cp, problem, region, lines, budget, self.accuracy)
             programs += 1
-            stats = {"programs": programs, "lines": int(lines.sum()), "price": price, "solver_status": status}
+            stats = {
+                "programs": programs,
+                "lines": int(lines.sum()),
+                "price": price,
+                "solver_status": status,
+            }
             if tokens is None:
                 budget.check()
-                return Outcome(plan=budget.incumbent, termination=termination_of(status), stats=stats)
+                return Outcome(
+                    plan=budget.incumbent, termination=termination_of(status), stats=stats
+                )
             short = (tokens > lines - 0.5) & (lines < region.most)
             if not short.any():
                 break
@@ -97,25 +116,46 @@ def _first_lines(problem: FairGoodputProblem) -> Ints:
 
 
 def solve_program(
-    cp: Any, problem: FairGoodputProblem, region: Region, lines: Ints, budget: Budget, accuracy: float
+    cp: Any,
+    problem: FairGoodputProblem,
+    region: Region,
+    lines: Ints,
+    budget: Budget,
+    accuracy: float,
 ) -> tuple[Floats | None, float, str]:
-    """Return mean draft tokens, the price per token and the solver's status; no tokens if it found no solution.
+    """Return mean draft tokens, the price per token and the solver's status; no tokens if it found
+    no solution.
 
-    `lines` says how many lines each client's interpolation has here, `accuracy` is the solver's tolerance.
+    `lines` says how many lines each client's interpolation has here, `accuracy` is the solver's
+    tolerance.
     """
     s, x, constraints = constrained(cp, problem, region, lines)
     within_budget = constraints[0]
-    status = maximise(cp, x, np.log(problem.weight), problem.fairness, constraints, budget, accuracy)
-    if s.value is None or within_budget.dual_value is None or termination_of(status) is not Termination.CONVERGED:
+    status = maximise(
+        cp, x, np.log(problem.weight), problem.fairness, constraints, budget, accuracy
+    )
+    if (
+        s.value is None
+        or within_budget.dual_value is None
+        or termination_of(status) is not Termination.CONVERGED
+    ):
         return None, 0.0, status
     unit = float(problem.weight.sum())
-    if problem.fairness > 1.0 - NEAR_1:  # the slope of the utility where its logarithm was maximised
-        unit = float((problem.weight * np.maximum(x.value, LEAST_RATE) ** (1.0 - problem.fairness)).sum())
+    if (
+        problem.fairness > 1.0 - NEAR_1
+    ):  # the slope of the utility where its logarithm was maximised
+        unit = float(
+            (problem.weight * np.maximum(x.value, LEAST_RATE) ** (1.0 - problem.fairness)).sum()
+        )
     return np.asarray(s.value, np.float64), unit * max(0.0, float(within_budget.dual_value)), status
 
 
-def constrained(cp: Any, problem: FairGoodputProblem, region: Region, lines: Ints) -> tuple[Any, Any, list[Any]]:
-    """Return draft tokens, goodput, and what binds them, the budget first; arguments as of `solve_program`."""
+def constrained(
+    cp: Any, problem: FairGoodputProblem, region: Region, lines: Ints
+) -> tuple[Any, Any, list[Any]]:
+    """Return draft tokens, goodput, and what binds them, the budget first; arguments as of
+    `solve_program`.
+    """
     client = np.repeat(np.arange(problem.clients), np.maximum(1, lines))
     line = np.arange(len(client)) - np.searchsorted(client, client)  # from mu(line) to mu(line + 1)
     rate = problem.acceptance_rates[client]
@@ -128,20 +168,26 @@ def constrained(cp: Any, problem: FairGoodputProblem, region: Region, lines: Int
             cp.sum(s) <= problem.budget_tokens,
             s >= region.least,
             s <= region.most,
-            x[client] <= expected_tokens(rate, line) + cp.multiply(rate ** (line + 1.0), s[client] - line),
+            x[client]
+            <= expected_tokens(rate, line) + cp.multiply(rate ** (line + 1.0), s[client] - line),
         ],
     )
 
 
 def maximise(
-    cp: Any, x: Any, log_weights: Floats, fairness: float, constraints: list[Any], budget: Budget,
+    cp: Any,
+    x: Any,
+    log_weights: Floats,
+    fairness: float,
+    constraints: list[Any],
+    budget: Budget,
     accuracy: float = 1e-11,
-) -> str:  # fmt: skip
+) -> str:
     """Find the fairest rates within constraints; return the solver's status.
 
-    At the optimum x the slope of the common rate is that of sum of w_i x_i^(1-g) log x_i with constant weights. So
-    close to g = 1 weights and rates are found in turns; an error shrinks by |1 - g| per turn, as the best rates for
-    logarithms change no more than their weights do.
+    At the optimum x the slope of the common rate is that of sum of w_i x_i^(1-g) log x_i with
+    constant weights. So close to g = 1 weights and rates are found in turns; an error shrinks by |1
+    - g| per turn, as the best rates for logarithms change no more than their weights do.
     """
     turns = 1
     if fairness != 1.0 and abs(fairness - 1.0) < NEAR_1:
@@ -150,7 +196,11 @@ def maximise(
     for turn in range(turns):
         aim = utility(cp, weights, 1.0 if turns > 1 else fairness, x)
         status = run_clarabel(cp, cp.Problem(cp.Maximize(aim), constraints), budget, accuracy)
-        if termination_of(status) is not Termination.CONVERGED or x.value is None or turn == turns - 1:
+        if (
+            termination_of(status) is not Termination.CONVERGED
+            or x.value is None
+            or turn == turns - 1
+        ):
             break
         weights = log_weights + (1.0 - fairness) * np.log(np.maximum(x.value, 1e-300))
     return status
@@ -159,11 +209,18 @@ def maximise(
 def run_clarabel(cp: Any, program: Any, budget: Budget, accuracy: float = 1e-11) -> str:
     """Solve a program as accurately and as long as allowed; return the solver's status.
 
-    "optimal_inaccurate" is good enough here: the plan is judged, and its bound computed, from the problem's data.
+    "optimal_inaccurate" is good enough here: the plan is judged, and its bound computed, from the
+    problem's data.
     """
     status = "solver_error"
-    for tolerance, step in ((accuracy, 0.99), (accuracy, 0.9), (max(accuracy, CLARABEL_DEFAULT), 0.9)):
-        options = {"max_step_fraction": step} | dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tolerance)
+    for tolerance, step in (
+        (accuracy, 0.99),
+        (accuracy, 0.9),
+        (max(accuracy, CLARABEL_DEFAULT), 0.9),
+    ):
+        options = {"max_step_fraction": step} | dict.fromkeys(
+            ("tol_gap_abs", "tol_gap_rel", "tol_feas"), tolerance
+        )
         if not math.isinf(budget.remaining):
             options["time_limit"] = max(1e-3, budget.remaining)
         try:
@@ -178,9 +235,11 @@ def run_clarabel(cp: Any, program: Any, budget: Budget, accuracy: float = 1e-11)
 
 
 def utility(cp: Any, log_weights: Floats, g: float, x: Any) -> Any:
-    """Return the utility of rates, or something that rises with it, as an expression of CVXPY in no unit.
+    """Return the utility of rates, or something that rises with it, as an expression of CVXPY in no
+    unit.
 
-    A steep utility is given by the logarithm of the common rate: its own values are too small for any tolerance.
+    A steep utility is given by the logarithm of the common rate: its own values are too small for
+    any tolerance.
     """
     w = np.exp(log_weights - log_weights.max())
     w /= w.sum()
@@ -202,29 +261,46 @@ def repaired(region: Region, tokens: Floats, budget_tokens: float) -> Floats:
         inside = region.least + above * max(0.0, 1.0 - (total - budget_tokens) / float(above.sum()))
     elif total < budget_tokens:
         below = region.most - inside
-        inside = inside + below * min(1.0, (budget_tokens - total) / max(float(below.sum()), 1e-300))
+        inside = inside + below * min(
+            1.0, (budget_tokens - total) / max(float(below.sum()), 1e-300)
+        )
     return np.asarray(np.clip(inside, region.least, region.most), np.float64)
 
 
 def price_bound(problem: FairGoodputProblem, region: Region, price: float) -> float:
-    """Return the sum over clients of max_s (w U(f(s)) - price s), plus price C: no plan has more, at any price >= 0.
+    """Return the sum over clients of max_s (w U(f(s)) - price s), plus price C: no plan has more,
+    at any price >= 0.
 
-    The gains of a client fall. So its best s lies in the last line that gains more than the price where it begins. It
-    is at one of its ends, at a limit, or where the slope of the utility meets the price.
+    The gains of a client fall. So its best s lies in the last line that gains more than the price
+    where it begins. It is at one of its ends, at a limit, or where the slope of the utility meets
+    the price.
     """
     g, w, a = problem.fairness, problem.weight, problem.acceptance_rates
-    low, high = np.zeros(problem.clients), region.most.copy()  # lines from 0 on that gain more, and may
+    low, high = (
+        np.zeros(problem.clients),
+        region.most.copy(),
+    )  # lines from 0 on that gain more, and may
     while (low < high).any():
         middle = np.ceil(0.5 * (low + high))
-        gains = (w * a**middle * expected_tokens(a, np.maximum(0.0, middle - 1.0)) ** -g > price) & (middle > low)
-        low, high = np.where(gains, middle, low), np.where(gains, high, np.minimum(high, middle - 1.0))
+        gains = (
+            w * a**middle * expected_tokens(a, np.maximum(0.0, middle - 1.0)) ** -g > price
+        ) & (middle > low)
+        low, high = (
+            np.where(gains, middle, low),
+            np.where(gains, high, np.minimum(high, middle - 1.0)),
+        )
     line = np.maximum(0.0, low - 1.0)
     slope = a ** (line + 1.0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        meets = line + (np.divide(w * slope, price) ** np.divide(1.0, g) - expected_tokens(a, line)) / slope
+        meets = (
+            line
+            + (np.divide(w * slope, price) ** np.divide(1.0, g) - expected_tokens(a, line)) / slope
+        )
     meets = np.clip(np.nan_to_num(meets, nan=0.0), line, line + 1.0)
     candidates = [line, line + 1.0, meets]
-    values = [_value(problem, price, np.clip(tokens, region.least, region.most)) for tokens in candidates]
+    values = [
+        _value(problem, price, np.clip(tokens, region.least, region.most)) for tokens in candidates
+    ]
     return float(np.max(values, axis=0).sum()) + price * problem.budget_tokens
 
 
@@ -237,7 +313,8 @@ def _value(problem: FairGoodputProblem, price: float, tokens: Floats) -> Floats:
 
 
 def formulate(problem: FairGoodputProblem) -> Any:
-    """Return the program with all lines, as a problem of CVXPY whose objective rises with the utility.
+    """Return the program with all lines, as a problem of CVXPY whose objective rises with the
+    utility.
 
     Raises
     ------
@@ -251,13 +328,16 @@ def formulate(problem: FairGoodputProblem) -> Any:
         raise Unsupported(f"formulation: the problem has {clash}")
     if 0.0 < abs(problem.fairness - 1.0) < NEAR_1:
         raise Unsupported(
-            f"formulation: at fairness {problem.fairness!r} rates change the utility by less than solvers see; "
-            f"take 1, or a fairness that differs from 1 by at least {NEAR_1:g}, or solve by convex"
+            f"formulation: at fairness {problem.fairness!r} rates change the utility by less than"
+            f" solvers see; take 1, or a fairness that differs from 1 by at least {NEAR_1:g}, or"
+            " solve by convex"
         )
     region = region_of(problem)
     lines = np.maximum(1, region.most).astype(np.int64)
     _, x, constraints = constrained(cp, problem, region, lines)
-    return cp.Problem(cp.Maximize(utility(cp, np.log(problem.weight), problem.fairness, x)), constraints)
+    return cp.Problem(
+        cp.Maximize(utility(cp, np.log(problem.weight), problem.fairness, x)), constraints
+    )
 
 
 def read(problem: FairGoodputProblem, program: Any, value: Value) -> FairGoodputPlan:
@@ -265,7 +345,9 @@ def read(problem: FairGoodputProblem, program: Any, value: Value) -> FairGoodput
     tokens = program.var_dict["mean_draft_tokens"].value
     if tokens is None:
         raise InvalidInput("model: expected a solved program, but mean_draft_tokens has no value")
-    return plan_of(problem, repaired(region_of(problem), np.asarray(tokens), float(problem.budget_tokens)))
+    return plan_of(
+        problem, repaired(region_of(problem), np.asarray(tokens), float(problem.budget_tokens))
+    )
 
 
 FORMULATION = Formulation(formulate, read, is_linear=False)

@@ -1,8 +1,9 @@
-"""The optimum per round by the price of a draft token: closed form per client, one search over prices.
+"""The optimum per round by the price of a draft token: closed form per client, one search over
+prices.
 
-Over the region of `specopt.solvers.fair_goodput.region` the problem is: maximise sum w_i U(f_i(s_i)) with
-sum s_i <= C. At a price per token every client's best s_i has a closed form, and total demand falls with the price.
-The price at which demand meets the budget proves the optimum.
+Over the region of `specopt.solvers.fair_goodput.region` the problem is: maximise sum w_i
+U(f_i(s_i)) with sum s_i <= C. At a price per token every client's best s_i has a closed form, and
+total demand falls with the price. The price at which demand meets the budget proves the optimum.
 """
 
 from __future__ import annotations
@@ -19,12 +20,18 @@ from specopt.models.fair_goodput.problem import FairGoodputProblem
 from specopt.models.fields import Floats
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.common_rate import raised
-from specopt.solvers.fair_goodput.method import PER_ROUND, FairGoodputMethod, admitted, offer_first_plan
+from specopt.solvers.fair_goodput.method import (
+    PER_ROUND,
+    FairGoodputMethod,
+    admitted,
+    offer_first_plan,
+)
 from specopt.solvers.fair_goodput.region import Region, plan_of, region_of
 from specopt.solvers.method import Outcome
 
 SMALLEST_PRICE = 1e-290
-"""Tokens worth less, where the largest weight is about 1, have no effect in floating-point numbers."""
+"""Tokens worth less, where the largest weight is about 1, have no effect in floating-point numbers.
+"""
 
 SAMPLE = 400
 """Clients whose price alone is a first guess for all."""
@@ -104,25 +111,39 @@ def optimise(problem: FairGoodputProblem, region: Region, budget: Budget) -> Opt
     """
     kernels = budget.load("fair_goodput.dual")
     clients = np.zeros(problem.clients, kernels.Client)
-    unit = math.ldexp(1.0, math.frexp(float(problem.weight.max()))[1])  # thresholds know no unit of weights
+    unit = math.ldexp(
+        1.0, math.frexp(float(problem.weight.max()))[1]
+    )  # thresholds know no unit of weights
     clients["a"], clients["w"] = problem.acceptance_rates, problem.weight / unit
     clients["lo"], clients["hi"] = region.least, region.most
     market = Market(budget, kernels, clients, problem.fairness, float(problem.budget_tokens))
     best = market.clear(market.guess())
-    return replace(best, price=best.price * unit, gap=best.gap * unit, linear_gap=best.linear_gap * unit)
+    return replace(
+        best, price=best.price * unit, gap=best.gap * unit, linear_gap=best.linear_gap * unit
+    )
 
 
 class Market:
     """Clients who demand tokens at a price, and the tokens to be sold."""
 
-    def __init__(self, budget: Budget, kernels: Any, clients: NDArray[Any], fairness: float, tokens: float) -> None:
+    def __init__(
+        self, budget: Budget, kernels: Any, clients: NDArray[Any], fairness: float, tokens: float
+    ) -> None:
         rates, near = clients["a"], np.minimum(clients["hi"], math.ceil(tokens / len(clients)))
         with np.errstate(divide="ignore", invalid="ignore"):
             clients["L"] = np.log1p(rates - 1.0)
             clients["p"] = np.where(near > 0.0, np.exp(near * clients["L"]), 1.0)
         clients["n"], clients["m"] = near, expected_tokens(rates, near)
-        self.budget, self.kernels, self.clients, self.fairness, self.tokens = budget, kernels, clients, fairness, tokens
-        self.highest = float((clients["w"] * rates).max())  # nobody wants a token beyond his least at this price
+        self.budget, self.kernels, self.clients, self.fairness, self.tokens = (
+            budget,
+            kernels,
+            clients,
+            fairness,
+            tokens,
+        )
+        self.highest = float(
+            (clients["w"] * rates).max()
+        )  # nobody wants a token beyond his least at this price
         least = expected_tokens(rates, clients["hi"]) ** (1.0 - fairness) if fairness > 1.0 else 1.0
         self.worth = float((clients["w"] * least).sum())  # at least w . x^(1-g)
         self.passes = 0
@@ -140,7 +161,9 @@ class Market:
         if step < 2:
             return None
         sample = self.clients[step // 2 :: step].copy()
-        tokens = max(math.ceil(self.tokens * (len(sample) / len(self.clients))), float(sample["lo"].sum()))
+        tokens = max(
+            math.ceil(self.tokens * (len(sample) / len(self.clients))), float(sample["lo"].sum())
+        )
         return Market(self.budget, self.kernels, sample, self.fairness, tokens).clear(None).price
 
     def clear(self, guess: float | None) -> Optimum:
@@ -151,7 +174,8 @@ class Market:
         bracket = self._bracket(guess)
         if isinstance(bracket, float):
             return self._proven(bracket)
-        # Chandrupatla's root search in the logarithm of the price; it halves where demand has steps.
+        # Chandrupatla's root search in the logarithm of the price; it halves where demand has
+        # steps.
         (low, at_low), (high, at_high) = bracket
         a, fa, b, fb = math.log(high), at_high, math.log(low), at_low
         t = 0.5
@@ -174,11 +198,15 @@ class Market:
             xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
             t = 0.5
             if phi * phi < xi and (1.0 - phi) ** 2 < 1.0 - xi:
-                t = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
+                t = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (
+                    fc - fb
+                )
                 t = min(1.0 - 1e-9, max(1e-9, t))
         low, high = math.exp(min(a, b)), math.exp(max(a, b))
         step = 4e-16
-        while self.excess(low) < 0.0:  # the last digit of a step in demand depends on what was asked before
+        while (
+            self.excess(low) < 0.0
+        ):  # the last digit of a step in demand depends on what was asked before
             low *= 1.0 - step
             step *= 2.0
         more = self.clients["s"].copy()
@@ -191,20 +219,28 @@ class Market:
 
     def _meets(self, price: float, excess: float) -> bool:
         """Return whether demand is as good as met, and take back what is too much."""
-        if abs(excess) > max(1e-15 * self.tokens, 1e-14 * self.worth / price if excess < 0.0 else 0.0):
+        if abs(excess) > max(
+            1e-15 * self.tokens, 1e-14 * self.worth / price if excess < 0.0 else 0.0
+        ):
             return False
         if excess > 0.0:
             self._add(self.clients["lo"] - self.clients["s"], -excess)
         return True
 
     def _add(self, most: Floats, total: float) -> None:
-        """Change the demand by a total, client by client, each by a part of what it can change by most."""
+        """Change the demand by a total, client by client, each by a part of what it can change by
+        most.
+        """
         room = np.maximum(0.0, most if total > 0.0 else -most)
         before = np.concatenate(([0.0], np.cumsum(room)[:-1]))
         self.clients["s"] += math.copysign(1.0, total) * np.clip(abs(total) - before, 0.0, room)
 
-    def _bracket(self, guess: float | None) -> float | tuple[tuple[float, float], tuple[float, float]]:
-        """Return prices with their excesses, one too low and one too high; or a price that meets the tokens."""
+    def _bracket(
+        self, guess: float | None
+    ) -> float | tuple[tuple[float, float], tuple[float, float]]:
+        """Return prices with their excesses, one too low and one too high; or a price that meets
+        the tokens.
+        """
         high, at_high = self.highest, min(0.0, float(self.clients["lo"].sum()) - self.tokens)
         low, at_low = 0.0, math.inf
         factor = 4.0 if guess is None else 1.05

@@ -1,7 +1,9 @@
-"""Every integer allocation as a column, and the fairest mixture of all of them: the region by its definition.
+"""Every integer allocation as a column, and the fairest mixture of all of them: the region by its
+definition.
 
-Nothing is assumed about the region or about which rounds are worth mixing, so it is the oracle of the other methods,
-per round and per second. CVXPY states the mixture; the bound comes from the allocations themselves.
+Nothing is assumed about the region or about which rounds are worth mixing, so it is the oracle of
+the other methods, per round and per second. CVXPY states the mixture; the bound comes from the
+allocations themselves.
 """
 
 from __future__ import annotations
@@ -77,27 +79,43 @@ class Enumeration(FairGoodputMethod):
             return Outcome(plan=budget.incumbent, termination=termination_of(status), stats=stats)
         if rates is not None:
             worth = slope(rates, log_weights, problem.fairness) @ columns
-            near = worth >= (1.0 - NEAR) * worth.max()  # the same again, with fewer columns and rates next to 1
+            near = (
+                worth >= (1.0 - NEAR) * worth.max()
+            )  # the same again, with fewer columns and rates next to 1
             weights = log_weights + (1.0 - problem.fairness) * np.log(rates)
             polished, _ = fairest_rates(
-                cp, columns[:, near] / rates[:, None], weights, problem.fairness, spare[:, near], budget
+                cp,
+                columns[:, near] / rates[:, None],
+                weights,
+                problem.fairness,
+                spare[:, near],
+                budget,
             )
             found = [rates] if polished is None else [rates, rates * polished]
-            rates = min(found, key=lambda x: worth_of_best(columns, x, log_weights, problem.fairness, spare, cp))
+            rates = min(
+                found,
+                key=lambda x: worth_of_best(columns, x, log_weights, problem.fairness, spare, cp),
+            )
             theta = nearest_mixture(columns, rates, spare, cp, theta)
         assert theta is not None
         used = np.flatnonzero(theta > DROPPED)
         plan = mixture(problem, theta[used], table[used])
         budget.offer(plan)
-        factor = worth_of_best(columns, plan.goodput / unit, log_weights, problem.fairness, spare, cp)
+        factor = worth_of_best(
+            columns, plan.goodput / unit, log_weights, problem.fairness, spare, cp
+        )
         bound = raised(problem, problem.utility(plan.goodput), max(1.0, factor))
-        return admitted(problem, Outcome(plan=plan, bound=bound, stats=stats | {"entries": len(used)}))
+        return admitted(
+            problem, Outcome(plan=plan, bound=bound, stats=stats | {"entries": len(used)})
+        )
 
 
 def fairest_rates(
     cp: Any, columns: Floats, log_weights: Floats, fairness: float, spare: Floats, budget: Budget
 ) -> tuple[Floats | None, str]:
-    """Return the rates of the fairest mixture of some columns, None if there are none, and the solver's status."""
+    """Return the rates of the fairest mixture of some columns, None if there are none, and the
+    solver's status.
+    """
     share = cp.Variable(columns.shape[1], nonneg=True)
     x = cp.Variable(len(columns))
     limits = [x == columns @ share, *mixed(cp, share, spare)]
@@ -123,12 +141,13 @@ def mixed(cp: Any, share: Any, spare: Floats) -> list[Any]:
 def beyond_least(problem: FairGoodputProblem, table: Ints, cp: Any) -> tuple[Floats, Floats]:
     """Return what allocations give beyond the least rates due, and a mixture that gives these.
 
-    Rows are in units of the most that an allocation gives beyond. Drafts gain less and less, so the tolerance of a
-    solver is worth a part of the drafts beyond the least rate, whatever one of them gains. Shares of columns that lack
-    more than 1 / DROPPED would be dropped. Rows of lowered rates, and of rates that no allocation exceeds, are in units
-    of their largest entry. The server's own token and the first draft's are taken from the least rate, not added to the
-    others, whose digits they would hide at low acceptance. Where the least rates are missed by no more than the judge
-    allows, they are lowered to the most that some mixture gives of all of them.
+    Rows are in units of the most that an allocation gives beyond. Drafts gain less and less, so the
+    tolerance of a solver is worth a part of the drafts beyond the least rate, whatever one of them
+    gains. Shares of columns that lack more than 1 / DROPPED would be dropped. Rows of lowered
+    rates, and of rates that no allocation exceeds, are in units of their largest entry. The
+    server's own token and the first draft's are taken from the least rate, not added to the others,
+    whose digits they would hide at low acceptance. Where the least rates are missed by no more than
+    the judge allows, they are lowered to the most that some mixture gives of all of them.
 
     Raises
     ------
@@ -140,16 +159,24 @@ def beyond_least(problem: FairGoodputProblem, table: Ints, cp: Any) -> tuple[Flo
     least, a, drafts = problem.min_goodput[due], problem.acceptance_rates[due, None], table.T[due]
     first = np.where(drafts > 0, a, 0.0)
     others = np.where(drafts > 1, a * a * expected_tokens(a, np.maximum(0, drafts - 2)), 0.0)
-    seconds = np.array([problem.round_seconds(row) if problem.per == "second" else 1.0 for row in table])
+    seconds = np.array(
+        [problem.round_seconds(row) if problem.per == "second" else 1.0 for row in table]
+    )
 
     def beyond(part: float) -> Floats:
         lowered = part * least - LAST_DIGITS * least
-        return np.asarray((others - (lowered[:, None] * seconds - 1.0 - first)) / seconds, np.float64)
+        return np.asarray(
+            (others - (lowered[:, None] * seconds - 1.0 - first)) / seconds, np.float64
+        )
 
     spare = beyond(1.0)
     size = np.maximum(np.abs(spare).max(axis=1), 1e-12 * least)
     share, more = cp.Variable(len(table), nonneg=True), cp.Variable()  # 1 + more is the part
-    limits = [(spare / size[:, None]) @ share >= cp.multiply(more, least / size), cp.sum(share) == 1.0, more <= 0.0]
+    limits = [
+        (spare / size[:, None]) @ share >= cp.multiply(more, least / size),
+        cp.sum(share) == 1.0,
+        more <= 0.0,
+    ]
     solve_exactly(cp, cp.Problem(cp.Maximize(more), limits))
     part = 1.0 + min(0.0, float(more.value))
     if part >= 1.0 - 1.1 * TOLERANCE:
@@ -161,31 +188,40 @@ def beyond_least(problem: FairGoodputProblem, table: Ints, cp: Any) -> tuple[Flo
             kept -= np.minimum(0.0, kept @ theta - LAST_DIGITS * least)[:, None]
         return np.maximum(kept / size[:, None], -1.0 / DROPPED), theta
     alone = due[spare.max(axis=1) < 0.0]
-    clients = ", ".join(f"client {i} {problem.min_goodput[i]:.6g}" for i in (alone if len(alone) else due)[:3])
+    clients = ", ".join(
+        f"client {i} {problem.min_goodput[i]:.6g}" for i in (alone if len(alone) else due)[:3]
+    )
     raise Infeasible(
         f"no mixture of allocations gives the minimum rates (tokens per {problem.per}: {clients}): "
         f"at best {part:.4%} of all of them"
     )
 
 
-def nearest_mixture(columns: Floats, rates: Floats, spare: Floats, cp: Any, other: Floats | None) -> Floats:
-    """Return the mixture of few columns that lacks the smallest part of some rates and keeps the least ones.
+def nearest_mixture(
+    columns: Floats, rates: Floats, spare: Floats, cp: Any, other: Floats | None
+) -> Floats:
+    """Return the mixture of few columns that lacks the smallest part of some rates and keeps the
+    least ones.
 
     If HiGHS finds none, the other mixture.
     """
     share, off = cp.Variable(columns.shape[1], nonneg=True), cp.Variable()
     limits = [(columns / rates[:, None]) @ share >= 1.0 - off, *mixed(cp, share, spare)]
     solve_exactly(cp, cp.Problem(cp.Minimize(off), limits))
-    found: Floats = other if share.value is None and other is not None else np.maximum(0.0, share.value)
+    found: Floats = (
+        other if share.value is None and other is not None else np.maximum(0.0, share.value)
+    )
     return found
 
 
 def worth_of_best(
     columns: Floats, rates: Floats, log_weights: Floats, fairness: float, spare: Floats, cp: Any
 ) -> float:
-    """Return at least what a mixture that keeps the least rates is worth, at prices at which some rates are worth 1.
+    """Return at least what a mixture that keeps the least rates is worth, at prices at which some
+    rates are worth 1.
 
-    Any multipliers >= 0 of what columns give beyond the least rates prove that; HiGHS finds the best ones.
+    Any multipliers >= 0 of what columns give beyond the least rates prove that; HiGHS finds the
+    best ones.
     """
     values = slope(rates, log_weights, fairness) @ columns
     if len(spare):
@@ -198,7 +234,9 @@ def worth_of_best(
 
 
 def count_allocations(problem: FairGoodputProblem, enough: int) -> float:
-    """Return the number of integer allocations within budget and caps, or infinity if there are more than `enough`."""
+    """Return the number of integer allocations within budget and caps, or infinity if there are
+    more than `enough`.
+    """
     if int((problem.most_tokens > 0).sum()) > enough:
         return math.inf
     count = sum(1 for _ in islice(allocations(problem), enough + 1))

@@ -1,12 +1,15 @@
-"""The fairest mixture of some given rounds: a small concave program, by a primal-dual interior-point method.
+"""The fairest mixture of some given rounds: a small concave program, by a primal-dual
+interior-point method.
 
-Maximise the common rate c(x) (`specopt.solvers.fair_goodput.common_rate`) of x = V theta over shares theta >= 0 with
-sum 1 and x >= r where a least rate r is due. Prices p, extra prices e >= 0 of the least rates and R = V - r 1' prove x
-optimal if no round is worth more than 1, V' p + R' e <= 1. Here p is the slope of log c at x.
+Maximise the common rate c(x) (`specopt.solvers.fair_goodput.common_rate`) of x = V theta over
+shares theta >= 0 with sum 1 and x >= r where a least rate r is due. Prices p, extra prices e >= 0
+of the least rates and R = V - r 1' prove x optimal if no round is worth more than 1, V' p + R' e <=
+1. Here p is the slope of log c at x.
 
-A steep utility (fairness g > 1) has a gentle dual: maximise sum a_i p_i^(1-1/g) over those prices, where a_i =
-w_i^(1/g) belongs to x_i = a_i p_i^(-1/g). Newton's method then follows the central path in some ten steps, whatever
-the g; in the rates themselves a step is good for changes up to 1/g only. For g < 1 it is the other way round.
+A steep utility (fairness g > 1) has a gentle dual: maximise sum a_i p_i^(1-1/g) over those prices,
+where a_i = w_i^(1/g) belongs to x_i = a_i p_i^(-1/g). Newton's method then follows the central path
+in some ten steps, whatever the g; in the rates themselves a step is good for changes up to 1/g
+only. For g < 1 it is the other way round.
 """
 
 from __future__ import annotations
@@ -21,10 +24,14 @@ from specopt.models.fields import Floats
 from specopt.solvers.fair_goodput.common_rate import slope
 
 ROUNDING = 2e-15
-"""What is left of a condition of optimality when only rounding is left, per unit of steepness and a little more."""
+"""What is left of a condition of optimality when only rounding is left, per unit of steepness and a
+little more.
+"""
 
 ENOUGH = 1e-10
-"""Relative: what a round may be worth more than the mixture, or a least rate be missed by, without another attempt."""
+"""Relative: what a round may be worth more than the mixture, or a least rate be missed by, without
+another attempt.
+"""
 
 INSIDE = 0.995
 """Part of the way to the boundary that a step may go."""
@@ -48,10 +55,11 @@ class Mixture:
     shares
         theta, one per given round.
     extra
-        Multipliers of the least rates in the prices of the mixture, at which it is worth 1; zero where none is due.
+        Multipliers of the least rates in the prices of the mixture, at which it is worth 1; zero
+        where none is due.
     lack
-        What some round is worth more than the mixture at these prices, or the largest part that a rate lacks of its
-        unit: the error of the conditions of optimality, as computed at the end.
+        What some round is worth more than the mixture at these prices, or the largest part that a
+        rate lacks of its unit: the error of the conditions of optimality, as computed at the end.
     """
 
     shares: Floats
@@ -75,7 +83,11 @@ def fairest_mixture(rates: Floats, weights: Floats, fairness: float, least: Floa
         return _largest_sum(rates, weights, least)
     unit = rates.max(axis=1)
     path = partial(
-        _Path, rates / unit[:, None], np.log(weights) + (1.0 - fairness) * np.log(unit), fairness, least / unit
+        _Path,
+        rates / unit[:, None],
+        np.log(weights) + (1.0 - fairness) * np.log(unit),
+        fairness,
+        least / unit,
     )
     found = path().follow(careful=False)
     if found.lack > ENOUGH:
@@ -96,7 +108,9 @@ def keep_least(rates: Floats, shares: Floats, least: Floats) -> Floats:
     spare, _ = beyond(rates[due], least[due])
     found = linprog(  # the smallest part of any rate to give up
         np.append(np.zeros(count), 1.0),
-        A_ub=np.block([[-rates / unit[:, None], -(x / unit)[:, None]], [-spare, np.zeros((len(spare), 1))]]),
+        A_ub=np.block(
+            [[-rates / unit[:, None], -(x / unit)[:, None]], [-spare, np.zeros((len(spare), 1))]]
+        ),
         b_ub=-np.concatenate((x / unit, np.zeros(len(spare)))),
         A_eq=np.append(np.ones(count), 0.0)[None],
         b_eq=[1.0],
@@ -141,12 +155,22 @@ def _largest_sum(rates: Floats, weights: Floats, least: Floats) -> Mixture:
             shares = (np.arange(len(values)) == int(reach.argmax())).astype(np.float64)
         else:
             shares = np.maximum(0.0, found.x) / np.maximum(0.0, found.x).sum()
-            extra[due] = np.maximum(0.0, -found.ineqlin.marginals) / unit * values.max() / float(values @ shares)
+            extra[due] = (
+                np.maximum(0.0, -found.ineqlin.marginals)
+                / unit
+                * values.max()
+                / float(values @ shares)
+            )
     return _checked(rates, np.log(weights), 0.0, least, shares, extra)
 
 
 def _checked(
-    rates: Floats, log_weights: Floats, fairness: float, least: Floats, shares: Floats, extra: Floats
+    rates: Floats,
+    log_weights: Floats,
+    fairness: float,
+    least: Floats,
+    shares: Floats,
+    extra: Floats,
 ) -> Mixture:
     """Return a mixture with the error of its conditions of optimality."""
     x = rates @ shares
@@ -158,9 +182,9 @@ def _checked(
 class _Path:
     """One run of the method: a point inside the region, and steps along the central path.
 
-    Pairs with product mu on the path: shares theta with z, what rounds are worth less than 1. Also the prices y = (p,
-    e) with s, the excess of the rates over those that p belongs to, and over the least ones. For g < 1 the prices are
-    the slope at V theta, which needs no s.
+    Pairs with product mu on the path: shares theta with z, what rounds are worth less than 1. Also
+    the prices y = (p, e) with s, the excess of the rates over those that p belongs to, and over the
+    least ones. For g < 1 the prices are the slope at V theta, which needs no s.
     """
 
     def __init__(self, V: Floats, log_weights: Floats, fairness: float, least: Floats) -> None:
@@ -220,7 +244,9 @@ class _Path:
         return best
 
     def step(self, *, careful: bool) -> bool:
-        """Take a step of Newton's method towards a smaller gap, after Mehrotra; return whether there was one."""
+        """Take a step of Newton's method towards a smaller gap, after Mehrotra; return whether
+        there was one.
+        """
         newton = _Newton(self)
         N, rows, g = len(self.V), len(self.y), self.fairness
         gap, count = self.gap, len(self.theta) + rows - self.first
@@ -241,7 +267,10 @@ class _Path:
                 if error <= max(CURVED * newton.gap_after(t, d), 1e-13 * float(p @ x)):
                     break
                 t *= 0.7
-        moved = [value + t * change for value, change in zip((self.theta, self.z, self.y, self.s), d, strict=True)]
+        moved = [
+            value + t * change
+            for value, change in zip((self.theta, self.z, self.y, self.s), d, strict=True)
+        ]
         if not all(np.isfinite(value).all() for value in moved):
             return False
         self.theta, self.z, self.y, self.s = moved
@@ -270,7 +299,8 @@ class _Newton:
         self.lack_s = s - path.B @ theta
         self.lack_s[:N] = self.lack_s[:N] + x if path.steep else 0.0
         self.lack_z = 1.0 - path.B.T @ y - z
-        # the equations for (sqrt(pull) dy, dtheta / S): so scaled they stay solvable as theta z and y s vanish.
+        # the equations for (sqrt(pull) dy, dtheta / S): so scaled they stay solvable as theta z and
+        # y s vanish.
         self.E, self.S = E, S = 1.0 / np.sqrt(pull), np.sqrt(theta / z)
         self.M = M = np.eye(rows + K)
         M[:rows, rows:] = path.B * E[:, None] * S

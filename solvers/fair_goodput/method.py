@@ -14,12 +14,15 @@ PER_ROUND = only("per", "round", "rates per {}")
 PER_SECOND = only("per", "second", "rates per {}")
 WEIGHTED_SUM = only("fairness", 0.0, "fairness {:g}")
 NO_LEAST_RATES = Condition(
-    "no minimum rates", lambda method, problem: None if problem.min_goodput is None else "minimum rates"
+    "no minimum rates",
+    lambda method, problem: None if problem.min_goodput is None else "minimum rates",
 )
 
 
 def drafts_at_most(limit: int) -> Condition:
-    """Return the condition on the draft tokens that are looked at one by one where rates are per second."""
+    """Return the condition on the draft tokens that are looked at one by one where rates are per
+    second.
+    """
 
     def drafts(method: Method, problem: FairGoodputProblem) -> int:
         return int(useful_drafts(problem).sum()) if problem.per == "second" else 0
@@ -43,18 +46,29 @@ class FairGoodputMethod(Method):
 def admitted(problem: FairGoodputProblem, outcome: Outcome) -> Outcome:
     """Return an outcome, without its plan and bound if the judge refuses the plan.
 
-    Least rates that are missed by the very 1e-9 which the judge forgives are neither sure to be kept nor proven out of
-    reach: their plans miss them by last digits more or less.
+    Least rates that are missed by the very 1e-9 which the judge forgives are neither sure to be
+    kept nor proven out of reach: their plans miss them by last digits more or less.
     """
     plan = outcome.plan
-    if problem.min_goodput is None or not isinstance(plan, FairGoodputPlan) or not problem.violations(plan):
+    if (
+        problem.min_goodput is None
+        or not isinstance(plan, FairGoodputPlan)
+        or not problem.violations(plan)
+    ):
         return outcome
-    explanation = "min_goodput: at the limit of what can be had and of what is forgiven; no plan is sure to keep it"
+    explanation = (
+        "min_goodput: at the limit of what can be had and of what is forgiven; no plan is sure to"
+        " keep it"
+    )
     return Outcome(plan=None, stats=outcome.stats, explanation=explanation)
 
 
-def offer_first_plan(problem: FairGoodputProblem, budget: Budget, region: Region | None = None) -> None:
-    """Offer equal drafts, or what minimum rates need of a region, if these give the minimum rates."""
+def offer_first_plan(
+    problem: FairGoodputProblem, budget: Budget, region: Region | None = None
+) -> None:
+    """Offer equal drafts, or what minimum rates need of a region, if these give the minimum
+    rates.
+    """
     is_free = problem.min_goodput is None
     plan = equal_drafts(problem) if is_free or region is None else plan_of(problem, region.least)
     if is_free or not problem.violations(plan):

@@ -1,31 +1,33 @@
 """Policies of a verifier that gives out draft tokens round after round.
 
-============  ====================================================================================================
-`Robust`      the default: Eq. 5 on estimates that stay consistent and find out how fast clients change
+============  =====================================================================================
+`Robust`      the default: Eq. 5 on estimates that stay consistent and follow clients that change
 `Gradient`    paper 5, Algorithm 1 as printed (Eq. 3-5)
 `Fixed`       Fixed-S: floor(C / N) for everybody, always; in simulations only
 `Random`      Random-S: every token to a random client; in simulations only
-============  ====================================================================================================
+============  =====================================================================================
 
 What `Robust` does differently, and why:
 
-* Eq. 3 forgets at a fixed pace, so that its estimates never settle, and is 0/0 for a client without drafts. Here every
-  client's acceptance is counted with several memories side by side, from a few rounds to endless. Each memory is
-  believed by its likelihood of the evidence so far; a share 1/t of belief is spread anew in round t ("fixed share").
-  Clients that stay the same get estimates that converge; of those that change, the pace is learned. No memory is set by
-  hand.
-* Eq. 4 smooths realised goodput, whose noise enters the gradient. Here it takes the expected mu(alpha-hat, S), and
-  averages over all rounds up to `horizon_rounds` since clients came or went. The ratio of all tokens to those expected
-  corrects it where acceptance depends on the position or the round.
-* Eq. 5 takes all drafts of a round for alike. Where rounds are easy or hard, or drafts get worse, the chance to be
-  accepted depends on the place. It is counted by place, too, which is consistent whatever rounds are, and that is
-  believed as memories are: by how well it foretells.
-* A client that gets no drafts teaches nothing. Its first draft is valued at the estimate plus some standard errors,
-  the more the longer it waits, and after `probe_after` rounds without evidence it gets one draft whatever its estimate.
+* Eq. 3 forgets at a fixed pace, so that its estimates never settle, and is 0/0 for a client without
+  drafts. Here every client's acceptance is counted with several memories side by side, from a few
+  rounds to endless. Each memory is believed by its likelihood of the evidence so far; a share 1/t
+  of belief is spread anew in round t ("fixed share"). Clients that stay the same get estimates that
+  converge; of those that change, the pace is learned. No memory is set by hand.
+* Eq. 4 smooths realised goodput, whose noise enters the gradient. Here it takes the expected
+  mu(alpha-hat, S), and averages over all rounds up to `horizon_rounds` since clients came or went.
+  The ratio of all tokens to those expected corrects it where acceptance depends on the position or
+  the round.
+* Eq. 5 takes all drafts of a round for alike. Where rounds are easy or hard, or drafts get worse,
+  the chance to be accepted depends on the place. It is counted by place, too, which is consistent
+  whatever rounds are, and that is believed as memories are: by how well it foretells.
+* A client that gets no drafts teaches nothing. Its first draft is valued at the estimate plus some
+  standard errors, the more the longer it waits, and after `probe_after` rounds without evidence it
+  gets one draft whatever its estimate.
 
-`prior_tested`, `optimism` and `reluctance` were found by a grid search in simulation for the least worst gap over the
-first 600 rounds, on Table I's configurations with four sets of rates: the optimum is flat. For `optimism`, what joining
-clients lose weighed as much.
+`prior_tested`, `optimism` and `reluctance` were found by a grid search in simulation for the least
+worst gap over the first 600 rounds, on Table I's configurations with four sets of rates: the
+optimum is flat. For `optimism`, what joining clients lose weighed as much.
 """
 
 from __future__ import annotations
@@ -95,9 +97,11 @@ class Robust:
     reluctance
         Initial belief in a memory, as a share of that in the next longer one.
     optimism
-        Standard errors that are added to the estimate in valuing a client's first draft; more while it gets none.
+        Standard errors that are added to the estimate in valuing a client's first draft; more while
+        it gets none.
     probe_after
-        Rounds without evidence after which a client gets a draft; sooner if it has hardly been seen; 0: never.
+        Rounds without evidence after which a client gets a draft; sooner if it has hardly been
+        seen; 0: never.
     horizon_rounds
         Rounds over which fairness looks back.
     """
@@ -116,7 +120,9 @@ class Robust:
         object.__setattr__(self, "memories", tuple(self.memories))
         check(self)
         if list(self.memories) != sorted(set(self.memories)):
-            raise InvalidInput(f"memories: expected increasing numbers of rounds, got {describe(self.memories)}")
+            raise InvalidInput(
+                f"memories: expected increasing numbers of rounds, got {describe(self.memories)}"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +161,9 @@ class Fixed:
 
 @dataclass(frozen=True, kw_only=True)
 class Random:
-    """Random-S: every token of the budget to a random client; the paper does not say which distribution it has."""
+    """Random-S: every token of the budget to a random client; the paper does not say which
+    distribution it has.
+    """
 
     name: ClassVar[str] = "random"
     code: ClassVar[int] = RANDOM
@@ -182,7 +190,9 @@ def options_of(policy: Policy, fairness: float) -> Floats:
 
 
 def discounts_of(policy: Policy) -> Floats:
-    """Return what the kernel calls ``discounts``: the factor per round of every memory, the endless one last."""
+    """Return what the kernel calls ``discounts``: the factor per round of every memory, the endless
+    one last.
+    """
     if not isinstance(policy, Robust):
         return np.empty(0)
     return np.array([1.0 - 1.0 / rounds for rounds in policy.memories] + [1.0])
@@ -191,7 +201,9 @@ def discounts_of(policy: Policy) -> Floats:
 def first_facts(
     policy: Policy, weights: Sequence[float] | Floats, estimates: Sequence[float] | Floats | None
 ) -> Floats:
-    """Return the table of facts of clients of whom nothing but these is known; None: the policy's initial estimate."""
+    """Return the table of facts of clients of whom nothing but these is known; None: the policy's
+    initial estimate.
+    """
     memories = len(discounts_of(policy))
     facts = np.zeros((len(weights), MEMORIES + 3 * memories))
     facts[:, WEIGHT] = weights

@@ -1,7 +1,9 @@
-"""The region of long-run goodput per round: every x with 1 <= x_i <= f_i(s_i), s >= 0, sum s_i <= C (paper 5, Eq. 2).
+"""The region of long-run goodput per round: every x with 1 <= x_i <= f_i(s_i), s >= 0, sum s_i <= C
+(paper 5, Eq. 2).
 
-f_i interpolates mu_i linearly at the integers. Every such mean allocation s is a mixture of integer allocations
-within the budget: systematic sampling of the fractional parts makes one that changes at most twice per client.
+f_i interpolates mu_i linearly at the integers. Every such mean allocation s is a mixture of integer
+allocations within the budget: systematic sampling of the fractional parts makes one that changes at
+most twice per client.
 """
 
 from __future__ import annotations
@@ -19,14 +21,18 @@ from specopt.models.problem import TOLERANCE
 from specopt.models.result import Conflict
 
 UNIT = 1 << 52
-"""Fractional parts are integers in these units: shares are exact, and no entry breaks the budget by rounding."""
+"""Fractional parts are integers in these units: shares are exact, and no entry breaks the budget by
+rounding.
+"""
 
 SNAP = 1 << 8
 """Fractional parts so close to 0 or 1, in units, are taken for rounding."""
 
 
 LAST_DIGITS = 2.0**-51
-"""Relative rounding of a least rate that was computed: where another token gains less, it is worth many tokens."""
+"""Relative rounding of a least rate that was computed: where another token gains less, it is worth
+many tokens.
+"""
 
 
 @dataclass(frozen=True)
@@ -46,8 +52,8 @@ class Region:
 def region_of(problem: FairGoodputProblem) -> Region:
     """Return the allowed mean allocations per round.
 
-    Where the least rates are missed by no more than the judge allows, they are lowered to the largest part of all of
-    them that can be had.
+    Where the least rates are missed by no more than the judge allows, they are lowered to the
+    largest part of all of them that can be had.
 
     Raises
     ------
@@ -67,7 +73,10 @@ def region_of(problem: FairGoodputProblem) -> Region:
             for i in short[:3]
         ]
         clash = [
-            Conflict(constraint="min_goodput", index=int(i), needs=float(due[i]), has=float(best[i])) for i in short
+            Conflict(
+                constraint="min_goodput", index=int(i), needs=float(due[i]), has=float(best[i])
+            )
+            for i in short
         ]
         raise Infeasible("; ".join(parts) + _and_more(len(short) - 3), clash)
 
@@ -85,16 +94,17 @@ def region_of(problem: FairGoodputProblem) -> Region:
         order = order[least[order] > 0]
         parts = [f"client {i} {least[i]:.6g} for {due[i]:.6g} tokens per round" for i in order[:3]]
         raise Infeasible(
-            f"the minimum rates need {total:.6g} draft tokens per round, {problem.budget_tokens} are available: "
-            + ", ".join(parts)
-            + _and_more(len(order) - 3),
+            f"the minimum rates need {total:.6g} draft tokens per round, {problem.budget_tokens}"
+            " are available: " + ", ".join(parts) + _and_more(len(order) - 3),
             [
                 Conflict(
-                    constraint="budget_tokens", needs=total, has=float(problem.budget_tokens),
+                    constraint="budget_tokens",
+                    needs=total,
+                    has=float(problem.budget_tokens),
                     least_change={"budget_tokens": float(math.ceil(needed(low)[1]))},
                 )
             ],
-        )  # fmt: skip
+        )
     while low < (middle := 0.5 * (low + high)) < high:
         low, high = (low, middle) if needed(middle)[1] > problem.budget_tokens else (middle, high)
     return Region(needed(low)[0], most)
@@ -103,8 +113,8 @@ def region_of(problem: FairGoodputProblem) -> Region:
 def tokens_for(acceptance_rates: Floats, goodput: Floats, most: Floats) -> Floats:
     """Return the least mean draft tokens s with f(s) = goodput, for rates that `most` tokens reach.
 
-    The server's own token and the first draft's are left out on both sides: their digits would hide what the others
-    gain at low acceptance.
+    The server's own token and the first draft's are left out on both sides: their digits would hide
+    what the others gain at low acceptance.
     """
     gain = goodput - 1.0
     low = np.zeros(len(goodput))
@@ -126,7 +136,9 @@ def _gain(acceptance_rates: Floats, tokens: Floats) -> Floats:
 
 
 def plan_of(problem: FairGoodputProblem, tokens: Floats) -> FairGoodputPlan:
-    """Return the plan, per round, that realises mean draft tokens: systematic sampling of their fractional parts."""
+    """Return the plan, per round, that realises mean draft tokens: systematic sampling of their
+    fractional parts.
+    """
     whole, part = in_units(tokens, problem.budget_tokens)
     fraction = part / UNIT
     rates = problem.acceptance_rates
@@ -138,7 +150,9 @@ def plan_of(problem: FairGoodputProblem, tokens: Floats) -> FairGoodputPlan:
 
 
 def in_units(tokens: Floats, budget_tokens: int) -> tuple[Ints, Ints]:
-    """Split mean draft tokens into integers and fractional parts in units; their exact sum keeps the budget."""
+    """Split mean draft tokens into integers and fractional parts in units; their exact sum keeps
+    the budget.
+    """
     floor = np.floor(tokens)
     whole = floor.astype(np.int64)
     part = ((tokens - floor) * UNIT).astype(np.int64)
@@ -157,14 +171,17 @@ def in_units(tokens: Floats, budget_tokens: int) -> tuple[Ints, Ints]:
 
 
 def systematic(whole: Ints, part: Ints) -> Schedule:
-    """Return a schedule of integer allocations whose means are whole + part / UNIT, with at most 2 N changes.
+    """Return a schedule of integer allocations whose means are whole + part / UNIT, with at most 2
+    N changes.
 
-    The parts lie end to end on a circle of circumference UNIT. A client gets its extra token while a pointer that turns
-    once around the circle is on its arc. At every time as many arcs lie over the pointer as the parts sum to, rounded
-    up or down.
+    The parts lie end to end on a circle of circumference UNIT. A client gets its extra token while
+    a pointer that turns once around the circle is on its arc. At every time as many arcs lie over
+    the pointer as the parts sum to, rounded up or down.
     """
     able = np.flatnonzero(part)
-    ends = np.cumsum(part[able].astype(np.uint64)) & np.uint64(UNIT - 1)  # uint64 wraps at a multiple of UNIT
+    ends = np.cumsum(part[able].astype(np.uint64)) & np.uint64(
+        UNIT - 1
+    )  # uint64 wraps at a multiple of UNIT
     ends = ends.astype(np.int64)
     begins = np.concatenate((np.zeros(1, np.int64), ends[:-1]))[: len(ends)]
     first = whole.copy()

@@ -1,8 +1,10 @@
-"""Rounds in real time: the best single allocation per second, exactly, and plans made of a few rounds.
+"""Rounds in real time: the best single allocation per second, exactly, and plans made of a few
+rounds.
 
-A round lasts max_i(S_i draft_i + network_i) + overhead + verify sum S. Fix when drafting ends and how many tokens are
-verified: then the duration is fixed, every client has a cap, and taking the tokens by falling gain is optimal. Only
-the times at which some client finishes a token need to be tried.
+A round lasts max_i(S_i draft_i + network_i) + overhead + verify sum S. Fix when drafting ends and
+how many tokens are verified: then the duration is fixed, every client has a cap, and taking the
+tokens by falling gain is optimal. Only the times at which some client finishes a token need to be
+tried.
 """
 
 from __future__ import annotations
@@ -64,14 +66,18 @@ class Rounds:
         return np.asarray(self.problem.acceptance_rates[self.clients] ** self.tokens, np.float64)
 
     def best_sum(self, prices: Floats, budget: Budget) -> tuple[float, Ints]:
-        """Return the largest sum of prices x rates per second over all allocations, and an allocation that has it."""
-        return self._best(prices[self.clients] * self._chances, float(prices.sum()), 0.0, 1.0, budget)
+        """Return the largest sum of prices x rates per second over all allocations, and an
+        allocation that has it.
+        """
+        return self._best(
+            prices[self.clients] * self._chances, float(prices.sum()), 0.0, 1.0, budget
+        )
 
     def best_utility(self, budget: Budget) -> Ints:
         """Return the single allocation of the largest utility.
 
-        A steep utility of tokens, and of seconds, may each leave the range of numbers where that of rates does not:
-        both count in units amid those that occur.
+        A steep utility of tokens, and of seconds, may each leave the range of numbers where that of
+        rates does not: both count in units amid those that occur.
         """
         g, weight = self.problem.fairness, self.problem.weight / self.problem.weight.sum()
         rates = self.problem.acceptance_rates[self.clients]
@@ -86,21 +92,30 @@ class Rounds:
         elif g == 0.0:
             gain = chances
         else:
-            gain = before ** (1.0 - g) * np.expm1((1.0 - g) * np.log1p(chances / before)) / (1.0 - g)
+            gain = (
+                before ** (1.0 - g) * np.expm1((1.0 - g) * np.log1p(chances / before)) / (1.0 - g)
+            )
         if g > 1.0:
             end = float((weight * (most / unit) ** (1.0 - g)).sum()) / (1.0 - g)
         else:
             end = 0.0 if g == 1.0 else 1.0 / (1.0 - g)
-        return self._best(weight[self.clients] * gain, end, g, math.sqrt(shortest * longest), budget)[1]
+        return self._best(
+            weight[self.clients] * gain, end, g, math.sqrt(shortest * longest), budget
+        )[1]
 
-    def _best(self, gain: Floats, end: float, g: float, unit: float, budget: Budget) -> tuple[float, Ints]:
+    def _best(
+        self, gain: Floats, end: float, g: float, unit: float, budget: Budget
+    ) -> tuple[float, Ints]:
         """Return the best allocation by its tokens' gains and seconds in a unit.
 
         `end` is the value of no token, of all of them if g > 1.
         """
         kernels = budget.load("fair_goodput.dual")
         problem = self.problem
-        assert problem.verify_overhead_seconds is not None and problem.verify_seconds_per_token is not None
+        assert (
+            problem.verify_overhead_seconds is not None
+            and problem.verify_seconds_per_token is not None
+        )
         order = np.argsort(-gain, kind="stable")  # within a client by rising token, too
         order = order[gain[order] > 0]
         finish, gain = self._finish[order], gain[order]
@@ -110,10 +125,16 @@ class Rounds:
             prefix = np.cumsum(np.concatenate(([end], gain)))
         best = np.array([-math.inf, 0.0, 0.0])
         rounds = kernels.Rounds(
-            finish=finish / unit, gain=gain, prefix=prefix, limits=self._limits / unit,
-            overhead=problem.verify_overhead_seconds / unit, per_token=problem.verify_seconds_per_token / unit,
-            weight=1.0, g=g, C=problem.budget_tokens,
-        )  # fmt: skip
+            finish=finish / unit,
+            gain=gain,
+            prefix=prefix,
+            limits=self._limits / unit,
+            overhead=problem.verify_overhead_seconds / unit,
+            per_token=problem.verify_seconds_per_token / unit,
+            weight=1.0,
+            g=g,
+            C=problem.budget_tokens,
+        )
         chunk = max(1, CHUNK // (len(order) + 1))
         for first in range(0, len(self._limits), chunk):
             budget.check()
@@ -121,11 +142,15 @@ class Rounds:
             if kernels.best_round(rounds, first, last, best):
                 break
         taken = order[finish <= self._limits[int(best[1])]][: int(best[2])]
-        return float(best[0]), np.bincount(self.clients[taken], minlength=problem.clients).astype(np.int64)
+        return float(best[0]), np.bincount(self.clients[taken], minlength=problem.clients).astype(
+            np.int64
+        )
 
 
 def useful_drafts(problem: FairGoodputProblem) -> Ints:
-    """Return how many draft tokens of each client may be worth something: cap, budget, the range of numbers."""
+    """Return how many draft tokens of each client may be worth something: cap, budget, the range of
+    numbers.
+    """
     with np.errstate(divide="ignore"):
         worth = np.floor(np.log(1e-300) / np.log(problem.acceptance_rates))
     useful: Ints = np.minimum(problem.most_tokens, np.minimum(worth, 2.0**53).astype(np.int64))
@@ -144,7 +169,9 @@ def mixture(problem: FairGoodputProblem, shares: Floats, allocations: Ints) -> F
 
 
 def equal_drafts(problem: FairGoodputProblem) -> FairGoodputPlan:
-    """Return the plan in which everybody drafts floor(C / N) tokens in every round, or up to the cap."""
+    """Return the plan in which everybody drafts floor(C / N) tokens in every round, or up to the
+    cap.
+    """
     allocation = np.minimum(problem.budget_tokens // problem.clients, problem.most_tokens)
     return mixture(problem, np.ones(1), allocation[None])
 
@@ -163,7 +190,9 @@ def declared(problem: FairGoodputProblem, schedule: Schedule) -> FairGoodputPlan
 
 def in_time(problem: FairGoodputProblem, schedule: Schedule) -> Schedule:
     """Return a schedule with shares of rounds as the same schedule with shares of time."""
-    seconds = schedule.share * [problem.round_seconds(allocation) for _, allocation in schedule.allocations()]
+    seconds = schedule.share * [
+        problem.round_seconds(allocation) for _, allocation in schedule.allocations()
+    ]
     return Schedule(
         share=seconds / seconds.sum(),
         starts=schedule.starts,

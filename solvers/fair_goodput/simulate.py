@@ -1,14 +1,16 @@
 """Rounds of drafting with random acceptances: what a policy's clients get, beside the fair optimum.
 
-Every draft of client i is accepted with its rate alpha_i, independently, up to the first rejection; the server adds a
-token of its own. Rates are fixed, drift, or switch between regimes (`AcceptanceProcess`); the policy never sees them.
-It learns the fate of drafts up to the first rejection, which is what engines report, or of every draft, as Eq. 3 of
-`gradient` supposes: the verifier knows p and q at every position.
+Every draft of client i is accepted with its rate alpha_i, independently, up to the first rejection;
+the server adds a token of its own. Rates are fixed, drift, or switch between regimes
+(`AcceptanceProcess`); the policy never sees them. It learns the fate of drafts up to the first
+rejection, which is what engines report, or of every draft, as Eq. 3 of `gradient` supposes: the
+verifier knows p and q at every position.
 
-The gap of a run is U(x*) - U(mean over its rounds of mu(true rates, S(t))): expected rates, so that the luck of the
-acceptances does not hide what the policy decides. x* is the optimum of `fair-goodput` where rates are fixed. Where they
-move, it is the program over modes: the policy that knows every mode and serves all modes with common weights, each
-client's rate averaged over the modes. A finite run may do better than x* if its share of good modes is larger.
+The gap of a run is U(x*) - U(mean over its rounds of mu(true rates, S(t))): expected rates, so that
+the luck of the acceptances does not hide what the policy decides. x* is the optimum of
+`fair-goodput` where rates are fixed. Where they move, it is the program over modes: the policy that
+knows every mode and serves all modes with common weights, each client's rate averaged over the
+modes. A finite run may do better than x* if its share of good modes is larger.
 """
 
 from __future__ import annotations
@@ -71,8 +73,9 @@ class Benchmark:
 class GoodputSimulation(Simulation):
     """What the clients got, run by run, at the checkpoints.
 
-    `estimates` are "utility" of the mean expected rates over all rounds, its "gap_to_optimum", and the realised
-    tokens per round, "tokens_per_round" of all clients and "least_tokens_per_round" of the one that got the fewest.
+    `estimates` are "utility" of the mean expected rates over all rounds, its "gap_to_optimum", and
+    the realised tokens per round, "tokens_per_round" of all clients and "least_tokens_per_round" of
+    the one that got the fewest.
 
     Parameters
     ----------
@@ -83,11 +86,13 @@ class GoodputSimulation(Simulation):
     benchmark
         The optimum to compare with; `model` is its utility.
     problem
-        Budget, weights, fairness and caps; its acceptance rates are those of the first round, first regime.
+        Budget, weights, fairness and caps; its acceptance rates are those of the first round, first
+        regime.
     checkpoints
         Rounds played, increasing.
     expected, realised
-        Shape (replications, checkpoints, N): summed mu(true rates, S(t)), and summed tokens, up to each checkpoint.
+        Shape (replications, checkpoints, N): summed mu(true rates, S(t)), and summed tokens, up to
+        each checkpoint.
     allocations
         Shape (replications, rounds, N), if they were recorded, else empty.
     """
@@ -112,12 +117,16 @@ class GoodputSimulation(Simulation):
         """How long replications are, and what the model is."""
         return {
             "replications": f"{self.rounds} rounds each",
-            "clients": f"{self.problem.clients}, {self.problem.budget_tokens} draft tokens per round",
+            "clients": (
+                f"{self.problem.clients}, {self.problem.budget_tokens} draft tokens per round"
+            ),
             "model": "the fair optimum of whoever knows all acceptance rates",
         }
 
     def mean_rates(self, start: int = 0, stop: int | None = None) -> Floats:
-        """Return the mean rates over rounds start + 1 to stop, shape (replications, N); both 0 or checkpoints."""
+        """Return the mean rates over rounds start + 1 to stop, shape (replications, N); both 0 or
+        checkpoints.
+        """
         stop = int(self.checkpoints[-1]) if stop is None else stop
         first = 0.0 if start == 0 else self.expected[:, self._place(start)]
         rates: Floats = (self.expected[:, self._place(stop)] - first) / (stop - start)
@@ -125,11 +134,17 @@ class GoodputSimulation(Simulation):
 
     def gap(self, start: int = 0, stop: int | None = None) -> float:
         """Return the mean over replications of U(x*) - U(mean rates over the rounds)."""
-        return float((self.benchmark.utility - _utility(self.problem, self.mean_rates(start, stop))).mean())
+        return float(
+            (self.benchmark.utility - _utility(self.problem, self.mean_rates(start, stop))).mean()
+        )
 
     def utility_curve(self) -> Floats:
-        """Return the utility of the mean rates up to each checkpoint, averaged over replications (Figure 4)."""
-        curve: Floats = _utility(self.problem, self.expected / self.checkpoints[:, None]).mean(axis=0)
+        """Return the utility of the mean rates up to each checkpoint, averaged over replications
+        (Figure 4).
+        """
+        curve: Floats = _utility(self.problem, self.expected / self.checkpoints[:, None]).mean(
+            axis=0
+        )
         return curve
 
     def _place(self, rounds: int) -> int:
@@ -146,13 +161,22 @@ def benchmark(workload: GoodputWorkload) -> Benchmark:
         outcome = Dual().run(problem, Budget(problem))
         assert isinstance(outcome.plan, FairGoodputPlan) and outcome.bound is not None
         utility = problem.utility(outcome.plan.goodput)
-        return Benchmark(goodput=outcome.plan.goodput, utility=outcome.bound, slack=outcome.bound - utility)
+        return Benchmark(
+            goodput=outcome.plan.goodput, utility=outcome.bound, slack=outcome.bound - utility
+        )
     rates, shares = process.modes()
     goodput = np.empty(problem.clients)
     slack = kernels.fair_rates_over_modes(
-        rates, shares, np.array(problem.weight), first_counts(problem.most_tokens), problem.fairness,
-        problem.budget_tokens, _MODE_ROUNDS if len(shares) < 50 else _MODE_ROUNDS // 10, _MODE_TOLERANCE, goodput,
-    )  # fmt: skip
+        rates,
+        shares,
+        np.array(problem.weight),
+        first_counts(problem.most_tokens),
+        problem.fairness,
+        problem.budget_tokens,
+        _MODE_ROUNDS if len(shares) < 50 else _MODE_ROUNDS // 10,
+        _MODE_TOLERANCE,
+        goodput,
+    )
     return Benchmark(goodput=goodput, utility=problem.utility(goodput) + slack, slack=slack)
 
 
@@ -177,10 +201,11 @@ def simulate(
     workload
         The clients, and what they share.
     policy
-        "robust", "gradient", "fixed", "random", or one of them with options; or a `specopt.Policy`: it is given a
-        `State`, returns the draft tokens of every client, and learns an `Outcome`.
+        "robust", "gradient", "fixed", "random", or one of them with options; or a `specopt.Policy`:
+        it is given a `State`, returns the draft tokens of every client, and learns an `Outcome`.
     seed
-        The same seed gives every draft the same luck, whatever the policy: differences between policies are paired.
+        The same seed gives every draft the same luck, whatever the policy: differences between
+        policies are paired.
     replications
         How often.
     callback
@@ -192,8 +217,8 @@ def simulate(
     initial_estimates
         As for the scheduler.
     every_draft
-        Whether the policy learns the fate of every draft, or up to the first rejection only; None: as it supposes,
-        `gradient` of every draft, the others up to the first rejection.
+        Whether the policy learns the fate of every draft, or up to the first rejection only; None:
+        as it supposes, `gradient` of every draft, the others up to the first rejection.
     record
         Whether to keep every allocation.
     optimum
@@ -208,14 +233,25 @@ def simulate(
     chosen = as_policy(policy, NAMED, *NAMED.values(), OwnPolicy)
     own, problem = isinstance(chosen, OwnPolicy), workload.problem
     last = integer("rounds", rounds, 1, MAX_ROUNDS)
-    every_draft = isinstance(chosen, Gradient) if every_draft is None else boolean("every_draft", every_draft)
+    every_draft = (
+        isinstance(chosen, Gradient) if every_draft is None else boolean("every_draft", every_draft)
+    )
     record = boolean("record", record)
     points = _checkpoints(checkpoints, last)
     rule: Policy = Gradient() if own else chosen
     facts = first_facts(rule, problem.weight, _first_estimates(initial_estimates, problem.clients))
-    given = *_played(workload, rule, every_draft), facts, first_counts(problem.most_tokens), random_key(runs.seed)
+    given = (
+        *_played(workload, rule, every_draft),
+        facts,
+        first_counts(problem.most_tokens),
+        random_key(runs.seed),
+    )
     expected, realised = (np.empty((runs.count, len(points), problem.clients)) for _ in range(2))
-    filled = np.empty((runs.count if record else 0, last, problem.clients), np.int64), expected, realised
+    filled = (
+        np.empty((runs.count if record else 0, last, problem.clients), np.int64),
+        expected,
+        realised,
+    )
     best = benchmark(workload) if optimum is None else optimum
 
     def play(part: slice) -> None:
@@ -308,7 +344,10 @@ class Outcome:
 def _twin(policy: OwnPolicy, workload: GoodputWorkload, run: int) -> Any:
     """Return the event loop of a run as plain Python, around a policy of one's own."""
     problem, rounds = workload.problem, count()
-    words = f"draft tokens of {problem.clients} clients within their caps, {problem.budget_tokens} in all"
+    words = (
+        f"draft tokens of {problem.clients} clients within their caps, {problem.budget_tokens}"
+        " in all"
+    )
 
     def is_allowed(found: Ints) -> bool:
         caps = problem.most_tokens
@@ -316,7 +355,13 @@ def _twin(policy: OwnPolicy, workload: GoodputWorkload, run: int) -> Any:
         return within and int(found.sum()) <= problem.budget_tokens
 
     def allocate(*arguments: Any) -> None:
-        state = State(next(rounds), problem.budget_tokens, problem.most_tokens, problem.weight, problem.fairness)
+        state = State(
+            next(rounds),
+            problem.budget_tokens,
+            problem.most_tokens,
+            problem.weight,
+            problem.fairness,
+        )
         arguments[-1][:] = decided(policy, state, (words, is_allowed))
 
     def observe(*arguments: Any) -> None:
@@ -329,7 +374,9 @@ def _twin(policy: OwnPolicy, workload: GoodputWorkload, run: int) -> Any:
 def _utility(problem: FairGoodputProblem, rates: Floats) -> Floats:
     """Return the utility of rates of all clients, which are the last axis."""
     g = problem.fairness
-    total: Floats = (problem.weight * (np.log(rates) if g == 1.0 else rates ** (1.0 - g) / (1.0 - g))).sum(axis=-1)
+    total: Floats = (
+        problem.weight * (np.log(rates) if g == 1.0 else rates ** (1.0 - g) / (1.0 - g))
+    ).sum(axis=-1)
     return total
 
 
@@ -346,5 +393,7 @@ def _checkpoints(given: Sequence[int] | Ints | None, rounds: int) -> Ints:
     points = np.asarray(given)
     good = points.ndim == 1 and len(points) > 0 and points.dtype.kind in "iu"
     if not good or points[-1] != rounds or (np.diff(points, prepend=0) <= 0).any():
-        raise InvalidInput(f"checkpoints: expected increasing rounds, the last {rounds}, got {describe(given)}")
+        raise InvalidInput(
+            f"checkpoints: expected increasing rounds, the last {rounds}, got {describe(given)}"
+        )
     return points.astype(np.int64)

@@ -1,4 +1,6 @@
-"""The largest weighted sum of rates per second: one round, found by trying every end of drafting."""
+"""The largest weighted sum of rates per second: one round, found by trying every end of
+drafting.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The rule that counts tokens per round, in real time: the fair optimum per round, however long its rounds take."""
+"""The rule that counts tokens per round, in real time: the fair optimum per round, however long its
+rounds take.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,12 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.dual import optimise
-from specopt.solvers.fair_goodput.method import NO_LEAST_RATES, PER_SECOND, FairGoodputMethod, offer_first_plan
+from specopt.solvers.fair_goodput.method import (
+    NO_LEAST_RATES,
+    PER_SECOND,
+    FairGoodputMethod,
+    offer_first_plan,
+)
 from specopt.solvers.fair_goodput.region import plan_of, region_of
 from specopt.solvers.fair_goodput.rounds import declared, in_time
 from specopt.solvers.method import Condition, Method, Outcome
@@ -36,8 +43,10 @@ class TokensPerRound(FairGoodputMethod):
     guarantee = "none per second; a bound from rounds as short as any"
     complexity = "that of `dual`"
     takes = (
-        PER_SECOND, NO_LEAST_RATES, Condition("a utility of rates per round within it", _out_of_range)
-    )  # fmt: skip
+        PER_SECOND,
+        NO_LEAST_RATES,
+        Condition("a utility of rates per round within it", _out_of_range),
+    )
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Solve per round; rounds keep their numbers, so time goes where rounds are long."""
@@ -48,14 +57,17 @@ class TokensPerRound(FairGoodputMethod):
 
 
 def per_round(problem: FairGoodputProblem) -> FairGoodputProblem:
-    """Return the problem with rates per round and without least rates, if its utility is in range."""
+    """Return the problem with rates per round and without least rates, if its utility is in
+    range.
+    """
     return dataclasses.replace(problem, per="round", min_goodput=None)
 
 
 def fair_per_round(problem: FairGoodputProblem, budget: Budget) -> tuple[FairGoodputPlan, float]:
     """Return the plan per second that the optimum per round makes, and a bound per second.
 
-    No round is shorter than one without drafts, T: rates per second are at most 1 / T times some rates per round.
+    No round is shorter than one without drafts, T: rates per second are at most 1 / T times some
+    rates per round.
     """
     counted = per_round(problem)
     best = optimise(counted, region_of(counted), budget)

@@ -1,9 +1,10 @@
 """Where compiled kernels are kept, without Numba, which takes long to import.
 
-Numba notices an edit of the file of a function, but not of other files whose functions it calls. The name of the folder
-is therefore a digest of all sources here, of Numba and of Python: an edit in any file here starts a new folder. It lies
-in ``NUMBA_CACHE_DIR``, else in the user's folder for caches, never beside the sources: an installation may be
-read-only. It holds code, so a folder that others may write to is not used.
+Numba notices an edit of the file of a function, but not of other files whose functions it calls.
+The name of the folder is therefore a digest of all sources here, of Numba and of Python: an edit in
+any file here starts a new folder. It lies in ``NUMBA_CACHE_DIR``, else in the user's folder for
+caches, never beside the sources: an installation may be read-only. It holds code, so a folder that
+others may write to is not used.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from pathlib import Path
 
 from specopt.models.code import digest_of
 
-NO_CACHE = "in every process: there is no folder to keep them in; set NUMBA_CACHE_DIR to one that only you can write to"
+NO_CACHE = (
+    "in every process: there is no folder to keep them in; set NUMBA_CACHE_DIR to one that only you"
+    " can write to"
+)
 """How often kernels are compiled where there is no cache."""
 
 KEPT_SECONDS = 30 * 24 * 3600
@@ -36,7 +40,9 @@ def digest() -> str:
 
 @cache
 def folder() -> Path | None:
-    """Return the folder of the cache, made if it was missing; None if there is no place to write that is ours alone."""
+    """Return the folder of the cache, made if it was missing; None if there is no place to write
+    that is ours alone.
+    """
     given = os.environ.get("NUMBA_CACHE_DIR")
     try:
         root = (Path(given) if given else _of_user()) / "specopt-kernels"
@@ -61,7 +67,9 @@ def _of_user() -> Path:
 def _is_ours(path: Path) -> bool:
     """Return whether nobody but this user can put anything into a folder."""
     status = path.lstat()
-    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
+    return not hasattr(os, "getuid") or (
+        status.st_uid == os.getuid() and not status.st_mode & 0o022
+    )
 
 
 def _forget_old(root: Path) -> None:

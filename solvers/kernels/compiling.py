@@ -1,4 +1,6 @@
-"""Which kernels there are, who is told that they are compiled, and the seconds that it takes: all without Numba."""
+"""Which kernels there are, who is told that they are compiled, and the seconds that it takes: all
+without Numba.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 listeners: list[Callable[[str], object]] = []
-"""Called with the kernel's module when it begins, and with an empty text when it ends; the front door puts one here."""
+"""Called with the kernel's module when it begins, and with an empty text when it ends; the front
+door puts one here.
+"""
 
 
 class _Meter(threading.local):
@@ -22,12 +26,16 @@ class _Meter(threading.local):
 
 
 meter = _Meter()
-"""Seconds that this thread has spent on `metered` code, and what it calls before it compiles a kernel."""
+"""Seconds that this thread has spent on `metered` code, and what it calls before it compiles a
+kernel.
+"""
 
 
 @contextmanager
 def checked(check: Callable[[], object]) -> Iterator[None]:
-    """Call a function before each kernel that this thread compiles in the enclosed code: it raises to prevent it."""
+    """Call a function before each kernel that this thread compiles in the enclosed code: it raises
+    to prevent it.
+    """
     before, meter.check = meter.check, check
     try:
         yield
@@ -37,7 +45,9 @@ def checked(check: Callable[[], object]) -> Iterator[None]:
 
 @contextmanager
 def metered() -> Iterator[None]:
-    """Count the seconds of the enclosed code as those of imports and compilation, once where it is nested."""
+    """Count the seconds of the enclosed code as those of imports and compilation, once where it is
+    nested.
+    """
     if meter.is_running:
         yield
         return
@@ -62,7 +72,9 @@ def announced(module: str) -> Iterator[None]:
 
 
 def modules_of(kind: str) -> list[str]:
-    """Return the modules with kernels of the methods of a kind, by its name as a module; none if it has no kernels."""
+    """Return the modules with kernels of the methods of a kind, by its name as a module; none if it
+    has no kernels.
+    """
     folder = str(Path(__file__).parents[1] / kind / "kernels")
     names = [module.name for module in pkgutil.iter_modules([folder])]
     return [f"specopt.solvers.{kind}.kernels.{name}" for name in names if name != "simulation"]
@@ -72,7 +84,11 @@ def kernels_of(kind: str) -> list[Any]:
     """Return the kernels of the methods of a kind, by its name as a module."""
     modules = [importlib.import_module(name) for name in modules_of(kind)]
     members = [(each, module.__name__) for module in modules for each in vars(module).values()]
-    return [each for each, home in members if hasattr(each, "declared") and each.py_func.__module__ == home]
+    return [
+        each
+        for each, home in members
+        if hasattr(each, "declared") and each.py_func.__module__ == home
+    ]
 
 
 def prepare(name: str) -> str:

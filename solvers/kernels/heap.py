@@ -1,7 +1,8 @@
-"""The queue of events of all simulations: a binary heap of moments, each with the number of who it concerns.
+"""The queue of events of all simulations: a binary heap of moments, each with the number of who it
+concerns.
 
-Entry 0 is the earliest event; of events at one moment the smaller number goes first. The heap is the first `size`
-entries of two arrays that are long enough.
+Entry 0 is the earliest event; of events at one moment the smaller number goes first. The heap is
+the first `size` entries of two arrays that are long enough.
 """
 
 from specopt.solvers.kernels.kernel import helper, inlined
@@ -39,13 +40,17 @@ def pop(moments, numbers, size):
 
 @helper
 def place(moments, numbers, size, k, moment, number):
-    """Put an event at entry k, or below: the heaps under that entry are in order, what it held is forgotten."""
+    """Put an event at entry k, or below: the heaps under that entry are in order, what it held is
+    forgotten.
+    """
     while 2 * k + 1 < size:
         child = 2 * k + 1
         other = child + 1
-        # `before` written out: numbers are read at a tie alone, which spares a simulation a quarter of its time
+        # `before` written out: numbers are read at a tie alone, which spares a simulation a quarter
+        # of its time
         if other < size and (
-            moments[other] < moments[child] or (moments[other] == moments[child] and numbers[other] < numbers[child])
+            moments[other] < moments[child]
+            or (moments[other] == moments[child] and numbers[other] < numbers[child])
         ):
             child = other
         if moment < moments[child] or (moment == moments[child] and number < numbers[child]):

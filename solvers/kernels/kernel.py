@@ -1,12 +1,13 @@
 """How a kernel is declared, compiled and kept.
 
-``@kernel("f8(f8[::1], i8)")`` declares a function that Python calls, with every signature that it is called with.
-``@helper`` declares a function that only kernels call. Importing a module compiles nothing: the first call of a kernel
-compiles the signatures that it declares and no others, or reads them from the cache. Values that belong together are
-one argument: a `record`, or an array of `rows`.
+``@kernel("f8(f8[::1], i8)")`` declares a function that Python calls, with every signature that it
+is called with. ``@helper`` declares a function that only kernels call. Importing a module compiles
+nothing: the first call of a kernel compiles the signatures that it declares and no others, or reads
+them from the cache. Values that belong together are one argument: a `record`, or an array of
+`rows`.
 
-Numba keeps what it compiles in the folder of `cache.py`. The name of the folder depends on all sources here, so kernels
-may import kernels and helpers of other files.
+Numba keeps what it compiles in the folder of `cache.py`. The name of the folder depends on all
+sources here, so kernels may import kernels and helpers of other files.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ _named: dict[str, Any] = dict(vars(types))
 class Kernel:
     """A compiled function that Python and other kernels call."""
 
-    def __init__(self, function: Callable[..., Any], signatures: tuple[Any, ...], nogil: bool) -> None:
+    def __init__(
+        self, function: Callable[..., Any], signatures: tuple[Any, ...], nogil: bool
+    ) -> None:
         self.py_func = function
         self.declared = signatures
         module = function.__module__.removeprefix("specopt.solvers.").replace(".kernels.", ".")
@@ -52,13 +55,17 @@ class Kernel:
 
     @property
     def is_ready(self) -> bool:
-        """Whether a call takes no time to compile: the kernel is compiled here, or lies in the cache."""
+        """Whether a call takes no time to compile: the kernel is compiled here, or lies in the
+        cache.
+        """
         return self._compiled is not None or (folder() is not None and self._mark().exists())
 
     def prepare(self) -> Any:
-        """Compile the declared signatures, or read them from the cache, and return what they are compiled to.
+        """Compile the declared signatures, or read them from the cache, and return what they are
+        compiled to.
 
-        Kernels that this one calls come first. Within a solve, no compilation starts after the time limit.
+        Kernels that this one calls come first. Within a solve, no compilation starts after the time
+        limit.
         """
         if self._compiled is not None:
             return self._compiled
@@ -67,12 +74,18 @@ class Kernel:
                 other.prepare()
         if not meter.is_running:
             meter.check()
-        with metered(), _lock, nullcontext() if self.is_ready else announced(self.name.partition(":")[0]):
+        with (
+            metered(),
+            _lock,
+            nullcontext() if self.is_ready else announced(self.name.partition(":")[0]),
+        ):
             try:
                 found = self._compiled or self._build(str(folder() or ""))
                 if folder() is not None:
                     self._mark().touch()
-            except Exception:  # what reading a damaged cache may raise; an error of the kernel is raised once more
+            except (
+                Exception
+            ):  # what reading a damaged cache may raise; an error of the kernel is raised once more
                 shutil.rmtree(str(folder()), ignore_errors=True)
                 found = self._build("")
         self._compiled = found
@@ -80,8 +93,12 @@ class Kernel:
 
     def _build(self, cache: str) -> Any:
         with _set(DISABLE_JIT=0):  # NUMBA_DISABLE_JIT is for the user's own code
-            with _set(CACHE_DIR=cache):  # Numba reads it when it makes a function, before it compiles one
-                found = njit(cache=bool(cache), nogil=self._nogil, no_cfunc_wrapper=True)(self.py_func)
+            with _set(
+                CACHE_DIR=cache
+            ):  # Numba reads it when it makes a function, before it compiles one
+                found = njit(cache=bool(cache), nogil=self._nogil, no_cfunc_wrapper=True)(
+                    self.py_func
+                )
             for signature in self.declared:
                 found.compile(signature)
         found.disable_compile()
@@ -111,13 +128,17 @@ def _type_of(kernel: Kernel, context: Any) -> Any:
 
 
 def helper(function: Callable[..., Any], **options: Any) -> Any:
-    """Return a function that kernels call, compiled as part of them; Python calls it as it is written."""
+    """Return a function that kernels call, compiled as part of them; Python calls it as it is
+    written.
+    """
     function.py_func = function  # type: ignore[attr-defined]  # as a kernel has it
     return register_jitable(no_cfunc_wrapper=True, **options)(function)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """Return a helper whose code is copied to every call of it: one so short that a call would cost more."""
+    """Return a helper whose code is copied to every call of it: one so short that a call would cost
+    more.
+    """
     return helper(function, forceinline=True)
 
 
@@ -125,15 +146,18 @@ def kernel(*signatures: str, nogil: bool = True) -> Callable[[Callable[..., Any]
     """Return a decorator for a function that Python calls with arguments of these signatures alone.
 
     A signature is Numba's, as a text with its return type. In it ``const f8[::1]`` is a contiguous
-    array that may be read-only, as problems hold theirs; records and rows are called by their names. With `nogil` other
-    threads of Python run on meanwhile, which costs a call of a microsecond a tenth of it.
+    array that may be read-only, as problems hold theirs; records and rows are called by their
+    names. With `nogil` other threads of Python run on meanwhile, which costs a call of a
+    microsecond a tenth of it.
     """
     declared = tuple(_read(signature) for signature in signatures)
     return lambda function: Kernel(function, declared, nogil)
 
 
 def record(name: str, **fields: str) -> Any:
-    """Return a class of named tuples that kernels take as one argument, each field of a type of its own."""
+    """Return a class of named tuples that kernels take as one argument, each field of a type of its
+    own.
+    """
     module = sys._getframe(1).f_globals["__name__"]
     found = namedtuple(name, fields, module=module)  # type: ignore[misc]  # noqa: PYI024  (made from arguments)
     _name(name, types.BaseTuple.from_types(tuple(map(_read, fields.values())), found))
@@ -141,7 +165,9 @@ def record(name: str, **fields: str) -> Any:
 
 
 def rows(name: str, **fields: str) -> np.dtype[Any]:
-    """Return the type of arrays whose entries have named numbers; a contiguous one is ``NAME[::1]`` in signatures."""
+    """Return the type of arrays whose entries have named numbers; a contiguous one is ``NAME[::1]``
+    in signatures.
+    """
     found = np.dtype(list(fields.items()), align=True)
     _name(name, numba.from_dtype(found))
     return found

@@ -1,8 +1,9 @@
 """The random generator of all kernels: SplitMix64, counted from any place on.
 
-A stream is a 64-bit number that goes up by `GOLDEN` from draw to draw, and `mixed` turns every place into a random
-number. So any place can be had without those before it, and ``mixed(key + number * GOLDEN)`` starts a separate stream
-for each number. Two runs with one key meet the same draws, whatever comes between them.
+A stream is a 64-bit number that goes up by `GOLDEN` from draw to draw, and `mixed` turns every
+place into a random number. So any place can be had without those before it, and ``mixed(key +
+number * GOLDEN)`` starts a separate stream for each number. Two runs with one key meet the same
+draws, whatever comes between them.
 """
 
 import math

@@ -1,4 +1,6 @@
-"""Sorting by keys, stable; it compiles in a fraction of the time that NumPy's sorts take in Numba."""
+"""Sorting by keys, stable; it compiles in a fraction of the time that NumPy's sorts take in
+Numba.
+"""
 
 import numpy as np
 

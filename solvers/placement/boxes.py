@@ -1,8 +1,10 @@
-"""Boxes of what a unit's clients see: over a box, loads and cycles of options have limits, and patterns a linear bound.
+"""Boxes of what a unit's clients see: over a box, loads and cycles of options have limits, and
+patterns a linear bound.
 
-In batches that are full (a unit is busy all the time) a box holds periods from `low` to `high`. A client takes part in
-one of n passes, and n lies between its values at the two ends. Else it holds sums of waits for the passes of others,
-and loads. Every pattern is feasible in the linear program of the box in which it runs, and worth no more there.
+In batches that are full (a unit is busy all the time) a box holds periods from `low` to `high`. A
+client takes part in one of n passes, and n lies between its values at the two ends. Else it holds
+sums of waits for the passes of others, and loads. Every pattern is feasible in the linear program
+of the box in which it runs, and worth no more there.
 """
 
 from __future__ import annotations
@@ -52,13 +54,17 @@ def covers(prepared: Prepared) -> Iterator[Cover]:
     """Give the boxes of every side that can serve anybody."""
     most = most_clients(prepared)
     for index, side in enumerate(prepared.sides):
-        fits = int(max(-1.0, side.unit.room * (1.0 + 1e-9) / (side.unit.kv * side.options["memory"].min())))
+        fits = int(
+            max(-1.0, side.unit.room * (1.0 + 1e-9) / (side.unit.kv * side.options["memory"].min()))
+        )
         fits = min(fits, sum(of for c, of in enumerate(most) if side.by_class[c]))
         if fits < 1:
             continue
         low, high = _pass_ends(side, fits)
         if (side.options["least"] > 0.0).all():
-            high = min(high, float((side.options["tokens"] / side.options["least"]).max()) * (1.0 + 1e-9))
+            high = min(
+                high, float((side.options["tokens"] / side.options["least"]).max()) * (1.0 + 1e-9)
+            )
         boxes = [(True, *ends, 0.0, 0.0) for ends in _steps(low, max(high, low * (1.0 + 1e-9)))]
         base = low
         if side.drafter >= 0:  # only one client alone leaves batches that are not full
@@ -77,10 +83,20 @@ def _steps(low: float, high: float) -> list[tuple[float, float]]:
 def _pass_ends(side: Side, fits: int) -> tuple[float, float]:
     """Return the least and the largest time of a pass of one client or more."""
     unit, options = side.unit, side.options
-    most = np.array([1.0, fits, fits * options["new"].max(), min(fits * options["context"].max(), unit.room / unit.kv)])
+    most = np.array(
+        [
+            1.0,
+            fits,
+            fits * options["new"].max(),
+            min(fits * options["context"].max(), unit.room / unit.kv),
+        ]
+    )
     shortest, longest = 0.0, float((unit.passes @ most).max())
     for row in unit.passes:
-        shortest = max(shortest, float((row[0] + row[1] + row[2] * options["new"] + row[3] * options["context"]).min()))
+        shortest = max(
+            shortest,
+            float((row[0] + row[1] + row[2] * options["new"] + row[3] * options["context"]).min()),
+        )
     if len(unit.beside):
         each = np.array([1.0, fits, fits * (unit.length if unit.parallel else 1.0), most[3]])
         longest += (1.0 if unit.parallel else unit.length) * float((unit.beside @ each).max())
@@ -88,16 +104,23 @@ def _pass_ends(side: Side, fits: int) -> tuple[float, float]:
 
 
 def _light(prepared: Prepared, side: Side, shortest: float) -> tuple[float, list[Ends]]:
-    """Return the least time from pass to pass without waits, and the boxes of batches that are not full."""
+    """Return the least time from pass to pass without waits, and the boxes of batches that are not
+    full.
+    """
     unit, options = side.unit, side.options
-    work = np.column_stack([np.ones(len(options)), np.ones(len(options)), options["new"], options["context"]])
+    work = np.column_stack(
+        [np.ones(len(options)), np.ones(len(options)), options["new"], options["context"]]
+    )
     alone = (work @ unit.passes.T).max(axis=1) / unit.open_share
     trips = [prepared.trips[o["first"] : o["first"] + o["trips"]] + o["sent"] for o in options]
     soonest = np.array([one.mean() for one in trips])
-    latest = np.array([one.max() for one in trips]) + np.maximum(options["latest"], options["ahead"])
+    latest = np.array([one.max() for one in trips]) + np.maximum(
+        options["latest"], options["ahead"]
+    )
     waits = 0.5 * alone**2 / (soonest + alone)
     base = float((soonest + alone - waits).min()) * (1.0 - 1e-9)
-    # below a load of 1 waits sum to less than the longest round; else to less than that of n clients of any option
+    # below a load of 1 waits sum to less than the longest round; else to less than that of n
+    # clients of any option
     most = float((latest + alone).max()), float((waits * (2.0 + latest / shortest)).max())
     boxes: list[Ends] = []
     for lower, upper in pairwise(LOADS):
@@ -109,7 +132,9 @@ def _light(prepared: Prepared, side: Side, shortest: float) -> tuple[float, list
 def width(prepared: Prepared, classes: int) -> int:
     """Return the most rows that a pattern keeps in a box."""
     later = len(prepared.kernels.LATER)
-    pieces = max(len(side.unit.passes) * (len(side.unit.beside) or 1 + later) for side in prepared.sides)
+    pieces = max(
+        len(side.unit.passes) * (len(side.unit.beside) or 1 + later) for side in prepared.sides
+    )
     return 1 + max(2, pieces) + classes
 
 
@@ -121,6 +146,8 @@ def room(cover: Cover, spare: int) -> np.ndarray[Any, Any]:
     return found
 
 
-def entries(chosen: Ints, amounts: np.ndarray[Any, Any], count: int) -> tuple[tuple[int, float], ...]:
+def entries(
+    chosen: Ints, amounts: np.ndarray[Any, Any], count: int
+) -> tuple[tuple[int, float], ...]:
     """Return options and clients of a pattern by increasing option."""
     return tuple(sorted(zip(chosen[:count].tolist(), amounts[:count].tolist(), strict=True)))

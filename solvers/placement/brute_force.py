@@ -1,4 +1,6 @@
-"""Every pattern of every unit, and every way to share clients among units. It is the oracle of the others."""
+"""Every pattern of every unit, and every way to share clients among units. It is the oracle of the
+others.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from specopt.solvers.placement.patterns import Pattern, all_patterns, undominate
 from specopt.solvers.placement.prepare import Prepared, prepare
 
 State = tuple[tuple[int, ...], tuple[tuple[int, int, bool, bool], ...]]
-"""Clients served by class; and of draft units by type: clients, and whether its largest context and length are met."""
+"""Clients served by class; and of draft units by type: clients, and whether its largest context and
+length are met.
+"""
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,10 @@ class BruteForcePlacement(PlacementSearch):
 
     name = "brute-force"
     exact = True
-    source = "enumeration of the plans of the contract, all draft units of up to as many as there are clients"
+    source = (
+        "enumeration of the plans of the contract, all draft units of up to as many as there are"
+        " clients"
+    )
     guarantee = "optimal"
     complexity = "O(patterns x ways to share the clients x units)"
     max_size = 20_000
@@ -36,7 +43,11 @@ class BruteForcePlacement(PlacementSearch):
         nobody: State = ((0,) * len(problem.classes), ())
         states: dict[State, tuple[float, tuple[Pattern, ...]]] = {nobody: (0.0, ())}
         for v, verifier in enumerate(problem.verifiers):
-            mine = [(one, _use(prepared, one)) for one in patterns if prepared.sides[one.side].verifier == v]
+            mine = [
+                (one, _use(prepared, one))
+                for one in patterns
+                if prepared.sides[one.side].verifier == v
+            ]
             for _ in range(verifier.units):
                 after = dict(states)
                 for state, (value, units) in states.items():
@@ -45,7 +56,8 @@ class BruteForcePlacement(PlacementSearch):
                     for one, use in mine:
                         to = _joined(state, use)
                         if problem.objective != "capacity" and any(
-                            count > most for count, most in zip(to[0], prepared.clients, strict=True)
+                            count > most
+                            for count, most in zip(to[0], prepared.clients, strict=True)
                         ):
                             continue
                         if to not in after or value + one.value > after[to][0]:
@@ -60,7 +72,9 @@ class BruteForcePlacement(PlacementSearch):
             raise why_infeasible(prepared)
         plan = offer(prepared, Counter(chosen), budget)
         bound = budget.objective if plan is not None else sign(problem) * best
-        return Outcome(plan=plan, bound=bound, stats={"patterns": len(patterns), "states": len(states)})
+        return Outcome(
+            plan=plan, bound=bound, stats={"patterns": len(patterns), "states": len(states)}
+        )
 
 
 def _use(prepared: Prepared, one: Pattern) -> State:
@@ -78,7 +92,9 @@ def _joined(state: State, use: State) -> State:
 
 
 def _total(prepared: Prepared, state: State, value: float) -> float:
-    """Return what a state is worth with its draft units; -inf where clients are left, or pools are too small."""
+    """Return what a state is worth with its draft units; -inf where clients are left, or pools are
+    too small.
+    """
     problem = prepared.problem
     used = [0] * len(problem.draft_pools)
     for d, count, context, length in state[1]:

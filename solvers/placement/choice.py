@@ -31,14 +31,16 @@ class Choice:
 
 @dataclass(frozen=True)
 class Frame:
-    """A program with the rows that every plan keeps, and columns of draft units and of the share that is carried.
+    """A program with the rows that every plan keeps, and columns of draft units and of the share
+    that is carried.
 
     Parameters
     ----------
     program
         The program.
     classes, verifiers, drafts
-        Rows of clients of every class, of units of every verifier, and of clients of every type of draft units.
+        Rows of clients of every class, of units of every verifier, and of clients of every type of
+        draft units.
     """
 
     program: Program
@@ -47,30 +49,52 @@ class Frame:
     drafts: range
 
     @classmethod
-    def of(cls, prepared: Prepared, least: Sequence[int] = (), most: Sequence[int] = (), whole: bool = True) -> Frame:
-        """Return the frame of a problem; least, most: units of every verifier, by default none and all."""
+    def of(
+        cls,
+        prepared: Prepared,
+        least: Sequence[int] = (),
+        most: Sequence[int] = (),
+        whole: bool = True,
+    ) -> Frame:
+        """Return the frame of a problem; least, most: units of every verifier, by default none and
+        all.
+        """
         problem, program = prepared.problem, Program()
         carried = problem.objective == "capacity"
         clients = [0.0 if carried else float(count) for count in prepared.clients]
         classes = program.rows(clients, [math.inf] * len(clients) if carried else clients)
         units = [float(one.units) for one in problem.verifiers]
-        verifiers = program.rows(list(map(float, least)) or [0.0] * len(units), list(map(float, most)) or units)
+        verifiers = program.rows(
+            list(map(float, least)) or [0.0] * len(units), list(map(float, most)) or units
+        )
         drafts = program.rows([-math.inf] * len(prepared.drafts), [0.0] * len(prepared.drafts))
-        pools = program.rows([0.0] * len(problem.draft_pools), [float(one.units) for one in problem.draft_pools])
+        pools = program.rows(
+            [0.0] * len(problem.draft_pools), [float(one.units) for one in problem.draft_pools]
+        )
         for row, draft in zip(drafts, prepared.drafts, strict=True):
             held = {row: -float(draft.most), pools[draft.pool]: 1.0}
-            program.column(-prepared.price_of(draft.pool), held, problem.draft_pools[draft.pool].units, whole)
+            program.column(
+                -prepared.price_of(draft.pool), held, problem.draft_pools[draft.pool].units, whole
+            )
         if carried:
-            shares = {row: -float(count) for row, count in zip(classes, prepared.clients, strict=True)}
+            shares = {
+                row: -float(count) for row, count in zip(classes, prepared.clients, strict=True)
+            }
             program.column(1.0, shares)
         return cls(program, classes, verifiers, drafts)
 
 
-def choose(prepared: Prepared, patterns: Sequence[Pattern], reached: float = -math.inf, penalty: float = 0.0) -> Choice:
-    """Return the most valuable use of some patterns that places every client (for capacity: the most of each class).
+def choose(
+    prepared: Prepared,
+    patterns: Sequence[Pattern],
+    reached: float = -math.inf,
+    penalty: float = 0.0,
+) -> Choice:
+    """Return the most valuable use of some patterns that places every client (for capacity: the
+    most of each class).
 
-    The linear program comes first: its bound is known soon, and what is better than a plan that is known uses no
-    pattern that loses the difference to that bound.
+    The linear program comes first: its bound is known soon, and what is better than a plan that is
+    known uses no pattern that loses the difference to that bound.
 
     Parameters
     ----------
@@ -87,13 +111,22 @@ def choose(prepared: Prepared, patterns: Sequence[Pattern], reached: float = -ma
     met: dict[int, range] = {}
     pooled = [problem.draft_pools[draft.pool].units for draft in prepared.drafts]
     for d in {d for of in used for d in of}:
-        # where a type is used, somebody has its context, somebody its length, and all share no fewer on a unit
-        met[d], full = program.rows([-math.inf] * 3, [0.0] * 3), prepared.drafts[d].least - 1.0 + 1.0 / pooled[d]
-        program.columns[d] = {**program.columns[d], **dict(zip(met[d], (1.0, 1.0, full), strict=True))}
+        # where a type is used, somebody has its context, somebody its length, and all share no
+        # fewer on a unit
+        met[d], full = (
+            program.rows([-math.inf] * 3, [0.0] * 3),
+            prepared.drafts[d].least - 1.0 + 1.0 / pooled[d],
+        )
+        program.columns[d] = {
+            **program.columns[d],
+            **dict(zip(met[d], (1.0, 1.0, full), strict=True)),
+        }
     first = len(program.costs)
     for one, drafted in zip(patterns, used, strict=True):
         prepared.budget.check()
-        held = {frame.classes[c]: float(count) for c, count in enumerate(one.served(prepared)) if count}
+        held = {
+            frame.classes[c]: float(count) for c, count in enumerate(one.served(prepared)) if count
+        }
         held[frame.verifiers[prepared.sides[one.side].verifier]] = 1.0
         for d, count in drafted.items():
             context, length = widest(prepared, one, d)
@@ -121,4 +154,6 @@ def choose(prepared: Prepared, patterns: Sequence[Pattern], reached: float = -ma
     if found.amounts is None:
         return Choice(None, bound)
     counts = np.rint(found.amounts[first : first + len(patterns)]).astype(int).tolist()
-    return Choice([(one, count) for one, count in zip(patterns, counts, strict=True) if count], bound)
+    return Choice(
+        [(one, count) for one, count in zip(patterns, counts, strict=True) if count], bound
+    )

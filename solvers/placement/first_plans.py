@@ -12,14 +12,20 @@ from specopt.solvers.placement.prepare import Prepared
 from specopt.solvers.placement.rounding import Filling
 
 CLIENTS = 2**40
-"""Maximum number of clients of a unit where the problem does not limit them: more than memory holds."""
+"""Maximum number of clients of a unit where the problem does not limit them: more than memory
+holds.
+"""
 
 STEPS = 300
-"""Maximum number of groups of clients that are placed one by one; with more clients, groups are larger."""
+"""Maximum number of groups of clients that are placed one by one; with more clients, groups are
+larger.
+"""
 
 
 def first_plans(prepared: Prepared) -> Iterator[Counter[Pattern]]:
-    """Give the simple plans that there are, the quickest first; with many clients not the one client by client."""
+    """Give the simple plans that there are, the quickest first; with many clients not the one
+    client by client.
+    """
     for place in PLACES[:3]:
         if used := filled(prepared, place):
             yield used
@@ -28,10 +34,11 @@ def first_plans(prepared: Prepared) -> Iterator[Counter[Pattern]]:
 
 
 def one_by_one(prepared: Prepared) -> Counter[Pattern]:
-    """Return patterns that serve all clients, each on the unit and with the option that gain most; empty if some fail.
+    """Return patterns that serve all clients, each on the unit and with the option that gain most;
+    empty if some fail.
 
-    Classes take turns, first the one of which the smallest share is placed. For capacity clients are placed while any
-    fit.
+    Classes take turns, first the one of which the smallest share is placed. For capacity clients
+    are placed while any fit.
     """
     total, free = sum(prepared.clients), prepared.problem.objective == "capacity"
     size = max(1, total // STEPS)
@@ -45,7 +52,9 @@ def one_by_one(prepared: Prepared) -> Counter[Pattern]:
             if free and units:
                 return units
             raise
-        open_classes = [c for c, clients in enumerate(prepared.clients) if free or placed[c] < clients]
+        open_classes = [
+            c for c, clients in enumerate(prepared.clients) if free or placed[c] < clients
+        ]
         if not open_classes:
             return units
         c = min(open_classes, key=lambda c: placed[c] / prepared.clients[c])
@@ -57,22 +66,27 @@ def one_by_one(prepared: Prepared) -> Counter[Pattern]:
 
 
 def filled(prepared: Prepared, place: Place) -> Counter[Pattern]:
-    """Return patterns that serve all clients from one place, each class alone on units filled as far as they go.
+    """Return patterns that serve all clients from one place, each class alone on units filled as
+    far as they go.
 
-    Classes come in order of weight; each takes the verifier and option that are worth most per client on a full unit.
-    Empty where clients are left; for capacity the classes share the units as far as they go.
+    Classes come in order of weight; each takes the verifier and option that are worth most per
+    client on a full unit. Empty where clients are left; for capacity the classes share the units as
+    far as they go.
     """
     problem = prepared.problem
     left = [one.units for one in problem.verifiers]
     units: Counter[Pattern] = Counter()
     share = problem.objective == "capacity"
     for c in sorted(range(len(problem.classes)), key=lambda c: -problem.classes[c].weight):
-        clients = sum(one.units for one in problem.verifiers) * CLIENTS if share else prepared.clients[c]
+        clients = (
+            sum(one.units for one in problem.verifiers) * CLIENTS if share else prepared.clients[c]
+        )
         full = [
             one
             for index, side in enumerate(prepared.sides)
             for option in side.by_class[c]
-            if side.ways[option].place == place and (one := _full_unit(prepared, index, option, clients))
+            if side.ways[option].place == place
+            and (one := _full_unit(prepared, index, option, clients))
         ]
         full.sort(key=lambda one: (-one.value / one.entries[0][1], -one.entries[0][1]))
         room = [u // len(problem.classes) if share else u for u in left]
@@ -100,7 +114,8 @@ def _full_unit(prepared: Prepared, index: int, option: int, clients: int) -> Pat
 
 
 def _largest(prepared: Prepared, side: int, option: int, most: int) -> Pattern | None:
-    """Return the largest number of clients of an option alone on a unit that keeps the least rate, by halving.
+    """Return the largest number of clients of an option alone on a unit that keeps the least rate,
+    by halving.
 
     Rates are not monotone in the number of clients, so that a larger one may exist.
     """

@@ -1,4 +1,6 @@
-"""What the methods of placement share: plans to start from, the sign of the objective, and why there is no plan."""
+"""What the methods of placement share: plans to start from, the sign of the objective, and why
+there is no plan.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ PLAIN_OPTIONS, PLAIN_PATTERNS = 20_000, 3000
 """Maximum number of options, and of patterns that are judged, for plans without compiled code."""
 
 PLAIN_SECONDS = 0.02
-"""Seconds after which no further simple plan is sought, where there is one and no time is left to search."""
+"""Seconds after which no further simple plan is sought, where there is one and no time is left to
+search.
+"""
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,9 @@ class PlacementMethod(Method):
         return count_exact(problem, self.max_size or 0)
 
     def bytes_needed(self, problem: PlacementProblem) -> dict[str, float]:
-        """Return the bytes of a problem's arrays, too: rows of options, what these are in a plan, and their prices."""
+        """Return the bytes of a problem's arrays, too: rows of options, what these are in a plan,
+        and their prices.
+        """
         return super().bytes_needed(problem) | {"options of clients": 500.0 * most_options(problem)}
 
 
@@ -67,7 +73,8 @@ class PlacementSearch(PlacementMethod):
         return first_plans(prepared)
 
     def offer_plain(self, problem: PlacementProblem, budget: Budget) -> None:
-        """Offer the best of the simple plans that are found at once; after `PLAIN_SECONDS` the first one is offered.
+        """Offer the best of the simple plans that are found at once; after `PLAIN_SECONDS` the
+        first one is offered.
 
         The judge values patterns where the kernel that does is still to be compiled.
         """
@@ -85,7 +92,9 @@ class PlacementSearch(PlacementMethod):
                 plan = plan_of(prepared, used)
                 if used and not problem.violations(plan):
                     found.append((sign(problem) * problem.evaluate(plan).objective, plan))
-                if budget.seconds >= until and any(value for value, _ in found):  # 0: a class without any client
+                if budget.seconds >= until and any(
+                    value for value, _ in found
+                ):  # 0: a class without any client
                     break
         if found:
             budget.offer(max(found, key=itemgetter(0))[1])
@@ -121,7 +130,9 @@ def sign(problem: PlacementProblem) -> float:
 
 
 def offer(prepared: Prepared, used: Mapping[Pattern, int], budget: Budget) -> PlacementPlan | None:
-    """Offer the plan in which patterns are used so often, if it violates nothing; return it then."""
+    """Offer the plan in which patterns are used so often, if it violates nothing; return it
+    then.
+    """
     if not used and prepared.problem.objective != "capacity":
         return None
     plan = plan_of(prepared, used)
@@ -134,7 +145,8 @@ def offer(prepared: Prepared, used: Mapping[Pattern, int], budget: Budget) -> Pl
 def why_infeasible(prepared: Prepared, served: float = math.inf) -> Infeasible:
     """Return the proof that there is no plan: the class and the constraint that stand in the way.
 
-    served: maximum number of clients that can be served, where no class alone is the reason; infinite if unknown.
+    served: maximum number of clients that can be served, where no class alone is the reason;
+    infinite if unknown.
     """
     problem = prepared.problem
     for c, of in enumerate(problem.classes):
@@ -143,30 +155,39 @@ def why_infeasible(prepared: Prepared, served: float = math.inf) -> Infeasible:
         for index, side in enumerate(prepared.sides):
             for option in side.by_class[c]:
                 way = side.ways[option]
-                needed, has = side.unit.kv * float(side.options[option]["memory"]), max(0.0, side.unit.room)
+                needed, has = (
+                    side.unit.kv * float(side.options[option]["memory"]),
+                    max(0.0, side.unit.room),
+                )
                 if needed > has * (1.0 + SLACK):
                     least, room = min(least, needed), max(room, has)
                     continue
                 rate = rate_alone(prepared, index, option)
                 if rate > best:
-                    best, where = rate, f"place {way.place}, verifier {problem.verifiers[side.verifier].name!r}"
+                    best, where = (
+                        rate,
+                        f"place {way.place}, verifier {problem.verifiers[side.verifier].name!r}",
+                    )
         if best < 0.0:
             return Infeasible(
-                f"class {of.name!r}: the cache of one client takes at least {least:.4g} bytes; beside the weights "
-                f"a unit has at most {room:.4g}",
+                f"class {of.name!r}: the cache of one client takes at least {least:.4g} bytes;"
+                f" beside the weights a unit has at most {room:.4g}",
                 [Conflict(constraint="memory", index=c, needs=least, has=room)],
             )
         if best < of.min_tokens_per_second * (1.0 - SLACK):
             return Infeasible(
-                f"class {of.name!r}: at least {of.min_tokens_per_second:g} tokens per second are asked for, and one "
-                f"client alone gets at most {best:.4g} ({where})",
+                f"class {of.name!r}: at least {of.min_tokens_per_second:g} tokens per second are"
+                f" asked for, and one client alone gets at most {best:.4g} ({where})",
                 [Conflict(constraint="rate", index=c, needs=of.min_tokens_per_second, has=best)],
             )
     units, clients = sum(one.units for one in problem.verifiers), sum(prepared.clients)
     if served == math.inf:
-        return Infeasible(f"{units} units cannot serve {clients} clients within memory and least rates")
+        return Infeasible(
+            f"{units} units cannot serve {clients} clients within memory and least rates"
+        )
     return Infeasible(
-        f"{units} units serve at most {math.floor(served)} of {clients} clients within memory and least rates",
+        f"{units} units serve at most {math.floor(served)} of {clients} clients within memory and"
+        " least rates",
         [Conflict(constraint="units", needs=float(clients), has=float(math.floor(served)))],
     )
 

@@ -1,4 +1,6 @@
-"""Placement as an integer program over patterns of units, written to be read; Pyomo states it, HiGHS solves it."""
+"""Placement as an integer program over patterns of units, written to be read; Pyomo states it,
+HiGHS solves it.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,8 @@ class MilpPlacement(ByProgram, PlacementSearch):
 
 
 def formulate(problem: PlacementProblem, budget: Budget | None = None) -> Any:
-    """Return the program as a Pyomo model, over all patterns, within the budget of a solve if there is one.
+    """Return the program as a Pyomo model, over all patterns, within the budget of a solve if there
+    is one.
 
     Raises
     ------
@@ -56,16 +59,22 @@ def formulate(problem: PlacementProblem, budget: Budget | None = None) -> Any:
     import pyomo.environ as pyo
 
     if count_exact(problem, MAX_PATTERNS) > MAX_PATTERNS:
-        raise Unsupported(f"formulation: the problem has more than {MAX_PATTERNS:,} patterns of units")
+        raise Unsupported(
+            f"formulation: the problem has more than {MAX_PATTERNS:,} patterns of units"
+        )
     prepared = prepare(problem, True, budget)
     patterns = valued(prepared, list(all_patterns(prepared)))
     program = pyo.ConcreteModel()
     program.prepared, program.patterns, program.offset = prepared, patterns, 0.0
-    program.unit = unit = sign(problem) * (max((abs(one.value) for one in patterns), default=0.0) or 1.0) / UNITS
+    program.unit = unit = (
+        sign(problem) * (max((abs(one.value) for one in patterns), default=0.0) or 1.0) / UNITS
+    )
     program.number = pyo.RangeSet(0, len(patterns) - 1)
     program.used = pyo.Var(program.number, domain=pyo.NonNegativeIntegers)  # units with a pattern
     program.types = pyo.RangeSet(0, len(prepared.drafts) - 1)
-    program.drafting = pyo.Var(program.types, domain=pyo.NonNegativeIntegers)  # draft units of a type
+    program.drafting = pyo.Var(
+        program.types, domain=pyo.NonNegativeIntegers
+    )  # draft units of a type
     program.share = pyo.Var(domain=pyo.NonNegativeReals)  # of all clients that is carried
     pools = problem.draft_pools
     of_pool = [draft.pool for draft in prepared.drafts]
@@ -76,7 +85,10 @@ def formulate(problem: PlacementProblem, budget: Budget | None = None) -> Any:
     else:
         program.worth = pyo.Objective(
             expr=sum(one.value / abs(unit) * program.used[k] for k, one in enumerate(patterns))
-            - sum(prepared.price_of(of_pool[d]) / abs(unit) * program.drafting[d] for d in program.types),
+            - sum(
+                prepared.price_of(of_pool[d]) / abs(unit) * program.drafting[d]
+                for d in program.types
+            ),
             sense=pyo.maximize,
         )
     served = [one.served(prepared) for one in patterns]
@@ -94,9 +106,11 @@ def formulate(problem: PlacementProblem, budget: Budget | None = None) -> Any:
     program.units = pyo.ConstraintList()
     for v, verifier in enumerate(problem.verifiers):
         if v in side:
-            program.units.add(sum(program.used[k] for k in program.number if side[k] == v) <= verifier.units)
-    # Draft units hold the clients that refer to them, one of whom has the context and the length of the type. With
-    # fewer of them on a unit, the type is another.
+            program.units.add(
+                sum(program.used[k] for k in program.number if side[k] == v) <= verifier.units
+            )
+    # Draft units hold the clients that refer to them, one of whom has the context and the length of
+    # the type. With fewer of them on a unit, the type is another.
     program.held = pyo.ConstraintList()
     drafted = [one.drafted(prepared) for one in patterns]
     for d, draft in enumerate(prepared.drafts):
@@ -110,7 +124,9 @@ def formulate(problem: PlacementProblem, budget: Budget | None = None) -> Any:
             program.held.add(program.drafting[d] - units * met <= 0)
     for p, pool in enumerate(pools):
         if p in of_pool:
-            program.held.add(sum(program.drafting[d] for d in program.types if of_pool[d] == p) <= pool.units)
+            program.held.add(
+                sum(program.drafting[d] for d in program.types if of_pool[d] == p) <= pool.units
+            )
     return program
 
 

@@ -1,4 +1,6 @@
-"""Patterns of units: whom one unit serves, what it adds to the objective, and how often each is used in a plan."""
+"""Patterns of units: whom one unit serves, what it adds to the objective, and how often each is
+used in a plan.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from specopt.models.placement.problem import PlacementProblem
 from specopt.solvers.placement.prepare import Prepared, most_options, prepare
 
 SLACK = 0.9e-9
-"""Relative: by how much patterns may miss memory and least rates; the judge allows a little more."""
+"""Relative: by how much patterns may miss memory and least rates; the judge allows a little more.
+"""
 
 
 @dataclass(frozen=True)
@@ -54,9 +57,15 @@ class Pattern:
 
 
 def valued(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:
-    """Return those of some patterns that keep memory and least rates, each once, with their values."""
+    """Return those of some patterns that keep memory and least rates, each once, with their
+    values.
+    """
     if prepared.kernels is None:
-        return [one for one in map(partial(judged, prepared), dict.fromkeys(patterns)) if one.value > -math.inf]
+        return [
+            one
+            for one in map(partial(judged, prepared), dict.fromkeys(patterns))
+            if one.value > -math.inf
+        ]
     by_side: dict[int, dict[tuple[tuple[int, int], ...], None]] = {}
     for one in patterns:
         by_side.setdefault(one.side, {})[one.entries] = None
@@ -71,9 +80,21 @@ def valued(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:
                 chosen[row, at], counts[row, at] = option, count
         out = np.empty(len(listed))
         prepared.kernels.values(
-            of.unit, of.options, prepared.trips, chosen, counts, sizes, prepared.objective, SLACK, out
+            of.unit,
+            of.options,
+            prepared.trips,
+            chosen,
+            counts,
+            sizes,
+            prepared.objective,
+            SLACK,
+            out,
         )
-        found += [Pattern(side, one, v) for one, v in zip(listed, out.tolist(), strict=True) if v > -math.inf]
+        found += [
+            Pattern(side, one, v)
+            for one, v in zip(listed, out.tolist(), strict=True)
+            if v > -math.inf
+        ]
     return found
 
 
@@ -83,11 +104,16 @@ def judged(prepared: Prepared, pattern: Pattern) -> Pattern:
     prepared.budget.spend(1.0)
     plan, problem = plan_of(prepared, {pattern: 1}), prepared.problem
     sign = -1.0 if problem.sense == "minimize" else 1.0
-    return replace(pattern, value=sign * problem.evaluate(plan).objective if problem.serves(plan) else -math.inf)
+    return replace(
+        pattern,
+        value=sign * problem.evaluate(plan).objective if problem.serves(plan) else -math.inf,
+    )
 
 
 def count_all(prepared: Prepared, enough: int) -> float:
-    """Return how many patterns of up to all clients there are, memory and rates aside; infinity for over `enough`."""
+    """Return how many patterns of up to all clients there are, memory and rates aside; infinity for
+    over `enough`.
+    """
     total = 0
     for side in prepared.sides:
         product = 1
@@ -101,14 +127,20 @@ def count_all(prepared: Prepared, enough: int) -> float:
 
 
 def count_exact(problem: PlacementProblem, enough: int) -> float:
-    """Return how many patterns there are where all sizes of draft units are told apart, as `count_all` does."""
-    if most_options(problem, exact=True) > 10 * enough:  # every option is a pattern, unless memory ends first
+    """Return how many patterns there are where all sizes of draft units are told apart, as
+    `count_all` does.
+    """
+    if (
+        most_options(problem, exact=True) > 10 * enough
+    ):  # every option is a pattern, unless memory ends first
         return math.inf
     return count_all(prepare(problem, exact=True), enough)
 
 
 def most_clients(prepared: Prepared) -> list[int]:
-    """Return how many clients of each class a unit may serve: all of them, or what memory holds if they are free."""
+    """Return how many clients of each class a unit may serve: all of them, or what memory holds if
+    they are free.
+    """
     if prepared.problem.objective != "capacity":
         return prepared.clients
     most = [0] * len(prepared.clients)
@@ -137,11 +169,15 @@ def all_patterns(prepared: Prepared) -> Iterator[Pattern]:
 
 
 def undominated(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:
-    """Return the most valuable pattern of those with the same verifier, clients of every class and draft units."""
+    """Return the most valuable pattern of those with the same verifier, clients of every class and
+    draft units.
+    """
     best: dict[tuple[object, ...], Pattern] = {}
     for one in patterns:
         prepared.budget.check()
-        drafted = sorted((d, count, *widest(prepared, one, d)) for d, count in one.drafted(prepared).items())
+        drafted = sorted(
+            (d, count, *widest(prepared, one, d)) for d, count in one.drafted(prepared).items()
+        )
         key = (prepared.sides[one.side].verifier, *one.served(prepared), *drafted)
         held = best.get(key)
         if held is None or one.value > held.value:
@@ -150,15 +186,22 @@ def undominated(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern
 
 
 def widest(prepared: Prepared, pattern: Pattern, draft: int) -> tuple[bool, bool]:
-    """Return whether a pattern's clients of a type of draft units reach its largest context, and its largest length."""
+    """Return whether a pattern's clients of a type of draft units reach its largest context, and
+    its largest length.
+    """
     of, side = prepared.drafts[draft], prepared.sides[pattern.side]
     ways = [side.ways[option] for option, _ in pattern.entries if side.ways[option].draft == draft]
     contexts = [prepared.problem.classes[way.cls].context_tokens for way in ways]
-    return max(contexts) == of.context, of.length is None or max(way.length for way in ways) == of.length
+    return (
+        max(contexts) == of.context,
+        of.length is None or max(way.length for way in ways) == of.length,
+    )
 
 
 def plan_of(prepared: Prepared, used: Mapping[Pattern, int]) -> PlacementPlan:
-    """Return the plan in which patterns are used so often, with as few draft units as their types allow."""
+    """Return the plan in which patterns are used so often, with as few draft units as their types
+    allow.
+    """
     problem = prepared.problem
     held: dict[int, int] = {}
     for pattern, units in used.items():
@@ -171,12 +214,17 @@ def plan_of(prepared: Prepared, used: Mapping[Pattern, int]) -> PlacementPlan:
         for option, count in pattern.entries:
             way = side.ways[option]
             away = way.place in ("device", "pool")
-            served.append(Served(
-                class_=problem.classes[way.cls].name, per_unit=count, place=way.place,
-                drafter=problem.drafters[way.drafter].name if way.place == "device" else None,
-                draft_tokens=way.length if away else None, overlap=way.overlap,
-                draft_group=index[way.draft] if way.place == "pool" else None,
-            ))  # fmt: skip
+            served.append(
+                Served(
+                    class_=problem.classes[way.cls].name,
+                    per_unit=count,
+                    place=way.place,
+                    drafter=problem.drafters[way.drafter].name if way.place == "device" else None,
+                    draft_tokens=way.length if away else None,
+                    overlap=way.overlap,
+                    draft_group=index[way.draft] if way.place == "pool" else None,
+                )
+            )
         beside = None
         if side.drafter >= 0:
             beside = Beside(drafter=problem.drafters[side.drafter].name, draft_tokens=side.length)
@@ -187,5 +235,9 @@ def plan_of(prepared: Prepared, used: Mapping[Pattern, int]) -> PlacementPlan:
         of = prepared.drafts[draft]
         number, pool = -(-clients // of.most), problem.draft_pools[of.pool]
         drafter = problem.drafters[of.drafter].name
-        drafts.append(DraftGroup(pool=pool.name, drafter=drafter, units=number, per_unit=-(-clients // number)))
+        drafts.append(
+            DraftGroup(
+                pool=pool.name, drafter=drafter, units=number, per_unit=-(-clients // number)
+            )
+        )
     return PlacementPlan(groups=tuple(groups), draft_groups=tuple(drafts))

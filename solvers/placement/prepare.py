@@ -1,4 +1,6 @@
-"""A placement problem as arrays: units with what drafts beside them, options of clients, types of draft units."""
+"""A placement problem as arrays: units with what drafts beside them, options of clients, types of
+draft units.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ OBJECTIVES = ("goodput", "fair", "capacity", "cost", "energy")
 """In the order of the kernels' numbers."""
 
 EXACT_SIZES = 8
-"""Clients of a draft unit up to which every size is a type of its own; beyond, a type has a range of sizes."""
+"""Clients of a draft unit up to which every size is a type of its own; beyond, a type has a range
+of sizes.
+"""
 
 RANGE = 1.25
 """Ratio of the ends of these ranges."""
@@ -112,7 +116,8 @@ class Prepared:
     budget
         The budget of the solve; it counts the compilation of kernels.
     kernels
-        The module `units`, whose kernels are compiled on their first call; None if the judge values patterns.
+        The module `units`, whose kernels are compiled on their first call; None if the judge values
+        patterns.
     """
 
     problem: PlacementProblem
@@ -135,8 +140,11 @@ class Prepared:
         return prices.get(OBJECTIVES[self.objective], 0.0)
 
 
-def prepare(problem: PlacementProblem, exact: bool = False, budget: Budget | None = None) -> Prepared:
-    """Return the arrays of a problem; where `exact`, types of draft units say their largest context and length.
+def prepare(
+    problem: PlacementProblem, exact: bool = False, budget: Budget | None = None
+) -> Prepared:
+    """Return the arrays of a problem; where `exact`, types of draft units say their largest context
+    and length.
 
     budget: the budget of the solve; by default one without limits.
     """
@@ -159,7 +167,9 @@ class _Builder:
         self.drafts = list(self._draft_types())
 
     def sides(self) -> Iterator[Side]:
-        """Give every verifier's units without anything beside, and with every drafter and draft length."""
+        """Give every verifier's units without anything beside, and with every drafter and draft
+        length.
+        """
         problem = self.problem
         for v, verifier in enumerate(problem.verifiers):
             yield self._side(v, verifier, -1, 0)
@@ -173,20 +183,33 @@ class _Builder:
     def _side(self, v: int, verifier: Verifier, d: int, length: int) -> Side:
         from specopt.solvers.placement.kernels.units import Option, Unit
 
-        beside, drafter, weights, kv = np.empty((0, 4)), None, verifier.weights_bytes, verifier.kv_bytes_per_token
+        beside, drafter, weights, kv = (
+            np.empty((0, 4)),
+            None,
+            verifier.weights_bytes,
+            verifier.kv_bytes_per_token,
+        )
         if d >= 0:
             drafter = self.problem.drafters[d]
             assert drafter.beside is not None, "who calls has looked"
             beside = drafter.beside.values[verifier.name].rows
             weights, kv = weights + drafter.weights_bytes, kv + drafter.kv_bytes_per_token
         unit = Unit(
-            passes=np.array(verifier.passes.rows), beside=np.array(beside),
-            length=float(length), parallel=bool(drafter and drafter.parallel),
-            open_share=1.0 - verifier.reserved_share, room=verifier.memory_bytes - weights, kv=kv,
-            idle=verifier.watts[0], busy=verifier.watts[1], price=verifier.price_per_second,
-        )  # fmt: skip
+            passes=np.array(verifier.passes.rows),
+            beside=np.array(beside),
+            length=float(length),
+            parallel=bool(drafter and drafter.parallel),
+            open_share=1.0 - verifier.reserved_share,
+            room=verifier.memory_bytes - weights,
+            kv=kv,
+            idle=verifier.watts[0],
+            busy=verifier.watts[1],
+            price=verifier.price_per_second,
+        )
         self.ways: list[Way] = []
-        options = np.fromiter(self._beside(d, length) if drafter else self._elsewhere(verifier), Option)
+        options = np.fromiter(
+            self._beside(d, length) if drafter else self._elsewhere(verifier), Option
+        )
         return Side(v, d, length, unit, options, tuple(self.ways))
 
     def _beside(self, d: int, length: int) -> Iterator[tuple[Any, ...]]:
@@ -199,7 +222,9 @@ class _Builder:
         problem = self.problem
         for c, of in enumerate(problem.classes):
             yield self._option(Way(c, "none"), of)
-            trips = of.round_trip_seconds.values.get(verifier.name) if of.round_trip_seconds else None
+            trips = (
+                of.round_trip_seconds.values.get(verifier.name) if of.round_trip_seconds else None
+            )
             speeds = of.device_seconds_per_token.values if of.device_seconds_per_token else {}
             for d, drafter in enumerate(problem.drafters):
                 if drafter.name not in of.acceptance.values:
@@ -208,7 +233,11 @@ class _Builder:
                     each = speeds[drafter.name]
                     for k in range(1, problem.max_draft_tokens + 1):
                         one, more = (each, each) if drafter.parallel else (k * each, (k + 1) * each)
-                        sent = k * problem.bits_per_draft_token / (of.uplink_bits_per_second or math.inf)
+                        sent = (
+                            k
+                            * problem.bits_per_draft_token
+                            / (of.uplink_bits_per_second or math.inf)
+                        )
                         way = Way(c, "device", d, k)
                         yield self._option(way, of, trips, sent, (one, one))
                         if problem.overlap:
@@ -220,13 +249,23 @@ class _Builder:
         problem = self.problem
         for index, draft in enumerate(self.drafts):
             pool, drafter = problem.draft_pools[draft.pool], problem.drafters[draft.drafter]
-            if verifier.name not in pool.round_trip_seconds.values or drafter.name not in of.acceptance.values:
+            if (
+                verifier.name not in pool.round_trip_seconds.values
+                or drafter.name not in of.acceptance.values
+            ):
                 continue
             if draft.context is not None and of.context_tokens > draft.context:
                 continue
             assert drafter.server is not None, "types are made of such"
-            passes, trips = drafter.server.values[pool.name], pool.round_trip_seconds.values[verifier.name]
-            widest = max(one.context_tokens for one in problem.classes) if draft.context is None else draft.context
+            passes, trips = (
+                drafter.server.values[pool.name],
+                pool.round_trip_seconds.values[verifier.name],
+            )
+            widest = (
+                max(one.context_tokens for one in problem.classes)
+                if draft.context is None
+                else draft.context
+            )
             for k in range(1, (draft.length or problem.max_draft_tokens) + 1):
                 held = drafter.kv_bytes_per_token * draft.least * (of.most_context + k)
                 if drafter.weights_bytes + held > pool.memory_bytes * (1.0 + 1e-9):
@@ -234,25 +273,40 @@ class _Builder:
                 longest = draft.length or problem.max_draft_tokens
                 times = []
                 for h, x, most in (
-                    (draft.least, of.context_tokens if draft.context is None else widest, draft.length or k),
+                    (
+                        draft.least,
+                        of.context_tokens if draft.context is None else widest,
+                        draft.length or k,
+                    ),
                     (draft.most, widest, longest),
                 ):
                     new, number = (h * most, 2.0) if drafter.parallel else (h, k + 1.0)
                     times.append(number * passes.at(h, new, h * x))
-                yield self._option(Way(c, "pool", draft.drafter, k, draft=index), of, trips, 0.0, tuple(times))
+                yield self._option(
+                    Way(c, "pool", draft.drafter, k, draft=index), of, trips, 0.0, tuple(times)
+                )
 
     def _accepted(self, c: int, d: int) -> tuple[list[float], list[float]]:
-        """Return the probability that positions up to one are accepted, and the mean tokens of a round, by length."""
+        """Return the probability that positions up to one are accepted, and the mean tokens of a
+        round, by length.
+        """
         if d < 0:
             return [0.0], [1.0]
         problem = self.problem
-        held = np.cumprod(problem.classes[c].accepted(problem.drafters[d].name, problem.max_draft_tokens))
+        held = np.cumprod(
+            problem.classes[c].accepted(problem.drafters[d].name, problem.max_draft_tokens)
+        )
         return held.tolist(), [1.0, *(1.0 + np.cumsum(held)).tolist()]
 
     def _option(
-        self, way: Way, of: ClientClass, trips: Floats | None = None, sent: float = 0.0,
-        drafting: tuple[float, ...] = (0.0, 0.0), ahead: float = 0.0,
-    ) -> tuple[Any, ...]:  # fmt: skip
+        self,
+        way: Way,
+        of: ClientClass,
+        trips: Floats | None = None,
+        sent: float = 0.0,
+        drafting: tuple[float, ...] = (0.0, 0.0),
+        ahead: float = 0.0,
+    ) -> tuple[Any, ...]:
         self.check()
         self.ways.append(way)
         held, tokens = self.accepted(way.cls, way.drafter)
@@ -261,11 +315,23 @@ class _Builder:
             self.places[values] = len(self.trips)
             self.trips += values
         return (
-            way.cls, way.draft, way.drafter, tokens[way.length],
-            way.length + 1, of.context_tokens, of.most_context + way.length + 1, of.weight, of.min_tokens_per_second,
-            of.device_watts or 0.0 if way.place == "device" else 0.0, sent, self.places[values], len(values),
-            *drafting, ahead, held[way.length] if way.overlap else 0.0,
-        )  # fmt: skip
+            way.cls,
+            way.draft,
+            way.drafter,
+            tokens[way.length],
+            way.length + 1,
+            of.context_tokens,
+            of.most_context + way.length + 1,
+            of.weight,
+            of.min_tokens_per_second,
+            of.device_watts or 0.0 if way.place == "device" else 0.0,
+            sent,
+            self.places[values],
+            len(values),
+            *drafting,
+            ahead,
+            held[way.length] if way.overlap else 0.0,
+        )
 
     def _draft_types(self) -> Iterator[DraftType]:
         problem = self.problem
@@ -274,22 +340,36 @@ class _Builder:
             for d, drafter in enumerate(problem.drafters):
                 users = (c for c in problem.classes if drafter.name in c.acceptance.values)
                 contexts = sorted({c.context_tokens for c in users}) if self.exact else [None]
-                lengths = range(1, problem.max_draft_tokens + 1) if self.exact and drafter.parallel else [None]
-                for (low, high), *more in product(_ranges(sizes[d].get(p, 0), self.exact), contexts, lengths):
+                lengths = (
+                    range(1, problem.max_draft_tokens + 1)
+                    if self.exact and drafter.parallel
+                    else [None]
+                )
+                for (low, high), *more in product(
+                    _ranges(sizes[d].get(p, 0), self.exact), contexts, lengths
+                ):
                     self.check()
                     yield DraftType(p, d, low, high, *more)
 
 
 def draft_sizes(problem: PlacementProblem, drafter: Drafter) -> dict[int, int]:
-    """Return how many clients a draft unit holds at most, by the pool that runs a drafter: all, or as memory allows."""
+    """Return how many clients a draft unit holds at most, by the pool that runs a drafter: all, or
+    as memory allows.
+    """
     users = [c for c in problem.classes if drafter.name in c.acceptance.values]
     found: dict[int, int] = {}
     if not users:
         return found
     context, clients = min(c.most_context for c in users), float(sum(c.clients for c in users))
     if problem.objective == "capacity":  # as many as the verifiers hold
-        room = ((v.memory_bytes * (1.0 + 1e-9) - v.weights_bytes) / v.kv_bytes_per_token for v in problem.verifiers)
-        clients = sum(v.units * max(0.0, r // (context + 2)) for v, r in zip(problem.verifiers, room, strict=True))
+        room = (
+            (v.memory_bytes * (1.0 + 1e-9) - v.weights_bytes) / v.kv_bytes_per_token
+            for v in problem.verifiers
+        )
+        clients = sum(
+            v.units * max(0.0, r // (context + 2))
+            for v, r in zip(problem.verifiers, room, strict=True)
+        )
     each = drafter.kv_bytes_per_token * (context + 1)
     for p, pool in enumerate(problem.draft_pools):
         if drafter.server is not None and pool.name in drafter.server.values:
@@ -305,13 +385,19 @@ def most_options(problem: PlacementProblem, exact: bool = False) -> float:
     for drafter in problem.drafters:
         of[drafter.name] = len(drafter.beside.values) if drafter.beside else 0
         for p, size in draft_sizes(problem, drafter).items():
-            types = size * contexts * (most if drafter.parallel else 1) if exact else len(list(_ranges(size, exact)))
+            types = (
+                size * contexts * (most if drafter.parallel else 1)
+                if exact
+                else len(list(_ranges(size, exact)))
+            )
             of[drafter.name] += types * len(problem.draft_pools[p].round_trip_seconds.values)
     found = 0
     for one in problem.classes:
         device, trips = one.device_seconds_per_token, one.round_trip_seconds
         away = 2 * len(device.values) * len(trips.values) if device and trips else 0
-        found += len(problem.verifiers) + most * (away + sum(of[name] for name in one.acceptance.values))
+        found += len(problem.verifiers) + most * (
+            away + sum(of[name] for name in one.acceptance.values)
+        )
     return found
 
 

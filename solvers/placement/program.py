@@ -46,7 +46,8 @@ class Program:
     lower, upper
         Limits of the rows.
     costs, most, whole, columns
-        Of every column: what it is worth, its upper end, whether it is a whole number, and its entries by row.
+        Of every column: what it is worth, its upper end, whether it is a whole number, and its
+        entries by row.
     """
 
     lower: list[float] = field(default_factory=list)
@@ -63,7 +64,9 @@ class Program:
         self.upper += upper
         return range(first, len(self.lower))
 
-    def column(self, cost: float, held: Mapping[int, float], most: float = math.inf, whole: bool = False) -> int:
+    def column(
+        self, cost: float, held: Mapping[int, float], most: float = math.inf, whole: bool = False
+    ) -> int:
         """Add a column; return its number."""
         self.costs.append(cost)
         self.most.append(most)
@@ -71,16 +74,23 @@ class Program:
         self.columns.append(held)
         return len(self.costs) - 1
 
-    def solve(self, seconds: float = math.inf, gap: float = 0.0, unit: float = 1.0, presolve: bool = True) -> Solution:
-        """Return the solution; `unit`: what objectives are divided by for HiGHS, whose tolerances are absolute.
+    def solve(
+        self, seconds: float = math.inf, gap: float = 0.0, unit: float = 1.0, presolve: bool = True
+    ) -> Solution:
+        """Return the solution; `unit`: what objectives are divided by for HiGHS, whose tolerances
+        are absolute.
 
-        presolve: whether to presolve. Integer programs are not where time is limited: it may take many times as long.
+        presolve: whether to presolve. Integer programs are not where time is limited: it may take
+        many times as long.
         """
         import highspy
 
         from specopt.solvers.highs import Highs
 
-        model, kinds = highspy.HighsLp(), (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+        model, kinds = (
+            highspy.HighsLp(),
+            (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger),
+        )
         model.num_col_, model.num_row_ = len(self.costs), len(self.lower)
         model.col_cost_, model.col_lower_ = np.array(self.costs) / unit, np.zeros(len(self.costs))
         model.col_upper_ = np.array(self.most)
@@ -89,23 +99,36 @@ class Program:
         model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         model.a_matrix_.start_ = np.cumsum([0, *map(len, self.columns)])
         model.a_matrix_.index_ = np.array([row for held in self.columns for row in held], np.int32)
-        model.a_matrix_.value_ = np.array([value for held in self.columns for value in held.values()], np.float64)
+        model.a_matrix_.value_ = np.array(
+            [value for held in self.columns for value in held.values()], np.float64
+        )
         solver = Highs()
         if any(self.whole):
             model.integrality_ = [kinds[whole] for whole in self.whole]
         if not presolve or (any(self.whole) and seconds < math.inf):
             solver.setOptionValue("presolve", "off")
-        for name, value in (("mip_rel_gap", gap), ("mip_abs_gap", 0.0), ("mip_feasibility_tolerance", TOLERANCE),
-                            ("primal_feasibility_tolerance", TOLERANCE), ("dual_feasibility_tolerance", TOLERANCE),
-                            ("time_limit", max(0.01, seconds))):  # fmt: skip
+        for name, value in (
+            ("mip_rel_gap", gap),
+            ("mip_abs_gap", 0.0),
+            ("mip_feasibility_tolerance", TOLERANCE),
+            ("primal_feasibility_tolerance", TOLERANCE),
+            ("dual_feasibility_tolerance", TOLERANCE),
+            ("time_limit", max(0.01, seconds)),
+        ):
             if math.isfinite(value):
                 solver.setOptionValue(name, value)
         solver.passModel(model)
-        if solver.run() == highspy.HighsStatus.kError:  # presolve and the dual method give up on widely spread numbers
+        if (
+            solver.run() == highspy.HighsStatus.kError
+        ):  # presolve and the dual method give up on widely spread numbers
             solver.setOptionValue("presolve", "off")
             solver.setOptionValue("simplex_strategy", 4)
             solver.run()
-        info, found, ended = solver.getInfo(), solver.getSolution(), termination_of(solver.getModelStatus())
+        info, found, ended = (
+            solver.getInfo(),
+            solver.getSolution(),
+            termination_of(solver.getModelStatus()),
+        )
         value, bound = info.objective_function_value * unit, math.inf
         if ended is Termination.INFEASIBLE:
             bound = -math.inf

@@ -1,4 +1,6 @@
-"""The exact method: patterns of units, all of them where there are few, else priced in ever smaller boxes."""
+"""The exact method: patterns of units, all of them where there are few, else priced in ever smaller
+boxes.
+"""
 
 from __future__ import annotations
 
@@ -23,25 +25,32 @@ FEW_PATTERNS = 60_000
 """Patterns up to which all are listed: listing and choosing among them takes some seconds."""
 
 EXACT_CLIENTS, EXACT_OPTIONS = 64, 1_000_000
-"""Clients, and options, up to which draft units of every size and largest context are told apart."""
+"""Clients, and options, up to which draft units of every size and largest context are told apart.
+"""
 
 ROUNDED = 1.03
 """Ratio of the ends of boxes from which on plans are looked for in every round."""
 
 WHOLE_UNITS = 1.003
-"""Ratio of the ends of boxes from which on whole numbers of units and whole patterns are worth a search."""
+"""Ratio of the ends of boxes from which on whole numbers of units and whole patterns are worth a
+search.
+"""
 
 LEAVES = 200
 """Nodes with whole numbers of units of one search, at most."""
 
-NARROW = tuple(1.0 + width for width in (0.1, 0.03, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10))
+NARROW = tuple(
+    1.0 + width for width in (0.1, 0.03, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10)
+)
 """Ratios of the ends of boxes in which patterns are priced, round after round."""
 
 NEAR = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0)
 """Shares of the gap that the patterns of a plan near the bound lose: few patterns first."""
 
 BOXES = (16, 40)
-"""Boxes of the integer programs that look for whole units: with few it ends soon, with many it may do better."""
+"""Boxes of the integer programs that look for whole units: with few it ends soon, with many it may
+do better.
+"""
 
 SECONDS_PER_PLAN = 2.0
 """Of one of these programs, at most."""
@@ -49,22 +58,28 @@ SECONDS_PER_PLAN = 2.0
 
 @dataclass(frozen=True)
 class Refined(PlacementSearch):
-    """Column generation over patterns of units, by boxes of periods; all patterns where these are few.
+    """Column generation over patterns of units, by boxes of periods; all patterns where these are
+    few.
 
-    Few patterns: an integer program over all of them, of which the best with the same clients counts. Else the bound is
-    that of fractional patterns, each bounded in a box of periods (or of waits) that gets smaller round by round; plans
-    are whole units and whole clients near the fractional ones.
+    Few patterns: an integer program over all of them, of which the best with the same clients
+    counts. Else the bound is that of fractional patterns, each bounded in a box of periods (or of
+    waits) that gets smaller round by round; plans are whole units and whole clients near the
+    fractional ones.
     """
 
     name = "refined"
     source = "own; Dantzig-Wolfe decomposition by patterns, Lagrangian bounds"
-    guarantee = "a bound; optimal where patterns are few, else within the gap of fractional patterns"
+    guarantee = (
+        "a bound; optimal where patterns are few, else within the gap of fractional patterns"
+    )
     complexity = "patterns in all, or sides x boxes x options per pricing"
 
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
         """List patterns, or price them."""
         exact = sum(one.clients for one in problem.classes) <= EXACT_CLIENTS
-        prepared = prepare(problem, exact and most_options(problem, exact=True) <= EXACT_OPTIONS, budget)
+        prepared = prepare(
+            problem, exact and most_options(problem, exact=True) <= EXACT_OPTIONS, budget
+        )
         for used in first_plans(prepared):
             offer(prepared, used, budget)
         whole = all(draft.context is not None for draft in prepared.drafts)
@@ -106,7 +121,8 @@ def _reached(budget: Budget) -> float:
 
 
 def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
-    """Price patterns in ever smaller boxes, and round what the master program uses; return what to count.
+    """Price patterns in ever smaller boxes, and round what the master program uses; return what to
+    count.
 
     whole: whether draft units of every size, largest context and length are told apart.
     """
@@ -140,10 +156,15 @@ def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
 
 
 def _improve(budget: Budget, value: float) -> None:
-    """Take note of a bound on what is to be maximised; for capacity of the largest share that whole clients have."""
+    """Take note of a bound on what is to be maximised; for capacity of the largest share that whole
+    clients have.
+    """
     problem: PlacementProblem = budget.problem  # type: ignore[assignment]
     if problem.objective == "capacity" and value < math.inf:
-        value = max(math.floor(value * one.clients * (1.0 + 1e-9) + 1e-9) / one.clients for one in problem.classes)
+        value = max(
+            math.floor(value * one.clients * (1.0 + 1e-9) + 1e-9) / one.clients
+            for one in problem.classes
+        )
     budget.improve_bound(problem.widened(sign(problem) * value, problem.scale))
 
 
@@ -161,7 +182,9 @@ def _round(relaxation: Relaxation, duals: Duals, budget: Budget) -> None:
 
 
 def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
-    """Bound by whole numbers of units of every verifier: best node first, until no node is better than the plan."""
+    """Bound by whole numbers of units of every verifier: best node first, until no node is better
+    than the plan.
+    """
     prepared, problem = relaxation.prepared, relaxation.prepared.problem
     nodes = [(-relaxation.bound, relaxation.least, relaxation.most)]
     ends: list[float] = []
@@ -196,10 +219,11 @@ def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
 
 
 def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:
-    """List all whole patterns that a better plan may use, and choose among them; return whether that was possible.
+    """List all whole patterns that a better plan may use, and choose among them; return whether
+    that was possible.
 
-    Plans of the patterns of the master program, rounded, and of the nearest patterns come first: the better they are,
-    the fewer patterns are listed.
+    Plans of the patterns of the master program, rounded, and of the nearest patterns come first:
+    the better they are, the fewer patterns are listed.
     """
     prepared = relaxation.prepared
     _chosen(prepared, undominated(prepared, nearest(relaxation)), budget)

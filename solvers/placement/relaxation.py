@@ -1,8 +1,10 @@
-"""The bound of fractional patterns: a linear program over patterns that are priced in ever smaller boxes.
+"""The bound of fractional patterns: a linear program over patterns that are priced in ever smaller
+boxes.
 
-Every unit uses a pattern of the linear program of some box. HiGHS solves the master program over how often each is
-used. At its dual prices the best pattern of every side is found best box first. These bound all plans (Lagrange): the
-sum of the prices of clients, of draft units, and of the best pattern per unit.
+Every unit uses a pattern of the linear program of some box. HiGHS solves the master program over
+how often each is used. At its dual prices the best pattern of every side is found best box first.
+These bound all plans (Lagrange): the sum of the prices of clients, of draft units, and of the best
+pattern per unit.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ PER_SIDE = 3
 
 
 Duals = tuple[Floats, Floats, Floats]
-"""Prices of a client of every class, of a unit of every verifier, and of a client of every type of draft units."""
+"""Prices of a client of every class, of a unit of every verifier, and of a client of every type of
+draft units.
+"""
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,8 @@ class Relaxation:
     columns
         Patterns of the master program.
     bound, last
-        The least so far, on the value of every plan as something to maximise; and the one at the last prices.
+        The least so far, on the value of every plan as something to maximise; and the one at the
+        last prices.
     value, missing, used
         Of the master program: its value, clients and units that are missing, patterns and units.
     penalty
@@ -104,14 +109,18 @@ class Relaxation:
             fastest = side.options["weight"] * side.options["tokens"] / cover.floor
             slowest = np.log(side.options["tokens"] / (cover.floor * 1e6))
             most = {
-                "goodput": fastest.max(), "fair": (side.options["weight"] * np.abs(slowest)).max(),
-                "cost": side.unit.price, "energy": side.unit.busy + side.options["watts"].max(),
-            }  # fmt: skip
+                "goodput": fastest.max(),
+                "fair": (side.options["weight"] * np.abs(slowest)).max(),
+                "cost": side.unit.price,
+                "energy": side.unit.busy + side.options["watts"].max(),
+            }
             worth = max(worth, float(most.get(problem.objective, 1.0)))
         return 10.0 * worth
 
     def solve(self, check: Callable[[], None], gap: float) -> Duals:
-        """Add patterns until the bound meets the master program's value within a relative gap; return its prices."""
+        """Add patterns until the bound meets the master program's value within a relative gap;
+        return its prices.
+        """
         while True:
             check()
             duals = self._master()
@@ -124,7 +133,9 @@ class Relaxation:
             self.columns += found
 
     def narrow_to(self, narrow: float) -> None:
-        """Go on in narrower boxes from the patterns in use, where rates count: as slow as their boxes allow."""
+        """Go on in narrower boxes from the patterns in use, where rates count: as slow as their
+        boxes allow.
+        """
         objective, kept = self.prepared.problem.objective, []
         for column, _ in self.used if objective in ("goodput", "fair") and not self.missing else ():
             value = column.value / self.narrow
@@ -153,30 +164,47 @@ class Relaxation:
             threshold = of_units[side.verifier] + 1e-12 * abs(of_units[side.verifier])
             sizes = kernels.Sizes(cover.base, cover.floor, self.narrow, threshold, self.classes)
             columns = np.zeros(PER_SIDE, kernels.Column)
-            chosen, amounts = np.zeros((PER_SIDE, self.width), np.int64), np.zeros((PER_SIDE, self.width))
+            chosen, amounts = (
+                np.zeros((PER_SIDE, self.width), np.int64),
+                np.zeros((PER_SIDE, self.width)),
+            )
             boxes = room(cover, SPARE)
             top, count = kernels.search(
-                side.unit, side.options, prepared.trips, prepared.objective, sizes, prices, clients, boxes, columns,
-                chosen, amounts,
-            )  # fmt: skip
+                side.unit,
+                side.options,
+                prepared.trips,
+                prepared.objective,
+                sizes,
+                prices,
+                clients,
+                boxes,
+                columns,
+                chosen,
+                amounts,
+            )
             best[side.verifier] = max(best[side.verifier], top)
             for k in range(int(count)):
                 size, worth = int(columns[k]["count"]), float(columns[k]["worth"])
                 box = boxes[columns[k]["place"]].item()
                 found.append(Column(cover.side, box, entries(chosen[k], amounts[k], size), worth))
         terms = [
-            b * (most if b > 0.0 else few) for b, few, most in zip(best.tolist(), self.least, self.most, strict=True)
+            b * (most if b > 0.0 else few)
+            for b, few, most in zip(best.tolist(), self.least, self.most, strict=True)
         ]
         if not self.capacity:
             terms += (of_classes * clients).tolist()
         for p, pool in enumerate(problem.draft_pools):
             types = [d for d, one in enumerate(prepared.drafts) if one.pool == p]
-            gains = (float(of_drafts[d]) * prepared.drafts[d].most - prepared.price_of(p) for d in types)
+            gains = (
+                float(of_drafts[d]) * prepared.drafts[d].most - prepared.price_of(p) for d in types
+            )
             terms.append(pool.units * max(0.0, *gains, 0.0))
         return math.fsum(terms) + 1e-12 * math.fsum(map(abs, terms)), found
 
     def near(self, duals: Duals, budget: float, check: Callable[[], None]) -> list[Pattern] | None:
-        """Return all whole patterns that lose at most a budget at dual prices; None if there are too many."""
+        """Return all whole patterns that lose at most a budget at dual prices; None if there are
+        too many.
+        """
         of_classes, of_units, of_drafts = duals
         prepared, kernels = self.prepared, self.prepared.kernels
         clients = np.array(prepared.clients, np.float64)
@@ -190,13 +218,24 @@ class Relaxation:
             entries = np.zeros(MAX_NEAR, np.int64)
             prices = self._prices(side, of_classes, of_drafts)
             number = kernels.near(
-                side.unit, side.options, prepared.trips, prepared.objective, sizes, prices, clients, room(cover, SPARE),
-                chosen, counts, entries,
-            )  # fmt: skip
+                side.unit,
+                side.options,
+                prepared.trips,
+                prepared.objective,
+                sizes,
+                prices,
+                clients,
+                room(cover, SPARE),
+                chosen,
+                counts,
+                entries,
+            )
             if number < 0 or len(found) + number > MAX_NEAR:
                 return None
             for k in range(number):
-                pairs = zip(chosen[k, : entries[k]].tolist(), counts[k, : entries[k]].tolist(), strict=True)
+                pairs = zip(
+                    chosen[k, : entries[k]].tolist(), counts[k, : entries[k]].tolist(), strict=True
+                )
                 found.append(Pattern(cover.side, tuple(pairs)))
         return valued(prepared, found) if found else []
 
@@ -205,7 +244,9 @@ class Relaxation:
         """Return the prices of a client of every option."""
         prices = of_classes[side.options["cls"]]
         if len(of_drafts):
-            prices = prices + np.where(side.options["draft"] >= 0, of_drafts[side.options["draft"]], 0.0)
+            prices = prices + np.where(
+                side.options["draft"] >= 0, of_drafts[side.options["draft"]], 0.0
+            )
         return np.asarray(prices)
 
     # ------------------------------------------------------------------ the master program
@@ -221,7 +262,10 @@ class Relaxation:
             sums = {frame.verifiers[side.verifier]: 1.0}
             for option, amount in column.amounts:
                 way = side.ways[option]
-                rows = [frame.classes[way.cls], *([frame.drafts[way.draft]] if way.draft >= 0 else [])]
+                rows = [
+                    frame.classes[way.cls],
+                    *([frame.drafts[way.draft]] if way.draft >= 0 else []),
+                ]
                 for row in rows:
                     sums[row] = sums.get(row, 0.0) + amount
             program.column(column.value, sums)
@@ -232,11 +276,22 @@ class Relaxation:
             if units:
                 program.column(-self.penalty, {row: 1.0})
         found = program.solve(prepared.budget.remaining)
-        if found.amounts is None:  # clients and units may be missing: HiGHS has given up on numbers that lie too close
+        if (
+            found.amounts is None
+        ):  # clients and units may be missing: HiGHS has given up on numbers that lie too close
             prepared.budget.check()
             raise OutOfWork
         self.value = found.value
-        self.used = [(c, a) for c, a in zip(self.columns, found.amounts[first:].tolist(), strict=False) if a > 1e-9]
-        self.missing = 0.0 if self.capacity else float(found.amounts[first + len(self.columns) :].sum())
-        duals = [found.duals[rows.start : rows.stop] for rows in (frame.classes, frame.verifiers, frame.drafts)]
+        self.used = [
+            (c, a)
+            for c, a in zip(self.columns, found.amounts[first:].tolist(), strict=False)
+            if a > 1e-9
+        ]
+        self.missing = (
+            0.0 if self.capacity else float(found.amounts[first + len(self.columns) :].sum())
+        )
+        duals = [
+            found.duals[rows.start : rows.stop]
+            for rows in (frame.classes, frame.verifiers, frame.drafts)
+        ]
         return duals[0], duals[1], duals[2]

@@ -1,4 +1,6 @@
-"""Plans from the master program: whole units first, whole clients then, and what is missing or too much put right."""
+"""Plans from the master program: whole units first, whole clients then, and what is missing or too
+much put right.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,14 @@ OPTIONS = 6
 """Options of a class in a box, beside those that patterns use, at most."""
 
 
-def whole_units(relaxation: Relaxation, duals: Duals, boxes: int, seconds: float) -> Counter[Pattern]:
+def whole_units(
+    relaxation: Relaxation, duals: Duals, boxes: int, seconds: float
+) -> Counter[Pattern]:
     """Return patterns of units that nearly serve all clients.
 
-    An integer program says how many units run in each of the `boxes` best boxes, and how many clients (a real number)
-    each option serves there. The units of a box then share them evenly, rounded down.
+    An integer program says how many units run in each of the `boxes` best boxes, and how many
+    clients (a real number) each option serves there. The units of a box then share them evenly,
+    rounded down.
     """
     prepared = relaxation.prepared
     frame = Frame.of(prepared)
@@ -34,9 +39,13 @@ def whole_units(relaxation: Relaxation, duals: Duals, boxes: int, seconds: float
         held = {row: -most for row, most in zip(rows, rhs.tolist(), strict=True)}
         held[frame.verifiers[prepared.sides[side].verifier]] = 1.0
         units, mine = program.column(own, held, whole=True), {}
-        for option, worth, work in zip(options.tolist(), worths.tolist(), table.tolist(), strict=True):
+        for option, worth, work in zip(
+            options.tolist(), worths.tolist(), table.tolist(), strict=True
+        ):
             way = prepared.sides[side].ways[option]
-            held = {row: value for row, value in zip(rows, work, strict=True) if value} | {frame.classes[way.cls]: 1.0}
+            held = {row: value for row, value in zip(rows, work, strict=True) if value} | {
+                frame.classes[way.cls]: 1.0
+            }
             if way.draft >= 0:
                 held[frame.drafts[way.draft]] = 1.0
             mine[option] = program.column(worth, held)
@@ -70,7 +79,9 @@ def _groups(relaxation: Relaxation, duals: Duals, boxes: int) -> list[Group]:
         side, total = prepared.sides[column.side], column.value
         for option, amount in column.amounts:
             way = side.ways[option]
-            total -= amount * (of_classes[way.cls] + (of_drafts[way.draft] if way.draft >= 0 else 0.0))
+            total -= amount * (
+                of_classes[way.cls] + (of_drafts[way.draft] if way.draft >= 0 else 0.0)
+            )
         return float(total - of_units[side.verifier])
 
     best: dict[Key, float] = {}
@@ -92,7 +103,16 @@ def _groups(relaxation: Relaxation, duals: Duals, boxes: int) -> list[Group]:
         record = np.array([box], kernels.Box)[0]
         clients = np.array(prepared.clients, np.float64)
         size, own = kernels.program(
-            side.unit, side.options, prepared.trips, prepared.objective, sizes, clients, record, worths, table, rhs
+            side.unit,
+            side.options,
+            prepared.trips,
+            prepared.objective,
+            sizes,
+            clients,
+            record,
+            worths,
+            table,
+            rhs,
         )
         if size < 0:
             continue
@@ -107,7 +127,9 @@ def _groups(relaxation: Relaxation, duals: Duals, boxes: int) -> list[Group]:
 
 
 def nearest(relaxation: Relaxation) -> list[Pattern]:
-    """Return the patterns of the master program with whole clients: rounded down, to the nearest, and up."""
+    """Return the patterns of the master program with whole clients: rounded down, to the nearest,
+    and up.
+    """
     found: dict[Pattern, None] = {}
     for column in relaxation.columns:
         for rounding in (math.floor, round, math.ceil):
@@ -122,18 +144,23 @@ def spread(shared: dict[int, int], units: int) -> Counter[tuple[tuple[int, int],
     options = sorted(shared)
     first = [0, *accumulate(shared[option] for option in options)]
     found: Counter[tuple[tuple[int, int], ...]] = Counter()
-    for unit, other in pairwise(sorted({0, units, *(before % units for before in first)}) if units else ()):
+    for unit, other in pairwise(
+        sorted({0, units, *(before % units for before in first)}) if units else ()
+    ):
         numbers = (
             shared[option] // units + ((unit - before) % units < shared[option] % units)
             for option, before in zip(options, first, strict=False)
         )
-        if entries := tuple((option, number) for option, number in zip(options, numbers, strict=True) if number):
+        if entries := tuple(
+            (option, number) for option, number in zip(options, numbers, strict=True) if number
+        ):
             found[entries] += other - unit
     return found
 
 
 class Filling:
-    """Adds clients to units, or takes them away, where it costs least; remembers what each unit's best move is.
+    """Adds clients to units, or takes them away, where it costs least; remembers what each unit's
+    best move is.
 
     Parameters
     ----------
@@ -146,9 +173,11 @@ class Filling:
         self.best: dict[tuple[Pattern | int, int, int], tuple[float, Pattern] | None] = {}
 
     def move(self, now: Counter[Pattern], cls: int, step: int) -> int:
-        """Make the best move of one unit, or of one more; by one client where none can make it by more.
+        """Make the best move of one unit, or of one more; by one client where none can make it by
+        more.
 
-        step: clients of the class that are added, or taken away where it is below 0. Returns what was, or 0.
+        step: clients of the class that are added, or taken away where it is below 0. Returns what
+        was, or 0.
         """
         used: Counter[int] = Counter()
         moves: list[tuple[float, Pattern | None, Pattern]] = []
@@ -170,7 +199,9 @@ class Filling:
         return step
 
     def _best(self, unit: Pattern | int, cls: int, step: int) -> tuple[float, Pattern] | None:
-        """Return the gain and the pattern of the best move of a unit; of an unused unit of a verifier, by its index."""
+        """Return the gain and the pattern of the best move of a unit; of an unused unit of a
+        verifier, by its index.
+        """
         key = (unit, cls, step)
         if key not in self.best:
             self.prepared.budget.check()
@@ -178,7 +209,11 @@ class Filling:
             before = unit.value if isinstance(unit, Pattern) else 0.0
             one = max(tried, key=lambda one: one.value, default=None)
             self.best[key] = None if one is None else (one.value - before, one)
-            if isinstance(unit, Pattern) and step < 0 and unit.entries == ((unit.entries[0][0], -step),):
+            if (
+                isinstance(unit, Pattern)
+                and step < 0
+                and unit.entries == ((unit.entries[0][0], -step),)
+            ):
                 of = self.prepared.sides[unit.side].ways[unit.entries[0][0]]
                 if of.cls == cls:
                     self.best[key] = -before, Pattern(unit.side, ())
@@ -192,24 +227,32 @@ class Filling:
         if isinstance(unit, int):
             for index, side in enumerate(self.prepared.sides):
                 if side.verifier == unit:
-                    yield from (Pattern(index, ((option, step),)) for option in self._options(side, cls))
+                    yield from (
+                        Pattern(index, ((option, step),)) for option in self._options(side, cls)
+                    )
             return
         counts = dict(unit.entries)
         for option in self._options(self.prepared.sides[unit.side], cls):
             count = counts.get(option, 0) + step
-            rest = {o: q for o, q in counts.items() if o != option} | ({option: count} if count > 0 else {})
+            rest = {o: q for o, q in counts.items() if o != option} | (
+                {option: count} if count > 0 else {}
+            )
             if count >= 0 and rest:
                 yield Pattern(unit.side, tuple(sorted(rest.items())))
 
 
 def completed(prepared: Prepared, units: Counter[Pattern]) -> Counter[Pattern]:
-    """Return patterns of units that serve every client once, from some that nearly do; none where that fails.
+    """Return patterns of units that serve every client once, from some that nearly do; none where
+    that fails.
 
-    Clients that are too many are taken away, and those that are left out are added, where it costs least.
+    Clients that are too many are taken away, and those that are left out are added, where it costs
+    least.
     """
     now: Counter[Pattern] = Counter()
     for one, number in units.items():
-        while not (fine := valued(prepared, [one])):  # a client less of what there is most of, until memory holds them
+        while not (
+            fine := valued(prepared, [one])
+        ):  # a client less of what there is most of, until memory holds them
             most = max(one.entries, key=lambda entry: entry[1])
             entries = tuple((o, q - (o == most[0])) for o, q in one.entries if q > (o == most[0]))
             if not entries:
@@ -231,7 +274,9 @@ def completed(prepared: Prepared, units: Counter[Pattern]) -> Counter[Pattern]:
 
 
 def improved(prepared: Prepared, pattern: Pattern) -> Pattern:
-    """Return the best pattern that serves the same clients, found by changing the option of one entry at a time."""
+    """Return the best pattern that serves the same clients, found by changing the option of one
+    entry at a time.
+    """
     best = pattern
     while True:
         prepared.budget.check()

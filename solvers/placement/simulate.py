@@ -1,7 +1,9 @@
-"""A plan of placement played: continuous batching, random acceptances and trips, draft units with queues of their own.
+"""A plan of placement played: continuous batching, random acceptances and trips, draft units with
+queues of their own.
 
-The judge computes cycles from mean values; here every pass takes who waits when the last one ended. A client that is
-assigned to a draft group keeps to one of its units. Half of a trip is before, half after what happens at the far end.
+The judge computes cycles from mean values; here every pass takes who waits when the last one ended.
+A client that is assigned to a draft group keeps to one of its units. Half of a trip is before, half
+after what happens at the far end.
 """
 
 from __future__ import annotations
@@ -18,19 +20,26 @@ from specopt.models.fields import Floats
 from specopt.models.pass_time.pieces import PassPieces
 from specopt.models.placement.plan import PlacementPlan, Served, UnitGroup
 from specopt.models.placement.problem import PlacementProblem
-from specopt.solvers.placement.kernels.simulation import PlacedEntry, PlacedMachine, PlacedPlan, play
+from specopt.solvers.placement.kernels.simulation import (
+    PlacedEntry,
+    PlacedMachine,
+    PlacedPlan,
+    play,
+)
 from specopt.solvers.simulation import Replications, Simulation, Tell, judged, random_key
 
 MAX_ROUNDS = 1_000_000
 WARM_UP = 0.25
-"""Share of the counted time that is played before it: clients start within one cycle of each other."""
+"""Share of the counted time that is played before it: clients start within one cycle of each other.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PlacementSimulation(Simulation):
     """What a plan yields when it is played, beside the judge's numbers.
 
-    `estimates` are "tokens_per_second" of all clients, and the "busy_share" of the units of verifiers in use.
+    `estimates` are "tokens_per_second" of all clients, and the "busy_share" of the units of
+    verifiers in use.
 
     Parameters
     ----------
@@ -39,7 +48,8 @@ class PlacementSimulation(Simulation):
     rounds
         Judged cycles of the slowest client that a replication counts.
     cycles, judged_cycles
-        Mean seconds of a round of the clients of every entry, groups in order: played, and by the judge.
+        Mean seconds of a round of the clients of every entry, groups in order: played, and by the
+        judge.
     rates
         Tokens per second of one client of every entry, shape (replications, entries).
     """
@@ -74,7 +84,8 @@ def simulate(
     replications
         Independent runs, at least 2.
     rounds
-        Judged cycles of the slowest client that a run counts, after a quarter as many that it does not.
+        Judged cycles of the slowest client that a run counts, after a quarter as many that it does
+        not.
     callback
         Called after every run with the runs done and the mean tokens per second so far.
 
@@ -88,7 +99,9 @@ def simulate(
     if not plan.groups:
         raise InvalidInput("policy: expected a plan that serves clients, got one without groups")
     rounds = integer("rounds", rounds, 1, MAX_ROUNDS)
-    judged_cycles = np.array([seconds for group in plan.groups for seconds in problem.unit(plan, group).seconds])
+    judged_cycles = np.array(
+        [seconds for group in plan.groups for seconds in problem.unit(plan, group).seconds]
+    )
     placed = _placed(problem, plan, judged_cycles)
     clients = np.bincount(placed.entry, minlength=len(judged_cycles))
     units = sum(group.units for group in plan.groups)
@@ -146,7 +159,9 @@ def _placed(problem: Any, plan: PlacementPlan, spread: Floats) -> Any:
     for group in plan.groups:
         first = len(entries)
         for one in group.clients:
-            entries.append((*_entry(problem, plan, group, one, trips, chances), spread[len(entries)]))
+            entries.append(
+                (*_entry(problem, plan, group, one, trips, chances), spread[len(entries)])
+            )
         verifier, beside = problem.verifier[group.verifier], (0, 0, 0, 0)
         machine = rows(verifier.passes)
         if group.beside is not None:
@@ -160,15 +175,26 @@ def _placed(problem: Any, plan: PlacementPlan, spread: Floats) -> Any:
                     clients.append((entry, len(machines), unit))
             machines.append((*machine, *beside, 1.0 / (1.0 - verifier.reserved_share), True))
     return PlacedPlan(
-        np.array(machines + drafts, PlacedMachine), np.array(entries, PlacedEntry), np.array(pieces), np.array(trips),
-        np.array(chances, np.float64), *np.array(clients, np.int64).T.copy(),
-    )  # fmt: skip
+        np.array(machines + drafts, PlacedMachine),
+        np.array(entries, PlacedEntry),
+        np.array(pieces),
+        np.array(trips),
+        np.array(chances, np.float64),
+        *np.array(clients, np.int64).T.copy(),
+    )
 
 
 def _entry(
-    problem: Any, plan: PlacementPlan, group: UnitGroup, one: Served, trips: list[float], chances: list[float]
+    problem: Any,
+    plan: PlacementPlan,
+    group: UnitGroup,
+    one: Served,
+    trips: list[float],
+    chances: list[float],
 ) -> tuple[Any, ...]:
-    """Return the fields of an entry, all but how its clients' starts are spread; add its trips and chances."""
+    """Return the fields of an entry, all but how its clients' starts are spread; add its trips and
+    chances.
+    """
     of, drafter, k = (
         problem.client_class[one.class_],
         problem.drafter_of(plan, group, one),
@@ -189,9 +215,18 @@ def _entry(
         chances += np.cumprod(of.accepted(drafter.name, k)[: k + one.overlap]).tolist()
     passes = (1, 1) if drafter is None or drafter.parallel else (k, k + 1)
     return (
-        k + 1, of.context_tokens, first_trip, len(trips), uplink, each * passes[0], each * passes[1], one.overlap,
-        first_chance, len(chances) - first_chance, *drafting,
-    )  # fmt: skip
+        k + 1,
+        of.context_tokens,
+        first_trip,
+        len(trips),
+        uplink,
+        each * passes[0],
+        each * passes[1],
+        one.overlap,
+        first_chance,
+        len(chances) - first_chance,
+        *drafting,
+    )
 
 
 def _passes(drafter: Any, k: int) -> tuple[int, int]:

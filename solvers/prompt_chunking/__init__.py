@@ -27,7 +27,9 @@ class AutoChunking(Auto):
     order = (Deadline, ExactChunking)
     instead = (Equation3, Whole)
 
-    def repaired(self, problem: PromptChunkingProblem, plan: PromptChunkingPlan) -> PromptChunkingPlan:
+    def repaired(
+        self, problem: PromptChunkingProblem, plan: PromptChunkingPlan
+    ) -> PromptChunkingPlan:
         """Return the chunks up to the end of the prompt, the last as long as is left."""
         ends = np.unique(np.minimum(np.cumsum(plan.chunks), problem.prompt_tokens))
         ends[-1] = problem.prompt_tokens

@@ -11,12 +11,19 @@ from specopt.models.fields import Ints, PositiveInt
 from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, call, certify, prepare_and_bound
+from specopt.solvers.prompt_chunking.method import (
+    PromptChunkingMethod,
+    call,
+    certify,
+    prepare_and_bound,
+)
 from specopt.solvers.prompt_chunking.prepare import Prepared, work_space
 
 
 def equal_chunks(problem: PromptChunkingProblem, tokens: int) -> Ints:
-    """Return chunks of `tokens` tokens, or the least more that grid and cap allow; the last takes the rest."""
+    """Return chunks of `tokens` tokens, or the least more that grid and cap allow; the last takes
+    the rest.
+    """
     N, grid = problem.prompt_tokens, problem.grid_tokens or 1
     size = max(1, min(N, tokens))
     if problem.max_chunks is not None:
@@ -43,7 +50,8 @@ class Family(PromptChunkingMethod):
 
 @dataclass(frozen=True)
 class Fixed(Family):
-    """Chunks of a given size, the last takes the rest; the size goes up to the grid and to what the cap needs.
+    """Chunks of a given size, the last takes the rest; the size goes up to the grid and to what the
+    cap needs.
 
     Parameters
     ----------
@@ -67,13 +75,14 @@ class Fixed(Family):
 class Geometric(Family):
     """The best geometric sequence over its length and its ratio.
 
-    Where chunks do not meet in the cloud, every chunk that is done just in time makes the optimum: each is then about
-    beta_up / beta_down times the one before.
+    Where chunks do not meet in the cloud, every chunk that is done just in time makes the optimum:
+    each is then about beta_up / beta_down times the one before.
 
     Parameters
     ----------
     max_length
-        The most chunks to try; the search ends before, after four lengths in a row that do not help.
+        The most chunks to try; the search ends before, after four lengths in a row that do not
+        help.
     """
 
     max_length: PositiveInt = 32
@@ -88,7 +97,9 @@ class Geometric(Family):
         most = min(self.max_length, prepared.most)
         bounds = np.zeros(most + 1, np.int64)
         work = work_space(prepared, min(most, prepared.cells))
-        count = call(budget, kernels.best_geometric, most, prepared.prompt, work, bounds, partial=True)
+        count = call(
+            budget, kernels.best_geometric, most, prepared.prompt, work, bounds, partial=True
+        )
         return certify(prepared.chunks(bounds[: count + 1]), budget)
 
 

@@ -22,7 +22,10 @@ def best_equal_chunks(problem: PromptChunkingProblem, prepared: Prepared, budget
     """Return the best chunks of one size; of those that tie, the larger ones. O(P N log N)."""
     kernels = budget.load("prompt_chunking.families")
     grid, found = problem.grid_tokens or 1, np.zeros(1, np.int64)
-    least, work = -(-prepared.cells // prepared.most), max(1, STAGES_PER_CHECK // problem.pipeline_length)
+    least, work = (
+        -(-prepared.cells // prepared.most),
+        max(1, STAGES_PER_CHECK // problem.pipeline_length),
+    )
     size, best, best_seconds = prepared.cells, None, np.inf
     while size >= least:
         size = call(budget, kernels.best_equal, size, least, work, prepared.prompt, found)

@@ -1,4 +1,6 @@
-"""Brute force: every way to cut the prompt, played chunk by chunk. It is the oracle of the others."""
+"""Brute force: every way to cut the prompt, played chunk by chunk. It is the oracle of the
+others.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,11 @@ class BruteForceChunking(PromptChunkingMethod):
         ]
         while stack:
             chunks, position, local, up, stages, down = stack.pop()
-            ends = [N] if len(chunks) + 1 == problem.max_chunks else [*range(position + grid, N, grid), N]
+            ends = (
+                [N]
+                if len(chunks) + 1 == problem.max_chunks
+                else [*range(position + grid, N, grid), N]
+            )
             for end in ends:
                 x = end - position
                 computed = local + a + b * x
@@ -65,4 +71,6 @@ class BruteForceChunking(PromptChunkingMethod):
                 if seen % CHUNKS_PER_CHECK == 0:
                     budget.check()
         plan = plan_of(best_chunks)
-        return Outcome(plan=plan, bound=budget.offer(plan), stats={"chunks": len(best_chunks), "played": seen})
+        return Outcome(
+            plan=plan, bound=budget.offer(plan), stats={"chunks": len(best_chunks), "played": seen}
+        )

@@ -1,4 +1,6 @@
-"""Deadline: the largest chunks that are done just in time for the earliest deadline, then polished."""
+"""Deadline: the largest chunks that are done just in time for the earliest deadline, then
+polished.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ MAX_GEOMETRIC = 32
 
 
 def search(prepared: Prepared, effort: int, budget: Budget) -> Ints:
-    """Return the chunks of the best plan of a short search; none if the time is up before there is any.
+    """Return the chunks of the best plan of a short search; none if the time is up before there is
+    any.
 
     effort: the most stages to play.
     """
@@ -53,7 +56,9 @@ def search(prepared: Prepared, effort: int, budget: Budget) -> Ints:
         spent = effort - int(work.left[0])
         if 0 < count <= most:
             work.left[0] = share = effort // 12
-            count, found = call(budget, kernels.polish, count, most, prompt, False, work, current, partial=True)
+            count, found = call(
+                budget, kernels.polish, count, most, prompt, False, work, current, partial=True
+            )
             spent += max(1, share) - int(work.left[0])
             if found < value:
                 value, chunks = found, count
@@ -73,15 +78,17 @@ def search(prepared: Prepared, effort: int, budget: Budget) -> Ints:
 
 @dataclass(frozen=True)
 class Deadline(SearchingMethod):
-    """Chunks by a deadline for the first token that is halved towards the bound, and a local search from there.
+    """Chunks by a deadline for the first token that is halved towards the bound, and a local search
+    from there.
 
-    With a deadline, the largest chunk that can still be through the cloud when the downlink must have it is the best
-    one, as long as chunks do not queue in the cloud. Then this is optimal, and the lower bound, the same rule without
-    the queues, proves it. Queues are played as they are; local search (boundaries move, chunks merge and split) makes
-    up for what the rule does not see. It starts from the best geometric chunks, and from chunks that grow at first. It
-    goes on until neither a merge nor a cut followed by moves helps; a few random plans around the best one come last.
-    It stops before if `effort` is spent. Prompts with few places where a chunk may end are enumerated, and their plans
-    are optimal.
+    With a deadline, the largest chunk that can still be through the cloud when the downlink must
+    have it is the best one, as long as chunks do not queue in the cloud. Then this is optimal, and
+    the lower bound, the same rule without the queues, proves it. Queues are played as they are;
+    local search (boundaries move, chunks merge and split) makes up for what the rule does not see.
+    It starts from the best geometric chunks, and from chunks that grow at first. It goes on until
+    neither a merge nor a cut followed by moves helps; a few random plans around the best one come
+    last. It stops before if `effort` is spent. Prompts with few places where a chunk may end are
+    enumerated, and their plans are optimal.
 
     Parameters
     ----------

@@ -16,7 +16,9 @@ from specopt.solvers.prompt_chunking.prepare import Prepared
 
 @dataclass(frozen=True)
 class Equation3(Family):
-    """The paper's equal chunks: the root of Eq. 3, rounded up; the best equal chunks where it has none."""
+    """The paper's equal chunks: the root of Eq. 3, rounded up; the best equal chunks where it has
+    none.
+    """
 
     name = "equation-3"
     source = "paper 4, Eq. 3"
@@ -35,9 +37,10 @@ class Equation3(Family):
 def chunk_size(problem: PromptChunkingProblem) -> float | None:
     """Return the smallest X > 0 with X A / beta_up = (g(mu) + g(mu + X)) / P (Eq. 3), or None.
 
-    The excess of the left over the right side starts below zero, or at zero if g(mu) is zero. It is linear between the
-    knots of g, and may cross zero several times where g is steep: the first crossing counts. With a single affine piece
-    g0 + g1 m it is X = 2 (g0 + g1 mu) / (P A / beta_up - g1) if the denominator is positive, else there is none.
+    The excess of the left over the right side starts below zero, or at zero if g(mu) is zero. It is
+    linear between the knots of g, and may cross zero several times where g is steep: the first
+    crossing counts. With a single affine piece g0 + g1 m it is X = 2 (g0 + g1 mu) / (P A / beta_up
+    - g1) if the denominator is positive, else there is none.
     """
     g, mu = problem.cloud_delay, problem.background_tokens
     rate = problem.pipeline_length * problem.bytes_per_token / problem.uplink_bytes_per_second

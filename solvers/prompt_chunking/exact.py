@@ -1,4 +1,6 @@
-"""Exact: deadlines for the first token, each settled by labels over chunk boundaries, until one is proven least."""
+"""Exact: deadlines for the first token, each settled by labels over chunk boundaries, until one is
+proven least.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ SLIP = 1e-10
 """Relative: what all labels on a way from the first token to the last may lose together."""
 
 ENOUGH = 6e-10
-"""Relative gap of a proven plan; more than CLOSE and SLIP together, so that one failed attempt to improve ends it."""
+"""Relative gap of a proven plan; more than CLOSE and SLIP together, so that one failed attempt to
+improve ends it.
+"""
 
 NEAR = 1e-3
 """Relative gap from which on labels, not the bounds alone, halve it, or prove the plan at once."""
@@ -56,23 +60,29 @@ MAX_ENTRIES = 10_000_000
 class ExactChunking(SearchingMethod):
     """The least deadline that some chunking meets, bracketed from both sides.
 
-    A deadline turns the download into a due time for each chunk that depends on where the chunk starts alone, which
-    leaves the uplink and the stages as state. Earliest and latest states of every boundary, each component on its own,
-    rule most deadlines out. Labels between them settle the rest: dominated ones go, and states that differ only in time
-    that no later chunk can use are merged. A search starts from the plan of `deadline` and tries by turns to halve the
-    gap between plan and bound and to improve the plan at all.
+    A deadline turns the download into a due time for each chunk that depends on where the chunk
+    starts alone, which leaves the uplink and the stages as state. Earliest and latest states of
+    every boundary, each component on its own, rule most deadlines out. Labels between them settle
+    the rest: dominated ones go, and states that differ only in time that no later chunk can use are
+    merged. A search starts from the plan of `deadline` and tries by turns to halve the gap between
+    plan and bound and to improve the plan at all.
 
     Parameters
     ----------
     max_labels
-        Labels to hold at once, about 32 + 8 (1 + P) bytes each; beyond them the best plan and its gap are the result.
+        Labels to hold at once, about 32 + 8 (1 + P) bytes each; beyond them the best plan and its
+        gap are the result.
     """
 
     name = "exact"
     exact = True
-    source = "own; paper 4, Sec. 3.3, dominance between states of the pipeline, bounds from both ends"
+    source = (
+        "own; paper 4, Sec. 3.3, dominance between states of the pipeline, bounds from both ends"
+    )
     guarantee = "optimal, unless it needs more than max_labels labels: then a certified gap"
-    complexity = "O(B^2 P) per deadline over B boundaries where the bounds suffice; exponential at worst"
+    complexity = (
+        "O(B^2 P) per deadline over B boundaries where the bounds suffice; exponential at worst"
+    )
     supports_warm_start = True
     max_size = 50_000
     takes = (
@@ -92,7 +102,11 @@ class ExactChunking(SearchingMethod):
         search = Search(problem, budget, self.max_labels)
         search.start()
         search.bracket()
-        stats = {"deadlines": search.deadlines, "label_passes": search.passes, "labels": search.labels}
+        stats = {
+            "deadlines": search.deadlines,
+            "label_passes": search.passes,
+            "labels": search.labels,
+        }
         return Outcome(plan=budget.incumbent, bound=budget.bound, stats=stats)
 
 
@@ -103,14 +117,18 @@ class Search:
         self.budget = budget
         self.max_labels = max_labels
         self.searched = budget.bound is not None  # by another method, before this one
-        self.counts = problem.local_overhead_seconds > 0  # or else more chunks are no worse than fewer, up to a cap
+        self.counts = (
+            problem.local_overhead_seconds > 0
+        )  # or else more chunks are no worse than fewer, up to a cap
         self.prepared = prepare_and_bound(problem, budget)
         self.kernels = budget.load("prompt_chunking.exact")
         self.deadlines = self.passes = self.labels = 0
         self.capped = False
         rows, columns = self.prepared.cells + 1, problem.pipeline_length + 1
         self.floor = np.empty((rows, columns))
-        self.tables = self.kernels.Tables(self.floor, np.empty((rows, columns)), *np.zeros((2, rows), np.int64))
+        self.tables = self.kernels.Tables(
+            self.floor, np.empty((rows, columns)), *np.zeros((2, rows), np.int64)
+        )
         self.rows_at_once = max(1, WORK // (rows * columns))
 
     @property
@@ -139,18 +157,24 @@ class Search:
         self.budget.check()
 
     def bracket(self) -> None:
-        """Try deadlines until plan and bound meet, within the gap asked for, or it takes too many labels."""
+        """Try deadlines until plan and bound meet, within the gap asked for, or it takes too many
+        labels.
+        """
         enough = max(ENOUGH, self.budget.gap)
         if self.distance > enough:
             self.fill_earliest()
         high = self.plan_seconds
-        while self.distance > enough and high - self.bound > FINE * high:  # bounds from both ends alone
+        while (
+            self.distance > enough and high - self.bound > FINE * high
+        ):  # bounds from both ends alone
             deadline = self.bound + (high - self.bound) / 2
             if self.may_meet(deadline):
                 high = deadline
             else:
                 self.rule_out(deadline)
-        at_once = self.distance < NEAR  # the plan is often the best one already: try to improve it by a hair
+        at_once = (
+            self.distance < NEAR
+        )  # the plan is often the best one already: try to improve it by a hair
         while self.distance > enough:
             best = self.plan_seconds
             deadline = self.bound + (best - self.bound) / 2
@@ -180,21 +204,28 @@ class Search:
         self.budget.check()
 
     def may_meet(self, deadline: float) -> bool:
-        """Fill the table of latest states for a deadline; False if they prove that no plan meets it."""
+        """Fill the table of latest states for a deadline; False if they prove that no plan meets
+        it.
+        """
         self.deadlines += 1
         possible = True
         for behind in range(self.prepared.cells + 1, 0, -self.rows_at_once):
             possible = self.kernels.latest(
-                max(0, behind - self.rows_at_once), behind, self.prepared.prompt, deadline, self.tables,
-            )  # fmt: skip
+                max(0, behind - self.rows_at_once),
+                behind,
+                self.prepared.prompt,
+                deadline,
+                self.tables,
+            )
             self.tick()
         return possible
 
     def meet(self, deadline: float) -> Ints | None:
-        """Return chunks that meet a deadline, none if there are no such, or None if it takes too many labels.
+        """Return chunks that meet a deadline, none if there are no such, or None if it takes too
+        many labels.
 
-        A cap on chunks is left out at first, which spares labels that differ in their count, until it turns out to
-        matter.
+        A cap on chunks is left out at first, which spares labels that differ in their count, until
+        it turns out to matter.
         """
         if not self.capped:
             chunks = self.label(deadline, capped=False)
@@ -225,14 +256,20 @@ class Search:
         where[["label", "free", "goal"]] = -1
         where["used"] = 1
         while True:
-            state = kernels.extend(most, WORK, prepared.prompt, self.tables, deadline, counted, slack, labels, where)
+            state = kernels.extend(
+                most, WORK, prepared.prompt, self.tables, deadline, counted, slack, labels, where
+            )
             if state == kernels.FULL:
                 if size == self.max_labels:
                     self.labels += int(where["seen"][0])
                     return None
                 size = min(2 * size, self.max_labels)
-                self.budget.hold("labels times pipeline_length", 1.5 * size * bytes_per_label)  # the old ones, too
-                labels = kernels.Labels(_grown(labels.states, size), _grown(labels.links, size), labels.heads)
+                self.budget.hold(
+                    "labels times pipeline_length", 1.5 * size * bytes_per_label
+                )  # the old ones, too
+                labels = kernels.Labels(
+                    _grown(labels.states, size), _grown(labels.links, size), labels.heads
+                )
             elif state != kernels.PAUSED:
                 break
             self.tick()

@@ -30,8 +30,13 @@ class PromptChunkingMethod(Method):
         return places(problem)
 
     def bytes_needed(self, problem: PromptChunkingProblem) -> dict[str, float]:
-        """Return the bytes of the arrays by token, while they are made, and of one state of the pipeline."""
-        needed = {"prompt_tokens": 64.0 * problem.prompt_tokens, "pipeline_length": 8.0 * problem.pipeline_length}
+        """Return the bytes of the arrays by token, while they are made, and of one state of the
+        pipeline.
+        """
+        needed = {
+            "prompt_tokens": 64.0 * problem.prompt_tokens,
+            "pipeline_length": 8.0 * problem.pipeline_length,
+        }
         return super().bytes_needed(problem) | needed
 
 
@@ -42,7 +47,9 @@ class SearchingMethod(PromptChunkingMethod):
     def bytes_needed(self, problem: PromptChunkingProblem) -> dict[str, float]:
         """Return the bytes of the local search, too: a state of the pipeline for every chunk."""
         states = min(problem.most_chunks, places(problem)) + 2
-        needed = {"prompt_tokens times pipeline_length": 8.0 * states * (problem.pipeline_length + 2)}
+        needed = {
+            "prompt_tokens times pipeline_length": 8.0 * states * (problem.pipeline_length + 2)
+        }
         return super().bytes_needed(problem) | needed
 
 
@@ -59,17 +66,23 @@ def plan_of(chunks: Sequence[int] | Ints) -> PromptChunkingPlan:
 def path_bound(problem: PromptChunkingProblem) -> float:
     """Return the larger of the two paths that need no search; seconds.
 
-    Each is a path through the event model that every plan contains, with all that depends on the plan replaced by the
-    least that any plan can have. g never falls, so one token (or one grid cell) is the cheapest chunk.
+    Each is a path through the event model that every plan contains, with all that depends on the
+    plan replaced by the least that any plan can have. g never falls, so one token (or one grid
+    cell) is the cheapest chunk.
 
-    Upload path: the device computes the first token, every byte goes up in at least one message, then at least one
-    token waits, passes the P stages and comes back. Download path (if all deep states come back): at least one
-    token goes up and through the cloud before any byte can come down, then all of them do.
+    Upload path: the device computes the first token, every byte goes up in at least one message,
+    then at least one token waits, passes the P stages and comes back. Download path (if all deep
+    states come back): at least one token goes up and through the cloud before any byte can come
+    down, then all of them do.
     """
     A, N = problem.bytes_per_token, problem.prompt_tokens
     g, mu = problem.cloud_delay, problem.background_tokens
     wait = 0.0 if problem.wait == "none" else g.at(mu) / problem.pipeline_length
-    first = problem.local_overhead_seconds + problem.local_seconds_per_token + problem.message_overhead_seconds
+    first = (
+        problem.local_overhead_seconds
+        + problem.local_seconds_per_token
+        + problem.message_overhead_seconds
+    )
     through = 2 * problem.link_latency_seconds + wait + g.at(mu + 1)
     one_up, one_down = A / problem.uplink_bytes_per_second, A / problem.downlink_bytes_per_second
     bound = first + N * one_up + through + one_down
@@ -91,9 +104,13 @@ def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget) -> Prepare
     kernels = budget.load("prompt_chunking.bound")
     budget.check(SECONDS_PER_TOKEN * problem.prompt_tokens)
     prepared = prepare(problem)
-    assert budget.bound is not None and budget.objective is not None, "offer_first_plan has given both"
+    assert budget.bound is not None and budget.objective is not None, (
+        "offer_first_plan has given both"
+    )
     ends = budget.bound, budget.objective
-    budget.improve_bound(call(budget, kernels.lower_bound, prepared.most, prepared.prompt, *ends, partial=True))
+    budget.improve_bound(
+        call(budget, kernels.lower_bound, prepared.most, prepared.prompt, *ends, partial=True)
+    )
     budget.check()
     return prepared
 
@@ -106,7 +123,9 @@ def call(budget: Budget, kernel: Any, *arguments: Any, partial: bool = False) ->
 
     def prompted(*given: Any) -> Any:
         *rest, stop = given
-        return kernel(*(each._replace(stop=stop) if hasattr(each, "stop") else each for each in rest))
+        return kernel(
+            *(each._replace(stop=stop) if hasattr(each, "stop") else each for each in rest)
+        )
 
     return budget.call(prompted, *arguments, partial=partial)
 

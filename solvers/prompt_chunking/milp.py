@@ -1,8 +1,10 @@
-"""Prompt chunking as a mixed-integer linear program, written to be read; Pyomo states it, any solver may solve it.
+"""Prompt chunking as a mixed-integer linear program, written to be read; Pyomo states it, any
+solver may solve it.
 
-A plan is a path over the places where a chunk may end. Each place has the times at which the chunk that ends there has
-left every resource. A chunk that is taken lets the times at its end follow those at its begin, as the event model of
-`specopt.models.prompt_chunking.problem` says. Nothing is assumed about good plans.
+A plan is a path over the places where a chunk may end. Each place has the times at which the chunk
+that ends there has left every resource. A chunk that is taken lets the times at its end follow
+those at its begin, as the event model of `specopt.models.prompt_chunking.problem` says. Nothing is
+assumed about good plans.
 """
 
 from __future__ import annotations
@@ -16,7 +18,12 @@ from specopt.models.prompt_chunking.problem import PromptChunkingPlan, PromptChu
 from specopt.solvers.budget import Budget
 from specopt.solvers.formulation import Formulation, Value, check_size
 from specopt.solvers.method import Outcome
-from specopt.solvers.prompt_chunking.method import PromptChunkingMethod, offer_first_plan, places, plan_of
+from specopt.solvers.prompt_chunking.method import (
+    PromptChunkingMethod,
+    offer_first_plan,
+    places,
+    plan_of,
+)
 from specopt.solvers.pyomo_program import ByProgram, run_program
 
 BYTES_PER_ROW = 12_000.0
@@ -37,7 +44,9 @@ class MilpChunking(ByProgram, PromptChunkingMethod):
     def bytes_needed(self, problem: PromptChunkingProblem) -> dict[str, float]:
         """Return the bytes of the program, too."""
         rows = 0.5 * places(problem) ** 2 * problem.pipeline_length
-        return super().bytes_needed(problem) | {"pairs of places times pipeline_length": BYTES_PER_ROW * rows}
+        return super().bytes_needed(problem) | {
+            "pairs of places times pipeline_length": BYTES_PER_ROW * rows
+        }
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """State the program, solve it, and read its path."""
@@ -58,7 +67,11 @@ def formulate(problem: PromptChunkingProblem) -> Any:
     N, step = problem.prompt_tokens, problem.grid_tokens or 1
     M, clocks = places(problem), 3 + problem.pipeline_length
     pairs = M * (M + 1) // 2
-    check_size(clocks * pairs + M + 3, pairs + clocks * (M + 1), (4 * clocks + 3) * pairs - (clocks + 1) * M + 1)
+    check_size(
+        clocks * pairs + M + 3,
+        pairs + clocks * (M + 1),
+        (4 * clocks + 3) * pairs - (clocks + 1) * M + 1,
+    )
     ends = [*range(0, N, step), N]
     whole = problem.evaluate(plan_of([N])).objective
     program = pyo.ConcreteModel()
@@ -71,11 +84,19 @@ def formulate(problem: PromptChunkingProblem) -> Any:
     program.chunks = pyo.Set(initialize=[(i, j) for j in range(1, M + 1) for i in range(j)])
 
     # Variables
-    program.takes = pyo.Var(program.chunks, domain=pyo.Binary)  # a chunk of the tokens between two places
-    program.local = pyo.Var(program.places, domain=pyo.NonNegativeReals)  # the device has computed it
+    program.takes = pyo.Var(
+        program.chunks, domain=pyo.Binary
+    )  # a chunk of the tokens between two places
+    program.local = pyo.Var(
+        program.places, domain=pyo.NonNegativeReals
+    )  # the device has computed it
     program.up = pyo.Var(program.places, domain=pyo.NonNegativeReals)  # it is uploaded
-    program.left = pyo.Var(program.stages, program.places, domain=pyo.NonNegativeReals)  # it has left a stage
-    program.down = pyo.Var(program.places, domain=pyo.NonNegativeReals)  # its hidden states are back
+    program.left = pyo.Var(
+        program.stages, program.places, domain=pyo.NonNegativeReals
+    )  # it has left a stage
+    program.down = pyo.Var(
+        program.places, domain=pyo.NonNegativeReals
+    )  # its hidden states are back
 
     # The time to the first token
     program.first_token = pyo.Objective(expr=program.down[M] + problem.head_seconds / unit)
@@ -89,7 +110,9 @@ def formulate(problem: PromptChunkingProblem) -> Any:
             == sum(p.takes[k, j] for j in range(k + 1, M + 1)) + int(k == M)
         ),
     )
-    program.most = pyo.Constraint(expr=sum(program.takes[c] for c in program.chunks) <= problem.most_chunks)
+    program.most = pyo.Constraint(
+        expr=sum(program.takes[c] for c in program.chunks) <= problem.most_chunks
+    )
     _pass(program, problem, {(i, j): ends[j] - ends[i] for i, j in program.chunks})
     return program
 
@@ -104,11 +127,15 @@ def _pass(program: Any, problem: PromptChunkingProblem, size: dict[tuple[int, in
     g, mu = problem.cloud_delay, problem.background_tokens
     upload_token = problem.bytes_per_token / problem.uplink_bytes_per_second
     download_token = problem.bytes_per_token / problem.downlink_bytes_per_second
-    local = {c: problem.local_overhead_seconds + problem.local_seconds_per_token * x for c, x in size.items()}
+    local = {
+        c: problem.local_overhead_seconds + problem.local_seconds_per_token * x
+        for c, x in size.items()
+    }
     up = {c: problem.message_overhead_seconds + upload_token * x for c, x in size.items()}
     busy = {c: g.at(mu + x) / P for c, x in size.items()}
     back = {
-        c: download_token * (x if problem.download == "all" else 1.0 if c[1] == M else 0.0) for c, x in size.items()
+        c: download_token * (x if problem.download == "all" else 1.0 if c[1] == M else 0.0)
+        for c, x in size.items()
     }
     latency, wait = problem.link_latency_seconds / unit, g.at(mu) / P / unit
     on_arrival = wait if problem.wait != "none" else 0.0
@@ -119,7 +146,9 @@ def _pass(program: Any, problem: PromptChunkingProblem, size: dict[tuple[int, in
         return sum(seconds[i, j] / unit * program.takes[i, j] for i in range(j))
 
     def after(done: Any, seconds: dict[tuple[int, int], float], more: float = 0.0) -> Any:
-        """The chunk i..j follows the one that ends at i; nothing that matters lasts longer than one chunk."""
+        """The chunk i..j follows the one that ends at i; nothing that matters lasts longer than one
+        chunk.
+        """
 
         def rule(p: Any, i: int, j: int) -> Any:
             if i == 0:
@@ -137,14 +166,17 @@ def _pass(program: Any, problem: PromptChunkingProblem, size: dict[tuple[int, in
     program.computes_in_turn = after(program.local, local)
     program.uploads = each(lambda p, j: p.up[j] >= p.local[j] + of(up, j))
     program.uploads_in_turn = after(program.up, up)
-    # A chunk has arrived, waits, and passes the stages of the cloud, each one chunk after the other.
+    # A chunk has arrived, waits, and passes the stages of the cloud, each one chunk after the
+    # other.
     first = {j: program.left[1, j] for j in program.places}
     program.enters = each(lambda p, j: first[j] >= p.up[j] + latency + on_arrival + of(busy, j))
     program.enters_in_turn = after(first, busy, on_start)
     program.passes = pyo.Constraint(
         program.stages,
         pyo.RangeSet(1, M),
-        rule=lambda p, q, j: p.left[q, j] >= p.left[q - 1, j] + of(busy, j) if q > 1 else pyo.Constraint.Skip,
+        rule=lambda p, q, j: (
+            p.left[q, j] >= p.left[q - 1, j] + of(busy, j) if q > 1 else pyo.Constraint.Skip
+        ),
     )
     for q in range(2, P + 1):
         here = {j: program.left[q, j] for j in program.places}

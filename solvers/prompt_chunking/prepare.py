@@ -41,7 +41,9 @@ class Prepared:
         return len(self.position) - 1
 
     def chunks(self, bounds: Ints) -> Ints:
-        """Return the tokens of each chunk from the indices of all boundaries, the start and the end included."""
+        """Return the tokens of each chunk from the indices of all boundaries, the start and the end
+        included.
+        """
         return np.diff(self.position[bounds])
 
 

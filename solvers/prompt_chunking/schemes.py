@@ -1,4 +1,5 @@
-"""How a framework serves requests, by name: the schemes of paper 4, and planned chunks in place of those of Eq. 3.
+"""How a framework serves requests, by name: the schemes of paper 4, and planned chunks in place of
+those of Eq. 3.
 
 ==============  ====================================================================================
 ``u-shape``     whole prompts, one token per round
@@ -21,14 +22,17 @@ _TREE = 8
 
 
 def as_scheme(workload: PromptWorkload, scheme: Scheme | str) -> Scheme:
-    """Return a scheme, which may be given by its name; how many tokens a round gains, the workload says.
+    """Return a scheme, which may be given by its name; how many tokens a round gains, the workload
+    says.
 
     Raises
     ------
     InvalidInput
         If there is none of that name.
     """
-    found: Scheme = as_policy(scheme, {name: partial(_named, workload, name) for name in SCHEMES}, Scheme)
+    found: Scheme = as_policy(
+        scheme, {name: partial(_named, workload, name) for name in SCHEMES}, Scheme
+    )
     return found
 
 

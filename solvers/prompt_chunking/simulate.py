@@ -1,15 +1,18 @@
-"""Prefill and decoding of many devices on one cloud pipeline: TTFT, TBT, in-cloud delay and compliance with SLAs.
+"""Prefill and decoding of many devices on one cloud pipeline: TTFT, TBT, in-cloud delay and
+compliance with SLAs.
 
 What the simulation assumes beyond the event model of `prompt-chunking`:
 
-* Batching is continuous: whenever the first stage is free, everything that waits there enters one batch, but at most
-  one chunk of a prompt. A batch takes g(its tokens)/P per stage, so other requests are what mu stands for.
-* A round of decoding drafts, computes the shallow states of what it sends, crosses the link, takes part in one batch
-  and comes back; all tokens of a round appear at once. TBT of a request is (last - first token)/(tokens - 1).
-* "equation-3" takes mu from the moving average of the batches so far (Eq. 1), and g as it is. Where Eq. 3 has no root
-  the prompt is one chunk.
-* "server" is U-Sarathi: one message, chunks of a common token budget per batch, nothing comes back before the prompt
-  is complete.
+* Batching is continuous: whenever the first stage is free, everything that waits there enters one
+  batch, but at most one chunk of a prompt. A batch takes g(its tokens)/P per stage, so other
+  requests are what mu stands for.
+* A round of decoding drafts, computes the shallow states of what it sends, crosses the link, takes
+  part in one batch and comes back; all tokens of a round appear at once. TBT of a request is (last
+  - first token)/(tokens - 1).
+* "equation-3" takes mu from the moving average of the batches so far (Eq. 1), and g as it is. Where
+  Eq. 3 has no root the prompt is one chunk.
+* "server" is U-Sarathi: one message, chunks of a common token budget per batch, nothing comes back
+  before the prompt is complete.
 * Requests that count come after the warm-up; more arrive until all of those have ended.
 """
 
@@ -54,9 +57,15 @@ _ESTIMATES = {
     "busy_share": "busy_share",
 }  # of `PromptSimulation`, and the fields of a run
 _PROBLEM = (
-    "bytes_per_token", "cloud_delay", "pipeline_length", "local_overhead_seconds", "local_seconds_per_token",
-    "message_overhead_seconds", "link_latency_seconds", "head_seconds",
-)  # fmt: skip
+    "bytes_per_token",
+    "cloud_delay",
+    "pipeline_length",
+    "local_overhead_seconds",
+    "local_seconds_per_token",
+    "message_overhead_seconds",
+    "link_latency_seconds",
+    "head_seconds",
+)
 """Fields of a workload that are also those of the problem of each of its requests."""
 
 
@@ -67,12 +76,13 @@ class ChunkingRun:
     Parameters
     ----------
     prompt_tokens, ttft_seconds, tbt_seconds
-        By request that counts; TBT is NaN for responses of one token, and both are if the run ended before.
+        By request that counts; TBT is NaN for responses of one token, and both are if the run ended
+        before.
     mean_ttft_seconds, mean_tbt_seconds, ttft_seconds_of_95_percent
         Means over requests, and the TTFT that 95 % of the requests keep.
     reached
-        By request: when the "first" and the "last" token came, "chunks" processed, "rounds" of decoding, and draft
-        steps that parallel drafting has taken off them ("hidden").
+        By request: when the "first" and the "last" token came, "chunks" processed, "rounds" of
+        decoding, and draft steps that parallel drafting has taken off them ("hidden").
     stage_seconds, stage_seconds_std
         Mean and standard deviation of the time of a batch on one GPU (Fig. 8).
     batch_tokens, background_tokens
@@ -107,8 +117,8 @@ class ChunkingRun:
 class PromptSimulation(Simulation):
     """What a scheme reaches, run by run.
 
-    `estimates` are the means over requests of TTFT ("ttft_seconds") and TBT ("tbt_seconds"), the TTFT that 95 % of the
-    requests keep, and what the cloud does.
+    `estimates` are the means over requests of TTFT ("ttft_seconds") and TBT ("tbt_seconds"), the
+    TTFT that 95 % of the requests keep, and what the cloud does.
 
     Parameters
     ----------
@@ -129,7 +139,11 @@ class PromptSimulation(Simulation):
     @property
     def facts(self) -> dict[str, str]:
         """How many requests."""
-        return {"requests": f"{self.requests} per replication, after {self.warm_up_requests} that do not count"}
+        return {
+            "requests": (
+                f"{self.requests} per replication, after {self.warm_up_requests} that do not count"
+            )
+        }
 
     @property
     def mean_ttft_seconds(self) -> float:
@@ -169,8 +183,9 @@ def simulate(
     Parameters
     ----------
     workload, policy
-        What is asked of the cloud, and how it is served: a scheme, its name, or a `specopt.Policy` that cuts prompts in
-        place of Eq. 3 of "hat". The policy is given a `State` and returns the tokens of the next chunk.
+        What is asked of the cloud, and how it is served: a scheme, its name, or a `specopt.Policy`
+        that cuts prompts in place of Eq. 3 of "hat". The policy is given a `State` and returns the
+        tokens of the next chunk.
     seed
         Of the first run; the others follow.
     replications
@@ -191,9 +206,15 @@ def simulate(
     own = policy if isinstance(policy, OwnPolicy) else None
     scheme = as_scheme(workload, "hat" if isinstance(policy, OwnPolicy) else policy)
     once = partial(
-        run_once, workload, scheme, requests=requests, warm_up_requests=warm_up_requests, wait=wait,
-        download=download, policy=own,
-    )  # fmt: skip
+        run_once,
+        workload,
+        scheme,
+        requests=requests,
+        warm_up_requests=warm_up_requests,
+        wait=wait,
+        download=download,
+        policy=own,
+    )
     runs, found = series.each(once, _ESTIMATES)
     return series.result(
         PromptSimulation,
@@ -217,8 +238,9 @@ def run_once(
 ) -> ChunkingRun:
     """Simulate drawn requests until those that count are complete.
 
-    For schemes whose chunking is "planned", the method ``geometric`` plans the chunks of every request. The background
-    tokens of its problems are the mean under "equation-3", from a run before.
+    For schemes whose chunking is "planned", the method ``geometric`` plans the chunks of every
+    request. The background tokens of its problems are the mean under "equation-3", from a run
+    before.
 
     Parameters
     ----------
@@ -242,16 +264,21 @@ def run_once(
     plans = None
     if scheme.chunking == "planned":
         pilot = run_once(
-            workload, Scheme(name="pilot", chunking="equation-3", rounds=scheme.rounds), requests=min(300, requests),
-            seed=seed, warm_up_requests=min(100, warm_up_requests),
-        )  # fmt: skip
+            workload,
+            Scheme(name="pilot", chunking="equation-3", rounds=scheme.rounds),
+            requests=min(300, requests),
+            seed=seed,
+            warm_up_requests=min(100, warm_up_requests),
+        )
         plans = [_planned(problem_of(workload, one, pilot.background_tokens)) for one in drawn]
     counted = warm_up_requests, warm_up_requests + requests
     return play(workload, scheme, drawn, plans=plans, counted=counted, seed=seed, **options)
 
 
 def draw(workload: PromptWorkload, count: int, seed: int = 0) -> NDArray[Any]:
-    """Draw requests of a workload in order of arrival, as rows of the kernel: the same for every scheme."""
+    """Draw requests of a workload in order of arrival, as rows of the kernel: the same for every
+    scheme.
+    """
     random = random_generator(seed)
     drawn = np.zeros(count, kernels.Request)
     drawn["arrival"] = np.cumsum(random.exponential(1.0 / workload.requests_per_second, count))
@@ -265,9 +292,15 @@ def draw(workload: PromptWorkload, count: int, seed: int = 0) -> NDArray[Any]:
 
 
 def problem_of(
-    workload: PromptWorkload, request: Any, background_tokens: float, wait: Wait = "overlap", download: Download = "all"
+    workload: PromptWorkload,
+    request: Any,
+    background_tokens: float,
+    wait: Wait = "overlap",
+    download: Download = "all",
 ) -> PromptChunkingProblem:
-    """Return the prompt-chunking problem of one request among other requests of given tokens per batch."""
+    """Return the prompt-chunking problem of one request among other requests of given tokens per
+    batch.
+    """
     return PromptChunkingProblem(
         prompt_tokens=int(request["prompt"]),
         uplink_bytes_per_second=float(request["uplink"]),
@@ -312,8 +345,8 @@ def play(
     counted
         First request that counts and the first after it that does not; None: all.
     wait
-        What a chunk waits for besides the batches of the run: g(background)/P as in the event model of
-        `prompt-chunking`. "none" unless `background_tokens` stands for other requests.
+        What a chunk waits for besides the batches of the run: g(background)/P as in the event model
+        of `prompt-chunking`. "none" unless `background_tokens` stands for other requests.
     download
         Whether all states of a prompt come back, or those of the last token.
     log_batches
@@ -337,7 +370,9 @@ def play(
     log = np.zeros(integer("log_batches", log_batches, 0, MAX_REQUESTS), kernels.Batch)
     loop = kernels.play if policy is None else _twin(policy, workload, seed)
     begun = time.perf_counter()
-    ended = loop(random_key(seed), first, last, asked, *_world(workload), serving, reached, sums, log)
+    ended = loop(
+        random_key(seed), first, last, asked, *_world(workload), serving, reached, sums, log
+    )
     seconds = time.perf_counter() - begun
     asked, reached, batches = asked[first:last], reached[first:last], sums[kernels.BATCHES]
     number, ttft = max(1, batches["count"]), reached["first"].copy()
@@ -416,19 +451,35 @@ def _twin(policy: OwnPolicy, workload: PromptWorkload, seed: int) -> Any:
     def size(serving: Any, request: Any, chunk: int, left: int, every: int) -> int:
         key = float(request.arrival), int(chunk)
         if key not in known:  # the loop asks when a chunk leaves, and when it arrives
-            state = State(key[0], int(request.prompt), key[1], int(left), float(request.uplink), int(min(every, left)))
-            rule = f"tokens of a chunk, from 1 to {left}", lambda found: found.ndim == 0 and 1 <= found <= left
+            state = State(
+                key[0],
+                int(request.prompt),
+                key[1],
+                int(left),
+                float(request.uplink),
+                int(min(every, left)),
+            )
+            rule = (
+                f"tokens of a chunk, from 1 to {left}",
+                lambda found: found.ndim == 0 and 1 <= found <= left,
+            )
             known[key] = int(decided(policy, state, rule))
         return known[key]
 
     return twin(policy, workload, seed, kernels.play, _chunk_size=size)
 
 
-def _flat(scheme: Scheme, prompt_tokens: Ints, plans: Sequence[Sequence[int] | Ints] | None) -> tuple[Ints, Ints]:
+def _flat(
+    scheme: Scheme, prompt_tokens: Ints, plans: Sequence[Sequence[int] | Ints] | None
+) -> tuple[Ints, Ints]:
     """Return where the chunks of each request begin in one column, and the column."""
     if scheme.chunking != "planned":  # one chunk per prompt; not used where Eq. 3 or the server cut
         return np.arange(len(prompt_tokens)), prompt_tokens.copy()
-    if plans is None or [sum(plan) for plan in plans] != prompt_tokens.tolist() or min(map(min, plans)) < 1:
+    if (
+        plans is None
+        or [sum(plan) for plan in plans] != prompt_tokens.tolist()
+        or min(map(min, plans)) < 1
+    ):
         raise InvalidInput("plans: expected chunks of every request that sum to its prompt")
     chunks = np.array([len(plan) for plan in plans])
     return np.cumsum(chunks) - chunks, np.concatenate(plans).astype(np.int64)

@@ -29,7 +29,8 @@ FEW_TASKS = 6
 
 @dataclass(frozen=True)
 class AutoServing(Auto):
-    """The exact search of conservative lengths; known ones by local search and columns, then, of few tasks, every plan.
+    """The exact search of conservative lengths; known ones by local search and columns, then, of
+    few tasks, every plan.
 
     Rates of every task and predicted lengths are planned by stand-ins.
     """
@@ -44,8 +45,12 @@ class AutoServing(Auto):
             return self.order
         return (BruteForce, *(member for member in self.order if member is not BruteForce))
 
-    def repaired(self, problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> ServingLatencyPlan:
-        """Return the plan without the tasks that there are no more, each new one in a batch of its own."""
+    def repaired(
+        self, problem: ServingLatencyProblem, plan: ServingLatencyPlan
+    ) -> ServingLatencyPlan:
+        """Return the plan without the tasks that there are no more, each new one in a batch of its
+        own.
+        """
         prepared = prepare(problem, plan.mechanism)
         place = np.argsort(prepared.order)
         batches = [[int(place[k]) for k in batch if k < problem.tasks] for batch in plan.batches]

@@ -1,12 +1,15 @@
-"""Algorithm 1 of paper 1: a dynamic program over contiguous batches, and the best speculation length; two rivals on it.
+"""Algorithm 1 of paper 1: a dynamic program over contiguous batches, and the best speculation
+length; two rivals on it.
 
-Tasks are sorted by input length. Y[i, n, 0] and Y[i, n, 1] are the times at which both stages have finished the first i
-tasks at step n. The partition of those tasks is the one of least total latency (Eq. 29-32, with the corrections of the
-misprints: ``max{Y[j-1,n,0] + T^d, Y[j-1,n,1]} + T^v``). Keeping one partition per prefix is what makes it a heuristic;
-batches run in ascending order of input length.
+Tasks are sorted by input length. Y[i, n, 0] and Y[i, n, 1] are the times at which both stages have
+finished the first i tasks at step n. The partition of those tasks is the one of least total latency
+(Eq. 29-32, with the corrections of the misprints: ``max{Y[j-1,n,0] + T^d, Y[j-1,n,1]} + T^v``).
+Keeping one partition per prefix is what makes it a heuristic; batches run in ascending order of
+input length.
 
-The completion times are kept as functions of n, convex and piecewise linear, instead of one number per step. The cost
-is O(K^2 P) per speculation length, with P linear pieces (a handful), whatever the number of steps N.
+The completion times are kept as functions of n, convex and piecewise linear, instead of one number
+per step. The cost is O(K^2 P) per speculation length, with P linear pieces (a handful), whatever
+the number of steps N.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from specopt.solvers.serving_latency.method import (
     certify,
     offer_first_plan,
     prepare_all,
-)  # fmt: skip
+)
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_prepare import quick_batches
 
@@ -45,7 +48,9 @@ class Algorithm1(ServingLatencyMethod):
     takes = (PIPELINED,)
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
-        """Run the dynamic program for every l and keep the best; on known lengths it plans with O_max."""
+        """Run the dynamic program for every l and keep the best; on known lengths it plans with
+        O_max.
+        """
         (prepared,) = prepare_all(problem)
         offer_first_plan(prepared, budget)
         return certify(prepared, self.plan(prepared, budget), budget)
@@ -55,8 +60,12 @@ class Algorithm1(ServingLatencyMethod):
         return best_plan(prepared, budget, prepared.shares)
 
 
-def best_plan(prepared: Prepared, budget: Budget, shares: Floats, lengths: Sequence[int] = ()) -> ServingLatencyPlan:
-    """Return Algorithm 1's batches at the best of some speculation lengths (default: all), with the given shares."""
+def best_plan(
+    prepared: Prepared, budget: Budget, shares: Floats, lengths: Sequence[int] = ()
+) -> ServingLatencyPlan:
+    """Return Algorithm 1's batches at the best of some speculation lengths (default: all), with the
+    given shares.
+    """
     lengths = lengths or prepared.lengths
     best, plan = np.inf, None
     for length in lengths:
@@ -64,7 +73,11 @@ def best_plan(prepared: Prepared, budget: Budget, shares: Floats, lengths: Seque
         if batches is not None and (plan is None or seconds < best * (1 - TIE)):
             best, plan = seconds, prepared.plan(batches, length, shares)
             budget.offer(plan)
-    if plan is None:  # it plans with O_max and has no feasible boundary where known lengths fit although O_max does not
+    if (
+        plan is None
+        # it plans with O_max and has no feasible boundary where known lengths fit although O_max
+        # does not
+    ):
         batches = quick_batches(prepared)
         assert batches is not None, "every task fits alone"
         plan = prepared.plan(batches, lengths[0], shares)

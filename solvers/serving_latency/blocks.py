@@ -1,7 +1,9 @@
-"""What blocks of tasks cost at one speculation length: which fit, their stage times by scenario, and coarser ones.
+"""What blocks of tasks cost at one speculation length: which fit, their stage times by scenario,
+and coarser ones.
 
-Bounds run over all blocks (e, b). Where those are too many, the tasks are cut into *cells* of equal (real) size, and
-blocks begin and end between cells only. `coarsened` lowers the costs so that this loses no bound: see there.
+Bounds run over all blocks (e, b). Where those are too many, the tasks are cut into *cells* of equal
+(real) size, and blocks begin and end between cells only. `coarsened` lowers the costs so that this
+loses no bound: see there.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ class Tables:
 
     @property
     def last(self) -> Ints:
-        """Last end at which a block of b fits, for b = 0.. to the largest: wide ones fit early only."""
+        """Last end at which a block of b fits, for b = 0.. to the largest: wide ones fit early
+        only.
+        """
         found = np.full(int(self.width.max()) + 1, self.cells, np.int64)
         for end, size in enumerate(self.width):
             found[1 : size + 1] = end
@@ -76,11 +80,15 @@ class Tables:
     def times(self, ends: Ints, sizes: Ints) -> tuple[Floats, Floats]:
         """Return draft and verify time of blocks over all steps."""
         every = slice(None)
-        return self.costs(self.d, every, ends, sizes).sum(axis=0), self.costs(self.v, every, ends, sizes).sum(axis=0)
+        return self.costs(self.d, every, ends, sizes).sum(axis=0), self.costs(
+            self.v, every, ends, sizes
+        ).sum(axis=0)
 
 
 def widths(prepared: Prepared) -> Ints:
-    """Return, for every end e = 1..K, the largest block that ends there and fits; conservative output lengths."""
+    """Return, for every end e = 1..K, the largest block that ends there and fits; conservative
+    output lengths.
+    """
     outputs = float(prepared.problem.longest_output)
     tasks, most = prepared.tasks, []
     different, place = np.unique(prepared.inputs, return_inverse=True)
@@ -95,12 +103,16 @@ def widths(prepared: Prepared) -> Ints:
 
 
 def range_starts(steps: int, ranges: int) -> Ints:
-    """Return where the prefill step and the ranges of decoding steps begin, and where the last one ends."""
+    """Return where the prefill step and the ranges of decoding steps begin, and where the last one
+    ends.
+    """
     return np.concatenate(([1], 2 + (steps - 1) * np.arange(ranges + 1) // ranges))
 
 
 def scenario_tables(at: Stages, width: Ints, kernels: Any) -> Tables:
-    """Return the stage times of all blocks by scenario: the prefill step, and ranges of decoding steps."""
+    """Return the stage times of all blocks by scenario: the prefill step, and ranges of decoding
+    steps.
+    """
     steps, tasks = int(at.steps[0]), at.prepared.tasks
     starts = range_starts(steps, RANGES)
     filled = np.minimum(width, 1) if at.linear else width
@@ -114,14 +126,16 @@ def scenario_tables(at: Stages, width: Ints, kernels: Any) -> Tables:
 
 
 def coarsened(tables: Tables, cells: int) -> Tables | None:
-    """Return tables over fewer cells in which no plan costs more, weighted as may be; None if that is not possible.
+    """Return tables over fewer cells in which no plan costs more, weighted as may be; None if that
+    is not possible.
 
-    Take a plan whose block ends lie anywhere, and round them all up or down to ends of cells by one random threshold,
-    each in the mean to itself. Sizes are then rounded up or down, too, and some blocks may become empty. Let rates R be
-    linear on every cell, nowhere above those of the tables and not falling. The block of the tasks i..x costs (X - I)
-    R(X) when rounded. In the mean that is at most (x - i) R(x) plus the excess of the chord of X R(X), a quarter of the
-    cell times the growth of R over it. Rounded up and down together, i and R go, at worst, apart. The fixed cost of a
-    batch is lowered by that much. So some rounded plan costs no more than the plan.
+    Take a plan whose block ends lie anywhere, and round them all up or down to ends of cells by one
+    random threshold, each in the mean to itself. Sizes are then rounded up or down, too, and some
+    blocks may become empty. Let rates R be linear on every cell, nowhere above those of the tables
+    and not falling. The block of the tasks i..x costs (X - I) R(X) when rounded. In the mean that
+    is at most (x - i) R(x) plus the excess of the chord of X R(X), a quarter of the cell times the
+    growth of R over it. Rounded up and down together, i and R go, at worst, apart. The fixed cost
+    of a batch is lowered by that much. So some rounded plan costs no more than the plan.
     """
     tasks = tables.cells
     if not tables.linear or tables.least == 0 or not 1 <= cells < tasks:

@@ -1,31 +1,36 @@
-"""Lower bounds on the total serving latency of static plans, for the methods that have none of their own.
+"""Lower bounds on the total serving latency of static plans, for the methods that have none of
+their own.
 
-The sequential and autoregressive mechanisms are additive over batches: the shortest path over contiguous batches is
-their optimum. For the pipelined mechanism the search behind `exact` is stopped before it enumerates: stage sums, then
-Lagrangian bounds over pipeline positions, see `specopt.solvers.serving_latency.pipelined`.
+The sequential and autoregressive mechanisms are additive over batches: the shortest path over
+contiguous batches is their optimum. For the pipelined mechanism the search behind `exact` is
+stopped before it enumerates: stage sums, then Lagrangian bounds over pipeline positions, see
+`specopt.solvers.serving_latency.pipelined`.
 
 Known output lengths need another argument: form the batches anew at every decoding step.
 
-A static plan's batches stay together until their longest member has finished. If tasks could be batched anew before
-every step, finished ones would leave at once and padding would shrink.
+A static plan's batches stay together until their longest member has finished. If tasks could be
+batched anew before every step, finished ones would leave at once and padding would shrink.
 
-Take any plan and a range of steps with first step a and last step z. The tasks that take part in all of them are
-A = {k : n_k >= z}. Remove all others from the plan's batches: sizes and maxima shrink, batches vanish, stage times
-do not rise, memory is kept. The batches of A that are left are the same at every step of the range, because no task
-of A finishes before z. At each step the makespan (Eq. 20) is at least "all drafting, then the last verification" and at
-least "the first drafting, then all verification". Hence it is at least any mixture of the two, which adds up over
+Take any plan and a range of steps with first step a and last step z. The tasks that take part in
+all of them are A = {k : n_k >= z}. Remove all others from the plan's batches: sizes and maxima
+shrink, batches vanish, stage times do not rise, memory is kept. The batches of A that are left are
+the same at every step of the range, because no task of A finishes before z. At each step the
+makespan (Eq. 20) is at least "all drafting, then the last verification" and at least "the first
+drafting, then all verification". Hence it is at least any mixture of the two, which adds up over
 batches and over the steps of the range. So the range takes at least the least such cost over
 
 * all partitions of A into batches, one of them first and one last (maybe the same), where
-* a batch of b tasks with longest input I must keep b kv (I + O_b) <= free, O_b the b-th smallest output length in A.
+* a batch of b tasks with longest input I must keep b kv (I + O_b) <= free, O_b the b-th smallest
+  output length in A.
 
-Contiguity in sorted input length holds *there*: keep the sizes and roles, and hand out the tasks in sorted order to the
-batches sorted by longest input. No longest input grows, so neither costs nor that relaxed memory grow. (It does not
-hold for plans: outputs matter to those.) The least cost is a shortest path; the weight of the mixture is free in each
-range and chosen to raise it. Without overlap a step lasts the sum of its stage times, and no mixture is needed.
+Contiguity in sorted input length holds *there*: keep the sizes and roles, and hand out the tasks in
+sorted order to the batches sorted by longest input. No longest input grows, so neither costs nor
+that relaxed memory grow. (It does not hold for plans: outputs matter to those.) The least cost is a
+shortest path; the weight of the mixture is free in each range and chosen to raise it. Without
+overlap a step lasts the sum of its stage times, and no mixture is needed.
 
-Ranges end where tasks finish, so the cost does not depend on the number of steps; where there are too many, several
-are taken together.
+Ranges end where tasks finish, so the cost does not depend on the number of steps; where there are
+too many, several are taken together.
 """
 
 from __future__ import annotations
@@ -55,7 +60,9 @@ def lower_bound(prepared: Prepared, budget: Budget) -> float:
     if prepared.problem.output_lengths == "known":
         return rebatching_bound(prepared, budget)
     if prepared.mechanism != "pipelined":
-        sums = (additive_batches(prepared, length, 1.0, 1.0, budget)[1] for length in prepared.lengths)
+        sums = (
+            additive_batches(prepared, length, 1.0, 1.0, budget)[1] for length in prepared.lengths
+        )
         return prepared.communication_seconds + min(sums)
     # plans that the search meets on the way are not the method's own and are not offered
     own = Budget(prepared.problem, time_limit=budget.remaining, memory_limit=budget.memory_limit)
@@ -69,7 +76,9 @@ def lower_bound(prepared: Prepared, budget: Budget) -> float:
 
 
 def rebatching_bound(prepared: Prepared, budget: Budget) -> float:
-    """Return a lower bound on the objective of every plan under this mechanism; known output lengths."""
+    """Return a lower bound on the objective of every plan under this mechanism; known output
+    lengths.
+    """
     least = min(inference_bound(stages(prepared, length), budget) for length in prepared.lengths)
     return prepared.communication_seconds + least
 
@@ -79,7 +88,9 @@ def inference_bound(at: Stages, budget: Budget) -> float:
     ends = _ends(at.steps)
     room = max(8, int(_ENTRIES / entries(at)))
     if len(ends) - 1 > room:  # the prefill step, then ranges of about equally many finishing tasks
-        ends = np.unique(np.concatenate([ends[:2], ends[np.linspace(1, len(ends) - 1, room, dtype=np.int64)]]))
+        ends = np.unique(
+            np.concatenate([ends[:2], ends[np.linspace(1, len(ends) - 1, room, dtype=np.int64)]])
+        )
     return _sum_ranges(at, ends, budget)
 
 

@@ -1,8 +1,8 @@
 """Brute force: every partition into batches, every pipeline order, every speculation length.
 
-Ordered set partitions are enumerated as sequences of disjoint subsets; stage times of every subset are tabled per
-step. Nothing is assumed (no contiguity, no order), so it is the oracle of every other method, for known output
-lengths too.
+Ordered set partitions are enumerated as sequences of disjoint subsets; stage times of every subset
+are tabled per step. Nothing is assumed (no contiguity, no order), so it is the oracle of every
+other method, for known output lengths too.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ class BruteForce(ServingLatencyMethod):
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Enumerate under each mechanism."""
-        return best_of_mechanisms(problem, budget, lambda prepared: self._enumerate(prepared, budget))
+        return best_of_mechanisms(
+            problem, budget, lambda prepared: self._enumerate(prepared, budget)
+        )
 
     def _enumerate(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Enumerate, one speculation length and first batch at a time."""
@@ -70,18 +72,26 @@ class BruteForce(ServingLatencyMethod):
             for start in range(1, subsets, budget.workers):
                 pace()
                 firsts = range(start, min(start + budget.workers, subsets))
-                for found, space in zip(self._after(kernels, firsts, tables, best, spaces), spaces, strict=False):
+                for found, space in zip(
+                    self._after(kernels, firsts, tables, best, spaces), spaces, strict=False
+                ):
                     if found < best:  # in the order of the first batches, as by one worker
                         best = found
-                        batches = [[k for k in range(tasks) if mask >> k & 1] for mask in space[-1] if mask]
+                        batches = [
+                            [k for k in range(tasks) if mask >> k & 1] for mask in space[-1] if mask
+                        ]
                         plan = prepared.plan(batches, length)
                         budget.offer(plan)
         assert plan is not None, "every task fits alone, so one-task batches are feasible"
         return Outcome(plan=plan, bound=best + prepared.communication_seconds)
 
     @staticmethod
-    def _after(kernels: Any, firsts: range, tables: tuple[Any, ...], best: float, spaces: list[Any]) -> list[float]:
-        """Return the least T_inf after each first batch, each in a thread of its own; below `best`, else that."""
+    def _after(
+        kernels: Any, firsts: range, tables: tuple[Any, ...], best: float, spaces: list[Any]
+    ) -> list[float]:
+        """Return the least T_inf after each first batch, each in a thread of its own; below `best`,
+        else that.
+        """
 
         def search(of: tuple[int, Any]) -> float:
             found: float = kernels.enumerate_after(of[0], *tables, best, *of[1])
@@ -91,7 +101,9 @@ class BruteForce(ServingLatencyMethod):
 
 
 def _space(tasks: int, steps: int) -> tuple[Floats, Floats, Ints, Ints, Ints]:
-    """Return the work space of a search: when stages are free, rests, batches, and the order that it leaves."""
+    """Return the work space of a search: when stages are free, rests, batches, and the order that
+    it leaves.
+    """
     rest, batch, order = np.zeros((3, tasks + 1), np.int64)
     drafted, done = np.zeros((2, tasks + 1, steps))
     return drafted, done, rest, batch, order[:tasks]

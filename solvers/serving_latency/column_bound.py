@@ -1,33 +1,36 @@
 """Known output lengths: a bound from fractional partitions into batches, by column generation.
 
-A plan is a set of batches that holds every task once. Let the steps be divided into ranges, and let D_r, V_r be a
-batch's summed draft and verify times over range r. With overlap, the makespan of a step is at least all drafting and
-the last verification, and at least the first drafting and all verification. The first and the last of the batches that
-are still active differ from step to step. So every plan satisfies, with x = 1 for its batches,
+A plan is a set of batches that holds every task once. Let the steps be divided into ranges, and let
+D_r, V_r be a batch's summed draft and verify times over range r. With overlap, the makespan of a
+step is at least all drafting and the last verification, and at least the first drafting and all
+verification. The first and the last of the batches that are still active differ from step to step.
+So every plan satisfies, with x = 1 for its batches,
 
-    T_r >= sum x (D_r + L_r v_r),    T_r >= sum x (V_r + F_r d_r),    sum x F_r >= |r|,    sum x L_r >= |r|,
+    T_r >= sum x (D_r + L_r v_r),    T_r >= sum x (V_r + F_r d_r),
+    sum x F_r >= |r|,    sum x L_r >= |r|,
     sum of x over the batches that hold task k = 1,
 
-where F_r and L_r count the steps of range r in which the batch is first and last. d_r and v_r are its stage times at
-the first step of the range; later steps do not go below them. No step counts in both unless the batch holds all tasks
-that reach it. Without overlap the costs simply add up. The linear program that allows fractional x bounds sum T_r from
-below.
+where F_r and L_r count the steps of range r in which the batch is first and last. d_r and v_r are
+its stage times at the first step of the range; later steps do not go below them. No step counts in
+both unless the batch holds all tasks that reach it. Without overlap the costs simply add up. The
+linear program that allows fractional x bounds sum T_r from below.
 
-It has too many columns to write down, but any prices bound it. Let pi_k be a price per task, phi_r and lambda_r per
-first and last step, w_r in [0, 1] the weight of the first row against the second. If no batch, whatever roles it plays,
-earns more than it costs, the prices' total is a bound. If some do, it is one after taking off every pi what the worst
-batch earns too much per task, or after scaling all pi by the least ratio of cost to earnings. Finding the worst is easy
-because a batch's cost depends on its size, its longest input and its longest output alone: given these, it holds the
-dearest of the tasks that exceed neither. So the bound never depends on the solver of the linear program, which only
-proposes prices.
+It has too many columns to write down, but any prices bound it. Let pi_k be a price per task, phi_r
+and lambda_r per first and last step, w_r in [0, 1] the weight of the first row against the second.
+If no batch, whatever roles it plays, earns more than it costs, the prices' total is a bound. If
+some do, it is one after taking off every pi what the worst batch earns too much per task, or after
+scaling all pi by the least ratio of cost to earnings. Finding the worst is easy because a batch's
+cost depends on its size, its longest input and its longest output alone: given these, it holds the
+dearest of the tasks that exceed neither. So the bound never depends on the solver of the linear
+program, which only proposes prices.
 
-Of many tasks, prices are interpolated between nodes (a few inputs by a few outputs), so the program has a row per node
-and not per task. Close lengths form classes: a batch costs what one with the least lengths of its classes would, and
-may hold any task of these classes. The first restricts the prices, the second lowers costs: both bound less, and
-neither bounds wrongly.
+Of many tasks, prices are interpolated between nodes (a few inputs by a few outputs), so the program
+has a row per node and not per task. Close lengths form classes: a batch costs what one with the
+least lengths of its classes would, and may hold any task of these classes. The first restricts the
+prices, the second lowers costs: both bound less, and neither bounds wrongly.
 
-Prices settle fast because dearer tasks are kept dear: a task that exceeds another in neither length never needs a
-higher price, so the program has a column for each such pair that enforces it.
+Prices settle fast because dearer tasks are kept dear: a task that exceeds another in neither length
+never needs a higher price, so the program has a column for each such pair that enforces it.
 """
 
 from __future__ import annotations
@@ -49,19 +52,26 @@ from specopt.solvers.solver_status import termination_of
 # Every bound holds whatever these are: they move how close it comes, and after how many rounds.
 RANGES = 3  # more of them bound better in the end, but later
 _TASKS_PER_CALL = 20_000  # classes of longest inputs that are priced per kernel call, times tasks
-_CLASSES = 200  # of inputs, and of outputs: where there are more different lengths, close ones count as the least
+# of inputs, and of outputs: where there are more different lengths, close ones count as the least
+_CLASSES = 200
 _CLASSES_OF_MANY = 100  # where batches are so large that more would take too long
 _MANY_BATCHES = 1e7
-_LARGEST_EXACT = 300  # tasks up to which each has a price of its own; then prices are interpolated between nodes
+_LARGEST_EXACT = (
+    300  # tasks up to which each has a price of its own; then prices are interpolated between nodes
+)
 _NODES = 12  # of inputs, and of outputs
 _CLOSED = 1e-5  # relative distance to the program's own value at which it counts as solved
 _NEAR = 0.01  # the same at which another speculation length gains more
-_STALE = 10  # rounds that move neither the bound nor the program's value after which none is expected
+_STALE = (
+    10  # rounds that move neither the bound nor the program's value after which none is expected
+)
 _LEAST, _END = range(2)  # rows of classes
 
 
 class _Prices(NamedTuple):
-    """Prices of tasks, of a step as first and as last, and the weights between the two stage rows."""
+    """Prices of tasks, of a step as first and as last, and the weights between the two stage
+    rows.
+    """
 
     task: Floats
     first: Floats
@@ -70,7 +80,9 @@ class _Prices(NamedTuple):
 
     def towards(self, other: _Prices, share: float) -> _Prices:
         """Return the prices at this share of the way to others."""
-        return _Prices(*((1.0 - share) * mine + share * its for mine, its in zip(self, other, strict=True)))
+        return _Prices(
+            *((1.0 - share) * mine + share * its for mine, its in zip(self, other, strict=True))
+        )
 
 
 class ColumnBound:
@@ -90,7 +102,9 @@ class ColumnBound:
         How many ranges of steps, at most; the first of them is the prefill step.
     """
 
-    def __init__(self, at: Stages, batches: list[Ints], scale: float, budget: Budget, ranges: int = RANGES) -> None:
+    def __init__(
+        self, at: Stages, batches: list[Ints], scale: float, budget: Budget, ranges: int = RANGES
+    ) -> None:
         self.at = at
         self.budget = budget
         self.ranges = ranges
@@ -104,7 +118,9 @@ class ColumnBound:
             steps = np.unique(np.concatenate([[0], steps[at_most]]))
         self._ends = steps
         self._by_output = np.argsort(at.prepared.outputs, kind="stable")
-        self._alone = np.append(at.steps[self._by_output[::-1]], 0)  # by size: after which step a batch may be alone
+        self._alone = np.append(
+            at.steps[self._by_output[::-1]], 0
+        )  # by size: after which step a batch may be alone
         self._inputs, self._outputs = _classes(at, self._by_output)
         self._nodes, self._share = _nodes(at)
         self._ranges = len(steps) - 1 if at.overlap else 0
@@ -124,13 +140,16 @@ class ColumnBound:
             return
         center, factor = other._center, self._scale / other._scale
         r = 1 + np.arange(len(self._ends) - 2) * (len(other._ends) - 2) // (len(self._ends) - 2)
-        first, last, weight = (each[np.append(0, r)] for each in (center.first, center.last, center.weight))
+        first, last, weight = (
+            each[np.append(0, r)] for each in (center.first, center.last, center.weight)
+        )
         self._price(_Prices(center.task * factor, first * factor, last * factor, weight))
 
     def improve(self) -> None:
         """Solve the program once, price all batches, and raise the bound.
 
-        Sets `near` when the bound is close to the program's value, `done` when nothing is left to gain.
+        Sets `near` when the bound is close to the program's value, `done` when nothing is left to
+        gain.
         """
         self._model.run()
         if termination_of(self._model.getModelStatus()) is not Termination.CONVERGED:
@@ -151,14 +170,19 @@ class ColumnBound:
         self.near = self.near or self.done
 
     def _price(self, prices: _Prices) -> tuple[bool, int]:
-        """Evaluate prices and add the batches that earn too much; return whether the bound rose, and how many."""
+        """Evaluate prices and add the batches that earn too much; return whether the bound rose,
+        and how many.
+        """
         prepared = self.at.prepared
         tasks = prepared.tasks
         dear = np.argsort(-prices.task, kind="stable")
         worst = np.array([0.0, 1.0])
         rows: list[Ints] = []
         roles = np.array([prices.weight, prices.first, prices.last])
-        base, gain = np.zeros((tasks + 1, len(self._ends))), np.zeros((2, tasks + 1, len(self._ends) - 1))
+        base, gain = (
+            np.zeros((tasks + 1, len(self._ends))),
+            np.zeros((2, tasks + 1, len(self._ends) - 1)),
+        )
         links = np.zeros((2, tasks + 1), np.int64)
         count = self._inputs.shape[1]
         classes = self._kernels.Classes(self._ends, self._inputs, self._outputs, self._by_output)
@@ -168,7 +192,16 @@ class ColumnBound:
             self.budget.check()
             found = np.zeros((at_once, 3), np.int64)
             noticed = self._kernels.price_batches(
-                start, min(count, start + at_once), *self.at.arrays, classes, priced, base, gain, links, worst, found
+                start,
+                min(count, start + at_once),
+                *self.at.arrays,
+                classes,
+                priced,
+                base,
+                gain,
+                links,
+                worst,
+                found,
             )
             rows.append(found[:noticed])
         total = float(prices.task.sum())
@@ -186,7 +219,9 @@ class ColumnBound:
         return raised, len(places)
 
     def _found(self, dear: Ints, places: Ints) -> tuple[list[Ints], Ints, Ints]:
-        """Return the batches found, the dearest tasks that exceed neither class, and what each counts as."""
+        """Return the batches found, the dearest tasks that exceed neither class, and what each
+        counts as.
+        """
         place = np.empty(len(dear), np.int64)
         place[self._by_output] = np.arange(len(dear))
         batches = []
@@ -194,21 +229,29 @@ class ColumnBound:
             able = (dear < self._inputs[_END, c]) & (place[dear] < self._outputs[_END, q])
             batches.append(dear[np.flatnonzero(able)[:size]])
         least, end = self._outputs[:2, places[:, 1]]
-        return batches, self._inputs[_LEAST, places[:, 0]], self.at.steps[[least, self._by_output[end - 1]]]
+        return (
+            batches,
+            self._inputs[_LEAST, places[:, 0]],
+            self.at.steps[[least, self._by_output[end - 1]]],
+        )
 
     def _proposal(self) -> _Prices:
         """Return the prices that the program proposes."""
         dual = np.maximum(0.0, np.array(self._model.getSolution().row_dual))
         nodes, ranges = len(self._nodes), self._ranges
         free = np.zeros(len(self._ends) - 1)
-        interpolated = np.einsum("kn,n->k", self._share, dual[:nodes])  # not by a library whose sums depend on threads
+        interpolated = np.einsum(
+            "kn,n->k", self._share, dual[:nodes]
+        )  # not by a library whose sums depend on threads
         task = np.maximum(0.0, interpolated * self._scale)
         if not ranges:
             return _Prices(task, free, free, free)
         draft, verify, first, last = dual[nodes:].reshape(4, ranges)
         total = draft + verify
         weight = np.where(total > 0, draft / np.where(total > 0, total, 1.0), 0.5)
-        return _Prices(task, first * self._scale / self._counts, last * self._scale / self._counts, weight)
+        return _Prices(
+            task, first * self._scale / self._counts, last * self._scale / self._counts, weight
+        )
 
     # ------------------------------------------------------------------ the program
 
@@ -258,7 +301,9 @@ class ColumnBound:
         prices: _Prices | None = None,
         roles: tuple[Floats, Floats] | None = None,
     ) -> None:
-        """Add columns: whose input they count, steps of cost and of roles; roles are given, or those that earn."""
+        """Add columns: whose input they count, steps of cost and of roles; roles are given, or
+        those that earn.
+        """
         count, ranges, nodes = len(batches), self._ranges, len(self._nodes)
         stages = np.empty((count, 4, len(self._ends) - 1))
         sizes = np.array([len(batch) for batch in batches])
@@ -275,7 +320,9 @@ class ColumnBound:
                 assert prices is not None
                 first = prices.first - (1.0 - prices.weight) * draft_step
                 last = prices.last - prices.weight * verify_step
-                sole = np.maximum(0, stop - np.maximum(self._ends[:-1], self._alone[sizes][:, None]))
+                sole = np.maximum(
+                    0, stop - np.maximum(self._ends[:-1], self._alone[sizes][:, None])
+                )
                 roles = (
                     np.where(first >= last, active, sole) * (first > 0),
                     np.where(first >= last, sole, active) * (last > 0),
@@ -291,9 +338,15 @@ class ColumnBound:
         at, index = np.nonzero(columns)
         starts = np.searchsorted(at, np.arange(count)).astype(np.int32)
         self._model.addCols(
-            count, cost, np.zeros(count), np.full(count, highspy.kHighsInf), len(index), starts,
-            index.astype(np.int32), columns[at, index],
-        )  # fmt: skip
+            count,
+            cost,
+            np.zeros(count),
+            np.full(count, highspy.kHighsInf),
+            len(index),
+            starts,
+            index.astype(np.int32),
+            columns[at, index],
+        )
 
 
 def _classes(at: Stages, by_output: Ints) -> tuple[Ints, Ints]:
@@ -309,7 +362,9 @@ def _classes(at: Stages, by_output: Ints) -> tuple[Ints, Ints]:
 
 
 def _partition(lengths: Floats, tasks: Ints, others: Ints, most: int) -> Ints:
-    """Return classes of rising lengths: a task of the least one, the end, the least of the others."""
+    """Return classes of rising lengths: a task of the least one, the end, the least of the
+    others.
+    """
     starts = np.flatnonzero(np.diff(lengths, prepend=-1.0))
     if len(starts) > most:
         starts = starts[np.linspace(0, len(starts) - 1, most, dtype=np.int64)]
@@ -318,12 +373,19 @@ def _partition(lengths: Floats, tasks: Ints, others: Ints, most: int) -> Ints:
 
 
 def _nodes(at: Stages) -> tuple[Floats, Floats]:
-    """Return nodes (input, output), sorted, and the weight of every node in a task's price: one in all."""
+    """Return nodes (input, output), sorted, and the weight of every node in a task's price: one in
+    all.
+    """
     inputs, outputs = at.prepared.inputs, at.prepared.outputs
     if at.prepared.tasks <= _LARGEST_EXACT:
         return np.stack([inputs, outputs], axis=1), np.eye(at.prepared.tasks)
-    axes = [np.unique(np.quantile(lengths, np.linspace(0.0, 1.0, _NODES))) for lengths in (inputs, outputs)]
-    hats = [np.array([np.interp(lengths, axis, unit) for unit in np.eye(len(axis))])
-            for lengths, axis in zip((inputs, outputs), axes, strict=True)]  # fmt: skip
+    axes = [
+        np.unique(np.quantile(lengths, np.linspace(0.0, 1.0, _NODES)))
+        for lengths in (inputs, outputs)
+    ]
+    hats = [
+        np.array([np.interp(lengths, axis, unit) for unit in np.eye(len(axis))])
+        for lengths, axis in zip((inputs, outputs), axes, strict=True)
+    ]
     share = np.einsum("ik,jk->kij", *hats).reshape(at.prepared.tasks, -1)
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2), share

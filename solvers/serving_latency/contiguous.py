@@ -1,7 +1,7 @@
 """Contiguous batches of tasks sorted by input length: the paper's recursion, and shortest paths.
 
-Both look at every way to end a batch, one prefix after the other, in slices short enough that time limits and
-interrupts are noticed.
+Both look at every way to end a batch, one prefix after the other, in slices short enough that time
+limits and interrupts are noticed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,12 @@ _LABELS_PER_CALL = 400_000
 _PATHS_PER_CALL = 4_000_000
 
 
-def algorithm_1_batches(prepared: Prepared, length: int, budget: Budget) -> tuple[list[list[int]] | None, float]:
-    """Return the batches (sorted positions, ascending) and T_inf of Algorithm 1 for one speculation length."""
+def algorithm_1_batches(
+    prepared: Prepared, length: int, budget: Budget
+) -> tuple[list[list[int]] | None, float]:
+    """Return the batches (sorted positions, ascending) and T_inf of Algorithm 1 for one speculation
+    length.
+    """
     kernels = budget.load("serving_latency.algorithm_1")
     at = stages(prepared, length, conservative=True)
     tasks = prepared.tasks
@@ -36,7 +40,9 @@ def algorithm_1_batches(prepared: Prepared, length: int, budget: Budget) -> tupl
     while row <= tasks:
         budget.check()
         stop = prepared.rows_end(row, _LABELS_PER_CALL)
-        reached = kernels.algorithm_1_rows(row, stop, *at.arrays, segments, boundary, prefix, begins, pool)
+        reached = kernels.algorithm_1_rows(
+            row, stop, *at.arrays, segments, boundary, prefix, begins, pool
+        )
         if reached < stop:  # the pool is full
             pool = np.concatenate([pool, np.zeros_like(pool)])
         row = reached
@@ -46,9 +52,11 @@ def algorithm_1_batches(prepared: Prepared, length: int, budget: Budget) -> tupl
 def additive_batches(
     prepared: Prepared, length: int, draft_weight: float, verify_weight: float, budget: Budget
 ) -> tuple[list[list[int]] | None, float]:
-    """Return the contiguous batches of least weighted stage time, and that time; None and infinity if none fit.
+    """Return the contiguous batches of least weighted stage time, and that time; None and infinity
+    if none fit.
 
-    Exact for conservative output lengths; O(K^2) or, with b_max the largest batch that fits, O(K b_max).
+    Exact for conservative output lengths; O(K^2) or, with b_max the largest batch that fits, O(K
+    b_max).
     """
     kernels = budget.load("serving_latency.paths")
     at = stages(prepared, length, conservative=True)
@@ -65,7 +73,9 @@ def additive_batches(
 
 
 def backtrack(boundary: Ints) -> list[list[int]] | None:
-    """Return the batches, as sorted positions from 0, whose last starts are S[i] (from 1); None where S[i] is 0."""
+    """Return the batches, as sorted positions from 0, whose last starts are S[i] (from 1); None
+    where S[i] is 0.
+    """
     batches = []
     end = len(boundary) - 1
     while end > 0:

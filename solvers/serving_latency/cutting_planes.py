@@ -1,8 +1,10 @@
-"""Maximise a concave piecewise linear function over a product of simplices, by cutting planes in a trust region.
+"""Maximise a concave piecewise linear function over a product of simplices, by cutting planes in a
+trust region.
 
-Every evaluation at weights w gives a value and a gradient G, hence a cut: f(w') <= <G, w'> for all w', because the
-function is a minimum of linear ones (shortest paths). A linear program over the cuts, in a box around the best
-weights so far, proposes the next point (Kelley's method, stabilised). HiGHS keeps the program warm between calls.
+Every evaluation at weights w gives a value and a gradient G, hence a cut: f(w') <= <G, w'> for all
+w', because the function is a minimum of linear ones (shortest paths). A linear program over the
+cuts, in a box around the best weights so far, proposes the next point (Kelley's method,
+stabilised). HiGHS keeps the program warm between calls.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from specopt.solvers.solver_status import termination_of
 class CuttingPlanes:
     """The next weights to try, given what the earlier ones gave.
 
-    `weights`, shape (S, M), are where to start, every row sums to 1; `scale` is the magnitude of the function, to keep
-    the program well scaled.
+    `weights`, shape (S, M), are where to start, every row sums to 1; `scale` is the magnitude of
+    the function, to keep the program well scaled.
     """
 
     def __init__(self, weights: Floats, scale: float) -> None:
@@ -39,11 +41,17 @@ class CuttingPlanes:
         self._model.changeColCost(self._size, -1.0)
         for row in range(rows):
             self._model.addRow(
-                1.0, 1.0, columns, np.arange(row * columns, (row + 1) * columns, dtype=np.int32), np.ones(columns)
+                1.0,
+                1.0,
+                columns,
+                np.arange(row * columns, (row + 1) * columns, dtype=np.int32),
+                np.ones(columns),
             )
 
     def learn(self, weights: Floats, value: float, gradient: Floats) -> None:
-        """Add the cut f(w') <= <G, w'> of an evaluation, and move the centre there if it is the best so far."""
+        """Add the cut f(w') <= <G, w'> of an evaluation, and move the centre there if it is the
+        best so far.
+        """
         row = np.append(-gradient.ravel() / self._scale, 1.0)
         columns = np.arange(self._size + 1, dtype=np.int32)
         self._model.addRow(-highspy.kHighsInf, 0.0, self._size + 1, columns, row)

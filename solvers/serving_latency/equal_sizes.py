@@ -1,9 +1,10 @@
-"""Batches of one size, tasks sorted by input length, the last takes the rest: rivals of paper 1 (Sec. IV).
+"""Batches of one size, tasks sorted by input length, the last takes the rest: rivals of paper 1
+(Sec. IV).
 
-`no-batching`, `static-batching`, `max-batching` and `heuristic-batching` differ in the sizes that they try; every
-speculation length is tried. The paper's other two rivals are problems, not methods: "SD without pipeline" is a
-pipelined plan judged on the `sequential` problem, autoregressive serving is `heuristic-batching` on the
-`autoregressive` one.
+`no-batching`, `static-batching`, `max-batching` and `heuristic-batching` differ in the sizes that
+they try; every speculation length is tried. The paper's other two rivals are problems, not methods:
+"SD without pipeline" is a pipelined plan judged on the `sequential` problem, autoregressive serving
+is `heuristic-batching` on the `autoregressive` one.
 """
 
 from __future__ import annotations
@@ -17,14 +18,23 @@ from specopt.models.serving_latency.problem import ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.serving_latency.algorithm_1 import TIE
-from specopt.solvers.serving_latency.method import ALIKE, ServingLatencyMethod, best_of_mechanisms, certify
+from specopt.solvers.serving_latency.method import (
+    ALIKE,
+    ServingLatencyMethod,
+    best_of_mechanisms,
+    certify,
+)
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import rate, stages
 
-_SECONDS_PER_PAIR = 1e-9  # of batches, to rate a plan whose batches finish at different steps: the most, of kinks
+_SECONDS_PER_PAIR = (
+    1e-9  # of batches, to rate a plan whose batches finish at different steps: the most, of kinks
+)
 
 
-def inference_seconds(prepared: Prepared, batches: list[list[int]], length: int, budget: Budget) -> float:
+def inference_seconds(
+    prepared: Prepared, batches: list[list[int]], length: int, budget: Budget
+) -> float:
     """Return T_inf of batches of sorted positions, in pipeline order (Eq. 20-22)."""
     if prepared.problem.output_lengths == "known":
         budget.check(_SECONDS_PER_PAIR * len(batches) ** 2)  # of a call that cannot be interrupted
@@ -42,7 +52,8 @@ def slices_of(tasks: int, size: int) -> list[list[int]]:
 def feasible(prepared: Prepared, batches: list[list[int]]) -> bool:
     """Return whether every batch fits the memory."""
     return all(
-        prepared.fits(len(batch), prepared.inputs[batch].max(), prepared.outputs[batch].max()) for batch in batches
+        prepared.fits(len(batch), prepared.inputs[batch].max(), prepared.outputs[batch].max())
+        for batch in batches
     )
 
 

@@ -1,11 +1,13 @@
 """The optimal batches, pipeline order, speculation length and bandwidth, with proof.
 
-Bandwidth separates (Eq. 27). With conservative output lengths contiguous batches in sorted input length lose
-nothing: exchanging tasks into sorted order keeps all sizes and positions and raises no batch maximum.
+Bandwidth separates (Eq. 27). With conservative output lengths contiguous batches in sorted input
+length lose nothing: exchanging tasks into sorted order keeps all sizes and positions and raises no
+batch maximum.
 
-* Sequential and autoregressive serving: a step lasts the sum of its batches' stage times, in any order, so for every
-  speculation length the optimum is a shortest path over prefixes.
-* Pipelined serving: the order matters. `specopt.solvers.serving_latency.pipelined` bounds and enumerates.
+* Sequential and autoregressive serving: a step lasts the sum of its batches' stage times, in any
+  order, so for every speculation length the optimum is a shortest path over prefixes.
+* Pipelined serving: the order matters. `specopt.solvers.serving_latency.pipelined` bounds and
+  enumerates.
 * A problem that leaves the mechanism open is the best of the three.
 """
 
@@ -37,9 +39,14 @@ class Exact(ServingLatencyMethod):
     supports_warm_start = True
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
-        """Solve the mechanisms without overlap first: their optimum prunes the search of the pipelined one."""
+        """Solve the mechanisms without overlap first: their optimum prunes the search of the
+        pipelined one.
+        """
         able = begun(problem, budget)
-        bound = min((self._shortest_paths(p, budget) for p in able if p.mechanism != "pipelined"), default=math.inf)
+        bound = min(
+            (self._shortest_paths(p, budget) for p in able if p.mechanism != "pipelined"),
+            default=math.inf,
+        )
         stats: dict[str, object] = {}
         for prepared in able:
             if prepared.mechanism == "pipelined":
@@ -49,7 +56,9 @@ class Exact(ServingLatencyMethod):
         return Outcome(plan=budget.incumbent, bound=bound, stats=stats)
 
     def _shortest_paths(self, prepared: Prepared, budget: Budget) -> float:
-        """Offer the best plan over all speculation lengths; return its objective, which nothing beats."""
+        """Offer the best plan over all speculation lengths; return its objective, which nothing
+        beats.
+        """
         best = math.inf
         for length in prepared.lengths:
             batches, seconds = additive_batches(prepared, length, 1.0, 1.0, budget)

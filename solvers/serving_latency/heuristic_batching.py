@@ -1,4 +1,6 @@
-"""Sizes 2, 3, ... until the latency first rises or a batch no longer fits, for every speculation length."""
+"""Sizes 2, 3, ... until the latency first rises or a batch no longer fits, for every speculation
+length.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from specopt.solvers.serving_latency.prepare import Prepared
 
 @dataclass(frozen=True)
 class HeuristicBatching(EqualSizes):
-    """Sizes 2, 3, ... until the latency first rises or a batch no longer fits, for every speculation length.
+    """Sizes 2, 3, ... until the latency first rises or a batch no longer fits, for every
+    speculation length.
 
     Parameters
     ----------

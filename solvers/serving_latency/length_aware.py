@@ -1,16 +1,17 @@
 """Known output lengths: batches of tasks that are alike in both dimensions, input and output.
 
-A batch runs until its longest output is done and pads to its longest input, so tasks should agree in both. Batches that
-finish early leave the pipeline to the others, so order and overlap change from step to step. Contiguity in one order is
-no longer optimal. For every mechanism and speculation length the method
+A batch runs until its longest output is done and pads to its longest input, so tasks should agree
+in both. Batches that finish early leave the pipeline to the others, so order and overlap change
+from step to step. Contiguity in one order is no longer optimal. For every mechanism and speculation
+length the method
 
 1. computes the bound of `rebatching`, which rules out many of them;
-2. sorts the tasks by input, by output and by mixtures of both, and finds the batches contiguous in each order whose
-   summed stage times are least (a shortest path), in several pipeline orders;
-3. improves what is left by simulated annealing over single tasks, swaps, threshold cuts, splits, merges and the
-   pipeline order, most moves where the latency is least;
-4. raises the bound by column generation, see `column_bound`, always of the candidate whose bound is least; of many
-   tasks before the annealing, which gains little there.
+2. sorts the tasks by input, by output and by mixtures of both, and finds the batches contiguous in
+   each order whose summed stage times are least (a shortest path), in several pipeline orders;
+3. improves what is left by simulated annealing over single tasks, swaps, threshold cuts, splits,
+   merges and the pipeline order, most moves where the latency is least;
+4. raises the bound by column generation, see `column_bound`, always of the candidate whose bound is
+   least; of many tasks before the annealing, which gains little there.
 
 Rating a plan costs O(M^2) for M batches, whatever the number of decoding steps, see
 `specopt.solvers.serving_latency.kernels.plans`.
@@ -41,10 +42,16 @@ if TYPE_CHECKING:
 # With other values plans and bounds of many tasks come out a little better or worse, or later.
 _MANY = 300  # tasks above which bounds gain more than annealing, and than paths of several weights
 _MAX_ORDERED = 2000  # tasks up to which every order is tried
-_DEAR_BOUND = 1e7  # batches rated per range of steps above which the bound of `rebatching` takes too long
-_CHEAP_BOUND = 4e5  # the same below which more ranges of steps gain more, before annealing, than it does
-_HOPELESS = 1.05  # an l at which another's batches take so much longer than the best is no longer constructed for
-_WORK_PER_CALL = 3_000_000  # of a kernel call, some 0.02 s: cut by work, never by the clock, a seed gives one plan
+_DEAR_BOUND = (
+    1e7  # batches rated per range of steps above which the bound of `rebatching` takes too long
+)
+_CHEAP_BOUND = (
+    4e5  # the same below which more ranges of steps gain more, before annealing, than it does
+)
+# an l at which another's batches take so much longer than the best is no longer constructed for
+_HOPELESS = 1.05
+# of a kernel call, some 0.02 s: cut by work, never by the clock, a seed gives one plan
+_WORK_PER_CALL = 3_000_000
 _ROWS_PER_CALL = 200_000  # batches rated per call of the shortest path
 _WEIGHTS = ((1.0, 0.0), (0.5, 0.5), (0.0, 1.0))  # of draft and verify time in the shortest path
 _MAX_RANGES = 9  # of steps, for the bounds
@@ -59,8 +66,8 @@ class LengthAware(ServingLatencyMethod):
     Parameters
     ----------
     moves
-        Moves tried by the local search, for all speculation lengths together; fewer are needed, and tried, for
-        few tasks.
+        Moves tried by the local search, for all speculation lengths together; fewer are needed, and
+        tried, for few tasks.
     rounds
         Linear programs solved to raise the bound, for all speculation lengths together.
     """
@@ -94,8 +101,12 @@ class _Candidate:
 
     at: Stages
     seconds: float = np.inf  # T_inf of the best plan so far
-    slot: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # its batch of every sorted position
-    order: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # batches in the pipeline, unused behind
+    slot: Ints = field(
+        default_factory=lambda: np.zeros(0, np.int64)
+    )  # its batch of every sorted position
+    order: Ints = field(
+        default_factory=lambda: np.zeros(0, np.int64)
+    )  # batches in the pipeline, unused behind
     batches: int = 0
     bound: float = 0.0  # on T_inf
     columns: ColumnBound | None = None  # what raises the bound, once begun
@@ -136,7 +147,9 @@ class _Search:
 
     def run(self) -> None:
         """Bound, construct, discard, improve."""
-        self.candidates = [_Candidate(stages(prepared, n)) for prepared in self.able for n in prepared.lengths]
+        self.candidates = [
+            _Candidate(stages(prepared, n)) for prepared in self.able for n in prepared.lengths
+        ]
         tasks = self.able[0].tasks
         for candidate in self.candidates:
             if entries(candidate.at) <= _DEAR_BOUND:
@@ -145,7 +158,11 @@ class _Search:
         self.budget.improve_bound(self.candidates[0].objective_bound)
         self._adopt_warm_start()
         for candidate in self._promising(self.candidates):
-            if tasks <= _MANY or not candidate.batches or candidate.objective < _HOPELESS * self._best:
+            if (
+                tasks <= _MANY
+                or not candidate.batches
+                or candidate.objective < _HOPELESS * self._best
+            ):
                 self._construct(candidate)
                 self.offer()
         if tasks > _MANY:
@@ -154,11 +171,17 @@ class _Search:
         moves = min(self.moves, 2000 * tasks * tasks)
         tried = 0
         warm = _HEAT if tasks <= _MANY else _HEAT_OF_MANY
-        for part, (share, heat) in enumerate(((0.07, warm), (0.1, warm), (0.16, 0.5 * warm), (0.67, warm))):
+        for part, (share, heat) in enumerate(
+            ((0.07, warm), (0.1, warm), (0.16, 0.5 * warm), (0.67, warm))
+        ):
             alive = sorted(self._promising(alive), key=lambda candidate: candidate.objective)
             if part > 0:
                 alive = alive[: 4 if part == 1 else 2]
-                alive = [candidate for candidate in alive if candidate.objective < alive[0].objective * 1.03]
+                alive = [
+                    candidate
+                    for candidate in alive
+                    if candidate.objective < alive[0].objective * 1.03
+                ]
             for candidate in alive:
                 if self._gap_reached():
                     return
@@ -204,9 +227,11 @@ class _Search:
     # ------------------------------------------------------------------ certificate
 
     def _certify(self, ranges: int = 0) -> None:
-        """Raise the least bound by column generation, as long as it rises, with at most this many ranges of steps.
+        """Raise the least bound by column generation, as long as it rises, with at most this many
+        ranges of steps.
 
-        The candidate with the best plan comes first: from its prices the others' bounds rise at once.
+        The candidate with the best plan comes first: from its prices the others' bounds rise at
+        once.
         """
         from specopt.solvers.serving_latency.column_bound import RANGES, ColumnBound
 
@@ -214,16 +239,22 @@ class _Search:
         leader = min(self.candidates, key=lambda candidate: candidate.objective)
         while self.rounds_done < self.rounds and not self._gap_reached():
             lowest = min(self.candidates, key=lambda candidate: candidate.objective_bound)
-            if leader.objective_bound < self._best * (1 - 1e-12) and not (leader.columns and leader.columns.near):
+            if leader.objective_bound < self._best * (1 - 1e-12) and not (
+                leader.columns and leader.columns.near
+            ):
                 lowest = leader
             if lowest.objective_bound >= self._best * (1 - 1e-12):
                 return
             if lowest.columns is None or lowest.columns.done:
-                more = RANGES if lowest.columns is None else 2 * lowest.columns.ranges - 1  # each but prefill in two
+                more = (
+                    RANGES if lowest.columns is None else 2 * lowest.columns.ranges - 1
+                )  # each but prefill in two
                 if more > max(RANGES, ranges):
                     return
                 latest = lowest.columns or latest
-                lowest.columns = ColumnBound(lowest.at, lowest.members(), lowest.seconds, self.budget, more)
+                lowest.columns = ColumnBound(
+                    lowest.at, lowest.members(), lowest.seconds, self.budget, more
+                )
                 if latest is not None:
                     lowest.columns.borrow(latest)
             else:
@@ -231,12 +262,16 @@ class _Search:
             latest = lowest.columns
             lowest.bound = max(lowest.bound, lowest.columns.bound)
             self.rounds_done += 1
-            self.budget.improve_bound(min(candidate.objective_bound for candidate in self.candidates))
+            self.budget.improve_bound(
+                min(candidate.objective_bound for candidate in self.candidates)
+            )
 
     # ------------------------------------------------------------------ construction
 
     def _construct(self, candidate: _Candidate) -> None:
-        """Take the best of the shortest paths over several orders, and see what its batches take at other lengths."""
+        """Take the best of the shortest paths over several orders, and see what its batches take at
+        other lengths.
+        """
         few = candidate.at.prepared.tasks <= _MANY
         for order in _orders(candidate.at):
             for weights in _WEIGHTS if few and candidate.at.overlap else _WEIGHTS[1:2]:
@@ -271,7 +306,10 @@ class _Search:
         sizes = np.array([float(len(batch)) for batch in batches])
         orders = [np.arange(count)]
         if candidate.at.overlap and count > 1:
-            orders += [orders[0][::-1], *(np.argsort(key, kind="stable") for key in (inputs, steps, -steps, sizes))]
+            orders += [
+                orders[0][::-1],
+                *(np.argsort(key, kind="stable") for key in (inputs, steps, -steps, sizes)),
+            ]
         for order in orders:
             slot = np.empty(candidate.at.prepared.tasks, np.int64)
             for position, m in enumerate(order):
@@ -291,7 +329,10 @@ class _Search:
         problem = self.able[0].problem
         for candidate in self.candidates:
             prepared = candidate.at.prepared
-            if prepared.mechanism == problem.mechanism_of(plan) and candidate.at.length == plan.speculation_length:
+            if (
+                prepared.mechanism == problem.mechanism_of(plan)
+                and candidate.at.length == plan.speculation_length
+            ):
                 of_task = np.empty(prepared.tasks, np.int64)
                 for m, batch in enumerate(plan.batches):
                     of_task[list(batch)] = m
@@ -305,7 +346,10 @@ class _Search:
         ranks = np.empty(prepared.tasks, np.int64)
         ranks[np.argsort(prepared.outputs, kind="stable")] = np.arange(prepared.tasks)
         plan = np.stack([candidate.slot, candidate.order] * 2)
-        batches, lines = np.zeros((prepared.tasks + 2, self.annealing.BATCH_COLUMNS)), np.zeros((2, prepared.tasks))
+        batches, lines = (
+            np.zeros((prepared.tasks + 2, self.annealing.BATCH_COLUMNS)),
+            np.zeros((2, prepared.tasks)),
+        )
         lists = np.zeros((6, prepared.tasks), np.int64)
         counts = np.array([candidate.batches, candidate.batches], np.int64)
         seconds: Floats = np.array([candidate.seconds, candidate.seconds])
@@ -315,7 +359,9 @@ class _Search:
             self.budget.check()
             work = 200 + prepared.tasks + int(counts[0]) ** 2  # of one move
             stop = min(tries, done + max(50, _WORK_PER_CALL // work))
-            self.annealing.improve_batches(done, stop, tries, *at.arrays, ranks, heat, walk, self.stream)
+            self.annealing.improve_batches(
+                done, stop, tries, *at.arrays, ranks, heat, walk, self.stream
+            )
             done = stop
             if seconds[1] < candidate.seconds:
                 candidate.seconds = float(seconds[1])
@@ -329,7 +375,9 @@ class _Search:
 
 
 def _orders(at: Stages) -> list[Ints]:
-    """Return sorted positions by input, by output, by mixtures of both ranks, and by a class of one, then the other."""
+    """Return sorted positions by input, by output, by mixtures of both ranks, and by a class of
+    one, then the other.
+    """
     outputs = at.prepared.outputs
     tasks = len(outputs)
     by_output = np.argsort(outputs, kind="stable")
@@ -338,6 +386,9 @@ def _orders(at: Stages) -> list[Ints]:
     position = np.arange(tasks)
     if tasks > _MAX_ORDERED:
         return [np.lexsort((ranks, position * classes // tasks)) for classes in (3, 9)]
-    orders = [np.argsort(w * position + (1 - w) * ranks, kind="stable") for w in (1.0, 0.0, 0.2, 0.4, 0.6, 0.8)]
+    orders = [
+        np.argsort(w * position + (1 - w) * ranks, kind="stable")
+        for w in (1.0, 0.0, 0.2, 0.4, 0.6, 0.8)
+    ]
     orders += [np.lexsort((position, ranks * classes // tasks)) for classes in (2, 3, 4, 6)]
     return orders + [np.lexsort((ranks, position * classes // tasks)) for classes in (2, 3, 4, 6)]

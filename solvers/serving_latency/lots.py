@@ -18,7 +18,9 @@ from specopt.solvers.serving_latency.prepare import prepare
 
 
 def served_lot(problem: ServingData[Any], chosen: Ints) -> tuple[float, Floats]:
-    """Return when all batches of the chosen tasks have ended, and when each of these tasks has its own output."""
+    """Return when all batches of the chosen tasks have ended, and when each of these tasks has its
+    own output.
+    """
     lot = ServingLatencyProblem(
         **problem.shared_fields()
         | {
@@ -37,7 +39,9 @@ def served_lot(problem: ServingData[Any], chosen: Ints) -> tuple[float, Floats]:
     return _ends(lot, plan, problem.planned_output_tokens[chosen])
 
 
-def _ends(lot: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints) -> tuple[float, Floats]:
+def _ends(
+    lot: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints
+) -> tuple[float, Floats]:
     """Return when all batches have ended (Eq. 22), and when each task has its own output."""
     length = plan.speculation_length
     batches = static_batches(lot, plan, outputs[None])

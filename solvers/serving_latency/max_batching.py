@@ -21,5 +21,7 @@ class MaxBatching(EqualSizes):
         """Batch by the largest size that fits any tasks."""
         padded, outputs = float(prepared.inputs.max()), float(prepared.outputs.max())
         sizes = range(2, prepared.tasks + 1)
-        more = bisect.bisect_left(sizes, True, key=lambda size: not prepared.fits(size, padded, outputs))
+        more = bisect.bisect_left(
+            sizes, True, key=lambda size: not prepared.fits(size, padded, outputs)
+        )
         return slices_of(prepared.tasks, 1 + more)

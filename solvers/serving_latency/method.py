@@ -1,4 +1,6 @@
-"""What the methods of serving latency share: conditions, a plan to start from, the certificate, mechanisms in turn."""
+"""What the methods of serving latency share: conditions, a plan to start from, the certificate,
+mechanisms in turn.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ class ServingLatencyMethod(ServingMethod):
         return (*cls.serves, *cls.forms, *super().conditions())
 
     def bytes_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
-        """Return the bytes of fields and tasks, and of stage times of batches of all sizes where they are tabled."""
+        """Return the bytes of fields and tasks, and of stage times of batches of all sizes where
+        they are tabled.
+        """
         needed = super().bytes_needed(problem)
         if problem.rounds == "mean" and not problem.tables:
             return needed
@@ -58,8 +62,12 @@ class ServingLatencyMethod(ServingMethod):
         return needed | {"input_tokens": 16.0 * problem.tasks**2 * steps}
 
     def seconds_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
-        """Return what judging a plan takes: decoding steps at the longest drafts, by tasks or by batches."""
-        steps = np.stack(problem.scenarios) / problem.tokens_per_step(problem.max_speculation_length or 0)
+        """Return what judging a plan takes: decoding steps at the longest drafts, by tasks or by
+        batches.
+        """
+        steps = np.stack(problem.scenarios) / problem.tokens_per_step(
+            problem.max_speculation_length or 0
+        )
         runs = float(steps.sum())
         if _SECONDS_PER_RUN * runs > 1.0:
             runs = float(steps.max(axis=1).sum()) * self.fewest_batches(prepare(problem))
@@ -82,7 +90,9 @@ def prepare_all(problem: ServingLatencyProblem) -> list[Prepared]:
 
 
 def begun(problem: ServingLatencyProblem, budget: Budget) -> list[Prepared]:
-    """Return `prepare_all`; offer plans to start from, an earlier one first: others are judged if time is left."""
+    """Return `prepare_all`; offer plans to start from, an earlier one first: others are judged if
+    time is left.
+    """
     options = prepare_all(problem)
     budget.offer_warm_start()
     for prepared in options:
@@ -91,7 +101,9 @@ def begun(problem: ServingLatencyProblem, budget: Budget) -> list[Prepared]:
 
 
 def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
-    """Offer batches as large as memory allows: the fallback plan, which exists if every task fits alone."""
+    """Offer batches as large as memory allows: the fallback plan, which exists if every task fits
+    alone.
+    """
     batches = quick_batches(prepared)
     if batches is not None:
         budget.offer(prepared.plan(batches, prepared.lengths[0]))
@@ -103,8 +115,12 @@ def certify(prepared: Prepared, plan: ServingLatencyPlan, budget: Budget) -> Out
     return Outcome(plan=plan, bound=lower_bound(prepared, budget))
 
 
-def best_of_mechanisms(problem: ServingLatencyProblem, budget: Budget, solve: Callable[[Prepared], Outcome]) -> Outcome:
-    """Return the best plan of the problem's mechanisms, each solved alone, with a bound that holds for all of them."""
+def best_of_mechanisms(
+    problem: ServingLatencyProblem, budget: Budget, solve: Callable[[Prepared], Outcome]
+) -> Outcome:
+    """Return the best plan of the problem's mechanisms, each solved alone, with a bound that holds
+    for all of them.
+    """
     options = prepare_all(problem)
     for prepared in options:
         offer_first_plan(prepared, budget)

@@ -1,14 +1,17 @@
-"""Problem (24) of paper 1 as a mixed-integer linear program, written to be read; Pyomo states it, HiGHS solves it.
+"""Problem (24) of paper 1 as a mixed-integer linear program, written to be read; Pyomo states it,
+HiGHS solves it.
 
-One program per mechanism and speculation length l. Nothing is assumed about optimal plans, neither that batches are
-contiguous in sorted input length nor their order: tasks go to pipeline positions freely. All decoding steps are in
-the model, so it is for small problems: an oracle for the other methods, and a formulation to start others from. `milp`
-solves it with steps in ranges, which share their variables, and divides these where the critical batches change.
+One program per mechanism and speculation length l. Nothing is assumed about optimal plans, neither
+that batches are contiguous in sorted input length nor their order: tasks go to pipeline positions
+freely. All decoding steps are in the model, so it is for small problems: an oracle for the other
+methods, and a formulation to start others from. `milp` solves it with steps in ranges, which share
+their variables, and divides these where the critical batches change.
 
-The products in T(b, F) = c1 b F + c2 and the maxima of a batch (Eq. 8, 17) become linear: each position takes a *shape*
-from a list. A shape is the size, padded input length and longest output length of its batch. The stage times of every
-shape at every step are data, so any runtime and cost model enters exactly. A task may join a batch whose shape is at
-least as long as the task itself; stage times and memory grow with the shape, so no minimum pads more than it has to.
+The products in T(b, F) = c1 b F + c2 and the maxima of a batch (Eq. 8, 17) become linear: each
+position takes a *shape* from a list. A shape is the size, padded input length and longest output
+length of its batch. The stage times of every shape at every step are data, so any runtime and cost
+model enters exactly. A task may join a batch whose shape is at least as long as the task itself;
+stage times and memory grow with the shape, so no minimum pads more than it has to.
 """
 
 from __future__ import annotations
@@ -48,14 +51,15 @@ UNITS = 100.0
 class Milp(ByProgram, ServingLatencyMethod):
     """The readable reference: assignment to positions, shapes of batches, the recursion of Eq. 20.
 
-    Practical are up to 4 tasks with all speculation lengths and 6 with a given one: some seconds. The caller's wish to
-    stop is noticed between programs, Ctrl-C and the time limit within them.
+    Practical are up to 4 tasks with all speculation lengths and 6 with a given one: some seconds.
+    The caller's wish to stop is noticed between programs, Ctrl-C and the time limit within them.
 
     Parameters
     ----------
     length
-        Plan with this speculation length alone; None enumerates all. The bound holds for every plan all the same:
-        the lengths that were not solved enter with a simple bound. `bound_at_length` of the stats holds for this one.
+        Plan with this speculation length alone; None enumerates all. The bound holds for every plan
+        all the same: the lengths that were not solved enter with a simple bound. `bound_at_length`
+        of the stats holds for this one.
     """
 
     length: PositiveInt | None = None
@@ -68,7 +72,9 @@ class Milp(ByProgram, ServingLatencyMethod):
     takes = (
         Condition(
             "at most 4 tasks without its option length",
-            lambda method, problem: f"{problem.tasks} tasks" if method.length is None and problem.tasks > 4 else None,
+            lambda method, problem: (
+                f"{problem.tasks} tasks" if method.length is None and problem.tasks > 4 else None
+            ),
         ),
         Condition(
             "a max_speculation_length that reaches its option length",
@@ -78,7 +84,9 @@ class Milp(ByProgram, ServingLatencyMethod):
     )
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
-        """Solve a program for every mechanism and speculation length, those with the best simple plan first."""
+        """Solve a program for every mechanism and speculation length, those with the best simple
+        plan first.
+        """
         able = prepare_all(problem)
         start: dict[Case, float] = {}
         for prepared in able:
@@ -119,7 +127,12 @@ class Milp(ByProgram, ServingLatencyMethod):
 
     def _too_short(self, problem: ServingLatencyProblem) -> str | None:
         longest = problem.max_speculation_length
-        if self.length is None or longest is None or self.length <= longest or problem.mechanism == "autoregressive":
+        if (
+            self.length is None
+            or longest is None
+            or self.length <= longest
+            or problem.mechanism == "autoregressive"
+        ):
             return None
         return f"a max_speculation_length of {longest}, below {self.length}"
 
@@ -137,7 +150,9 @@ class Milp(ByProgram, ServingLatencyMethod):
 
 
 def simple_batches(prepared: Prepared) -> list[list[list[int]]]:
-    """Return batches as large as memory allows, and those of every equal size that fits: plans to start from."""
+    """Return batches as large as memory allows, and those of every equal size that fits: plans to
+    start from.
+    """
     quick = quick_batches(prepared)
     assert quick is not None, "every task fits alone"
     equal = [slices_of(prepared.tasks, size) for size in range(1, prepared.tasks + 1)]
@@ -145,7 +160,9 @@ def simple_batches(prepared: Prepared) -> list[list[list[int]]]:
 
 
 class Shape(NamedTuple):
-    """What the stage times and the memory of a batch depend on: its size b, and what it is padded to (Eq. 8, 11)."""
+    """What the stage times and the memory of a batch depend on: its size b, and what it is padded
+    to (Eq. 8, 11).
+    """
 
     size: int
     padded_input: float
@@ -189,7 +206,9 @@ class Case:
 
     @cached_property
     def draft(self) -> Floats:
-        """T^d of every shape (row) at every decoding step (column); 0 once its batch is done, or without drafting."""
+        """T^d of every shape (row) at every decoding step (column); 0 once its batch is done, or
+        without drafting.
+        """
         return self._table(self._draft_seconds)
 
     @cached_property
@@ -203,21 +222,36 @@ class Case:
         tasks, shapes = self.prepared.tasks, len(self.shapes)
         stages = (3 if self.prepared.mechanism == "pipelined" else 1) * tasks * self.steps
         columns = tasks * (tasks + shapes + 2 * self.steps)
-        return 4 * tasks + tasks**2 + stages, columns, (stages + tasks**2 + 4 * tasks) * (shapes + 2)
+        return (
+            4 * tasks + tasks**2 + stages,
+            columns,
+            (stages + tasks**2 + 4 * tasks) * (shapes + 2),
+        )
 
     @property
     def first_ranges(self) -> Ints:
-        """The prefill, and the steps between those at which some shape is done, as first steps from 0."""
-        done = self.prepared.steps_of(np.array([shape.longest_output for shape in self.shapes]), self.length)
-        return np.unique([0, min(1, self.steps - 1), *(int(steps) for steps in done if steps < self.steps)])
+        """The prefill, and the steps between those at which some shape is done, as first steps from
+        0.
+        """
+        done = self.prepared.steps_of(
+            np.array([shape.longest_output for shape in self.shapes]), self.length
+        )
+        return np.unique(
+            [0, min(1, self.steps - 1), *(int(steps) for steps in done if steps < self.steps)]
+        )
 
     def halved(self, starts: Ints, plan: ServingLatencyPlan) -> Ints:
-        """Return the first steps of ranges, those in two in which a plan takes longer than their sums do."""
+        """Return the first steps of ranges, those in two in which a plan takes longer than their
+        sums do.
+        """
         rank = self.prepared.order.argsort()
         rows = []
         for batch in plan.batches:
             members = rank[list(batch)]
-            inputs, outputs = self.prepared.inputs[members].max(), self.prepared.outputs[members].max()
+            inputs, outputs = (
+                self.prepared.inputs[members].max(),
+                self.prepared.outputs[members].max(),
+            )
             rows.append(self.shapes.index(Shape(len(members), float(inputs), float(outputs))))
 
         def ends(draft: Floats, verify: Floats) -> Floats:
@@ -225,7 +259,9 @@ class Case:
             return np.asarray([*self.prepared.completed(stages, np.maximum)][-1])
 
         longer = np.add.reduceat(ends(self.draft, self.verify), starts)
-        summed = ends(*(np.add.reduceat(table, starts, axis=1) for table in (self.draft, self.verify)))
+        summed = ends(
+            *(np.add.reduceat(table, starts, axis=1) for table in (self.draft, self.verify))
+        )
         width = np.diff(starts, append=self.steps)
         loose = (longer > summed * (1 + 1e-12)) & (width > 1)
         return np.sort(np.append(starts, (starts + width // 2)[loose]))
@@ -233,18 +269,30 @@ class Case:
     def takes(self, shape: Shape, task: int) -> bool:
         """Return whether a task may join a batch of a shape: it is padded, never cut."""
         prepared = self.prepared
-        return bool(prepared.inputs[task] <= shape.padded_input and prepared.outputs[task] <= shape.longest_output)
+        return bool(
+            prepared.inputs[task] <= shape.padded_input
+            and prepared.outputs[task] <= shape.longest_output
+        )
 
     def simple_bound(self) -> float:
-        """Return a bound on the objective: each task's share of the cheapest batch that it may join, summed.
+        """Return a bound on the objective: each task's share of the cheapest batch that it may
+        join, summed.
 
-        Each stage alone is busy for the sum of its batches' times, and each batch divides its time among its tasks.
+        Each stage alone is busy for the sum of its batches' times, and each batch divides its time
+        among its tasks.
         """
         draft, verify = self.draft.sum(axis=1), self.verify.sum(axis=1)
         loads = [draft, verify] if self.prepared.mechanism == "pipelined" else [draft + verify]
         sizes = np.array([shape.size for shape in self.shapes])
-        able = np.array([[self.takes(shape, task) for shape in self.shapes] for task in range(self.prepared.tasks)])
-        inference = max(sum(np.where(able, load / sizes, math.inf).min(axis=1).tolist()) for load in loads)
+        able = np.array(
+            [
+                [self.takes(shape, task) for shape in self.shapes]
+                for task in range(self.prepared.tasks)
+            ]
+        )
+        inference = max(
+            sum(np.where(able, load / sizes, math.inf).min(axis=1).tolist()) for load in loads
+        )
         return float(inference) + self.prepared.communication_seconds
 
     def _table(self, stage: Callable[[Shape, int], float]) -> Floats:
@@ -255,7 +303,9 @@ class Case:
         return table
 
     def _draft_seconds(self, shape: Shape, n: int) -> float:
-        """Return T^d at step n: l passes of one token each, the very first one over the whole input (Eq. 13, 19)."""
+        """Return T^d at step n: l passes of one token each, the very first one over the whole input
+        (Eq. 13, 19).
+        """
         problem = self.prepared.problem
         if self.prepared.mechanism == "autoregressive":
             return 0.0
@@ -267,17 +317,27 @@ class Case:
         return float(problem.draft_runtime.seconds(shape.size, flops).sum())
 
     def _verify_seconds(self, shape: Shape, n: int) -> float:
-        """Return T^v at step n: one pass over the guesses and one token, or the whole input at first (Eq. 14, 18)."""
+        """Return T^v at step n: one pass over the guesses and one token, or the whole input at
+        first (Eq. 14, 18).
+        """
         problem = self.prepared.problem
         generated = (n - 1) * self.prepared.tokens_per_step(self.length)
         new = np.array([(shape.padded_input if n == 1 else 1.0) + self.length])
-        flops = pass_flops(problem.verify, new, shape.padded_input + generated + self.length, 1 + self.length)
+        flops = pass_flops(
+            problem.verify, new, shape.padded_input + generated + self.length, 1 + self.length
+        )
         return float(problem.verify_runtime.seconds(shape.size, flops).sum())
 
 
 def pass_flops(model: Decoder, new: Floats, total: Floats | float, logits: int) -> Floats:
-    """Return the operations of forward passes of `new` tokens over a total length, per task (Eq. 11-12)."""
-    return model.flops_per_token * new + model.flops_per_token_pair * new * total + model.flops_per_logit * logits
+    """Return the operations of forward passes of `new` tokens over a total length, per task (Eq.
+    11-12).
+    """
+    return (
+        model.flops_per_token * new
+        + model.flops_per_token_pair * new * total
+        + model.flops_per_logit * logits
+    )
 
 
 def formulate(case: Case, known: float, starts: Ints | None = None) -> Any:
@@ -290,7 +350,8 @@ def formulate(case: Case, known: float, starts: Ints | None = None) -> Any:
     known
         Total latency above which plans are of no interest.
     starts
-        First steps, from 0, of ranges whose steps share their variables, a relaxation; None: each has its own.
+        First steps, from 0, of ranges whose steps share their variables, a relaxation; None: each
+        has its own.
     """
     import pyomo.environ as pyo
 
@@ -298,22 +359,34 @@ def formulate(case: Case, known: float, starts: Ints | None = None) -> Any:
     known_seconds = max(0.0, known - offset) * (1 + 1e-9)
     unit_seconds = known_seconds / UNITS or 1.0
     starts = np.arange(case.steps) if starts is None else starts
-    draft, verify = (np.add.reduceat(table, starts, axis=1) / unit_seconds for table in (case.draft, case.verify))
+    draft, verify = (
+        np.add.reduceat(table, starts, axis=1) / unit_seconds for table in (case.draft, case.verify)
+    )
     shapes = case.shapes
     program = pyo.ConcreteModel()
     program.unit, program.offset, program.case = unit_seconds, offset, case
 
     # Sets
     program.tasks = pyo.RangeSet(0, case.prepared.tasks - 1)
-    program.positions = pyo.RangeSet(1, case.prepared.tasks)  # of the pipeline; as many as tasks, some stay empty
+    program.positions = pyo.RangeSet(
+        1, case.prepared.tasks
+    )  # of the pipeline; as many as tasks, some stay empty
     program.steps = pyo.RangeSet(1, len(starts))
     program.shapes = pyo.RangeSet(0, len(shapes) - 1)
 
     # Variables
-    program.joins = pyo.Var(program.tasks, program.positions, domain=pyo.Binary)  # the task runs at the position
-    program.has = pyo.Var(program.positions, program.shapes, domain=pyo.Binary)  # the batch there has the shape
-    program.drafted = pyo.Var(program.positions, program.steps, domain=pyo.NonNegativeReals)  # Y[m,n,0]
-    program.verified = pyo.Var(program.positions, program.steps, domain=pyo.NonNegativeReals)  # Y[m,n,1]
+    program.joins = pyo.Var(
+        program.tasks, program.positions, domain=pyo.Binary
+    )  # the task runs at the position
+    program.has = pyo.Var(
+        program.positions, program.shapes, domain=pyo.Binary
+    )  # the batch there has the shape
+    program.drafted = pyo.Var(
+        program.positions, program.steps, domain=pyo.NonNegativeReals
+    )  # Y[m,n,0]
+    program.verified = pyo.Var(
+        program.positions, program.steps, domain=pyo.NonNegativeReals
+    )  # Y[m,n,1]
 
     # Objective: the makespan of every decoding step, summed (Eq. 21-22)
     last = case.prepared.tasks
@@ -322,9 +395,13 @@ def formulate(case: Case, known: float, starts: Ints | None = None) -> Any:
     # Only plans as good as the best one known matter.
     program.known = pyo.Constraint(expr=program.inference.expr <= known_seconds / unit_seconds)
     # (24c-e) Every task runs at exactly one position.
-    program.once = pyo.Constraint(program.tasks, rule=lambda p, k: sum(p.joins[k, m] for m in p.positions) == 1)
+    program.once = pyo.Constraint(
+        program.tasks, rule=lambda p, k: sum(p.joins[k, m] for m in p.positions) == 1
+    )
     # A batch has one shape; an empty position has none.
-    program.one_shape = pyo.Constraint(program.positions, rule=lambda p, m: sum(p.has[m, s] for s in p.shapes) <= 1)
+    program.one_shape = pyo.Constraint(
+        program.positions, rule=lambda p, m: sum(p.has[m, s] for s in p.shapes) <= 1
+    )
     # Empty positions come last: they are interchangeable.
     program.empty_last = pyo.Constraint(
         program.positions,
@@ -337,14 +414,19 @@ def formulate(case: Case, known: float, starts: Ints | None = None) -> Any:
     # The size of the shape is the number of tasks in the batch.
     program.size = pyo.Constraint(
         program.positions,
-        rule=lambda p, m: sum(p.joins[k, m] for k in p.tasks) == sum(shapes[s].size * p.has[m, s] for s in p.shapes),
+        rule=lambda p, m: (
+            sum(p.joins[k, m] for k in p.tasks)
+            == sum(shapes[s].size * p.has[m, s] for s in p.shapes)
+        ),
     )
-    # The batch is padded to its longest input, and decodes to its longest output (Eq. 8, 11); with the shapes that
-    # exist this is the memory constraint, too (24b).
+    # The batch is padded to its longest input, and decodes to its longest output (Eq. 8, 11); with
+    # the shapes that exist this is the memory constraint, too (24b).
     program.padded = pyo.Constraint(
         program.tasks,
         program.positions,
-        rule=lambda p, k, m: p.joins[k, m] <= sum(p.has[m, s] for s in p.shapes if case.takes(shapes[s], k)),
+        rule=lambda p, k, m: (
+            p.joins[k, m] <= sum(p.has[m, s] for s in p.shapes if case.takes(shapes[s], k))
+        ),
     )
     _follow(program, draft, verify, case.prepared.mechanism == "pipelined")
     return program
@@ -355,8 +437,14 @@ def _follow(program: Any, draft: Floats, verify: Floats, overlap: bool) -> None:
     import pyomo.environ as pyo
 
     def seconds(stage: Floats, m: int, n: int) -> Any:
-        """The stage time of position m at step n: that of its shape, 0 if empty or done (Eq. 13-14, 18-19)."""
-        return sum(float(stage[s, n - 1]) * program.has[m, s] for s in program.shapes if stage[s, n - 1] > 0)
+        """The stage time of position m at step n: that of its shape, 0 if empty or done (Eq. 13-14,
+        18-19).
+        """
+        return sum(
+            float(stage[s, n - 1]) * program.has[m, s]
+            for s in program.shapes
+            if stage[s, n - 1] > 0
+        )
 
     def before(done: Any, m: int, n: int) -> Any:
         """The time at which a stage is free for position m: 0 for the first."""
@@ -367,27 +455,40 @@ def _follow(program: Any, draft: Floats, verify: Floats, overlap: bool) -> None:
 
     if overlap:
         # The draft stage takes one batch after the other.
-        program.draft_stage = always(lambda p, m, n: p.drafted[m, n] >= before(p.drafted, m, n) + seconds(draft, m, n))
+        program.draft_stage = always(
+            lambda p, m, n: p.drafted[m, n] >= before(p.drafted, m, n) + seconds(draft, m, n)
+        )
         # Verification waits for the guesses of its own batch ...
-        program.after_draft = always(lambda p, m, n: p.verified[m, n] >= p.drafted[m, n] + seconds(verify, m, n))
+        program.after_draft = always(
+            lambda p, m, n: p.verified[m, n] >= p.drafted[m, n] + seconds(verify, m, n)
+        )
         # ... and for the batch before.
         program.after_verify = always(
             lambda p, m, n: p.verified[m, n] >= before(p.verified, m, n) + seconds(verify, m, n)
         )
     else:
-        # Without overlap both stages of a batch wait for the batch before; autoregressive serving drafts nothing.
+        # Without overlap both stages of a batch wait for the batch before; autoregressive serving
+        # drafts nothing.
         program.one_after_the_other = always(
-            lambda p, m, n: p.verified[m, n] >= before(p.verified, m, n) + seconds(draft + verify, m, n)
+            lambda p, m, n: (
+                p.verified[m, n] >= before(p.verified, m, n) + seconds(draft + verify, m, n)
+            )
         )
 
 
 def solve_case(
-    case: Case, budget: Budget, bounds: dict[Case, float], stats: dict[str, int], solver: str = HIGHS
+    case: Case,
+    budget: Budget,
+    bounds: dict[Case, float],
+    stats: dict[str, int],
+    solver: str = HIGHS,
 ) -> Termination:
-    """Offer the best plan of one case if it beats the incumbent, raise its bound; return why HiGHS stopped.
+    """Offer the best plan of one case if it beats the incumbent, raise its bound; return why HiGHS
+    stopped.
 
-    Steps are taken together in ranges at first: what a range takes is at least what its critical batches take in all.
-    Where the plan found takes longer, as they change from step to step, the range is halved, until it does not.
+    Steps are taken together in ranges at first: what a range takes is at least what its critical
+    batches take in all. Where the plan found takes longer, as they change from step to step, the
+    range is halved, until it does not.
 
     Modified in place: bounds, stats.
     """
@@ -402,7 +503,9 @@ def solve_case(
         stats["nodes"] += solved.nodes
         stats["simplex_iterations"] += solved.count("simplex_iteration_count")
         if solved.termination is Termination.INFEASIBLE:
-            bounds[case] = max(bounds[case], budget.objective)  # no plan of this case is better than the known one
+            bounds[case] = max(
+                bounds[case], budget.objective
+            )  # no plan of this case is better than the known one
             return Termination.CONVERGED
         if solved.bound is not None:
             bounds[case] = max(bounds[case], solved.bound * program.unit + program.offset)
@@ -416,7 +519,9 @@ def solve_case(
         starts = finer
 
 
-def state(problem: ServingLatencyProblem, length: int | None = None, mechanism: Mechanism | None = None) -> Any:
+def state(
+    problem: ServingLatencyProblem, length: int | None = None, mechanism: Mechanism | None = None
+) -> Any:
     """Return the program of one mechanism and one speculation length.
 
     Parameters
@@ -431,24 +536,34 @@ def state(problem: ServingLatencyProblem, length: int | None = None, mechanism: 
     Raises
     ------
     Unsupported
-        If the problem is none of those that `milp` takes, but for its size, or its program is too large.
+        If the problem is none of those that `milp` takes, but for its size, or its program is too
+        large.
     InvalidInput
         If there is no such length or mechanism.
     Infeasible
         If a task fits no batch.
     """
     reason = next(
-        (clash for one in (*Milp.serves, *Milp.forms) if (clash := one.clash(None, problem)) is not None), None
+        (
+            clash
+            for one in (*Milp.serves, *Milp.forms)
+            if (clash := one.clash(None, problem)) is not None
+        ),
+        None,
     )
     if reason is not None:
         raise Unsupported(f"formulation: the problem has {reason}")
     able = [one for one in prepare_all(problem) if mechanism in (None, one.mechanism)]
     if not able:
-        raise InvalidInput(f"mechanism: expected one of {', '.join(problem.mechanisms)}, got {mechanism!r}")
+        raise InvalidInput(
+            f"mechanism: expected one of {', '.join(problem.mechanisms)}, got {mechanism!r}"
+        )
     prepared = able[0]
     lengths = prepared.lengths if length is None else [length]
     if lengths[0] not in prepared.lengths:
-        raise InvalidInput(f"length: expected {prepared.lengths[0]} to {prepared.lengths[-1]}, got {length!r}")
+        raise InvalidInput(
+            f"length: expected {prepared.lengths[0]} to {prepared.lengths[-1]}, got {length!r}"
+        )
 
     def latency(batches: list[list[int]], at: int) -> float:
         return problem.evaluate(prepared.plan(batches, at)).objective
@@ -463,7 +578,9 @@ def state(problem: ServingLatencyProblem, length: int | None = None, mechanism: 
 def read(problem: ServingLatencyProblem, program: Any, value: Value) -> ServingLatencyPlan:
     """Return the plan of a program's solution."""
     case: Case = program.case
-    batches = [[k for k in program.tasks if value(program.joins[k, m]) > 0.5] for m in program.positions]
+    batches = [
+        [k for k in program.tasks if value(program.joins[k, m]) > 0.5] for m in program.positions
+    ]
     return case.prepared.plan([batch for batch in batches if batch], case.length)
 
 

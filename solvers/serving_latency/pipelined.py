@@ -1,21 +1,23 @@
 """The search behind `exact` for the pipelined mechanism: bounds, incumbents and enumeration.
 
-For conservative output lengths contiguous batches lose nothing, but their pipeline order is free. For every
-speculation length l and number of batches M the search
+For conservative output lengths contiguous batches lose nothing, but their pipeline order is free.
+For every speculation length l and number of batches M the search
 
-1. discards (l, M) by bounds: each stage's own work (`bound`), then first and last batch singled out;
-2. raises a Lagrangian bound over pipeline positions, a shortest path over (prefix, occupied positions), see
-   `specopt.solvers.serving_latency.kernels.bounds`; every path is a plan, rated exactly. The first paths keep a few of
-   the first and last positions apart and pool those between. Where blocks are many, they run over cells of tasks
-   (`specopt.solvers.serving_latency.blocks`); the least bound of all is refined by more positions and finer cells;
-3. enumerates what is left: all ways to cut the tasks and to place blocks at the positions kept apart whose bounds stay
-   below the incumbent (`specopt.solvers.serving_latency.positions`), then all orders of the blocks between
-   (`specopt.solvers.serving_latency.kernels.orders`). It is given up where it takes longer than the bound did, as
-   another position kept apart prunes more.
+1. discards (l, M) by bounds: each stage's own work (`bound`), then first and last batch singled
+   out;
+2. raises a Lagrangian bound over pipeline positions, a shortest path over (prefix, occupied
+   positions), see `specopt.solvers.serving_latency.kernels.bounds`; every path is a plan, rated
+   exactly. The first paths keep a few of the first and last positions apart and pool those between.
+   Where blocks are many, they run over cells of tasks (`specopt.solvers.serving_latency.blocks`);
+   the least bound of all is refined by more positions and finer cells;
+3. enumerates what is left: all ways to cut the tasks and to place blocks at the positions kept
+   apart whose bounds stay below the incumbent (`specopt.solvers.serving_latency.positions`), then
+   all orders of the blocks between (`specopt.solvers.serving_latency.kernels.orders`). It is given
+   up where it takes longer than the bound did, as another position kept apart prunes more.
 
-Step 3 is a proof. Of very few tasks every plan is rated, which needs one kernel to be compiled. Numbers of batches
-beyond `LARGEST_APART` are bounded and enumerated together. Where there are too many tasks: paths over all blocks would
-become too large a gap remains: certified, not closed.
+Step 3 is a proof. Of very few tasks every plan is rated, which needs one kernel to be compiled.
+Numbers of batches beyond `LARGEST_APART` are bounded and enumerated together. Where there are too
+many tasks: paths over all blocks would become too large a gap remains: certified, not closed.
 """
 
 from __future__ import annotations
@@ -30,7 +32,14 @@ import numpy as np
 from specopt.models.fields import Floats, Ints
 from specopt.models.serving_latency.problem import ServingLatencyPlan
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_latency.blocks import RANGES, Tables, coarsened, range_starts, scenario_tables, widths
+from specopt.solvers.serving_latency.blocks import (
+    RANGES,
+    Tables,
+    coarsened,
+    range_starts,
+    scenario_tables,
+    widths,
+)
 from specopt.solvers.serving_latency.contiguous import additive_batches, algorithm_1_batches
 from specopt.solvers.serving_latency.positions import (
     ENTRIES_PER_NODE,
@@ -45,12 +54,17 @@ from specopt.solvers.simulation import random_key
 
 LARGEST_APART = 12
 TOLERANCE = 4e-10  # what counts as no improvement; below the 1e-9 within which a result is optimal
-# These decide what is tried first and for how long: they move the time of a proof, and the gap where time is out.
+# These decide what is tried first and for how long: they move the time of a proof, and the gap
+# where time is out.
 _ROUNDS = 80  # evaluations of the Lagrangian bound per part
 _NODES = 20_000  # enumeration nodes per kernel call, and before other weights are looked for
-_PATIENCE = 60_000_000  # least work of an enumeration before it is given up, in entries of shortest paths
+_PATIENCE = (
+    60_000_000  # least work of an enumeration before it is given up, in entries of shortest paths
+)
 _FINE_RANGES = 64  # of decoding steps, where orders are bounded
-_SLOW = 0.2  # of its gap: a part is enumerated where its bound rose by less when it was refined last
+_SLOW = (
+    0.2  # of its gap: a part is enumerated where its bound rose by less when it was refined last
+)
 _NEAR = 0.004  # largest gap, relative, at which it is: a larger one leaves too much
 _LEAVES = 2048  # leaves per kernel call
 _SHORT = 1000  # nodes of the orders of each path that are looked at together
@@ -63,7 +77,9 @@ _FIRST_POSITIONS = 4  # special ones of pooled parts, to begin with
 _MASKS = 300_000_000  # size of the shortest paths that bound enumerated parts
 _CHEAP = 30_000_000  # entries up to which every number of batches is bounded apart
 _PLANS = 1500  # with every task alone, up to which all plans are rated where runtimes are affine
-_BYTES_PER_ENTRY = 200  # of tables of runtimes with several pieces, and of shortest paths over them, roughly
+_BYTES_PER_ENTRY = (
+    200  # of tables of runtimes with several pieces, and of shortest paths over them, roughly
+)
 _SECONDS_PER_ENTRY = 3e-7  # to fill them, roughly
 _SECONDS_PER_TRY = 1e-7  # of the local search, by batch
 _SECONDS_PER_BLOCK = 3e-9  # of a node of the orders, by scenario
@@ -73,7 +89,9 @@ _FEW = 20_000  # orders and cuts that are enumerated sooner than bounded well
 
 @dataclass
 class Part:
-    """The plans with one speculation length and one number of batches, and a bound on their T_inf."""
+    """The plans with one speculation length and one number of batches, and a bound on their
+    T_inf.
+    """
 
     bound: float
     length: int
@@ -81,7 +99,9 @@ class Part:
     more: bool = False  # whether it stands for more batches, too
     # by scenario, the best weight of the first position where only the first and the last have any
     first_weight: Floats = field(default_factory=lambda: np.full(RANGES + 1, 0.5))
-    front: int = field(init=False)  # how many positions are special at the front, and in all: those with weights
+    front: int = field(
+        init=False
+    )  # how many positions are special at the front, and in all: those with weights
     specials: int = field(init=False)
     weights: Floats | None = None  # of the bound, once it was raised
     effort: float = field(default_factory=lambda: _PATH)  # size of the shortest paths that bound it
@@ -95,7 +115,9 @@ class Part:
     def positions(self, another: bool = False) -> Positions:
         """Return which positions are distinguished, and those with another one."""
         specials = self.specials + another
-        return Positions(self.front, specials, 0 if self.more else self.batches - specials, self.more)
+        return Positions(
+            self.front, specials, 0 if self.more else self.batches - specials, self.more
+        )
 
 
 class PipelinedSearch:
@@ -114,7 +136,11 @@ class PipelinedSearch:
         self.kernels = budget.load("serving_latency.orders")
         self.width = widths(prepared)
         self.work = workspace(self.plans, prepared.tasks)
-        self.best = math.inf if budget.objective is None else budget.objective - prepared.communication_seconds
+        self.best = (
+            math.inf
+            if budget.objective is None
+            else budget.objective - prepared.communication_seconds
+        )
         self.plan: ServingLatencyPlan | None = None
         self.small = _is_small(prepared.tasks)
         self.rating = True  # whether paths are rated as plans
@@ -130,17 +156,24 @@ class PipelinedSearch:
     @property
     def cut(self) -> float:
         """T_inf from which on a plan is no worthwhile improvement."""
-        return self.best - max(self.budget.gap, TOLERANCE) * (self.best + self.prepared.communication_seconds)
+        return self.best - max(self.budget.gap, TOLERANCE) * (
+            self.best + self.prepared.communication_seconds
+        )
 
     @property
     def bound(self) -> float:
         """Valid bound on the objective over all plans of this mechanism."""
         communication = self.prepared.communication_seconds
         unimproved = self.best - TOLERANCE * (self.best + communication)
-        return min([unimproved, self.dropped, *(part.bound for part in self.open + self.left)]) + communication
+        return (
+            min([unimproved, self.dropped, *(part.bound for part in self.open + self.left)])
+            + communication
+        )
 
     def run(self) -> float:
-        """Search until all is proven, the gap is reached or only pooled parts are left; return the bound."""
+        """Search until all is proven, the gap is reached or only pooled parts are left; return the
+        bound.
+        """
         if has_few_plans(self.prepared):
             self._rate_every_plan()
             return (self.best + self.prepared.communication_seconds) * (1.0 - TOLERANCE)
@@ -173,7 +206,9 @@ class PipelinedSearch:
         return self.bound
 
     def certify(self) -> float:
-        """Return the bound of the whole mechanism without looking for plans: raise the least part's until it stays."""
+        """Return the bound of the whole mechanism without looking for plans: raise the least part's
+        until it stays.
+        """
         self.rating = False
         self.open = [Part(0.0, length, 1, more=True) for length in self.prepared.lengths]
         for part in self.open:
@@ -193,7 +228,9 @@ class PipelinedSearch:
         return bool(self.open)
 
     def _drop(self, part: Part) -> None:
-        """Close a part: what it holds is no better than its bound, or was enumerated down to the incumbent."""
+        """Close a part: what it holds is no better than its bound, or was enumerated down to the
+        incumbent.
+        """
         self.open.remove(part)
         self.dropped = min(self.dropped, max(part.bound, self.cut))
 
@@ -205,7 +242,9 @@ class PipelinedSearch:
     # ------------------------------------------------------------------ where to start
 
     def _start(self) -> None:
-        """Rate Algorithm 1's plans, improve the best ones, and list the parts that the first bounds leave."""
+        """Rate Algorithm 1's plans, improve the best ones, and list the parts that the first bounds
+        leave.
+        """
         prepared, budget = self.prepared, self.budget
         self.open = [Part(0.0, length, 1, more=True) for length in prepared.lengths]
         started: list[tuple[float, int, Ints, Ints]] = []
@@ -229,7 +268,9 @@ class PipelinedSearch:
         self._report()
 
     def _bound_stages(self, part: Part) -> None:
-        """Bound a part by the work of each stage alone: T_n >= sum_m T^d and T_n >= sum_m T^v (Eq. 20)."""
+        """Bound a part by the work of each stage alone: T_n >= sum_m T^d and T_n >= sum_m T^v (Eq.
+        20).
+        """
         for weights in ((1.0, 0.0), (0.0, 1.0)):
             if part.bound < self.cut:
                 seconds = additive_batches(self.prepared, part.length, *weights, self.budget)[1]
@@ -246,7 +287,9 @@ class PipelinedSearch:
         self._prune()
 
     def _split(self, part: Part) -> list[Part]:
-        """Bound every number of batches apart, by weights on the first and the last position alone."""
+        """Bound every number of batches apart, by weights on the first and the last position
+        alone.
+        """
         cap = self._largest_apart + 1
         bounds = np.full(cap + 1, part.bound)
         bounds[: max(1, min(self._fewest_batches(), cap))] = math.inf
@@ -273,8 +316,14 @@ class PipelinedSearch:
 
     @property
     def _largest_apart(self) -> int:
-        """Largest number of batches whose plans are bounded apart: what the shortest path over 2^M masks allows."""
-        fitting = (m for m in range(LARGEST_APART, 1, -1) if self.coarse or self._entries * m * 2**m <= _MASKS)
+        """Largest number of batches whose plans are bounded apart: what the shortest path over 2^M
+        masks allows.
+        """
+        fitting = (
+            m
+            for m in range(LARGEST_APART, 1, -1)
+            if self.coarse or self._entries * m * 2**m <= _MASKS
+        )
         return min(next(fitting, 1), self.prepared.tasks)
 
     @property
@@ -283,7 +332,9 @@ class PipelinedSearch:
         return int(self.width.sum())
 
     def _fewest_batches(self) -> int:
-        """Return the least number of batches that fit (as large as possible from the longest input down)."""
+        """Return the least number of batches that fit (as large as possible from the longest input
+        down).
+        """
         count, end = 0, self.prepared.tasks
         while end > 0:
             end -= int(self.width[end])
@@ -291,7 +342,9 @@ class PipelinedSearch:
         return count
 
     def _tables(self, length: int, cells: int = 0) -> Tables:
-        """Return the tables of one speculation length: of all blocks, or where possible over fewer cells."""
+        """Return the tables of one speculation length: of all blocks, or where possible over fewer
+        cells.
+        """
         if (length, cells) not in self.tables:
             if cells:
                 found = coarsened(self._tables(length), cells)
@@ -304,9 +357,13 @@ class PipelinedSearch:
         return self.tables[length, cells]
 
     def _hold_tables(self) -> None:
-        """Make room for the tables of another speculation length, and check that there is time to fill them."""
+        """Make room for the tables of another speculation length, and check that there is time to
+        fill them.
+        """
         entries = float(self.width.max() + 1) * len(self.width)
-        self.budget.hold("input_tokens (pairs of tasks that may share a batch)", _BYTES_PER_ENTRY * entries)
+        self.budget.hold(
+            "input_tokens (pairs of tasks that may share a batch)", _BYTES_PER_ENTRY * entries
+        )
         if (len(self.tables) + 1) * _BYTES_PER_ENTRY * entries > self.budget.memory_limit:
             self.tables.clear()
         self.budget.check(_SECONDS_PER_ENTRY * self._entries)
@@ -328,21 +385,34 @@ class PipelinedSearch:
         return float(out[0])
 
     def _rate_all(self, length: int, ends: Ints, sizes: Ints, out: Floats) -> None:
-        """Fill T_inf of several sequences of the same number of blocks, and keep the best if it improves."""
+        """Fill T_inf of several sequences of the same number of blocks, and keep the best if it
+        improves.
+        """
         count, blocks = ends.shape
         self.plans.sequences_seconds(
-            count, blocks, *stages(self.prepared, length).arrays, np.ascontiguousarray(ends),
-            np.ascontiguousarray(sizes), *self.work, out,
-        )  # fmt: skip
+            count,
+            blocks,
+            *stages(self.prepared, length).arrays,
+            np.ascontiguousarray(ends),
+            np.ascontiguousarray(sizes),
+            *self.work,
+            out,
+        )
         k = int(np.argmin(out))
         if out[k] < self.best * (1 - 1e-13):
-            batches = [list(range(end - size, end)) for end, size in zip(ends[k], sizes[k], strict=True)]
+            batches = [
+                list(range(end - size, end)) for end, size in zip(ends[k], sizes[k], strict=True)
+            ]
             self.best = float(out[k])
             self.plan = self.prepared.plan(batches, length)
             self.budget.offer(self.plan)
 
-    def _improve(self, length: int, ends: Ints, sizes: Ints, tries: int = 2000, heat: float = 0.0) -> float:
-        """Run the local search from blocks in pipeline order while it helps; return the T_inf reached."""
+    def _improve(
+        self, length: int, ends: Ints, sizes: Ints, tries: int = 2000, heat: float = 0.0
+    ) -> float:
+        """Run the local search from blocks in pipeline order while it helps; return the T_inf
+        reached.
+        """
         tasks = self.prepared.tasks
         at = stages(self.prepared, length)
         blocks = np.zeros((6, tasks), np.int64)
@@ -351,7 +421,9 @@ class PipelinedSearch:
         seconds = np.array([self._rate(length, ends, sizes)])
         while True:
             before = float(seconds[0])
-            self.annealing.improve_sequence(tries, *at.arrays, heat, *self.work, blocks, count, seconds, self.stream)
+            self.annealing.improve_sequence(
+                tries, *at.arrays, heat, *self.work, blocks, count, seconds, self.stream
+            )
             self._rate(length, *blocks[:2, : count[0]])
             self.budget.spend(tries * len(ends) * _SECONDS_PER_TRY)
             self.budget.check()
@@ -360,7 +432,9 @@ class PipelinedSearch:
 
     def _anneal(self, length: int, ends: Ints, sizes: Ints) -> None:
         """Run the local search by threshold accepting, from blocks in pipeline order."""
-        tasks = self.prepared.tasks  # few of them have few neighbours: as many tries would meet them again and again
+        tasks = (
+            self.prepared.tasks
+        )  # few of them have few neighbours: as many tries would meet them again and again
         tries = int(min(2 * tasks * tasks, 20_000, max(1_000, 1_000_000 / len(ends))))
         for heat in (3e-3, 1e-3, 3e-4):
             self._improve(length, ends, sizes, tries, heat)
@@ -382,7 +456,9 @@ class PipelinedSearch:
         """Rate every way to cut the tasks and to order the blocks, at every speculation length."""
         tasks = self.prepared.tasks
         for blocks in range(1, tasks + 1):
-            cuts = np.array([(*cut, tasks) for cut in itertools.combinations(range(1, tasks), blocks - 1)])
+            cuts = np.array(
+                [(*cut, tasks) for cut in itertools.combinations(range(1, tasks), blocks - 1)]
+            )
             sizes = np.diff(cuts, prepend=0)
             fitting = (sizes <= self.width[cuts]).all(axis=1)
             orders = np.array(list(itertools.permutations(range(blocks))))
@@ -395,7 +471,8 @@ class PipelinedSearch:
     # ------------------------------------------------------------------ Lagrangian bound
 
     def _refine(self, part: Part) -> bool:
-        """Let a part's bound be raised further: one more special position or finer cells; return whether that could be.
+        """Let a part's bound be raised further: one more special position or finer cells; return
+        whether that could be.
 
         The position comes where the innermost special ones have the more weight.
         """
@@ -404,7 +481,10 @@ class PipelinedSearch:
         cells = self._cells(part)
         while True:
             if part.specials < part.batches and (gained or cells == 0):
-                fewest = self._entries * (_FEWEST_CELLS / self.prepared.tasks if self.coarse else 1.0) ** 2
+                fewest = (
+                    self._entries
+                    * (_FEWEST_CELLS / self.prepared.tasks if self.coarse else 1.0) ** 2
+                )
                 if fewest * part.positions(another=True).steps <= part.effort:
                     before = part.weights[:, : part.front].sum(axis=0)
                     behind = part.weights[:, part.front :].sum(axis=0)
@@ -423,7 +503,9 @@ class PipelinedSearch:
                 return True
 
     def _ascend(self, part: Part) -> None:
-        """Raise the part's bound until it is closed or nothing is left to gain; rate every path on the way."""
+        """Raise the part's bound until it is closed or nothing is left to gain; rate every path on
+        the way.
+        """
         few = self.rating and not part.more and _orders(self.prepared.tasks, part.batches) <= _FEW
         if few:
             part.front = part.specials = part.batches
@@ -457,7 +539,8 @@ class PipelinedSearch:
         part.work += paths.work
 
     def _rate_path(self, part: Part, tables: Tables, path: Path, near: float = 1.001) -> None:
-        """Rate the plan of a shortest path; blocks of the pool follow Johnson's rule between the special ones.
+        """Rate the plan of a shortest path; blocks of the pool follow Johnson's rule between the
+        special ones.
 
         It is improved if it comes near the best.
         """
@@ -470,7 +553,9 @@ class PipelinedSearch:
             if (sizes > self.width[ends]).any():
                 return
         # Johnson's rule: first those that draft faster, shortest draft first
-        order = np.lexsort((np.where(middle, np.where(d < v, d, -v), 0.0), middle & (d >= v), place))
+        order = np.lexsort(
+            (np.where(middle, np.where(d < v, d, -v), 0.0), middle & (d >= v), place)
+        )
         order = order[sizes[order] > 0]
         seconds = self._rate(part.length, ends[order], sizes[order])
         if middle.any() and seconds < self.best * near:
@@ -488,28 +573,37 @@ class PipelinedSearch:
         return self.kernels.Orders(starts, times, order, left, stack, free, state)
 
     def _close(self, part: Part, leaves: Ints, blocks: Ints) -> tuple[Any, int, float]:
-        """Return which paths have no order that stays below the incumbent, as few nodes show; nodes, and their seconds.
+        """Return which paths have no order that stays below the incumbent, as few nodes show;
+        nodes, and their seconds.
 
         That does not depend on what other paths lead to, so threads share them.
         """
         orders, closed = self._orders(part.length, int(blocks.max(initial=1))), blocks < 0
         at = stages(self.prepared, part.length).arrays
         close = self.kernels.close_paths
-        nodes = close(_SHORT, part.front, part.specials, leaves, blocks, *at, self.cut, orders, closed)
+        nodes = close(
+            _SHORT, part.front, part.specials, leaves, blocks, *at, self.cut, orders, closed
+        )
         return closed, nodes, self._seconds(orders, len(blocks), nodes)
 
     def _seconds(self, orders: Any, paths: int, nodes: int) -> float:
         scenarios, blocks = orders.order.shape
-        return float(scenarios * blocks * (paths * blocks * _SECONDS_PER_PAIR + nodes * _SECONDS_PER_BLOCK))
+        return float(
+            scenarios * blocks * (paths * blocks * _SECONDS_PER_PAIR + nodes * _SECONDS_PER_BLOCK)
+        )
 
     def _try_orders(self, part: Part, path: Path, nodes: float) -> int:
-        """Try all orders of a path whose Johnson bounds stay below the incumbent, or give up after some nodes.
+        """Try all orders of a path whose Johnson bounds stay below the incumbent, or give up after
+        some nodes.
 
         Returns how many it took.
         """
         blocks = np.stack([path.ends, path.sizes, path.positions])
         leaves = np.zeros((_LEAVES, len(path.ends)), np.int64)
-        at, orders = stages(self.prepared, part.length).arrays, self._orders(part.length, len(path.ends))
+        at, orders = (
+            stages(self.prepared, part.length).arrays,
+            self._orders(part.length, len(path.ends)),
+        )
         state = orders.state
         self.budget.spend(self._seconds(orders, 1, 0))
         while state[0] >= 0 and state[1] < nodes:
@@ -526,7 +620,9 @@ class PipelinedSearch:
         return int(state[1])
 
     def _enumerate(self, part: Part, patience: float) -> bool:
-        """Try all plans of a part whose bounds stay below the incumbent; return whether that was done with patience."""
+        """Try all plans of a part whose bounds stay below the incumbent; return whether that was
+        done with patience.
+        """
         assert part.weights is not None, "the part's bound was raised before"
         tables = self._tables(part.length)
         search = Enumeration(PathBound(tables, part.positions(), self.budget), part.weights)

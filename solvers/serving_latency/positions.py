@@ -1,14 +1,16 @@
 """Bounds over pipeline positions, and the enumeration that several of them prune together.
 
-Any weights of the critical positions bound all plans, and with the values of its shortest path also every way to go on
-from a prefix and the positions taken, see `specopt.solvers.serving_latency.kernels.bounds`. The weights that bound
-best at the root do so nowhere else: a beginning that drafts long before its first special position is bounded best by
-weights on that one. So the depth-first search keeps the values of several weights and prunes by each. Where it does not
-end soon, new weights are those that bound best what the search is busy with.
+Any weights of the critical positions bound all plans, and with the values of its shortest path also
+every way to go on from a prefix and the positions taken, see
+`specopt.solvers.serving_latency.kernels.bounds`. The weights that bound best at the root do so
+nowhere else: a beginning that drafts long before its first special position is bounded best by
+weights on that one. So the depth-first search keeps the values of several weights and prunes by
+each. Where it does not end soon, new weights are those that bound best what the search is busy
+with.
 
-Threads share the long computations so that no result depends on their order or number. They share the independent
-states of a shortest path, and branches of the search. Branches are split and searched in rounds, by the incumbent and
-the weights that each round begins with.
+Threads share the long computations so that no result depends on their order or number. They share
+the independent states of a shortest path, and branches of the search. Branches are split and
+searched in rounds, by the incumbent and the weights that each round begins with.
 """
 
 from __future__ import annotations
@@ -71,7 +73,8 @@ class Positions:
 
 @dataclass(frozen=True)
 class Path:
-    """A plan met as a shortest path: blocks in sorted order with their positions, the number of specials for the pool.
+    """A plan met as a shortest path: blocks in sorted order with their positions, the number of
+    specials for the pool.
 
     Parameters
     ----------
@@ -103,10 +106,14 @@ class PathBound:
         if budget.workers > 1 and tables.entries * at.steps > _LARGE:
             placed = (every >> at.specials) + sum(every >> p & 1 for p in range(at.specials))
             groups = [every[placed == count] for count in range(placed[0], -1, -1)]
-            self._states = [[group[k :: budget.workers].copy() for k in range(budget.workers)] for group in groups]
+            self._states = [
+                [group[k :: budget.workers].copy() for k in range(budget.workers)]
+                for group in groups
+            ]
 
     def evaluate(self, weights: Floats, start: Ints = _NOTHING) -> tuple[float, Path, Floats]:
-        """Return the bound on all that begins with some blocks (ends, sizes, positions), its path and its gradient.
+        """Return the bound on all that begins with some blocks (ends, sizes, positions), its path
+        and its gradient.
 
         Costs by position and values by state are in `table` and `value`.
         """
@@ -119,12 +126,20 @@ class PathBound:
         gradient = np.zeros_like(weights)
         count = self._blocks[0] = start.shape[1]
         self._path[:, :count] = start
-        costs, least, places, table, value = self.costs, self.tables.least, self.places, self.table, self.value
+        costs, least, places, table, value = (
+            self.costs,
+            self.tables.least,
+            self.places,
+            self.table,
+            self.value,
+        )
         self.kernels.compose(costs, self.at.front, weights, table, value)
         fill = partial(self.kernels.shortest_paths, costs, self._last, least, places, table, value)
         for states in self._states:
             in_threads(self.budget.workers, fill, states)
-        bound = self.kernels.lagrangian(costs, least, places, table, value, self._path, self._blocks, gradient)
+        bound = self.kernels.lagrangian(
+            costs, least, places, table, value, self._path, self._blocks, gradient
+        )
         return bound, Path(*self._path[:, : self._blocks[0]].copy()), gradient
 
 
@@ -140,7 +155,9 @@ def _begun(branch: Any, level: int) -> Ints:
 
 
 class Enumeration:
-    """All ways to cut the tasks and to place the blocks that the bounds at several weights leave."""
+    """All ways to cut the tasks and to place the blocks that the bounds at several weights
+    leave.
+    """
 
     def __init__(self, bound: PathBound, weights: Floats) -> None:
         self.bound = bound
@@ -152,9 +169,14 @@ class Enumeration:
         self._closed = np.zeros(most, np.int64)
         tasks, at = bound.tables.cells, bound.at
         branch = bound.kernels.Paths(
-            np.zeros((tasks + 1, 4), int), np.zeros((tasks + 1, most)), self._closed.copy(), np.zeros(4, int),
-            np.zeros((LEAVES, 3, tasks), int), np.zeros(LEAVES, int), np.zeros((len(bound.tables.d), at.specials)),
-        )  # fmt: skip
+            np.zeros((tasks + 1, 4), int),
+            np.zeros((tasks + 1, most)),
+            self._closed.copy(),
+            np.zeros(4, int),
+            np.zeros((LEAVES, 3, tasks), int),
+            np.zeros(LEAVES, int),
+            np.zeros((len(bound.tables.d), at.specials)),
+        )
         self._branches = [branch]
         self.nodes = 0
         bound.evaluate(weights)
@@ -171,10 +193,11 @@ class Enumeration:
         return self.bound.work + ENTRIES_PER_NODE * self.nodes
 
     def advance(self, nodes: int, upper: float, close: Callable[..., Any]) -> list[Path]:
-        """Go on for a number of nodes; return the paths found whose bound is below `upper`, but for those that `close`
-        marks, which returns marks, nodes and seconds.
+        """Go on for a number of nodes; return the paths found whose bound is below `upper`, but for
+        those that `close` marks, which returns marks, nodes and seconds.
 
-        What does not end at once is split where most is left; no branch depends on what others find meanwhile.
+        What does not end at once is split where most is left; no branch depends on what others find
+        meanwhile.
         """
         bound, late = self.bound, self.nodes > 0
         while late and len(self._branches) < _BRANCHES:
@@ -191,7 +214,11 @@ class Enumeration:
         def search(branch: Any) -> Any:
             enumerate_paths(each, bound.costs, bound.places, tables, values, upper, branch)
             found = int(branch.state[3])
-            return close(branch.leaves[:found], branch.blocks[:found]) if late else (np.zeros(found, bool), 0, 0.0)
+            return (
+                close(branch.leaves[:found], branch.blocks[:found])
+                if late
+                else (np.zeros(found, bool), 0, 0.0)
+            )
 
         paths = []
         ended = in_threads(bound.budget.workers, search, self._branches)
@@ -200,13 +227,20 @@ class Enumeration:
             self.nodes += int(branch.state[1]) + more
             self._closed += branch.closed
             branch.closed[:] = 0
-            paths += [Path(*branch.leaves[k, :, : branch.blocks[k]].copy()) for k in np.flatnonzero(~closed)]
+            paths += [
+                Path(*branch.leaves[k, :, : branch.blocks[k]].copy())
+                for k in np.flatnonzero(~closed)
+            ]
         # another one is sharpened next
-        self._branches = [branch for branch in self._branches[1:] + self._branches[:1] if _levels(branch) >= 0]
+        self._branches = [
+            branch for branch in self._branches[1:] + self._branches[:1] if _levels(branch) >= 0
+        ]
         return paths
 
     def sharpen(self, upper: float) -> None:
-        """Keep the weights that bound best what a third of a present path leaves open, and close that if they do."""
+        """Keep the weights that bound best what a third of a present path leaves open, and close
+        that if they do.
+        """
         from specopt.solvers.serving_latency.cutting_planes import CuttingPlanes
 
         branch = self._branches[0]
@@ -232,7 +266,9 @@ class Enumeration:
             weights = proposal
 
     def _slot(self) -> int:
-        """Return where to keep other weights: behind the last, else in place of those that closed least of late."""
+        """Return where to keep other weights: behind the last, else in place of those that closed
+        least of late.
+        """
         if self._kept < len(self._tables):
             self._kept += 1
             slot = self._kept - 1

@@ -10,7 +10,12 @@ from functools import cached_property
 
 import numpy as np
 
-from specopt.models.acceptance import all_decoding_steps, decoding_steps, expected_tokens_per_step, slowest_rounds
+from specopt.models.acceptance import (
+    all_decoding_steps,
+    decoding_steps,
+    expected_tokens_per_step,
+    slowest_rounds,
+)
 from specopt.models.fields import Floats, Ints
 from specopt.models.rates import Rates
 from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
@@ -26,7 +31,9 @@ class Prepared(PreparedServing):
 
     @property
     def tabled(self) -> bool:
-        """Whether stage times are tabled: no closed forms hold of measured passes and of the slowest task's rounds."""
+        """Whether stage times are tabled: no closed forms hold of measured passes and of the
+        slowest task's rounds.
+        """
         return bool(self.problem.tables) or self.problem.rounds == "slowest"
 
     @property
@@ -56,7 +63,9 @@ class Prepared(PreparedServing):
         found = [1]
         while True:
             before = steps(found[-1])
-            place = bisect.bisect_left(every, True, lo=found[-1], key=lambda length: steps(length) != before)
+            place = bisect.bisect_left(
+                every, True, lo=found[-1], key=lambda length: steps(length) != before
+            )
             if place == len(every):
                 return found
             found.append(every[place])
@@ -68,11 +77,15 @@ class Prepared(PreparedServing):
         return expected_tokens_per_step(self.problem.common_rate, length)
 
     def steps(self, length: int) -> int:
-        """Return N, the most decoding steps of a batch that counts as O_max (conservative output lengths)."""
+        """Return N, the most decoding steps of a batch that counts as O_max (conservative output
+        lengths).
+        """
         return self.batch_steps(np.full(self.tasks, self.problem.longest_output), length)
 
     def batch_steps(self, outputs: Floats | Ints, length: int) -> int:
-        """Return the decoding steps of a batch of tasks of these output lengths (Eq. 8), or of the slowest of them."""
+        """Return the decoding steps of a batch of tasks of these output lengths (Eq. 8), or of the
+        slowest of them.
+        """
         if self.problem.rounds == "slowest":
             rate = self.problem.common_rate if length else 0.0
             return slowest_rounds([(int(output), rate) for output in outputs.tolist()], length)
@@ -82,13 +95,20 @@ class Prepared(PreparedServing):
         """Return the decoding steps of each of several output lengths (Eq. 8)."""
         return all_decoding_steps(outputs, self.tokens_per_step(length))
 
-    def plan(self, batches: list[list[int]], length: int, shares: Floats | None = None) -> ServingLatencyPlan:
-        """Return a plan from batches of *sorted positions*, in pipeline order; optimal shares unless given."""
+    def plan(
+        self, batches: list[list[int]], length: int, shares: Floats | None = None
+    ) -> ServingLatencyPlan:
+        """Return a plan from batches of *sorted positions*, in pipeline order; optimal shares
+        unless given.
+        """
         sizes = [len(batch) for batch in batches]
-        tasks = self.order[np.fromiter(itertools.chain.from_iterable(batches), np.int64, sum(sizes))]
+        tasks = self.order[
+            np.fromiter(itertools.chain.from_iterable(batches), np.int64, sum(sizes))
+        ]
         rows = iter(tasks[np.lexsort((tasks, np.repeat(np.arange(len(sizes)), sizes)))].tolist())
         return ServingLatencyPlan(
-            batches=tuple(tuple(itertools.islice(rows, size)) for size in sizes), **self.shared_fields(length, shares)
+            batches=tuple(tuple(itertools.islice(rows, size)) for size in sizes),
+            **self.shared_fields(length, shares),
         )
 
 

@@ -1,18 +1,23 @@
 """What a plan takes when acceptances are random: the pipeline replayed token by token, many times.
 
-The model behind the objective is a mean field: every task of a batch gains L tokens per step (Eq. 7) and needs
-ceil(O / L) steps (Eq. 8). Here each draft token is accepted with probability alpha, independently, up to the first
-rejection, and the server adds a token of its own. What the replay assumes:
+The model behind the objective is a mean field: every task of a batch gains L tokens per step (Eq.
+7) and needs ceil(O / L) steps (Eq. 8). Here each draft token is accepted with probability alpha,
+independently, up to the first rejection, and the server adds a token of its own. What the replay
+assumes:
 
-* A task needs its own output length O_k, also where the problem counts conservatively; what it gains beyond is cut off.
-* A batch leaves the pipeline when all of its tasks have finished (Eq. 21 with the real steps). Until then it counts
-  with all of its tasks, as in the model, or, with `drop_finished`, with those that still work.
-* Eq. 13-14 take the longest output that a task of the batch has reached (one that counts) in place of (n - 1) L;
-  prompts stay padded to the longest of the batch.
-* Everything else is the model: padding, stage times, the recursion of Eq. 20, communication as planned.
+* A task needs its own output length O_k, also where the problem counts conservatively; what it
+  gains beyond is cut off.
+* A batch leaves the pipeline when all of its tasks have finished (Eq. 21 with the real steps).
+  Until then it counts with all of its tasks, as in the model, or, with `drop_finished`, with those
+  that still work.
+* Eq. 13-14 take the longest output that a task of the batch has reached (one that counts) in place
+  of (n - 1) L; prompts stay padded to the longest of the batch.
+* Everything else is the model: padding, stage times, the recursion of Eq. 20, communication as
+  planned.
 
-A batch ends with its slowest task, and the mean of a maximum is above the maximum of means. The model is close where
-output lengths within a batch differ (in the setting of paper 1 within 0.5 %), and 1-3 % low where all are equal.
+A batch ends with its slowest task, and the mean of a maximum is above the maximum of means. The
+model is close where output lengths within a batch differ (in the setting of paper 1 within 0.5 %),
+and 1-3 % low where all are equal.
 """
 
 from __future__ import annotations
@@ -53,8 +58,8 @@ class LatencySimulation(Simulation):
     communication_seconds
         The part T_com of every replication; it is not random.
     known_model, known_ratio
-        The model's latency with every task's own output length in Eq. 8, and mean / that: what is left is the mean
-        field alone.
+        The model's latency with every task's own output length in Eq. 8, and mean / that: what is
+        left is the mean field alone.
     model_steps, known_model_steps
         Decoding steps by the model, and by the model with own lengths.
     batch_mean_steps, batch_known_model_steps
@@ -88,7 +93,10 @@ class LatencySimulation(Simulation):
             "model steps": str(self.model_steps),
         }
         if self.known_model != self.model:
-            text = f"{self.known_model:.6g}, mean / model {self.known_ratio:.4f}, each task its own output length"
+            text = (
+                f"{self.known_model:.6g}, mean / model {self.known_ratio:.4f}, each task its own"
+                " output length"
+            )
             facts["known lengths"] = text
         if self.drop_finished:
             facts["batches"] = "finished tasks leave at once; in the model they stay"
@@ -111,14 +119,15 @@ def simulate(
     problem, plan
         The plan must be feasible for the problem.
     seed
-        The same seed gives the same luck to every task, whatever the plan: differences between plans are paired.
+        The same seed gives the same luck to every task, whatever the plan: differences between
+        plans are paired.
     replications
         How often, at least twice; None: 1000 times.
     callback
         Called now and then with the replications done and their mean latency in seconds.
     drop_finished
-        Whether a task that has finished leaves its batch at once; else the batch stays as large as it was until all
-        of its tasks have finished.
+        Whether a task that has finished leaves its batch at once; else the batch stays as large as
+        it was until all of its tasks have finished.
 
     Raises
     ------
@@ -131,7 +140,9 @@ def simulate(
     if not isinstance(plan, ServingLatencyPlan):
         raise InvalidInput(f"policy: expected a plan, got {describe(plan)}")
     tell = callback or (lambda done, mean: None)
-    replications = integer("replications", 1000 if replications is None else replications, 2, MAX_REPLICATIONS)
+    replications = integer(
+        "replications", 1000 if replications is None else replications, 2, MAX_REPLICATIONS
+    )
     seed = integer("seed", seed, 0)
     drop_finished = boolean("drop_finished", drop_finished)
     violations = problem.violations(plan)
@@ -139,14 +150,22 @@ def simulate(
         raise InvalidInput(f"plan: expected a feasible plan, but {violations[0]}")
     clash = next((words for c in (ONE_RATE, GIVEN) if (words := c.clash(None, problem))), None)
     if clash:
-        raise Unsupported(f"simulate plays batches of given output lengths at one acceptance rate, not {clash}")
+        raise Unsupported(
+            f"simulate plays batches of given output lengths at one acceptance rate, not {clash}"
+        )
     return dataclasses.replace(
-        _simulate(problem, plan, replications, seed, drop_finished, tell), seconds=time.perf_counter() - started
+        _simulate(problem, plan, replications, seed, drop_finished, tell),
+        seconds=time.perf_counter() - started,
     )
 
 
 def _simulate(
-    problem: ServingLatencyProblem, plan: ServingLatencyPlan, replications: int, seed: int, drop: bool, tell: Tell
+    problem: ServingLatencyProblem,
+    plan: ServingLatencyPlan,
+    replications: int,
+    seed: int,
+    drop: bool,
+    tell: Tell,
 ) -> LatencySimulation:
     """Replay a plan; the seconds are left to the caller."""
     mechanism = problem.mechanism_of(plan)
@@ -163,7 +182,10 @@ def _simulate(
         done = min(first + chunk, replications)
         tell(done, float(inference[:done].mean()) + communication)
     planned, own = (
-        tuple(prepared.batch_steps(outputs[list(batch)], plan.speculation_length) for batch in plan.batches)
+        tuple(
+            prepared.batch_steps(outputs[list(batch)], plan.speculation_length)
+            for batch in plan.batches
+        )
         for outputs in (problem.planned_output_tokens, problem.output_tokens)
     )
     latency = Estimate.of(inference + communication)
@@ -187,7 +209,9 @@ def _simulate(
     )
 
 
-def _player(prepared: Prepared, plan: ServingLatencyPlan, drop: bool, key: Any) -> tuple[int, Callable[..., None]]:
+def _player(
+    prepared: Prepared, plan: ServingLatencyPlan, drop: bool, key: Any
+) -> tuple[int, Callable[..., None]]:
     """Return how many replications a call should play, and what plays them."""
     problem = prepared.problem
     kernels = Budget(problem).load("serving_latency.simulation")
@@ -200,7 +224,8 @@ def _player(prepared: Prepared, plan: ServingLatencyPlan, drop: bool, key: Any) 
         members=members,
         models=prepared.models,
         runtimes=prepared.runtimes.copy(),
-        powers=(problem.common_rate if plan.speculation_length else 0.0) ** np.arange(1.0, plan.speculation_length + 1),
+        powers=(problem.common_rate if plan.speculation_length else 0.0)
+        ** np.arange(1.0, plan.speculation_length + 1),
     )
     longest = int(members[kernels.OUTPUT].max())
     space = np.zeros((2, longest + 2), np.int64), np.zeros((2, longest + 1))

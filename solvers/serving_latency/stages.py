@@ -1,4 +1,6 @@
-"""What the kernels work on, for one speculation length: see `specopt.solvers.serving_latency.kernels.stages`."""
+"""What the kernels work on, for one speculation length: see
+`specopt.solvers.serving_latency.kernels.stages`.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,14 @@ class Stages:
     steps
         Decoding steps of every task, in sorted order.
     task
-        Per task, shape (K, 8): input, output, steps. Then operations of the first and second draft pass of step 1, of
-        the first draft pass of step 2, of the verify passes of steps 1 and 2.
+        Per task, shape (K, 8): input, output, steps. Then operations of the first and second draft
+        pass of step 1, of the first draft pass of step 2, of the verify passes of steps 1 and 2.
     setting
-        l, whether stages overlap; operations per further draft pass, per further step of a draft pass, per further
-        step of the verify pass; memory.
+        l, whether stages overlap; operations per further draft pass, per further step of a draft
+        pass, per further step of the verify pass; memory.
     runtimes
-        Upper envelopes of both runtimes, shape (2, P, 3), or where tabled the stage times, shape (2, (K + 1) K, N).
+        Upper envelopes of both runtimes, shape (2, P, 3), or where tabled the stage times, shape
+        (2, (K + 1) K, N).
     """
 
     prepared: Prepared
@@ -57,7 +60,9 @@ class Stages:
 
 
 def stages(prepared: Prepared, length: int, conservative: bool = False) -> Stages:
-    """Return the arrays of one speculation length (Eq. 13-14); if conservative, all outputs count as O_max."""
+    """Return the arrays of one speculation length (Eq. 13-14); if conservative, all outputs count
+    as O_max.
+    """
     conservative = conservative or prepared.problem.output_lengths == "conservative"
     key = length, conservative
     if key not in prepared.kept:
@@ -69,19 +74,31 @@ def stages(prepared: Prepared, length: int, conservative: bool = False) -> Stage
             steps = np.full(prepared.tasks, prepared.batch_steps(outputs, length))
         else:
             steps = prepared.steps_of(outputs, length)
-        task, setting = columns(prepared, length, tokens, prepared.inputs, outputs, steps, gained=tokens)
+        task, setting = columns(
+            prepared, length, tokens, prepared.inputs, outputs, steps, gained=tokens
+        )
         if prepared.tabled:
             setting[-1] = 1.0
-        runtimes = tabled(prepared, length, int(steps.max())) if prepared.tabled else prepared.runtimes
+        runtimes = (
+            tabled(prepared, length, int(steps.max())) if prepared.tabled else prepared.runtimes
+        )
         prepared.kept[key] = Stages(prepared, length, steps, task, setting, runtimes)
     found: Stages = prepared.kept[key]
     return found
 
 
 def columns(
-    prepared: PreparedServing, length: int, tokens: float, inputs: Floats, outputs: Floats, steps: Any, gained: float
+    prepared: PreparedServing,
+    length: int,
+    tokens: float,
+    inputs: Floats,
+    outputs: Floats,
+    steps: Any,
+    gained: float,
 ) -> tuple[Floats, Floats]:
-    """Return the columns of tasks and the setting: `tokens` gained in each step, `gained` before the second one."""
+    """Return the columns of tasks and the setting: `tokens` gained in each step, `gained` before
+    the second one.
+    """
     (token, pair, logit), (verify_token, verify_pair, verify_logit) = prepared.models
     seen = inputs + length
     logits = verify_logit * (1 + length)
@@ -97,10 +114,14 @@ def columns(
 
 
 def tabled(prepared: Prepared, length: int, steps: int) -> Floats:
-    """Return the stage times of b tasks up to task k in row b K + k, by step: those of the steps that they may take."""
+    """Return the stage times of b tasks up to task k in row b K + k, by step: those of the steps
+    that they may take.
+    """
     problem: Any = prepared.problem
     tasks, n = prepared.tasks, np.arange(steps)
-    found = np.zeros((2, tasks + 1, tasks, max(steps, 3)))  # kernels read three columns of any runtime
+    found = np.zeros(
+        (2, tasks + 1, tasks, max(steps, 3))
+    )  # kernels read three columns of any runtime
     reached = prepared.inputs[:, None] + n * prepared.tokens_per_step(length)
     for b in range(1, prepared.widest + 1):
         last = min(steps, prepared.batch_steps(np.full(b, problem.longest_output), length))
@@ -109,16 +130,24 @@ def tabled(prepared: Prepared, length: int, steps: int) -> Floats:
             seconds = pass_seconds(problem.draft, problem.draft_runtime, b, new, reached + i, 1)
             found[0, b, :, :last] += seconds[:, :last]
         new = np.where(n == 0, reached + length, 1.0 + length)
-        seconds = pass_seconds(problem.verify, problem.verify_runtime, b, new, reached + length, 1 + length)
+        seconds = pass_seconds(
+            problem.verify, problem.verify_runtime, b, new, reached + length, 1 + length
+        )
         found[1, b, :, :last] = seconds[:, :last]
     return found.reshape(2, -1, found.shape[-1])
 
 
 def workspace(kernels: Any, tasks: int) -> tuple[Floats, Ints, Floats]:
     """Return what the kernels that rate plans need to work in: batches, their order, lines."""
-    return np.zeros((tasks + 1, kernels.BATCH_COLUMNS)), np.zeros(tasks, np.int64), np.zeros((2, tasks))
+    return (
+        np.zeros((tasks + 1, kernels.BATCH_COLUMNS)),
+        np.zeros(tasks, np.int64),
+        np.zeros((2, tasks)),
+    )
 
 
 def rate(at: Stages, slot: Ints, batches: int, kernels: Any) -> float:
-    """Return T_inf of the plan that runs the task at sorted position k in batch slot[k], batches in that order."""
+    """Return T_inf of the plan that runs the task at sorted position k in batch slot[k], batches in
+    that order.
+    """
     return float(kernels.plan_seconds(batches, *at.arrays, slot, *workspace(kernels, batches)))

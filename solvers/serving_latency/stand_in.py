@@ -1,17 +1,18 @@
 """Batches where tasks differ in acceptance, or lengths are predicted.
 
-The shortest paths and columns of the other methods need one acceptance rate and one length for every task. Such a
-problem has stand-ins: problems of known lengths with one rate in which every task takes the decoding steps that it
-takes here, at some speculation length. Predicted lengths are at the mean or some quantile of their samples.
+The shortest paths and columns of the other methods need one acceptance rate and one length for
+every task. Such a problem has stand-ins: problems of known lengths with one rate in which every
+task takes the decoding steps that it takes here, at some speculation length. Predicted lengths are
+at the mean or some quantile of their samples.
 
-1. `length-aware` plans the stand-ins, again for the speculation length that it chose; the problem itself judges. Of
-   several quantiles the best is planned once more, at length.
-2. The best plan is improved by moving and swapping tasks, rated by its mean over the stand-ins of all samples: a
-   sample average, with the same samples for every plan.
+1. `length-aware` plans the stand-ins, again for the speculation length that it chose; the problem
+   itself judges. Of several quantiles the best is planned once more, at length.
+2. The best plan is improved by moving and swapping tasks, rated by its mean over the stand-ins of
+   all samples: a sample average, with the same samples for every plan.
 
-Where all tasks have one rate the stand-ins are exact in seconds, otherwise contexts grow at the mean rate. The bound is
-that of batches that may change at every step and lose their finished members: no plan here is faster than its batches
-served in that way.
+Where all tasks have one rate the stand-ins are exact in seconds, otherwise contexts grow at the
+mean rate. The bound is that of batches that may change at every step and lose their finished
+members: no plan here is faster than its batches served in that way.
 """
 
 from __future__ import annotations
@@ -29,7 +30,11 @@ from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLa
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome
 from specopt.solvers.serving_latency.length_aware import LengthAware
-from specopt.solvers.serving_latency.method import ServingLatencyMethod, offer_first_plan, prepare_all
+from specopt.solvers.serving_latency.method import (
+    ServingLatencyMethod,
+    offer_first_plan,
+    prepare_all,
+)
 from specopt.solvers.serving_latency.prepare import Prepared, prepare
 from specopt.solvers.serving_latency.stages import rate, stages
 from specopt.solvers.serving_method import GIVEN, ONE_RATE, offer_if_feasible, planned_outputs
@@ -67,8 +72,12 @@ class StandIn(ServingLatencyMethod):
     moves: NonNegativeInt = 2000
 
     name = "stand-in"
-    source = "own; `length-aware` on problems that resemble this one, then descent on the sample average"
-    guarantee = "a lower bound, of batches that may change at every step; the gap is certified, not closed"
+    source = (
+        "own; `length-aware` on problems that resemble this one, then descent on the sample average"
+    )
+    guarantee = (
+        "a lower bound, of batches that may change at every step; the gap is certified, not closed"
+    )
     complexity = "that of length-aware, then O(S M^2) per move, M batches, S samples"
     serves = (DIFFERENT,)
 
@@ -76,7 +85,11 @@ class StandIn(ServingLatencyMethod):
         """Plan the stand-ins, improve the best plan."""
         longest = np.max(problem.scenarios, axis=0)
         known = replace(
-            problem, output_lengths="known", output_tokens=longest, output_samples=None, max_output_tokens=None
+            problem,
+            output_lengths="known",
+            output_tokens=longest,
+            output_samples=None,
+            max_output_tokens=None,
         )
         able = prepare_all(known)
         for prepared in able:
@@ -90,19 +103,26 @@ class StandIn(ServingLatencyMethod):
                 if offer_if_feasible(problem, plan, budget) and budget.incumbent is plan:
                     chosen = outputs
         if len(every) > 1 and isinstance(budget.incumbent, ServingLatencyPlan):
-            for plan in _plans(problem, chosen, budget.incumbent.speculation_length, LengthAware(), budget):
+            for plan in _plans(
+                problem, chosen, budget.incumbent.speculation_length, LengthAware(), budget
+            ):
                 offer_if_feasible(problem, plan, budget)
         assert isinstance(budget.incumbent, ServingLatencyPlan)
         offer_if_feasible(problem, self._improved(problem, budget.incumbent, budget), budget)
         bounds = [_bound(prepare(problem, prepared.mechanism), budget) for prepared in able]
         return Outcome(plan=budget.incumbent, bound=min(bounds))
 
-    def _improved(self, problem: ServingLatencyProblem, plan: ServingLatencyPlan, budget: Budget) -> ServingLatencyPlan:
-        """Return the plan after moves and swaps of tasks, each of which lowers the mean over all samples."""
+    def _improved(
+        self, problem: ServingLatencyProblem, plan: ServingLatencyPlan, budget: Budget
+    ) -> ServingLatencyPlan:
+        """Return the plan after moves and swaps of tasks, each of which lowers the mean over all
+        samples.
+        """
         length, mechanism = plan.speculation_length, problem.mechanism_of(plan)
         kernels = budget.load("serving_latency.plans")
         kept = [
-            stages(prepare(_stand_in(problem, length, outputs), mechanism), length) for outputs in problem.scenarios
+            stages(prepare(_stand_in(problem, length, outputs), mechanism), length)
+            for outputs in problem.scenarios
         ]
         prepared, count = kept[0].prepared, len(plan.batches)
         of_task = np.empty(problem.tasks, np.int64)
@@ -131,13 +151,17 @@ class StandIn(ServingLatencyMethod):
 def _plans(
     problem: ServingLatencyProblem, outputs: Ints, length: int, method: LengthAware, budget: Budget
 ) -> Iterator[ServingLatencyPlan]:
-    """Yield plans of stand-ins that take these output lengths, each at the speculation length of the one before."""
+    """Yield plans of stand-ins that take these output lengths, each at the speculation length of
+    the one before.
+    """
     done = set[int]()
     while length not in done and len(done) < MAX_TURNS:
         budget.check()
         done.add(length)
         alike = _stand_in(problem, length, outputs)
-        inner = Budget(alike, time_limit=budget.remaining, seed=budget.seed, memory_limit=budget.memory_limit)
+        inner = Budget(
+            alike, time_limit=budget.remaining, seed=budget.seed, memory_limit=budget.memory_limit
+        )
         try:
             method.run(alike, inner)
         except Infeasible:  # a task of another rate is longer there
@@ -151,20 +175,30 @@ def _plans(
 
 
 def _stand_in(problem: ServingLatencyProblem, length: int, outputs: Ints) -> ServingLatencyProblem:
-    """Return a problem of known lengths and one rate whose tasks take these decoding steps at a speculation length."""
+    """Return a problem of known lengths and one rate whose tasks take these decoding steps at a
+    speculation length.
+    """
     acceptance = problem.acceptance_rate
     if isinstance(acceptance, Rates):
         tokens = problem.tokens_per_step(length)
         mean = float(tokens.mean())
-        outputs = np.clip(np.floor(all_decoding_steps(outputs, tokens) * mean), 1, MAX_TOKENS).astype(np.int64)
+        outputs = np.clip(
+            np.floor(all_decoding_steps(outputs, tokens) * mean), 1, MAX_TOKENS
+        ).astype(np.int64)
         acceptance = rate_that_yields(mean, length) if length else float(acceptance.values.mean())
     return replace(
-        problem, output_lengths="known", output_tokens=outputs, output_samples=None, max_output_tokens=None,
+        problem,
+        output_lengths="known",
+        output_tokens=outputs,
+        output_samples=None,
+        max_output_tokens=None,
         acceptance_rate=acceptance,
-    )  # fmt: skip
+    )
 
 
 def _bound(prepared: Prepared, budget: Budget) -> float:
     """Return a lower bound on the objective of every plan under this mechanism."""
     prices = solved_prices(prepared, budget)
-    return prepared.communication_seconds + float(np.mean([prices.makespan(outputs) for outputs in prices.outputs]))
+    return prepared.communication_seconds + float(
+        np.mean([prices.makespan(outputs) for outputs in prices.outputs])
+    )

@@ -1,4 +1,6 @@
-"""What drafts: a model of its own, a head, one pass for the block, a search in the text, another machine."""
+"""What drafts: a model of its own, a head, one pass for the block, a search in the text, another
+machine.
+"""
 
 from __future__ import annotations
 
@@ -24,17 +26,18 @@ class Drafter:
     Parameters
     ----------
     kind
-        "model": a model with a cache of its own that drafts token by token, a pass for each. "head": one on the verify
-        model's hidden state, such as EAGLE's or MTP, a pass for each token and no cache to read: the passes measured
-        with the fewest cached tokens count. "parallel": a model that drafts the block in one pass. "ngram", "suffix":
-        a search in the text so far.
+        "model": a model with a cache of its own that drafts token by token, a pass for each.
+        "head": one on the verify model's hidden state, such as EAGLE's or MTP, a pass for each
+        token and no cache to read: the passes measured with the fewest cached tokens count.
+        "parallel": a model that drafts the block in one pass. "ngram", "suffix": a search in the
+        text so far.
     passes
         Times of its passes; None: there are none.
     seconds_per_step
         Of a search, whatever the drafts, or of the link to the other machine.
     bits_per_token, bits_per_second
-        What a drafted token sends, its distribution included where that goes along, over a link that the whole batch
-        shares.
+        What a drafted token sends, its distribution included where that goes along, over a link
+        that the whole batch shares.
     """
 
     kind: str
@@ -48,13 +51,21 @@ class Drafter:
         """Cached tokens that its passes were measured with, if these matter."""
         return () if self.passes is None or self.kind == "head" else self.passes.contexts
 
-    def seconds(self, batch: Floats, drafts: Floats, cached_tokens: Floats, which: Which = "fitted") -> Floats:
-        """Return the time of `drafts` >= 1 tokens for each request of a batch; the arrays are broadcast."""
+    def seconds(
+        self, batch: Floats, drafts: Floats, cached_tokens: Floats, which: Which = "fitted"
+    ) -> Floats:
+        """Return the time of `drafts` >= 1 tokens for each request of a batch; the arrays are
+        broadcast.
+        """
         found = np.zeros(())
         if self.passes is not None:
             found = self.passes.seconds(batch, *self.work(drafts, cached_tokens), which)
             found = found if self.kind == "parallel" else drafts * found
-        return found + self.seconds_per_step + batch * drafts * self.bits_per_token / self.bits_per_second
+        return (
+            found
+            + self.seconds_per_step
+            + batch * drafts * self.bits_per_token / self.bits_per_second
+        )
 
     def covers(self, batch: Floats, drafts: Floats, cached_tokens: Floats) -> Truths:
         """Return which drafts need no pass beyond what was measured."""
@@ -74,8 +85,8 @@ def drafter(data: object, passes: PassTime | None, where: str) -> Drafter:
     """Build a drafter from JSON-like data: ``{"type": ...}``, and what the type needs.
 
     ``model``, ``head`` and ``parallel`` need passes and nothing else. ``ngram`` and ``suffix`` take
-    ``seconds_per_step`` (0) and no passes. ``remote`` takes ``round_trip_seconds``, ``bits_per_token``,
-    ``bits_per_second``, and a ``drafter`` (a model).
+    ``seconds_per_step`` (0) and no passes. ``remote`` takes ``round_trip_seconds``,
+    ``bits_per_token``, ``bits_per_second``, and a ``drafter`` (a model).
 
     Raises
     ------
@@ -95,14 +106,20 @@ def drafter(data: object, passes: PassTime | None, where: str) -> Drafter:
     if kind == "remote":
         inner = drafter(data.get("drafter", {"type": "model"}), passes, f"{where}.drafter")
         if data.get("drafter", {}).get("type") == "remote":
-            raise InvalidInput(f"{where}.drafter.type: expected a drafter on the other machine, got 'remote'")
-        trip, bits = (number(f"{where}.{name}", data.get(name), 0, below=1e18) for name in known[:2])
+            raise InvalidInput(
+                f"{where}.drafter.type: expected a drafter on the other machine, got 'remote'"
+            )
+        trip, bits = (
+            number(f"{where}.{name}", data.get(name), 0, below=1e18) for name in known[:2]
+        )
         speed = number(f"{where}.bits_per_second", data.get("bits_per_second"), above=0, below=1e30)
         step = inner.seconds_per_step + trip
         return replace(inner, seconds_per_step=step, bits_per_token=bits, bits_per_second=speed)
     if kind in LOOKUPS:
         if passes is not None:
-            raise InvalidInput(f"{where}.type: {kind} drafts without a model: expected no draft runtime with it")
+            raise InvalidInput(
+                f"{where}.type: {kind} drafts without a model: expected no draft runtime with it"
+            )
         step = number(f"{where}.seconds_per_step", data.get("seconds_per_step", 0.0), 0, below=1e18)
         return Drafter(kind, seconds_per_step=step)
     if passes is None:

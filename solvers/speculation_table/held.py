@@ -1,7 +1,9 @@
-"""What a sweep or measured passes predict of a server, and both as corrected by what the server did.
+"""What a sweep or measured passes predict of a server, and both as corrected by what the server
+did.
 
-The correction of a sweep is a factor on the seconds of its steps, which may change with load and drafts, and a shift of
-the logit of its acceptance. That of passes is a factor for each model, and an overhead of every step.
+The correction of a sweep is a factor on the seconds of its steps, which may change with load and
+drafts, and a shift of the logit of its acceptance. That of passes is a factor for each model, and
+an overhead of every step.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ ROUGH = 0.02
 """How far a measured log may lie off a corrected one."""
 
 LEANS = np.array([1.0, 0.3, 0.1, 0.3, 0.1, 0.05])
-"""How far log seconds of steps may be off, in standard deviations: all, and by each term of `_leans`."""
+"""How far log seconds of steps may be off, in standard deviations: all, and by each term of
+`_leans`.
+"""
 
 LEVEL = 0.9
 """Coverage of all bands and intervals."""
@@ -43,13 +47,24 @@ SHORTEST = 1e-12
 """Seconds of a step at the least, where a limit of passes is no time at all."""
 
 HOLD = ROUGH / 0.5
-"""How much factors on passes, and the overhead as a share of a pass, are held: they may be off by half."""
+"""How much factors on passes, and the overhead as a share of a pass, are held: they may be off by
+half.
+"""
 
-COLUMNS = ("concurrency", "draft_length", "output_tokens_per_second", "mean_acceptance_length", "origin", "workload",
-           "context_tokens")  # fmt: skip
+COLUMNS = (
+    "concurrency",
+    "draft_length",
+    "output_tokens_per_second",
+    "mean_acceptance_length",
+    "origin",
+    "workload",
+    "context_tokens",
+)
 
 Expected = tuple[float, float, float, float | None]
-"""Predicted tokens per second, the ends of their band, and mean tokens of a step with drafts if known."""
+"""Predicted tokens per second, the ends of their band, and mean tokens of a step with drafts if
+known.
+"""
 
 
 @dataclass(frozen=True)
@@ -65,30 +80,47 @@ class _Row:
 
 
 def planned(data: Mapping[str, Any], where: str) -> OfSweep:
-    """Return the predictions of what `tune` wrote, of the option that it chose, with their bands."""
+    """Return the predictions of what `tune` wrote, of the option that it chose, with their
+    bands.
+    """
     where = f"{where}.predictions"
-    rows, option = read(list[Mapping[str, Any]], data["predictions"], where), data.get("option") or {}
-    chosen = [row for row in rows if row.get("draft_length") == "none" or option.items() <= row.items()]
+    rows, option = (
+        read(list[Mapping[str, Any]], data["predictions"], where),
+        data.get("option") or {},
+    )
+    chosen = [
+        row for row in rows if row.get("draft_length") == "none" or option.items() <= row.items()
+    ]
     runs, bands = [], {}
     for row in read(list[_Row], chosen, where):
         length = None if row.draft_length == "none" else row.draft_length
         setup = Setup(row.drafter, row.mode, row.topk)
-        runs.append(Measurement(Point(Condition(row.concurrency), length), row.tokens_per_second, setup=setup))
+        runs.append(
+            Measurement(
+                Point(Condition(row.concurrency), length), row.tokens_per_second, setup=setup
+            )
+        )
         if row.low and row.high:
             bands[row.concurrency, length] = row.low, row.high
     return OfSweep(Sweep(tuple(runs)), where, bands)
 
 
 class OfSweep:
-    """What a sweep of one drafter, workload and context predicts; `InvalidInput` if there are several."""
+    """What a sweep of one drafter, workload and context predicts; `InvalidInput` if there are
+    several.
+    """
 
     inputs = "mean_acceptance_length", "output_tokens_per_second", "rows of draft_length 0"
 
-    def __init__(self, sweep: Sweep, where: str, bands: Mapping[Any, tuple[float, float]] | None = None) -> None:
+    def __init__(
+        self, sweep: Sweep, where: str, bands: Mapping[Any, tuple[float, float]] | None = None
+    ) -> None:
         cases = {(one.workload, one.context_tokens) for one in sweep.conditions}
         if len(sweep.setups) > 1 or len(cases) > 1:
-            raise InvalidInput(f"{where}: expected one drafter, mode, workload and context, as the server has, "
-                               "got several; --draft and --workload take one")  # fmt: skip
+            raise InvalidInput(
+                f"{where}: expected one drafter, mode, workload and context, as the server has, "
+                "got several; --draft and --workload take one"
+            )
         self.sweep, (self.case,), self.bands = sweep, cases, bands or {}
         self.predictor = Predictor(sweep, LEVEL)
         self.loads = tuple(one.concurrency for one in sweep.conditions)
@@ -97,7 +129,9 @@ class OfSweep:
         """Return what is predicted of a load and a draft length."""
         point = Point(Condition(concurrency, *self.case), length)
         found = self.predictor.predict([point])
-        low, high = self.bands.get((concurrency, length), (float(found.low[0]), float(found.high[0])))
+        low, high = self.bands.get(
+            (concurrency, length), (float(found.low[0]), float(found.high[0]))
+        )
         return float(found.mean[0]), low, high, self.predictor.acceptance_length(point)
 
     def corrected(self, seen: Sequence[Seen]) -> str:
@@ -106,7 +140,12 @@ class OfSweep:
         rows, shift = _leans(places), shifts.sum() / max(1, np.count_nonzero(shifts))
         leans = np.linalg.solve(rows.T @ rows + np.diag((ROUGH / LEANS) ** 2), rows.T @ late)
         table: list[list[Any]] = [
-            [*one.place, one.load.tokens_per_second, one.load.acceptance_length or self.at(*one.place)[3], "measured"]
+            [
+                *one.place,
+                one.load.tokens_per_second,
+                one.load.acceptance_length or self.at(*one.place)[3],
+                "measured",
+            ]
             for one in seen
         ]
         for run in self.sweep.measurements:
@@ -118,7 +157,15 @@ class OfSweep:
                 table.append([*place, float(speed[0]), float(after[0]), "corrected"])
         setup, counts = vars(self.sweep.setups[0]), self.predictor.has_acceptance
         lines = [
-            [c, name_of(length), speed, tokens if length and counts else "", origin, *self.case, *setup.values()]
+            [
+                c,
+                name_of(length),
+                speed,
+                tokens if length and counts else "",
+                origin,
+                *self.case,
+                *setup.values(),
+            ]
             for c, length, speed, tokens, origin in table
         ]
         return csv_text([(*COLUMNS, *setup), *lines])
@@ -128,41 +175,63 @@ class OfPasses:
     """What measured passes and acceptance predict."""
 
     def __init__(self, data: Mapping[str, Any], where: str, acceptance: Acceptance) -> None:
-        self.data, self.acceptance, self.runtimes = data, acceptance, Runtimes.from_dict(data, where)
+        self.data, self.acceptance, self.runtimes = (
+            data,
+            acceptance,
+            Runtimes.from_dict(data, where),
+        )
         self.contexts = np.array(self.runtimes.contexts)
         one = np.ones(())
-        self.loads = tuple(b for b in LOADS if self.runtimes.verify.covers(b * one, one, self.contexts).all())
+        self.loads = tuple(
+            b for b in LOADS if self.runtimes.verify.covers(b * one, one, self.contexts).all()
+        )
         self.inputs = "acceptance", "passes, step_overhead_seconds", "zero_draft_cost"
 
     def at(self, concurrency: int, length: int | None) -> Expected:
         """Return what is predicted of a load and a draft length."""
         drafts, speeds = length or 0, []
         for rates, passes in BANDS:
-            steps = self.runtimes.seconds(concurrency, drafts, passes)[length is not None][:, -1, -1]
+            steps = self.runtimes.seconds(concurrency, drafts, passes)[length is not None][
+                :, -1, -1
+            ]
             tokens = float(self.acceptance.expected_tokens(drafts, rates)[-1])
             speeds.append((concurrency * tokens / max(float(steps.mean()), SHORTEST), tokens))
         (mean, tokens), (low, _), (high, _) = speeds
         return mean, low, high, tokens if drafts else None
 
     def corrected(self, seen: Sequence[Seen]) -> str:
-        """Return the runtimes as JSON, with factors on the passes, an overhead and the cost of 0 drafts."""
+        """Return the runtimes as JSON, with factors on the passes, an overhead and the cost of 0
+        drafts.
+        """
         from scipy.optimize import nnls
 
         places, overhead = [one.place for one in seen], self.runtimes.step_overhead_seconds
         steps = np.array([c * (self.at(c, k)[3] or 1.0) / self.at(c, k)[0] for c, k in places])
-        of_verify, widths = self.runtimes.verify.seconds, [(np.array(c), np.array(1.0 + (k or 0))) for c, k in places]
+        of_verify, widths = (
+            self.runtimes.verify.seconds,
+            [(np.array(c), np.array(1.0 + (k or 0))) for c, k in places],
+        )
         verify = np.array([np.mean(of_verify(*width, self.contexts)) for width in widths])
         usual = verify.mean()  # the overhead counts in these
         parts = np.stack([np.full_like(steps, usual), verify, steps - verify - overhead], axis=1)
-        timed, before = np.array([k != 0 for _, k in places]), np.array([overhead / usual, 1.0, 1.0])
+        timed, before = (
+            np.array([k != 0 for _, k in places]),
+            np.array([overhead / usual, 1.0, 1.0]),
+        )
         rows = parts * (timed / steps * np.exp(-misses(self, seen)[1]))[:, None]
         factors, _ = nnls(np.vstack([np.eye(3) * HOLD, rows]), np.append(before * HOLD, timed))
         found = {**self.data, "step_overhead_seconds": factors[0] * usual}
         for name, factor in zip(("verify", "draft", "drafter"), factors[[1, 2, 2]], strict=True):
             if name in found:
                 found[name] = _scaled(found[name], factor)
-        speeds = {place: one.load.tokens_per_second for place, one in zip(places, seen, strict=True)}
-        lost = [1.0 - speed / speeds[c, None] for (c, k), speed in speeds.items() if k == 0 and (c, None) in speeds]
+        speeds = {
+            place: one.load.tokens_per_second for place, one in zip(places, seen, strict=True)
+        }
+        lost = [
+            1.0 - speed / speeds[c, None]
+            for (c, k), speed in speeds.items()
+            if k == 0 and (c, None) in speeds
+        ]
         if lost:
             found["zero_draft_cost"] = np.clip([min(lost), max(lost)], 0.0, 0.99).tolist()
         return json_text(found, indent=1) + "\n"
@@ -172,7 +241,8 @@ Prediction = OfSweep | OfPasses
 
 
 def misses(prediction: Prediction, seen: Sequence[Seen]) -> Floats:
-    """Return logs of measured over predicted tokens and seconds of steps, and shifts of the logit of acceptance.
+    """Return logs of measured over predicted tokens and seconds of steps, and shifts of the logit
+    of acceptance.
 
     Tokens of a step that are not known, of the prediction or of the server, count as right.
     """
@@ -192,16 +262,23 @@ def _leans(places: Sequence[tuple[int, int | None]]) -> Floats:
 
 
 def _scaled(data: Any, factor: float, timed: bool = False) -> Any:
-    """Return data with the seconds in it multiplied: what stands in fields named so, and spreads of them."""
+    """Return data with the seconds in it multiplied: what stands in fields named so, and spreads of
+    them.
+    """
     if isinstance(data, Mapping):
-        return {key: _scaled(one, factor, "seconds" in key or key == "spread") for key, one in data.items()}
+        return {
+            key: _scaled(one, factor, "seconds" in key or key == "spread")
+            for key, one in data.items()
+        }
     if isinstance(data, list):
         return [_scaled(one, factor, timed) for one in data]
     return data * factor if timed else data
 
 
 def _acceptance(seen: Sequence[Seen]) -> dict[str, Any] | None:
-    """Return acceptance by position of the longest drafts, from the engine's counters; None: it has none."""
+    """Return acceptance by position of the longest drafts, from the engine's counters; None: it has
+    none.
+    """
     counts = [one.load.counted for one in seen if any(one.load.counted)]
     longest = max(map(len, counts), default=0)
     if not longest:
@@ -211,26 +288,32 @@ def _acceptance(seen: Sequence[Seen]) -> dict[str, Any] | None:
 
 
 def report(prediction: Prediction, seen: Sequence[Seen]) -> dict[str, Any]:
-    """Return predicted against measured output with intervals, the order of options, and what is to be corrected."""
+    """Return predicted against measured output with intervals, the order of options, and what is to
+    be corrected.
+    """
     rows: list[dict[str, Any]] = []
     for one in seen:
         speed, low, high, _ = prediction.at(*one.place)
         measured = one.load.tokens_per_second
-        rows.append({
-            "concurrency": one.concurrency,
-            "draft_length": name_of(one.place[1]),
-            "predicted": speed,
-            "band": [low, high],
-            "measured": measured,
-            "interval": _limits(measured, one.load.deviation, PARTS),
-            "error": speed / measured - 1.0,
-            "requests": one.load.requests,
-            "failed": one.load.failed,
-        })  # fmt: skip
+        rows.append(
+            {
+                "concurrency": one.concurrency,
+                "draft_length": name_of(one.place[1]),
+                "predicted": speed,
+                "band": [low, high],
+                "measured": measured,
+                "interval": _limits(measured, one.load.deviation, PARTS),
+                "error": speed / measured - 1.0,
+                "requests": one.load.requests,
+                "failed": one.load.failed,
+            }
+        )
     pairs = [(a, b) for a, b in combinations(rows, 2) if a["concurrency"] == b["concurrency"]]
     ends = [np.array([a["interval"], b["interval"]]) for a, b in pairs]
     apart = [pair for pair, of in zip(pairs, ends, strict=True) if of[:, 0].max() > of[:, 1].min()]
-    right = sum((a["predicted"] < b["predicted"]) == (a["measured"] < b["measured"]) for a, b in apart)
+    right = sum(
+        (a["predicted"] < b["predicted"]) == (a["measured"] < b["measured"]) for a, b in apart
+    )
     return {
         "loads": rows,
         "median_error": float(np.median([abs(row["error"]) for row in rows])),
@@ -242,7 +325,9 @@ def report(prediction: Prediction, seen: Sequence[Seen]) -> dict[str, Any]:
 
 
 def _factors(prediction: Prediction, seen: Sequence[Seen]) -> list[dict[str, Any]]:
-    """Return measured over predicted by input, with limits of the mean, and what that does to the output."""
+    """Return measured over predicted by input, with limits of the mean, and what that does to the
+    output.
+    """
     found = []
     for length in dict.fromkeys(one.place[1] for one in seen):
         group = [one for one in seen if one.place[1] == length]
@@ -250,17 +335,25 @@ def _factors(prediction: Prediction, seen: Sequence[Seen]) -> list[dict[str, Any
         noise = np.mean([one.load.deviation for one in group])
         of_tokens, of_steps, of_idle = prediction.inputs
         of_steps = of_idle if length == 0 else of_steps
-        for what, logs, sign, source in (("tokens", tokens, 1, of_tokens), ("seconds", late, -1, of_steps)):
+        for what, logs, sign, source in (
+            ("tokens", tokens, 1, of_tokens),
+            ("seconds", late, -1, of_steps),
+        ):
             if logs.any():
-                mean, deviation = float(np.exp(logs.mean())), np.hypot(logs.std(), noise) / len(logs) ** 0.5
-                found.append({
-                    "of_a_step": what,
-                    "draft_length": name_of(length),
-                    "factor": mean,
-                    "interval": _limits(mean, deviation, len(logs)),
-                    "output": mean**sign - 1.0,
-                    "in": source,
-                })  # fmt: skip
+                mean, deviation = (
+                    float(np.exp(logs.mean())),
+                    np.hypot(logs.std(), noise) / len(logs) ** 0.5,
+                )
+                found.append(
+                    {
+                        "of_a_step": what,
+                        "draft_length": name_of(length),
+                        "factor": mean,
+                        "interval": _limits(mean, deviation, len(logs)),
+                        "output": mean**sign - 1.0,
+                        "in": source,
+                    }
+                )
     return found
 
 

@@ -1,4 +1,6 @@
-"""What drafts per batch size cost beside the drafts themselves: ranges by engine and load, and who reported them."""
+"""What drafts per batch size cost beside the drafts themselves: ranges by engine and load, and who
+reported them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ class Price:
     Parameters
     ----------
     loads
-        Requests at a time, increasing; between them the logarithm of the load counts, beyond them the last.
+        Requests at a time, increasing; between them the logarithm of the load counts, beyond them
+        the last.
     least, usual, most
         Shares at these loads.
     source
@@ -32,7 +35,9 @@ class Price:
     def at(self, sizes: Floats) -> tuple[Floats, Floats, Floats]:
         """Return least, usual and most at batch sizes."""
         known = np.log(self.loads)
-        return tuple(np.interp(np.log(sizes), known, of) for of in (self.least, self.usual, self.most))  # type: ignore[return-value]
+        return tuple(
+            np.interp(np.log(sizes), known, of) for of in (self.least, self.usual, self.most)
+        )  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
@@ -55,14 +60,21 @@ class Prices:
 
 
 IDLE = Price(
-    (2, 189), (0.0, 0.0), (0.066, 0.216), (0.31, 0.31),
-    "0 to 4 % with n-grams on CPUs, 6.6 % at 2 requests and 21.6 % at 189 on one GPU, 20 to 31 % on an H100",
-)  # fmt: skip
+    (2, 189),
+    (0.0, 0.0),
+    (0.066, 0.216),
+    (0.31, 0.31),
+    "0 to 4 % with n-grams on CPUs, 6.6 % at 2 requests and 21.6 % at 189 on one GPU, 20 to 31 % on"
+    " an H100",
+)
 GRAPHS = Price(
-    (1, 2, 189), (0.0, 0.0, 0.0), (0.07, 0.033, 0.0), (0.14, 0.066, 0.066),
-    "none where all CUDA graphs stay full; on vLLM's old model runner (V1), which cuts them into pieces, 14 % at one "
-    "request; 6.6 % at 2, steps without drafts included",
-)  # fmt: skip
+    (1, 2, 189),
+    (0.0, 0.0, 0.0),
+    (0.07, 0.033, 0.0),
+    (0.14, 0.066, 0.066),
+    "none where all CUDA graphs stay full; on vLLM's old model runner (V1), which cuts them into"
+    " pieces, 14 % at one request; 6.6 % at 2, steps without drafts included",
+)
 FREE = Price((1,), (0.0,), (0.0,), (0.0,), "none")
 USUAL = Prices(IDLE, GRAPHS)
 """vLLM's, which are known best."""

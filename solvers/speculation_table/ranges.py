@@ -1,6 +1,7 @@
 """Merge the best choice per batch size into the fewest ranges that lose at most a given share.
 
-Method: dynamic program over batch sizes and choices, lexicographic in (ranges, sum of losses): exact, O(B K).
+Method: dynamic program over batch sizes and choices, lexicographic in (ranges, sum of losses):
+exact, O(B K).
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def fewest_ranges(value: Floats, loss: float) -> list[Range]:
     Returns
     -------
     list of (low, high, choice)
-        As few as possible, and among those with the least sum of relative losses; ties go to the smaller choice.
+        As few as possible, and among those with the least sum of relative losses; ties go to the
+        smaller choice.
 
     Raises
     ------
@@ -47,7 +49,9 @@ def fewest_ranges(value: Floats, loss: float) -> list[Range]:
     came_from[0] = -1
     for size in range(1, sizes):
         best = int(np.lexsort((total, count, np.isinf(total)))[0])
-        stay = np.isfinite(total) & ((count < count[best] + 1) | ((count == count[best] + 1) & (total <= total[best])))
+        stay = np.isfinite(total) & (
+            (count < count[best] + 1) | ((count == count[best] + 1) & (total <= total[best]))
+        )
         came_from[size] = np.where(stay, np.arange(choices), best)
         count = np.where(stay, count, count[best] + 1)
         total = np.where(stay, total, total[best]) + lost[size]

@@ -17,12 +17,19 @@ from specopt.solvers.speculation_table.drafters import Drafter, drafter
 from specopt.solvers.speculation_table.prices import IDLE
 
 _FIELDS = {
-    "draft", "verify", "drafter", "draft_model", "verify_model", "context_tokens", "step_overhead_seconds",
+    "draft",
+    "verify",
+    "drafter",
+    "draft_model",
+    "verify_model",
+    "context_tokens",
+    "step_overhead_seconds",
     "zero_draft_cost",
-}  # fmt: skip
+}
 
 ZERO_DRAFT_COST = (IDLE.least[0], IDLE.most[-1])
-"""Share of the throughput that speculating engines were reported to lose in steps without drafts."""
+"""Share of the throughput that speculating engines were reported to lose in steps without drafts.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +47,8 @@ class Runtimes:
     step_overhead_seconds
         Of every step, whatever the drafts: scheduling, sampling.
     zero_draft_cost
-        Least and largest share of throughput that an engine which speculates loses in steps without drafts, against
-        one that does not.
+        Least and largest share of throughput that an engine which speculates loses in steps without
+        drafts, against one that does not.
     notes
         What a reader should know.
     """
@@ -60,10 +67,11 @@ class Runtimes:
         Parameters
         ----------
         data
-            ``{"draft": runtime, "verify": runtime}``, each as `pass_time` takes it. Optional: ``drafter``
-            (``{"type": "model"}``); ``draft_model`` and ``verify_model`` (as in serving-latency) to count operations
-            with; ``context_tokens`` that a request has cached (all measured ones, or 0); ``step_overhead_seconds`` (0);
-            ``zero_draft_cost``, a share or [least, largest].
+            ``{"draft": runtime, "verify": runtime}``, each as `pass_time` takes it. Optional:
+            ``drafter`` (``{"type": "model"}``); ``draft_model`` and ``verify_model`` (as in
+            serving-latency) to count operations with; ``context_tokens`` that a request has cached
+            (all measured ones, or 0); ``step_overhead_seconds`` (0); ``zero_draft_cost``, a share
+            or [least, largest].
         where
             Path of the data, for messages.
 
@@ -73,7 +81,9 @@ class Runtimes:
             If a field is unknown, missing or outside its domain.
         """
         if not isinstance(data, Mapping):
-            raise InvalidInput(f"{where}: expected an object with draft and verify, got {describe(data)}")
+            raise InvalidInput(
+                f"{where}: expected an object with draft and verify, got {describe(data)}"
+            )
         only_fields(data, _FIELDS, where)
         times: dict[str, PassTime] = {}
         for name in ("draft", "verify"):
@@ -81,7 +91,9 @@ class Runtimes:
                 continue
             model = data.get(f"{name}_model")
             decoder = None if model is None else parse(Decoder, model, f"{where}.{name}_model")  # type: ignore[arg-type]
-            times[name] = pass_time(data[name], f"{where}.{name}", decoder=decoder, all_logits=name == "verify")
+            times[name] = pass_time(
+                data[name], f"{where}.{name}", decoder=decoder, all_logits=name == "verify"
+            )
         if "verify" not in times or ("draft" not in times and "drafter" not in data):
             missing = "verify" if "verify" not in times else "draft"
             raise InvalidInput(f"{where}.{missing}: required field is missing")
@@ -90,14 +102,21 @@ class Runtimes:
             drafter(data.get("drafter", {"type": "model"}), times.get("draft"), f"{where}.drafter"),
             times["verify"],
             step_overhead_seconds=number(
-                f"{where}.step_overhead_seconds", data.get("step_overhead_seconds", 0.0), 0, below=1e18
+                f"{where}.step_overhead_seconds",
+                data.get("step_overhead_seconds", 0.0),
+                0,
+                below=1e18,
             ),
-            zero_draft_cost=_shares(data.get("zero_draft_cost", list(ZERO_DRAFT_COST)), f"{where}.zero_draft_cost"),
+            zero_draft_cost=_shares(
+                data.get("zero_draft_cost", list(ZERO_DRAFT_COST)), f"{where}.zero_draft_cost"
+            ),
             notes=tuple(notes),
         )
         given = data.get("context_tokens")
         if given is not None:
-            return replace(found, contexts=(float(integer(f"{where}.context_tokens", given, 0, MAX_TOKENS)),))
+            return replace(
+                found, contexts=(float(integer(f"{where}.context_tokens", given, 0, MAX_TOKENS)),)
+            )
         return found.at_every_context()
 
     def at_every_context(self) -> Self:
@@ -106,9 +125,14 @@ class Runtimes:
         if not tables:
             return self
         low, high = max(min(of) for of in tables), min(max(of) for of in tables)
-        common = tuple(sorted({context for of in tables for context in of if low <= context <= high}))
+        common = tuple(
+            sorted({context for of in tables for context in of if low <= context <= high})
+        )
         if not common:
-            raise InvalidInput("context_tokens: expected draft and verify passes measured with the same cached tokens")
+            raise InvalidInput(
+                "context_tokens: expected draft and verify passes measured with the same cached"
+                " tokens"
+            )
         if len(common) == 1:
             return replace(self, contexts=common)
         listed = ", ".join(f"{context:g}" for context in common)
@@ -118,7 +142,9 @@ class Runtimes:
     @property
     def has_limits(self) -> bool:
         """Whether the times of passes have limits."""
-        return self.verify.has_limits or (self.drafter.passes is not None and self.drafter.passes.has_limits)
+        return self.verify.has_limits or (
+            self.drafter.passes is not None and self.drafter.passes.has_limits
+        )
 
     @property
     def measured(self) -> str:
@@ -130,30 +156,47 @@ class Runtimes:
         return "; ".join(f"{name}: {text}" for name, text in parts.items() if text)
 
     def covers(self, most_requests: int, most_drafts: int) -> Truths:
-        """Tell which steps of 1..B requests and 0..K drafts need no pass beyond what was measured, shape (B, K + 1)."""
+        """Tell which steps of 1..B requests and 0..K drafts need no pass beyond what was measured,
+        shape (B, K + 1).
+        """
         batch, drafts, context = self._grid(most_requests, most_drafts)
-        inside = np.array(np.broadcast_to(self.verify.covers(batch, 1.0 + drafts, context), self._shape(batch, drafts)))
+        inside = np.array(
+            np.broadcast_to(
+                self.verify.covers(batch, 1.0 + drafts, context), self._shape(batch, drafts)
+            )
+        )
         inside[..., 1:] &= self.drafter.covers(batch, drafts[..., 1:], context)
         return np.asarray(np.all(inside, axis=0))
 
-    def seconds(self, most_requests: int, most_drafts: int, which: Which = "fitted") -> tuple[Floats, Floats]:
-        """Return seconds of steps by context: without speculation, (C, B, 1), and with 0..K drafts, (C, B, K + 1).
+    def seconds(
+        self, most_requests: int, most_drafts: int, which: Which = "fitted"
+    ) -> tuple[Floats, Floats]:
+        """Return seconds of steps by context: without speculation, (C, B, 1), and with 0..K drafts,
+        (C, B, K + 1).
 
-        Those with 0 drafts are at the cost that speculation has without drafts; `which` says whether the fitted times
-        count, or one of their limits.
+        Those with 0 drafts are at the cost that speculation has without drafts; `which` says
+        whether the fitted times count, or one of their limits.
         """
         batch, drafts, context = self._grid(most_requests, most_drafts)
-        found = self.step_overhead_seconds + self.verify.seconds(batch, 1.0 + drafts, context, which)
+        found = self.step_overhead_seconds + self.verify.seconds(
+            batch, 1.0 + drafts, context, which
+        )
         found = np.array(np.broadcast_to(found, self._shape(batch, drafts)))
         alone = found[..., :1].copy()
         found[..., 1:] += self.drafter.seconds(batch, drafts[..., 1:], context, which)
         least, most = self.zero_draft_cost
-        found[..., :1] /= 1.0 - {"lower": least, "fitted": 0.5 * (least + most), "upper": most}[which]
+        found[..., :1] /= (
+            1.0 - {"lower": least, "fitted": 0.5 * (least + most), "upper": most}[which]
+        )
         return alone, found
 
     def _grid(self, most_requests: int, most_drafts: int) -> tuple[Floats, Floats, Floats]:
         batch = np.arange(1.0, most_requests + 1.0)[None, :, None]
-        return batch, np.arange(most_drafts + 1.0)[None, None], np.array(self.contexts)[:, None, None]
+        return (
+            batch,
+            np.arange(most_drafts + 1.0)[None, None],
+            np.array(self.contexts)[:, None, None],
+        )
 
     def _shape(self, batch: Floats, drafts: Floats) -> tuple[int, ...]:
         return len(self.contexts), batch.size, drafts.size

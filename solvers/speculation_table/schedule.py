@@ -1,4 +1,6 @@
-"""Drafts per batch size and what they are worth: what is decided, and what engines are then configured with."""
+"""Drafts per batch size and what they are worth: what is decided, and what engines are then
+configured with.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,14 @@ class Schedule:
     Parameters
     ----------
     ranges
-        Without gaps or overlaps from batch 1 on. An engine either speculates or does not: one range of None, or only
-        integers, at least one of them positive; 0 drafts in an engine that speculates cost more than no speculation.
+        Without gaps or overlaps from batch 1 on. An engine either speculates or does not: one range
+        of None, or only integers, at least one of them positive; 0 drafts in an engine that
+        speculates cost more than no speculation.
     batches
         Batch sizes at which the worth is known, increasing.
     speedups
-        Shape (len(batches), K + 1): throughput with 0, 1, ..., K drafts relative to no speculation, NaN where it is
-        not known; None: nothing is known.
+        Shape (len(batches), K + 1): throughput with 0, 1, ..., K drafts relative to no speculation,
+        NaN where it is not known; None: nothing is known.
     weights
         Of `batches` in means; None: equal.
     """
@@ -47,7 +50,9 @@ class Schedule:
                 integer(f"ranges[{i}]: drafts", drafts, 0)
         drafts_taken = [drafts for *_, drafts in self.ranges]
         if drafts_taken != [None] and (None in drafts_taken or not any(drafts_taken)):
-            raise InvalidInput("ranges: expected one range of None, or integers with a positive one among them")
+            raise InvalidInput(
+                "ranges: expected one range of None, or integers with a positive one among them"
+            )
         if self.speedups is not None and (
             self.speedups.ndim != 2
             or len(self.speedups) != len(self.batches)
@@ -56,7 +61,9 @@ class Schedule:
             or self.batches[0] < 1
             or (self.weights is not None and self.weights.shape != (len(self.batches),))
         ):
-            raise InvalidInput("speedups: expected a row, and a weight, for each of the increasing batches")
+            raise InvalidInput(
+                "speedups: expected a row, and a weight, for each of the increasing batches"
+            )
 
     @property
     def speculates(self) -> bool:
@@ -75,10 +82,13 @@ class Schedule:
 
     def at(self, batch: int) -> int | None:
         """Return the drafts at a batch size; beyond the largest those of the last range."""
-        return next((drafts for _, high, drafts in self.ranges if batch <= high), self.ranges[-1][2])
+        return next(
+            (drafts for _, high, drafts in self.ranges if batch <= high), self.ranges[-1][2]
+        )
 
     def mean_speedup(self, drafts: int | None = None) -> float | None:
-        """Return the weighted geometric mean of the speed-up over `batches`; None if it is not known at each of them.
+        """Return the weighted geometric mean of the speed-up over `batches`; None if it is not
+        known at each of them.
 
         `drafts` are those at every batch size, None: the schedule's; without speculation it is 1.
         """
@@ -86,7 +96,9 @@ class Schedule:
             return 1.0
         if self.speedups is None:
             return None
-        taken = np.array([self.at(batch) if drafts is None else drafts for batch in self.batches], np.int64)
+        taken = np.array(
+            [self.at(batch) if drafts is None else drafts for batch in self.batches], np.int64
+        )
         if taken.max() >= self.speedups.shape[1]:
             return None
         values = self.speedups[np.arange(len(taken)), taken]
@@ -95,7 +107,8 @@ class Schedule:
         return float(np.exp(np.average(np.log(values), weights=self.weights)))
 
     def best_single(self) -> tuple[int, float] | None:
-        """Return the draft length, at least 1, with the largest mean speed-up if taken everywhere, and that.
+        """Return the draft length, at least 1, with the largest mean speed-up if taken everywhere,
+        and that.
 
         Returns
         -------

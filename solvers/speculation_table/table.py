@@ -32,12 +32,13 @@ class SpeculationTable:
     Parameters
     ----------
     ranges
-        First and last batch size, both included, and drafts per step; or one range for all with None: speculation is
-        best not configured at all.
+        First and last batch size, both included, and drafts per step; or one range for all with
+        None: speculation is best not configured at all.
     speedup
         By range: mean over its batch sizes of the goodput relative to no speculation.
     speedup_limits
-        By range: lowest and highest mean inside the limits of acceptance and runtimes; None without any.
+        By range: lowest and highest mean inside the limits of acceptance and runtimes; None without
+        any.
     loss
         By range: the largest share of goodput lost against the best length of a batch size.
     most_drafts
@@ -45,8 +46,8 @@ class SpeculationTable:
     robust
         Whether the lengths are best in the worst case within the limits.
     relative
-        Shape (B, K + 1): goodput at every batch size with 0..K drafts relative to no speculation; in the worst case if
-        `robust`.
+        Shape (B, K + 1): goodput at every batch size with 0..K drafts relative to no speculation;
+        in the worst case if `robust`.
     notes
         What a reader should know.
     """
@@ -62,15 +63,23 @@ class SpeculationTable:
 
     def schedule(self) -> Schedule:
         """Return the table as engines are configured with it."""
-        return Schedule(ranges=self.ranges, batches=tuple(range(1, len(self.relative) + 1)), speedups=self.relative)
+        return Schedule(
+            ranges=self.ranges,
+            batches=tuple(range(1, len(self.relative) + 1)),
+            speedups=self.relative,
+        )
 
     def worth(self, runtimes: Runtimes, rate: float) -> float:
-        """Return the geometric mean of the speed-up over all batch sizes at another constant acceptance rate."""
+        """Return the geometric mean of the speed-up over all batch sizes at another constant
+        acceptance rate.
+        """
         if self.ranges[0][2] is None:
             return 1.0
         sizes, drafts = self.relative.shape
         known = speedups(runtimes, PositionAcceptance.constant(rate), sizes, drafts - 1).fitted
-        taken = [known[at - 1, k or 0] for low, high, k in self.ranges for at in range(low, high + 1)]
+        taken = [
+            known[at - 1, k or 0] for low, high, k in self.ranges for at in range(low, high + 1)
+        ]
         return float(np.exp(np.log(taken).mean()))
 
     def to_dict(self) -> dict[str, Any]:
@@ -89,12 +98,19 @@ class SpeculationTable:
                 self.ranges, self.speedup, limits, self.loss, strict=True
             )
         ]
-        return {"ranges": rows, "robust": self.robust, "max_length": self.most_drafts, "notes": list(self.notes)}
+        return {
+            "ranges": rows,
+            "robust": self.robust,
+            "max_length": self.most_drafts,
+            "notes": list(self.notes),
+        }
 
 
 @dataclass(frozen=True, eq=False)
 class Speedups:
-    """Goodput relative to that without speculation, shape (B, K + 1): expected over the contexts, and its limits."""
+    """Goodput relative to that without speculation, shape (B, K + 1): expected over the contexts,
+    and its limits.
+    """
 
     fitted: Floats
     low: Floats
@@ -104,15 +120,18 @@ class Speedups:
 def speedups(runtimes: Runtimes, acceptance: Acceptance, requests: int, drafts: int) -> Speedups:
     """Return the speed-ups of 1..B requests with 0..K drafts each.
 
-    A step of b requests with K drafts each yields b E[N_K] tokens; without speculation a step yields b. Every pass may
-    lie anywhere within its limits whatever the others do: forms miss each pass by another amount.
+    A step of b requests with K drafts each yields b E[N_K] tokens; without speculation a step
+    yields b. Every pass may lie anywhere within its limits whatever the others do: forms miss each
+    pass by another amount.
 
     Raises
     ------
     InvalidInput
         If a step takes no time.
     """
-    tokens = {which: acceptance.expected_tokens(drafts, which) for which in ("rates", "lower", "upper")}
+    tokens = {
+        which: acceptance.expected_tokens(drafts, which) for which in ("rates", "lower", "upper")
+    }
     alone, speculating = runtimes.seconds(requests, drafts)
     if not (speculating > 0.0).all():
         raise InvalidInput("runtime: expected passes that take some time, got a step of 0 seconds")
@@ -121,7 +140,12 @@ def speedups(runtimes: Runtimes, acceptance: Acceptance, requests: int, drafts: 
     alone_high, slow = runtimes.seconds(requests, drafts, "upper")
     low = (tokens["lower"] * alone_low / slow).min(axis=0)
     # where a limit is no time at all, drafts cost nothing at best
-    high = np.divide(tokens["upper"] * alone_high, fast, out=tokens["upper"] * np.ones_like(fast), where=fast > 0.0)
+    high = np.divide(
+        tokens["upper"] * alone_high,
+        fast,
+        out=tokens["upper"] * np.ones_like(fast),
+        where=fast > 0.0,
+    )
     high = high.max(axis=0)
     least, most = runtimes.zero_draft_cost
     low[:, 0], high[:, 0] = 1.0 - most, 1.0 - least  # the same pass in either case
@@ -152,8 +176,8 @@ def speculation_table(
     loss
         Share of the best goodput that a batch size may lose to make ranges fewer.
     robust
-        Take the length whose speed-up over no speculation is best in the worst case within the limits, and none at all
-        where any batch size may be slower than without speculation.
+        Take the length whose speed-up over no speculation is best in the worst case within the
+        limits, and none at all where any batch size may be slower than without speculation.
     extrapolate
         Go beyond what was measured.
     multiple
@@ -168,21 +192,28 @@ def speculation_table(
     requests, drafts = _sizes(runtimes, acceptance, max_batch, max_length, extrapolate, notes)
     has_limits = acceptance.has_limits or runtimes.has_limits
     if robust and not has_limits:
-        notes.append("neither acceptance nor runtimes have confidence limits: the worst case is the expected case")
+        notes.append(
+            "neither acceptance nor runtimes have confidence limits: the worst case is the expected"
+            " case"
+        )
     worth = speedups(runtimes, acceptance, requests, drafts)
     relative = worth.low if robust else worth.fitted
     judged = np.where(relative >= 1.0, relative, NEVER) if robust else relative
     if drafts < multiple:
-        raise InvalidInput(f"max_length: expected at least {multiple}, as many as the heads predict, got {drafts}")
+        raise InvalidInput(
+            f"max_length: expected at least {multiple}, as many as the heads predict, got {drafts}"
+        )
     judged = np.where(np.arange(drafts + 1) % multiple == 0, judged, NEVER)
     ranges = fewest_ranges(judged, loss)
     lost = 1.0 - judged / judged.max(axis=1, keepdims=True)
     found = SpeculationTable(
         ranges=tuple(ranges),
         speedup=_means(worth.fitted, ranges),
-        speedup_limits=tuple(zip(_means(worth.low, ranges), _means(worth.high, ranges), strict=True))
-        if has_limits
-        else None,
+        speedup_limits=(
+            tuple(zip(_means(worth.low, ranges), _means(worth.high, ranges), strict=True))
+            if has_limits
+            else None
+        ),
         loss=tuple(float(lost[low - 1 : high, choice].max()) for low, high, choice in ranges),
         most_drafts=drafts,
         robust=robust,
@@ -203,10 +234,14 @@ def speculation_table(
 
 
 def break_even(runtimes: Runtimes, requests: int, drafts: int, multiple: int = 1) -> float | None:
-    """Return the constant acceptance rate from which drafts pay on average over 1..B requests; None: they never do."""
+    """Return the constant acceptance rate from which drafts pay on average over 1..B requests;
+    None: they never do.
+    """
 
     def pays(rate: float) -> bool:
-        worth = speedups(runtimes, PositionAcceptance.constant(rate), requests, drafts).fitted[:, ::multiple]
+        worth = speedups(runtimes, PositionAcceptance.constant(rate), requests, drafts).fitted[
+            :, ::multiple
+        ]
         return float(np.log(worth.max(axis=1)).mean()) > 0.0
 
     low, high = 0.0, 1.0
@@ -223,10 +258,20 @@ def _means(values: Floats, ranges: list[tuple[int, int, int]]) -> tuple[float, .
 
 
 def _against(worth: Speedups, ranges: list[tuple[int, int, int]], robust: bool) -> str:
-    """Return why an engine is best not set up to speculate, with the number; nothing where it is."""
+    """Return why an engine is best not set up to speculate, with the number; nothing where it
+    is.
+    """
     if not robust:
         mean = float(
-            np.exp(np.mean([np.log(worth.fitted[at - 1, k]) for low, high, k in ranges for at in range(low, high + 1)]))
+            np.exp(
+                np.mean(
+                    [
+                        np.log(worth.fitted[at - 1, k])
+                        for low, high, k in ranges
+                        for at in range(low, high + 1)
+                    ]
+                )
+            )
         )
         return (
             ""
@@ -240,8 +285,9 @@ def _against(worth: Speedups, ranges: list[tuple[int, int, int]], robust: bool) 
     at = int(np.argmin(best))
     drafts = 1 + int(np.argmax(worth.low[at, 1:]))
     text = (
-        f"no lengths are safe: at batch {at + 1} speculation may be slower than none, {best[at]:.2f}x in the worst "
-        f"case ({worth.fitted[at, drafts]:.2f}x expected) with {drafts} drafts, the best there"
+        f"no lengths are safe: at batch {at + 1} speculation may be slower than none,"
+        f" {best[at]:.2f}x in the worst case ({worth.fitted[at, drafts]:.2f}x expected) with"
+        f" {drafts} drafts, the best there"
     )
     pays = _leading(best >= 1.0)
     return text + (f"; up to batch {pays} it is safe: --max-batch {pays}" if pays else "")
@@ -256,30 +302,45 @@ def _sizes(
     notes: list[str],
 ) -> tuple[int, int]:
     """Return the largest batch and the longest draft, none of them beyond what is known."""
-    for name, value, most in (("max_batch", max_batch, MAX_REQUESTS), ("max_length", max_length, MAX_DRAFTS)):
+    for name, value, most in (
+        ("max_batch", max_batch, MAX_REQUESTS),
+        ("max_length", max_length, MAX_DRAFTS),
+    ):
         if value is not None:
             integer(name, value, 1, most)
     known = acceptance.most_drafts
     drafts = (known or DEFAULT_DRAFTS) if max_length is None else max_length
     if known is not None and drafts > known:
-        notes.append(f"acceptance is known for {known} draft positions: longer drafts were not considered")
+        notes.append(
+            f"acceptance is known for {known} draft positions: longer drafts were not considered"
+        )
         drafts = max(1, known)  # 1 where not even that is known: refused by the acceptance
     requests = DEFAULT_REQUESTS if max_batch is None else max_batch
     inside = runtimes.covers(requests, drafts)
     if inside.all():
         return requests, drafts
     if extrapolate:
-        notes.append(f"extrapolated beyond what was measured ({runtimes.measured}), where no limit holds")
+        notes.append(
+            f"extrapolated beyond what was measured ({runtimes.measured}), where no limit holds"
+        )
         return requests, drafts
     longest = _leading(np.all(inside[: 1 if max_batch is None else requests], axis=0)) - 1
     if longest < (1 if max_length is None else drafts):
-        asked = f"batches up to {requests} and drafts up to {drafts}" if max_batch or max_length else "a batch of 1"
+        asked = (
+            f"batches up to {requests} and drafts up to {drafts}"
+            if max_batch or max_length
+            else "a batch of 1"
+        )
         raise InvalidInput(
-            f"max_batch, max_length: expected what was measured ({runtimes.measured}; contexts of "
-            f"{', '.join(f'{one:g}' for one in runtimes.contexts)} tokens), got {asked}; --extrapolate goes beyond"
+            f"max_batch, max_length: expected what was measured ({runtimes.measured}; contexts of"
+            f" {', '.join(f'{one:g}' for one in runtimes.contexts)} tokens), got {asked};"
+            " --extrapolate goes beyond"
         )
     largest = _leading(np.all(inside[:, : longest + 1], axis=1))
-    notes.append(f"batches up to {largest} and drafts up to {longest}, as far as measured ({runtimes.measured})")
+    notes.append(
+        f"batches up to {largest} and drafts up to {longest}, as far as measured"
+        f" ({runtimes.measured})"
+    )
     return largest, longest
 
 

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.verification_batch.problem import VerificationBatchPlan, VerificationBatchProblem
+from specopt.models.verification_batch.problem import (
+    VerificationBatchPlan,
+    VerificationBatchProblem,
+)
 from specopt.solvers.auto import Auto
 from specopt.solvers.method import Method
 from specopt.solvers.verification_batch.baselines import BASELINES
@@ -28,16 +31,22 @@ PARTS = 8
 
 @dataclass(frozen=True)
 class AutoBatch(Auto):
-    """Thresholds, each bounded and settled; among many requests behind a sweep, whose plan is there at once."""
+    """Thresholds, each bounded and settled; among many requests behind a sweep, whose plan is there
+    at once.
+    """
 
     solves = VerificationBatchProblem
     order = (Sweep, Threshold)
 
     def order_for(self, problem: VerificationBatchProblem) -> tuple[type[Method], ...]:
-        """Return the members, without the sweep among few requests, and among so many that it takes long itself."""
+        """Return the members, without the sweep among few requests, and among so many that it takes
+        long itself.
+        """
         return self.order if problem.requests in SWEPT else self.order[1:]
 
-    def repaired(self, problem: VerificationBatchProblem, plan: VerificationBatchPlan) -> VerificationBatchPlan:
+    def repaired(
+        self, problem: VerificationBatchProblem, plan: VerificationBatchPlan
+    ) -> VerificationBatchPlan:
         """Return the requests that there still are and that fit, in their order."""
         prepared = Prepared(problem)
         able = [int(i) for i in plan.batch if i in set(prepared.items.tolist())]

@@ -69,15 +69,16 @@ class EarliestDeadlineFirst(InOrder):
 
 @dataclass(frozen=True)
 class Algorithm1(VerificationBatchMethod):
-    """As printed: it stops at the first request that does not fit, so one late request can stop it for ever.
+    """As printed: it stops at the first request that does not fit, so one late request can stop it
+    for ever.
 
     A request is critical if now >= d_i - v_i - delta (Eq. 17), with the problem's guard delta.
 
     Parameters
     ----------
     cost
-        v_i, which the paper leaves open: "marginal" is what a request adds to its batch, w_i; "alone" is its time
-        in a batch of its own, c + w_i.
+        v_i, which the paper leaves open: "marginal" is what a request adds to its batch, w_i;
+        "alone" is its time in a batch of its own, c + w_i.
     """
 
     cost: Literal["marginal", "alone"] = "marginal"
@@ -94,7 +95,9 @@ class Algorithm1(VerificationBatchMethod):
         seconds, values = (prepared.seconds + own).tolist(), problem.expected_tokens.tolist()
         due = (problem.deadline_seconds - problem.now_seconds).tolist()
 
-        utility = [v / s if s > 0 else math.inf for v, s in zip(values, seconds, strict=True)]  # line 8
+        utility = [
+            v / s if s > 0 else math.inf for v, s in zip(values, seconds, strict=True)
+        ]  # line 8
         critical, others = list[int](), list[int]()
         for i in self.queue(prepared):  # line 9, 11
             (critical if due[i] - seconds[i] - problem.guard_seconds <= 0.0 else others).append(i)
@@ -113,8 +116,8 @@ class Algorithm1(VerificationBatchMethod):
 class Algorithm1Drop(Algorithm1):
     """Algorithm 1 after dropping hopeless requests: late ones, and those too large for the memory.
 
-    Then the first request in its order fits alone, and the batch is empty only if nothing fits. Its distance to the
-    optimum stays unbounded.
+    Then the first request in its order fits alone, and the batch is empty only if nothing fits. Its
+    distance to the optimum stays unbounded.
     """
 
     name = "algorithm-1-drop"

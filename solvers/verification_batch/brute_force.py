@@ -13,7 +13,9 @@ from specopt.solvers.verification_batch.prepare import Prepared
 
 @dataclass(frozen=True)
 class BruteForceBatch(VerificationBatchMethod):
-    """All subsets, one by one; where last digits matter, the judge decides. The oracle of the others."""
+    """All subsets, one by one; where last digits matter, the judge decides. The oracle of the
+    others.
+    """
 
     name = "brute-force"
     exact = True
@@ -26,4 +28,8 @@ class BruteForceBatch(VerificationBatchMethod):
         """Enumerate."""
         batch, seen = best_subset(prepared, budget)
         objective = budget.offer(plan_of(batch))
-        return Outcome(plan=plan_of(batch), bound=objective, stats={"subsets": seen, "hopeless": prepared.hopeless})
+        return Outcome(
+            plan=plan_of(batch),
+            bound=objective,
+            stats={"subsets": seen, "hopeless": prepared.hopeless},
+        )

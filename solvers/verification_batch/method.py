@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.verification_batch.problem import VerificationBatchPlan, VerificationBatchProblem
+from specopt.models.verification_batch.problem import (
+    VerificationBatchPlan,
+    VerificationBatchProblem,
+)
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome
 from specopt.solvers.verification_batch.prepare import Prepared
@@ -22,8 +25,9 @@ SLACK = 1e-11
 class VerificationBatchMethod(Method):
     """Base of the methods for `verification-batch`.
 
-    A request that cannot be served in time even alone, c + w_i > d_i - now, or that needs more memory than there is,
-    is hopeless: no feasible batch holds it. All methods leave these out, and the stats list them.
+    A request that cannot be served in time even alone, c + w_i > d_i - now, or that needs more
+    memory than there is, is hopeless: no feasible batch holds it. All methods leave these out, and
+    the stats list them.
     """
 
     solves = VerificationBatchProblem
@@ -52,7 +56,8 @@ def plan_of(batch: Iterable[int]) -> VerificationBatchPlan:
 def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
     """Offer a plan that is quick to construct, and a bound that needs no search.
 
-    The plan takes requests by decreasing value per second; the first fits alone, so it is empty only if nothing fits.
+    The plan takes requests by decreasing value per second; the first fits alone, so it is empty
+    only if nothing fits.
     """
     values, seconds, *_ = prepared.columns
     with np.errstate(divide="ignore", over="ignore"):

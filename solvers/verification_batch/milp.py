@@ -1,4 +1,5 @@
-"""One epoch of problem (13)-(15) of paper 2 as an integer program, to be read; Pyomo states it, HiGHS solves it.
+"""One epoch of problem (13)-(15) of paper 2 as an integer program, to be read; Pyomo states it,
+HiGHS solves it.
 
 Nothing is assumed about thresholds: every request has its own row for its own deadline.
 """
@@ -11,7 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.verification_batch.problem import VerificationBatchPlan, VerificationBatchProblem
+from specopt.models.verification_batch.problem import (
+    VerificationBatchPlan,
+    VerificationBatchProblem,
+)
 from specopt.solvers.budget import Budget
 from specopt.solvers.formulation import Formulation, Value, check_size
 from specopt.solvers.method import Outcome
@@ -20,15 +24,17 @@ from specopt.solvers.verification_batch.method import VerificationBatchMethod, p
 from specopt.solvers.verification_batch.prepare import Prepared
 
 UNITS = 1e4
-"""Rooms and the largest value in the program's own units: the tolerances of HiGHS are absolute, 1e-6 and less."""
+"""Rooms and the largest value in the program's own units: the tolerances of HiGHS are absolute,
+1e-6 and less.
+"""
 
 
 @dataclass(frozen=True)
 class MilpBatch(ByProgram, VerificationBatchMethod):
     """One binary per request, one row for the memory, one per request for its deadline.
 
-    The rows bear the judge's tolerance, and HiGHS may exceed them by its own: its program contains every batch that the
-    judge admits, so that its bound holds. A solution that the judge refuses
+    The rows bear the judge's tolerance, and HiGHS may exceed them by its own: its program contains
+    every batch that the judge admits, so that its bound holds. A solution that the judge refuses
     adds the row that not all of its requests go together, and HiGHS starts again.
     """
 
@@ -58,12 +64,20 @@ class MilpBatch(ByProgram, VerificationBatchMethod):
             if prepared.admits(batch):
                 budget.offer(plan_of(batch))
                 break
-            program.refused.add(sum(program.takes[k] for k in cover(prepared, chosen)) <= len(chosen) - 1)
-        return Outcome(plan=budget.incumbent, bound=budget.bound, termination=believed(solved, budget), stats=stats)
+            program.refused.add(
+                sum(program.takes[k] for k in cover(prepared, chosen)) <= len(chosen) - 1
+            )
+        return Outcome(
+            plan=budget.incumbent,
+            bound=budget.bound,
+            termination=believed(solved, budget),
+            stats=stats,
+        )
 
 
 def formulate(problem: VerificationBatchProblem) -> Any:
-    """Return the program as a Pyomo model; times are in parts of the longest room, memory of what there is.
+    """Return the program as a Pyomo model; times are in parts of the longest room, memory of what
+    there is.
 
     Hopeless requests and those worth nothing stay out: `prepared.items` has the others.
 
@@ -87,7 +101,8 @@ def formulate(problem: VerificationBatchProblem) -> Any:
     program.items = prepared.items
     program.pending = pyo.RangeSet(0, len(values) - 1)
     program.takes = pyo.Var(program.pending, domain=pyo.Binary)  # the request is in the batch
-    # Eq. 19, of the batch; no variable of its own: with one HiGHS loses feasible batches where rows are nearly met
+    # Eq. 19, of the batch; no variable of its own: with one HiGHS loses feasible batches where rows
+    # are nearly met
     time = sum(seconds[k] / longest * program.takes[k] for k in program.pending)
 
     program.worth = pyo.Objective(
@@ -113,13 +128,17 @@ def formulate(problem: VerificationBatchProblem) -> Any:
     if not values:  # solvers want a column and a row
         program.idle = pyo.Var(domain=pyo.Binary)
         program.nothing = pyo.Constraint(expr=program.idle <= 1)
-    program.refused = pyo.ConstraintList()  # batches that exceed a limit by less than HiGHS can tell
+    program.refused = (
+        pyo.ConstraintList()
+    )  # batches that exceed a limit by less than HiGHS can tell
     return program
 
 
 def read(problem: VerificationBatchProblem, program: Any, value: Value) -> VerificationBatchPlan:
     """Return the plan of a program's solution."""
-    return plan_of([int(program.items[k]) for k in program.pending if value(program.takes[k]) > 0.5])
+    return plan_of(
+        [int(program.items[k]) for k in program.pending if value(program.takes[k]) > 0.5]
+    )
 
 
 FORMULATION = Formulation(formulate, read)
@@ -128,7 +147,8 @@ FORMULATION = Formulation(formulate, read)
 def cover(prepared: Prepared, chosen: Sequence[int]) -> list[int]:
     """Return the positions of which no batch holds as many as are chosen, since these are refused.
 
-    They are those chosen, and whoever takes as much as any of them, of everything, and is due as early.
+    They are those chosen, and whoever takes as much as any of them, of everything, and is due as
+    early.
     """
     problem, items = prepared.problem, prepared.items
     heavy = np.ones(len(items), np.bool_)

@@ -1,4 +1,6 @@
-"""Pareto: one pass of (time, memory, value) labels that serves every tightest deadline; and all subsets, one by one."""
+"""Pareto: one pass of (time, memory, value) labels that serves every tightest deadline; and all
+subsets, one by one.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,15 @@ SUBSETS_PER_CHECK = 1024
 
 @dataclass(frozen=True)
 class Pareto(VerificationBatchMethod):
-    """Requests join in order of decreasing deadline; whoever joins last sets the time that a label may take.
+    """Requests join in order of decreasing deadline; whoever joins last sets the time that a label
+    may take.
 
-    A label with more time, more memory and less value than another after the same requests goes. So does one that the
-    prices of every threshold still to come hold below the best batch known. Labels may take the larger of the two rooms
-    of `Prepared`, so that the best of them bounds what the judge admits. Where it refuses one of these, for its last
-    digits, all subsets of few requests are tried. Among many a second pass finds the best batch in the smaller rooms;
-    the bound stays above it.
+    A label with more time, more memory and less value than another after the same requests goes. So
+    does one that the prices of every threshold still to come hold below the best batch known.
+    Labels may take the larger of the two rooms of `Prepared`, so that the best of them bounds what
+    the judge admits. Where it refuses one of these, for its last digits, all subsets of few
+    requests are tried. Among many a second pass finds the best batch in the smaller rooms; the
+    bound stays above it.
     """
 
     name = "pareto"
@@ -43,13 +47,19 @@ class Pareto(VerificationBatchMethod):
         bound, per_second, per_byte = prepared.bounds(budget, enough(objective, budget.gap))
         budget.improve_bound(max(objective, float(bound.max(initial=0.0))))
         alive = bound > enough(objective, budget.gap)
-        search = Labels(prepared, np.flatnonzero(alive), per_second, per_byte, enough(objective, budget.gap))
+        search = Labels(
+            prepared, np.flatnonzero(alive), per_second, per_byte, enough(objective, budget.gap)
+        )
         if search.run(budget):
             budget.improve_bound(search.bound)
         return Outcome(
             plan=budget.incumbent,
             bound=budget.bound,
-            stats={"thresholds": int(alive.sum()), "labels": search.seen, "hopeless": prepared.hopeless},
+            stats={
+                "thresholds": int(alive.sum()),
+                "labels": search.seen,
+                "hopeless": prepared.hopeless,
+            },
         )
 
 
@@ -60,8 +70,8 @@ MAX_REQUESTS = 16
 class Labels:
     """The pass over the items of the thresholds that a bound does not rule out.
 
-    Only the thresholds `alive` are searched, at the prices of each; batches worth no more than `enough` are of no
-    interest, and beyond `most` labels it gives up.
+    Only the thresholds `alive` are searched, at the prices of each; batches worth no more than
+    `enough` are of no interest, and beyond `most` labels it gives up.
     """
 
     def __init__(
@@ -84,7 +94,9 @@ class Labels:
 
     @property
     def bound(self) -> float:
-        """What no batch of the thresholds exceeds after a complete search, but for the best one known before."""
+        """What no batch of the thresholds exceeds after a complete search, but for the best one
+        known before.
+        """
         return max(self.enough, self.refused)
 
     def run(self, budget: Budget) -> bool:
@@ -110,7 +122,8 @@ class Labels:
         a, b = self.prices
         gains = values[:, None] - a * seconds[:, None] - b * memory[:, None]
         forced = [
-            min(0.0, float(gains[i:j, k].max())) for k, (i, j) in enumerate(zip(self.starts, self.ends, strict=True))
+            min(0.0, float(gains[i:j, k].max()))
+            for k, (i, j) in enumerate(zip(self.starts, self.ends, strict=True))
         ]
         gains = np.where(
             (np.arange(len(values))[:, None] < self.ends) & (seconds[:, None] <= limits),
@@ -118,9 +131,13 @@ class Labels:
             0.0,
         )
         rest = np.vstack([np.cumsum(gains[::-1], axis=0)[::-1], np.zeros(len(a))])
-        for k, start in enumerate(self.starts):  # a batch of the threshold holds one of its own items at least
+        for k, start in enumerate(
+            self.starts
+        ):  # a batch of the threshold holds one of its own items at least
             rest[: start + 1, k] += forced[k]
-        items = kernels.Items(values, seconds, memory if binding else np.zeros_like(memory), rooms, memory_room)
+        items = kernels.Items(
+            values, seconds, memory if binding else np.zeros_like(memory), rooms, memory_room
+        )
         thresholds = np.empty(len(a), kernels.Threshold)
         thresholds["end"], thresholds["D"] = self.ends, limits
         thresholds["per_second"], thresholds["per_byte"] = self.prices

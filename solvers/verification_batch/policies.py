@@ -1,21 +1,25 @@
 """Policies of a verifier in the long run: what it takes next, epoch after epoch.
 
-========================  ====================================================================================
-``fcfs``                  all that is pending, in order of arrival, as far as memory goes (SLED, without cache)
-``edf``                   earliest deadline of the iteration (Eq. 12) first, batches capped
-``algorithm-1``           as printed: it stops for ever once the most urgent critical request is late
-``algorithm-1-drop``      Algorithm 1 without the requests that cannot meet their deadline any more
-``per-epoch``             most expected tokens of this epoch: best over all tightest deadlines of the density greedy,
-                          optimal where all values are equal and memory is slack, else at least half when it is slack
-``slack``                 least slack of the *response* first, start + (done + E[tokens]) / tau - now; those far
-                          behind come last, and requests far ahead fill what capacity is to spare: batches that are
-                          short beside the time of the tightest requests; where the cache of prefixes cannot hold all,
-                          slow responses run ahead while theirs is cached, then wait without
-========================  ====================================================================================
+====================  ==========================================================================
+``fcfs``              all that is pending, in order of arrival, as far as memory goes (SLED, without
+                      cache)
+``edf``               earliest deadline of the iteration (Eq. 12) first, batches capped
+``algorithm-1``       as printed: it stops for ever once the most urgent critical request is late
+``algorithm-1-drop``  Algorithm 1 without the requests that cannot meet their deadline any more
+``per-epoch``         most expected tokens of this epoch: best over all tightest deadlines of the
+                      density greedy, optimal where all values are equal and memory is slack, else
+                      at least half when it is slack
+``slack``             least slack of the *response* first, start + (done + E[tokens]) / tau - now;
+                      those far behind come last, and requests far ahead fill what capacity is to
+                      spare: batches that are short beside the time of the tightest requests; where
+                      the cache of prefixes cannot hold all, slow responses run ahead while theirs
+                      is cached, then wait without
+====================  ==========================================================================
 
-The paper leaves open what becomes of late requests. Under ``algorithm-1-drop`` and ``per-epoch`` they fill the room
-that a batch leaves before its tightest deadline (with `fill_with_late`). They are served in order of arrival when
-nothing else is pending: the batch is never empty while anything waits.
+The paper leaves open what becomes of late requests. Under ``algorithm-1-drop`` and ``per-epoch``
+they fill the room that a batch leaves before its tightest deadline (with `fill_with_late`). They
+are served in order of arrival when nothing else is pending: the batch is never empty while anything
+waits.
 """
 
 from __future__ import annotations
@@ -38,24 +42,25 @@ POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)  # in the order of the k
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """How the verifier chooses. ``slack`` has nothing to set: what is None follows from the requests.
+    """How the verifier chooses. ``slack`` has nothing to set: what is None follows from the
+    requests.
 
     Parameters
     ----------
     name
         One of `POLICIES`.
     cap_seconds
-        Longest batch with more than one request, but of what the deadlines of an epoch choose; None: none for ``fcfs``
-        and ``slack``, 0.15 s for the others.
+        Longest batch with more than one request, but of what the deadlines of an epoch choose;
+        None: none for ``fcfs`` and ``slack``, 0.15 s for the others.
     defer_seconds
-        ``slack``: a request can wait while its response is further ahead than this; None: than a window and what bad
-        luck may cost it.
+        ``slack``: a request can wait while its response is further ahead than this; None: than a
+        window and what bad luck may cost it.
     give_up_seconds
-        ``slack``: requests later than this come last, so that under overload some responses wait instead of all being
-        late; infinity: never.
+        ``slack``: requests later than this come last, so that under overload some responses wait
+        instead of all being late; infinity: never.
     eviction
-        What a full cache of prefixes drops: the one whose next verification is due last, or the least recently used;
-        None: the former for ``slack``, the latter for the others.
+        What a full cache of prefixes drops: the one whose next verification is due last, or the
+        least recently used; None: the former for ``slack``, the latter for the others.
     fill_with_late
         ``algorithm-1-drop``, ``per-epoch``: whether late requests fill what room a batch leaves.
 
@@ -108,7 +113,10 @@ class Policy:
             give_up=float(self.give_up_seconds),
             fill=self.fill_with_late,
             tight=np.zeros(1),
-            due_last=(self.eviction or ("due-last" if self.name == "slack" else "least-recently-used")) == "due-last",
+            due_last=(
+                self.eviction or ("due-last" if self.name == "slack" else "least-recently-used")
+            )
+            == "due-last",
         )
 
 

@@ -11,7 +11,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from specopt.models.fields import Floats, Ints
-from specopt.models.verification_batch.problem import VerificationBatchPlan, VerificationBatchProblem
+from specopt.models.verification_batch.problem import (
+    VerificationBatchPlan,
+    VerificationBatchProblem,
+)
 from specopt.solvers.budget import Budget
 from specopt.solvers.room import room
 
@@ -25,14 +28,21 @@ T = TypeVar("T")
 
 
 def digits_of(requests: int) -> float:
-    """Return how many last digits the sums over a batch may be off, beside those of weights and rooms themselves."""
+    """Return how many last digits the sums over a batch may be off, beside those of weights and
+    rooms themselves.
+    """
     return requests + 8.0
 
 
 def seconds_room(deadlines: Floats, now: float, overhead: float, digits: float) -> Floats:
-    """Return what the weights of a batch may sum to for each deadline, up to a number of last digits."""
+    """Return what the weights of a batch may sum to for each deadline, up to a number of last
+    digits.
+    """
     with np.errstate(over="ignore"):
-        found: Floats = room(deadlines - now, np.spacing(np.abs(deadlines)) + np.spacing(abs(now)), digits) - overhead
+        found: Floats = (
+            room(deadlines - now, np.spacing(np.abs(deadlines)) + np.spacing(abs(now)), digits)
+            - overhead
+        )
     return found
 
 
@@ -40,9 +50,10 @@ def seconds_room(deadlines: Floats, now: float, overhead: float, digits: float) 
 class Prepared:
     """A problem's requests with what they cost, and feasibility as the methods decide it.
 
-    Deadlines and memory are rooms: what the weights of a batch may sum to, the judge's tolerance included. A batch that
-    does not fit the larger of two rooms is infeasible, whatever the order it is summed in: bounds and exact searches go
-    by it. One that fits the smaller is feasible: heuristics do. Between lie last digits, and the judge is asked.
+    Deadlines and memory are rooms: what the weights of a batch may sum to, the judge's tolerance
+    included. A batch that does not fit the larger of two rooms is infeasible, whatever the order it
+    is summed in: bounds and exact searches go by it. One that fits the smaller is feasible:
+    heuristics do. Between lie last digits, and the judge is asked.
     """
 
     problem: VerificationBatchProblem
@@ -54,17 +65,26 @@ class Prepared:
 
     @cached_property
     def rooms(self) -> tuple[Floats, Floats]:
-        """The smaller and the larger room for the weights of a batch with each request: d_i - t_k - c."""
+        """The smaller and the larger room for the weights of a batch with each request: d_i - t_k -
+        c.
+        """
         problem = self.problem
         return tuple(
-            seconds_room(problem.deadline_seconds, problem.now_seconds, problem.estimator.overhead_seconds, digits)
+            seconds_room(
+                problem.deadline_seconds,
+                problem.now_seconds,
+                problem.estimator.overhead_seconds,
+                digits,
+            )
             for digits in self._digits
         )  # type: ignore[return-value]  # two
 
     @cached_property
     def memory_rooms(self) -> tuple[float, float]:
         """The smaller and the larger room in memory."""
-        less, more = (float(room(self.problem.memory_bytes, digits=digits)) for digits in self._digits)
+        less, more = (
+            float(room(self.problem.memory_bytes, digits=digits)) for digits in self._digits
+        )
         return less, more
 
     @property
@@ -85,7 +105,9 @@ class Prepared:
 
     @cached_property
     def items(self) -> Ints:
-        """Requests that are worth something and not hopeless, by decreasing deadline, ties by index."""
+        """Requests that are worth something and not hopeless, by decreasing deadline, ties by
+        index.
+        """
         useful = self.problem.expected_tokens > 0
         useful[self.hopeless] = False
         found = np.flatnonzero(useful)
@@ -93,7 +115,9 @@ class Prepared:
 
     @cached_property
     def columns(self) -> tuple[Floats, Floats, Floats, Floats, float]:
-        """Values, seconds, memory and rooms of the items, and the room in memory: what proofs go by."""
+        """Values, seconds, memory and rooms of the items, and the room in memory: what proofs go
+        by.
+        """
         return self.columns_within(MOST)
 
     def columns_within(self, which: int) -> tuple[Floats, Floats, Floats, Floats, float]:
@@ -114,7 +138,9 @@ class Prepared:
         return np.flatnonzero(np.append(rooms[1:] != rooms[:-1], True)[: len(rooms)]) + 1
 
     def admits(self, batch: Sequence[int]) -> bool:
-        """Return whether the judge finds a batch feasible; it is asked where the last digits matter."""
+        """Return whether the judge finds a batch feasible; it is asked where the last digits
+        matter.
+        """
         members = list(batch)
         if not members:
             return True
@@ -124,10 +150,14 @@ class Prepared:
             seconds <= float(rooms[members].min()) and memory <= memory_room
             for rooms, memory_room in zip(self.rooms, self.memory_rooms, strict=True)
         )
-        return less or (more and not self.problem.violations(VerificationBatchPlan(batch=np.array(members))))
+        return less or (
+            more and not self.problem.violations(VerificationBatchPlan(batch=np.array(members)))
+        )
 
     def in_order(self, order: Iterable[int], skip: bool) -> list[int]:
-        """Return the batch that takes requests in an order; at one that does not fit it stops, or skips it."""
+        """Return the batch that takes requests in an order; at one that does not fit it stops, or
+        skips it.
+        """
         seconds, memory = self.seconds, self.problem.request_memory_bytes
         rooms, memory_room = self.rooms[SURE], self.memory_rooms[SURE]
         batch: list[int] = []
@@ -142,10 +172,14 @@ class Prepared:
                 break
         return batch
 
-    def bounds(self, budget: Budget, enough: float, ends: Ints | None = None) -> tuple[Floats, Floats, Floats]:
-        """Return a bound on every threshold and its prices of time and memory; tight only above `enough`.
+    def bounds(
+        self, budget: Budget, enough: float, ends: Ints | None = None
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return a bound on every threshold and its prices of time and memory; tight only above
+        `enough`.
 
-        Of some thresholds only, given by their ends, each counts the items of those left out before it as its own.
+        Of some thresholds only, given by their ends, each counts the items of those left out before
+        it as its own.
         """
         kernels = budget.load("verification_batch.bound")
         ends = self.ends if ends is None else np.ascontiguousarray(ends)
@@ -155,8 +189,12 @@ class Prepared:
         self.call(budget, kernels.bound_thresholds, ends, items, enough, *found)
         return found
 
-    def call(self, budget: Budget, kernel: Callable[..., T], *arguments: Any, partial: bool = False) -> T:
-        """Return what a kernel gives; where there are many requests, without overrunning the time limit."""
+    def call(
+        self, budget: Budget, kernel: Callable[..., T], *arguments: Any, partial: bool = False
+    ) -> T:
+        """Return what a kernel gives; where there are many requests, without overrunning the time
+        limit.
+        """
         if len(self.items) < LARGE:
             return kernel(*arguments, np.zeros(1, np.uint8))
         return budget.call(kernel, *arguments, partial=partial)

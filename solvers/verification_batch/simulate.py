@@ -1,21 +1,24 @@
 """Verification in the long run: many devices, one verifier, and a policy that chooses every batch.
 
-A device thinks, and starts a response with a prompt of its own. Until the response is complete it drafts a window,
-sends it, waits in the queue, has it verified in a batch, and receives the accepted tokens and the verifier's own. What
-the simulation assumes beyond the workload:
+A device thinks, and starts a response with a prompt of its own. Until the response is complete it
+drafts a window, sends it, waits in the queue, has it verified in a batch, and receives the accepted
+tokens and the verifier's own. What the simulation assumes beyond the workload:
 
-* The first verification of a response is cold: it computes the prompt and the window. A later one reads the cached
-  prefix and computes the window and the verifier's last token. Without a prefix cache, or after an eviction, every
-  verification computes the whole prefix.
-* A response has the speed tokens / (last token received - response started), prompt and network included, and
-  violates its class if that is below tau. Its last window may yield fewer tokens than expected: what exceeds the
-  response is cut off. Per iteration (Eq. 4) violations are far more frequent, because few accepted tokens make an
-  iteration slow whatever the verifier does; they are reported apart.
-* Every device keeps its class. Classes are dealt out evenly, so that the shares hold for any number of devices.
-* Responses count that start in the window after the warm-up; the simulation goes on until they have ended. One that
-  spans the window, or has no end when the time is up and is lost whatever comes, counts as a violation.
-* Centralised serving decodes one token of every pending response per batch on the verifier itself; the network is
-  crossed once to ask and once at the end.
+* The first verification of a response is cold: it computes the prompt and the window. A later one
+  reads the cached prefix and computes the window and the verifier's last token. Without a prefix
+  cache, or after an eviction, every verification computes the whole prefix.
+* A response has the speed tokens / (last token received - response started), prompt and network
+  included, and violates its class if that is below tau. Its last window may yield fewer tokens than
+  expected: what exceeds the response is cut off. Per iteration (Eq. 4) violations are far more
+  frequent, because few accepted tokens make an iteration slow whatever the verifier does; they are
+  reported apart.
+* Every device keeps its class. Classes are dealt out evenly, so that the shares hold for any number
+  of devices.
+* Responses count that start in the window after the warm-up; the simulation goes on until they have
+  ended. One that spans the window, or has no end when the time is up and is lost whatever comes,
+  counts as a violation.
+* Centralised serving decodes one token of every pending response per batch on the verifier itself;
+  the network is crossed once to ask and once at the end.
 """
 
 from __future__ import annotations
@@ -99,11 +102,11 @@ class LongRun:
     goodput_on_time
         The share of `goodput` in responses that reach their speed, times `goodput`.
     iterations, iteration_violations, compute_dominant
-        Per class: verifications within the window, those that end past the deadline of Eq. 12, and those of them
-        whose batch is a spike (Eq. 21); the other late ones are queue-dominant.
+        Per class: verifications within the window, those that end past the deadline of Eq. 12, and
+        those of them whose batch is a spike (Eq. 21); the other late ones are queue-dominant.
     batches, busy_share, cold_share, wasted_share
-        Batches within the window, the verifier's busy time over the window, cold verifications over all, and drafted
-        tokens that did not count over all.
+        Batches within the window, the verifier's busy time over the window, cold verifications over
+        all, and drafted tokens that did not count over all.
     stalled
         Whether the policy took nothing although every device was waiting.
     seconds
@@ -111,8 +114,9 @@ class LongRun:
     responses
         The responses that count: "device_class", "speed", "tokens", "start", "seconds".
     events
-        As many iterations as were asked for: "batch", "device", "start" of the batch, "queued" seconds, "seconds" of
-        the batch, "deadline", "ratio" to the moving mean (Eq. 21), and "late", whether the deadline was missed.
+        As many iterations as were asked for: "batch", "device", "start" of the batch, "queued"
+        seconds, "seconds" of the batch, "deadline", "ratio" to the moving mean (Eq. 21), and
+        "late", whether the deadline was missed.
     """
 
     class_speeds: Floats
@@ -149,8 +153,8 @@ class LongRun:
 class ServiceSimulation(Simulation):
     """How a policy serves a number of devices, run by run.
 
-    `estimates` are "violation_rate", "goodput_tokens_per_second" and the part of it that comes in time, the violation
-    rate of every class, and what the verifier does.
+    `estimates` are "violation_rate", "goodput_tokens_per_second" and the part of it that comes in
+    time, the violation rate of every class, and what the verifier does.
 
     Parameters
     ----------
@@ -177,11 +181,17 @@ class ServiceSimulation(Simulation):
     @property
     def facts(self) -> dict[str, str]:
         """How many devices, and whether anything stalled."""
-        facts = {"devices": f"{self.devices}, {self.devices / len(self.class_speeds):g} per class on average"}
+        facts = {
+            "devices": (
+                f"{self.devices}, {self.devices / len(self.class_speeds):g} per class on average"
+            )
+        }
         if self.centralised:
             facts["decoding"] = "centralised, without drafts"
         if self.stalled:
-            facts["stalled"] = f"{self.stalled} of {self.replications} runs: nothing was taken although all waited"
+            facts["stalled"] = (
+                f"{self.stalled} of {self.replications} runs: nothing was taken although all waited"
+            )
         return facts
 
 
@@ -202,8 +212,9 @@ def simulate(
     Parameters
     ----------
     workload, policy
-        What is asked of the verifier, and how it chooses: by a policy of specopt's, or a `specopt.Policy`. That is
-        given a `State`, returns the requests of the next batch as their places there, and learns an `Outcome`.
+        What is asked of the verifier, and how it chooses: by a policy of specopt's, or a
+        `specopt.Policy`. That is given a `State`, returns the requests of the next batch as their
+        places there, and learns an `Outcome`.
     seed
         Of the first run; the others follow.
     replications
@@ -221,9 +232,14 @@ def simulate(
     series = Replications(seed, replications, callback)
     chosen = as_policy(policy, NAMED, Policy, OwnPolicy)
     once = partial(
-        run_once, workload, chosen, devices=devices, seconds=seconds, warm_up_seconds=warm_up_seconds,
+        run_once,
+        workload,
+        chosen,
+        devices=devices,
+        seconds=seconds,
+        warm_up_seconds=warm_up_seconds,
         centralised=centralised,
-    )  # fmt: skip
+    )
     runs, found = series.each(once, _ESTIMATES)
     late = np.array([run.class_violation_rate for run in runs]).T
     for speed, samples in zip(workload.class_speeds.tolist(), late, strict=True):
@@ -260,7 +276,8 @@ def run_once(
     workload, policy, devices
         What is asked of the verifier, how it chooses, and by how many.
     seed
-        The same seed gives a device's responses the same prompts, lengths, acceptances and delays under any policy.
+        The same seed gives a device's responses the same prompts, lengths, acceptances and delays
+        under any policy.
     seconds, warm_up_seconds
         Length of the window in which responses must start to count, and the time before it.
     centralised
@@ -285,7 +302,10 @@ def run_once(
         raise InvalidInput(f"belief: expected a Belief, got {describe(belief)}")
     chosen = as_policy(policy, NAMED, Policy, OwnPolicy)
     own = isinstance(chosen, OwnPolicy)
-    by_class, totals = np.zeros(len(workload.class_speeds), kernels.ByClass), np.zeros(1, kernels.Served)
+    by_class, totals = (
+        np.zeros(len(workload.class_speeds), kernels.ByClass),
+        np.zeros(1, kernels.Served),
+    )
     # no class can end more responses than its devices start at the speed of drafting
     longest = min(MAX_RESPONSES, int(devices * (1.0 + (seconds + warm_up_seconds) / 0.05)))
     responses, log = np.empty(longest, kernels.Response), np.empty(events, kernels.Iteration)
@@ -305,8 +325,11 @@ def run_once(
             spike_batches=SPIKE_BATCHES,
             spike_ratio=SPIKE_RATIO,
         ),
-        by_class, totals, responses, log,
-    )  # fmt: skip
+        by_class,
+        totals,
+        responses,
+        log,
+    )
     return LongRun(
         class_speeds=workload.class_speeds,
         stalled=bool(stalled),
@@ -358,7 +381,17 @@ def _twin(policy: OwnPolicy, workload: VerificationWorkload, seed: int) -> Any:
 
     def choose(now: float, rule: Any, pending: Any, room: Any, batch: Any) -> int:
         value, new, cached, deadline, due = (array.copy() for array in pending[:5])
-        state = State(now, value, new, cached, deadline, due, rule.memory, rule.bytes_per_token, rule.costs.copy())
+        state = State(
+            now,
+            value,
+            new,
+            cached,
+            deadline,
+            due,
+            rule.memory,
+            rule.bytes_per_token,
+            rule.costs.copy(),
+        )
         places = np.arange(len(pending.value))
         found = decided(
             policy,
@@ -369,7 +402,10 @@ def _twin(policy: OwnPolicy, workload: VerificationWorkload, seed: int) -> Any:
             ),
             (
                 f"requests that fit {rule.memory:.6g} bytes",
-                lambda found: rule.bytes_per_token * float((pending.new + pending.cached)[found].sum()) <= rule.memory,
+                lambda found: (
+                    rule.bytes_per_token * float((pending.new + pending.cached)[found].sum())
+                    <= rule.memory
+                ),
             ),
         )
         batch[: len(found)] = found
@@ -389,7 +425,9 @@ def _summed(by_class: Any, served: Any, seconds: float) -> dict[str, Any]:
         "class_violations": by_class["violations"],
         "class_mean_speed": by_class["tokens"] / np.maximum(by_class["seconds"], 1e-300),
         "goodput": goodput,
-        "goodput_on_time": float(goodput * by_class["on_time_tokens"].sum() / max(1.0, by_class["tokens"].sum())),
+        "goodput_on_time": float(
+            goodput * by_class["on_time_tokens"].sum() / max(1.0, by_class["tokens"].sum())
+        ),
         "iterations": by_class["iterations"],
         "iteration_violations": by_class["late"],
         "compute_dominant": by_class["late_in_spikes"],
@@ -400,10 +438,19 @@ def _summed(by_class: Any, served: Any, seconds: float) -> dict[str, Any]:
     }
 
 
-def _verifier(workload: VerificationWorkload, policy: Policy, belief: Belief, centralised: bool) -> tuple[Any, Any]:
-    """Return the kernel's records of the rule, as the policy believes it, and of the verifier, as it is."""
+def _verifier(
+    workload: VerificationWorkload, policy: Policy, belief: Belief, centralised: bool
+) -> tuple[Any, Any]:
+    """Return the kernel's records of the rule, as the policy believes it, and of the verifier, as
+    it is.
+    """
     truth, believed = (
-        policy.rule(estimator, workload.guard_seconds, workload.batch_memory_bytes, workload.kv_bytes_per_token)
+        policy.rule(
+            estimator,
+            workload.guard_seconds,
+            workload.batch_memory_bytes,
+            workload.kv_bytes_per_token,
+        )
         for estimator in (workload.estimator, belief.estimator or workload.estimator)
     )
     return believed, kernels.Verifier(
@@ -414,13 +461,19 @@ def _verifier(workload: VerificationWorkload, policy: Policy, belief: Belief, ce
         learns=belief.estimator is not None and belief.calibrated,
         bytes_per_token=workload.kv_bytes_per_token,
         cache=workload.prefix_cache,
-        cache_bytes=math.inf if workload.cache_memory_bytes is None else workload.cache_memory_bytes,
+        cache_bytes=(
+            math.inf if workload.cache_memory_bytes is None else workload.cache_memory_bytes
+        ),
         central=centralised,
     )
 
 
-def _devices(workload: VerificationWorkload, count: int, spread_seconds: float, centralised: bool) -> Any:
-    """Return the kernel's record of the devices; if the verifier decodes alone they draft nothing."""
+def _devices(
+    workload: VerificationWorkload, count: int, spread_seconds: float, centralised: bool
+) -> Any:
+    """Return the kernel's record of the devices; if the verifier decodes alone they draft
+    nothing.
+    """
     drafts = not centralised
     predictor = workload.predictor if drafts else None
     return kernels.Devices(
@@ -431,8 +484,12 @@ def _devices(workload: VerificationWorkload, count: int, spread_seconds: float, 
         predictor=kernels.Predictor(
             predictor is not None, *(dataclasses.astuple(predictor) if predictor else (0.0,) * 3)
         ),
-        prompt=_lengths(workload.prompt_median_tokens, workload.prompt_sigma, workload.most_prompt_tokens),
-        response=_lengths(workload.response_median_tokens, workload.response_sigma, workload.most_response_tokens),
+        prompt=_lengths(
+            workload.prompt_median_tokens, workload.prompt_sigma, workload.most_prompt_tokens
+        ),
+        response=_lengths(
+            workload.response_median_tokens, workload.response_sigma, workload.most_response_tokens
+        ),
         draft=1.0 / workload.draft_tokens_per_second,
         up=workload.uplink_seconds,
         down=workload.downlink_seconds,
@@ -457,9 +514,11 @@ def capacity(
     most: int = 4096,
     **options: Any,
 ) -> Estimate:
-    """Return how many devices a policy carries at a violation rate (Eq. 20): doubling, then bisection, per seed.
+    """Return how many devices a policy carries at a violation rate (Eq. 20): doubling, then
+    bisection, per seed.
 
-    The rate need not rise with every device; the search ends at one number that is carried below one that is not.
+    The rate need not rise with every device; the search ends at one number that is carried below
+    one that is not.
 
     Parameters
     ----------
@@ -495,7 +554,9 @@ def capacity(
 
 
 def _most(carries: Callable[[int], bool], most: int, resolution: float) -> int:
-    """Return how many devices are carried, at most `most`: doubling, then bisection to a relative distance."""
+    """Return how many devices are carried, at most `most`: doubling, then bisection to a relative
+    distance.
+    """
     low, high = 0, 8
     while high <= most and carries(high):
         low, high = high, 2 * high
@@ -510,7 +571,9 @@ def _most(carries: Callable[[int], bool], most: int, resolution: float) -> int:
 
 
 def device_classes(workload: VerificationWorkload, devices: int) -> Ints:
-    """Return the class of every device: the shares hold, but for rounding, among any first devices."""
+    """Return the class of every device: the shares hold, but for rounding, among any first
+    devices.
+    """
     places = np.modf((np.arange(devices) + 0.5) * _GOLDEN)[0]
     found = np.searchsorted(np.cumsum(workload.class_shares), places, side="right")
     classes: Ints = np.minimum(found, len(workload.class_shares) - 1).astype(np.int64)

@@ -14,12 +14,14 @@ from specopt.solvers.verification_batch.prepare import SURE, Prepared
 
 @dataclass(frozen=True)
 class Sweep(VerificationBatchMethod):
-    """For each deadline D as the tightest admitted: greedy by value per second with skips; the best single request.
+    """For each deadline D as the tightest admitted: greedy by value per second with skips; the best
+    single request.
 
-    At the D of an optimal batch, the greedy up to the first request that does not fit, plus that request, is worth at
-    least the relaxed knapsack. So the better of the greedy and the most valuable request is worth at least half of it,
-    as long as memory does not bind. Where it may, greedies by value per byte and by value at the relaxation's prices
-    join. From the best thresholds, exchanges follow: they never lose.
+    At the D of an optimal batch, the greedy up to the first request that does not fit, plus that
+    request, is worth at least the relaxed knapsack. So the better of the greedy and the most
+    valuable request is worth at least half of it, as long as memory does not bind. Where it may,
+    greedies by value per byte and by value at the relaxation's prices join. From the best
+    thresholds, exchanges follow: they never lose.
     """
 
     name = "sweep"

@@ -1,4 +1,6 @@
-"""Threshold: bounds leave a few tightest deadlines; labels settle them, or HiGHS what prices do not fix."""
+"""Threshold: bounds leave a few tightest deadlines; labels settle them, or HiGHS what prices do not
+fix.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from specopt.solvers.verification_batch.pareto import Labels
 from specopt.solvers.verification_batch.prepare import SURE, Prepared
 
 OPTIONS: dict[str, float | str] = {
-    "parallel": "off",  # not "threads": HiGHS refuses another number than that of its first run in the process
+    # not "threads": HiGHS refuses another number than that of its first run in the process
+    "parallel": "off",
     "mip_rel_gap": 0.0,
     "mip_abs_gap": 0.0,
     "dual_feasibility_tolerance": 1e-9,
@@ -33,11 +36,12 @@ FOUND = 2
 """HiGHS's word for a feasible solution."""
 
 UNITS = 1e4
-"""Room, space and the largest value in a program's own units: the tolerances of HiGHS are absolute."""
+"""Room, space and the largest value in a program's own units: the tolerances of HiGHS are absolute.
+"""
 
 FEW_REQUESTS = 16
-"""Up to this many requests labels settle every threshold as fast without a good batch at the start, and the kernel that
-finds one need not be compiled."""
+"""Up to this many requests labels settle every threshold as fast without a good batch at the start,
+and the kernel that finds one need not be compiled."""
 
 SAMPLE = 16
 """One threshold in this many is bounded before all of them are, among many requests."""
@@ -45,17 +49,22 @@ SAMPLE = 16
 
 @dataclass(frozen=True)
 class Threshold(VerificationBatchMethod):
-    """A knapsack in time and memory for every tightest deadline that a Lagrangian bound does not rule out.
+    """A knapsack in time and memory for every tightest deadline that a Lagrangian bound does not
+    rule out.
 
-    Among many requests, the best thresholds are polished first: the best subset of the requests next to the prices,
-    then exchanges. If few labels, as those of `pareto`, settle what is left, they do. Else prices fix each request
-    whose exchange would cost more than the bound exceeds the best batch known, and HiGHS solves the small programs that
-    remain. A solution that the judge refuses does not count: labels then search that threshold to the end.
+    Among many requests, the best thresholds are polished first: the best subset of the requests
+    next to the prices, then exchanges. If few labels, as those of `pareto`, settle what is left,
+    they do. Else prices fix each request whose exchange would cost more than the bound exceeds the
+    best batch known, and HiGHS solves the small programs that remain. A solution that the judge
+    refuses does not count: labels then search that threshold to the end.
     """
 
     name = "threshold"
     exact = True
-    source = "own; paper 2, Eq. 13-15 at one epoch, Lagrangian bounds, labels, reduced-cost fixing, HiGHS"
+    source = (
+        "own; paper 2, Eq. 13-15 at one epoch, Lagrangian bounds, labels, reduced-cost fixing,"
+        " HiGHS"
+    )
     guarantee = "optimal"
     complexity = "O(n^2) for the bounds; integer programs of what is left, exponential at worst"
     supports_warm_start = True
@@ -69,24 +78,34 @@ class Threshold(VerificationBatchMethod):
         budget.offer_warm_start()
         if not few:  # above a good batch only do bounds need to be tight
             some = prepared.ends[SAMPLE - 1 :: SAMPLE]
-            self._polish(prepared, some, prepared.bounds(budget, self._enough(budget), some), 1, budget)
+            self._polish(
+                prepared, some, prepared.bounds(budget, self._enough(budget), some), 1, budget
+            )
         bound, per_second, per_byte = found = prepared.bounds(budget, self._enough(budget))
         assert budget.objective is not None
-        stats: dict[str, Any] = {"thresholds": 0, "largest_program": 0, "hopeless": prepared.hopeless}
+        stats: dict[str, Any] = {
+            "thresholds": 0,
+            "largest_program": 0,
+            "hopeless": prepared.hopeless,
+        }
         limit = max(budget.objective, float(bound.max(initial=0.0)))
         budget.improve_bound(limit)
         if not few:
             self._polish(prepared, prepared.ends, found, self.polished - 1, budget)
         order = np.argsort(-bound, kind="stable")
         alive = np.flatnonzero(bound > self._enough(budget))
-        search = Labels(prepared, alive, per_second, per_byte, self._enough(budget), self.few_labels)
+        search = Labels(
+            prepared, alive, per_second, per_byte, self._enough(budget), self.few_labels
+        )
         if search.run(budget):
             stats |= {"thresholds": len(alive), "labels": search.seen}
             budget.improve_bound(min(limit, search.bound))
             return Outcome(plan=budget.incumbent, bound=budget.bound, stats=stats)
         settled = 0.0  # the bound of the thresholds before
         for k in order:
-            limit = max(budget.objective, settled, float(bound[k]))  # of this threshold and all that follow
+            limit = max(
+                budget.objective, settled, float(bound[k])
+            )  # of this threshold and all that follow
             if bound[k] <= self._enough(budget):
                 break
             budget.improve_bound(limit)
@@ -109,17 +128,27 @@ class Threshold(VerificationBatchMethod):
         assert budget.objective is not None
         return enough(budget.objective, budget.gap)
 
-    def _polish(self, prepared: Prepared, ends: Ints, found: tuple[Floats, ...], most: int, budget: Budget) -> None:
+    def _polish(
+        self, prepared: Prepared, ends: Ints, found: tuple[Floats, ...], most: int, budget: Budget
+    ) -> None:
         """Polish the thresholds whose bounds are best; `found`: bounds and prices."""
-        for bound, per_second, per_byte, end in sorted(zip(*found, ends, strict=True), key=lambda row: -row[0])[:most]:
+        for bound, per_second, per_byte, end in sorted(
+            zip(*found, ends, strict=True), key=lambda row: -row[0]
+        )[:most]:
             if bound > self._enough(budget):
                 polish(prepared, int(end), float(per_second), float(per_byte), budget)
 
     def _solve(
-        self, prepared: Prepared, k: int, per_second: float, per_byte: float, bound: float, budget: Budget
+        self,
+        prepared: Prepared,
+        k: int,
+        per_second: float,
+        per_byte: float,
+        bound: float,
+        budget: Budget,
     ) -> tuple[int, float]:
-        """Offer the best batch of a threshold, if it is better than the best known; return its program's size, and what
-        no batch of the threshold exceeds."""
+        """Offer the best batch of a threshold, if it is better than the best known; return its
+        program's size, and what no batch of the threshold exceeds."""
         assert budget.objective is not None
         end = int(prepared.ends[k])
         *columns, memory_room = prepared.columns
@@ -129,35 +158,62 @@ class Threshold(VerificationBatchMethod):
         spare = np.full(end, bound - budget.objective)
         fixed_in = able & (reduced > spare)
         own = slice(int(prepared.ends[k - 1]) if k else 0, end)
-        spare[own] -= min(0.0, float(reduced[own].max()))  # a batch holds one of these: the bound has its loss already
+        spare[own] -= min(
+            0.0, float(reduced[own].max())
+        )  # a batch holds one of these: the bound has its loss already
         inside = np.flatnonzero(fixed_in)
         room = float(rooms[-1]) - math.fsum(seconds[inside])
         space = memory_room - math.fsum(memory[inside])
-        left = np.flatnonzero(able & (np.abs(reduced) <= spare) & (seconds <= room) & (memory <= space))
+        left = np.flatnonzero(
+            able & (np.abs(reduced) <= spare) & (seconds <= room) & (memory <= space)
+        )
         if room < 0 or space < 0:
-            return len(left), self._enough(budget)  # what a better batch would have to hold does not fit
+            return len(left), self._enough(
+                budget
+            )  # what a better batch would have to hold does not fit
         chosen, most = knapsack(values[left], seconds[left], memory[left], room, space, budget)
         batch = [int(i) for i in prepared.items[np.concatenate([inside, left[chosen]])]]
         if prepared.admits(batch):
             budget.offer(plan_of(batch))
-            missed = float(values[left].max(initial=0.0)) * (1e-6 + 1e-9 * len(left)) / UNITS  # by HiGHS, at most
+            missed = (
+                float(values[left].max(initial=0.0)) * (1e-6 + 1e-9 * len(left)) / UNITS
+            )  # by HiGHS, at most
             if most is not None:
                 most = min(bound, math.fsum([*values[inside], most]))
             return len(left), max(most or 0.0, self._enough(budget)) + missed
-        search = Labels(prepared, np.array([k]), np.full(k + 1, per_second), np.full(k + 1, per_byte), budget.objective)
+        search = Labels(
+            prepared,
+            np.array([k]),
+            np.full(k + 1, per_second),
+            np.full(k + 1, per_byte),
+            budget.objective,
+        )
         if not search.run(budget):
             raise MemoryError("the labels of one threshold are too many")
         return len(left), search.bound
 
 
-def polish(prepared: Prepared, end: int, per_second: float, per_byte: float, budget: Budget) -> None:
-    """Offer a good batch of the items below `end`: prices, the best subset of the requests next to them, exchanges."""
+def polish(
+    prepared: Prepared, end: int, per_second: float, per_byte: float, budget: Budget
+) -> None:
+    """Offer a good batch of the items below `end`: prices, the best subset of the requests next to
+    them, exchanges.
+    """
     kernels = budget.load("verification_batch.sweep")
     items = kernels.Items(*prepared.columns_within(SURE))
     taken = np.zeros(len(items.value), np.bool_)
     room = float(items.room[end - 1])
     value = prepared.call(
-        budget, kernels.polish, end, Threshold.core, items, room, per_second, per_byte, taken, partial=True
+        budget,
+        kernels.polish,
+        end,
+        Threshold.core,
+        items,
+        room,
+        per_second,
+        per_byte,
+        taken,
+        partial=True,
     )
     if value >= 0:
         batch = [int(i) for i in prepared.items[taken]]
@@ -170,15 +226,15 @@ def knapsack(
 ) -> tuple[Ints, float | None]:
     """Return the positions of the best choice within room and space, by HiGHS from bare arrays.
 
-    HiGHS may exceed a row by 1e-6, overlook what gains less, and be off by the tolerance of its duals per column: units
-    are small beside that. Sums that meet a limit itself leave ten times as much of a row, as the rooms bear the judge's
-    tolerance of 1e-9, and are not lost among these.
+    HiGHS may exceed a row by 1e-6, overlook what gains less, and be off by the tolerance of its
+    duals per column: units are small beside that. Sums that meet a limit itself leave ten times as
+    much of a row, as the rooms bear the judge's tolerance of 1e-9, and are not lost among these.
 
     Returns
     -------
     tuple
-        The best choice found; what no choice is worth more than, where time or work did not suffice to prove it best.
-        If HiGHS fails, no position and infinity.
+        The best choice found; what no choice is worth more than, where time or work did not suffice
+        to prove it best. If HiGHS fails, no position and infinity.
 
     Raises
     ------
@@ -211,7 +267,9 @@ def knapsack(
     lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     lp.a_matrix_.start_ = np.arange(0, 2 * count + 1, 2, dtype=np.int32)
     lp.a_matrix_.index_ = np.tile(np.array([0, 1], np.int32), count)
-    lp.a_matrix_.value_ = UNITS * np.column_stack([seconds / (room or 1.0), memory / (space or 1.0)]).ravel()
+    lp.a_matrix_.value_ = (
+        UNITS * np.column_stack([seconds / (room or 1.0), memory / (space or 1.0)]).ravel()
+    )
     model.passModel(lp)
     model.run()
     info, ended = model.getInfo(), termination_of(model.getModelStatus())

@@ -39,15 +39,21 @@ def test_lines_round_trip(library: ModuleType) -> None:
 
 
 def test_nothing_changes_without_need(library: ModuleType) -> None:
-    """Tests that regenerating a proven instance gives the line that is saved, its date and seconds included."""
+    """Tests that regenerating a proven instance gives the line that is saved, its date and seconds
+    included.
+    """
     old = saved_instance(SHORT)
     assert library.regenerate(old, old, 5.0) == old
 
 
 def test_new_instances_and_new_numbers_start_afresh(library: ModuleType) -> None:
-    """Tests that an unknown instance is solved, and that a changed problem does not keep a plan of another."""
+    """Tests that an unknown instance is solved, and that a changed problem does not keep a plan of
+    another.
+    """
     old = saved_instance(SHORT)
-    recipe, nothing = library.read(json.dumps({name: getattr(old, name) for name in RECIPE}).encode())
+    recipe, nothing = library.read(
+        json.dumps({name: getattr(old, name) for name in RECIPE}).encode()
+    )
     assert nothing is None
     stale = replace(old, problem_sha256="0" * 64, best=replace(old.best, objective=1e9, bound=1e9))
     for before in (None, stale):
@@ -60,16 +66,23 @@ def test_new_instances_and_new_numbers_start_afresh(library: ModuleType) -> None
 
 
 def test_a_kind_without_lines(
-    library: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    library: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Tests that a kind without a file has no instances, and gets no file."""
     monkeypatch.setattr(library, "FOLDER", tmp_path)
     monkeypatch.setattr(sys, "argv", ["library.py", "fair-goodput"])
     library.main()
-    assert capsys.readouterr().out.startswith("fair-goodput: 0 instances") and not list(tmp_path.iterdir())
+    assert capsys.readouterr().out.startswith("fair-goodput: 0 instances") and not list(
+        tmp_path.iterdir()
+    )
 
 
-def known(objective: float, bound: float | None, method: str = "exact", date: str = "2026-01-01") -> BestKnown:
+def known(
+    objective: float, bound: float | None, method: str = "exact", date: str = "2026-01-01"
+) -> BestKnown:
     """A best known value of a problem that is minimised."""
     proven = bound is not None and abs(objective - bound) < 1e-9
     return BestKnown(
@@ -105,16 +118,25 @@ def test_the_better_of_two(
     status: str,
     method: str,
 ) -> None:
-    """Tests that plan and bound are each kept unless the new one is better, with the right status."""
+    """Tests that plan and bound are each kept unless the new one is better, with the right
+    status.
+    """
     problem = load_saved("serving-latency/paper-1/K7-68M-7B")
     best = library.better_of(problem, known(*old), known(*new, method="other", date="2026-02-02"))
-    assert (best.objective, best.bound, best.status, best.method) == (objective, bound, status, method)
+    assert (best.objective, best.bound, best.status, best.method) == (
+        objective,
+        bound,
+        status,
+        method,
+    )
     if (best.objective, best.bound) == old:
         assert best == known(*old)
 
 
 def test_maximisation_is_the_other_way_round(library: ModuleType) -> None:
-    """Tests that a larger objective and a smaller bound are better where the objective is maximised."""
+    """Tests that a larger objective and a smaller bound are better where the objective is
+    maximised.
+    """
     problem = load_saved(SHORT)
     best = library.better_of(problem, known(8.0, 11.0), known(9.0, 12.0))
     assert (best.objective, best.bound) == (9.0, 11.0)
@@ -137,4 +159,6 @@ def test_contradictions_stop_it(library: ModuleType, monkeypatch: pytest.MonkeyP
 def test_saved_text_is_strict() -> None:
     """Tests that a line without a digest is refused."""
     with pytest.raises(msgspec.ValidationError, match="problem_sha256"):
-        msgspec.json.decode(b'{"name": "a/b/c", "size": "small", "seed": 1, "parameters": {}}', type=SavedInstance)
+        msgspec.json.decode(
+            b'{"name": "a/b/c", "size": "small", "seed": 1, "parameters": {}}', type=SavedInstance
+        )

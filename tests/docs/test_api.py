@@ -16,5 +16,7 @@ def test_every_public_name_is_on_the_page() -> None:
     named = re.findall(r"^### `(\S+)`$", PAGE, re.MULTILINE)
     assert len(named) == len(set(named))
     assert {f"specopt.{name}" for name in specopt.__all__} - set(named) == set()
-    classes = {name for name in specopt.online.__all__ if isinstance(getattr(specopt.online, name), type)}
+    classes = {
+        name for name in specopt.online.__all__ if isinstance(getattr(specopt.online, name), type)
+    }
     assert {f"specopt.online.{name}" for name in classes} - set(named) == set()

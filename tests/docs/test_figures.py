@@ -33,17 +33,23 @@ def prose(page: Path) -> str:
 
 @pytest.mark.nightly
 def test_the_record_is_current() -> None:
-    """Tests that the record is what the newest tables of the benchmarks and the instance library say."""
+    """Tests that the record is what the newest tables of the benchmarks and the instance library
+    say.
+    """
     assert figures.record() == RECORD
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_pages_state_what_is_recorded(page: Path) -> None:
-    """Tests that every marked number is the recorded one to its digits, and that no measured one is unmarked."""
+    """Tests that every marked number is the recorded one to its digits, and that no measured one is
+    unmarked.
+    """
     text = prose(page)
     for shown, key in MARKED.findall(text):
         digits = Decimal(shown.replace(",", ""))
-        assert round(Decimal(str(RECORD[key]["value"])), -int(digits.as_tuple().exponent)) == digits, key
+        assert (
+            round(Decimal(str(RECORD[key]["value"])), -int(digits.as_tuple().exponent)) == digits
+        ), key
     assert CLAIM.findall(MARKED.sub("", text)) == []
 
 

@@ -39,8 +39,22 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for file in EXAMPLE.iterdir():
         if file.is_file():
             (folder / "source" / file.name).write_bytes(file.read_bytes())
-    command = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--no-build-isolation"]
-    command += ["--disable-pip-version-check", "--target", str(folder / "target"), str(folder / "source")]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-index",
+        "--no-deps",
+        "--no-build-isolation",
+    ]
+    command += [
+        "--disable-pip-version-check",
+        "--target",
+        str(folder / "target"),
+        str(folder / "source"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     return folder / "target"
@@ -50,14 +64,21 @@ def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run Python where a folder's distributions are installed."""
     path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
     return subprocess.run(
-        [sys.executable, "-P", *arguments], capture_output=True, text=True, timeout=600, check=False, cwd=folder,
+        [sys.executable, "-P", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+        cwd=folder,
         env={**os.environ, "PYTHONPATH": path},
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.nightly
 def test_the_example_works_in_python(installed: Path) -> None:
-    """Tests that method and family are found by name, in worker processes, and that the method keeps its promises."""
+    """Tests that method and family are found by name, in worker processes, and that the method
+    keeps its promises.
+    """
     done = python(installed, "-c", IN_PYTHON, "local")
     assert done.returncode == 0, done.stderr
 
@@ -68,11 +89,17 @@ def test_the_example_works_on_a_cluster(installed: Path) -> None:
     cluster = """
 from distributed import LocalCluster
 if __name__ == "__main__":
-    with LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+    with LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as cluster:
         sys.argv[1] = "dask://" + cluster.scheduler_address.removeprefix("tcp://")
 """
     body = IN_PYTHON.replace("check_method(ShortestFirst())\n", "").strip().partition("problem =")
-    script = body[0] + cluster.lstrip() + "".join(f"        {line}\n" for line in "".join(body[1:]).splitlines())
+    script = (
+        body[0]
+        + cluster.lstrip()
+        + "".join(f"        {line}\n" for line in "".join(body[1:]).splitlines())
+    )
     (installed.parent / "cluster.py").write_text(script)
     done = python(installed, str(installed.parent / "cluster.py"), "local")
     assert done.returncode == 0, done.stderr
@@ -80,13 +107,21 @@ if __name__ == "__main__":
 
 @pytest.mark.nightly
 def test_the_example_works_on_the_command_line(installed: Path) -> None:
-    """Tests that `specopt methods` lists it with its distribution, and that the README's other commands succeed."""
-    listed = json.loads(python(installed, "-m", "specopt", "methods", "verification-batch", "--json").stdout)
+    """Tests that `specopt methods` lists it with its distribution, and that the README's other
+    commands succeed.
+    """
+    listed = json.loads(
+        python(installed, "-m", "specopt", "methods", "verification-batch", "--json").stdout
+    )
     assert (listed[-1]["name"], listed[-1]["distribution"]) == ("shortest-first", "own-method 0.1")
     assert {entry["distribution"] for entry in listed[:-1]} == {"specopt"}
     recipe = re.search(r"```sh\n(.*?)```", (EXAMPLE / "README.md").read_text(), re.DOTALL)
     assert recipe is not None
-    commands = [line.partition("#")[0].split()[1:] for line in recipe[1].splitlines() if line.startswith("specopt")]
+    commands = [
+        line.partition("#")[0].split()[1:]
+        for line in recipe[1].splitlines()
+        if line.startswith("specopt")
+    ]
     assert [command[0] for command in commands] == ["methods", "generate", "solve", "compare"]
     for command in commands:
         small = ["--instances", "1", "--jobs", "1"] if command[0] == "compare" else []
@@ -109,7 +144,11 @@ class Mine(FirstComeFirstServed):
 """
 
 BROKEN = [
-    ("mine", "import nowhere_to_be_found", "cannot be loaded (ModuleNotFoundError: No module named"),
+    (
+        "mine",
+        "import nowhere_to_be_found",
+        "cannot be loaded (ModuleNotFoundError: No module named",
+    ),
     ("mine", "raise SystemExit(3)", "cannot be loaded (SystemExit: 3)"),
     ("mine", "raise KeyboardInterrupt", "cannot be loaded (KeyboardInterrupt: )"),
     ("mine", "Mine = 3", "expected a subclass of Method with a run of its own, got 3"),
@@ -118,7 +157,11 @@ BROKEN = [
         METHOD.format(name="other", body="pass"),
         "expected an entry point of the name 'verification-batch.other'",
     ),
-    ("fcfs", METHOD.format(name="fcfs", body="pass"), "specopt itself has 'fcfs' for verification-batch"),
+    (
+        "fcfs",
+        METHOD.format(name="fcfs", body="pass"),
+        "specopt itself has 'fcfs' for verification-batch",
+    ),
 ]
 
 
@@ -127,7 +170,9 @@ def plug_in(folder: Path, name: str, text: str) -> None:
     folder.mkdir(exist_ok=True)
     (folder / "mine.py").write_text(text)
     (folder / "mine-1.0.dist-info").mkdir()
-    (folder / "mine-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
+    (folder / "mine-1.0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n"
+    )
     entry = f"[specopt.methods]\nverification-batch.{name} = mine:Mine\n"
     (folder / "mine-1.0.dist-info" / "entry_points.txt").write_text(entry)
 
@@ -143,7 +188,8 @@ import contextlib, io, json, sys
 from specopt.commands import cli
 answers = []
 for words in json.loads(sys.argv[1]):
-    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = cli.run(words)
     answers.append((code, out.getvalue(), err.getvalue()))
 print(json.dumps(answers))
@@ -151,10 +197,13 @@ print(json.dumps(answers))
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "message"), [BROKEN[0], *(pytest.param(*one, marks=pytest.mark.nightly) for one in BROKEN[1:])]
+    ("name", "text", "message"),
+    [BROKEN[0], *(pytest.param(*one, marks=pytest.mark.nightly) for one in BROKEN[1:])],
 )
 def test_a_broken_plug_in_is_one_line(name: str, text: str, message: str, tmp_path: Path) -> None:
-    """Tests that what cannot be used is named in one line by those who ask for it, and unnoticed by others."""
+    """Tests that what cannot be used is named in one line by those who ask for it, and unnoticed by
+    others.
+    """
     plug_in(tmp_path, name, text)
     solve = ["solve", problem_file(tmp_path), "--method"]
     commands = [[*solve, "edf", "--json"], ["methods", "verification-batch"], [*solve, name]]
@@ -170,12 +219,16 @@ def test_a_broken_plug_in_is_one_line(name: str, text: str, message: str, tmp_pa
 
 @pytest.mark.parametrize("body", ["return 3", "raise SystemExit"])
 def test_a_plug_in_that_fails_is_one_line(body: str, tmp_path: Path) -> None:
-    """Tests that what a plug-in raises, or returns instead of an outcome, is one line that names it."""
+    """Tests that what a plug-in raises, or returns instead of an outcome, is one line that names
+    it.
+    """
     plug_in(tmp_path, "mine", METHOD.format(name="mine", body=body))
     done = python(tmp_path, "-m", "specopt", "solve", problem_file(tmp_path), "--method", "mine")
     assert done.returncode == 2
     line = done.stderr.strip().splitlines()[-1]
-    assert line.startswith("specopt: plug-in verification-batch.mine (specopt.methods) of mine 1.0: ")
+    assert line.startswith(
+        "specopt: plug-in verification-batch.mine (specopt.methods) of mine 1.0: "
+    )
     assert "Traceback" not in done.stderr
 
 
@@ -193,10 +246,16 @@ noise("importing")
 
 @pytest.mark.nightly
 def test_what_a_plug_in_prints_is_no_part_of_the_answer(tmp_path: Path) -> None:
-    """Tests that a pipe gets the JSON alone and stderr all else; a process that a plug-in leaves behind has no pipe."""
+    """Tests that a pipe gets the JSON alone and stderr all else; a process that a plug-in leaves
+    behind has no pipe.
+    """
     child = 'subprocess.Popen(["sleep", "6000"], stderr=-3, close_fds=False).pid'
     body = f'noise("solving"); open("child", "w").write(str({child}))'
-    plug_in(tmp_path, "mine", NOISE + METHOD.format(name="mine", body=f"{body}; return super().run(problem, budget)"))
+    plug_in(
+        tmp_path,
+        "mine",
+        NOISE + METHOD.format(name="mine", body=f"{body}; return super().run(problem, budget)"),
+    )
     done = python(tmp_path, "-m", "specopt", "methods", "verification-batch", "--json")
     assert json.loads(done.stdout)[-1]["name"] == "mine"
     assert sorted(done.stderr.splitlines()) == ["importing C", "importing Python", "importing raw"]
@@ -206,14 +265,21 @@ def test_what_a_plug_in_prints_is_no_part_of_the_answer(tmp_path: Path) -> None:
         command = [sys.executable, "-P", *solve, *rest]
         with open(tmp_path / "errors", "w+") as errors:
             out = subprocess.run(
-                command, stdout=subprocess.PIPE, stderr=errors, timeout=600, check=True, cwd=tmp_path,
+                command,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                timeout=600,
+                check=True,
+                cwd=tmp_path,
                 env={**os.environ, "PYTHONPATH": str(tmp_path)},
-            ).stdout  # fmt: skip
+            ).stdout
             os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
             errors.seek(0)
             printed = set(errors.read().splitlines())
         assert json.loads(out)["method"] == "mine"
-        assert {f"{when} {how}" for when in ("importing", "solving") for how in ("Python", "raw", "C")} <= printed
+        assert {
+            f"{when} {how}" for when in ("importing", "solving") for how in ("Python", "raw", "C")
+        } <= printed
 
 
 HANGING = "import sys, time; print('hanging', file=sys.stderr, flush=True); time.sleep(600.0)"
@@ -221,25 +287,28 @@ HANGING = "import sys, time; print('hanging', file=sys.stderr, flush=True); time
 
 @pytest.mark.nightly
 def test_a_plug_in_that_hangs_keeps_nobody_waiting(tmp_path: Path) -> None:
-    """Tests that one that does not answer is named where all are listed, once each, and not loaded by others."""
+    """Tests that one that does not answer is named where all are listed, once each, and not loaded
+    by others.
+    """
     plug_in(tmp_path, "mine", HANGING)
     entries = tmp_path / "mine-1.0.dist-info" / "entry_points.txt"
     entries.write_text(entries.read_text() + "verification-batch.other = mine:Other\n")
     listing = (
-        "import sys, threading\n"
-        "from specopt.api import plugins; from specopt.commands import cli; plugins.LOAD_SECONDS = 0.5\n"
-        "waits = []; join = threading.Thread.join\n"
-        "threading.Thread.join = lambda self, timeout=None: (waits.append(timeout), join(self, timeout))[1]\n"
-        "code = cli.run(['methods', 'verification-batch', '--json'])\n"
-        "assert waits.count(0.5) == 1, waits\n"
-        "sys.exit(code)"
+        "import sys, threading\nfrom specopt.api import plugins; from specopt.commands import cli;"
+        " plugins.LOAD_SECONDS = 0.5\nwaits = []; join ="
+        " threading.Thread.join\nthreading.Thread.join = lambda self, timeout=None:"
+        " (waits.append(timeout), join(self, timeout))[1]\ncode = cli.run(['methods',"
+        " 'verification-batch', '--json'])\nassert waits.count(0.5) == 1, waits\nsys.exit(code)"
     )
     done = python(tmp_path, "-c", listing)
     assert done.returncode == 0, done.stderr
     assert "threshold" in [entry["name"] for entry in json.loads(done.stdout)]
     for name in ("mine", "other"):
         assert (
-            done.stderr.count(f"plug-in verification-batch.{name} (specopt.methods) of mine 1.0: does not answer") == 1
+            done.stderr.count(
+                f"plug-in verification-batch.{name} (specopt.methods) of mine 1.0: does not answer"
+            )
+            == 1
         )
     for words in (
         ["solve", problem_file(tmp_path), "--json"],
@@ -254,10 +323,14 @@ def test_ctrl_c_while_a_plug_in_loads(tmp_path: Path) -> None:
     plug_in(tmp_path, "mine", HANGING)
     for words in (["methods"], ["solve", problem_file(tmp_path), "--method", "mine"]):
         child = subprocess.Popen(
-            [sys.executable, "-P", "-m", "specopt", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            [sys.executable, "-P", "-m", "specopt", *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        )  # fmt: skip
+        )
         assert child.stderr is not None
         while (line := child.stderr.readline()) != "hanging\n":
             assert line

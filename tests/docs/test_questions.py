@@ -29,7 +29,9 @@ PAGE = SCRIPT.PAGE.read_text()
 
 
 def test_it_holds_the_questions_and_nothing_else() -> None:
-    """Tests that the page has a section for each of at least 20 questions, in their order, below its head."""
+    """Tests that the page has a section for each of at least 20 questions, in their order, below
+    its head.
+    """
     assert PAGE.startswith(SCRIPT.HEAD)
     heads = [line.removeprefix("## ") for line in PAGE.splitlines() if line.startswith("## ")]
     assert heads == [question for question, *_ in SCRIPT.QUESTIONS]
@@ -38,9 +40,13 @@ def test_it_holds_the_questions_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("question", SCRIPT.QUESTIONS, ids=lambda question: str(question[0])[:40])
 def test_the_command_prints_what_the_page_says(
-    question: tuple[str, str, tuple[str, ...]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    question: tuple[str, str, tuple[str, ...]],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Tests that a question's command succeeds and prints its section, in which every named part occurs."""
+    """Tests that a question's command succeeds and prints its section, in which every named part
+    occurs.
+    """
     monkeypatch.chdir(ROOT)
     assert run(shlex.split(question[1])) == 0
     section = SCRIPT.section(*question, capsys.readouterr().out)

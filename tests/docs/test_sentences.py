@@ -63,26 +63,40 @@ size
         (
             PAGE,
             [
-                "A heading without a stop", "It begins here, e.g. with Eq. 3 of Code, and ends Formula here.",
-                "*A second* one.", "Linked!", "a third?", "an item of two lines", "another.", "With two sentences",
-                "(One in brackets.", "Then 1, 2, ... and 5",
+                "A heading without a stop",
+                "It begins here, e.g. with Eq. 3 of Code, and ends Formula here.",
+                "*A second* one.",
+                "Linked!",
+                "a third?",
+                "an item of two lines",
+                "another.",
+                "With two sentences",
+                "(One in brackets.",
+                "Then 1, 2, ... and 5",
             ],
         ),
         (DOCSTRING, ["Do a thing.", "Parameters", "size", "How many.", "Up to three."]),
     ],
     ids=["page", "docstring"],
-)  # fmt: skip
+)
 def test_what_a_sentence_is(text: str, expected: list[str]) -> None:
-    """Tests that sentences end where they do for a reader, and that code, tables and literature are none."""
+    """Tests that sentences end where they do for a reader, and that code, tables and literature are
+    none.
+    """
     assert list(sentences(text)) == expected
 
 
 def test_strings_of_a_module(tmp_path: Path) -> None:
-    """Tests that docstrings and messages are found, an f-string as one text with a word for every value."""
+    """Tests that docstrings and messages are found, an f-string as one text with a word for every
+    value.
+    """
     (tmp_path / "module.py").write_text(
         '"""A docstring."""\n\nraise ValueError(f"{name}: expected " f"{a + b:g}, got it")\n'
     )
-    assert list(texts(tmp_path / "module.py")) == [(1, "A docstring."), (3, "Code: expected Code, got it")]
+    assert list(texts(tmp_path / "module.py")) == [
+        (1, "A docstring."),
+        (3, "Code: expected Code, got it"),
+    ]
     assert words("Code: expected 3.5, got it - now") == 6
 
 

@@ -13,7 +13,11 @@ from specopt.commands.cli import run
 pytestmark = pytest.mark.nightly
 
 ROOT = Path(__file__).parents[2]
-ROLES = dict(re.findall(r"^### (\w+): [^\n]*\n\n```sh\n(.*?)```$", (ROOT / "docs/start.md").read_text(), re.S | re.M))
+ROLES = dict(
+    re.findall(
+        r"^### (\w+): [^\n]*\n\n```sh\n(.*?)```$", (ROOT / "docs/start.md").read_text(), re.S | re.M
+    )
+)
 
 
 def test_there_are_three_roles() -> None:
@@ -24,7 +28,9 @@ def test_there_are_three_roles() -> None:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_the_path_can_be_followed(role: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_path_can_be_followed(
+    role: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Tests that every command of a role succeeds and writes what the next one reads."""
     (tmp_path / "instances").symlink_to(ROOT / "instances")
     monkeypatch.chdir(tmp_path)

@@ -20,9 +20,15 @@ from specopt.online import AsyncScheduler, VerificationScheduler  # noqa: E402
 
 @pytest.mark.parametrize("faults", [False, True])
 def test_clients_over_sockets(faults: bool) -> None:
-    """Tests that whatever vanishes, fails, stalls or jumps, every request that is awaited is answered, once."""
+    """Tests that whatever vanishes, fails, stalls or jumps, every request that is awaited is
+    answered, once.
+    """
     found = load.play(40, 12, faults=faults)
-    assert found["served"] + found["told of a failure"] + found["abandoned"] == found["requests"] == 480
+    assert (
+        found["served"] + found["told of a failure"] + found["abandoned"]
+        == found["requests"]
+        == 480
+    )
     assert found["lost"] == found["verified twice"] == found["ghost keys"] == 0
     assert (found["abandoned"] > 0) == faults
     assert found["served"] >= 300 if faults else found["served"] == 480
@@ -36,8 +42,13 @@ def test_eight_threads_do_everything() -> None:
 
 
 def test_bad_requests_are_answered() -> None:
-    """Tests that lines that are no requests, or bad ones, get an error that says why, and good ones their verdict."""
-    fields = b'{"draft": [1, 2, 3, 4], "class_speed": %s, "expected_tokens": 3, "cached_tokens": 9, "tokens_done": 0, '
+    """Tests that lines that are no requests, or bad ones, get an error that says why, and good ones
+    their verdict.
+    """
+    fields = (
+        b'{"draft": [1, 2, 3, 4], "class_speed": %s, "expected_tokens": 3, "cached_tokens": 9,'
+        b' "tokens_done": 0, '
+    )
     rest = b'"response_age": 0, "iteration_age": 0}'
 
     async def play() -> list[str]:

@@ -18,7 +18,9 @@ from specopt.models.problem import FORMAT
 
 
 def problem_case(number: int) -> bytes:
-    """Return the content of a problem file: of each kind in turn, mostly a valid one with some harm done to it."""
+    """Return the content of a problem file: of each kind in turn, mostly a valid one with some harm
+    done to it.
+    """
     rng = random.Random(number)
     kind = KINDS[number % len(KINDS)].name
     pick = rng.random()
@@ -52,7 +54,9 @@ def _harmed_line(rng: random.Random, line: str) -> str:
     cells = re.split(r"([,{}= ])", line)
     at = rng.randrange(len(cells))
     new = rng.choice((*TEXTS, *LITERALS, *map(str, NUMBERS[:-2])))
-    cells[at : at + 1] = rng.choice(([new], [new], [f'"{new}"'], [json.dumps(new)], [cells[at], new, ","], []))
+    cells[at : at + 1] = rng.choice(
+        ([new], [new], [f'"{new}"'], [json.dumps(new)], [cells[at], new, ","], [])
+    )
     return "".join(cells)
 
 
@@ -74,9 +78,13 @@ def _arbitrary_bytes(rng: random.Random, kind: str) -> bytes:
 
 
 def harmed_bytes(rng: random.Random, content: bytes) -> bytes:
-    """Return what may become of a file on its way: cut, torn, flipped, in another encoding, or never its like."""
+    """Return what may become of a file on its way: cut, torn, flipped, in another encoding, or
+    never its like.
+    """
     start, stop = sorted(rng.randrange(len(content) + 1) for _ in range(2))
-    flipped = bytes(byte ^ (1 << rng.randrange(8)) if rng.random() < 0.01 else byte for byte in content)
+    flipped = bytes(
+        byte ^ (1 << rng.randrange(8)) if rng.random() < 0.01 else byte for byte in content
+    )
     ways: tuple[Callable[[], bytes], ...] = (
         lambda: rng.randbytes(rng.randrange(200)),
         lambda: content[:start],

@@ -1,4 +1,6 @@
-"""Problem number n of a corner of continuous serving: tasks of one to three tokens, acceptance next to 1, ties."""
+"""Problem number n of a corner of continuous serving: tasks of one to three tokens, acceptance next
+to 1, ties.
+"""
 
 from __future__ import annotations
 
@@ -16,42 +18,63 @@ def corner_problem(number: int) -> dict[str, Any]:
     inputs = [rng.randint(1, rng.choice([1, 3, 40])) for _ in range(K)]
     length = rng.choice([1, 1, 2]) if K < 3 or most < 3 else 1
     data: dict[str, Any] = {
-        "format": "specopt/1", "kind": "continuous-serving",
+        "format": "specopt/1",
+        "kind": "continuous-serving",
         "input_tokens": inputs if rng.random() < 0.6 else inputs[:1] * K,
         "output_tokens": [rng.randint(1, most) for _ in range(K)],
         "snr": [rng.choice([1.0, 10 ** rng.uniform(0, 4)]) for _ in range(K)],
         "bandwidth_hz": 10 ** rng.uniform(3, 13),
-        "draft": _model(rng), "draft_runtime": _runtime(rng), "verify": _model(rng), "verify_runtime": _runtime(rng),
+        "draft": _model(rng),
+        "draft_runtime": _runtime(rng),
+        "verify": _model(rng),
+        "verify_runtime": _runtime(rng),
         "draft_memory_bytes": 1e12,
         "acceptance_rate": rng.choice(NEARLY_ONE),
         "max_speculation_length": length,
         "mechanism": rng.choice(MECHANISMS),
         "objective": rng.choice(["mean_latency", "mean_latency", "makespan"]),
         "output_lengths": rng.choice(["known", "known", "conservative", "predicted"]),
-    }  # fmt: skip
+    }
     if rng.random() < 0.4:
         data["acceptance_rate"] = [rng.choice([*NEARLY_ONE, 0.5]) for _ in range(K)]
     if data["output_lengths"] == "predicted":
-        data["output_samples"] = [[rng.randint(1, most) for _ in range(K)] for _ in range(rng.choice([1, 1, 2]))]
+        data["output_samples"] = [
+            [rng.randint(1, most) for _ in range(K)] for _ in range(rng.choice([1, 1, 2]))
+        ]
     if rng.random() < 0.25 and K * most * length < 6:
         data["min_speculation_length"] = 0
     if rng.random() < 0.3:
         data["regroup_seconds"] = 10 ** rng.uniform(-6, -1)
     if rng.random() < 0.3:
         scale = 10 ** rng.uniform(-4, 6)
-        data["arrival_seconds"] = [scale * rng.choice([0, 0, 1, 1, 2, rng.random()]) for _ in range(K)]
+        data["arrival_seconds"] = [
+            scale * rng.choice([0, 0, 1, 1, 2, rng.random()]) for _ in range(K)
+        ]
     for which in ("draft", "verify"):
         if rng.random() < 0.3:
-            data[f"{which}_memory_bytes"] = _tight(rng, data[which], max(data["input_tokens"]) + most)
+            data[f"{which}_memory_bytes"] = _tight(
+                rng, data[which], max(data["input_tokens"]) + most
+            )
     return data
 
 
 def _model(rng: random.Random) -> dict[str, Any]:
     """Return a small shape, by the paper's counts or the exact ones."""
-    shape = {"layers": rng.randint(1, 3), "hidden": rng.choice([1, 64, 3000]), "ffn": rng.choice([1, 100, 4000])}
+    shape = {
+        "layers": rng.randint(1, 3),
+        "hidden": rng.choice([1, 64, 3000]),
+        "ffn": rng.choice([1, 100, 4000]),
+    }
     if rng.random() < 0.7:
         return shape
-    heads = {"heads": 2, "kv_heads": 1, "head_dim": 8, "gated": rng.random() < 0.5, "vocabulary": 100, "tied": True}
+    heads = {
+        "heads": 2,
+        "kv_heads": 1,
+        "head_dim": 8,
+        "gated": rng.random() < 0.5,
+        "vocabulary": 100,
+        "tied": True,
+    }
     return {"cost": "exact"} | shape | heads
 
 
@@ -68,13 +91,19 @@ def _runtime(rng: random.Random) -> dict[str, Any]:
 
 
 def _tight(rng: random.Random, model: dict[str, Any], tokens: int) -> float:
-    """Return memory for one task of `tokens` tokens, or a few, and now and then a hair less, within the tolerance."""
+    """Return memory for one task of `tokens` tokens, or a few, and now and then a hair less, within
+    the tolerance.
+    """
     if "cost" in model:
         layer = model["hidden"] * model["head_dim"] * 2 * (model["heads"] + model["kv_heads"])
         layer += (3 if model["gated"] else 2) * model["hidden"] * model["ffn"]
         parameters = 2 * (model["layers"] * layer + model["hidden"] * model["vocabulary"])
         kv = 4 * model["layers"] * model["kv_heads"] * model["head_dim"]
     else:
-        parameters = 2 * model["layers"] * (4 * model["hidden"] ** 2 + 2 * model["hidden"] * model["ffn"])
+        parameters = (
+            2 * model["layers"] * (4 * model["hidden"] ** 2 + 2 * model["hidden"] * model["ffn"])
+        )
         kv = 4 * model["layers"] * model["hidden"]
-    return float((parameters + kv * tokens * rng.choice([1, 1, 1.5, 2])) * rng.choice([1.0, 1.0, 1 - 5e-10]))
+    return float(
+        (parameters + kv * tokens * rng.choice([1, 1, 1.5, 2])) * rng.choice([1.0, 1.0, 1 - 5e-10])
+    )

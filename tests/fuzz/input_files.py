@@ -1,4 +1,6 @@
-"""Files that commands read beside problems, each small and valid, with the commands that read it."""
+"""Files that commands read beside problems, each small and valid, with the commands that read
+it.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,23 @@ FLOP_RUNTIME = {
     "verify": {"seconds_per_flop": 2e-13, "overhead_seconds": 0.03},
 }
 CONFIG = {
-    "model_type": "llama", "_name_or_path": "a/model", "hidden_size": 64, "intermediate_size": 128,
-    "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100,
+    "model_type": "llama",
+    "_name_or_path": "a/model",
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 100,
     "torch_dtype": "bfloat16",
-}  # fmt: skip
+}
 HISTOGRAM = {"acceptance_histogram": [100, 80, 60, 160], "num_draft_tokens": 1200}
-PLAIN = {"acceptance_rates": [0.8, 0.7], "lower": [0.7, 0.6], "upper": [0.9, 0.8], "notes": ["from a run"]}
+PLAIN = {
+    "acceptance_rates": [0.8, 0.7],
+    "lower": [0.7, 0.6],
+    "upper": [0.9, 0.8],
+    "notes": ["from a run"],
+}
 SCRAPE = "\n".join(
     [
         "# HELP vllm:spec_decode_num_drafts_total Number of spec decoding drafts.",
@@ -35,43 +48,72 @@ SCRAPE = "\n".join(
         'vllm:spec_decode_num_drafts_total{engine="0",model_name="m"} 100.0',
         'vllm:spec_decode_num_draft_tokens_total{engine="0",model_name="m"} 200.0',
         'vllm:spec_decode_num_accepted_tokens_total{engine="0",model_name="m"} 120.0',
-        'vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0",model_name="m",position="0"} 80.0',
-        'vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0",model_name="m",position="1"} 40.0',
+        (
+            'vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0",model_name="m",position="0"}'
+            " 80.0"
+        ),
+        (
+            'vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0",model_name="m",position="1"}'
+            " 40.0"
+        ),
     ]
 )
 AZURE = "TIMESTAMP,ContextTokens,GeneratedTokens\n" + "".join(
     f"2023-11-16 18:17:0{i}.9799600,{300 + i},{40 + i}\n" for i in range(5)
 )
 MOONCAKE = "".join(
-    json.dumps({"timestamp": 100 * i, "input_length": 200 + i, "output_length": 20 + i, "hash_ids": [i]}) + "\n"
+    json.dumps(
+        {"timestamp": 100 * i, "input_length": 200 + i, "output_length": 20 + i, "hash_ids": [i]}
+    )
+    + "\n"
     for i in range(5)
 )
-SWEEP = "concurrency,draft_length,output_tokens_per_second,mean_acceptance_length,workload\n" + "".join(
-    f"{batch},{length},{batch * speed},{accepted},chat\n"
-    for batch in (1, 8)
-    for length, speed, accepted in (("none", 80.5, ""), (1, 99.5, 1.7), (3, 90.5, 2.5))
+SWEEP = (
+    "concurrency,draft_length,output_tokens_per_second,mean_acceptance_length,workload\n"
+    + "".join(
+        f"{batch},{length},{batch * speed},{accepted},chat\n"
+        for batch in (1, 8)
+        for length, speed, accepted in (("none", 80.5, ""), (1, 99.5, 1.7), (3, 90.5, 2.5))
+    )
 )
 DRAFTERS = (
-    "concurrency,drafter,mode,topk,draft_length,workload,output_tokens_per_second,mean_tpot_ms,p99_tpot_ms,mean_ttft_ms,"
-    "output_tokens,watts\n"
-) + "".join(
-    f"{batch},{drafter},{mode},{topk},{length},{name},{batch * speed},{900 / speed},{1500 / speed},30,100,250\n"
-    for batch in (1, 8)
-    for name in ("chat", "code")
-    for drafter, mode, topk, length, speed in (
-        ("", "", "", "none", 80.5), ("mtp", "fixed", 1, 3, 99.5), ("mtp", "adaptive", "", 5, 97.5),
-        ("eagle3", "", 4, 3, 90.5),
-    )
-)  # fmt: skip
-LOADS = json.dumps({
-    "settings": f"any model, own, 60 s, prompts {hashlib.sha256(repr((PROMPTS, (256,))).encode()).hexdigest()[:12]}",
-    "loads": [
-        {"concurrency": batch, "configured": 3, "load": {
-            "tokens_per_second": 95.0 * batch, "first_token_seconds": 0.1, "acceptance_length": 2.25, "deviation": 0.01,
-            "counted": [100.0, 300.0, 70.0, 40.0, 15.0]}}
+    "concurrency,drafter,mode,topk,draft_length,workload,output_tokens_per_second,mean_tpot_ms,p99_tpot_ms,"
+    "mean_ttft_ms,output_tokens,watts\n"
+    + "".join(
+        f"{batch},{drafter},{mode},{topk},{length},{name},{batch * speed},{900 / speed},"
+        f"{1500 / speed},30,100,250\n"
         for batch in (1, 8)
-    ],
-})  # fmt: skip
+        for name in ("chat", "code")
+        for drafter, mode, topk, length, speed in (
+            ("", "", "", "none", 80.5),
+            ("mtp", "fixed", 1, 3, 99.5),
+            ("mtp", "adaptive", "", 5, 97.5),
+            ("eagle3", "", 4, 3, 90.5),
+        )
+    )
+)
+LOADS = json.dumps(
+    {
+        "settings": (
+            "any model, own, 60 s, prompts"
+            f" {hashlib.sha256(repr((PROMPTS, (256,))).encode()).hexdigest()[:12]}"
+        ),
+        "loads": [
+            {
+                "concurrency": batch,
+                "configured": 3,
+                "load": {
+                    "tokens_per_second": 95.0 * batch,
+                    "first_token_seconds": 0.1,
+                    "acceptance_length": 2.25,
+                    "deviation": 0.01,
+                    "counted": [100.0, 300.0, 70.0, 40.0, 15.0],
+                },
+            }
+            for batch in (1, 8)
+        ],
+    }
+)
 """Whole: `validate` shows them without a server."""
 _VALIDATE = "--endpoint http://127.0.0.1:9 --patience 1 --draft-length 3"
 NAMED = "t,p,a,who\n" + "".join(f"{i},{10 + i},{1 + i},user {i}\n" for i in range(5))
@@ -93,7 +135,8 @@ class InputFile:
     content
         What stands in it.
     commands
-        Arguments; FILE stands for the file, FOLDER for its folder, any other key of `others` for that file.
+        Arguments; FILE stands for the file, FOLDER for its folder, any other key of `others` for
+        that file.
     others
         Contents of further files, valid ones, by name.
     """
@@ -145,37 +188,74 @@ def records() -> str:
     return "".join(json.dumps(record.to_dict()) + "\n" for record in table)
 
 
-def _file(name: str, content: str | Callable[[], str], *commands: str, **others: str | Callable[[], str]) -> InputFile:
+def _file(
+    name: str, content: str | Callable[[], str], *commands: str, **others: str | Callable[[], str]
+) -> InputFile:
     def lazily(text: str | Callable[[], str]) -> Callable[[], str]:
         return text if callable(text) else lambda: text
 
-    return InputFile(name, lazily(content), commands, {key: lazily(text) for key, text in others.items()})
+    return InputFile(
+        name, lazily(content), commands, {key: lazily(text) for key, text in others.items()}
+    )
 
 
 _VLLM = "export vllm --max-batch 16 --max-length 4 --runtime"
 _FIT = "fit FILE --x tokens --y time_ms --y-unit ms"
-_PLAN = "plan --draft CONFIG --verify FILE --runtimes RUNTIME --trace TRACE --tasks 2 --time-limit 0.1 --for"
-_REPORTS = ("report FILE -o PAGE", "report FILE --problem PROBLEM -o PAGE", "evaluate PROBLEM FILE --json")
+_PLAN = (
+    "plan --draft CONFIG --verify FILE --runtimes RUNTIME --trace TRACE --tasks 2 --time-limit 0.1"
+    " --for"
+)
+_REPORTS = (
+    "report FILE -o PAGE",
+    "report FILE --problem PROBLEM -o PAGE",
+    "evaluate PROBLEM FILE --json",
+)
 _SWEPT = ("tune FILE --json", "report FILE -o PAGE")
 _VLLM_RUN: dict[str, Any] = {
-    "model_id": "a/model", "max_concurrency": 8, "completed": 8, "failed": 0, "output_throughput": 90.5,
-    "request_rate": "inf", "total_output_tokens": 900, "mean_ttft_ms": 11.0,
-}  # fmt: skip
+    "model_id": "a/model",
+    "max_concurrency": 8,
+    "completed": 8,
+    "failed": 0,
+    "output_throughput": 90.5,
+    "request_rate": "inf",
+    "total_output_tokens": 900,
+    "mean_ttft_ms": 11.0,
+}
 BENCH = _VLLM_RUN | {
-    "output_throughput": 99.5, "spec_decode_acceptance_rate": 50.0, "spec_decode_acceptance_length": 2.8,
-    "spec_decode_num_drafts": 500, "spec_decode_draft_tokens": 1500, "spec_decode_accepted_tokens": 900,
+    "output_throughput": 99.5,
+    "spec_decode_acceptance_rate": 50.0,
+    "spec_decode_acceptance_length": 2.8,
+    "spec_decode_num_drafts": 500,
+    "spec_decode_draft_tokens": 1500,
+    "spec_decode_accepted_tokens": 900,
     "spec_decode_per_position_acceptance_rates": [1.0, 0.6, 0.2],
-}  # fmt: skip
+}
 SGLANG = [
-    {"backend": "sglang", "max_concurrency": batch, "completed": 8, "output_throughput": 99.0, "accept_length": 2.5}
+    {
+        "backend": "sglang",
+        "max_concurrency": batch,
+        "completed": 8,
+        "output_throughput": 99.0,
+        "accept_length": 2.5,
+    }
     for batch in (1, 8)
 ]
-GUIDELLM = {"metadata": {"version": 1}, "benchmarks": [
-    {"config": {"strategy": {"type_": "concurrent", "streams": 8, "max_concurrency": 8}},
-     "metrics": {"request_totals": {"successful": 9, "errored": 0, "incomplete": 0, "total": 9},
-                 "output_tokens_per_second": {"successful": {"mean": 9.0}, "total": {"mean": 18.0}}}}
-]}  # fmt: skip
-GOLDEN = "some-model:\n  on-mode:\n    1: 1.84\n    2: 2.51\n    3: 2.97\n  other:\n    1: 1.9\n    3: 3\n"
+GUIDELLM = {
+    "metadata": {"version": 1},
+    "benchmarks": [
+        {
+            "config": {"strategy": {"type_": "concurrent", "streams": 8, "max_concurrency": 8}},
+            "metrics": {
+                "request_totals": {"successful": 9, "errored": 0, "incomplete": 0, "total": 9},
+                "output_tokens_per_second": {"successful": {"mean": 9.0}, "total": {"mean": 18.0}},
+            },
+        }
+    ],
+}
+GOLDEN = (
+    "some-model:\n  on-mode:\n    1: 1.84\n    2: 2.51\n    3: 2.97\n  other:\n    1: 1.9\n   "
+    " 3: 3\n"
+)
 LOG = "round,outcome,margin,entropy\n" + "".join(
     f"{one},{1 if token < one % 4 else -1 if token > one % 4 else 0},{0.1 * one % 1:.3f},{token}\n"
     for one in range(40)
@@ -194,8 +274,20 @@ INPUT_FILES = (
         PROBLEM=lambda: problem("serving-latency"),
     ),
     *(
-        _file(f"{kind}.json", partial(result, kind), *_REPORTS, "export csv FILE", PROBLEM=partial(problem, kind))
-        for kind in ("draft-allocation", "fair-goodput", "verification-batch", "prompt-chunking", "draft-stopping")
+        _file(
+            f"{kind}.json",
+            partial(result, kind),
+            *_REPORTS,
+            "export csv FILE",
+            PROBLEM=partial(problem, kind),
+        )
+        for kind in (
+            "draft-allocation",
+            "fair-goodput",
+            "verification-batch",
+            "prompt-chunking",
+            "draft-stopping",
+        )
     ),
     *(
         _file(
@@ -210,31 +302,76 @@ INPUT_FILES = (
         for family in FAMILIES
     ),
     _file(
-        "problem.json", partial(problem, "serving-latency"), "sensitivity FILE --time-limit 0",
-        "front FILE --field bandwidth_hz --values 1e6,1e8 --time-limit 0", "export FILE --as lp -o PAGE",
+        "problem.json",
+        partial(problem, "serving-latency"),
+        "sensitivity FILE --time-limit 0",
+        "front FILE --field bandwidth_hz --values 1e6,1e8 --time-limit 0",
+        "export FILE --as lp -o PAGE",
     ),
-    _file("records-here.jsonl", records, "compare --table FOLDER", "report FOLDER -o PAGE",
-          "compare --table FOLDER --json"),
-    _file("golden.yaml", GOLDEN, f"{_VLLM} RUNTIME --acceptance FILE --mode other --extrapolate",
-          f"{_VLLM} RUNTIME --acceptance FILE --mode on-mode", RUNTIME=json.dumps(RUNTIME)),
-    _file("own.json", '{"acceptance_lengths": {"1": 1.5, "2": 1.9, "4": 2.4}, "level": 0.9}',
-          f"{_VLLM} RUNTIME --acceptance FILE", RUNTIME=json.dumps(RUNTIME)),
-    _file("bench.json", json.dumps(BENCH), f"{_VLLM} RUNTIME --acceptance FILE", RUNTIME=json.dumps(RUNTIME)),
+    _file(
+        "records-here.jsonl",
+        records,
+        "compare --table FOLDER",
+        "report FOLDER -o PAGE",
+        "compare --table FOLDER --json",
+    ),
+    _file(
+        "golden.yaml",
+        GOLDEN,
+        f"{_VLLM} RUNTIME --acceptance FILE --mode other --extrapolate",
+        f"{_VLLM} RUNTIME --acceptance FILE --mode on-mode",
+        RUNTIME=json.dumps(RUNTIME),
+    ),
+    _file(
+        "own.json",
+        '{"acceptance_lengths": {"1": 1.5, "2": 1.9, "4": 2.4}, "level": 0.9}',
+        f"{_VLLM} RUNTIME --acceptance FILE",
+        RUNTIME=json.dumps(RUNTIME),
+    ),
+    _file(
+        "bench.json",
+        json.dumps(BENCH),
+        f"{_VLLM} RUNTIME --acceptance FILE",
+        RUNTIME=json.dumps(RUNTIME),
+    ),
     _file("runs.json", json.dumps([_VLLM_RUN, BENCH]), *_SWEPT),
-    _file("sglang.jsonl", "".join(json.dumps(run) + "\n" for run in SGLANG),
-          "tune FILE@3 SWEEP --json", "report FILE@3 SWEEP -o PAGE", SWEEP=SWEEP),
+    _file(
+        "sglang.jsonl",
+        "".join(json.dumps(run) + "\n" for run in SGLANG),
+        "tune FILE@3 SWEEP --json",
+        "report FILE@3 SWEEP -o PAGE",
+        SWEEP=SWEEP,
+    ),
     _file("guidellm.json", json.dumps(GUIDELLM), "tune FILE@none SWEEP --json", SWEEP=SWEEP),
-    _file("log.csv", LOG, "fit-predictor FILE --draft-seconds 0.001 --round-seconds 0.03 --json",
-          "fit-predictor FILE --draft-seconds 0.001 --round-seconds 0.03 --feature margin --bins 3 --max-draft 2"),
-    _file("verify.json", json.dumps(CONFIG), f"{_PLAN.replace('RUNTIME', 'FLOPS')} serving-latency",
-          f"{_PLAN} vllm --acceptance RATES", f"{_PLAN} prompt-chunking", f"{_PLAN} fair-goodput",
-          CONFIG=json.dumps(CONFIG), RUNTIME=json.dumps(RUNTIME), FLOPS=json.dumps(FLOP_RUNTIME),
-          RATES=json.dumps(PLAIN), TRACE=AZURE),
-    _file("passes.json", json.dumps(FLOP_RUNTIME),
-          f"{_PLAN.replace('FILE', 'CONFIG').replace('RUNTIME', 'FILE')} serving-latency",
-          "generate serving-latency/paper-1 --param tasks=2 --runtimes FILE",
-          "import TRACE --as serving-latency --tasks 2 --runtimes FILE",
-          CONFIG=json.dumps(CONFIG), TRACE=AZURE),
+    _file(
+        "log.csv",
+        LOG,
+        "fit-predictor FILE --draft-seconds 0.001 --round-seconds 0.03 --json",
+        "fit-predictor FILE --draft-seconds 0.001 --round-seconds 0.03 --feature margin --bins 3"
+        " --max-draft 2",
+    ),
+    _file(
+        "verify.json",
+        json.dumps(CONFIG),
+        f"{_PLAN.replace('RUNTIME', 'FLOPS')} serving-latency",
+        f"{_PLAN} vllm --acceptance RATES",
+        f"{_PLAN} prompt-chunking",
+        f"{_PLAN} fair-goodput",
+        CONFIG=json.dumps(CONFIG),
+        RUNTIME=json.dumps(RUNTIME),
+        FLOPS=json.dumps(FLOP_RUNTIME),
+        RATES=json.dumps(PLAIN),
+        TRACE=AZURE,
+    ),
+    _file(
+        "passes.json",
+        json.dumps(FLOP_RUNTIME),
+        f"{_PLAN.replace('FILE', 'CONFIG').replace('RUNTIME', 'FILE')} serving-latency",
+        "generate serving-latency/paper-1 --param tasks=2 --runtimes FILE",
+        "import TRACE --as serving-latency --tasks 2 --runtimes FILE",
+        CONFIG=json.dumps(CONFIG),
+        TRACE=AZURE,
+    ),
     _file(
         "policy.json",
         lambda: result("draft-control"),
@@ -251,9 +388,24 @@ INPUT_FILES = (
         f"{_FIT.replace('FILE', 'TABLE')} --where model=large --form linear --model FILE",
         TABLE=TABLE,
     ),
-    _file("runtime.json", json.dumps(RUNTIME), f"{_VLLM} FILE --acceptance RATES", RATES=json.dumps(PLAIN)),
-    _file("histogram.json", json.dumps(HISTOGRAM), f"{_VLLM} RUNTIME --acceptance FILE", RUNTIME=json.dumps(RUNTIME)),
-    _file("rates.json", json.dumps(PLAIN), f"{_VLLM} RUNTIME --acceptance FILE", RUNTIME=json.dumps(RUNTIME)),
+    _file(
+        "runtime.json",
+        json.dumps(RUNTIME),
+        f"{_VLLM} FILE --acceptance RATES",
+        RATES=json.dumps(PLAIN),
+    ),
+    _file(
+        "histogram.json",
+        json.dumps(HISTOGRAM),
+        f"{_VLLM} RUNTIME --acceptance FILE",
+        RUNTIME=json.dumps(RUNTIME),
+    ),
+    _file(
+        "rates.json",
+        json.dumps(PLAIN),
+        f"{_VLLM} RUNTIME --acceptance FILE",
+        RUNTIME=json.dumps(RUNTIME),
+    ),
     _file(
         "scrape.txt",
         SCRAPE,
@@ -264,13 +416,18 @@ INPUT_FILES = (
         EARLIER=re.sub(r"0\.0$", ".0", SCRAPE, flags=re.MULTILINE),
         LATER=re.sub(r"([0-9]+)\.0$", r"\g<1>0.0", SCRAPE, flags=re.MULTILINE),
     ),
-    _file("azure.csv", AZURE, "import FILE --as serving-latency", "import FILE --as verification-batch"),
+    _file(
+        "azure.csv",
+        AZURE,
+        "import FILE --as serving-latency",
+        "import FILE --as verification-batch",
+    ),
     _file("mooncake.jsonl", MOONCAKE, "import FILE --as serving-latency"),
     _file(
         "named.csv",
         NAMED,
-        "import FILE --as serving-latency --format csv --column arrival=t --column input=p --column output=a "
-        "--column name=who",
+        "import FILE --as serving-latency --format csv --column arrival=t --column input=p --column"
+        " output=a --column name=who",
     ),
     _file(
         "table.csv",
@@ -278,13 +435,31 @@ INPUT_FILES = (
         f"{_FIT} --where model=large --form linear",
         f"{_FIT} --draft model=small --verify model=large --form roofline",
     ),
-    _file("sweep.csv", SWEEP, "tune FILE --json", "tune FILE --ask --budget 2", "tune FILE --robust --engine sglang",
-          "tune FILE --tpot 9 --extrapolate --max-length 4", "report FILE -o PAGE"),
-    _file("drafters.csv", DRAFTERS, "tune FILE --tpot 12@p99 --ttft 40 --json",
-          "tune FILE --mix chat=0.9,code=0.1 --price 2", "tune FILE --per joule --engine sglang",
-          "tune FILE --ask --robust --workload chat", "report FILE -o PAGE"),
+    _file(
+        "sweep.csv",
+        SWEEP,
+        "tune FILE --json",
+        "tune FILE --ask --budget 2",
+        "tune FILE --robust --engine sglang",
+        "tune FILE --tpot 9 --extrapolate --max-length 4",
+        "report FILE -o PAGE",
+    ),
+    _file(
+        "drafters.csv",
+        DRAFTERS,
+        "tune FILE --tpot 12@p99 --ttft 40 --json",
+        "tune FILE --mix chat=0.9,code=0.1 --price 2",
+        "tune FILE --per joule --engine sglang",
+        "tune FILE --ask --robust --workload chat",
+        "report FILE -o PAGE",
+    ),
     _file("loads.json", LOADS, f"validate SWEEP --record FILE {_VALIDATE} --json", SWEEP=SWEEP),
-    _file("predicted.csv", SWEEP, f"validate FILE --record LOADS {_VALIDATE} --acceptance-output PAGE", LOADS=LOADS),
+    _file(
+        "predicted.csv",
+        SWEEP,
+        f"validate FILE --record LOADS {_VALIDATE} --acceptance-output PAGE",
+        LOADS=LOADS,
+    ),
     _file("weights.json", '{"1": 2.5, "8": 1}', "tune SWEEP --weights FILE", SWEEP=SWEEP),
     _file(
         "records-elsewhere.jsonl",
@@ -292,4 +467,4 @@ INPUT_FILES = (
         "compare PROBLEM --method water-level --method greedy --time-limit 2 --jobs 1 -o FOLDER",
         PROBLEM=lambda: problem("draft-allocation"),
     ),
-)  # fmt: skip
+)

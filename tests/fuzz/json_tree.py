@@ -1,6 +1,8 @@
-"""JSON as a tree that may be broken on purpose: keys that come twice, literals that JSON does not know.
+"""JSON as a tree that may be broken on purpose: keys that come twice, literals that JSON does not
+know.
 
-An object is an `Object`, a list of pairs; a `Literal` is written as it is. All else is what `json` makes of it.
+An object is an `Object`, a list of pairs; a `Literal` is written as it is. All else is what `json`
+makes of it.
 """
 
 from __future__ import annotations

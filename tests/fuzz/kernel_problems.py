@@ -1,7 +1,9 @@
-"""Problem number n of the fuzz of kernels: small, of every kind in turn, with sub-steps that nothing fits.
+"""Problem number n of the fuzz of kernels: small, of every kind in turn, with sub-steps that
+nothing fits.
 
-Problems come from the strategies of their kind or from its families. Half of them are then spoilt: memory that holds
-some batches or none, rates and budgets of zero, samples of very different lengths, ties.
+Problems come from the strategies of their kind or from its families. Half of them are then spoilt:
+memory that holds some batches or none, rates and budgets of zero, samples of very different
+lengths, ties.
 """
 
 from __future__ import annotations
@@ -26,13 +28,16 @@ from specopt.kinds.serving_latency.strategies import served_problems
 from specopt.testing.strategies import problems
 
 BYTES = 6000
-"""Random bytes per drawn problem: the largest problems of the strategies need about half of them."""
+"""Random bytes per drawn problem: the largest problems of the strategies need about half of them.
+"""
 
 FACTORS = (0.0, 0.0, 0.5, 0.9, 1.0 + 1e-12, 2.0, 30.0)
 """Factors on numbers of a problem that is spoilt."""
 
 LONGEST = 3000
-"""Maximum whole number in a problem that is spoilt: tokens, for example, whose number decides the work."""
+"""Maximum whole number in a problem that is spoilt: tokens, for example, whose number decides the
+work.
+"""
 
 
 def kernel_problem(number: int) -> Problem:
@@ -51,11 +56,15 @@ def kernel_problem(number: int) -> Problem:
     return _spoilt(found, rng) if rng.random() < 0.5 else found
 
 
-def _hardly_drafting(problem: ContinuousServingProblem, rng: random.Random) -> ContinuousServingProblem:
+def _hardly_drafting(
+    problem: ContinuousServingProblem, rng: random.Random
+) -> ContinuousServingProblem:
     """Return a problem whose draft model has memory for some tasks or none, and may be left out."""
     if problem.draft is None:
         return problem
-    tokens = rng.choice((0, 1, int(problem.input_tokens.min()), int(problem.input_tokens.max()))) * rng.choice((1, 2))
+    tokens = rng.choice(
+        (0, 1, int(problem.input_tokens.min()), int(problem.input_tokens.max()))
+    ) * rng.choice((1, 2))
     memory = float(problem.draft.parameter_bytes + problem.draft.kv_bytes_per_token * tokens)
     return dataclasses.replace(problem, min_speculation_length=0, draft_memory_bytes=memory)
 
@@ -63,12 +72,23 @@ def _hardly_drafting(problem: ContinuousServingProblem, rng: random.Random) -> C
 @cache
 def _strategies() -> dict[str, st.SearchStrategy[Problem]]:
     lengths = st.sampled_from([3, 8, 40])
-    served = lengths.flatmap(lambda longest: served_problems(
-        tasks=(1, 7), max_output=longest, max_length=5, feasible=False, rounds=("mean", "mean", "slowest"),
-    ))  # fmt: skip
-    continuous = lengths.flatmap(lambda longest: continuous_serving.problems(
-        tasks=(1, 7), max_output=longest, max_length=5, feasible=False,
-    ))  # fmt: skip
+    served = lengths.flatmap(
+        lambda longest: served_problems(
+            tasks=(1, 7),
+            max_output=longest,
+            max_length=5,
+            feasible=False,
+            rounds=("mean", "mean", "slowest"),
+        )
+    )
+    continuous = lengths.flatmap(
+        lambda longest: continuous_serving.problems(
+            tasks=(1, 7),
+            max_output=longest,
+            max_length=5,
+            feasible=False,
+        )
+    )
     ordered = serving_latency.problems(
         tasks=(6, 14), max_output=40, max_length=5, mechanisms=("pipelined", "any"), feasible=False
     )  # too many plans for the exact method to rate all of them
@@ -77,7 +97,9 @@ def _strategies() -> dict[str, st.SearchStrategy[Problem]]:
         "continuous-serving": continuous,
         "prompt-chunking": problems("prompt-chunking", tokens=(1, 40)),
         "draft-allocation": problems("draft-allocation", clients=(1, 12), budget=(0, 40)),
-        "fair-goodput": st.booleans().flatmap(lambda least: fair_goodput.problems((1, 6), (0, 20), least=least)),
+        "fair-goodput": st.booleans().flatmap(
+            lambda least: fair_goodput.problems((1, 6), (0, 20), least=least)
+        ),
         "verification-batch": problems("verification-batch", requests=(0, 30)),
         "draft-control": problems("draft-control", states=(1, 5), longest=12, resolutions=3),
         "draft-stopping": problems("draft-stopping", most_tokens=6, most_bins=4),
@@ -110,7 +132,9 @@ def _drawn(kind: str, rng: random.Random) -> Problem | None:
 
 
 def _spoilt(problem: Problem, rng: random.Random) -> Problem:
-    """Return a problem with one to three of its numbers or columns changed; the problem itself if none is valid."""
+    """Return a problem with one to three of its numbers or columns changed; the problem itself if
+    none is valid.
+    """
     for _ in range(5):
         data = copy.deepcopy(problem.to_dict())
         for _ in range(rng.choice((1, 1, 2, 3))):
@@ -147,7 +171,9 @@ def _spoil(holder: Any, key: Any, rng: random.Random) -> None:
     alike = [value[at]] * len(value)
     one = [_scaled(each, rng) if k == at else each for k, each in enumerate(value)]
     factor = rng.choice(FACTORS)
-    holder[key] = rng.choice((alike, one, one, [_times(each, factor) for each in value], value[:1], [*value, *value]))
+    holder[key] = rng.choice(
+        (alike, one, one, [_times(each, factor) for each in value], value[:1], [*value, *value])
+    )
 
 
 def _scaled(value: float, rng: random.Random) -> float:

@@ -99,8 +99,24 @@ def _has_cycle(node: Any, above: tuple[int, ...] = ()) -> bool:
     if not isinstance(node, list):
         return False
     inside = (*above, id(node))
-    return id(node) in above or any(_has_cycle(get(node, index), inside) for index in range(len(node)))
+    return id(node) in above or any(
+        _has_cycle(get(node, index), inside) for index in range(len(node))
+    )
 
 
-MUTATIONS = (_replace, _replace, _nudge, _nudge, _nudge, _level, _remove, _rename, _repeat, _resize, _swap, _add, _add,
-             _add_unknown)  # fmt: skip
+MUTATIONS = (
+    _replace,
+    _replace,
+    _nudge,
+    _nudge,
+    _nudge,
+    _level,
+    _remove,
+    _rename,
+    _repeat,
+    _resize,
+    _swap,
+    _add,
+    _add,
+    _add_unknown,
+)

@@ -1,4 +1,6 @@
-"""What a command may do with any file: refuse it with one line, or give an answer that the judge agrees with."""
+"""What a command may do with any file: refuse it with one line, or give an answer that the judge
+agrees with.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +22,25 @@ def check_refusal(code: int, out: str, err: str) -> None:
     """Check a refusal: exit code 2, nothing on stdout, one line on stderr."""
     assert code == 2, f"exit code {code}"
     assert out == "", f"stdout: {out[:200]!r}"
-    assert len(err.splitlines()) == 1 and err.endswith("\n") and err.startswith("specopt: "), f"stderr: {err!r}"
+    assert len(err.splitlines()) == 1 and err.endswith("\n") and err.startswith("specopt: "), (
+        f"stderr: {err!r}"
+    )
     assert len(err) <= MAX_CHARACTERS, f"stderr: {len(err)} characters"
     check_printed(err)
 
 
 def check_printed(text: str) -> None:
-    """Check that all that was printed can be shown: no control characters, no overrides, no halves of surrogates."""
+    """Check that all that was printed can be shown: no control characters, no overrides, no halves
+    of surrogates.
+    """
     strange = {char for char in text if not char.isprintable() and char != "\n"}
     assert not strange, f"printed: {strange}"
 
 
 def check_result(path: Path, code: int, out: str, err: str) -> None:
-    """Check a judged result: JSON alone on stdout, a feasible plan of the objective it claims, a bound that holds."""
+    """Check a judged result: JSON alone on stdout, a feasible plan of the objective it claims, a
+    bound that holds.
+    """
     strange = [line for line in err.splitlines() if not PROGRESS.fullmatch(line)]
     assert not strange, f"stderr: {strange}"
     problem = load(path)
@@ -57,10 +65,14 @@ def _check_bound(problem: Problem, result: Result) -> None:
     if result.bound is None:
         assert result.status is not Status.OPTIMAL
         return
-    tolerance = next(m.tolerance for m in methods() if (m.solves.kind, m.name) == (result.kind, result.method))
+    tolerance = next(
+        m.tolerance for m in methods() if (m.solves.kind, m.name) == (result.kind, result.method)
+    )
     slack = tolerance * max(1.0, abs(result.objective))
     sign = 1 if problem.sense == "minimize" else -1
-    assert sign * result.bound <= sign * result.objective + slack, f"bound {result.bound} of {result.objective}"
+    assert sign * result.bound <= sign * result.objective + slack, (
+        f"bound {result.bound} of {result.objective}"
+    )
 
 
 def _refuse(constant: str) -> float:

@@ -1,4 +1,6 @@
-"""Valid problems to mutate: of every family, small, so that thousands of them are solved in a minute."""
+"""Valid problems to mutate: of every family, small, so that thousands of them are solved in a
+minute.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from specopt import InvalidInput, generate
 from specopt.api.generate import FAMILIES
 
 SMALL = 5
-"""What whole-number parameters of a family are cut to, where the family takes it: tasks, clients, states."""
+"""What whole-number parameters of a family are cut to, where the family takes it: tasks, clients,
+states.
+"""
 
 
 @cache
@@ -21,7 +25,9 @@ def families_of(kind: str) -> tuple[str, ...]:
 
 @cache
 def small_parameters(family: str) -> dict[str, Any]:
-    """Return parameters that make a family's problems small: what it refuses stays at its default."""
+    """Return parameters that make a family's problems small: what it refuses stays at its
+    default.
+    """
     chosen: dict[str, Any] = {}
     for name, default in FAMILIES[family].defaults.items():
         if type(default) is not int or default <= SMALL or name == "seed":

@@ -1,7 +1,8 @@
-"""Bounds on plans of continuous serving where lengths are reached to rounding, against all plans and a second judge.
+"""Bounds on plans of continuous serving where lengths are reached to rounding, against all plans
+and a second judge.
 
-By default problems 0 to 249. ``SPECOPT_FUZZ=20000`` in the environment takes 20,000, ``SPECOPT_FUZZ_FROM=4711`` begins
-there.
+By default problems 0 to 249. ``SPECOPT_FUZZ=20000`` in the environment takes 20,000,
+``SPECOPT_FUZZ_FROM=4711`` begins there.
 """
 
 from __future__ import annotations
@@ -21,12 +22,16 @@ from specopt import ContinuousServingProblem, Status, load, methods, solve
 CASES = int(os.environ.get("SPECOPT_FUZZ", "250"))
 FIRST = int(os.environ.get("SPECOPT_FUZZ_FROM", "0"))
 CHUNK = 125
-CHUNKS = [range(start, min(start + CHUNK, FIRST + CASES)) for start in range(FIRST, FIRST + CASES, CHUNK)]
+CHUNKS = [
+    range(start, min(start + CHUNK, FIRST + CASES)) for start in range(FIRST, FIRST + CASES, CHUNK)
+]
 DATA = Path(__file__).parents[1] / "data" / "edges"
 
 
 def check(problem: ContinuousServingProblem) -> None:
-    """Hold what the methods say of a problem against all of its plans; shares of arrivals are equal ones there."""
+    """Hold what the methods say of a problem against all of its plans; shares of arrivals are equal
+    ones there.
+    """
     data = problem.to_dict()
     apart = problem.arrival_seconds is not None
     least = math.inf
@@ -40,23 +45,31 @@ def check(problem: ContinuousServingProblem) -> None:
             assert least == math.inf, f"{method.name} finds no plan, but one has {least!r}"
             continue
         assert found.bound is not None and found.objective is not None
-        assert found.bound <= least, f"{method.name} bounds by {found.bound!r}, but a plan has {least!r}"
+        assert found.bound <= least, (
+            f"{method.name} bounds by {found.bound!r}, but a plan has {least!r}"
+        )
         assert apart or least <= found.objective * (1 + 1e-12)
         if method.exact:
             assert found.status is Status.OPTIMAL
             assert found.objective <= least * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("path", sorted(DATA.glob("continuous-serving-*.json")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted(DATA.glob("continuous-serving-*.json")), ids=lambda path: path.stem
+)
 def test_bound_below_the_least_plan(path: Path) -> None:
-    """Tests that no plan lies below a bound in problems where one did: steps of 2 - 1e-13 tokens, outputs of two."""
+    """Tests that no plan lies below a bound in problems where one did: steps of 2 - 1e-13 tokens,
+    outputs of two.
+    """
     problem = load(str(path))
     assert isinstance(problem, ContinuousServingProblem)
     check(problem)
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("numbers", CHUNKS, ids=lambda numbers: f"{numbers.start}-{numbers.stop - 1}")
+@pytest.mark.parametrize(
+    "numbers", CHUNKS, ids=lambda numbers: f"{numbers.start}-{numbers.stop - 1}"
+)
 def test_bounds_below_all_plans(numbers: range) -> None:
     """Tests that bound <= optimum <= every plan, the optimum by enumeration with another judge."""
     failures = []
@@ -64,5 +77,9 @@ def test_bounds_below_all_plans(numbers: range) -> None:
         try:
             check(ContinuousServingProblem.from_dict(corner_problem(number)))
         except Exception:
-            failures.append(f"problem {number}: {corner_problem(number)}\n{traceback.format_exc(limit=-3)}")
-    assert not failures, f"repeat with SPECOPT_FUZZ=1 SPECOPT_FUZZ_FROM=NUMBER\n{chr(10).join(failures)}"
+            failures.append(
+                f"problem {number}: {corner_problem(number)}\n{traceback.format_exc(limit=-3)}"
+            )
+    assert not failures, (
+        f"repeat with SPECOPT_FUZZ=1 SPECOPT_FUZZ_FROM=NUMBER\n{chr(10).join(failures)}"
+    )

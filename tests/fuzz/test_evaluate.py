@@ -1,4 +1,6 @@
-"""`specopt evaluate` on results that were harmed: refused, or judged from the problem's data alone."""
+"""`specopt evaluate` on results that were harmed: refused, or judged from the problem's data
+alone.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def claimed(data: dict[str, object]) -> Result:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
 def test_harmed_results(kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Tests that each harmed result is refused with one line, or judged: exit 0 if feasible, 1 if not."""
+    """Tests that each harmed result is refused with one line, or judged: exit 0 if feasible, 1 if
+    not.
+    """
     failures = []
     file, target = tmp_path / "problem.json", tmp_path / "result.json"
     for number in range(CASES):
@@ -41,7 +45,9 @@ def test_harmed_results(kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[
         file.write_text(json.dumps(data))
         result = claimed(data).to_dict()
         fields = {"properties": {key: {"type": "object"} for key in result}}
-        keep = {key: result[key] for key in ("format", "kind", "plan", "objective", "problem_sha256")}
+        keep = {
+            key: result[key] for key in ("format", "kind", "plan", "objective", "problem_sha256")
+        }
         target.write_text(harmed(rng, keep if number % 4 else result, fields))
         try:
             code = run(["evaluate", str(file), str(target), "--json"])
@@ -55,5 +61,7 @@ def test_harmed_results(kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[
             assert judged["feasible"] == (judged["violations"] == [])
         except Exception:
             capfd.readouterr()
-            failures.append(f"{kind} {number}: {target.read_text()[:2000]}\n{traceback.format_exc(limit=-6)}")
+            failures.append(
+                f"{kind} {number}: {target.read_text()[:2000]}\n{traceback.format_exc(limit=-6)}"
+            )
     assert not failures, "\n".join(failures)

@@ -11,7 +11,13 @@ import pytest
 from fuzz.input_files import LOG
 from fuzz.outcome import check_refusal
 
-from specopt import DraftControlProblem, InvalidInput, ServingLatencyPlan, ServingLatencyProblem, generate
+from specopt import (
+    DraftControlProblem,
+    InvalidInput,
+    ServingLatencyPlan,
+    ServingLatencyProblem,
+    generate,
+)
 from specopt.commands.cli import run
 from specopt.models.fields import describe
 
@@ -37,17 +43,31 @@ def timed(**changes: Any) -> dict[str, Any]:
         (serving(**{"x" * 5000: 1}), "xxx...: unknown field"),
         (serving(snr=[3e-308, 1.0]), "snr[0]: expected uploads"),
         (serving(bandwidth_hz=1e308), "snr[0]: expected uploads"),
-        (serving(verify_runtime={"seconds_per_flop": 1e300, "overhead_seconds": 0.0}), "verify_runtime: expected"),
-        (serving(draft_runtime={"seconds_per_flop": 0.0, "overhead_seconds": 1e308}), "draft_runtime: expected"),
+        (
+            serving(verify_runtime={"seconds_per_flop": 1e300, "overhead_seconds": 0.0}),
+            "verify_runtime: expected",
+        ),
+        (
+            serving(draft_runtime={"seconds_per_flop": 0.0, "overhead_seconds": 1e308}),
+            "draft_runtime: expected",
+        ),
         (timed(network_seconds=[1e308, 0.1]), "verify_overhead_seconds: expected rounds"),
-        (timed(network_seconds=[0.0, 0.0], verify_overhead_seconds=3e-308), "verify_overhead_seconds: expected rounds"),
+        (
+            timed(network_seconds=[0.0, 0.0], verify_overhead_seconds=3e-308),
+            "verify_overhead_seconds: expected rounds",
+        ),
         (timed(weights=[1e308, 1e308]), "weights: expected"),
         (timed(fairness=100.0, verify_overhead_seconds=1e5), "fairness: expected"),
-        (generate("draft-control/alternating").to_dict() | {"transition": [[-(10**400), 1.0], [1.0, 0.0]]},
-         "transition[0]: expected probabilities"),
+        (
+            generate("draft-control/alternating").to_dict()
+            | {"transition": [[-(10**400), 1.0], [1.0, 0.0]]},
+            "transition[0]: expected probabilities",
+        ),
     ],
-)  # fmt: skip
-def test_refused_by_name(data: dict[str, Any], words: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+)
+def test_refused_by_name(
+    data: dict[str, Any], words: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     """Tests that each file is refused with one line that says what is wrong."""
     path = tmp_path / "problem.json"
     path.write_text(json.dumps(data))
@@ -57,7 +77,9 @@ def test_refused_by_name(data: dict[str, Any], words: str, tmp_path: Path, capfd
     assert words in err
 
 
-def test_a_file_name_of_two_lines_is_shown_on_one(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_file_name_of_two_lines_is_shown_on_one(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     """Tests that a message stays one line whatever the file is called."""
     code = run(["solve", str(tmp_path / "a\nb.json")])
     check_refusal(code, *capfd.readouterr())
@@ -76,7 +98,9 @@ def test_a_share_so_small_that_its_upload_never_ends_is_a_defect() -> None:
     """Tests that the judge refuses shares that would overflow, and takes small ones."""
     problem = ServingLatencyProblem.from_dict(serving())
     plans = [
-        ServingLatencyPlan(speculation_length=1, batches=((0, 1),), bandwidth_share=np.array([share, 0.5]))
+        ServingLatencyPlan(
+            speculation_length=1, batches=((0, 1),), bandwidth_share=np.array([share, 0.5])
+        )
         for share in (5e-324, 1e-100)
     ]
     assert [bool(problem.violations(plan)) for plan in plans] == [True, False]
@@ -90,8 +114,12 @@ def test_numbers_too_long_to_write_are_described() -> None:
     assert describe(10**10_000) == "a value of int that is too long to write"
 
 
-def test_features_that_overflow_are_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Tests that a log of drafts with a feature whose square overflows is refused by line and column."""
+def test_features_that_overflow_are_refused(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that a log of drafts with a feature whose square overflows is refused by line and
+    column.
+    """
     (tmp_path / "log.csv").write_text(LOG.replace("0.300,1", "1e308,1", 1))
     times = ["--draft-seconds", "0.001", "--round-seconds", "0.03"]
     code = run(["fit-predictor", str(tmp_path / "log.csv"), *times])

@@ -1,7 +1,8 @@
-"""Every command on every file that it reads, harmed, and wrong command lines: refused with one line, or answered.
+"""Every command on every file that it reads, harmed, and wrong command lines: refused with one
+line, or answered.
 
-By default 20 cases. ``SPECOPT_FUZZ=5000`` in the environment takes as many, ``SPECOPT_FUZZ_FROM=4711`` begins there:
-with ``SPECOPT_FUZZ=1`` it repeats one case of a report.
+By default 20 cases. ``SPECOPT_FUZZ=5000`` in the environment takes as many,
+``SPECOPT_FUZZ_FROM=4711`` begins there: with ``SPECOPT_FUZZ=1`` it repeats one case of a report.
 """
 
 from __future__ import annotations
@@ -27,14 +28,46 @@ from specopt.commands.cli import COMMANDS, run
 CASES = int(os.environ.get("SPECOPT_FUZZ", "20"))
 FIRST = int(os.environ.get("SPECOPT_FUZZ_FROM", "0"))
 CHUNK = 100
-CHUNKS = [range(start, min(start + CHUNK, FIRST + CASES)) for start in range(FIRST, FIRST + CASES, CHUNK)]
+CHUNKS = [
+    range(start, min(start + CHUNK, FIRST + CASES)) for start in range(FIRST, FIRST + CASES, CHUNK)
+]
 HANG_SECONDS = 300.0
 MAX_SECONDS = 20.0
 """Of one command: a guard against what never ends."""
 
-WRONG = ("-1", "0", "nan", "inf", "-inf", "1e400", "1.5", "", "-", "--", "x", "a=b", "=", "x" * 3000, "\x1b[31m",
-         "a\0b", "/", ".", "/dev/null", "/nowhere/x", "--json", "--no-such-option", "-o", "é", "\ud800", "1,2", "[1",
-         "serving-latency", "draft-control/alternating", "exact", "vllm")  # fmt: skip
+WRONG = (
+    "-1",
+    "0",
+    "nan",
+    "inf",
+    "-inf",
+    "1e400",
+    "1.5",
+    "",
+    "-",
+    "--",
+    "x",
+    "a=b",
+    "=",
+    "x" * 3000,
+    "\x1b[31m",
+    "a\0b",
+    "/",
+    ".",
+    "/dev/null",
+    "/nowhere/x",
+    "--json",
+    "--no-such-option",
+    "-o",
+    "é",
+    "\ud800",
+    "1,2",
+    "[1",
+    "serving-latency",
+    "draft-control/alternating",
+    "exact",
+    "vllm",
+)
 
 
 def content_of(rng: random.Random, file: InputFile) -> bytes:
@@ -46,24 +79,50 @@ def content_of(rng: random.Random, file: InputFile) -> bytes:
         return other_numbers(rng, content).encode()
     if file.is_json:
         data = json.loads(content)
-        schema = {"properties": {key: {"type": "object"} for key in data}} if isinstance(data, dict) else None
-        return harmed(rng, data, schema or {"properties": {"a": {}}}).encode("utf-8", "surrogatepass")
+        schema = (
+            {"properties": {key: {"type": "object"} for key in data}}
+            if isinstance(data, dict)
+            else None
+        )
+        return harmed(rng, data, schema or {"properties": {"a": {}}}).encode(
+            "utf-8", "surrogatepass"
+        )
     return harmed_lines(rng, content).encode("utf-8", "surrogatepass")
 
 
 def other_numbers(rng: random.Random, content: str) -> str:
-    """Return a text with one to three of its numbers replaced: harm that leaves the shape of a file whole."""
+    """Return a text with one to three of its numbers replaced: harm that leaves the shape of a file
+    whole.
+    """
     for _ in range(rng.choice((1, 1, 2, 3))):
         there = list(re.finditer(r"-?\b[0-9]+(\.[0-9]+)?(e-?[0-9]+)?\b", content))
         if there:
             at = rng.choice(there)
-            near = (0, -1, 1, 2, 7, 10**6, 2**53, 0.0, -0.5, 1e-12, 5e-324, 1e150, 1e308, float(at[0]), -float(at[0]))
+            near = (
+                0,
+                -1,
+                1,
+                2,
+                7,
+                10**6,
+                2**53,
+                0.0,
+                -0.5,
+                1e-12,
+                5e-324,
+                1e150,
+                1e308,
+                float(at[0]),
+                -float(at[0]),
+            )
             content = f"{content[: at.start()]}{rng.choice(near)}{content[at.end() :]}"
     return content
 
 
 def wrong_line(rng: random.Random, words: list[str]) -> list[str]:
-    """Return a command line after one or two mistakes; long simulations and searches cannot come of them."""
+    """Return a command line after one or two mistakes; long simulations and searches cannot come of
+    them.
+    """
     words = list(words)
     for _ in range(rng.choice((1, 1, 2))):
         at = rng.randrange(len(words) + 1)
@@ -71,20 +130,31 @@ def wrong_line(rng: random.Random, words: list[str]) -> list[str]:
         if rng.random() < 0.1:
             words[:1] = [rng.choice(COMMANDS).rstrip("_").replace("_", "-")]
         else:
-            words[at : at + 1] = rng.choice((new, new, [], new + words[at : at + 1], 2 * words[at : at + 1]))
+            words[at : at + 1] = rng.choice(
+                (new, new, [], new + words[at : at + 1], 2 * words[at : at + 1])
+            )
         words = words or new
     return words
 
 
 @cache
 def places() -> list[tuple[InputFile, str]]:
-    """Return every command with its file, one file after the other: neighbours have different files."""
+    """Return every command with its file, one file after the other: neighbours have different
+    files.
+    """
     most = max(len(file.commands) for file in INPUT_FILES)
-    return [(file, file.commands[n]) for n in range(most) for file in INPUT_FILES if n < len(file.commands)]
+    return [
+        (file, file.commands[n])
+        for n in range(most)
+        for file in INPUT_FILES
+        if n < len(file.commands)
+    ]
 
 
 def case(number: int, folder: Path, whole: bool = False) -> list[str]:
-    """Write the files of a case and return its command line: the same whenever and wherever it is asked for."""
+    """Write the files of a case and return its command line: the same whenever and wherever it is
+    asked for.
+    """
     rng = random.Random(number)
     file, command = places()[number % len(places())]
     inside = folder / f"{number}"
@@ -94,7 +164,9 @@ def case(number: int, folder: Path, whole: bool = False) -> list[str]:
     path.write_bytes(file.content().encode() if wrong or whole else content_of(rng, file))
     found = {"FILE": path, "FOLDER": inside, "PAGE": folder / "page.html"}
     for name, content in file.others.items():
-        found[name] = folder / f"{number}-{name.lower()}{'.json' if content().startswith('{') else '.csv'}"
+        found[name] = (
+            folder / f"{number}-{name.lower()}{'.json' if content().startswith('{') else '.csv'}"
+        )
         found[name].write_text(content())
     words = [str(found.get(word, word)).replace("FILE@", f"{path}@") for word in command.split()]
     return wrong_line(rng, words) if wrong else words
@@ -102,7 +174,9 @@ def case(number: int, folder: Path, whole: bool = False) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def watchdog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Work in a folder of its own, and end the process where a hundred cases hang: nothing else ends a kernel."""
+    """Work in a folder of its own, and end the process where a hundred cases hang: nothing else
+    ends a kernel.
+    """
     monkeypatch.chdir(tmp_path)
     faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
     yield
@@ -118,15 +192,27 @@ def test_every_command_that_reads_has_files() -> None:
 
 @pytest.mark.nightly
 def test_whole_files_are_answered(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Tests that without harm every command answers: else it would be refused for another reason than the harm."""
-    refused = {number: capfd.readouterr().err for number in range(len(places())) if run(case(number, tmp_path, True))}
+    """Tests that without harm every command answers: else it would be refused for another reason
+    than the harm.
+    """
+    refused = {
+        number: capfd.readouterr().err
+        for number in range(len(places()))
+        if run(case(number, tmp_path, True))
+    }
     assert not refused
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("numbers", CHUNKS, ids=lambda numbers: f"{numbers.start}-{numbers.stop - 1}")
-def test_refused_or_answered(numbers: range, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Tests that each case ends with 0, 1 or 2, the last with one line, and that all that is printed can be shown."""
+@pytest.mark.parametrize(
+    "numbers", CHUNKS, ids=lambda numbers: f"{numbers.start}-{numbers.stop - 1}"
+)
+def test_refused_or_answered(
+    numbers: range, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that each case ends with 0, 1 or 2, the last with one line, and that all that is
+    printed can be shown.
+    """
     failures = []
     for number in numbers:
         words = case(number, tmp_path)
@@ -145,6 +231,9 @@ def test_refused_or_answered(numbers: range, tmp_path: Path, capfd: pytest.Captu
             assert time.process_time() - started < MAX_SECONDS, "too slow"
         except (Exception, SystemExit):
             capfd.readouterr()
-            kept = {str(path.name): path.read_bytes()[:1200] for path in (tmp_path / f"{number}").iterdir()}
+            kept = {
+                str(path.name): path.read_bytes()[:1200]
+                for path in (tmp_path / f"{number}").iterdir()
+            }
             failures.append(f"case {number}: {words}\n{kept}\n{traceback.format_exc(limit=-6)}")
     assert not failures, f"{len(failures)} of {len(numbers)}\n" + "\n".join(failures)

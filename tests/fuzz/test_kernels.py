@@ -1,8 +1,8 @@
 """Kernels on small problems of every kind, by every method that takes them, and in simulations.
 
-Meant for ``NUMBA_BOUNDSCHECK=1`` with its own ``NUMBA_CACHE_DIR``: an index out of bounds is then an exception. By
-default problems 0 to 199. ``SPECOPT_FUZZ=20000`` in the environment takes 20,000, ``SPECOPT_FUZZ_FROM=4711`` begins
-there.
+Meant for ``NUMBA_BOUNDSCHECK=1`` with its own ``NUMBA_CACHE_DIR``: an index out of bounds is then
+an exception. By default problems 0 to 199. ``SPECOPT_FUZZ=20000`` in the environment takes 20,000,
+``SPECOPT_FUZZ_FROM=4711`` begins there.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ from specopt.solvers.method import Method
 CASES = int(os.environ.get("SPECOPT_FUZZ", "200"))
 FIRST = int(os.environ.get("SPECOPT_FUZZ_FROM", "0"))
 CHUNK = 100
-CHUNKS = [range(start, min(start + CHUNK, FIRST + CASES)) for start in range(FIRST, FIRST + CASES, CHUNK)]
+CHUNKS = [
+    range(start, min(start + CHUNK, FIRST + CASES)) for start in range(FIRST, FIRST + CASES, CHUNK)
+]
 HANG_SECONDS = 600.0
 LIMIT_SECONDS = 0.2
 METHODS = 5
@@ -51,26 +53,37 @@ METHODS = 5
 
 @pytest.fixture(autouse=True)
 def watchdog() -> Iterator[None]:
-    """End the process where a hundred problems take too long: nothing else ends an endless loop of a kernel."""
+    """End the process where a hundred problems take too long: nothing else ends an endless loop of
+    a kernel.
+    """
     faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
     yield
     faulthandler.cancel_dump_traceback_later()
 
 
 def check(number: int) -> None:
-    """Solve a problem by some of the methods that take it, judge the results, and play a plan or a policy."""
+    """Solve a problem by some of the methods that take it, judge the results, and play a plan or a
+    policy.
+    """
     problem, rng = kernel_problem(number), random.Random(-1 - number)
     able = methods(problem)
     chosen = rng.sample(able, min(METHODS, len(able)))
-    found = [(method(), solve(problem, method(), time_limit=LIMIT_SECONDS, seed=number)) for method in chosen]
+    found = [
+        (method(), solve(problem, method(), time_limit=LIMIT_SECONDS, seed=number))
+        for method in chosen
+    ]
     compare(problem, found)
     if rng.random() < 0.3:
         with suppress(InvalidInput, Unsupported):  # what a simulator or a policy does not play
-            play(problem, next((result for _, result in found if result.plan is not None), None), rng)
+            play(
+                problem, next((result for _, result in found if result.plan is not None), None), rng
+            )
 
 
 def compare(problem: Problem, found: list[tuple[Method, Result[Any]]]) -> None:
-    """Check every result, and every bound and every proof that there is no plan against the plans of all."""
+    """Check every result, and every bound and every proof that there is no plan against the plans
+    of all.
+    """
     sign = 1 if problem.sense == "minimize" else -1
     for method, result in found:
         check_result(problem, method, result)
@@ -78,7 +91,9 @@ def compare(problem: Problem, found: list[tuple[Method, Result[Any]]]) -> None:
             if rival.objective is None:
                 continue
             name = f"{method.name} against {other.name}"
-            assert result.status is not Status.INFEASIBLE, f"{name}: infeasible, but there is a plan"
+            assert result.status is not Status.INFEASIBLE, (
+                f"{name}: infeasible, but there is a plan"
+            )
             slack = max(method.tolerance, other.tolerance) * max(1.0, abs(rival.objective))
             if result.bound is not None:
                 what = f"{name}: bound {result.bound!r}, plan {rival.objective!r}"
@@ -90,7 +105,9 @@ def play(problem: Problem, result: Result[Any] | None, rng: random.Random) -> No
     simulator = kind_of(problem).simulator
     if isinstance(problem, ContinuousServingProblem):
         known: Any = "known" if problem.output_lengths == "predicted" else problem.output_lengths
-        played = replace(problem, regroup_seconds=0.0, objective="mean_latency", output_lengths=known)
+        played = replace(
+            problem, regroup_seconds=0.0, objective="mean_latency", output_lengths=known
+        )
         serve(played, rng.choice(POLICIES), 1)
         return
     if simulator is None:
@@ -113,7 +130,9 @@ def play(problem: Problem, result: Result[Any] | None, rng: random.Random) -> No
 
 
 def test_an_index_error_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that what a kernel raises ends a solve, in the caller's thread or another, with a time limit or without."""
+    """Tests that what a kernel raises ends a solve, in the caller's thread or another, with a time
+    limit or without.
+    """
 
     def fails(*arguments: Any, **named: Any) -> None:
         raise IndexError("index is out of bounds")
@@ -129,9 +148,13 @@ def test_an_index_error_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures("own_clock")
-@pytest.mark.parametrize("numbers", CHUNKS, ids=lambda numbers: f"{numbers.start}-{numbers.stop - 1}")
+@pytest.mark.parametrize(
+    "numbers", CHUNKS, ids=lambda numbers: f"{numbers.start}-{numbers.stop - 1}"
+)
 def test_no_index_out_of_bounds(numbers: range) -> None:
-    """Tests that kernels read and write within their arrays, that plans are judged feasible, and that bounds hold."""
+    """Tests that kernels read and write within their arrays, that plans are judged feasible, and
+    that bounds hold.
+    """
     failures = []
     for number in numbers:
         try:
@@ -139,5 +162,10 @@ def test_no_index_out_of_bounds(numbers: range) -> None:
                 warnings.simplefilter("error")
                 check(number)
         except Exception:
-            failures.append(f"problem {number}: {kernel_problem(number).to_dict()}\n{traceback.format_exc(limit=-4)}")
-    assert not failures, f"repeat with SPECOPT_FUZZ=1 SPECOPT_FUZZ_FROM=NUMBER\n{chr(10).join(failures)}"
+            failures.append(
+                f"problem {number}:"
+                f" {kernel_problem(number).to_dict()}\n{traceback.format_exc(limit=-4)}"
+            )
+    assert not failures, (
+        f"repeat with SPECOPT_FUZZ=1 SPECOPT_FUZZ_FROM=NUMBER\n{chr(10).join(failures)}"
+    )

@@ -21,14 +21,39 @@ FILES = {
     "RATES": lambda: json.dumps(PLAIN),
 }
 FIT = "fit T --x tokens --y time_ms --y-unit ms --where model=large --form linear"
-READING = ("solve X", "solve P --method local-search --warm-start X", "evaluate X R", "evaluate P X", "sensitivity X",
-           "simulate P X", "import X --as serving-latency", "compare X", "model X", "measure X -o NEW",
-           f"{FIT.replace(' T ', ' X ')}", f"{FIT} --model X", "export vllm --runtime X --acceptance RATES",
-           "export vllm --runtime RUNTIME --acceptance X", "export csv X")  # fmt: skip
-WRITING = ("compare P -o X", "solve P -o X", "generate draft-allocation/uniform -o X",
-           "measure C -o X", "import A --as serving-latency -o X", f"{FIT} -o X")  # fmt: skip
-NAMING = ("schema X", "generate X", "methods X",
-          "solve P --method X", "measure C --batch X -o NEW", "measure C --device X -o NEW")  # fmt: skip
+READING = (
+    "solve X",
+    "solve P --method local-search --warm-start X",
+    "evaluate X R",
+    "evaluate P X",
+    "sensitivity X",
+    "simulate P X",
+    "import X --as serving-latency",
+    "compare X",
+    "model X",
+    "measure X -o NEW",
+    f"{FIT.replace(' T ', ' X ')}",
+    f"{FIT} --model X",
+    "export vllm --runtime X --acceptance RATES",
+    "export vllm --runtime RUNTIME --acceptance X",
+    "export csv X",
+)
+WRITING = (
+    "compare P -o X",
+    "solve P -o X",
+    "generate draft-allocation/uniform -o X",
+    "measure C -o X",
+    "import A --as serving-latency -o X",
+    f"{FIT} -o X",
+)
+NAMING = (
+    "schema X",
+    "generate X",
+    "methods X",
+    "solve P --method X",
+    "measure C --batch X -o NEW",
+    "measure C --device X -o NEW",
+)
 NOWHERE = ("a\0b", "\x1b[31m\ud800", "x" * 5000, "P/x")
 FILELESS = ("a\0b", "x" * 5000, "P/x")
 """What is neither a file nor can become one."""
@@ -38,7 +63,9 @@ ENDLESS = ("/dev/zero",)
 @pytest.mark.parametrize("command", READING + WRITING + NAMING)
 def test_one_line(command: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Tests that paths that no file has, and devices that never end, are refused with one line."""
-    files = {name: tmp_path / name for name in FILES if name in command.split()} | {"NEW": tmp_path / "new"}
+    files = {name: tmp_path / name for name in FILES if name in command.split()} | {
+        "NEW": tmp_path / "new"
+    }
     for name in files.keys() & FILES.keys():
         files[name].write_text(FILES[name]())
     nowhere = FILELESS if command in WRITING else NOWHERE + (ENDLESS if command in READING else ())
@@ -46,6 +73,8 @@ def test_one_line(command: str, tmp_path: Path, capfd: pytest.CaptureFixture[str
         place = str(tmp_path / text) if "/" in text else text
         (tmp_path / "P").touch()
         capfd.readouterr()
-        code = run([place if word == "X" else str(files.get(word, word)) for word in command.split()])
+        code = run(
+            [place if word == "X" else str(files.get(word, word)) for word in command.split()]
+        )
         out, err = capfd.readouterr()
         check_refusal(code, out, err)

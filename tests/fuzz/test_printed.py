@@ -1,4 +1,6 @@
-"""Nasty text wherever a file may hold text: all that is printed can be shown, and no text forges a line."""
+"""Nasty text wherever a file may hold text: all that is printed can be shown, and no text forges a
+line.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fuzz.input_files import AZURE, CONFIG, HISTOGRAM, NAMED, PLAIN, RUNTIME, SCRAPE, TABLE, problem, records, result
+from fuzz.input_files import (
+    AZURE,
+    CONFIG,
+    HISTOGRAM,
+    NAMED,
+    PLAIN,
+    RUNTIME,
+    SCRAPE,
+    TABLE,
+    problem,
+    records,
+    result,
+)
 from fuzz.outcome import check_printed
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -22,12 +36,35 @@ from specopt.console.terminal import console, line, sentence, table, title
 
 pytestmark = pytest.mark.nightly
 
-NASTY = ("\x1b[31m", "\x1b]0;t\x07", "\x1b]8;;http://x\x1b\\", "\x9b2J", "\x7f", "\x85", "\u2028", "\u202e", "\u2066",
-         "\r", "\n", "\t", "\b", "\0", "[red]", "[/]", "[link=file:///etc]", ":boom:", "{}", "%s", "\\x1b")  # fmt: skip
+NASTY = (
+    "\x1b[31m",
+    "\x1b]0;t\x07",
+    "\x1b]8;;http://x\x1b\\",
+    "\x9b2J",
+    "\x7f",
+    "\x85",
+    "\u2028",
+    "\u202e",
+    "\u2066",
+    "\r",
+    "\n",
+    "\t",
+    "\b",
+    "\0",
+    "[red]",
+    "[/]",
+    "[link=file:///etc]",
+    ":boom:",
+    "{}",
+    "%s",
+    "\\x1b",
+)
 texts = (
     st.lists(st.sampled_from(NASTY) | st.text(max_size=3), min_size=1, max_size=6)
     .map("".join)
-    .filter(lambda text: text.isprintable() or not any("\ud800" <= char <= "\udfff" for char in text))
+    .filter(
+        lambda text: text.isprintable() or not any("\ud800" <= char <= "\udfff" for char in text)
+    )
 )
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -49,30 +86,55 @@ def with_cell(source: str, row: int, column: int, text: str) -> str:
 def record_with(text: str) -> str:
     """Return records of a comparison whose texts are all replaced."""
     first = json.loads(records().splitlines()[0])
-    changes = {"instance": text, "error": text, "host": text, "versions": {text: text}, "status": "failed"}
+    changes = {
+        "instance": text,
+        "error": text,
+        "host": text,
+        "versions": {text: text},
+        "status": "failed",
+    }
     return json.dumps(first | changes | {"objective": None, "bound": None, "gap": None}) + "\n"
 
 
 Case = tuple[str, dict[str, Callable[[str], str]]]
 SERVING, CONTROL = "serving-latency", "draft-control"
 CASES: dict[str, Case] = {
-    "solve": ("solve P", {"P": lambda text: changed(problem("draft-allocation"), name=text, notes=text)}),
-    "solve json": ("solve P --json", {"P": lambda text: changed(problem("draft-allocation"), name=text, notes=text)}),
+    "solve": (
+        "solve P",
+        {"P": lambda text: changed(problem("draft-allocation"), name=text, notes=text)},
+    ),
+    "solve json": (
+        "solve P --json",
+        {"P": lambda text: changed(problem("draft-allocation"), name=text, notes=text)},
+    ),
     "unknown field": ("solve P", {"P": lambda text: changed(problem(SERVING), **{text: text})}),
     "wrong type": ("solve P", {"P": lambda text: changed(problem(SERVING), snr=text)}),
     "kind": ("solve P", {"P": lambda text: changed(problem(SERVING), kind=text)}),
-    "sensitivity": ("sensitivity P --time-limit 0", {"P": lambda text: changed(problem(SERVING), name=text)}),
+    "sensitivity": (
+        "sensitivity P --time-limit 0",
+        {"P": lambda text: changed(problem(SERVING), name=text)},
+    ),
     "evaluate": (
         "evaluate P R",
         {
             "P": lambda text: changed(problem(SERVING), name=text),
-            "R": lambda text: changed(result(SERVING), method=text, explanation=text, stats={text: text},
-                                      terms={text: 1.0}, versions={text: text}, options={text: text}),
+            "R": lambda text: changed(
+                result(SERVING),
+                method=text,
+                explanation=text,
+                stats={text: text},
+                terms={text: 1.0},
+                versions={text: text},
+                options={text: text},
+            ),
         },
     ),
     "foreign result": (
         "evaluate P R",
-        {"P": lambda _: problem(SERVING), "R": lambda text: changed(result(SERVING), problem_sha256=text)},
+        {
+            "P": lambda _: problem(SERVING),
+            "R": lambda text: changed(result(SERVING), problem_sha256=text),
+        },
     ),
     "simulate": (
         "simulate P R --replications 2",
@@ -83,41 +145,80 @@ CASES: dict[str, Case] = {
     ),
     "yaml": ("export yaml R", {"R": lambda text: changed(result(SERVING), method=text)}),
     "csv": ("export csv R", {"R": lambda text: changed(result(SERVING), method=text)}),
-    "model": ("model C", {"C": lambda text: json.dumps(CONFIG | {"_name_or_path": text, "torch_dtype": text})}),
-    "model json": ("model C --json", {"C": lambda text: json.dumps(CONFIG | {"_name_or_path": text})}),
+    "model": (
+        "model C",
+        {"C": lambda text: json.dumps(CONFIG | {"_name_or_path": text, "torch_dtype": text})},
+    ),
+    "model json": (
+        "model C --json",
+        {"C": lambda text: json.dumps(CONFIG | {"_name_or_path": text})},
+    ),
     "model type": ("model C", {"C": lambda text: json.dumps(CONFIG | {"model_type": text})}),
-    "model field": ("model C", {"C": lambda text: json.dumps(CONFIG | {text: text, "hidden_act": text})}),
+    "model field": (
+        "model C",
+        {"C": lambda text: json.dumps(CONFIG | {text: text, "hidden_act": text})},
+    ),
     "rates": (
         "export vllm --runtime T --acceptance A --max-batch 4",
-        {"T": lambda _: json.dumps(RUNTIME), "A": lambda text: json.dumps(PLAIN | {"notes": [text]})},
+        {
+            "T": lambda _: json.dumps(RUNTIME),
+            "A": lambda text: json.dumps(PLAIN | {"notes": [text]}),
+        },
     ),
     "scrape": (
         "export vllm --runtime T --acceptance A --max-batch 4",
-        {"T": lambda _: json.dumps(RUNTIME), "A": lambda text: SCRAPE + SCRAPE.replace('"m"', json.dumps(text))},
+        {
+            "T": lambda _: json.dumps(RUNTIME),
+            "A": lambda text: SCRAPE + SCRAPE.replace('"m"', json.dumps(text)),
+        },
     ),
     "histogram": (
         "export vllm --runtime T --acceptance A --max-batch 4",
-        {"T": lambda _: json.dumps(RUNTIME), "A": lambda text: json.dumps({text: HISTOGRAM, "y": {text: text}})},
+        {
+            "T": lambda _: json.dumps(RUNTIME),
+            "A": lambda text: json.dumps({text: HISTOGRAM, "y": {text: text}}),
+        },
     ),
     "runtime": (
         "export vllm --runtime T --acceptance A --max-batch 4",
-        {"T": lambda text: json.dumps(RUNTIME | {"draft": {text: 1.0}}), "A": lambda _: json.dumps(PLAIN)},
+        {
+            "T": lambda text: json.dumps(RUNTIME | {"draft": {text: 1.0}}),
+            "A": lambda _: json.dumps(PLAIN),
+        },
     ),
-    "trace header": ("import T --as serving-latency", {"T": lambda text: with_cell(AZURE, 0, 1, text)}),
-    "trace cell": ("import T --as serving-latency", {"T": lambda text: with_cell(AZURE, 2, 1, text)}),
+    "trace header": (
+        "import T --as serving-latency",
+        {"T": lambda text: with_cell(AZURE, 0, 1, text)},
+    ),
+    "trace cell": (
+        "import T --as serving-latency",
+        {"T": lambda text: with_cell(AZURE, 2, 1, text)},
+    ),
     "trace names": (
-        "import T --as serving-latency --format csv --column arrival=t --column input=p --column output=a "
-        "--column name=who",
+        (
+            "import T --as serving-latency --format csv --column arrival=t --column input=p"
+            " --column output=a --column name=who"
+        ),
         {"T": lambda text: with_cell(NAMED, 1, 3, text)},
     ),
-    "table header": ("fit T --x tokens --y time_ms", {"T": lambda text: with_cell(TABLE, 0, 1, text)}),
-    "table cell": ("fit T --x tokens --y time_ms", {"T": lambda text: with_cell(TABLE, 2, 1, text)}),
-    "table value": ("fit T --x tokens --y time_ms --form linear --where model=none",
-                    {"T": lambda text: with_cell(TABLE, 2, 0, text)}),
-}  # fmt: skip
+    "table header": (
+        "fit T --x tokens --y time_ms",
+        {"T": lambda text: with_cell(TABLE, 0, 1, text)},
+    ),
+    "table cell": (
+        "fit T --x tokens --y time_ms",
+        {"T": lambda text: with_cell(TABLE, 2, 1, text)},
+    ),
+    "table value": (
+        "fit T --x tokens --y time_ms --form linear --where model=none",
+        {"T": lambda text: with_cell(TABLE, 2, 0, text)},
+    ),
+}
 
 
-def printed(command: str, files: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+def printed(
+    command: str, files: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> tuple[int, str, str]:
     """Run a command on files, and return its exit code and what it prints."""
     code = run([str(files.get(word, word)) for word in command.split()])
     captured = capsys.readouterr()
@@ -125,11 +226,18 @@ def printed(command: str, files: dict[str, Path], capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize("name", CASES)
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=10,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(text=texts)
 @example(text="".join(NASTY))
-def test_all_that_is_printed_can_be_shown(name: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that no text in a file reaches stdout or stderr but as characters that can be shown, nor forges a line."""
+def test_all_that_is_printed_can_be_shown(
+    name: str, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that no text in a file reaches stdout or stderr but as characters that can be shown,
+    nor forges a line.
+    """
     command, contents = CASES[name]
     with tempfile.TemporaryDirectory() as folder:
         files = {key: Path(folder, key) for key in contents}
@@ -143,10 +251,19 @@ def test_all_that_is_printed_can_be_shown(name: str, text: str, capsys: pytest.C
             assert err.count("\n") == 1
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(text=texts.map(lambda text: text.replace("/", "").replace("\0", "")).filter(lambda text: text.strip(".")))
+@settings(
+    max_examples=10,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(
+    text=texts.map(lambda text: text.replace("/", "").replace("\0", "")).filter(
+        lambda text: text.strip(".")
+    )
+)
 def test_names_of_files(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that the name of a file itself is shown escaped, in messages about it and where it is written to."""
+    """Tests that the name of a file itself is shown escaped, in messages about it and where it is
+    written to.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, text)
         missing = printed("model M", {"M": path}, capsys)
@@ -161,7 +278,9 @@ def test_names_of_files(text: str, capsys: pytest.CaptureFixture[str]) -> None:
 @given(text=texts)
 @example(text="".join(NASTY))
 def test_on_a_terminal_only_our_colours_are_sent(text: str) -> None:
-    """Tests that with colours on, the only escape sequences are colours, and those are ours whatever a text holds."""
+    """Tests that with colours on, the only escape sequences are colours, and those are ours
+    whatever a text holds.
+    """
 
     def shown(text: str) -> str:
         out = console()
@@ -183,13 +302,17 @@ def test_on_a_terminal_only_our_colours_are_sent(text: str) -> None:
 
 
 def test_a_comparisons_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that what a folder of records says of instances, errors and hosts is shown escaped, and is no path."""
+    """Tests that what a folder of records says of instances, errors and hosts is shown escaped, and
+    is no path.
+    """
     text = "../../" + "".join(NASTY).replace("\0", "")
     path, folder = tmp_path / "problem.json", tmp_path / "a" / "folder"
     path.write_text(changed(problem("draft-allocation"), name=text))
     folder.mkdir(parents=True)
     (folder / "records-x.jsonl").write_text(record_with(text) + '{"' + "x" * 9000 + "\n")
-    command = f"compare {path} --method water-level --method greedy --time-limit 2 --jobs 1 -o {folder}"
+    command = (
+        f"compare {path} --method water-level --method greedy --time-limit 2 --jobs 1 -o {folder}"
+    )
     code, out, err = printed(command, {}, capsys)
     assert code == 0
     check_printed(out)

@@ -1,7 +1,7 @@
 """`specopt solve` on files of every kind: harmed ones, arbitrary JSON, arbitrary bytes.
 
-By default cases 0 to 39. ``SPECOPT_FUZZ=20000`` in the environment takes 20,000, ``SPECOPT_FUZZ_FROM=4711`` begins
-there: with ``SPECOPT_FUZZ=1`` it repeats one case of a report.
+By default cases 0 to 39. ``SPECOPT_FUZZ=20000`` in the environment takes 20,000,
+``SPECOPT_FUZZ_FROM=4711`` begins there: with ``SPECOPT_FUZZ=1`` it repeats one case of a report.
 """
 
 from __future__ import annotations
@@ -23,13 +23,17 @@ from specopt.kinds import KINDS
 CASES = int(os.environ.get("SPECOPT_FUZZ", "40"))
 FIRST = int(os.environ.get("SPECOPT_FUZZ_FROM", "0"))
 CHUNK = 100
-CHUNKS = [range(start, min(start + CHUNK, FIRST + CASES)) for start in range(FIRST, FIRST + CASES, CHUNK)]
+CHUNKS = [
+    range(start, min(start + CHUNK, FIRST + CASES)) for start in range(FIRST, FIRST + CASES, CHUNK)
+]
 HANG_SECONDS = 300.0
 
 
 @pytest.fixture(autouse=True)
 def watchdog() -> Iterator[None]:
-    """End the process where a hundred cases take so long that one must hang: nothing else ends a loop of a kernel."""
+    """End the process where a hundred cases take so long that one must hang: nothing else ends a
+    loop of a kernel.
+    """
     faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
     yield
     faulthandler.cancel_dump_traceback_later()
@@ -42,13 +46,20 @@ def test_every_kind_has_families() -> None:
 
 def test_cases_repeat() -> None:
     """Tests that the number of a case alone makes its content, so that a report can be replayed."""
-    assert [problem_case(number) for number in range(30)] == [problem_case(number) for number in range(30)]
+    assert [problem_case(number) for number in range(30)] == [
+        problem_case(number) for number in range(30)
+    ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("numbers", CHUNKS, ids=lambda numbers: f"{numbers.start}-{numbers.stop - 1}")
-def test_refused_or_judged(numbers: range, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Tests that each file is refused with one line, or solved with a plan and a bound that the judge accepts.
+@pytest.mark.parametrize(
+    "numbers", CHUNKS, ids=lambda numbers: f"{numbers.start}-{numbers.stop - 1}"
+)
+def test_refused_or_judged(
+    numbers: range, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that each file is refused with one line, or solved with a plan and a bound that the
+    judge accepts.
 
     Every eighth problem that is accepted is solved for the readable summary, too.
     """
@@ -68,5 +79,9 @@ def test_refused_or_judged(numbers: range, tmp_path: Path, capfd: pytest.Capture
                 assert "\n" in capfd.readouterr().out
         except Exception:
             capfd.readouterr()
-            failures.append(f"case {number}: {path.read_bytes()[:2000]!r}\n{traceback.format_exc(limit=-6)}")
-    assert not failures, f"repeat with SPECOPT_FUZZ=1 SPECOPT_FUZZ_FROM=NUMBER\n{chr(10).join(failures)}"
+            failures.append(
+                f"case {number}: {path.read_bytes()[:2000]!r}\n{traceback.format_exc(limit=-6)}"
+            )
+    assert not failures, (
+        f"repeat with SPECOPT_FUZZ=1 SPECOPT_FUZZ_FROM=NUMBER\n{chr(10).join(failures)}"
+    )

@@ -1,4 +1,6 @@
-"""Compile every kernel into the cache, those of simulators included: ``python -P tests/helpers/compile_kernels.py``."""
+"""Compile every kernel into the cache, those of simulators included: ``python -P
+tests/helpers/compile_kernels.py``.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from specopt import solvers
 def main() -> None:
     """Compile them one after the other."""
     for path in sorted(Path(solvers.__path__[0]).glob("*/kernels/*.py")):
-        for value in vars(import_module(f"specopt.solvers.{path.parts[-3]}.kernels.{path.stem}")).values():
+        for value in vars(
+            import_module(f"specopt.solvers.{path.parts[-3]}.kernels.{path.stem}")
+        ).values():
             if getattr(value, "declared", None) is not None:
                 value.prepare()
 

@@ -1,7 +1,8 @@
-"""The kernels that OpenBLAS has for other processors and that this one can run: they differ in the last digits.
+"""The kernels that OpenBLAS has for other processors and that this one can run: they differ in the
+last digits.
 
-`OPENBLAS_CORETYPE` chooses them. `python tests/core_types.py` prints their names; elsewhere than on Linux with an
-x86 processor there are none to choose from.
+`OPENBLAS_CORETYPE` chooses them. `python tests/core_types.py` prints their names; elsewhere than on
+Linux with an x86 processor there are none to choose from.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ def supported() -> tuple[str, ...]:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
         return ()
-    flags = next((set(line.split()) for line in text.splitlines() if line.startswith("flags")), set())
+    flags = next(
+        (set(line.split()) for line in text.splitlines() if line.startswith("flags")), set()
+    )
     return tuple(name for name, needs in NEEDS.items() if needs <= flags)
 
 

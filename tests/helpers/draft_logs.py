@@ -1,4 +1,6 @@
-"""Synthetic logs of drafted tokens whose truth is known, for predictors and policies to be tested on."""
+"""Synthetic logs of drafted tokens whose truth is known, for predictors and policies to be tested
+on.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +17,26 @@ FEATURES = ("confidence", "entropy", "margin", "deviation")
 
 
 def draft_log(
-    rounds: int = 2000, *, window: int = 8, acceptance_rate: float = 0.73, signal: float = 1.0, seed: int = 0
+    rounds: int = 2000,
+    *,
+    window: int = 8,
+    acceptance_rate: float = 0.73,
+    signal: float = 1.0,
+    seed: int = 0,
 ) -> DraftLog:
     """Draw rounds of a fixed window.
 
-    A token's ease z is standard normal; it is accepted with probability 1 / (1 + exp(-(b + 2 signal z + curve))), where
-    the curve 0.6 signal (z^2 - 1) is what a straight line cannot follow and b is chosen so that the mean is the
-    acceptance rate. The four features are noisy, monotone functions of z. After a rejection, z is lower by
-    signal / 2: the draft goes on from a token that the target would not have written. Without signal the features say
-    nothing.
+    A token's ease z is standard normal; it is accepted with probability 1 / (1 + exp(-(b + 2 signal
+    z + curve))), where the curve 0.6 signal (z^2 - 1) is what a straight line cannot follow and b
+    is chosen so that the mean is the acceptance rate. The four features are noisy, monotone
+    functions of z. After a rejection, z is lower by signal / 2: the draft goes on from a token that
+    the target would not have written. Without signal the features say nothing.
     """
     rng = np.random.default_rng(seed)
     ease = rng.standard_normal((rounds, window))
-    kept = rng.random((rounds, window)) < acceptance_probability(ease, acceptance_rate=acceptance_rate, signal=signal)
+    kept = rng.random((rounds, window)) < acceptance_probability(
+        ease, acceptance_rate=acceptance_rate, signal=signal
+    )
     alive = np.cumprod(kept, axis=1).astype(bool)
     before = np.concatenate([np.ones((rounds, 1), dtype=bool), alive[:, :-1]], axis=1)
     outcomes = np.where(alive, ACCEPTED, np.where(before, FIRST_REJECTION, AFTER))
@@ -47,8 +56,12 @@ def draft_log(
     )
 
 
-def acceptance_probability(ease: Any, *, acceptance_rate: float = 0.73, signal: float = 1.0) -> Floats:
-    """Return the true probability of acceptance of tokens of this ease: what no predictor can beat."""
+def acceptance_probability(
+    ease: Any, *, acceptance_rate: float = 0.73, signal: float = 1.0
+) -> Floats:
+    """Return the true probability of acceptance of tokens of this ease: what no predictor can
+    beat.
+    """
     nodes, weights = np.polynomial.hermite_e.hermegauss(64)
     weights = weights / weights.sum()
     low, high = -60.0, 60.0
@@ -62,7 +75,9 @@ def acceptance_probability(ease: Any, *, acceptance_rate: float = 0.73, signal: 
 
 
 def ease_of(features: Any) -> Floats:
-    """Return the ease that the features of `draft_log` were drawn from: the first one hides it exactly."""
+    """Return the ease that the features of `draft_log` were drawn from: the first one hides it
+    exactly.
+    """
     confidence = np.asarray(features, dtype=np.float64)[:, 0]
     return np.log(confidence / (1.0 - confidence)) - 1.0
 

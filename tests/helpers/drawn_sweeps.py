@@ -1,4 +1,6 @@
-"""Complete tables of an engine that does not exist: to see what a tuner asks, and what its answer loses."""
+"""Complete tables of an engine that does not exist: to see what a tuner asks, and what its answer
+loses.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,13 @@ OPTIONS = (None, *range(8))
 
 
 def drawn_table(seed: int) -> dict[Point, Measurement]:
-    """Return the throughput of every option at every concurrency: a law of acceptance, a staircase, an idle cost."""
+    """Return the throughput of every option at every concurrency: a law of acceptance, a staircase,
+    an idle cost.
+    """
     rng = np.random.default_rng(seed)
-    acceptance = np.cumprod(rng.uniform(0.3, 0.9) * rng.uniform(0.9, 1.0) ** np.arange(OPTIONS[-1] or 0))
+    acceptance = np.cumprod(
+        rng.uniform(0.3, 0.9) * rng.uniform(0.9, 1.0) ** np.arange(OPTIONS[-1] or 0)
+    )
     base, slope = rng.uniform(5e-3, 3e-2), rng.uniform(0.002, 0.03)
     jump, edge, captured = rng.uniform(0.0, 0.4), rng.choice([32, 64, 128, 256]), rng.random() < 0.5
     draft, idle = rng.uniform(0.02, 0.2), rng.uniform(0.0, 0.1)
@@ -30,7 +36,9 @@ def drawn_table(seed: int) -> dict[Point, Measurement]:
                 seconds += base * (length * draft * (1.0 + 0.005 * concurrency) + idle)
             tokens = 1.0 + float(acceptance[:length].sum())
             point = Point(Condition(concurrency), option)
-            table[point] = Measurement(point, float(concurrency * tokens / seconds), tokens if length else None)
+            table[point] = Measurement(
+                point, float(concurrency * tokens / seconds), tokens if length else None
+            )
     return table
 
 

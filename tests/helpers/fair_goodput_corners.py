@@ -1,4 +1,6 @@
-"""Random problems of fair goodput in the corners: steep fairness, weights over 12 decades, least rates at the edge."""
+"""Random problems of fair goodput in the corners: steep fairness, weights over 12 decades, least
+rates at the edge.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,17 @@ def corner(seed: int) -> FairGoodputProblem:
 def _problem(random: Random) -> FairGoodputProblem:
     size = random.randint(1, 4)
     data: dict[str, Any] = {
-        "format": "specopt/1", "kind": "fair-goodput", "budget_tokens": random.randint(0, 6),
-        "acceptance_rates": [random.choice((random.random(), random.choice(RATES))) for _ in range(size)],
-        "fairness": random.choice((random.uniform(0, 6), random.choice(FAIRNESS), random.choice(FAIRNESS))),
+        "format": "specopt/1",
+        "kind": "fair-goodput",
+        "budget_tokens": random.randint(0, 6),
+        "acceptance_rates": [
+            random.choice((random.random(), random.choice(RATES))) for _ in range(size)
+        ],
+        "fairness": random.choice(
+            (random.uniform(0, 6), random.choice(FAIRNESS), random.choice(FAIRNESS))
+        ),
         "per": random.choice(("round", "second")),
-    }  # fmt: skip
+    }
     if random.random() < 0.7:
         data["weights"] = [10 ** random.uniform(-6, 6) for _ in range(size)]
     if random.random() < 0.3:
@@ -53,7 +61,9 @@ def _problem(random: Random) -> FairGoodputProblem:
 
 
 def _least(random: Random, problem: FairGoodputProblem) -> list[float]:
-    """Return least rates: parts of what a random mixture gives, from a half of it to a little more than all."""
+    """Return least rates: parts of what a random mixture gives, from a half of it to a little more
+    than all.
+    """
     given = np.zeros(problem.clients)
     for share in (0.3, 0.7):
         tokens = np.zeros(problem.clients, dtype=np.int64)
@@ -62,5 +72,7 @@ def _least(random: Random, problem: FairGoodputProblem) -> list[float]:
             tokens[client] += tokens[client] < problem.most_tokens[client]
         seconds = problem.round_seconds(tokens) if problem.per == "second" else 1.0
         given += share * expected_tokens(problem.acceptance_rates, tokens) / seconds
-    part = random.choice((0.5, 0.9, 0.999, 1.0 - 1e-9, 1.0 - 1e-12, 1.0, 1.0 + 1e-12, 1.0 + 1e-7, 1.1))
+    part = random.choice(
+        (0.5, 0.9, 0.999, 1.0 - 1e-9, 1.0 - 1e-12, 1.0, 1.0 + 1e-12, 1.0 + 1e-7, 1.1)
+    )
     return [random.choice((0.0, part, part)) * float(rate) for rate in given]

@@ -1,8 +1,9 @@
-"""A server in the tests' own process whose steps follow a law of load and draft length, over real HTTP.
+"""A server in the tests' own process whose steps follow a law of load and draft length, over real
+HTTP.
 
-A step of c requests with K drafts takes `seconds(c, K)` and yields a token and the drafts that are accepted, each with
-the same probability if all before it were. Requests keep to the law's time whatever the machine does beside: they sleep
-until the time at which their steps are over.
+A step of c requests with K drafts takes `seconds(c, K)` and yields a token and the drafts that are
+accepted, each with the same probability if all before it were. Requests keep to the law's time
+whatever the machine does beside: they sleep until the time at which their steps are over.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ SCRAPES = 3
 
 @dataclass(frozen=True)
 class Law:
-    """Seconds of a step: a pass, more per token that it verifies, more per draft; and the rate of acceptance."""
+    """Seconds of a step: a pass, more per token that it verifies, more per draft; and the rate of
+    acceptance.
+    """
 
     of_pass: float
     of_token: float
@@ -37,7 +40,9 @@ class Law:
         """Return the seconds of a step."""
         drafts = length or 0
         idle = self.idle if length == 0 else 0.0
-        return (self.of_pass + self.of_token * concurrency * (1 + drafts) + self.of_draft * drafts) / (1.0 - idle)
+        return (
+            self.of_pass + self.of_token * concurrency * (1 + drafts) + self.of_draft * drafts
+        ) / (1.0 - idle)
 
     def tokens(self, length: int | None) -> float:
         """Return the mean tokens of a step."""
@@ -107,7 +112,11 @@ def serving(law: Law, length: int | None, fault: str = "") -> Iterator[str]:
 
     def serve() -> None:
         asyncio.set_event_loop(loop)
-        found.append(loop.run_until_complete(asyncio.start_server(LawServer(law, length, fault).answer, "127.0.0.1")))
+        found.append(
+            loop.run_until_complete(
+                asyncio.start_server(LawServer(law, length, fault).answer, "127.0.0.1")
+            )
+        )
         ready.set()
         loop.run_forever()
 

@@ -1,4 +1,6 @@
-"""What a solve holds at most: ``python peak_memory.py`` with a case as JSON prints bytes measured and declared."""
+"""What a solve holds at most: ``python peak_memory.py`` with a case as JSON prints bytes measured
+and declared.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ import specopt
 
 
 def measured(case: dict[str, Any]) -> tuple[float, float]:
-    """Return the peak of a solve in a process of its own, beyond what it held before, and what the method declares."""
+    """Return the peak of a solve in a process of its own, beyond what it held before, and what the
+    method declares.
+    """
     command = [sys.executable, "-P", __file__, json.dumps(case)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
     peak, declared = json.loads(done.stdout.splitlines()[-1])

@@ -10,7 +10,9 @@ from specopt.solvers import pyomo_program
 
 
 def end_programs_as(condition: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every program end by a termination condition of Pyomo, without a solution and without a bound."""
+    """Let every program end by a termination condition of Pyomo, without a solution and without a
+    bound.
+    """
     from pyomo.contrib.solver.common.results import SolutionStatus
 
     found = pyomo_program._solver("highs")

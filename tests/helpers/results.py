@@ -12,7 +12,11 @@ from specopt.solvers.method import Method
 
 def check_result(problem: Problem, method: Method, result: Result) -> None:
     """Check that a result is consistent, and that the judge agrees with it."""
-    assert (result.kind, result.problem_sha256, result.method) == (problem.kind, problem.sha256, method.name)
+    assert (result.kind, result.problem_sha256, result.method) == (
+        problem.kind,
+        problem.sha256,
+        method.name,
+    )
     assert result.seconds >= 0
     if result.status is not Status.OPTIMAL:
         assert result.termination not in (Termination.CONVERGED, Termination.GAP), method.name
@@ -20,14 +24,20 @@ def check_result(problem: Problem, method: Method, result: Result) -> None:
         assert result.plan is result.objective is result.gap is None, method.name
         assert result.terms == {} and result.explanation, method.name
         return
-    assert result.objective is not None and result.plan is not None and result.explanation is None, method.name
+    assert (
+        result.objective is not None and result.plan is not None and result.explanation is None
+    ), method.name
     report = verify(problem, result)
     assert report.feasible and report.matches and report.objective == result.objective, method.name
     if all(isinstance(term, float) for term in result.terms.values()):
-        assert math.isclose(sum(result.terms.values()), result.objective, rel_tol=1e-12), method.name
+        assert math.isclose(sum(result.terms.values()), result.objective, rel_tol=1e-12), (
+            method.name
+        )
     if result.bound is not None:
         below = result.bound <= result.objective
-        assert below == (problem.sense == "minimize") or result.bound == result.objective, method.name
+        assert below == (problem.sense == "minimize") or result.bound == result.objective, (
+            method.name
+        )
         gap = problem.gap(result.objective, result.bound)
         if result.gap is None:
             assert not math.isfinite(gap), method.name

@@ -1,4 +1,6 @@
-"""The sentences of Markdown pages, docstrings and messages, without code, formulas, tables and literature."""
+"""The sentences of Markdown pages, docstrings and messages, without code, formulas, tables and
+literature.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,20 @@ CODE, MATH = "Code", "Formula"
 
 
 def plain(text: str) -> str:
-    """Return a text with one word in the place of every piece of code and formula, and no markup."""
+    """Return a text with one word in the place of every piece of code and formula, and no
+    markup.
+    """
     for pattern, word in (
-        (r"<!--.*?-->", ""), (r"!\[[^\]]*\]\([^)]*\)", ""), (r"``.+?``", CODE), (r":math:`[^`]*`", MATH),
-        (r"(?::[\w:]+:|\{\w+\})?`[^`]+`", CODE), (r"\$[^$]+\$", MATH), (r"\[([^\]]*)\]\([^)]*\)", r"\1"),
-        (r"https?://\S+", "Address"), (r"\*\*|__", ""),
-    ):  # fmt: skip
+        (r"<!--.*?-->", ""),
+        (r"!\[[^\]]*\]\([^)]*\)", ""),
+        (r"``.+?``", CODE),
+        (r":math:`[^`]*`", MATH),
+        (r"(?::[\w:]+:|\{\w+\})?`[^`]+`", CODE),
+        (r"\$[^$]+\$", MATH),
+        (r"\[([^\]]*)\]\([^)]*\)", r"\1"),
+        (r"https?://\S+", "Address"),
+        (r"\*\*|__", ""),
+    ):
         text = re.sub(pattern, word, text, flags=re.DOTALL)
     return text
 
@@ -50,7 +60,9 @@ def blocks(text: str) -> Iterator[str]:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a text without what is no prose; an item of a list is at least one of its own."""
+    """Yield the sentences of a text without what is no prose; an item of a list is at least one of
+    its own.
+    """
     text = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL)
     for pattern in (FENCE, DISPLAY, DOCTEST, TABLE, CITED, LITERAL):
         text = pattern.sub("\n", text)
@@ -71,14 +83,29 @@ def words(sentence: str) -> int:
 
 
 def texts(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the docstrings and other strings of a module with their lines; of f-strings a word for every value."""
+    """Yield the docstrings and other strings of a module with their lines; of f-strings a word for
+    every value.
+    """
     parts: set[int] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if id(node) in parts:
             continue
         if isinstance(node, ast.JoinedStr):
-            specs = [one.format_spec for one in node.values if isinstance(one, ast.FormattedValue) and one.format_spec]
-            parts.update(map(id, [*node.values, *specs, *(part for spec in specs for part in ast.walk(spec))]))
-            yield node.lineno, "".join(str(one.value) if isinstance(one, ast.Constant) else CODE for one in node.values)
+            specs = [
+                one.format_spec
+                for one in node.values
+                if isinstance(one, ast.FormattedValue) and one.format_spec
+            ]
+            parts.update(
+                map(
+                    id, [*node.values, *specs, *(part for spec in specs for part in ast.walk(spec))]
+                )
+            )
+            yield (
+                node.lineno,
+                "".join(
+                    str(one.value) if isinstance(one, ast.Constant) else CODE for one in node.values
+                ),
+            )
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.lineno, inspect.cleandoc(node.value)

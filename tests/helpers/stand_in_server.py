@@ -1,7 +1,9 @@
-"""A server with the endpoints of an engine and a known law, over real HTTP: `python stand_in_server.py PORT K [FAULT]`.
+"""A server with the endpoints of an engine and a known law, over real HTTP: `python
+stand_in_server.py PORT K [FAULT]`.
 
-A step takes 20 ms, 60 ms with more than two drafts, and yields a token and at most two accepted ones.
-FAULT: refuses (answers 500), dies (at the first request), hangs (never answers one), silent (never listens).
+A step takes 20 ms, 60 ms with more than two drafts, and yields a token and at most two accepted
+ones. FAULT: refuses (answers 500), dies (at the first request), hangs (never answers one), silent
+(never listens).
 """
 
 from __future__ import annotations
@@ -35,7 +37,10 @@ class Server:
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request and close."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode().splitlines()
-        size = next((int(line.split(":")[1]) for line in head if line.lower().startswith("content-length")), 0)
+        size = next(
+            (int(line.split(":")[1]) for line in head if line.lower().startswith("content-length")),
+            0,
+        )
         body = await reader.readexactly(size)
         path = head[0].split()[1]
         if path == "/v1/models":
@@ -56,15 +61,22 @@ class Server:
 
     def plain(self, writer: asyncio.StreamWriter, text: str, status: str = "200 OK") -> None:
         """Write an answer in one piece."""
-        writer.write(f"HTTP/1.1 {status}\r\nContent-Length: {len(text)}\r\nConnection: close\r\n\r\n{text}".encode())
+        head = f"HTTP/1.1 {status}\r\nContent-Length: {len(text)}\r\nConnection: close"
+        writer.write(f"{head}\r\n\r\n{text}".encode())
 
     def metrics(self) -> str:
         """Return the counters as vLLM writes them."""
         if not self.length:
             return "# nothing is drafted\n"
         label = '{model_name="stand-in"}'
-        values = {"drafts": self.drafts, "draft_tokens": self.drafts * self.length, "accepted_tokens": self.accepted}
-        lines = [f"vllm:spec_decode_num_{name}_total{label} {value}" for name, value in values.items()]
+        values = {
+            "drafts": self.drafts,
+            "draft_tokens": self.drafts * self.length,
+            "accepted_tokens": self.accepted,
+        }
+        lines = [
+            f"vllm:spec_decode_num_{name}_total{label} {value}" for name, value in values.items()
+        ]
         for position in range(self.length):
             taken = self.drafts if position < 2 else 0
             name = "vllm:spec_decode_num_accepted_tokens_per_pos_total"

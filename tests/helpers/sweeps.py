@@ -9,7 +9,9 @@ from specopt.instances.sweeps import read_sweeps
 from specopt.models.sweep import Sweep
 
 
-def read_sweep(path: str | os.PathLike[str], draft_length: Any = ..., **chosen: str | None) -> Sweep:
+def read_sweep(
+    path: str | os.PathLike[str], draft_length: Any = ..., **chosen: str | None
+) -> Sweep:
     """Return the runs of one file, drafted with this length where it does not say it."""
     said = "none" if draft_length is None else draft_length
     return read_sweeps([path if said is ... else f"{os.fspath(path)}@{said}"], **chosen)

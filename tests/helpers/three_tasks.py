@@ -1,4 +1,6 @@
-"""A small problem of serving latency for the laboratory's tests: three tasks, and a plan of two batches."""
+"""A small problem of serving latency for the laboratory's tests: three tasks, and a plan of two
+batches.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,11 @@ import numpy as np
 
 from specopt.models.decoder import PaperDecoder
 from specopt.models.pass_time import LinearRuntime
-from specopt.models.serving_latency.problem import Mechanism, ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_latency.problem import (
+    Mechanism,
+    ServingLatencyPlan,
+    ServingLatencyProblem,
+)
 
 RUNTIME = LinearRuntime(seconds_per_flop=1e-9, overhead_seconds=0.01)
 
@@ -14,7 +20,9 @@ RUNTIME = LinearRuntime(seconds_per_flop=1e-9, overhead_seconds=0.01)
 def three_tasks(
     mechanism: Mechanism, *, rate: float = 0.5, longest: int = 12
 ) -> tuple[ServingLatencyProblem, ServingLatencyPlan]:
-    """Return a problem whose last task has the longest output, and a plan of a batch of two and one of one."""
+    """Return a problem whose last task has the longest output, and a plan of a batch of two and one
+    of one.
+    """
     problem = ServingLatencyProblem(
         input_tokens=np.array([5, 9, 7]),
         output_tokens=np.array([4, 6, longest]),

@@ -8,43 +8,87 @@ from typing import Any
 from specopt import Problem
 
 SECONDS = {
-    "serving-latency": ((
-        "draft_runtime.seconds_per_flop", "draft_runtime.overhead_seconds", "draft_runtime.pieces.seconds_per_flop",
-        "draft_runtime.pieces.overhead_seconds", "verify_runtime.seconds_per_flop", "verify_runtime.overhead_seconds",
-        "verify_runtime.pieces.seconds_per_flop", "verify_runtime.pieces.overhead_seconds",
-    ), ("bandwidth_hz",)),
-    "continuous-serving": ((
-        "draft_runtime.seconds_per_flop", "draft_runtime.overhead_seconds", "draft_runtime.pieces.seconds_per_flop",
-        "draft_runtime.pieces.overhead_seconds", "verify_runtime.seconds_per_flop", "verify_runtime.overhead_seconds",
-        "verify_runtime.pieces.seconds_per_flop", "verify_runtime.pieces.overhead_seconds", "arrival_seconds",
-        "regroup_seconds",
-    ), ("bandwidth_hz",)),
-    "verification-batch": ((
-        "now_seconds", "deadline_seconds", "guard_seconds", "estimator.seconds_per_new_token",
-        "estimator.seconds_per_interaction", "estimator.seconds_per_cached_token", "estimator.overhead_seconds",
-    ), ()),
-    "prompt-chunking": ((
-        "cloud_delay.seconds", "local_overhead_seconds", "local_seconds_per_token", "message_overhead_seconds",
-        "link_latency_seconds", "head_seconds",
-    ), ("uplink_bytes_per_second", "downlink_bytes_per_second")),
+    "serving-latency": (
+        (
+            "draft_runtime.seconds_per_flop",
+            "draft_runtime.overhead_seconds",
+            "draft_runtime.pieces.seconds_per_flop",
+            "draft_runtime.pieces.overhead_seconds",
+            "verify_runtime.seconds_per_flop",
+            "verify_runtime.overhead_seconds",
+            "verify_runtime.pieces.seconds_per_flop",
+            "verify_runtime.pieces.overhead_seconds",
+        ),
+        ("bandwidth_hz",),
+    ),
+    "continuous-serving": (
+        (
+            "draft_runtime.seconds_per_flop",
+            "draft_runtime.overhead_seconds",
+            "draft_runtime.pieces.seconds_per_flop",
+            "draft_runtime.pieces.overhead_seconds",
+            "verify_runtime.seconds_per_flop",
+            "verify_runtime.overhead_seconds",
+            "verify_runtime.pieces.seconds_per_flop",
+            "verify_runtime.pieces.overhead_seconds",
+            "arrival_seconds",
+            "regroup_seconds",
+        ),
+        ("bandwidth_hz",),
+    ),
+    "verification-batch": (
+        (
+            "now_seconds",
+            "deadline_seconds",
+            "guard_seconds",
+            "estimator.seconds_per_new_token",
+            "estimator.seconds_per_interaction",
+            "estimator.seconds_per_cached_token",
+            "estimator.overhead_seconds",
+        ),
+        (),
+    ),
+    "prompt-chunking": (
+        (
+            "cloud_delay.seconds",
+            "local_overhead_seconds",
+            "local_seconds_per_token",
+            "message_overhead_seconds",
+            "link_latency_seconds",
+            "head_seconds",
+        ),
+        ("uplink_bytes_per_second", "downlink_bytes_per_second"),
+    ),
     "draft-control": (
         ("draft_seconds_per_token", "verify_seconds"),
         ("states.uplink_bits_per_second", "states.downlink_bits_per_second"),
     ),
-    "fair-goodput": ((
-        "draft_seconds_per_token", "network_seconds", "verify_overhead_seconds", "verify_seconds_per_token",
-    ), ("min_goodput",)),
+    "fair-goodput": (
+        (
+            "draft_seconds_per_token",
+            "network_seconds",
+            "verify_overhead_seconds",
+            "verify_seconds_per_token",
+        ),
+        ("min_goodput",),
+    ),
     "draft-allocation": ((), ()),
     "draft-stopping": (("draft_seconds_per_token", "round_seconds"), ()),
-}  # fmt: skip
+}
 """Per kind: fields that grow with the seconds in a unit, and fields that shrink."""
 
-WORTH = {"draft-allocation": "weights", "fair-goodput": "weights", "verification-batch": "expected_tokens"}
+WORTH = {
+    "draft-allocation": "weights",
+    "fair-goodput": "weights",
+    "verification-batch": "expected_tokens",
+}
 """Per kind: the field whose unit scales the objective alone."""
 
 
 def in_other_seconds(problem: Problem, factor: float) -> Problem:
-    """Return the problem with every second counted as `factor` new ones; per round nothing changes."""
+    """Return the problem with every second counted as `factor` new ones; per round nothing
+    changes.
+    """
     if getattr(problem, "per", None) == "round":
         return problem
     grows, shrinks = SECONDS[problem.kind]
@@ -73,4 +117,6 @@ def _scale(data: Any, path: list[str], factor: float) -> None:
             _scale(data[path[0]], path[1:], factor)
         else:
             value = data[path[0]]
-            data[path[0]] = [item * factor for item in value] if isinstance(value, list) else value * factor
+            data[path[0]] = (
+                [item * factor for item in value] if isinstance(value, list) else value * factor
+            )

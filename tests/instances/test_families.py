@@ -29,8 +29,12 @@ def test_table_2() -> None:
     assert problem.bandwidth_hz == 20e6
     assert problem.draft_memory_bytes == 16e9
     assert problem.acceptance_rate == 0.8
-    assert problem.draft_runtime == LinearRuntime(seconds_per_flop=4.11e-13, overhead_seconds=0.56e-3)
-    assert problem.verify_runtime == LinearRuntime(seconds_per_flop=2.08e-14, overhead_seconds=1.28e-2)
+    assert problem.draft_runtime == LinearRuntime(
+        seconds_per_flop=4.11e-13, overhead_seconds=0.56e-3
+    )
+    assert problem.verify_runtime == LinearRuntime(
+        seconds_per_flop=2.08e-14, overhead_seconds=1.28e-2
+    )
     assert problem.mechanism == "pipelined"
     assert problem.output_lengths == "conservative"
     assert problem.verify_memory_bytes is None
@@ -61,26 +65,33 @@ def test_same_seed_same_problem() -> None:
 
 
 def test_the_draws_are_the_papers() -> None:
-    """Tests that ranges and means over many tasks are right: uniform lengths, a disc of 400 m, unit-mean fading."""
+    """Tests that ranges and means over many tasks are right: uniform lengths, a disc of 400 m,
+    unit-mean fading.
+    """
     problem = make(tasks=20_000, max_input=100, max_output=50, seed=1)
     assert (problem.input_tokens.min(), problem.input_tokens.max()) == (1, 100)
     assert (problem.output_tokens.min(), problem.output_tokens.max()) == (1, 50)
     assert problem.input_tokens.mean() == pytest.approx(50.5, rel=0.02)
     assert problem.output_tokens.mean() == pytest.approx(25.5, rel=0.02)
-    # snr = 0.2 x 1e-3 rho / (d^2 10^-13.6); E[log] = log(...) + E[log rho] - 2 E[log d], d = 400 sqrt(U)
+    # snr = 0.2 x 1e-3 rho / (d^2 10^-13.6); E[log] = log(...) + E[log rho] - 2 E[log d], d = 400
+    # sqrt(U)
     expected = np.log(0.2e-3 / 10**-13.6) - np.euler_gamma - 2 * (np.log(400) - 0.5)
     assert np.log(problem.snr).mean() == pytest.approx(expected, abs=0.05)
 
 
 def test_unknown_families() -> None:
     """Tests that a wrong name lists the right ones."""
-    with pytest.raises(InvalidInput, match=r"family: expected one of serving-latency/paper-1.*, got 'paper-1'"):
+    with pytest.raises(
+        InvalidInput, match=r"family: expected one of serving-latency/paper-1.*, got 'paper-1'"
+    ):
         generate("paper-1")
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_families_describe_themselves(name: str) -> None:
-    """Tests that every family has a summary, defaults with a seed, and a problem of its kind from them."""
+    """Tests that every family has a summary, defaults with a seed, and a problem of its kind from
+    them.
+    """
     family = FAMILIES[name]
     assert family.summary
     assert family.defaults["seed"] == 0

@@ -31,15 +31,21 @@ def make(kind: type[P], family: str, **parameters: Any) -> P:
 
 
 def test_serving_latency() -> None:
-    """Tests that inputs are equal, memory is as asked, stages keep the ratio, links are weak and lengths mixed."""
+    """Tests that inputs are equal, memory is as asked, stages keep the ratio, links are weak and
+    lengths mixed.
+    """
     assert set(make(ServingLatencyProblem, "equal-inputs", tokens=99).input_tokens.tolist()) == {99}
     tight = make(ServingLatencyProblem, "tight-memory", fit=2.0, seed=5)
     assert tight.draft is not None and tight.draft_memory_bytes is not None
     longest = int(tight.input_tokens.max()) + tight.longest_output
     room = tight.draft_memory_bytes - tight.draft.parameter_bytes
     assert 2 <= room / (longest * tight.draft.kv_bytes_per_token) < 2.1
-    plain, slow = (make(ServingLatencyProblem, "stage-ratio", factor=factor, seed=2) for factor in (1.0, 4.0))
-    assert plain.sha256 == generate("serving-latency/paper-1", tasks=40, max_output=512, seed=2).sha256
+    plain, slow = (
+        make(ServingLatencyProblem, "stage-ratio", factor=factor, seed=2) for factor in (1.0, 4.0)
+    )
+    assert (
+        plain.sha256 == generate("serving-latency/paper-1", tasks=40, max_output=512, seed=2).sha256
+    )
     assert isinstance(plain.draft_runtime, LinearRuntime)
     assert slow.draft_runtime == LinearRuntime(
         seconds_per_flop=4 * plain.draft_runtime.seconds_per_flop,
@@ -51,14 +57,20 @@ def test_serving_latency() -> None:
     inputs = make(ServingLatencyProblem, "heavy-prefill", tasks=2000, max_input=4096).input_tokens
     assert inputs.min() >= 8 and inputs.max() <= 4096
     assert np.log(inputs).mean() == pytest.approx((np.log(8) + np.log(4096)) / 2, abs=0.1)
-    known = make(ServingLatencyProblem, "known-lengths", tasks=5000, max_output=1000, long_share=0.25)
+    known = make(
+        ServingLatencyProblem, "known-lengths", tasks=5000, max_output=1000, long_share=0.25
+    )
     assert known.output_lengths == "known"
     assert (known.output_tokens > 100).mean() == pytest.approx(0.25 * 0.9, abs=0.03)
 
 
 def test_verification_batch() -> None:
-    """Tests that deadlines are few, the first requests late, one long request just fits, and values follow costs."""
-    assert len(set(make(VerificationBatchProblem, "bursty", bursts=4).deadline_seconds.tolist())) == 4
+    """Tests that deadlines are few, the first requests late, one long request just fits, and values
+    follow costs.
+    """
+    assert (
+        len(set(make(VerificationBatchProblem, "bursty", bursts=4).deadline_seconds.tolist())) == 4
+    )
     hopeless = make(VerificationBatchProblem, "hopeless-urgent", hopeless=3)
     assert (hopeless.deadline_seconds < 0).tolist() == [True] * 3 + [False] * 97
     trap = make(VerificationBatchProblem, "density-trap", requests=30, ratio=20.0)
@@ -73,7 +85,9 @@ def test_verification_batch() -> None:
 
 
 def test_draft_control() -> None:
-    """Tests that rates hardly differ, that a cycle visits its states in turn, and that halves are hardly left."""
+    """Tests that rates hardly differ, that a cycle visits its states in turn, and that halves are
+    hardly left.
+    """
     tie = make(DraftControlProblem, "near-tie", spread=0.0)
     best, other = (solve(tie, method).objective for method in ("policy-iteration", "best-static"))
     assert best == pytest.approx(other, rel=1e-9)
@@ -87,11 +101,17 @@ def test_draft_control() -> None:
 
 
 def test_prompt_chunking() -> None:
-    """Tests that messages cost, the stage is one, the cloud delay has steps, and the link is slow by the factor."""
+    """Tests that messages cost, the stage is one, the cloud delay has steps, and the link is slow
+    by the factor.
+    """
     plain = make(PromptChunkingProblem, "random", seed=3)
-    assert make(PromptChunkingProblem, "slow-message", seed=3).message_overhead_seconds == pytest.approx(0.05)
+    assert make(
+        PromptChunkingProblem, "slow-message", seed=3
+    ).message_overhead_seconds == pytest.approx(0.05)
     assert make(PromptChunkingProblem, "single-stage").pipeline_length == 1
-    cloud = make(PromptChunkingProblem, "steep-cloud", step_tokens=100, step_milliseconds=20.0).cloud_delay
+    cloud = make(
+        PromptChunkingProblem, "steep-cloud", step_tokens=100, step_milliseconds=20.0
+    ).cloud_delay
     assert cloud.at(50) == cloud.at(100) == pytest.approx(cloud.at(101) - 0.02)
     assert cloud.at(101) == pytest.approx(cloud.at(200))
     slow = make(PromptChunkingProblem, "slow-link", slowness=10.0, seed=3)
@@ -100,7 +120,9 @@ def test_prompt_chunking() -> None:
 
 
 def test_draft_allocation() -> None:
-    """Tests that marginal gains tie exactly, that one client gets most, and that limits go against acceptance."""
+    """Tests that marginal gains tie exactly, that one client gets most, and that limits go against
+    acceptance.
+    """
     ties = make(DraftAllocationProblem, "ties", clients=6, groups=3)
     assert ties.weights.tolist() == [1.0, 2.0, 4.0, 1.0, 2.0, 4.0]
     one = make(DraftAllocationProblem, "one-dominates", budget=500)
@@ -115,12 +137,19 @@ def test_draft_allocation() -> None:
 
 def test_fair_goodput() -> None:
     """Tests that promises can just be kept, and that weights and fairness are as asked."""
-    assert solve(make(FairGoodputProblem, "minimum-rates", tightness=0.999, seed=4)).status == "optimal"
+    assert (
+        solve(make(FairGoodputProblem, "minimum-rates", tightness=0.999, seed=4)).status
+        == "optimal"
+    )
     promised = make(FairGoodputProblem, "minimum-rates", tightness=0.9, seed=4)
     assert promised.min_goodput is not None
     less = FairGoodputProblem.from_dict({**promised.to_dict(), "budget_tokens": int(0.9 * 20) - 1})
     assert solve(less).status == "infeasible"
     extreme = make(FairGoodputProblem, "extreme-fairness", clients=500, weight_spread=50.0, cap=3)
-    assert extreme.fairness == 20.0 and extreme.weights is not None and extreme.max_draft_tokens is not None
+    assert (
+        extreme.fairness == 20.0
+        and extreme.weights is not None
+        and extreme.max_draft_tokens is not None
+    )
     assert 1 <= extreme.weights.min() < 1.1 and 45 < extreme.weights.max() <= 50
     assert set(extreme.max_draft_tokens.tolist()) == {1, 2, 3}

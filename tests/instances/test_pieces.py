@@ -12,7 +12,15 @@ from specopt.models.decoder import ExactDecoder
 from specopt.models.pass_time import PassTime, Which, pass_time
 
 DECODER = ExactDecoder(
-    layers=2, hidden=64, ffn=128, heads=4, kv_heads=2, head_dim=16, gated=True, vocabulary=1000, tied=True
+    layers=2,
+    hidden=64,
+    ffn=128,
+    heads=4,
+    kv_heads=2,
+    head_dim=16,
+    gated=True,
+    vocabulary=1000,
+    tied=True,
 )
 
 
@@ -21,9 +29,15 @@ def passes(data: dict[str, Any], verify: bool = True) -> PassTime:
     return pass_time(data, "it", decoder=DECODER, all_logits=verify)
 
 
-def seconds(times: PassTime, batch: float, new: float, cached: float, which: Which = "fitted") -> float:
+def seconds(
+    times: PassTime, batch: float, new: float, cached: float, which: Which = "fitted"
+) -> float:
     """Return the time of one pass."""
-    return float(np.reshape(times.seconds(np.array([batch]), np.array([new]), np.array([cached]), which), -1)[0])
+    return float(
+        np.reshape(
+            times.seconds(np.array([batch]), np.array([new]), np.array([cached]), which), -1
+        )[0]
+    )
 
 
 @pytest.mark.parametrize("verify", [True, False])
@@ -31,32 +45,51 @@ def seconds(times: PassTime, batch: float, new: float, cached: float, which: Whi
     "data",
     [
         {"seconds_per_token": 1e-4, "overhead_seconds": 0.01, "seconds_per_cached_token": 2e-8},
-        {"pieces": [{"seconds_per_token": 0.0, "overhead_seconds": 0.02},
-                    {"seconds_per_token": 1e-3, "overhead_seconds": 0.001}]},
-        {"pieces": [{"seconds_per_flop": 0.0, "overhead_seconds": 0.02},
-                    {"seconds_per_flop": 1e-9, "overhead_seconds": 0.001}], "seconds_per_cached_token": 3e-8},
+        {
+            "pieces": [
+                {"seconds_per_token": 0.0, "overhead_seconds": 0.02},
+                {"seconds_per_token": 1e-3, "overhead_seconds": 0.001},
+            ]
+        },
+        {
+            "pieces": [
+                {"seconds_per_flop": 0.0, "overhead_seconds": 0.02},
+                {"seconds_per_flop": 1e-9, "overhead_seconds": 0.001},
+            ],
+            "seconds_per_cached_token": 3e-8,
+        },
         {"seconds_per_flop": 1e-9, "overhead_seconds": 0.001},
     ],
-)  # fmt: skip
+)
 def test_forms_keep_their_lines(data: dict[str, Any], verify: bool) -> None:
-    """Tests that forms that are linear in tokens are taken as they are, at one new token to the last digits."""
+    """Tests that forms that are linear in tokens are taken as they are, at one new token to the
+    last digits.
+    """
     times = passes(data, verify)
     found = pieces_of(times, 8)
     assert not found.fitted and len(found.passes.rows) == len(data.get("pieces", [data]))
     for batch, cached in ((1, 0), (7, 300), (64, 1000)):
-        assert found.passes.at(batch, batch, batch * cached) == pytest.approx(seconds(times, batch, 1, cached))
+        assert found.passes.at(batch, batch, batch * cached) == pytest.approx(
+            seconds(times, batch, 1, cached)
+        )
         several = seconds(times, batch, 8, cached)
         if "seconds_per_flop" not in str(data):
             assert found.passes.at(batch, 8 * batch, batch * cached) == pytest.approx(several)
         elif verify:  # attention among new tokens counts as that of one
-            assert found.passes.at(batch, 8 * batch, batch * cached) == pytest.approx(several, rel=0.05)
+            assert found.passes.at(batch, 8 * batch, batch * cached) == pytest.approx(
+                several, rel=0.05
+            )
 
 
 def test_limits_hold_those_of_form_and_misfit() -> None:
     """Tests that the limits' lines are on the outer sides of what the fit's file says."""
     line = {"seconds_per_token": 1e-4, "overhead_seconds": 0.01}
-    data = {"runtime": line, "lower": line | {"seconds_per_token": 0.8e-4}, "upper": line | {"overhead_seconds": 0.012},
-            "misfit": {"low": -0.1, "high": 0.2}}  # fmt: skip
+    data = {
+        "runtime": line,
+        "lower": line | {"seconds_per_token": 0.8e-4},
+        "upper": line | {"overhead_seconds": 0.012},
+        "misfit": {"low": -0.1, "high": 0.2},
+    }
     times = passes(data)
     low, high = (pieces_of(times, 4, which).passes for which in ("lower", "upper"))
     for batch in (1, 10, 100, 500):
@@ -65,16 +98,22 @@ def test_limits_hold_those_of_form_and_misfit() -> None:
 
 
 def test_a_table_is_fitted_by_as_many_lines_as_it_has() -> None:
-    """Tests that passes that are the larger of two lines give these two, and that a single line needs no second."""
+    """Tests that passes that are the larger of two lines give these two, and that a single line
+    needs no second.
+    """
     grid = [(b, m, c) for b in (1, 2, 4, 8, 16, 32) for m in (1, 2, 4, 8) for c in (0, 500)]
     for pieces in ([(0.02, 1e-4, 0.0, 1e-8)], [(0.02, 1e-4, 0.0, 1e-8), (0.004, 0.0, 4e-4, 1e-8)]):
-        times = [max(o + s * b + t * b * m + r * b * c for o, s, t, r in pieces) for b, m, c in grid]
+        times = [
+            max(o + s * b + t * b * m + r * b * c for o, s, t, r in pieces) for b, m, c in grid
+        ]
         batch, new, cached = zip(*grid, strict=True)
         table = {"batch": batch, "new_tokens": new, "cached_tokens": cached, "seconds": times}
         found = pieces_of(passes({"table": {name: list(of) for name, of in table.items()}}), 8)
         assert found.fitted and len(found.passes.rows) == len(pieces)
         assert max(np.abs(found.misfit)) < 0.01
-        assert found.passes.at(16, 64, 8000) == pytest.approx(times[grid.index((16, 4, 500))], rel=0.01)
+        assert found.passes.at(16, 64, 8000) == pytest.approx(
+            times[grid.index((16, 4, 500))], rel=0.01
+        )
 
 
 def test_what_no_lines_fit_says_how_far_it_is_off() -> None:

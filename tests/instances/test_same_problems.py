@@ -1,8 +1,9 @@
-"""The same parameters and seed give the same problem as ever: the library and all records rest on it.
+"""The same parameters and seed give the same problem as ever: the library and all records rest on
+it.
 
-`tests/data/families.json` holds a short print of the problem of every family, and of those where one parameter is at an
-end of what it may be, or beyond: then it holds why that is refused. A change that is meant is recorded with
-``.venv/bin/python -P tests/instances/test_same_problems.py``.
+`tests/data/families.json` holds a short print of the problem of every family, and of those where
+one parameter is at an end of what it may be, or beyond: then it holds why that is refused. A change
+that is meant is recorded with ``.venv/bin/python -P tests/instances/test_same_problems.py``.
 """
 
 from __future__ import annotations
@@ -38,20 +39,31 @@ def leaves(data: Any) -> Iterator[float | str]:
 
 
 def print_of(family: Family, **parameters: Any) -> Any:
-    """Return how many numbers a problem has and a sum that each of them changes, or why there is no problem."""
+    """Return how many numbers a problem has and a sum that each of them changes, or why there is no
+    problem.
+    """
     try:
         found = list(leaves(family.generate(seed=1, **parameters).to_dict()))
     except InvalidInput as error:
         return str(error)
     numbers = [math.asinh(1e15 * one) for one in found if not isinstance(one, str)]
     texts = " ".join(one for one in found if isinstance(one, str))
-    return [len(numbers), sum((1.0 + math.sin(i)) * one for i, one in enumerate(numbers)), len(texts)]
+    return [
+        len(numbers),
+        sum((1.0 + math.sin(i)) * one for i, one in enumerate(numbers)),
+        len(texts),
+    ]
 
 
 def prints(family: Family) -> dict[str, Any]:
-    """Return the prints of a family: as it is, and with one parameter after the other at its ends."""
+    """Return the prints of a family: as it is, and with one parameter after the other at its
+    ends.
+    """
     ends = [(name, value) for name, kind in family.plain.items() for value in ENDS.get(kind, ())]
-    return {"": print_of(family), **{f"{name}={value}": print_of(family, **{name: value}) for name, value in ends}}
+    return {
+        "": print_of(family),
+        **{f"{name}={value}": print_of(family, **{name: value}) for name, value in ends},
+    }
 
 
 RECORDED: dict[str, dict[str, Any]] = json.loads(RECORD.read_text())
@@ -59,7 +71,9 @@ RECORDED: dict[str, dict[str, Any]] = json.loads(RECORD.read_text())
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_problems_are_those_of_before(name: str) -> None:
-    """Tests that a recorded family's problems and refusals have not changed; new families and parameters are fine."""
+    """Tests that a recorded family's problems and refusals have not changed; new families and
+    parameters are fine.
+    """
     assert ALL[name].defaults.get("seed", 0) == 0
     found = prints(ALL[name])
     for parameter, expected in RECORDED[name].items():

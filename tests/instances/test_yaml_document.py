@@ -13,7 +13,9 @@ NEST = "a: &a [x, x]\n" + "".join(
 
 
 def test_what_json_has_is_read() -> None:
-    """Tests that text, numbers, lists and objects are read, and that integer keys are text, as JSON has them."""
+    """Tests that text, numbers, lists and objects are read, and that integer keys are text, as JSON
+    has them.
+    """
     text = "model:\n  thinking_on: {1: 1.84, 2: 2.5}\n  other: [a, null, true, 3]\n"
     expected = {"model": {"thinking_on": {"1": 1.84, "2": 2.5}, "other": ["a", None, True, 3]}}
     assert yaml_document(text, "f.yaml") == expected
@@ -22,12 +24,18 @@ def test_what_json_has_is_read() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a: &a [*a]", r"^f\.yaml: line 1: expected YAML: alias \*a: write out what it stands for$"),
+        (
+            "a: &a [*a]",
+            r"^f\.yaml: line 1: expected YAML: alias \*a: write out what it stands for$",
+        ),
         ("a: &a {b: *a}", r"alias \*a"),
         (NEST, r"^f\.yaml: line 2: expected YAML: alias \*a"),
         ("a: 1\nb: 2\na: 3", "field 'a' appears twice"),
         ("m:\n  1: 2\n  '1': 3", "field '1' appears twice"),
-        ("x: 1\nnull: 2", r"^f\.yaml: line 2: expected YAML: key None: expected text; put it in quotes$"),
+        (
+            "x: 1\nnull: 2",
+            r"^f\.yaml: line 2: expected YAML: key None: expected text; put it in quotes$",
+        ),
         ("on: 2", "key True: expected text"),
         ("1.5: 2", r"key 1\.5: expected text"),
         ("? [1, 2]\n: 3", r"key \[1, 2\]: expected text"),
@@ -44,6 +52,8 @@ def test_what_json_has_is_read() -> None:
     ],
 )
 def test_what_json_has_not_is_refused(text: str, words: str) -> None:
-    """Tests that each is one message with the file's name: aliases, keys twice or no text, odd tags, endless nests."""
+    """Tests that each is one message with the file's name: aliases, keys twice or no text, odd
+    tags, endless nests.
+    """
     with pytest.raises(InvalidInput, match=words):
         yaml_document(text, "f.yaml")

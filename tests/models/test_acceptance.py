@@ -15,7 +15,15 @@ from specopt.models.acceptance import decoding_steps, expected_tokens_per_step
 
 @pytest.mark.parametrize(
     ("alpha", "length", "tokens"),
-    [(0.0, 3, 1.0), (0.5, 0, 1.0), (0.5, 1, 1.5), (0.5, 2, 1.75), (0.8, 4, 3.3616), (0.8, 1, 1.8), (1.0, 4, 5.0)],
+    [
+        (0.0, 3, 1.0),
+        (0.5, 0, 1.0),
+        (0.5, 1, 1.5),
+        (0.5, 2, 1.75),
+        (0.8, 4, 3.3616),
+        (0.8, 1, 1.8),
+        (1.0, 4, 5.0),
+    ],
 )
 def test_tokens_per_step(alpha: float, length: int, tokens: float) -> None:
     """Tests that Eq. 7 holds where the sum is easy: the server's own token counts."""
@@ -33,15 +41,24 @@ def test_tokens_per_step_is_a_geometric_sum(alpha: float, length: int) -> None:
 @pytest.mark.parametrize("distance", [1e-6, 1e-9, 1e-12, 2.0**-53])
 @pytest.mark.parametrize("length", [1, 10, 1000])
 def test_tokens_per_step_near_certain_acceptance(distance: float, length: int) -> None:
-    """Tests that Eq. 7 loses no digits where the acceptance is close to 1, held against exact fractions."""
+    """Tests that Eq. 7 loses no digits where the acceptance is close to 1, held against exact
+    fractions.
+    """
     alpha = 1.0 - distance
-    terms = (Fraction(alpha) ** i for i in range(length + 1)) if length <= 10 else (alpha**i for i in range(length + 1))
+    terms = (
+        (Fraction(alpha) ** i for i in range(length + 1))
+        if length <= 10
+        else (alpha**i for i in range(length + 1))
+    )
     exact = float(sum(terms)) if length <= 10 else math.fsum(terms)
-    assert expected_tokens_per_step(alpha, length) == pytest.approx(exact, rel=4e-15 if length <= 10 else 1e-12)
+    assert expected_tokens_per_step(alpha, length) == pytest.approx(
+        exact, rel=4e-15 if length <= 10 else 1e-12
+    )
 
 
 @pytest.mark.parametrize(
-    ("output", "tokens", "steps"), [(1, 1.0, 1), (9, 1.8, 5), (10, 1.8, 6), (1, 5.0, 1), (7, 1.75, 4)]
+    ("output", "tokens", "steps"),
+    [(1, 1.0, 1), (9, 1.8, 5), (10, 1.8, 6), (1, 5.0, 1), (7, 1.75, 4)],
 )
 def test_steps(output: int, tokens: float, steps: int) -> None:
     """Tests that Eq. 8 holds where it is easily worked out."""
@@ -51,7 +68,9 @@ def test_steps(output: int, tokens: float, steps: int) -> None:
 @given(st.integers(1, 10_000), st.integers(1, 99), st.integers(1, 10))
 @example(2500, 1, 5)  # 2475.00000000025: an integer by the rule, though not in truth
 def test_rounding_adds_no_step(output: int, percent: int, length: int) -> None:
-    """Tests that the steps are those of rational arithmetic: rounded up, unless an integer is within 1e-12."""
+    """Tests that the steps are those of rational arithmetic: rounded up, unless an integer is
+    within 1e-12.
+    """
     alpha = Fraction(percent, 100)
     quotient = output * (1 - alpha) / (1 - alpha ** (length + 1))
     near = abs(quotient - round(quotient)) <= max(Fraction(1), quotient) / 10**12

@@ -10,7 +10,9 @@ from specopt.models.acceptance_process import AcceptanceProcess
 
 
 def test_waves_and_switches_by_hand() -> None:
-    """Tests that waves reach both extremes, clients after one another, and switches go to all other regimes alike."""
+    """Tests that waves reach both extremes, clients after one another, and switches go to all other
+    regimes alike.
+    """
     waves = AcceptanceProcess.drifting([0.2, 0.1], [0.6, 0.9], 2)
     assert waves.rates.shape == (2, 1, 2) and AcceptanceProcess.fixed([0.5] * 3).clients == 3
     assert waves.rates[:, 0].tolist() == [pytest.approx([0.2, 0.9]), pytest.approx([0.6, 0.1])]

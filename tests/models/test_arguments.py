@@ -1,4 +1,6 @@
-"""The checks of single arguments, and everything public that uses them: wrong values are refused, never an accident."""
+"""The checks of single arguments, and everything public that uses them: wrong values are refused,
+never an accident.
+"""
 
 from __future__ import annotations
 
@@ -25,26 +27,63 @@ from specopt.solvers.verification_batch.policies import Policy
 from specopt.solvers.verification_batch.simulate import capacity, run_once
 
 # where a value of ours is expected, such as a benchmark or a runtime, the type checker stands guard
-WRONG = (True, False, 2.5, "many", None, math.nan, math.inf, -1, -0.5, 10**30, 1e300, np.bool_(True), [1], object())
+WRONG = (
+    True,
+    False,
+    2.5,
+    "many",
+    None,
+    math.nan,
+    math.inf,
+    -1,
+    -0.5,
+    10**30,
+    1e300,
+    np.bool_(True),
+    [1],
+    object(),
+)
 
 
 @pytest.mark.parametrize(
     ("check", "good", "bad"),
     [
-        (lambda v: arguments.integer("n", v, 1, 9), (1, 9, np.int32(4)), (0, 10, 1.0, True, None, "1", math.nan)),
+        (
+            lambda v: arguments.integer("n", v, 1, 9),
+            (1, 9, np.int32(4)),
+            (0, 10, 1.0, True, None, "1", math.nan),
+        ),
         (lambda v: arguments.integer("n", v, 1), (1, 10**30), (0, np.float64(2), np.bool_(True))),
-        (lambda v: arguments.number("n", v, 0, 1), (0, 1, 0.5, np.float32(0.5)), (-1, 2, math.nan, True, None, "0")),
+        (
+            lambda v: arguments.number("n", v, 0, 1),
+            (0, 1, 0.5, np.float32(0.5)),
+            (-1, 2, math.nan, True, None, "0"),
+        ),
         (lambda v: arguments.number("n", v, above=0, below=1), (0.5,), (0, 1, math.inf, -math.inf)),
-        (lambda v: arguments.number("n", v), (-5, 1e300), (10**400, math.inf, math.nan, np.bool_(False))),
+        (
+            lambda v: arguments.number("n", v),
+            (-5, 1e300),
+            (10**400, math.inf, math.nan, np.bool_(False)),
+        ),
         (lambda v: arguments.positive("n", v), (1, 0.1), (0, -1, math.inf)),
-        (lambda v: arguments.sequence("n", v, 2), ((0, 1), np.array([0, 1]), ([1], [])), ((1,), "ab", 1, {1: 2})),
-        (lambda v: arguments.one_of("n", v, ("a", 1)), ("a", 1), ("b", True, None, 1.0, [], math.nan)),
+        (
+            lambda v: arguments.sequence("n", v, 2),
+            ((0, 1), np.array([0, 1]), ([1], [])),
+            ((1,), "ab", 1, {1: 2}),
+        ),
+        (
+            lambda v: arguments.one_of("n", v, ("a", 1)),
+            ("a", 1),
+            ("b", True, None, 1.0, [], math.nan),
+        ),
         (lambda v: arguments.boolean("n", v), (True, np.bool_(False)), (0, 1, None, "true")),
         (lambda v: arguments.random_generator(v), (0, np.int64(3)), (-1, True, None, 1.5)),
     ],
-)  # fmt: skip
+)
 def test_checks(check: Callable[[Any], Any], good: tuple[Any, ...], bad: tuple[Any, ...]) -> None:
-    """Tests that good values come back as plain ones, and bad ones are refused with what was expected and what came."""
+    """Tests that good values come back as plain ones, and bad ones are refused with what was
+    expected and what came.
+    """
     for value in good:
         assert not isinstance(check(value), np.generic)
     for value in bad:
@@ -101,11 +140,15 @@ CALLS: dict[str, tuple[Callable[..., Any], list[str]]] = {
         ["mean_gained", *keywords(Rounds.threshold)],
     ),
     "AcceptanceProcess.drifting": (
-        lambda **options: AcceptanceProcess.drifting(**{"low": [0.1], "high": [0.5], "period_rounds": 4, **options}),
+        lambda **options: AcceptanceProcess.drifting(
+            **{"low": [0.1], "high": [0.5], "period_rounds": 4, **options}
+        ),
         ["low", "high", "period_rounds"],
     ),
     "AcceptanceProcess.switching": (
-        lambda **options: AcceptanceProcess.switching(**{"regimes": [[0.1], [0.5]], "mean_rounds": 4, **options}),
+        lambda **options: AcceptanceProcess.switching(
+            **{"regimes": [[0.1], [0.5]], "mean_rounds": 4, **options}
+        ),
         ["regimes", "mean_rounds"],
     ),
     "GoodputWorkload": (
@@ -121,19 +164,24 @@ CALLS: dict[str, tuple[Callable[..., Any], list[str]]] = {
     ),
     "capacity": (
         lambda **options: capacity(
-            paper_2(), **{"seeds": [0], "most": 2, "seconds": 1.0, "warm_up_seconds": 0.0, **options}
+            paper_2(),
+            **{"seeds": [0], "most": 2, "seconds": 1.0, "warm_up_seconds": 0.0, **options},
         ),
         [name for name in keywords(capacity) if name != "callback"],
     ),
-    "VerificationScheduler": (lambda **options: scheduler(**options), keywords(VerificationScheduler)),
+    "VerificationScheduler": (
+        lambda **options: scheduler(**options),
+        keywords(VerificationScheduler),
+    ),
     "GoodputScheduler": (
         lambda **options: GoodputScheduler(**{"clients": 3, "budget_tokens": 4, **options}),
         ["clients", "budget_tokens", *keywords(GoodputScheduler), *COLUMNS],
     ),
     "PromptMonitor": (
-        lambda **options: PromptMonitor(**{"cloud_delay": FIGURE_1, **options}), keywords(PromptMonitor, "cloud_delay"),
+        lambda **options: PromptMonitor(**{"cloud_delay": FIGURE_1, **options}),
+        keywords(PromptMonitor, "cloud_delay"),
     ),
-}  # fmt: skip
+}
 
 
 def paper_2() -> Any:
@@ -150,7 +198,9 @@ def scheduler(**options: Any) -> VerificationScheduler:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_wrong_values_are_refused_or_accepted(name: str) -> None:
-    """Tests that every keyword of everything public takes a wrong value or refuses it as InvalidInput, nothing else."""
+    """Tests that every keyword of everything public takes a wrong value or refuses it as
+    InvalidInput, nothing else.
+    """
     call, names = CALLS[name]
     assert names
     for keyword in names:

@@ -1,4 +1,6 @@
-"""The text of what classes do: another one for whatever changes what they do, the same in every process."""
+"""The text of what classes do: another one for whatever changes what they do, the same in every
+process.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def closed(value: float) -> Callable[..., Any]:
 
 
 def test_what_changes_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that constants, names, defaults, what is around, and what is called count, positions in a file do not."""
+    """Tests that constants, names, defaults, what is around, and what is called count, positions in
+    a file do not.
+    """
     alike = [probe(lambda self: self.a + LIMIT), probe(lambda self: self.a + LIMIT)]
     assert alike[0] == alike[1]
     others = {
@@ -47,7 +51,9 @@ def test_what_changes_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_sets_have_one_order() -> None:
-    """Tests that members of a set in the code come sorted: texts are hashed differently in every process."""
+    """Tests that members of a set in the code come sorted: texts are hashed differently in every
+    process.
+    """
     text = probe(lambda self: self in {"b", "a", "c"})
     assert "frozenset" not in text
     assert re.search(r"\Wa\W+b\W+c\W", text)

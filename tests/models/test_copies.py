@@ -1,4 +1,6 @@
-"""Tests that copies of problems, plans and results are as read-only as these, and keep no digest of other data."""
+"""Tests that copies of problems, plans and results are as read-only as these, and keep no digest of
+other data.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from specopt.kinds import KINDS
 from specopt.models.draft_stopping.problem import Transitions
 
 PROBLEMS = {
-    kind.name: import_module(f"small_instances.{kind.name.replace('-', '_')}").INSTANCES.values() for kind in KINDS
+    kind.name: import_module(f"small_instances.{kind.name.replace('-', '_')}").INSTANCES.values()
+    for kind in KINDS
 }
 COPIES: dict[str, Callable[[Any], Any]] = {
     "constructor": lambda value: value,
@@ -44,7 +47,9 @@ def arrays(value: Any) -> Iterator[np.ndarray]:
 @pytest.mark.parametrize("way", COPIES)
 @pytest.mark.parametrize("kind", PROBLEMS)
 def test_copies_are_read_only(kind: str, way: str) -> None:
-    """Tests that nobody can write into a problem, its plan or its result, nor into a copy of these."""
+    """Tests that nobody can write into a problem, its plan or its result, nor into a copy of
+    these.
+    """
     problem: Problem
     for problem in PROBLEMS[kind]:
         digest, result = problem.sha256, solve(problem, time_limit=0)

@@ -1,4 +1,6 @@
-"""Every field of every kind refuses each value outside the domain that its schema states, and names the field."""
+"""Every field of every kind refuses each value outside the domain that its schema states, and names
+the field.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,12 @@ def outside(schema: dict[str, Any]) -> Iterator[Any]:
         if schema["type"] == "integer":
             yield 1.5
         step = 1 if schema["type"] == "integer" else 1e-3
-        for name, sign in (("minimum", -1), ("maximum", 1), ("exclusiveMinimum", 0), ("exclusiveMaximum", 0)):
+        for name, sign in (
+            ("minimum", -1),
+            ("maximum", 1),
+            ("exclusiveMinimum", 0),
+            ("exclusiveMaximum", 0),
+        ):
             if name in schema:
                 yield schema[name] + sign * step
     elif "enum" in schema:
@@ -40,7 +47,14 @@ def outside(schema: dict[str, Any]) -> Iterator[Any]:
 
 def chosen(schema: dict[str, Any], data: Any) -> dict[str, Any]:
     """Return the member of a union that data is written in."""
-    kinds = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
+    kinds = {
+        dict: "object",
+        list: "array",
+        str: "string",
+        bool: "boolean",
+        int: "integer",
+        float: "number",
+    }
     for one in schema.get("anyOf", [schema]):
         if isinstance(data, dict) and not set(one.get("required", [])) <= set(data):
             continue
@@ -51,7 +65,9 @@ def chosen(schema: dict[str, Any], data: Any) -> dict[str, Any]:
 
 
 def changes(schema: dict[str, Any], data: Any, path: Path = ()) -> Iterator[tuple[Path, Any, str]]:
-    """Yield every path into data with a value that is refused there, and the name that the message contains."""
+    """Yield every path into data with a value that is refused there, and the name that the message
+    contains.
+    """
     is_union, schema = "anyOf" in schema, chosen(schema, data)
     name = ".".join(str(part) for part in path if isinstance(part, str)) or "problem"
     if isinstance(data, dict):
@@ -60,7 +76,11 @@ def changes(schema: dict[str, Any], data: Any, path: Path = ()) -> Iterator[tupl
             yield path, data | {"no_such_field": 1}, "no_such_field"
         for field in schema.get("required", []):
             if field not in ("format", "kind"):
-                yield path, {key: value for key, value in data.items() if key != field}, "" if is_union else field
+                yield (
+                    path,
+                    {key: value for key, value in data.items() if key != field},
+                    "" if is_union else field,
+                )
         for field, value in data.items():
             inner = properties.get(field, schema.get("additionalProperties"))
             if isinstance(inner, dict):
@@ -91,9 +111,13 @@ def replaced(data: Any, path: Path, value: Any) -> Any:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_values_outside_a_domain_are_refused_by_name(kind: Kind) -> None:
-    """Tests that wrong types, values beyond both ends, NaN, unknown and missing fields are refused with their name."""
+    """Tests that wrong types, values beyond both ends, NaN, unknown and missing fields are refused
+    with their name.
+    """
     schema, tried, taken = kind.problem.json_schema(), 0, []
-    for label, problem in import_module(f"small_instances.{kind.name.replace('-', '_')}").INSTANCES.items():
+    for label, problem in import_module(
+        f"small_instances.{kind.name.replace('-', '_')}"
+    ).INSTANCES.items():
         data = problem.to_dict()
         for path, value, name in changes(schema, data):
             tried += 1

@@ -1,4 +1,6 @@
-"""Shares of drafts that are long enough: what totals allow, against a linear program and against the truth."""
+"""Shares of drafts that are long enough: what totals allow, against a linear program and against
+the truth.
+"""
 
 from __future__ import annotations
 
@@ -18,20 +20,33 @@ hazards = st.lists(st.floats(0.05, 1.0), min_size=1, max_size=6).map(np.array)
 def worlds(draw: st.DrawFn) -> tuple[Floats, Floats]:
     """Hazards, and the share of drafts of each length 1..J."""
     h = draw(hazards)
-    weights = np.array(draw(st.lists(st.integers(0, 9), min_size=len(h), max_size=len(h)).filter(any)))
+    weights = np.array(
+        draw(st.lists(st.integers(0, 9), min_size=len(h), max_size=len(h)).filter(any))
+    )
     return h, weights / weights.sum()
 
 
 def shares(lengths: Floats) -> Floats:
     """Return n_j / n_(j-1) of a distribution of lengths, 1 where nothing is left."""
     at_least = np.cumsum(lengths[::-1])[::-1]
-    return np.concatenate(([1.0], np.divide(at_least[1:], at_least[:-1], out=np.ones(len(lengths) - 1),
-                                            where=at_least[:-1] > 1e-12)))  # fmt: skip
+    return np.concatenate(
+        (
+            [1.0],
+            np.divide(
+                at_least[1:],
+                at_least[:-1],
+                out=np.ones(len(lengths) - 1),
+                where=at_least[:-1] > 1e-12,
+            ),
+        )
+    )
 
 
 @given(worlds())
 def test_the_truth_is_within_what_totals_allow(world: tuple[Floats, Floats]) -> None:
-    """Tests that without sampling error the true share lies in its interval, and an even solution fits the totals."""
+    """Tests that without sampling error the true share lies in its interval, and an even solution
+    fits the totals.
+    """
     h, lengths = world
     q = shares(lengths)
     mean = float(lengths @ np.arange(1, len(h) + 1))
@@ -49,7 +64,9 @@ def test_the_truth_is_within_what_totals_allow(world: tuple[Floats, Floats]) -> 
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=2, max_size=5), st.floats(0.0, 1.0))
 def test_limits_are_those_of_the_linear_program(least: list[float], where: float) -> None:
-    """Tests that the closed form is what a linear program over n_1, ..., n_J finds: the limits are sharp."""
+    """Tests that the closed form is what a linear program over n_1, ..., n_J finds: the limits are
+    sharp.
+    """
     a, count = np.array(least), len(least)
     smallest = float(np.cumprod(np.concatenate(([1.0], a[1:]))).sum())
     mean = smallest + where * (count - smallest)
@@ -63,7 +80,10 @@ def test_limits_are_those_of_the_linear_program(least: list[float], where: float
         total = np.ones(count)
         total[0] -= mean
         equal = np.array([total, np.eye(count)[j - 1]])
-        ends = [linprog(sign * np.eye(count)[j], rows, np.zeros(len(rows)), equal, [0.0, 1.0]) for sign in (1.0, -1.0)]
+        ends = [
+            linprog(sign * np.eye(count)[j], rows, np.zeros(len(rows)), equal, [0.0, 1.0])
+            for sign in (1.0, -1.0)
+        ]
         assert all(end.status == 0 for end in ends)
         assert [ends[0].fun, -ends[1].fun] == pytest.approx([found[0][j], found[1][j]], abs=1e-6)
 
@@ -71,7 +91,9 @@ def test_limits_are_those_of_the_linear_program(least: list[float], where: float
 @settings(max_examples=40)
 @given(worlds())
 def test_the_true_yields_are_within_what_totals_allow(world: tuple[Floats, Floats]) -> None:
-    """Tests that without sampling error the mean tokens with 0 to J drafts lie in their interval."""
+    """Tests that without sampling error the mean tokens with 0 to J drafts lie in their
+    interval.
+    """
     h, lengths = world
     q = shares(lengths)
     mean = float(lengths @ np.arange(1, len(h) + 1))
@@ -84,7 +106,9 @@ def test_the_true_yields_are_within_what_totals_allow(world: tuple[Floats, Float
 
 
 def test_the_least_yield_by_hand() -> None:
-    """Tests that the yield is least where no order binds: sum P / x with a fixed sum of x is so at x ~ sqrt(P)."""
+    """Tests that the yield is least where no order binds: sum P / x with a fixed sum of x is so at
+    x ~ sqrt(P).
+    """
     reached = np.array([1.0, 0.3, 0.3, 0.3, 0.3])
     found = np.cumprod(np.full(5, 0.8)) * reached
     measured = np.array([0.8, 0.24, 0.8, 0.8, 0.8])

@@ -20,8 +20,12 @@ from specopt.models.drafting import (
 units = st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0.0, 1.0))
 
 
-def enumerated(alpha: float, most: int, f: float, g: float, h: float, sends: bool) -> tuple[float, float, float]:
-    """E[N], E[W] and E[D] over all outcomes and all predictor bits (Eq. 22-26), each token judged on its own."""
+def enumerated(
+    alpha: float, most: int, f: float, g: float, h: float, sends: bool
+) -> tuple[float, float, float]:
+    """E[N], E[W] and E[D] over all outcomes and all predictor bits (Eq. 22-26), each token judged
+    on its own.
+    """
     accepted = wasted = drafted = 0.0
     for A in itertools.product((0, 1), repeat=most):
         R = A.index(0) if 0 in A else most  # the first rejection, from 0
@@ -42,7 +46,9 @@ def enumerated(alpha: float, most: int, f: float, g: float, h: float, sends: boo
 
 @settings(max_examples=60)
 @given(units, st.integers(1, 4), units, units, units, st.booleans())
-def test_first_flag_is_the_enumeration(alpha: float, most: int, f: float, g: float, h: float, sends: bool) -> None:
+def test_first_flag_is_the_enumeration(
+    alpha: float, most: int, f: float, g: float, h: float, sends: bool
+) -> None:
     """Tests that the closed forms are the means over every outcome and every predictor bit."""
     predictor = BinaryPredictor(false_accept=f, false_reject=g, goes_on_after=h)
     found = first_flag_round(alpha, most, predictor, sends_flagged=sends)
@@ -53,21 +59,29 @@ def test_first_flag_is_the_enumeration(alpha: float, most: int, f: float, g: flo
 
 @given(units, st.integers(1, 12))
 def test_a_predictor_that_never_flags_is_a_fixed_window(alpha: float, most: int) -> None:
-    """Tests that f = 1, g = 0, h = 1 gives the fixed window, which accepts alpha + alpha^2 + ... of its tokens."""
+    """Tests that f = 1, g = 0, h = 1 gives the fixed window, which accepts alpha + alpha^2 + ... of
+    its tokens.
+    """
     predictor = BinaryPredictor(false_accept=1.0, false_reject=0.0, goes_on_after=1.0)
     found = first_flag_round(alpha, most, predictor)
     accepted = sum(alpha**k for k in range(1, most + 1))
-    assert [found.accepted, found.wasted, found.drafted] == pytest.approx([accepted, most - accepted, most], abs=1e-9)
+    assert [found.accepted, found.wasted, found.drafted] == pytest.approx(
+        [accepted, most - accepted, most], abs=1e-9
+    )
 
 
 @given(units, st.integers(1, 10), st.tuples(units, units), units, units)
 def test_theorem_1_holds_for_equal_g_and_h(
     alpha: float, most: int, false_alarms: tuple[float, float], g: float, h: float
 ) -> None:
-    """Tests that fewer false alarms waste no more, if g and h are equal, and that Eq. 31 bounds the waste."""
+    """Tests that fewer false alarms waste no more, if g and h are equal, and that Eq. 31 bounds the
+    waste.
+    """
     low, high = sorted(false_alarms)
     waste = [
-        first_flag_round(alpha, most, BinaryPredictor(false_accept=f, false_reject=g, goes_on_after=h)).wasted
+        first_flag_round(
+            alpha, most, BinaryPredictor(false_accept=f, false_reject=g, goes_on_after=h)
+        ).wasted
         for f in (low, high)
     ]
     assert waste[0] <= waste[1] + 1e-12
@@ -76,7 +90,9 @@ def test_theorem_1_holds_for_equal_g_and_h(
 
 
 def test_theorem_1_fails_as_stated() -> None:
-    """Tests that of two predictors the one with the lower false-alarm rate can waste more, although Eq. 31 is lower."""
+    """Tests that of two predictors the one with the lower false-alarm rate can waste more, although
+    Eq. 31 is lower.
+    """
     many = BinaryPredictor(false_accept=1.0, false_reject=1.0, goes_on_after=0.0)
     few = BinaryPredictor(false_accept=0.75, false_reject=0.0, goes_on_after=1.0)
     assert few.false_accept < many.false_accept
@@ -88,17 +104,46 @@ def test_theorem_1_fails_as_stated() -> None:
     ("build", "message"),
     [
         (lambda: BinaryPredictor(false_accept=1.5, false_reject=0.0), "false_accept"),
-        (lambda: Scores(accepted=np.array([0.5, 0.4]), first_rejection=np.ones(2) / 2, after=np.ones(2) / 2), "sum"),
-        (lambda: Scores(accepted=np.ones(1), first_rejection=np.ones(2) / 2, after=np.ones(2) / 2), "entries"),
-        (lambda: first_flag_round(1.2, 3, BinaryPredictor(false_accept=0.5, false_reject=0.0)), "acceptance_rate"),
+        (
+            lambda: Scores(
+                accepted=np.array([0.5, 0.4]), first_rejection=np.ones(2) / 2, after=np.ones(2) / 2
+            ),
+            "sum",
+        ),
+        (
+            lambda: Scores(
+                accepted=np.ones(1), first_rejection=np.ones(2) / 2, after=np.ones(2) / 2
+            ),
+            "entries",
+        ),
+        (
+            lambda: first_flag_round(1.2, 3, BinaryPredictor(false_accept=0.5, false_reject=0.0)),
+            "acceptance_rate",
+        ),
         (lambda: DraftLog(features=np.zeros(3), outcomes=np.zeros(3, int)), "features"),
-        (lambda: DraftLog(features=np.array([[np.nan]]), outcomes=np.zeros(1, int)), r"features\[0\]"),
+        (
+            lambda: DraftLog(features=np.array([[np.nan]]), outcomes=np.zeros(1, int)),
+            r"features\[0\]",
+        ),
         (lambda: DraftLog(features=np.zeros((2, 1)), outcomes=np.array([2, 0])), "outcomes"),
-        (lambda: DraftLog(features=np.zeros((2, 1)), outcomes=np.array([1, 0]), rounds=np.zeros(3, int)), "rounds"),
-        (lambda: DraftLog(features=np.zeros((2, 1)), outcomes=np.array([1, 0]), names=("a", "b")), "names"),
+        (
+            lambda: DraftLog(
+                features=np.zeros((2, 1)), outcomes=np.array([1, 0]), rounds=np.zeros(3, int)
+            ),
+            "rounds",
+        ),
+        (
+            lambda: DraftLog(
+                features=np.zeros((2, 1)), outcomes=np.array([1, 0]), names=("a", "b")
+            ),
+            "names",
+        ),
         (lambda: DraftLog(features=np.zeros((1, 1)), outcomes=np.array([1])).split(), "rounds"),
         (lambda: DraftLog(features=np.zeros((1, 1)), outcomes=np.array([1])).split(1.0), "share"),
-        (lambda: DraftLog(features=np.zeros((1, 1)), outcomes=np.array([-1])).acceptance_rate, "outcomes"),
+        (
+            lambda: DraftLog(features=np.zeros((1, 1)), outcomes=np.array([-1])).acceptance_rate,
+            "outcomes",
+        ),
     ],
 )
 def test_bad_input_names_the_field(build: object, message: str) -> None:
@@ -109,10 +154,15 @@ def test_bad_input_names_the_field(build: object, message: str) -> None:
 
 
 def test_split_keeps_rounds_together() -> None:
-    """Tests that no round is in both parts of a log, and that the log's arrays cannot be changed."""
+    """Tests that no round is in both parts of a log, and that the log's arrays cannot be
+    changed.
+    """
     rounds = np.repeat(np.arange(50), 4)
     log = DraftLog(
-        features=np.arange(200.0).reshape(-1, 1), outcomes=np.tile([1, 1, 0, -1], 50), rounds=rounds, names=("x",)
+        features=np.arange(200.0).reshape(-1, 1),
+        outcomes=np.tile([1, 1, 0, -1], 50),
+        rounds=rounds,
+        names=("x",),
     )
     first, second = log.split(0.6, seed=1)
     assert first.rounds is not None and second.rounds is not None

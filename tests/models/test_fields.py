@@ -27,7 +27,7 @@ from specopt.models.fields import (
     parse,
     printable,
     read,
-)  # fmt: skip
+)
 from specopt.models.schema import schema
 
 
@@ -106,11 +106,20 @@ ALWAYS: dict[str, Any] = {"twice": 2.0, "marked": "here"}
 def test_what_is_read_is_written() -> None:
     """Tests that every sort of field is read and written again, and that defaults are left out."""
     given = BASE | {
-        "rates": [0.5], "mode": "slow", "shape": {"name": "a"}, "parts": [{"size": 1.0}, {"size": 2.0}], "twice": 6.0,
-        "text": "ä", "share": 2.0, "count": 3, "marked": "there",
-    }  # fmt: skip
+        "rates": [0.5],
+        "mode": "slow",
+        "shape": {"name": "a"},
+        "parts": [{"size": 1.0}, {"size": 2.0}],
+        "twice": 6.0,
+        "text": "ä",
+        "share": 2.0,
+        "count": 3,
+        "marked": "there",
+    }
     toy = parse(Toy, given)
-    assert toy.shape == Named("a") and toy.parts == (Plain(1.0), Plain(2.0)) and toy.twice.value == 3.0
+    assert (
+        toy.shape == Named("a") and toy.parts == (Plain(1.0), Plain(2.0)) and toy.twice.value == 3.0
+    )
     assert dump(toy) == given
     assert parse(Toy, given | {"shape": {"size": 3.0}}).shape == Plain(3.0)
     assert dump(parse(Toy, BASE)) == BASE | ALWAYS
@@ -184,7 +193,12 @@ def test_refusals_of_objects(fields: dict[str, Any], message: str) -> None:
         (Literal["a", "b"], "c", "x", "x: expected another value, got 'c'"),
         (Literal["a", "b"], "\ud800", "x", "x: expected Unicode text, got '\\ud800'"),
         (Literal["a", "b"], "\ud800", "", "the top level: expected Unicode text, got '\\ud800'"),
-        (dict[str, list[int]], {"k": ["x"]}, "d", "d[...][0]: expected int, got 'something else' (str)"),
+        (
+            dict[str, list[int]],
+            {"k": ["x"]},
+            "d",
+            "d[...][0]: expected int, got 'something else' (str)",
+        ),
     ],
 )
 def test_refusals_of_other_data(hint: Any, data: object, where: str, message: str) -> None:
@@ -207,7 +221,9 @@ def test_columns_are_copies() -> None:
 
 
 def test_optional_values() -> None:
-    """Tests that a value may be absent where its field says so, and that lists of parts become tuples."""
+    """Tests that a value may be absent where its field says so, and that lists of parts become
+    tuples.
+    """
 
     @dataclass(frozen=True, kw_only=True)
     class Optional:
@@ -231,13 +247,19 @@ def test_optional_values() -> None:
     with pytest.raises(InvalidInput, match=message):
         Optional(needed=nothing)
     for share in (0.0, 1.0):
-        with pytest.raises(InvalidInput, match=rf"^shares\[0\]: expected a finite number > 0 and < 1, got {share}$"):
+        with pytest.raises(
+            InvalidInput, match=rf"^shares\[0\]: expected a finite number > 0 and < 1, got {share}$"
+        ):
             Optional(needed=Doubled(1.0), shares=np.array([share]))
 
 
 def bare(field: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a field without the words for people."""
-    return {key: value for key, value in field.items() if key not in ("description", "unit", "range", "default")}
+    return {
+        key: value
+        for key, value in field.items()
+        if key not in ("description", "unit", "range", "default")
+    }
 
 
 def test_the_schema() -> None:
@@ -246,8 +268,11 @@ def test_the_schema() -> None:
     assert found["type"] == "object" and found["required"] == ["counts", "sizes"]
     assert found["additionalProperties"] is False
     fields = {name: bare(field) for name, field in found["properties"].items()}
-    assert fields["counts"] == {"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 10_000_000},
-                                "minItems": 1}  # fmt: skip
+    assert fields["counts"] == {
+        "type": "array",
+        "items": {"type": "integer", "minimum": 1, "maximum": 10_000_000},
+        "minItems": 1,
+    }
     assert "minItems" not in fields["rates"]
     assert fields["twice"] == {"type": "number"}
     plain = schema(Plain)

@@ -1,4 +1,6 @@
-"""Files: every refusal says which field, what was expected and what came; writing is all or nothing."""
+"""Files: every refusal says which field, what was expected and what came; writing is all or
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -29,23 +31,37 @@ BASE: dict[str, Any] = {
     "bandwidth_hz": 32.0,
     "draft": {"layers": 1, "hidden": 1, "ffn": 1},
     "verify": {
-        "cost": "exact", "layers": 1, "hidden": 1, "ffn": 1, "heads": 1, "kv_heads": 1, "head_dim": 1,
-        "gated": False, "vocabulary": 5, "tied": True,
+        "cost": "exact",
+        "layers": 1,
+        "hidden": 1,
+        "ffn": 1,
+        "heads": 1,
+        "kv_heads": 1,
+        "head_dim": 1,
+        "gated": False,
+        "vocabulary": 5,
+        "tied": True,
     },
-    "draft_runtime": {"pieces": [{"seconds_per_flop": 0.0, "overhead_seconds": seconds} for seconds in (1.0, 2.0)]},
+    "draft_runtime": {
+        "pieces": [{"seconds_per_flop": 0.0, "overhead_seconds": seconds} for seconds in (1.0, 2.0)]
+    },
     "verify_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 10.0},
     "draft_memory_bytes": 1e6,
     "acceptance_rate": 0.5,
     "max_speculation_length": 3,
     "output_lengths": "conservative",
-}  # fmt: skip
+}
 MISSING = object()
 
 
 def changed(path: str, value: object) -> dict[str, Any]:
-    """The base problem with one value, at a path such as draft_runtime.pieces[1].overhead_seconds, replaced."""
+    """The base problem with one value, at a path such as draft_runtime.pieces[1].overhead_seconds,
+    replaced.
+    """
     data = copy.deepcopy(BASE)
-    steps: list[str | int] = [int(step) if step.isdigit() else step for step in re.findall(r"\w+", path)]
+    steps: list[str | int] = [
+        int(step) if step.isdigit() else step for step in re.findall(r"\w+", path)
+    ]
     place: Any = data
     for step in steps[:-1]:
         place = place[step]
@@ -60,13 +76,20 @@ REFUSED: list[tuple[str, object, str]] = [
     ("bandwith_hz", 1.0, "bandwith_hz: unknown field"),
     ("draft.size", 1, "draft.size: unknown field"),
     ("draft.heads", 1, "draft.heads: unknown field"),
-    ("verify_runtime.pieces", [], "verify_runtime.(overhead_seconds|seconds_per_flop): unknown field"),
+    (
+        "verify_runtime.pieces",
+        [],
+        "verify_runtime.(overhead_seconds|seconds_per_flop): unknown field",
+    ),
     ("draft_runtime.pieces[1].slope", 1, "draft_runtime.pieces[1].slope: unknown field"),
     ("bandwidth_hz", MISSING, "bandwidth_hz: required field is missing"),
     ("acceptance_rate", MISSING, "acceptance_rate: required field is missing"),
     ("verify.vocabulary", MISSING, "verify.vocabulary: required field is missing"),
-    ("draft_runtime.pieces[1].overhead_seconds", MISSING,
-     "draft_runtime.pieces[1].overhead_seconds: required field is missing"),
+    (
+        "draft_runtime.pieces[1].overhead_seconds",
+        MISSING,
+        "draft_runtime.pieces[1].overhead_seconds: required field is missing",
+    ),
     ("format", MISSING, "format: required field is missing"),
     ("kind", MISSING, "kind: required field is missing"),
     ("format", "specopt/2", "format: expected 'specopt/1', got 'specopt/2'"),
@@ -100,19 +123,27 @@ REFUSED: list[tuple[str, object, str]] = [
     ("draft", [1], "draft: expected .*object.*, got .*array"),
     ("verify.gated", 1, "verify.gated: expected .*bool.*, got .*int"),
     ("verify.cost", "paper", "verify.cost: .*paper"),
-    ("draft_runtime.pieces[1].overhead_seconds", -0.1,
-     "draft_runtime.pieces[1].overhead_seconds: expected .*>= 0.*, got -0.1"),
-    ("draft_runtime.pieces[1].overhead_seconds", "fast",
-     "draft_runtime.pieces[1].overhead_seconds: expected .*float.*, got .*str"),
+    (
+        "draft_runtime.pieces[1].overhead_seconds",
+        -0.1,
+        "draft_runtime.pieces[1].overhead_seconds: expected .*>= 0.*, got -0.1",
+    ),
+    (
+        "draft_runtime.pieces[1].overhead_seconds",
+        "fast",
+        "draft_runtime.pieces[1].overhead_seconds: expected .*float.*, got .*str",
+    ),
     ("draft_runtime.pieces[0]", 3, "draft_runtime.pieces[0]: expected .*object.*, got .*int"),
     ("draft_runtime.pieces", [], "draft_runtime.pieces: expected at least 1 entry, got 0"),
     ("name", 5, "name: expected .*str.*, got .*int"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("path", "value", "message"), REFUSED)
 def test_refusals_name_the_field(path: str, value: object, message: str, tmp_path: Path) -> None:
-    """Tests that a file with one wrong field is refused with the file, the field, what was expected and what came."""
+    """Tests that a file with one wrong field is refused with the file, the field, what was expected
+    and what came.
+    """
     file = tmp_path / "problem.json"
     file.write_text(json.dumps(changed(path, value)))
     with pytest.raises(InvalidInput) as caught:
@@ -128,12 +159,20 @@ def test_refusals_name_the_field(path: str, value: object, message: str, tmp_pat
     ("field", "token"),
     [
         (field, token)
-        for field in ("bandwidth_hz", "embedding_bits_per_token", "draft_memory_bytes", "acceptance_rate", "snr")
+        for field in (
+            "bandwidth_hz",
+            "embedding_bits_per_token",
+            "draft_memory_bytes",
+            "acceptance_rate",
+            "snr",
+        )
         for token in ("NaN", "Infinity", "-Infinity", "1e400")
     ],
 )
 def test_numbers_that_are_none(field: str, token: str, tmp_path: Path) -> None:
-    """Tests that NaN and infinities are refused, also those that JSON text can smuggle in as 1e400."""
+    """Tests that NaN and infinities are refused, also those that JSON text can smuggle in as
+    1e400.
+    """
     value = '"@"' if field != "snr" else '[1.0, "@", 2.5]'
     text = json.dumps(BASE | {field: json.loads(value)}).replace('"@"', token)
     file = tmp_path / "problem.json"
@@ -147,9 +186,13 @@ def test_numbers_that_are_none(field: str, token: str, tmp_path: Path) -> None:
         assert token in str(caught.value)
 
 
-@pytest.mark.parametrize("field", ["input_tokens", "bandwidth_hz", "max_speculation_length", "snr", "draft"])
+@pytest.mark.parametrize(
+    "field", ["input_tokens", "bandwidth_hz", "max_speculation_length", "snr", "draft"]
+)
 def test_huge_integers(field: str) -> None:
-    """Tests that integers beyond 64 bits, or beyond floats, are refused rather than failing somewhere inside."""
+    """Tests that integers beyond 64 bits, or beyond floats, are refused rather than failing
+    somewhere inside.
+    """
     for huge in (2**63, 10**30, 10**400):
         if field == "bandwidth_hz" and huge < 10**400:
             continue  # a float that large is odd, but a float
@@ -172,7 +215,10 @@ def test_huge_integers(field: str) -> None:
         (b"\xef\xbb\xbf{}", "expected a JSON document in UTF-8: .*BOM"),
         (b"\xff\xfe{\x00}\x00", "expected a JSON document in UTF-8"),
         (b'{"kind": "a", "kind": "b"}', "field 'kind' appears twice"),
-        (b'{"kind": "serving-latency", "draft": {"layers": 1, "layers": 2}}', "field 'layers' appears twice"),
+        (
+            b'{"kind": "serving-latency", "draft": {"layers": 1, "layers": 2}}',
+            "field 'layers' appears twice",
+        ),
         (b"[]", "the top level: expected an object, got \\[\\]"),
         (b"3", "the top level: expected an object, got 3"),
         (b"null", "the top level: expected an object, got None"),
@@ -198,13 +244,17 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
         load(tmp_path)
 
 
-@pytest.mark.parametrize(("path", "value"), [(p, v) for p, v, _ in REFUSED if v is not MISSING and "." not in p])
+@pytest.mark.parametrize(
+    ("path", "value"), [(p, v) for p, v, _ in REFUSED if v is not MISSING and "." not in p]
+)
 def test_constructors_refuse_too(path: str, value: object) -> None:
     """Tests that what a file may not hold cannot be constructed either."""
     if path in ("format", "kind", "draft") or path.startswith("bandwith"):
         return
     problem = ServingLatencyProblem.from_dict(BASE)
-    fields: dict[str, Any] = {field.name: getattr(problem, field.name) for field in dataclasses.fields(problem)}
+    fields: dict[str, Any] = {
+        field.name: getattr(problem, field.name) for field in dataclasses.fields(problem)
+    }
     with pytest.raises(InvalidInput, match=f"^{path}"):
         ServingLatencyProblem(**fields | {path: value})
 
@@ -212,7 +262,9 @@ def test_constructors_refuse_too(path: str, value: object) -> None:
 def test_arrays_are_the_problems_own() -> None:
     """Tests that columns are copies, and read-only."""
     problem = ServingLatencyProblem.from_dict(BASE)
-    fields: dict[str, Any] = {field.name: getattr(problem, field.name) for field in dataclasses.fields(problem)}
+    fields: dict[str, Any] = {
+        field.name: getattr(problem, field.name) for field in dataclasses.fields(problem)
+    }
     mine = np.array([3, 1, 2])
     other = ServingLatencyProblem(**fields | {"input_tokens": mine})
     mine[0] = 99
@@ -239,14 +291,18 @@ def test_round_trip_of_problem_and_result(tmp_path: Path) -> None:
 
 
 def test_base_survives() -> None:
-    """Tests that both cost models and runtimes survive, and that the defaults are not written out."""
+    """Tests that both cost models and runtimes survive, and that the defaults are not written
+    out.
+    """
     problem = from_dict(BASE)
     assert isinstance(problem, ServingLatencyProblem)
     assert problem.to_dict() == BASE
 
 
 def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that an error while replacing the file keeps the old content and removes the temporary file."""
+    """Tests that an error while replacing the file keeps the old content and removes the temporary
+    file.
+    """
     file = tmp_path / "problem.json"
     file.write_text("old")
 
@@ -254,13 +310,17 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(InvalidInput, match=r"problem.json: cannot be written \(No space left on device\)"):
+    with pytest.raises(
+        InvalidInput, match=r"problem.json: cannot be written \(No space left on device\)"
+    ):
         save(from_dict(BASE), file)
     assert [path.name for path in tmp_path.iterdir()] == ["problem.json"]
     assert file.read_text() == "old"
 
 
-def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_write_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Tests that Ctrl-C leaves nothing behind and is not swallowed."""
 
     def interrupt(*_: object) -> None:
@@ -273,7 +333,9 @@ def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest
 
 
 def test_folders_that_cannot_be_written(tmp_path: Path) -> None:
-    """Tests that a missing folder and, where permissions mean something, a read-only one are refused."""
+    """Tests that a missing folder and, where permissions mean something, a read-only one are
+    refused.
+    """
     with pytest.raises(InvalidInput, match=r"cannot be written \(No such file"):
         save(from_dict(BASE), tmp_path / "nowhere" / "problem.json")
     locked = tmp_path / "locked"
@@ -295,12 +357,27 @@ def test_folders_that_cannot_be_written(tmp_path: Path) -> None:
         ({"objective": "3"}, "objective"),
         ({"colour": 1}, "colour"),
         ({"stats": {"fixed_seconds": -1.0}}, "stats.fixed_seconds: expected a finite number >= 0"),
-        ({"stats": {"preparing_seconds": "soon"}}, "stats.preparing_seconds: expected a finite number >= 0"),
+        (
+            {"stats": {"preparing_seconds": "soon"}},
+            "stats.preparing_seconds: expected a finite number >= 0",
+        ),
         ({"plan": {"speculation_length": 1}}, "plan.bandwidth_share: required field is missing"),
-        ({"plan": {"speculation_length": 1, "batches": [[0, 1.0]], "bandwidth_share": [1.0]}}, "plan.batches"),
-        ({"plan": {"speculation_length": -1, "batches": [[0]], "bandwidth_share": [1.0]}}, "plan.speculation_length"),
-        ({"plan": {"speculation_length": 1, "batches": [[0]], "bandwidth_share": ["1"]}}, "plan.bandwidth_share"),
-        ({"plan": {"speculation_length": 1, "batches": [[0]], "bandwidth_share": [1.0], "x": 1}}, "plan.x: unknown"),
+        (
+            {"plan": {"speculation_length": 1, "batches": [[0, 1.0]], "bandwidth_share": [1.0]}},
+            "plan.batches",
+        ),
+        (
+            {"plan": {"speculation_length": -1, "batches": [[0]], "bandwidth_share": [1.0]}},
+            "plan.speculation_length",
+        ),
+        (
+            {"plan": {"speculation_length": 1, "batches": [[0]], "bandwidth_share": ["1"]}},
+            "plan.bandwidth_share",
+        ),
+        (
+            {"plan": {"speculation_length": 1, "batches": [[0]], "bandwidth_share": [1.0], "x": 1}},
+            "plan.x: unknown",
+        ),
     ],
 )
 def test_results_are_read_strictly(changes: dict[str, Any], message: str) -> None:
@@ -321,7 +398,9 @@ def test_a_result_needs_only_its_plan() -> None:
 
 
 def test_what_is_written_through_a_link_keeps_the_link(tmp_path: Path) -> None:
-    """Tests that a symbolic link stays one, its target is replaced with its rights kept, and a dangling one is made."""
+    """Tests that a symbolic link stays one, its target is replaced with its rights kept, and a
+    dangling one is made.
+    """
     target, link = tmp_path / "target", tmp_path / "link"
     target.write_text("old")
     target.chmod(0o640)
@@ -353,8 +432,20 @@ def test_what_is_no_regular_file_is_written_into(tmp_path: Path) -> None:
 
 
 def test_cells_of_tables_are_inert() -> None:
-    """Tests that text that a spreadsheet would run gets an apostrophe, numbers none, and that rows stay rows."""
-    texts = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\r=1", "a\r=1", "a\n=1", 'a",=1']
+    """Tests that text that a spreadsheet would run gets an apostrophe, numbers none, and that rows
+    stay rows.
+    """
+    texts = [
+        "=1+1",
+        "+cmd|' /C calc'!A0",
+        "-2+3",
+        "@SUM(1)",
+        "\t=1",
+        "\r=1",
+        "a\r=1",
+        "a\n=1",
+        'a",=1',
+    ]
     numbers = [-1.5, "-1.5e-3", "+2", "-.5", 3, None, "-", ""]
     (row,) = csv.reader(io.StringIO(csv_text([[*texts, *numbers]]), newline=""))
     assert row[: len(texts)] == [f"'{one}" for one in texts[:6]] + texts[6:]
@@ -365,8 +456,12 @@ def test_cells_of_tables_are_inert() -> None:
     assert csv_text([["a", "b"], [1, 2]]) == "a,b\n1,2\n"
 
 
-def test_stdout_by_its_names_and_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that what is written to stdout, by name, link or file, goes to its duplicate, and other files do not."""
+def test_stdout_by_its_names_and_by_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that what is written to stdout, by name, link or file, goes to its duplicate, and other
+    files do not.
+    """
     real, link, other = tmp_path / "real", tmp_path / "link", tmp_path / "other"
     link.symlink_to("/dev/stdout")
     other.write_text("other")

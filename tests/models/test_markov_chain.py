@@ -1,4 +1,6 @@
-"""Markov chains: recurrent classes and stationary distributions against exact arithmetic, and what is refused."""
+"""Markov chains: recurrent classes and stationary distributions against exact arithmetic, and what
+is refused.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +22,26 @@ from specopt.models.markov_chain import recurrent_classes, stationary_distributi
 
 sparse = st.integers(1, 6).flatmap(
     lambda size: st.lists(
-        st.lists(st.sampled_from((0, 0, 0, 1)), min_size=size, max_size=size), min_size=size, max_size=size
+        st.lists(st.sampled_from((0, 0, 0, 1)), min_size=size, max_size=size),
+        min_size=size,
+        max_size=size,
     )
 )
 
 
 @given(sparse)
 def test_recurrent_classes_are_the_closed_ones(rows: list[list[int]]) -> None:
-    """Tests that the classes are the oracle's, for any number of them; a row of zeros is a class by itself."""
+    """Tests that the classes are the oracle's, for any number of them; a row of zeros is a class by
+    itself.
+    """
     assert recurrent_classes(np.array(rows, dtype=np.float64)) == naive.recurrent_classes(rows)
 
 
 @given(st.integers(1, 5).flatmap(transitions))
 def test_stationary_distribution_is_exact(rows: list[list[float]]) -> None:
-    """Tests that shares are those of rational elimination, in periodic chains and beside transient states too."""
+    """Tests that shares are those of rational elimination, in periodic chains and beside transient
+    states too.
+    """
     P = np.array(rows)
     (inside,) = recurrent_classes(P)
     expected = naive.stationary(naive.chain({"transition": rows}))
@@ -45,9 +53,16 @@ def test_stationary_distribution_is_exact(rows: list[list[float]]) -> None:
 def test_a_chain_that_hardly_mixes() -> None:
     """Tests that shares keep their digits where two groups of states meet once in 10^14 steps."""
     a, b, weak = 0.25, 0.5, 1e-14
-    rows = [[1 - a, a, 0, 0], [b - 3 * weak, 1 - b, 3 * weak, 0], [0, weak, 1 - b, b - weak], [0, 0, a, 1 - a]]
+    rows = [
+        [1 - a, a, 0, 0],
+        [b - 3 * weak, 1 - b, 3 * weak, 0],
+        [0, weak, 1 - b, b - weak],
+        [0, 0, a, 1 - a],
+    ]
     expected = [float(share) for share in naive.stationary(naive.completed(rows))]
-    assert stationary_distribution(np.array(rows), [0, 1, 2, 3]) == pytest.approx(expected, rel=1e-13)
+    assert stationary_distribution(np.array(rows), [0, 1, 2, 3]) == pytest.approx(
+        expected, rel=1e-13
+    )
 
 
 def test_blocks_of_states_are_states_one_by_one() -> None:
@@ -61,7 +76,9 @@ def test_blocks_of_states_are_states_one_by_one() -> None:
 
 
 def test_long_transient_lines() -> None:
-    """Tests that a line of 300 states to one that stays has that one for its class, and a ring has all."""
+    """Tests that a line of 300 states to one that stays has that one for its class, and a ring has
+    all.
+    """
     line = np.diag(np.ones(299), 1)
     line[299, 299] = 1.0
     assert recurrent_classes(line) == [[299]]
@@ -78,7 +95,10 @@ def test_long_transient_lines() -> None:
         ([], "transition: expected a list of at least one row, got []"),
         ([1.0], "transition[0]: expected a list of 1 probabilities, got 1.0"),
         ([[0.5, 0.5]], "transition[0]: expected 1 entries, as many as there are rows, got 2"),
-        ([[1.0, 0.0], [1.0]], "transition[1]: expected 2 entries, as many as there are rows, got 1"),
+        (
+            [[1.0, 0.0], [1.0]],
+            "transition[1]: expected 2 entries, as many as there are rows, got 1",
+        ),
         ([[1.0, 0.0], [0.0, True]], "transition[1][1]: expected a probability, got True"),
         ([[1.0, 0.0], [0.0, "1"]], "transition[1][1]: expected a probability, got '1'"),
         ([[1.5, -0.5], [0.0, 1.0]], "transition[0][0]: expected a probability, got 1.5"),
@@ -96,7 +116,9 @@ def test_refusals(data: Any, message: str) -> None:
 
 
 def test_arrays_are_taken_and_kept() -> None:
-    """Tests that arrays are taken as matrices, copied, and read-only; and that rows may be off by rounding."""
+    """Tests that arrays are taken as matrices, copied, and read-only; and that rows may be off by
+    rounding.
+    """
     rows = np.array([[0.5, 0.5 + 5e-10], [0.0, 1.0]])
     matrix = TransitionMatrix.parse(rows, "transition")
     rows[0, 0] = 9.0
@@ -104,22 +126,29 @@ def test_arrays_are_taken_and_kept() -> None:
     assert matrix.scaled.sum(axis=1) == pytest.approx([1.0, 1.0], abs=1e-15)
     with pytest.raises(ValueError, match="read-only"):
         matrix.rows[0, 0] = 1.0
-    with pytest.raises(InvalidInput, match=r"rows: expected a square matrix with at least one row, got shape \(1, 2\)"):
+    with pytest.raises(
+        InvalidInput,
+        match=r"rows: expected a square matrix with at least one row, got shape \(1, 2\)",
+    ):
         TransitionMatrix(np.ones((1, 2)))
 
 
 def test_shares_do_not_depend_on_threads() -> None:
-    """Tests that the shares of 500 states are equal to the last bit whatever number of threads BLAS has."""
+    """Tests that the shares of 500 states are equal to the last bit whatever number of threads BLAS
+    has.
+    """
     program = (
-        "import numpy as np; from specopt.models.markov_chain import stationary_distribution as shares; "
-        "rows = np.random.default_rng(0).random((500, 500)); "
-        "print(shares(rows / rows.sum(axis=1, keepdims=True), list(range(500))).tobytes().hex())"
+        "import numpy as np; from specopt.models.markov_chain import stationary_distribution as"
+        " shares; rows = np.random.default_rng(0).random((500, 500)); print(shares(rows /"
+        " rows.sum(axis=1, keepdims=True), list(range(500))).tobytes().hex())"
     )
     found = {
         subprocess.run(
-            [sys.executable, "-P", "-c", program], env=os.environ | {"OPENBLAS_NUM_THREADS": threads},
-            capture_output=True, check=True,
+            [sys.executable, "-P", "-c", program],
+            env=os.environ | {"OPENBLAS_NUM_THREADS": threads},
+            capture_output=True,
+            check=True,
         ).stdout
         for threads in ("1", "2")
-    }  # fmt: skip
+    }
     assert len(found) == 1

@@ -38,23 +38,48 @@ def plain(data: dict[str, Any]) -> bytes:
     return json.dumps(data, sort_keys=True, separators=(",", ":")).encode()
 
 
-@given(st.dictionaries(st.text(), st.one_of(st.text(), numbers, st.integers(), st.lists(numbers, max_size=5))))
+@given(
+    st.dictionaries(
+        st.text(), st.one_of(st.text(), numbers, st.integers(), st.lists(numbers, max_size=5))
+    )
+)
 def test_canonical_json(data: dict[str, Any]) -> None:
     """Tests that the text is that of the standard library."""
     assert canonical_json(data) == plain(data)
 
 
-@given(st.lists(st.one_of(numbers, st.floats(1e-5, 1e17), st.integers(-9, 9).map(float)), min_size=1, max_size=5))
+@given(
+    st.lists(
+        st.one_of(numbers, st.floats(1e-5, 1e17), st.integers(-9, 9).map(float)),
+        min_size=1,
+        max_size=5,
+    )
+)
 def test_canonical_json_of_long_columns(values: list[float]) -> None:
     """Tests that long columns give the same text, with exponents and without."""
-    assert canonical_json({"b": values * LONG_COLUMN, "a": values}) == plain({"b": values * LONG_COLUMN, "a": values})
+    assert canonical_json({"b": values * LONG_COLUMN, "a": values}) == plain(
+        {"b": values * LONG_COLUMN, "a": values}
+    )
 
 
-@pytest.mark.parametrize("kind", ["floats", "integers", "decimals", "batches", "objects", "words", "edges"])
+@pytest.mark.parametrize(
+    "kind", ["floats", "integers", "decimals", "batches", "objects", "words", "edges"]
+)
 def test_canonical_json_of_every_kind_of_column(kind: str) -> None:
-    """Tests that the same holds for random digits of every size, for integers, and for what is no column of numbers."""
+    """Tests that the same holds for random digits of every size, for integers, and for what is no
+    column of numbers.
+    """
     rng = np.random.default_rng(1)
-    edges = [1e-4, float(np.nextafter(1e-4, 0)), float(np.nextafter(1e15, 0)), 1e15, 1e16, 0.0, -0.0, 5e-324]
+    edges = [
+        1e-4,
+        float(np.nextafter(1e-4, 0)),
+        float(np.nextafter(1e15, 0)),
+        1e15,
+        1e16,
+        0.0,
+        -0.0,
+        5e-324,
+    ]
     column: list[Any] = {
         "floats": (10 ** rng.uniform(-4, 15, 10_000)).tolist(),
         "integers": rng.integers(-(2**62), 2**62, 2000).tolist(),
@@ -69,11 +94,23 @@ def test_canonical_json_of_every_kind_of_column(kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("entries", "needs_none"),
-    [([0.0, -1.5, 1e-4, 9.9e14], True), ([1e-4, 1, 2], True), ([[1, 2], [3, 4]], True),
-     ([1.0, 9.9e-5], False), ([1.0, -1e-5], False), ([1.0, 1e15], False), ([-1e15, 1.0], False), ([0.0, 2e15], False),
-     ([True, False], False), (["a"], False), ([{"a": 1}], False), ([[1], [2, 3]], False), ([[1, 2], ["a", "b"]], False),
-     ([2**70, 1], False)],
-)  # fmt: skip
+    [
+        ([0.0, -1.5, 1e-4, 9.9e14], True),
+        ([1e-4, 1, 2], True),
+        ([[1, 2], [3, 4]], True),
+        ([1.0, 9.9e-5], False),
+        ([1.0, -1e-5], False),
+        ([1.0, 1e15], False),
+        ([-1e15, 1.0], False),
+        ([0.0, 2e15], False),
+        ([True, False], False),
+        (["a"], False),
+        ([{"a": 1}], False),
+        ([[1], [2, 3]], False),
+        ([[1, 2], ["a", "b"]], False),
+        ([2**70, 1], False),
+    ],
+)
 def test_which_columns_need_no_exponent(entries: list[Any], needs_none: bool) -> None:
     """Tests that only columns of zeros and of numbers from 1e-4 to 1e15 go the fast way."""
     assert _needs_no_exponent(entries) is needs_none
@@ -81,7 +118,9 @@ def test_which_columns_need_no_exponent(entries: list[Any], needs_none: bool) ->
 
 @pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
 def test_the_tolerance_is_relative(unit: float) -> None:
-    """Tests that a limit may be missed by 1e-9 of it, in every unit, and that nothing is nothing."""
+    """Tests that a limit may be missed by 1e-9 of it, in every unit, and that nothing is
+    nothing.
+    """
     assert not exceeds(unit, unit)
     assert not exceeds(unit * (1 + 0.9e-9), unit)
     assert exceeds(unit * (1 + 1.1e-9), unit)
@@ -91,15 +130,27 @@ def test_the_tolerance_is_relative(unit: float) -> None:
 
 @pytest.mark.parametrize(
     ("objective", "bound", "size", "distance"),
-    [(4.0, 5.0, 0.0, 0.25), (4.0, 3.0, 0.0, 0.25), (-4.0, -5.0, 0.0, 0.25), (4.0, 5.0, 100.0, 0.25),
-     (0.0, 0.0, 0.0, 0.0), (0.0, 2.0, 8.0, 0.25), (0.0, 2.0, -8.0, 0.25), (0.0, 1e-300, 0.0, math.inf),
-     (4e-300, 5e-300, 0.0, 0.25)],
-)  # fmt: skip
+    [
+        (4.0, 5.0, 0.0, 0.25),
+        (4.0, 3.0, 0.0, 0.25),
+        (-4.0, -5.0, 0.0, 0.25),
+        (4.0, 5.0, 100.0, 0.25),
+        (0.0, 0.0, 0.0, 0.0),
+        (0.0, 2.0, 8.0, 0.25),
+        (0.0, 2.0, -8.0, 0.25),
+        (0.0, 1e-300, 0.0, math.inf),
+        (4e-300, 5e-300, 0.0, 0.25),
+    ],
+)
 def test_gaps(objective: float, bound: float, size: float, distance: float) -> None:
     """Tests that a gap is relative to the objective, or to the size of its terms where it is 0."""
-    problem = DraftAllocationProblem(acceptance_rates=np.array([0.5]), weights=np.array([1.0]), budget_tokens=1)
+    problem = DraftAllocationProblem(
+        acceptance_rates=np.array([0.5]), weights=np.array([1.0]), budget_tokens=1
+    )
     assert problem.gap(objective, bound, size) == pytest.approx(distance, rel=1e-15)
-    assert DraftAllocationProblem.distance(objective, bound, (), size) == problem.gap(objective, bound, size)
+    assert DraftAllocationProblem.distance(objective, bound, (), size) == problem.gap(
+        objective, bound, size
+    )
 
 
 def test_gaps_are_taken_on_what_an_objective_is_worth() -> None:
@@ -109,14 +160,18 @@ def test_gaps_are_taken_on_what_an_objective_is_worth() -> None:
     assert fair.gap(objective, bound) == pytest.approx(0.5, rel=1e-14)
     assert FairGoodputProblem.distance(objective, bound, fair.scale) == fair.gap(objective, bound)
     assert DraftAllocationProblem.distance(0.0, 2.0) == math.inf
-    problem = DraftAllocationProblem(acceptance_rates=np.array([0.5]), weights=np.array([1.0]), budget_tokens=1)
+    problem = DraftAllocationProblem(
+        acceptance_rates=np.array([0.5]), weights=np.array([1.0]), budget_tokens=1
+    )
     assert problem.gap(0.0, 2.0) == math.inf
 
 
 @pytest.mark.parametrize("kind", [DraftAllocationProblem, PromptChunkingProblem])
 @pytest.mark.parametrize("bound", [3.0, -3.0, 1e300, 1e-300, 0.0, math.inf, -math.inf])
 def test_a_bound_is_widened_away_from_the_plans(kind: type[Problem], bound: float) -> None:
-    """Tests that rounding is paid for on the side that leaves more room: relative, whatever a bound's sign and size."""
+    """Tests that rounding is paid for on the side that leaves more room: relative, whatever a
+    bound's sign and size.
+    """
     found = kind.widened(bound)
     if not math.isfinite(bound) or bound == 0.0:
         assert found == bound
@@ -127,23 +182,35 @@ def test_a_bound_is_widened_away_from_the_plans(kind: type[Problem], bound: floa
 
 @pytest.mark.parametrize("fairness", [0.0, 0.5, 1.0, 2.0, 30.0])
 def test_a_bound_on_utility_is_widened_by_what_it_is_worth(fairness: float) -> None:
-    """Tests that the certainty equivalent of a widened bound is larger by just so much, also where utility is 0."""
+    """Tests that the certainty equivalent of a widened bound is larger by just so much, also where
+    utility is 0.
+    """
     problem = FairGoodputProblem.from_dict(
-        {"format": "specopt/1", "kind": "fair-goodput", "acceptance_rates": [0.5, 0.25], "budget_tokens": 4}
+        {
+            "format": "specopt/1",
+            "kind": "fair-goodput",
+            "acceptance_rates": [0.5, 0.25],
+            "budget_tokens": 4,
+        }
         | {"fairness": fairness, "weights": [1.0, 3.0]}
     )
     for rates in ([1.0, 1.0], [1.5, 1.25]):
         bound = problem.utility(np.array(rates))
         before, after = (
-            problem.worth(value, problem.scale) for value in (bound, problem.widened(bound, problem.scale))
+            problem.worth(value, problem.scale)
+            for value in (bound, problem.widened(bound, problem.scale))
         )
         assert after / before - 1.0 == pytest.approx(ROUNDING, rel=1e-3)
 
 
 def test_equality() -> None:
     """Tests that problems and plans are equal if they are of one kind and all their fields are."""
-    problem = DraftAllocationProblem(acceptance_rates=np.array([0.5]), weights=np.array([1.0]), budget_tokens=1)
-    same, other = (DraftAllocationProblem.from_dict(problem.to_dict() | {"budget_tokens": n}) for n in (1, 2))
+    problem = DraftAllocationProblem(
+        acceptance_rates=np.array([0.5]), weights=np.array([1.0]), budget_tokens=1
+    )
+    same, other = (
+        DraftAllocationProblem.from_dict(problem.to_dict() | {"budget_tokens": n}) for n in (1, 2)
+    )
     assert problem == same and hash(problem) == hash(same) == hash(problem.sha256)
     assert problem != other and hash(problem) != hash(other)
     assert problem != 3 and problem != problem.to_dict()
@@ -167,7 +234,9 @@ def test_the_schema_of_a_problem_file() -> None:
 
 
 def test_headers() -> None:
-    """Tests that format and kind are required, checked and taken off, and that anything but an object is refused."""
+    """Tests that format and kind are required, checked and taken off, and that anything but an
+    object is refused.
+    """
     header = {"format": "specopt/1", "kind": "toy"}
     assert strip_header(header | {"a": 1}, "toy") == {"a": 1}
     for data, message in (
@@ -180,5 +249,7 @@ def test_headers() -> None:
         with pytest.raises(InvalidInput, match=message):
             strip_header(data, "other")
     for kind in ("no-such-kind", 3, ["draft-control"]):
-        with pytest.raises(InvalidInput, match=r"^kind: expected one of draft-allocation, draft-control, .*, got "):
+        with pytest.raises(
+            InvalidInput, match=r"^kind: expected one of draft-allocation, draft-control, .*, got "
+        ):
             problem_type(kind)

@@ -32,17 +32,23 @@ def pipe(path: Path, content: bytes, *, for_ever: bool = False) -> Path:
 
 
 def test_files_up_to_the_limit(tmp_path: Path) -> None:
-    """Tests that a file of exactly the limit is read, and that one byte more is refused with the limit and advice."""
+    """Tests that a file of exactly the limit is read, and that one byte more is refused with the
+    limit and advice.
+    """
     path = tmp_path / "file"
     path.write_bytes(b"a" * MOST)
     assert read_bytes(path, MOST) == b"a" * MOST
     path.write_bytes(b"a" * (MOST + 1))
-    with pytest.raises(InvalidInput, match=r"file: is too large: at most 1 MiB are read; leave out"):
+    with pytest.raises(
+        InvalidInput, match=r"file: is too large: at most 1 MiB are read; leave out"
+    ):
         read_bytes(path, MOST)
 
 
 def test_a_problem_that_is_too_large(tmp_path: Path) -> None:
-    """Tests that problems have the limit, too: a file with holes, which takes no room on the disk."""
+    """Tests that problems have the limit, too: a file with holes, which takes no room on the
+    disk.
+    """
     path = tmp_path / "problem.json"
     with path.open("wb") as stream:
         stream.truncate(MAX_BYTES + 1)
@@ -51,7 +57,9 @@ def test_a_problem_that_is_too_large(tmp_path: Path) -> None:
 
 
 def test_pipes(tmp_path: Path) -> None:
-    """Tests that what comes through a pipe is read, and that one that does not end is refused at the limit."""
+    """Tests that what comes through a pipe is read, and that one that does not end is refused at
+    the limit.
+    """
     assert read_json(pipe(tmp_path / "short", b'{"a": 1}')) == {"a": 1}
     with pytest.raises(InvalidInput, match="endless: is too large: at most 1 MiB"):
         read_bytes(pipe(tmp_path / "endless", b"1, " * 1000, for_ever=True), MOST)
@@ -80,8 +88,12 @@ def test_messages_are_short(tmp_path: Path) -> None:
     """Tests that names of any length in a file make no long message."""
     name = "x" * 1_000_000
     path = tmp_path / "file.json"
-    for text in (f'{{"{name}": 1, "{name}": 2}}', f'{{"{name}": NaN}}', f'{{"kind": "{name}"}}',
-                 f'{{"format": "specopt/1", "kind": "draft-allocation", "plan": null, "{name}": 1}}'):  # fmt: skip
+    for text in (
+        f'{{"{name}": 1, "{name}": 2}}',
+        f'{{"{name}": NaN}}',
+        f'{{"kind": "{name}"}}',
+        f'{{"format": "specopt/1", "kind": "draft-allocation", "plan": null, "{name}": 1}}',
+    ):
         path.write_text(text)
         with pytest.raises(InvalidInput) as refusal:
             load(path)

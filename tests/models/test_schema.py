@@ -16,12 +16,44 @@ from specopt.models.errors import InvalidInput
 from specopt.models.schema import range_of, rows, schema, unit_of
 
 DIMENSIONLESS = {
-    "snr", "acceptance_rate", "acceptance_rates", "weights", "fairness", "layers", "hidden", "ffn", "heads", "kv_heads",
-    "head_dim", "vocabulary", "vocabulary_size", "pipeline_length", "max_chunks", "resolutions", "resolution",
-    "transition", "bandwidth_share", "share", "batches", "batch", "changes",
-    "first_step", "probability", "accepted", "first_rejection", "after", "start", "next",
-    "acceptance", "units", "clients", "per_unit", "reserved_share", "weight", "draft_group",
-}  # fmt: skip
+    "snr",
+    "acceptance_rate",
+    "acceptance_rates",
+    "weights",
+    "fairness",
+    "layers",
+    "hidden",
+    "ffn",
+    "heads",
+    "kv_heads",
+    "head_dim",
+    "vocabulary",
+    "vocabulary_size",
+    "pipeline_length",
+    "max_chunks",
+    "resolutions",
+    "resolution",
+    "transition",
+    "bandwidth_share",
+    "share",
+    "batches",
+    "batch",
+    "changes",
+    "first_step",
+    "probability",
+    "accepted",
+    "first_rejection",
+    "after",
+    "start",
+    "next",
+    "acceptance",
+    "units",
+    "clients",
+    "per_unit",
+    "reserved_share",
+    "weight",
+    "draft_group",
+}
 """Numbers that count things other than tokens, or are shares, ratios, indices."""
 
 
@@ -37,7 +69,9 @@ def fields_of(body: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], bool]
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_every_field_says_all_of_itself(kind: Any) -> None:
-    """Tests that each field of problems and plans has meaning, unit, range, and a default unless it is required."""
+    """Tests that each field of problems and plans has meaning, unit, range, and a default unless it
+    is required.
+    """
     found = [*fields_of(kind.problem.json_schema()), *fields_of(schema(kind.plan))]
     assert len(found) > 5
     for name, field, is_required in found:
@@ -48,7 +82,9 @@ def test_every_field_says_all_of_itself(kind: Any) -> None:
 
 
 def test_the_words_are_those_of_the_declaration() -> None:
-    """Tests that meaning, unit, default and range of a field follow from docstring, name and annotation."""
+    """Tests that meaning, unit, default and range of a field follow from docstring, name and
+    annotation.
+    """
     found = {row["field"]: row for row in rows(generate("prompt-chunking/paper-4").json_schema())}
     assert found["link_latency_seconds"] == {
         "field": "link_latency_seconds",
@@ -69,11 +105,16 @@ def test_the_words_are_those_of_the_declaration() -> None:
     assert nonempty >= {"rounds", "states", "verify_runtime.pieces"}
     assert unit_of("seconds_per_interaction") == "s/token^2"
     assert range_of({"anyOf": [{"enum": ["a", "b"]}, {"type": "null"}]}) == '"a" or "b", or null'
-    assert range_of({"type": "array", "prefixItems": [{"type": "integer"}]}) == "list of 0 or more: integer"
+    assert (
+        range_of({"type": "array", "prefixItems": [{"type": "integer"}]})
+        == "list of 0 or more: integer"
+    )
 
 
 def test_problem_files_may_name_their_schema(tmp_path: Path) -> None:
-    """Tests that "$schema" is read past, is no part of the problem, and must be text; plans do not take it."""
+    """Tests that "$schema" is read past, is no part of the problem, and must be text; plans do not
+    take it.
+    """
     problem = generate("draft-allocation/paper-5")
     data = {"$schema": "./schema.json", **problem.to_dict()}
     (tmp_path / "problem.json").write_text(json.dumps(data))
@@ -87,7 +128,9 @@ def test_problem_files_may_name_their_schema(tmp_path: Path) -> None:
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that a schema is printed, written for editors, or shown as a table, and other formats are refused."""
+    """Tests that a schema is printed, written for editors, or shown as a table, and other formats
+    are refused.
+    """
     jsonschema = pytest.importorskip("jsonschema")
     path = tmp_path / "schema.json"
     assert run(["schema", "serving-latency", "-o", str(path)]) == 0

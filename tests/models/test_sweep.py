@@ -9,14 +9,24 @@ from specopt.models.sweep import Condition, Measurement, Point, Setup, Sweep
 
 def sweep(*also: dict[str, float]) -> Sweep:
     """A sweep of measurements with some further columns, one draft token more in each."""
-    return Sweep(tuple(Measurement(Point(Condition(1), n), 10.0 + n, also=more) for n, more in enumerate(also)))
+    return Sweep(
+        tuple(
+            Measurement(Point(Condition(1), n), 10.0 + n, also=more) for n, more in enumerate(also)
+        )
+    )
 
 
 @pytest.mark.parametrize(
     ("also", "unit"),
     [
-        (({"joules_per_request": 2.0, "output_tokens": 8.0}, {"joules_per_token": 1.0}), "tokens per joule"),
-        (({"joules_per_request": 2.0}, {"joules_per_request": 2.0, "watts": 5.0}), "requests per joule"),
+        (
+            ({"joules_per_request": 2.0, "output_tokens": 8.0}, {"joules_per_token": 1.0}),
+            "tokens per joule",
+        ),
+        (
+            ({"joules_per_request": 2.0}, {"joules_per_request": 2.0, "watts": 5.0}),
+            "requests per joule",
+        ),
         (({}, {"joules_per_request": 2.0, "watts": 5.0}), "tokens per joule"),
     ],
 )
@@ -31,13 +41,20 @@ def test_what_drafts_by_default() -> None:
 
 
 def test_the_front_is_of_means_over_runs() -> None:
-    """Tests that an option counts with the geometric means of its runs, and one that another beats in both is out."""
+    """Tests that an option counts with the geometric means of its runs, and one that another beats
+    in both is out.
+    """
     runs = [(None, 30.0, 1.0), (1, 10.0, 1.0), (1, 40.0, 0.25), (2, 15.0, 1.0), (3, 15.0, 0.25)]
     measured = tuple(
         Measurement(Point(Condition(1), length), speed, also={"joules_per_token": joules})
         for length, speed, joules in runs
     )
     front = [
-        (row["draft_length"], row["tokens_per_second"], row["tokens_per_joule"]) for row in Sweep(measured).front()
+        (row["draft_length"], row["tokens_per_second"], row["tokens_per_joule"])
+        for row in Sweep(measured).front()
     ]
-    assert front == [("none", pytest.approx(30.0), 1.0), (1, pytest.approx(20.0), 2.0), (3, pytest.approx(15.0), 4.0)]
+    assert front == [
+        ("none", pytest.approx(30.0), 1.0),
+        (1, pytest.approx(20.0), 2.0),
+        (3, pytest.approx(15.0), 4.0),
+    ]

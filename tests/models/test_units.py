@@ -61,7 +61,9 @@ def same(problem: Problem, other: Problem) -> None:
 @settings(max_examples=25)
 @given(data=st.data(), factor=UNITS)
 def test_the_unit_of_time_changes_no_verdict(kind: str, data: st.DataObject, factor: float) -> None:
-    """Tests that a problem whose seconds are counted in another unit gets the same status and gap."""
+    """Tests that a problem whose seconds are counted in another unit gets the same status and
+    gap.
+    """
     problem: Problem = data.draw(SMALL[kind])
     same(problem, in_other_seconds(problem, factor))
 
@@ -70,7 +72,9 @@ def test_the_unit_of_time_changes_no_verdict(kind: str, data: st.DataObject, fac
 @pytest.mark.parametrize("kind", ["draft-allocation", "fair-goodput", "verification-batch"])
 @settings(max_examples=25)
 @given(data=st.data(), factor=UNITS)
-def test_the_unit_of_weights_changes_no_verdict(kind: str, data: st.DataObject, factor: float) -> None:
+def test_the_unit_of_weights_changes_no_verdict(
+    kind: str, data: st.DataObject, factor: float
+) -> None:
     """Tests that weights in another unit change neither status nor gap."""
     problem: Problem = data.draw(SMALL[kind])
     same(problem, in_other_worth(problem, factor))
@@ -81,10 +85,16 @@ def test_the_unit_of_weights_changes_no_verdict(kind: str, data: st.DataObject, 
 def test_a_clock_may_begin_in_1970(problem: VerificationBatchProblem, data: st.DataObject) -> None:
     """Tests that a batch is judged alike, and solved as well, on a clock that began long ago."""
     later = np.spacing(2 * NOVEMBER)  # what a reading of that clock can resolve
-    grid = np.round((problem.deadline_seconds - problem.now_seconds) / later) * later  # differences it holds exactly
+    grid = (
+        np.round((problem.deadline_seconds - problem.now_seconds) / later) * later
+    )  # differences it holds exactly
     near = dataclasses.replace(problem, now_seconds=0.0, deadline_seconds=grid)
     far = dataclasses.replace(problem, now_seconds=NOVEMBER, deadline_seconds=NOVEMBER + grid)
-    batch = data.draw(st.lists(st.integers(0, max(0, problem.requests - 1)), unique=True, max_size=problem.requests))
+    batch = data.draw(
+        st.lists(
+            st.integers(0, max(0, problem.requests - 1)), unique=True, max_size=problem.requests
+        )
+    )
     plan = VerificationBatchPlan(batch=np.array(sorted(batch), dtype=np.int64))
     seconds = near.estimator.seconds(near.new_tokens[batch], near.cached_tokens[batch])
     margins = np.abs(grid[batch] - seconds)
@@ -99,15 +109,21 @@ def test_a_clock_may_begin_in_1970(problem: VerificationBatchProblem, data: st.D
 @settings(max_examples=40)
 @given(seed=st.integers(0, 2**32), requests=st.integers(1, 60))
 def test_readings_of_a_unix_clock_are_resolved(seed: int, requests: int) -> None:
-    """Tests that on a clock that began in 1970 every method plans as on the durations that its readings hold.
+    """Tests that on a clock that began in 1970 every method plans as on the durations that its
+    readings hold.
 
-    A bound may be weaker by what the spacing of two readings lets through: it is concave in the time that a batch has
-    beyond its overhead, so it grows at most as much as that time does, relatively.
+    A bound may be weaker by what the spacing of two readings lets through: it is concave in the
+    time that a batch has beyond its overhead, so it grows at most as much as that time does,
+    relatively.
     """
     near: Any = generate("verification-batch/mixed", requests=requests, seed=seed)
     start = near.now_seconds
-    far = dataclasses.replace(near, now_seconds=NOVEMBER, deadline_seconds=NOVEMBER + (near.deadline_seconds - start))
-    held = dataclasses.replace(near, now_seconds=0.0, deadline_seconds=far.deadline_seconds - NOVEMBER)
+    far = dataclasses.replace(
+        near, now_seconds=NOVEMBER, deadline_seconds=NOVEMBER + (near.deadline_seconds - start)
+    )
+    held = dataclasses.replace(
+        near, now_seconds=0.0, deadline_seconds=far.deadline_seconds - NOVEMBER
+    )
     rooms = [
         deadline - held.estimator.overhead_seconds
         for i, deadline in enumerate(held.deadline_seconds)
@@ -123,15 +139,25 @@ def test_readings_of_a_unix_clock_are_resolved(seed: int, requests: int) -> None
 
 
 def test_on_a_unix_clock_a_late_batch_is_late() -> None:
-    """Tests that a hundred requests whose batch ends 0.7 s after their deadlines are no feasible batch."""
+    """Tests that a hundred requests whose batch ends 0.7 s after their deadlines are no feasible
+    batch.
+    """
     one = VerificationTime(
-        seconds_per_new_token=0.01, seconds_per_interaction=0.0, seconds_per_cached_token=0.0, overhead_seconds=0.0
+        seconds_per_new_token=0.01,
+        seconds_per_interaction=0.0,
+        seconds_per_cached_token=0.0,
+        overhead_seconds=0.0,
     )
     problem = VerificationBatchProblem(
-        now_seconds=NOVEMBER, memory_bytes=1e9, expected_tokens=np.ones(100), new_tokens=np.ones(100, dtype=np.int64),
-        cached_tokens=np.zeros(100, dtype=np.int64), request_memory_bytes=np.zeros(100),
-        deadline_seconds=np.full(100, NOVEMBER + 0.305), estimator=one,
-    )  # fmt: skip
+        now_seconds=NOVEMBER,
+        memory_bytes=1e9,
+        expected_tokens=np.ones(100),
+        new_tokens=np.ones(100, dtype=np.int64),
+        cached_tokens=np.zeros(100, dtype=np.int64),
+        request_memory_bytes=np.zeros(100),
+        deadline_seconds=np.full(100, NOVEMBER + 0.305),
+        estimator=one,
+    )
     everything = VerificationBatchPlan(batch=np.arange(100))
     assert len(problem.violations(everything)) == 100
     assert problem.violations(VerificationBatchPlan(batch=np.arange(30))) == []
@@ -141,19 +167,27 @@ def test_on_a_unix_clock_a_late_batch_is_late() -> None:
 
 
 def test_memory_has_no_absolute_slack() -> None:
-    """Tests that a request that needs a ten-billionth of a byte more than there is violates, whatever the unit."""
+    """Tests that a request that needs a ten-billionth of a byte more than there is violates,
+    whatever the unit.
+    """
     problem = generate("verification-batch/warm", requests=1, seed=1)
     assert isinstance(problem, VerificationBatchProblem)
     plan = VerificationBatchPlan(batch=np.array([0]))
     tiny = dataclasses.replace(problem, memory_bytes=1e-10, request_memory_bytes=np.array([2e-10]))
     assert any("memory" in violation for violation in tiny.violations(plan))
-    exact = dataclasses.replace(problem, memory_bytes=1e-10, request_memory_bytes=np.array([1e-10 * (1 + 5e-10)]))
+    exact = dataclasses.replace(
+        problem, memory_bytes=1e-10, request_memory_bytes=np.array([1e-10 * (1 + 5e-10)])
+    )
     assert not any("memory" in violation for violation in exact.violations(plan))
 
 
-@pytest.mark.parametrize(("excess", "violated"), [(5e-10, False), (3e-9, True), (1e-6, True), (5e-3, True)])
+@pytest.mark.parametrize(
+    ("excess", "violated"), [(5e-10, False), (3e-9, True), (1e-6, True), (5e-3, True)]
+)
 def test_tolerances_are_a_billionth(excess: float, violated: bool) -> None:
-    """Tests that shares of bandwidth and of rounds may exceed 1 by a billionth of it, and by no more."""
+    """Tests that shares of bandwidth and of rounds may exceed 1 by a billionth of it, and by no
+    more.
+    """
     problem: Any = generate("serving-latency/paper-1", tasks=4, seed=1)
     plan: Any = solve(problem, "no-batching").plan
     wider = dataclasses.replace(plan, bandwidth_share=plan.bandwidth_share * (1.0 + excess))
@@ -165,7 +199,9 @@ def test_tolerances_are_a_billionth(excess: float, violated: bool) -> None:
     assert any("shares sum" in text for text in fair.violations(mixed)) is violated
     schedule = Schedule.of([0.5, 0.5], [[4, 0], [0, 4]])
     goodput, tokens = fair.realised(schedule)
-    boast = FairGoodputPlan(goodput=goodput * (1.0 + excess), mean_draft_tokens=tokens, schedule=schedule)
+    boast = FairGoodputPlan(
+        goodput=goodput * (1.0 + excess), mean_draft_tokens=tokens, schedule=schedule
+    )
     assert any("goodput[0]" in text for text in fair.violations(boast)) is violated
     due = dataclasses.replace(fair, min_goodput=goodput * (1.0 + excess))
     honest = FairGoodputPlan(goodput=goodput, mean_draft_tokens=tokens, schedule=schedule)
@@ -173,7 +209,9 @@ def test_tolerances_are_a_billionth(excess: float, violated: bool) -> None:
 
 
 def test_token_budgets_are_exact() -> None:
-    """Tests that one token beyond a budget of 10^12 violates: in a round, in a schedule, at a client's own limit."""
+    """Tests that one token beyond a budget of 10^12 violates: in a round, in a schedule, at a
+    client's own limit.
+    """
     small: Any = generate("draft-allocation/uniform", clients=2, seed=1)
     problem = dataclasses.replace(small, budget_tokens=10**12)
     assert not problem.violations(DraftAllocationPlan(draft_tokens=np.array([10**12 - 7, 7])))
@@ -193,9 +231,14 @@ def test_token_budgets_are_exact() -> None:
 
 @pytest.mark.parametrize("fairness", [0.0, 0.5, 1.0, 2.0, 12.0, 40.0])
 def test_the_gap_of_a_utility_is_that_of_its_common_rate(fairness: float) -> None:
-    """Tests that the gap of two utilities is the relative difference of the rates that all clients could share."""
+    """Tests that the gap of two utilities is the relative difference of the rates that all clients
+    could share.
+    """
     problem = FairGoodputProblem(
-        acceptance_rates=np.array([0.5, 0.9]), budget_tokens=4, fairness=fairness, weights=np.array([1.0, 3.0])
+        acceptance_rates=np.array([0.5, 0.9]),
+        budget_tokens=4,
+        fairness=fairness,
+        weights=np.array([1.0, 3.0]),
     )
     low, high = problem.utility(np.full(2, 2.0)), problem.utility(np.full(2, 2.5))
     assert problem.worth(low, problem.scale) == pytest.approx(2.0, rel=1e-12)
@@ -205,7 +248,9 @@ def test_the_gap_of_a_utility_is_that_of_its_common_rate(fairness: float) -> Non
 
 
 def test_nothing_is_within_an_absolute_distance() -> None:
-    """Tests that tiny objectives are not optimal for being tiny, and that zero is held against its terms."""
+    """Tests that tiny objectives are not optimal for being tiny, and that zero is held against its
+    terms.
+    """
     problem: Any = generate("draft-allocation/uniform", clients=2, seed=1)
     assert problem.gap(1.023e-12, 1e-12) == pytest.approx(0.0225, rel=1e-2)
     assert problem.gap(0.0, 0.0) == 0.0

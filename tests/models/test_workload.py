@@ -22,7 +22,9 @@ POLICY = {"fair-goodput": "fixed", "verification-batch": "fcfs", "prompt-chunkin
 
 @pytest.mark.parametrize("name", sorted(WORKLOADS))
 def test_a_file_holds_all(name: str, tmp_path: Path) -> None:
-    """Tests that every workload comes back from its file as it was, and that policies reach the same on it."""
+    """Tests that every workload comes back from its file as it was, and that policies reach the
+    same on it.
+    """
     kind = name.partition("/")[0]
     made = workload(name, seed=3)
     save(made, tmp_path / "workload.json")
@@ -51,6 +53,7 @@ def test_wrong_fields_are_named(change: dict[str, Any], message: str) -> None:
 def test_workloads_have_names() -> None:
     """Tests that an unknown family of workloads is refused with those that are."""
     with pytest.raises(
-        InvalidInput, match=r"family: expected one of .*fair-goodput/switching.*, got 'fair-goodput/paper-5'"
+        InvalidInput,
+        match=r"family: expected one of .*fair-goodput/switching.*, got 'fair-goodput/paper-5'",
     ):
         workload("fair-goodput/paper-5")

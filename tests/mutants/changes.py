@@ -14,7 +14,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Mutant(NamedTuple):
-    """A change: the function it is in, as FILE:NAME, its lines before and after, and the bytes that it replaces."""
+    """A change: the function it is in, as FILE:NAME, its lines before and after, and the bytes that
+    it replaces.
+    """
 
     function: str
     was: str
@@ -32,8 +34,17 @@ SWAPS = {
     **{"//": "/", "%": "*", "**": "*", "@": "*", "&": "|", "|": "&", "<<": ">>", ">>": "<<"},
     **{"is not": "is", "is": "is not", "not in": "in", "in": "not in"},
 }
-NAMES = {"min": "max", "max": "min", "all": "any", "any": "all", "minimum": "maximum", "maximum": "minimum"}
-OPERATORS = re.compile(rb"is\s+not\b|not\s+in\b|\b(?:is|in|and|or)\b|//|\*\*|<<|>>|[<>=!]=|[-+*/%@&|<>]")
+NAMES = {
+    "min": "max",
+    "max": "min",
+    "all": "any",
+    "any": "all",
+    "minimum": "maximum",
+    "maximum": "minimum",
+}
+OPERATORS = re.compile(
+    rb"is\s+not\b|not\s+in\b|\b(?:is|in|and|or)\b|//|\*\*|<<|>>|[<>=!]=|[-+*/%@&|<>]"
+)
 
 
 class Changes(ast.NodeVisitor):
@@ -52,10 +63,14 @@ class Changes(ast.NodeVisitor):
         return self.starts[line - 1] + column
 
     def _ends(self, node: Any) -> tuple[int, int]:
-        return self._at(node.lineno, node.col_offset), self._at(node.end_lineno, node.end_col_offset)
+        return self._at(node.lineno, node.col_offset), self._at(
+            node.end_lineno, node.end_col_offset
+        )
 
     def _put(self, start: int, end: int, text: bytes) -> None:
-        self.found[bisect.bisect(self.starts, start)].append((".".join(self.scope), (start, end), text))
+        self.found[bisect.bisect(self.starts, start)].append(
+            (".".join(self.scope), (start, end), text)
+        )
 
     def _between(self, left: ast.AST, right: ast.AST) -> None:
         start, end = self._ends(left)[1], self._ends(right)[0]
@@ -95,7 +110,9 @@ class Changes(ast.NodeVisitor):
             self.generic_visit(node)
 
     def visit_keyword(self, node: ast.keyword) -> None:
-        """Leave out whether lengths are checked, which are the same, and whether a field is printed."""
+        """Leave out whether lengths are checked, which are the same, and whether a field is
+        printed.
+        """
         if node.arg not in ("strict", "repr"):
             self.generic_visit(node)
 
@@ -132,7 +149,10 @@ class Changes(ast.NodeVisitor):
         if isinstance(value, bool):
             self._put(*self._ends(node), str(not value).encode())
         elif isinstance(value, int | float):
-            self._put(*self._ends(node), repr(value + 1 if isinstance(value, int) or not value else 2 * value).encode())
+            self._put(
+                *self._ends(node),
+                repr(value + 1 if isinstance(value, int) or not value else 2 * value).encode(),
+            )
 
     def visit_Name(self, node: ast.Name) -> None:
         """Take the other end."""
@@ -184,7 +204,10 @@ def mutants(file: str) -> dict[int, list[Mutant]]:
     """Return the changes of a file by line."""
     source = (ROOT / file).read_bytes()
     return {
-        line: [Mutant(f"{file}:{name}", *lines(source, span, text), span, text) for name, span, text in found]
+        line: [
+            Mutant(f"{file}:{name}", *lines(source, span, text), span, text)
+            for name, span, text in found
+        ]
         for line, found in Changes(source).found.items()
     }
 
@@ -197,9 +220,13 @@ def lines(source: bytes, span: tuple[int, int], text: bytes) -> tuple[str, str]:
 
 
 def drawn(files: list[str], count: int, seed: int) -> list[Mutant]:
-    """Return changes of lines that are drawn at random, one of a line: the same ones while those lines stay."""
+    """Return changes of lines that are drawn at random, one of a line: the same ones while those
+    lines stay.
+    """
     every = []
     for found in (found for file in files for found in mutants(file).values()):
-        every.append((hashlib.sha256(f"{seed} {found[0].function} {found[0].was}".encode()).digest(), found))
+        every.append(
+            (hashlib.sha256(f"{seed} {found[0].function} {found[0].was}".encode()).digest(), found)
+        )
     every.sort(key=lambda line: line[0])
     return [found[key[0] % len(found)] for key, found in every[:count]]

@@ -1,9 +1,11 @@
-"""Mutation testing: change one thing at a time, anywhere in the product, and see whether the tests that run it notice.
+"""Mutation testing: change one thing at a time, anywhere in the product, and see whether the tests
+that run it notice.
 
-``make mutants`` draws lines of every folder and changes one thing in each: a comparison, an operator, a number, a
-condition, a call. A recorded map says which tests call which function; those that call the changed one run, the most
-special first. A survivor that is not in ``survivors.csv`` with its reason is printed: write the test that kills it, or
-list it. Kernels run as plain Python. What tests may leave open is not drawn: messages, types, limits that have a name.
+``make mutants`` draws lines of every folder and changes one thing in each: a comparison, an
+operator, a number, a condition, a call. A recorded map says which tests call which function; those
+that call the changed one run, the most special first. A survivor that is not in ``survivors.csv``
+with its reason is printed: write the test that kills it, or list it. Kernels run as plain Python.
+What tests may leave open is not drawn: messages, types, limits that have a name.
 """
 
 from __future__ import annotations
@@ -44,15 +46,28 @@ TEST_SECONDS, PLAIN_SECONDS = 20.0, 6.0
 """A test that takes more of the processor is left out; where kernels are plain Python many do."""
 
 MUTANT_SECONDS = 60.0
-"""The tests of a mutant take so long together where nothing is changed; further ones are left out."""
+"""The tests of a mutant take so long together where nothing is changed; further ones are left out.
+"""
 
-SLOW_IMPORTS = ("highspy", "hypothesis.extra.numpy", "numba", "rich.console", "scipy.optimize", "scipy.stats", "typer")
+SLOW_IMPORTS = (
+    "highspy",
+    "hypothesis.extra.numpy",
+    "numba",
+    "rich.console",
+    "scipy.optimize",
+    "scipy.stats",
+    "typer",
+)
 
 MAX_FILES = 10
 """So many files of tests are asked for each mutant."""
 
-RECORDED = tuple(f"tests/{name}.py" for name in ("solvers/test_same_work", "instances/test_same_problems"))
-"""These are asked as well: they compare what nearly all of the product does with what it did before."""
+RECORDED = tuple(
+    f"tests/{name}.py" for name in ("solvers/test_same_work", "instances/test_same_problems")
+)
+"""These are asked as well: they compare what nearly all of the product does with what it did
+before.
+"""
 
 JOBS = os.cpu_count() or 1
 """So many mutants are tried at a time, each in a copy of its own."""
@@ -70,7 +85,9 @@ Map = dict[str, tuple[float, frozenset[str]]]
 def copy() -> None:
     """Bring a copy of the checkout up to date, and lay the package out in it."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
+    listed = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split("\0")
     names = {name for name in listed if name and (ROOT / name).is_file()}
     for name in names:
         source, target = ROOT / name, TREE / name
@@ -82,9 +99,15 @@ def copy() -> None:
             path.unlink()
     shutil.rmtree(PACKAGE, ignore_errors=True)
     PACKAGE.mkdir(parents=True)
-    for path in [*(TREE / "optimizer").iterdir(), *(TREE / part for part in FOLDERS if part != "optimizer")]:
+    for path in [
+        *(TREE / "optimizer").iterdir(),
+        *(TREE / part for part in FOLDERS if part != "optimizer"),
+    ]:
         (PACKAGE / path.name).symlink_to(path)
-    subprocess.run([sys.executable, "-m", "compileall", "-q", *(str(TREE / folder) for folder in FOLDERS)], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "compileall", "-q", *(str(TREE / folder) for folder in FOLDERS)],
+        check=True,
+    )
 
 
 def plain() -> None:
@@ -98,7 +121,9 @@ def plain() -> None:
     kernel.helper = kernel.inlined = bare
     kernel.kernel = lambda *signatures, **options: bare
     rows, np = kernel.rows, importlib.import_module("numpy")
-    kernel.rows = lambda name, **fields: np.dtype((np.record, rows(name, **fields)))  # entries have attributes
+    kernel.rows = lambda name, **fields: np.dtype(
+        (np.record, rows(name, **fields))
+    )  # entries have attributes
 
 
 class Recorder:
@@ -142,7 +167,10 @@ class Recorder:
         file = item.nodeid.partition("::")[0]
         tests = self.found.setdefault(file, {"digest": digest(file), "tests": {}})["tests"]
         if item.nodeid not in self.bad:
-            tests[item.nodeid] = time.process_time() - started, sorted(filter(None, map(name_of, self.code)))
+            tests[item.nodeid] = (
+                time.process_time() - started,
+                sorted(filter(None, map(name_of, self.code))),
+            )
         if file != getattr(nextitem, "nodeid", "").partition("::")[0]:
             self.path.write_text(json.dumps(self.found))
         return True
@@ -171,11 +199,16 @@ class Chosen:
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
         """Leave out all others."""
-        items[:] = sorted((one for one in items if one.nodeid in self.order), key=lambda one: self.order[one.nodeid])
+        items[:] = sorted(
+            (one for one in items if one.nodeid in self.order),
+            key=lambda one: self.order[one.nodeid],
+        )
 
 
 def pytest_process(arguments: list[str], plugin: Any, kernels: bool, seconds: float) -> int:
-    """Run pytest in a process of its own that has what takes long to import; return how it ended."""
+    """Run pytest in a process of its own that has what takes long to import; return how it
+    ended.
+    """
 
     def run() -> None:
         os.setpgid(0, 0)
@@ -206,7 +239,11 @@ def recorded(files: list[str], kernels: bool) -> Map:
     """Return which tests of some files call what, recorded where a file is new or another."""
     path = WORK / f"{'plain' if kernels else 'compiled'}.json"
     found = json.loads(path.read_text()) if path.exists() else {}
-    found = {file: entry for file, entry in found.items() if (TREE / file).exists() and entry["digest"] == digest(file)}
+    found = {
+        file: entry
+        for file, entry in found.items()
+        if (TREE / file).exists() and entry["digest"] == digest(file)
+    }
     while missing := [file for file in files if file not in found]:
         arguments = ["-q", "-m", "not slow", "-p", "no:cacheprovider", *missing]
         path.write_text(json.dumps(found))
@@ -225,11 +262,15 @@ def recorded(files: list[str], kernels: bool) -> Map:
 
 
 def files_of(mutant: Mutant) -> list[str]:
-    """Return the files of tests that have to notice a change: of its file, of its module, of its folder or kind."""
+    """Return the files of tests that have to notice a change: of its file, of its module, of its
+    folder or kind.
+    """
     file, _, function = mutant.function.partition(":")
     stem = file.removesuffix("/__init__.py").removesuffix(".py").split("/")
     module = ".".join(["specopt", *(stem[1:] if stem[0] == "optimizer" else stem)])
-    direct = re.compile(rf"\b({re.escape(module)}|{module.rpartition('.')[0]} import .*{stem[-1]})\b")
+    direct = re.compile(
+        rf"\b({re.escape(module)}|{module.rpartition('.')[0]} import .*{stem[-1]})\b"
+    )
     named = re.compile(rf"\b{re.escape(function.partition('.')[0])}\b")
     own, found = TREE / "tests" / stem[0], []
     for path in sorted((TREE / "tests").rglob("test_*.py")):
@@ -241,18 +282,24 @@ def files_of(mutant: Mutant) -> list[str]:
             + 2 * bool(function and named.search(text))
             + 1
         )
-        score = kind * points + (4 if near else 2) * bool(direct.search(text) and (near or named.search(text)))
+        score = kind * points + (4 if near else 2) * bool(
+            direct.search(text) and (near or named.search(text))
+        )
         if score:
             found.append((-score, -len(parents), len(text), str(path.relative_to(TREE))))
     return list(dict.fromkeys([*(name for *_, name in sorted(found)[:MAX_FILES]), *RECORDED]))
 
 
 def tests_of(mutant: Mutant, found: Map) -> list[str]:
-    """Return the tests that call a function, the most special first; where there is none, those that call its file."""
+    """Return the tests that call a function, the most special first; where there is none, those
+    that call its file.
+    """
     file = mutant.function.partition(":")[0]
     callers = [test for test, (_, names) in found.items() if mutant.function in names]
     for start in (mutant.function, f"{file}:"):
-        callers = callers or [test for test, (_, of) in found.items() if any(name.startswith(start) for name in of)]
+        callers = callers or [
+            test for test, (_, of) in found.items() if any(name.startswith(start) for name in of)
+        ]
     seconds, chosen = 0.0, list[str]()
     for test in sorted(callers, key=lambda test: (len(found[test][1]), found[test][0])):
         if not chosen or seconds + found[test][0] <= MUTANT_SECONDS:
@@ -293,11 +340,20 @@ def survives(mutant: Mutant, found: Map, kernels: bool) -> bool:
     return code == 0
 
 
-def measure(name: str, sample: list[Mutant], known: set[tuple[str, ...]], dead: set[tuple[str, ...]]) -> bool:
-    """Print which mutants survive, and say whether too many do; add the others to those that are dead."""
+def measure(
+    name: str, sample: list[Mutant], known: set[tuple[str, ...]], dead: set[tuple[str, ...]]
+) -> bool:
+    """Print which mutants survive, and say whether too many do; add the others to those that are
+    dead.
+    """
     maps, fork = {}, multiprocessing.get_context("fork")
     for kernels in (False, True):
-        asked = {file for one in sample if ("/kernels/" in one.function) == kernels for file in files_of(one)}
+        asked = {
+            file
+            for one in sample
+            if ("/kernels/" in one.function) == kernels
+            for file in files_of(one)
+        }
         maps[kernels] = recorded(sorted(asked), kernels)
     print(f"{name}:")
     counted = [one for one in sample if one[:3] not in known]
@@ -319,24 +375,39 @@ def measure(name: str, sample: list[Mutant], known: set[tuple[str, ...]], dead: 
                 KILLED.write_text(json.dumps(sorted(dead)))
             print(f"{name}: {killed} killed", end="\r", file=sys.stderr)
     share, reasons = killed / max(len(counted), 1), len(sample) - len(counted)
-    print(f"{name}: {killed} of {len(counted)} killed ({share:.1%}), {reasons} with a reason", flush=True)
+    print(
+        f"{name}: {killed} of {len(counted)} killed ({share:.1%}), {reasons} with a reason",
+        flush=True,
+    )
     return share < FOLDERS.get(name.split("/")[0], 0.85)
 
 
 def main() -> int:
     """Draw and run mutants; return 1 if a folder has less than its share."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", help="beginnings of paths, drawn from one by one; all four folders if none")
+    parser.add_argument(
+        "parts",
+        nargs="*",
+        help="beginnings of paths, drawn from one by one; all four folders if none",
+    )
     parser.add_argument("--count", type=int, default=60, help="how many lines are drawn of each")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--resume", action="store_true", help="take over what earlier runs have killed")
+    parser.add_argument(
+        "--resume", action="store_true", help="take over what earlier runs have killed"
+    )
     chosen = parser.parse_args()
     with KNOWN.open(newline="", encoding="utf-8") as file:
         known = {tuple(row[:3]) for row in csv.reader(file)}
-    dead = {tuple(one) for one in json.loads(KILLED.read_text())} if chosen.resume and KILLED.exists() else set()
+    dead = (
+        {tuple(one) for one in json.loads(KILLED.read_text())}
+        if chosen.resume and KILLED.exists()
+        else set()
+    )
     copy()
     environment()
-    files = sorted(str(path.relative_to(ROOT)) for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
+    files = sorted(
+        str(path.relative_to(ROOT)) for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")
+    )
     missed = False
     for part in chosen.parts or [f"{folder}/" for folder in FOLDERS]:
         sample = drawn([file for file in files if file.startswith(part)], chosen.count, chosen.seed)
@@ -345,7 +416,9 @@ def main() -> int:
 
 
 def environment() -> None:
-    """Let all processes find the copy, with the same random examples, and what takes long to import."""
+    """Let all processes find the copy, with the same random examples, and what takes long to
+    import.
+    """
     os.chdir(TREE)
     os.environ |= {"CI": "1", "PYTHONPATH": str(PACKAGE.parent), "PYTHONDONTWRITEBYTECODE": "1"}
     sys.dont_write_bytecode = True

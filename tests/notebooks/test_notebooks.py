@@ -33,7 +33,9 @@ def test_notebook_runs(path: Path, tmp_path: Path) -> None:
     import nbformat
 
     notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
-    client = nbclient.NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}})
+    client = nbclient.NotebookClient(
+        notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}
+    )
     client.execute()
     for cell in notebook.cells:
         kinds = {kind for output in cell.get("outputs", ()) for kind in output.get("data", ())}

@@ -1,4 +1,6 @@
-"""What files claim against what their numbers say: in reports, by `evaluate`, and in tables of comparisons."""
+"""What files claim against what their numbers say: in reports, by `evaluate`, and in tables of
+comparisons.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def claim(**fields: Any) -> tuple[Problem, Result]:
     return problem, result_of(problem, plan, **fields)
 
 
-def page_text(tmp_path: Path, result: Result, problem: Problem | None = None, **changes: Any) -> str:
+def page_text(
+    tmp_path: Path, result: Result, problem: Problem | None = None, **changes: Any
+) -> str:
     """Return what `report` makes of a result file, with its problem or without."""
     (tmp_path / "r.json").write_text(json.dumps(result.to_dict() | changes))
     (tmp_path / "p.json").write_text(json.dumps((problem or problem_and_plan(FAMILY)[0]).to_dict()))
@@ -47,7 +51,12 @@ def page_text(tmp_path: Path, result: Result, problem: Problem | None = None, **
         (1.0, {"gap": 0.5, "status": "feasible"}, "No plan is better", True),
         (2.0, {"gap": 0.0, "status": "optimal"}, "The file calls the plan optimal", False),
         (2.0, {"gap": -1.0, "status": "feasible"}, "No plan can be more than 100 % better", None),
-        (2.0, {"gap": 0.0, "status": "optimal", "termination": "gap"}, "No plan can be more than 100 % better", None),
+        (
+            2.0,
+            {"gap": 0.0, "status": "optimal", "termination": "gap"},
+            "No plan can be more than 100 % better",
+            None,
+        ),
         (0.5, {"gap": 0.5, "status": "feasible"}, "The bound of the file is refuted", False),
         (0.5, {"gap": 0.0, "status": "optimal"}, "The bound of the file is refuted", False),
         (2.0, {"gap": 1.0, "status": "infeasible"}, "there is no plan, and holds one", False),
@@ -57,7 +66,9 @@ def page_text(tmp_path: Path, result: Result, problem: Problem | None = None, **
 def test_reports_derive_status_and_gap(
     judged: bool, factor: float | None, claims: dict[str, Any], words: str, good: bool | None
 ) -> None:
-    """Tests that a page says what objective and bound make of a plan, whatever status and gap the file claims."""
+    """Tests that a page says what objective and bound make of a plan, whatever status and gap the
+    file claims.
+    """
     problem, plain = claim()
     assert plain.objective is not None
     fields = claims | {"status": Status(claims["status"])}
@@ -72,7 +83,9 @@ def test_reports_derive_status_and_gap(
 
 
 def test_the_tolerance_is_the_methods() -> None:
-    """Tests that a bound apart by less than the tolerance of the method that is named proves the plan."""
+    """Tests that a bound apart by less than the tolerance of the method that is named proves the
+    plan.
+    """
     problem, plan = problem_and_plan("fair-goodput/paper-5")
     objective = problem.evaluate(plan).objective
     for method, status in (("convex", Status.OPTIMAL), ("no-such-method", Status.FEASIBLE)):
@@ -81,12 +94,18 @@ def test_the_tolerance_is_the_methods() -> None:
 
 
 def test_a_gap_that_only_the_problem_gives_is_not_claimed() -> None:
-    """Tests that fair goodput has no gap without its problem but 0, and that a refuted bound is seen there, too."""
+    """Tests that fair goodput has no gap without its problem but 0, and that a refuted bound is
+    seen there, too.
+    """
     problem, plan = problem_and_plan("fair-goodput/paper-5")
     objective = problem.evaluate(plan).objective
     for bound, gap, words in (
         (objective, 0.0, "No plan is better"),
-        (objective + 0.1, None, "How much better another plan can be is not known, by the common rate"),
+        (
+            objective + 0.1,
+            None,
+            "How much better another plan can be is not known, by the common rate",
+        ),
         (objective - 0.1, None, "The bound of the file is refuted"),
     ):
         claimed = result_of(problem, plan, bound=bound, gap=0.0, status=Status.OPTIMAL)
@@ -96,7 +115,9 @@ def test_a_gap_that_only_the_problem_gives_is_not_claimed() -> None:
 
 
 def test_without_a_plan_nothing_is_found(tmp_path: Path) -> None:
-    """Tests that "optimal" without a plan is no plan found, that a claimed proof of infeasibility stays one."""
+    """Tests that "optimal" without a plan is no plan found, that a claimed proof of infeasibility
+    stays one.
+    """
     problem, _ = claim()
     for said, status in ((Status.OPTIMAL, Status.NONE), (Status.INFEASIBLE, Status.INFEASIBLE)):
         result, _ = held_against(result_of(problem, None, status=said, objective=3.0, gap=0.0))
@@ -106,7 +127,9 @@ def test_without_a_plan_nothing_is_found(tmp_path: Path) -> None:
 
 
 def test_what_solve_writes_stands(tmp_path: Path) -> None:
-    """Tests that an honest result keeps bound, status and gap, without its problem where the gap needs none."""
+    """Tests that an honest result keeps bound, status and gap, without its problem where the gap
+    needs none.
+    """
     for family in (FAMILY, "fair-goodput/paper-5", "serving-latency/paper-1"):
         problem, _ = problem_and_plan(family)
         result = solve(problem, time_limit=5)
@@ -122,8 +145,14 @@ def test_what_solve_writes_stands(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"stats": {"preparing_seconds": "x"}}, "stats.preparing_seconds: expected a finite number >= 0, got 'x'"),
-        ({"stats": {"fixed_seconds": -1.0}}, "stats.fixed_seconds: expected a finite number >= 0, got -1.0"),
+        (
+            {"stats": {"preparing_seconds": "x"}},
+            "stats.preparing_seconds: expected a finite number >= 0, got 'x'",
+        ),
+        (
+            {"stats": {"fixed_seconds": -1.0}},
+            "stats.fixed_seconds: expected a finite number >= 0, got -1.0",
+        ),
         ({"stats": [1]}, "stats: expected object, got [1] (array)"),
         ({"seconds": -1.0}, "seconds: expected a finite number >= 0, got -1.0"),
         ({"bound": "@1e400"}, "bound: expected a finite number, got inf"),
@@ -134,9 +163,13 @@ def test_what_solve_writes_stands(tmp_path: Path) -> None:
 def test_wrong_fields_are_refused_by_name(
     changes: dict[str, Any], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Tests that a field of the wrong type and a number beyond floating point are named, with the file."""
+    """Tests that a field of the wrong type and a number beyond floating point are named, with the
+    file.
+    """
     text = json.dumps(claim()[1].to_dict() | changes)
-    (tmp_path / "r.json").write_text(text.replace('"@', "").replace('400"', "400").replace('.5"', ".5"))
+    (tmp_path / "r.json").write_text(
+        text.replace('"@', "").replace('400"', "400").replace('.5"', ".5")
+    )
     assert run(["report", str(tmp_path / "r.json"), "-o", str(tmp_path / "page.html")]) == 2
     (said,) = capsys.readouterr().err.splitlines()
     assert said.startswith(f"specopt: {tmp_path / 'r.json'}: ") and words in said
@@ -156,7 +189,9 @@ def test_evaluate_says_what_is_refuted(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_a_bound_proves_what_its_side_allows() -> None:
-    """Tests that the rules hold by hand, in both senses: gap, rounding, the wrong side, an objective of 0."""
+    """Tests that the rules hold by hand, in both senses: gap, rounding, the wrong side, an
+    objective of 0.
+    """
     least, most = problem_type("serving-latency"), problem_type("draft-allocation")
     for kind, sign in ((least, 1.0), (most, -1.0)):
         assert proof_of(kind, 10.0, None) == (None, None, False)
@@ -169,20 +204,27 @@ def test_a_bound_proves_what_its_side_allows() -> None:
 
 
 def test_certificates_in_words() -> None:
-    """Tests that there are words for a gap, for none, for a kind whose gap is of something else, for no plan."""
+    """Tests that there are words for a gap, for none, for a kind whose gap is of something else,
+    for no plan.
+    """
     problem, plan = problem_and_plan("serving-latency/paper-1")
     result = result_of(problem, plan, objective=12.5, bound=12.49, gap=0.0008)
     assert certificate(result) == [
-        "No plan can be more than 0.08 % better, because every plan has at least 12.49 and this one has 12.5: "
-        "total serving latency (s)."
+        "No plan can be more than 0.08 % better, because every plan has at least 12.49 and this one"
+        " has 12.5: total serving latency (s)."
     ]
-    exact = certificate(result_of(problem, plan, objective=12.5, bound=12.5, gap=0.0, method="brute-force"), problem)
+    exact = certificate(
+        result_of(problem, plan, objective=12.5, bound=12.5, gap=0.0, method="brute-force"), problem
+    )
     assert exact[0].startswith("No plan is better, because every plan has at least 12.5 ")
     assert exact[1] == "What the method brute-force promises: optimal."
     fair = result_of(*problem_and_plan("fair-goodput/paper-5"), objective=1.0, bound=1.1, gap=0.1)
     assert "10 % better, by the common rate" in certificate(fair)[0]
     placement = problem_type("placement")
-    assert [every_plan_has(placement, (least, 0.0))[-8:] for least in (0.0, 1.0)] == [" at most", "at least"]
+    assert [every_plan_has(placement, (least, 0.0))[-8:] for least in (0.0, 1.0)] == [
+        " at most",
+        "at least",
+    ]
     none = result_of(problem, None, status=Status.NONE, explanation="out of time")
     assert certificate(none) == ["There is no plan to certify: out of time."]
 
@@ -195,25 +237,51 @@ def test_percentages_of_certificates_never_promise_too_much(share: float) -> Non
     assert shown <= 110.0 * share * (1 + 1e-12) or share < 1e-300
 
 
-# ---------------------------------------------------------------------------- records of comparisons
+# --------------------------------------------------------------------------- records of comparisons
 
 
 def record(objective: float | None, bound: float | None, status: str, **fields: Any) -> Record:
     """Return a record of a cell whose objective is minimised."""
-    known = {"method": "exact", "instance": "a", "problem_sha256": "a", "gap": None, "gap_limit": 0.0} | fields
+    known = {
+        "method": "exact",
+        "instance": "a",
+        "problem_sha256": "a",
+        "gap": None,
+        "gap_limit": 0.0,
+    } | fields
     return Record(
-        key=f"{known}", kind="serving-latency", label=known["method"], options={}, time_limit=10.0, seed=0,
-        objective=objective, bound=bound, status=status, **known,
-    )  # fmt: skip
+        key=f"{known}",
+        kind="serving-latency",
+        label=known["method"],
+        options={},
+        time_limit=10.0,
+        seed=0,
+        objective=objective,
+        bound=bound,
+        status=status,
+        **known,
+    )
 
 
 @pytest.mark.parametrize(
     ("one", "status", "bound", "gap", "error"),
     [
         (record(9.0, 9.0, "optimal", gap=0.0), "optimal", 9.0, 0.0, None),
-        (record(9.0, 8.99, "optimal", gap=0.01 / 9, gap_limit=0.01), "optimal", 8.99, 0.01 / 9, None),
+        (
+            record(9.0, 8.99, "optimal", gap=0.01 / 9, gap_limit=0.01),
+            "optimal",
+            8.99,
+            0.01 / 9,
+            None,
+        ),
         (record(9.0, 4.5, "optimal", gap=0.0), "feasible", 4.5, 0.5, None),
-        (record(9.0, 20.0, "optimal", gap=0.0), "feasible", None, None, "its bound 20 is refuted by a plan of 9"),
+        (
+            record(9.0, 20.0, "optimal", gap=0.0),
+            "feasible",
+            None,
+            None,
+            "its bound 20 is refuted by a plan of 9",
+        ),
         (record(9.0, 4.5, "feasible", gap=-1.0), "feasible", 4.5, 0.5, None),
         (record(9.0, None, "optimal", gap=0.0), "feasible", None, None, None),
         (
@@ -231,7 +299,9 @@ def record(objective: float | None, bound: float | None, status: str, **fields: 
 def test_records_are_held_against_their_numbers(
     one: Record, status: str, bound: float | None, gap: float | None, error: str | None
 ) -> None:
-    """Tests that status, bound and gap of a record follow from its numbers, and that what is refuted is said."""
+    """Tests that status, bound and gap of a record follow from its numbers, and that what is
+    refuted is said.
+    """
     comparison = Comparison([one], known={})
     (held,) = comparison
     assert (held.status, held.bound) == (status, bound)
@@ -241,7 +311,9 @@ def test_records_are_held_against_their_numbers(
 
 
 def test_a_record_is_held_against_other_plans(capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that a plan of another method refutes a bound, or a proof of infeasibility, and the summary says so."""
+    """Tests that a plan of another method refutes a bound, or a proof of infeasibility, and the
+    summary says so.
+    """
     comparison = Comparison(
         [
             record(10.0, 10.0, "optimal", gap=0.0, method="proud"),
@@ -251,14 +323,25 @@ def test_a_record_is_held_against_other_plans(capsys: pytest.CaptureFixture[str]
         known={},
     )
     by = {one.method: one for one in comparison}
-    assert (by["proud"].status, by["proud"].bound, by["proud"].objective) == ("feasible", None, 10.0)
+    assert (by["proud"].status, by["proud"].bound, by["proud"].objective) == (
+        "feasible",
+        None,
+        10.0,
+    )
     assert (by["denying"].status, by["humble"].error) == ("none", None)
-    assert [comparison.wins(by[name]) for name in ("proud", "denying", "humble")] == [False, False, True]
+    assert [comparison.wins(by[name]) for name in ("proud", "denying", "humble")] == [
+        False,
+        False,
+        True,
+    ]
     assert comparison.best(by["humble"]) == (9.0, None)
     print_comparison_summary(comparison, console())
     said = capsys.readouterr().out
     assert "refuted: proud on a, seed 0: its bound 10 is refuted by a plan of 9" in said
-    assert "refuted: denying on a, seed 0: its proof that there is no plan is refuted by a plan of 9" in said
+    assert (
+        "refuted: denying on a, seed 0: its proof that there is no plan is refuted by a plan of 9"
+        in said
+    )
 
 
 def test_a_result_is_still_read_as_it_is(tmp_path: Path) -> None:
@@ -274,8 +357,13 @@ def test_a_result_is_still_read_as_it_is(tmp_path: Path) -> None:
 def test_what_makes_no_record_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Tests that a table of records names the line that is none, and that a gap beyond all numbers is null in JSON."""
-    lines = [json.dumps(record(numbers[0], numbers[1], "feasible").to_dict()) for numbers in ((0.0, -1.0), (1.0, None))]
+    """Tests that a table of records names the line that is none, and that a gap beyond all numbers
+    is null in JSON.
+    """
+    lines = [
+        json.dumps(record(numbers[0], numbers[1], "feasible").to_dict())
+        for numbers in ((0.0, -1.0), (1.0, None))
+    ]
     text = "\n".join([*lines, lines[0].replace("-1.0", "-1e400"), ""])
     (tmp_path / "records-x.jsonl").write_text(text)
     assert run(["compare", "--table", str(tmp_path), "--json"]) == 0

@@ -114,7 +114,12 @@ def test_help_of_generate_lists_the_families(invoke: Invoke) -> None:
 
 def test_shells_complete() -> None:
     """Tests that a shell learns the commands that begin as typed."""
-    env = {**os.environ, "_SPECOPT_COMPLETE": "complete_bash", "COMP_WORDS": "specopt pl", "COMP_CWORD": "1"}
+    env = {
+        **os.environ,
+        "_SPECOPT_COMPLETE": "complete_bash",
+        "COMP_WORDS": "specopt pl",
+        "COMP_CWORD": "1",
+    }
     command = [sys.executable, "-P", "-m", "specopt"]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["plan"]
@@ -151,7 +156,15 @@ def test_solve_prints_a_summary(invoke: Invoke, problem_file: Path) -> None:
     """Tests that solving succeeds and shows status, objective, bound and every batch."""
     outcome = invoke("solve", problem_file)
     assert outcome.code == 0
-    for word in ("optimal", "objective", "inference", "communication", "bound", "gap", "padded input"):
+    for word in (
+        "optimal",
+        "objective",
+        "inference",
+        "communication",
+        "bound",
+        "gap",
+        "padded input",
+    ):
         assert word in outcome.out
 
 
@@ -168,24 +181,37 @@ def test_solve_json_is_the_result(invoke: Invoke, problem_file: Path) -> None:
 
 
 def test_solve_tells_what_was_not_asked(invoke: Invoke, problem_file: Path, tmp_path: Path) -> None:
-    """Tests that another mechanism is told where its judged optimum is better, and only there; limits are kept."""
+    """Tests that another mechanism is told where its judged optimum is better, and only there;
+    limits are kept.
+    """
     given = specopt.load(problem_file, specopt.ServingLatencyProblem)
     alone = dataclasses.replace(given, mechanism="autoregressive")
     other = specopt.solve(alone)
     found = invoke("solve", problem_file, "--json").json
     assert found["stats"]["unasked"] == {
-        "changes": {"mechanism": "autoregressive"}, "method": "auto", "objective": other.objective,
-    }  # fmt: skip
+        "changes": {"mechanism": "autoregressive"},
+        "method": "auto",
+        "objective": other.objective,
+    }
     assert other.objective is not None and other.objective < found["objective"]
-    assert f"but mechanism autoregressive would give {other.objective:.6g} (-" in invoke("solve", problem_file).out
+    assert (
+        f"but mechanism autoregressive would give {other.objective:.6g} (-"
+        in invoke("solve", problem_file).out
+    )
     for better in (alone, dataclasses.replace(given, mechanism="any")):
         specopt.save(better, tmp_path / "better.json")
         best = invoke("solve", tmp_path / "better.json", "--time-limit", "9", "--json").json
-        assert "unasked" not in best["stats"] and best["objective"] == other.objective and best["seconds"] < 9
+        assert (
+            "unasked" not in best["stats"]
+            and best["objective"] == other.objective
+            and best["seconds"] < 9
+        )
 
 
 def test_solve_writes_the_result(invoke: Invoke, problem_file: Path, tmp_path: Path) -> None:
-    """Tests that -o writes a result that loads, leaves nothing else behind, and replaces an older file."""
+    """Tests that -o writes a result that loads, leaves nothing else behind, and replaces an older
+    file.
+    """
     target = tmp_path / "result.json"
     target.write_text("old")
     outcome = invoke("solve", problem_file, "-o", target, "--json")
@@ -198,7 +224,9 @@ def test_solve_writes_the_result(invoke: Invoke, problem_file: Path, tmp_path: P
 
 def test_solve_with_method_and_options(invoke: Invoke, problem_file: Path) -> None:
     """Tests that a named method runs with its typed options."""
-    outcome = invoke("solve", problem_file, "--method", "static-batching", "--option", "size=3", "--json")
+    outcome = invoke(
+        "solve", problem_file, "--method", "static-batching", "--option", "size=3", "--json"
+    )
     assert outcome.json["method"] == "static-batching"
     assert outcome.json["options"] == {"size": 3}
     assert [len(batch) for batch in outcome.json["plan"]["batches"]] == [3, 1]
@@ -210,18 +238,26 @@ def test_solve_with_method_and_options(invoke: Invoke, problem_file: Path) -> No
         (["--method", "magic"], ["magic", "exact", "algorithm-1"]),
         (["--method", "static-batching", "--option", "sise=3"], ["sise", "size=8"]),
         (["--method", "no-batching", "--option", "size=3"], ["size", "no options"]),
-        (["--method", "static-batching", "--option", "size=three"], ["size", "an integer", "three"]),
+        (
+            ["--method", "static-batching", "--option", "size=three"],
+            ["size", "an integer", "three"],
+        ),
         (["--method", "static-batching", "--option", "size=0"], ["size", "1", "got 0"]),
         (["--method", "static-batching", "--option", "size"], ["name=value", "'size'"]),
         (["--method", "static-batching", "--option", "=3"], ["name=value", "'=3'"]),
-        (["--method", "static-batching", "--option", "size=3", "--option", "size=4"], ["size", "twice"]),
+        (
+            ["--method", "static-batching", "--option", "size=3", "--option", "size=4"],
+            ["size", "twice"],
+        ),
         (["--gap", "-1"], ["gap", "-1"]),
         (["--gap", "nan"], ["gap", "nan"]),
         (["--time-limit", "-1"], ["time_limit", "-1"]),
         (["--warm-start", "nowhere.json"], ["nowhere.json"]),
     ],
 )
-def test_solve_refuses(invoke: Invoke, problem_file: Path, arguments: Sequence[str], words: Sequence[str]) -> None:
+def test_solve_refuses(
+    invoke: Invoke, problem_file: Path, arguments: Sequence[str], words: Sequence[str]
+) -> None:
     """Tests that each wrong method, option or limit is refused by name."""
     refused(invoke("solve", problem_file, *arguments), *words)
 
@@ -233,11 +269,16 @@ def test_solve_refuses_a_method_that_cannot(invoke: Invoke, tmp_path: Path) -> N
     refused(invoke("solve", path, "--method", "brute-force"), "at most 8", "algorithm-1")
 
 
-def test_solve_refuses_a_warm_start_that_is_no_use(invoke: Invoke, problem_file: Path, tmp_path: Path) -> None:
+def test_solve_refuses_a_warm_start_that_is_no_use(
+    invoke: Invoke, problem_file: Path, tmp_path: Path
+) -> None:
     """Tests that a method without warm start refuses one instead of ignoring it."""
     result = tmp_path / "result.json"
     assert invoke("solve", problem_file, "-o", result).code == 0
-    refused(invoke("solve", problem_file, "--method", "no-batching", "--warm-start", result), "warm_start")
+    refused(
+        invoke("solve", problem_file, "--method", "no-batching", "--warm-start", result),
+        "warm_start",
+    )
 
 
 def test_solve_takes_a_warm_start(invoke: Invoke, problem_file: Path, tmp_path: Path) -> None:
@@ -250,7 +291,9 @@ def test_solve_takes_a_warm_start(invoke: Invoke, problem_file: Path, tmp_path: 
 
 
 def test_solve_infeasible(invoke: Invoke, hard_file: Path, tmp_path: Path) -> None:
-    """Tests that an infeasible problem exits with 1, names task and bytes, and still writes its result."""
+    """Tests that an infeasible problem exits with 1, names task and bytes, and still writes its
+    result.
+    """
     target = tmp_path / "result.json"
     outcome = invoke("solve", hard_file, "-o", target)
     assert outcome.code == 1
@@ -276,10 +319,15 @@ def test_solve_without_time(invoke: Invoke, problem_file: Path) -> None:
         ("[]", ["expected an object"]),
         ("{}", ["kind"]),
         ('{"format": "specopt/1", "kind": "cooking"}', ["kind", "serving-latency", "cooking"]),
-        ('{"format": "specopt/1", "kind": "serving-latency", "speed": 3}', ["speed", "unknown field"]),
+        (
+            '{"format": "specopt/1", "kind": "serving-latency", "speed": 3}',
+            ["speed", "unknown field"],
+        ),
     ],
 )
-def test_solve_refuses_bad_files(invoke: Invoke, tmp_path: Path, content: str, words: Sequence[str]) -> None:
+def test_solve_refuses_bad_files(
+    invoke: Invoke, tmp_path: Path, content: str, words: Sequence[str]
+) -> None:
     """Tests that a file that is no problem is refused with its name and the reason."""
     path = tmp_path / "bad.json"
     path.write_text(content)
@@ -307,7 +355,9 @@ def test_output_is_checked_before_the_work(
         raise AssertionError("solved in vain")
 
     monkeypatch.setattr(specopt, "solve", never)
-    refused(invoke("solve", problem_file, "-o", tmp_path / "no" / "result.json"), "no such directory")
+    refused(
+        invoke("solve", problem_file, "-o", tmp_path / "no" / "result.json"), "no such directory"
+    )
     refused(invoke("solve", problem_file, "-o", tmp_path), "directory")
     refused(invoke("solve", problem_file, "-o", problem_file), "overwrite what is read")
 
@@ -315,12 +365,16 @@ def test_output_is_checked_before_the_work(
 def test_interrupted_solve_exits_with_130(
     invoke: Invoke, problem_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tests that after Ctrl-C the best plan so far is printed and written, and the exit code is 130."""
+    """Tests that after Ctrl-C the best plan so far is printed and written, and the exit code is
+    130.
+    """
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("specopt.solvers.serving_latency.algorithm_1.algorithm_1_batches", interrupt)
+    monkeypatch.setattr(
+        "specopt.solvers.serving_latency.algorithm_1.algorithm_1_batches", interrupt
+    )
     target = tmp_path / "result.json"
     outcome = invoke("solve", problem_file, "--method", "algorithm-1", "-o", target)
     assert outcome.code == 130
@@ -331,7 +385,9 @@ def test_interrupted_solve_exits_with_130(
     assert specopt.verify(problem, result).feasible
 
 
-def test_interrupt_outside_a_solve_exits_with_130(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupt_outside_a_solve_exits_with_130(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Tests that Ctrl-C anywhere else is one word, not a traceback."""
 
     def interrupt(*_: object) -> None:
@@ -400,7 +456,9 @@ def test_evaluate_tells_a_false_claim(invoke: Invoke, problem_file: Path, tmp_pa
     assert "claimed" in outcome.out and "0.5" in outcome.out
 
 
-def test_evaluate_refuses_what_is_not_this_problems_result(invoke: Invoke, problem_file: Path, tmp_path: Path) -> None:
+def test_evaluate_refuses_what_is_not_this_problems_result(
+    invoke: Invoke, problem_file: Path, tmp_path: Path
+) -> None:
     """Tests that a problem, another problem's result, and a result without plan exit with 2."""
     result = tmp_path / "result.json"
     assert invoke("solve", problem_file, "-o", result).code == 0
@@ -447,7 +505,16 @@ def test_schema(invoke: Invoke) -> None:
 
 def test_generate_is_reproducible(invoke: Invoke, tmp_path: Path) -> None:
     """Tests that seed and parameters decide the problem, on stdout and in a file alike."""
-    arguments = ("generate", "serving-latency/paper-1", "--param", "tasks=3", "--param", "alpha=0.7", "--seed", "5")
+    arguments = (
+        "generate",
+        "serving-latency/paper-1",
+        "--param",
+        "tasks=3",
+        "--param",
+        "alpha=0.7",
+        "--seed",
+        "5",
+    )
     expected = specopt.generate("serving-latency/paper-1", tasks=3, alpha=0.7, seed=5)
     assert invoke(*arguments).json == expected.to_dict()
     target = tmp_path / "problem.json"
@@ -457,12 +524,29 @@ def test_generate_is_reproducible(invoke: Invoke, tmp_path: Path) -> None:
 
 
 def test_generate_sets_fields(invoke: Invoke) -> None:
-    """Tests that --set replaces fields, nested ones by dots, entries by index, with JSON or text."""
+    """Tests that --set replaces fields, nested ones by dots, entries by index, with JSON or
+    text.
+    """
     data = invoke(
-        "generate", "serving-latency/paper-1", "--param", "tasks=2",
-        "--set", "mechanism=sequential", "--set", "draft_runtime.overhead_seconds=0.25", "--set", "snr=[1.5, 2.5]",
-        "--set", "input_tokens.1=77", "--set", "bandwidth_hz=1e6", "--set", "name=mine", "--set", "notes=null",
-    ).json  # fmt: skip
+        "generate",
+        "serving-latency/paper-1",
+        "--param",
+        "tasks=2",
+        "--set",
+        "mechanism=sequential",
+        "--set",
+        "draft_runtime.overhead_seconds=0.25",
+        "--set",
+        "snr=[1.5, 2.5]",
+        "--set",
+        "input_tokens.1=77",
+        "--set",
+        "bandwidth_hz=1e6",
+        "--set",
+        "name=mine",
+        "--set",
+        "notes=null",
+    ).json
     assert data["mechanism"] == "sequential"
     assert data["draft_runtime"]["overhead_seconds"] == 0.25
     assert data["snr"] == [1.5, 2.5]
@@ -492,7 +576,10 @@ def test_generate_sets_fields(invoke: Invoke) -> None:
         (["--set", "snr=[1.0]"], ["snr", "100", "1"]),
         (["--set", "bandwidth_hz=fast"], ["bandwidth_hz", "expected float"]),
         (["--set", "bandwidth_hz=NaN"], ["bandwidth_hz"]),
-        (["--set", "max_speculation_length=7.0"], ["max_speculation_length", "expected int", "float"]),
+        (
+            ["--set", "max_speculation_length=7.0"],
+            ["max_speculation_length", "expected int", "float"],
+        ),
     ],
 )
 def test_generate_refuses(invoke: Invoke, arguments: Sequence[str], words: Sequence[str]) -> None:
@@ -514,18 +601,33 @@ def test_demo(invoke: Invoke, tmp_path: Path) -> None:
     outcome = invoke("demo", "--tasks", "12", "--picture", picture)
     assert outcome.code == 0
     for word in (
-        "algorithm-1", "fixed-length", "no-batching", "static-batching", "max-batching", "heuristic-batching",
-        "uniform-bandwidth", "SD without pipeline, same batches", "SD without pipeline, own batches",
-        "autoregressive", "autoregressive, exact", "Prefill step", "Decoding step", str(picture),
-    ):  # fmt: skip
+        "algorithm-1",
+        "fixed-length",
+        "no-batching",
+        "static-batching",
+        "max-batching",
+        "heuristic-batching",
+        "uniform-bandwidth",
+        "SD without pipeline, same batches",
+        "SD without pipeline, own batches",
+        "autoregressive",
+        "autoregressive, exact",
+        "Prefill step",
+        "Decoding step",
+        str(picture),
+    ):
         assert word in outcome.out
     assert picture.read_bytes().startswith(b"\x89PNG")
     refused = invoke("demo", "--picture", tmp_path / "pipeline.bmp")
-    assert refused.code == 2 and "--picture: expected a file named .png, .pdf or .svg" in refused.err
+    assert (
+        refused.code == 2 and "--picture: expected a file named .png, .pdf or .svg" in refused.err
+    )
 
 
 def test_comparison_columns_align(invoke: Invoke, tmp_path: Path) -> None:
-    """Tests that in the comparison every line ends in its column of seconds, and the numbers end where headers do."""
+    """Tests that in the comparison every line ends in its column of seconds, and the numbers end
+    where headers do.
+    """
     lines = invoke("demo", "--tasks", "9", "--picture", tmp_path / "p.png").out.splitlines()
     start = next(i for i, line in enumerate(lines) if "vs first" in line)
     table = lines[start : lines.index("", start)]
@@ -554,7 +656,9 @@ def processor_seconds(pid: int) -> float:
 
 @pytest.mark.nightly
 def test_compiling_is_said_on_stderr_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a first run says what it prepares, that stdout stays JSON, and that a second run says nothing."""
+    """Tests that a first run says what it prepares, that stdout stays JSON, and that a second run
+    says nothing.
+    """
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
     path = tmp_path / "problem.json"
     specopt.save(specopt.generate("draft-allocation/uniform", seed=1), path)
@@ -562,12 +666,16 @@ def test_compiling_is_said_on_stderr_once(tmp_path: Path, monkeypatch: pytest.Mo
         child = process("solve", path, "--json", stdout=subprocess.PIPE)
         out, err = child.communicate(timeout=600)
         assert json.loads(out)["status"] == "optimal"
-        assert err.count("preparing draft-allocation kernels, once on this machine ...\n") == expected
+        assert (
+            err.count("preparing draft-allocation kernels, once on this machine ...\n") == expected
+        )
 
 
 @pytest.mark.nightly
 def test_ctrl_c_while_compiling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that an interrupted compilation ends the command with exit code 130 and no traceback."""
+    """Tests that an interrupted compilation ends the command with exit code 130 and no
+    traceback.
+    """
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
     path = tmp_path / "problem.json"
     specopt.save(specopt.generate("placement/edge-cloud", seed=1), path)
@@ -586,7 +694,9 @@ def test_ctrl_c_while_compiling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_compiling_on_a_terminal_is_one_live_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tests that a terminal shows what is compiled as long as it is, also where one who shows it calls another."""
+    """Tests that a terminal shows what is compiled as long as it is, also where one who shows it
+    calls another.
+    """
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with showing_kernels(), showing_kernels(), announced("fair_goodput"):
         pass
@@ -597,9 +707,13 @@ def test_compiling_on_a_terminal_is_one_live_line(
 
 
 def test_without_a_cache_nothing_is_once(
-    small: specopt.ServingLatencyProblem, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    small: specopt.ServingLatencyProblem,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Tests that where nothing is kept it is said, with the variable that names a folder, while compiling and after."""
+    """Tests that where nothing is kept it is said, with the variable that names a folder, while
+    compiling and after.
+    """
     monkeypatch.setattr("specopt.console.progress.folder", lambda: None)
     with showing_kernels(), announced("toys_without_a_cache"):
         pass
@@ -618,7 +732,9 @@ def test_without_a_cache_nothing_is_once(
 
 
 def test_progress_is_rate_limited(capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that of many reports in a row one line is printed, on stderr, and none in the first moments."""
+    """Tests that of many reports in a row one line is printed, on stderr, and none in the first
+    moments.
+    """
     end_progress()
     print_progress(Progress(0.1, 5.0, None, None))
     for _ in range(100):
@@ -631,7 +747,9 @@ def test_progress_is_rate_limited(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_first_report_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that the first line of a process is not held back as if another had just been printed."""
+    """Tests that the first line of a process is not held back as if another had just been
+    printed.
+    """
     runpy.run_path(progress.__file__)["print_step"](1.0, "1 of 7")
     assert capsys.readouterr().err == "1 of 7\n"
 
@@ -649,8 +767,13 @@ def test_progress_on_a_terminal_is_one_live_line(
 
 
 @pytest.mark.parametrize("limit", ["-1", "0", "nan", "-inf"])
-def test_a_memory_limit_is_positive(limit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_memory_limit_is_positive(
+    limit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Tests that memory that no method can hold is refused by the option's name."""
     specopt.save(specopt.generate("draft-allocation/uniform"), tmp_path / "p.json")
     assert run(["solve", str(tmp_path / "p.json"), "--memory-limit", limit]) == 2
-    assert capsys.readouterr().err == f"specopt: --memory-limit: expected gigabytes > 0, got {float(limit):g}\n"
+    assert (
+        capsys.readouterr().err
+        == f"specopt: --memory-limit: expected gigabytes > 0, got {float(limit):g}\n"
+    )

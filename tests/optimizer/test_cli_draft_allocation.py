@@ -11,10 +11,22 @@ from specopt.commands.cli import run
 
 
 def test_generate_solve_evaluate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that a generated problem is solved and judged, and that the summary shows plan, terms and bound."""
+    """Tests that a generated problem is solved and judged, and that the summary shows plan, terms
+    and bound.
+    """
     problem, result = str(tmp_path / "problem.json"), str(tmp_path / "result.json")
     assert (
-        run(["generate", "draft-allocation/paper-5", "--set", "max_draft_tokens=[1,1,2,2,3,3,4,4]", "-o", problem]) == 0
+        run(
+            [
+                "generate",
+                "draft-allocation/paper-5",
+                "--set",
+                "max_draft_tokens=[1,1,2,2,3,3,4,4]",
+                "-o",
+                problem,
+            ]
+        )
+        == 0
     )
     assert run(["solve", problem, "-o", result]) == 0
     shown = capsys.readouterr().out
@@ -32,9 +44,14 @@ def test_generate_solve_evaluate(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_violated_plans(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that a plan over the budget is exit 1 with the reason, and one for other clients has no objective."""
+    """Tests that a plan over the budget is exit 1 with the reason, and one for other clients has no
+    objective.
+    """
     problem, result = tmp_path / "problem.json", tmp_path / "result.json"
-    assert run(["generate", "draft-allocation/uniform", "--param", "clients=2", "-o", str(problem)]) == 0
+    assert (
+        run(["generate", "draft-allocation/uniform", "--param", "clients=2", "-o", str(problem)])
+        == 0
+    )
     head = {"format": "specopt/1", "kind": "draft-allocation"}
     result.write_text(json.dumps({**head, "plan": {"draft_tokens": [20, 1]}}))
     assert run(["evaluate", str(problem), str(result)]) == 1

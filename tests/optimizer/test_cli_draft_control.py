@@ -11,10 +11,16 @@ from specopt.commands.cli import run
 
 
 @pytest.mark.parametrize("family", ["paper-3", "random", "alternating"])
-def test_generate_solve_evaluate(family: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that a generated problem is solved, proven and judged, and that the policy is shown state by state."""
+def test_generate_solve_evaluate(
+    family: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that a generated problem is solved, proven and judged, and that the policy is shown
+    state by state.
+    """
     problem, result = str(tmp_path / "problem.json"), str(tmp_path / "result.json")
-    assert run(["generate", f"draft-control/{family}", "--param", "min_draft=0", "-o", problem]) == 0
+    assert (
+        run(["generate", f"draft-control/{family}", "--param", "min_draft=0", "-o", problem]) == 0
+    )
     assert run(["solve", problem, "-o", result]) == 0
     shown = capsys.readouterr().out
     for text in (
@@ -31,7 +37,9 @@ def test_generate_solve_evaluate(family: str, tmp_path: Path, capsys: pytest.Cap
 def test_the_policy_is_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that a state without drafts shows no resolution, and that long policies are cut."""
     problem = str(tmp_path / "problem.json")
-    assert run(["generate", "draft-control/alternating", "--param", "min_draft=0", "-o", problem]) == 0
+    assert (
+        run(["generate", "draft-control/alternating", "--param", "min_draft=0", "-o", problem]) == 0
+    )
     assert run(["solve", problem]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split() for line in lines[-2:]] == [
@@ -44,7 +52,9 @@ def test_the_policy_is_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_violated_plans(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that too long drafts, an unknown resolution and a state too few are exit 1 with the reason."""
+    """Tests that too long drafts, an unknown resolution and a state too few are exit 1 with the
+    reason.
+    """
     problem, result = tmp_path / "problem.json", tmp_path / "result.json"
     assert run(["generate", "draft-control/alternating", "-o", str(problem)]) == 0
     head = {"format": "specopt/1", "kind": "draft-control"}
@@ -63,7 +73,9 @@ def test_bad_files_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[st
     """Tests that a chain of two recurrent classes is exit 2 with one line that names them."""
     problem = tmp_path / "problem.json"
     assert run(["generate", "draft-control/alternating", "-o", str(problem)]) == 0
-    problem.write_text(json.dumps(json.loads(problem.read_text()) | {"transition": [[1, 0], [0, 1]]}))
+    problem.write_text(
+        json.dumps(json.loads(problem.read_text()) | {"transition": [[1, 0], [0, 1]]})
+    )
     capsys.readouterr()
     assert run(["solve", str(problem)]) == 2
     shown = capsys.readouterr().err.strip()
@@ -74,7 +86,9 @@ def test_bad_files_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_schema_and_methods(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that the schema prints, and that every method says where it comes from."""
     assert run(["schema", "draft-control"]) == 0
-    assert json.loads(capsys.readouterr().out)["properties"]["transition"]["items"]["type"] == "array"
+    assert (
+        json.loads(capsys.readouterr().out)["properties"]["transition"]["items"]["type"] == "array"
+    )
     assert run(["methods", "draft-control"]) == 0
     shown = capsys.readouterr().out
     for name in ("policy-iteration", "linear-program", "brute-force", "myopic"):

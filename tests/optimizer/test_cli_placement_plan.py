@@ -22,11 +22,15 @@ from specopt.models.placement.problem import PlacementProblem
 pytestmark = pytest.mark.usefixtures("own_clock")
 
 SHIPPED = files("specopt.instances") / "data" / "measured"
-MODELS = [f"--{name}={SHIPPED / file}.config.json" for name, file in
-          (("draft", "draft-15m"), ("verify", "verify-100m"))]  # fmt: skip
+MODELS = [
+    f"--{name}={SHIPPED / file}.config.json"
+    for name, file in (("draft", "draft-15m"), ("verify", "verify-100m"))
+]
 HAVE = [*MODELS, "--runtimes", str(SHIPPED / "cpu-pair.csv")]
-LINES = {"draft": {"seconds_per_token": 1e-4, "overhead_seconds": 0.001},
-         "verify": {"seconds_per_token": 1e-4, "overhead_seconds": 0.04}}  # fmt: skip
+LINES = {
+    "draft": {"seconds_per_token": 1e-4, "overhead_seconds": 0.001},
+    "verify": {"seconds_per_token": 1e-4, "overhead_seconds": 0.04},
+}
 
 
 @pytest.fixture
@@ -58,7 +62,9 @@ def values_of(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def test_from_what_a_user_has_to_a_judged_plan(
     simple: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Tests that problem and plan are written, the judge takes them, and every place has what it yields alone."""
+    """Tests that problem and plan are written, the judge takes them, and every place has what it
+    yields alone.
+    """
     problem, result = tmp_path / "problem.json", tmp_path / "result.json"
     given = [*simple, "--link", "100,20", "--clients", "90", "--tpot", "50"]
     data = planned(capsys, *given, "--problem", str(problem), "-o", str(result))
@@ -68,8 +74,14 @@ def test_from_what_a_user_has_to_a_judged_plan(
     (verifier,), (of,), (drafter,) = found.verifiers, found.classes, found.drafters
     assert found.objective == "cost" and verifier.price_per_second == 1.0
     assert (of.clients, of.min_tokens_per_second) == (90, 20.0)
-    assert verifier.passes.dump() == [{"overhead_seconds": 0.04, "seconds_per_sequence": 0.0,
-                                       "seconds_per_token": 1e-4, "seconds_per_cached_token": 0.0}]  # fmt: skip
+    assert verifier.passes.dump() == [
+        {
+            "overhead_seconds": 0.04,
+            "seconds_per_sequence": 0.0,
+            "seconds_per_token": 1e-4,
+            "seconds_per_cached_token": 0.0,
+        }
+    ]
     assert of.round_trip_seconds is not None and of.device_seconds_per_token is not None
     assert of.round_trip_seconds.values[verifier.name] == pytest.approx(spread(0.02))
     assert of.device_seconds_per_token.values[drafter.name] == pytest.approx(0.0011)
@@ -80,12 +92,19 @@ def test_from_what_a_user_has_to_a_judged_plan(
     assert data["advice"]["places"][0]["value"] == max(one["value"] for one in places.values())
     assert all(one["band"] is None for one in places.values())
     assert "clients a unit at 50 ms a token" in data["advice"]["lines"][0]
-    assert "90 clients take" in data["advice"]["lines"][-1] and "proven the fewest" in data["advice"]["lines"][-1]
+    assert (
+        "90 clients take" in data["advice"]["lines"][-1]
+        and "proven the fewest" in data["advice"]["lines"][-1]
+    )
 
 
 @pytest.mark.nightly
-def test_break_evens_are_where_the_verdict_turns(simple: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that devices carry more than any other place just below the break-even round trip, and not above it."""
+def test_break_evens_are_where_the_verdict_turns(
+    simple: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that devices carry more than any other place just below the break-even round trip, and
+    not above it.
+    """
     data = planned(capsys, *simple, "--link", "100,20", "--clients", "30", "--tpot", "50")
     trip = data["advice"]["break_even"]["round_trip_seconds"]
     assert 1e-3 < trip < 1.0
@@ -94,7 +113,9 @@ def test_break_evens_are_where_the_verdict_turns(simple: list[str], capsys: pyte
 
     def devices(mean: float) -> float:
         trips = NamedTrips({verifier.name: spread(mean)})
-        near = dataclasses.replace(problem, classes=(dataclasses.replace(of, round_trip_seconds=trips),))
+        near = dataclasses.replace(
+            problem, classes=(dataclasses.replace(of, round_trip_seconds=trips),)
+        )
         return placing._figure("device", near, 20.0, 0.0).value
 
     others = max(one["value"] for one in data["advice"]["places"] if one["place"] != "device")
@@ -104,7 +125,9 @@ def test_break_evens_are_where_the_verdict_turns(simple: list[str], capsys: pyte
 def test_break_evens_take_no_proof(
     simple: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Tests that whether devices are best is known from a plan that is better; what a place yields is proven."""
+    """Tests that whether devices are best is known from a plan that is better; what a place yields
+    is proven.
+    """
     ends = []
 
     def solve(*arguments: Any, **options: Any) -> Any:
@@ -120,11 +143,17 @@ def test_break_evens_take_no_proof(
 @pytest.mark.parametrize("all_late", [True, False])
 @pytest.mark.parametrize("target", ["placement", "vllm"])
 def test_the_limit_covers_the_advice(
-    target: str, all_late: bool, simple: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    target: str,
+    all_late: bool,
+    simple: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Tests that plan, places and break-evens keep one limit together, and that what is left out is said.
+    """Tests that plan, places and break-evens keep one limit together, and that what is left out is
+    said.
 
-    Every solve takes all the time that it is given, and finds nothing; or only those that decide a break-even do.
+    Every solve takes all the time that it is given, and finds nothing; or only those that decide a
+    break-even do.
     """
     now = [0.0]
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
@@ -149,37 +178,72 @@ def test_the_limit_covers_the_advice(
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures("no_turns")
-def test_what_nobody_gave_is_assumed_and_asked_for(simple: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that defaults are named too, each with a way to measure it, and that what is given is known."""
+def test_what_nobody_gave_is_assumed_and_asked_for(
+    simple: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that defaults are named too, each with a way to measure it, and that what is given is
+    known.
+    """
     data = planned(capsys, *simple)
     assumed = {name for name, one in values_of(data).items() if one["assumed"]}
     asked = {text.partition(":")[0] for text in data["measure_next"]}
-    measurable = {"classes.acceptance", "classes.device_seconds_per_token", "classes.round_trip_seconds",
-                  "classes.clients", "classes.min_tokens_per_second", "classes.context_tokens",
-                  "verifiers.memory_bytes", "verifiers.reserved_share"}  # fmt: skip
+    measurable = {
+        "classes.acceptance",
+        "classes.device_seconds_per_token",
+        "classes.round_trip_seconds",
+        "classes.clients",
+        "classes.min_tokens_per_second",
+        "classes.context_tokens",
+        "verifiers.memory_bytes",
+        "verifiers.reserved_share",
+    }
     assert measurable <= assumed and measurable <= asked
-    more = ["--link", "100,20", "--clients", "9", "--tpot", "50", "--memory", "2", "--set",
-            "verifiers.reserved_share=0.1"]  # fmt: skip
+    more = [
+        "--link",
+        "100,20",
+        "--clients",
+        "9",
+        "--tpot",
+        "50",
+        "--memory",
+        "2",
+        "--set",
+        "verifiers.reserved_share=0.1",
+    ]
     data = planned(capsys, *simple, *more)
     known = values_of(data)
     assert known["verifiers.reserved_share"]["source"] == "--set"
     assert data["problem"]["verifiers"][0]["reserved_share"] == 0.1
-    for name in ("classes.round_trip_seconds", "classes.clients", "classes.min_tokens_per_second",
-                 "verifiers.memory_bytes", "verifiers.reserved_share"):  # fmt: skip
-        assert not known[name]["assumed"] and not [text for text in data["measure_next"] if text.startswith(name)]
+    for name in (
+        "classes.round_trip_seconds",
+        "classes.clients",
+        "classes.min_tokens_per_second",
+        "verifiers.memory_bytes",
+        "verifiers.reserved_share",
+    ):
+        assert not known[name]["assumed"] and not [
+            text for text in data["measure_next"] if text.startswith(name)
+        ]
 
 
 def test_acceptance_by_position_bands_and_devices(
     simple: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Tests that limits of acceptance become bands around what they belong to, and devices have their own passes."""
+    """Tests that limits of acceptance become bands around what they belong to, and devices have
+    their own passes.
+    """
     rates, device = tmp_path / "rates.json", tmp_path / "device.json"
-    rates.write_text('{"acceptance_rates": [0.8, 0.7, 0.6], "lower": [0.6, 0.5, 0.4], "upper": [0.9, 0.9, 0.8]}')
+    rates.write_text(
+        '{"acceptance_rates": [0.8, 0.7, 0.6], "lower": [0.6, 0.5, 0.4], "upper": [0.9, 0.9, 0.8]}'
+    )
     device.write_text('{"draft": {"seconds_per_token": 0.03, "overhead_seconds": 0}}')
     given = ["--link", "100,20", "--clients", "9", "--tpot", "50", "--acceptance", str(rates)]
     data = planned(capsys, *simple, *given, "--device-runtimes", str(device))
     (of,) = data["problem"]["classes"]
-    assert of["acceptance"] == {"draft-15m": [0.8, 0.7, 0.6]} and data["problem"]["max_draft_tokens"] == 3
+    assert (
+        of["acceptance"] == {"draft-15m": [0.8, 0.7, 0.6]}
+        and data["problem"]["max_draft_tokens"] == 3
+    )
     assert of["device_seconds_per_token"] == {"draft-15m": pytest.approx(0.03)}
     for one in data["advice"]["places"]:
         low, high = one["band"]
@@ -189,11 +253,15 @@ def test_acceptance_by_position_bands_and_devices(
 @pytest.mark.nightly
 @pytest.mark.usefixtures("no_turns")
 def test_money_and_power(simple: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that prices of an hour and watts reach the problem, and a price of servers offers these."""
+    """Tests that prices of an hour and watts reach the problem, and a price of servers offers
+    these.
+    """
     need = [*simple[:-1], "3", "--link", "100,20", "--clients", "200", "--tpot", "50"]
     data = planned(capsys, *need, "--price", "3.6,1.8", "--power", "100,300,5")
     problem, terms = data["problem"], data["result"]["terms"]
-    assert problem["objective"] == "cost" and problem["verifiers"][0]["price_per_second"] == pytest.approx(0.001)
+    assert problem["objective"] == "cost" and problem["verifiers"][0][
+        "price_per_second"
+    ] == pytest.approx(0.001)
     assert problem["draft_pools"][0]["price_per_second"] == pytest.approx(0.0005)
     assert problem["classes"][0]["device_watts"] == 5.0
     assert "pool" in {one["place"] for one in data["advice"]["places"]}
@@ -205,8 +273,12 @@ def test_money_and_power(simple: list[str], capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.nightly
-def test_an_engine_hears_what_the_link_decides(simple: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that a link is not ignored for an engine on one machine: places and break-evens are said."""
+def test_an_engine_hears_what_the_link_decides(
+    simple: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that a link is not ignored for an engine on one machine: places and break-evens are
+    said.
+    """
     given = [*simple[:4], "--for", "vllm", "--link", "100,20", "--clients", "20"]
     data = planned(capsys, *given)
     assert data["unused"] == []
@@ -219,9 +291,25 @@ def test_an_engine_hears_what_the_link_decides(simple: list[str], capsys: pytest
 @pytest.mark.nightly
 @pytest.mark.usefixtures("no_turns")
 def test_beyond_what_was_measured_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that a table of batches up to 4 says that 30 clients are beyond it, and how far its fit is off."""
-    data = planned(capsys, *HAVE, "--for", "placement", "--link", "100,20", "--clients", "30", "--time-limit", "8")
-    assert data["measure_next"][0].startswith("passes of ") and "batches 1-4" in data["measure_next"][0]
+    """Tests that a table of batches up to 4 says that 30 clients are beyond it, and how far its fit
+    is off.
+    """
+    data = planned(
+        capsys,
+        *HAVE,
+        "--for",
+        "placement",
+        "--link",
+        "100,20",
+        "--clients",
+        "30",
+        "--time-limit",
+        "8",
+    )
+    assert (
+        data["measure_next"][0].startswith("passes of ")
+        and "batches 1-4" in data["measure_next"][0]
+    )
     assert "passes lie -" in values_of(data)["verifiers.passes"]["source"]
 
 
@@ -229,7 +317,13 @@ def test_a_page_for_people(simple: list[str], capsys: pytest.CaptureFixture[str]
     """Tests that assumptions come first, then the answer, the plan, and what to measure."""
     assert run(["plan", *simple, "--link", "100,20", "--clients", "30", "--tpot", "50"]) == 0
     text = capsys.readouterr().out
-    order = ["values are assumed", "clients a unit at 50 ms", "mean round trip", "judged", "Measure next"]
+    order = [
+        "values are assumed",
+        "clients a unit at 50 ms",
+        "mean round trip",
+        "judged",
+        "Measure next",
+    ]
     places = [text.index(words) for words in order]
     assert places == sorted(places)
 
@@ -245,7 +339,10 @@ def test_nobody_can_be_served(simple: list[str], capsys: pytest.CaptureFixture[s
     [
         (["--clients", "0"], "--clients: expected an integer >= 1"),
         (["--tpot", "0"], "--tpot: expected"),
-        (["--tpot", "50", "--price", "cheap"], "--price: expected VERIFIER[,POOL], numbers >= 0, got 'cheap'"),
+        (
+            ["--tpot", "50", "--price", "cheap"],
+            "--price: expected VERIFIER[,POOL], numbers >= 0, got 'cheap'",
+        ),
         (["--tpot", "50", "--price", "1,2,3"], "--price: expected VERIFIER[,POOL]"),
         (["--tpot", "50", "--price", "nan"], "--price: expected VERIFIER[,POOL]"),
         (["--tpot", "50", "--price", "0"], "verifiers[0].price_per_second: expected > 0"),
@@ -269,16 +366,27 @@ def test_bad_input_is_one_line(
 
 @pytest.mark.parametrize("target", ["fair-goodput", "vllm"])
 def test_fleets_are_for_placement(target: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that another kind, or an engine without a link, does not swallow what only placement uses."""
+    """Tests that another kind, or an engine without a link, does not swallow what only placement
+    uses.
+    """
     assert run(["plan", *HAVE, "--for", target, "--clients", "3"]) == 2
-    assert "--clients: expected --for placement, or an engine with --link" in capsys.readouterr().err
+    assert (
+        "--clients: expected --for placement, or an engine with --link" in capsys.readouterr().err
+    )
 
 
-def test_the_front_of_cost_against_the_least_rate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that one least rate for all classes is varied, certified, with watts beside cost in table and picture."""
+def test_the_front_of_cost_against_the_least_rate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that one least rate for all classes is varied, certified, with watts beside cost in
+    table and picture.
+    """
     problem, picture = tmp_path / "problem.json", tmp_path / "front.svg"
     specopt.save(
-        specopt.generate("placement/edge-cloud", number_of_clients=12, objective="cost", pool_units=0), problem
+        specopt.generate(
+            "placement/edge-cloud", number_of_clients=12, objective="cost", pool_units=0
+        ),
+        problem,
     )
     given = ["front", str(problem), "--field", "classes.min_tokens_per_second", "--values", "5,10"]
     assert run([*given, "--time-limit", "30", "-o", str(picture)]) == 0
@@ -288,7 +396,11 @@ def test_the_front_of_cost_against_the_least_rate(tmp_path: Path, capsys: pytest
     assert run([*given, "--time-limit", "30", "--json"]) == 0
     points = json.loads(capsys.readouterr().out)["points"]
     for point in points:
-        assert point["objective"] == point["terms"]["price_per_second"] and point["bound"] is not None
-        rates = [row["tokens_per_second"] for rows in point["terms"]["classes"].values() for row in rows]
+        assert (
+            point["objective"] == point["terms"]["price_per_second"] and point["bound"] is not None
+        )
+        rates = [
+            row["tokens_per_second"] for rows in point["terms"]["classes"].values() for row in rows
+        ]
         assert min(rates) >= point["value"] * (1.0 - 1e-9)
     assert np.diff([point["objective"] for point in points]) >= 0.0

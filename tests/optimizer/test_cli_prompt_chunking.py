@@ -11,12 +11,23 @@ from specopt.commands.cli import run
 
 
 def test_generate_solve_evaluate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that a generated problem is solved and judged, and that the summary shows each chunk on its way."""
+    """Tests that a generated problem is solved and judged, and that the summary shows each chunk on
+    its way.
+    """
     problem, result = str(tmp_path / "problem.json"), str(tmp_path / "result.json")
-    assert run(["generate", "prompt-chunking/paper-4", "--param", "prompt_tokens=351", "-o", problem]) == 0
+    assert (
+        run(["generate", "prompt-chunking/paper-4", "--param", "prompt_tokens=351", "-o", problem])
+        == 0
+    )
     assert run(["solve", problem, "-o", result]) == 0
     shown = capsys.readouterr().out
-    for text in ("prompt-chunking by auto (", "seconds to the first token", "upload", "6 of 351 tokens", "uuuuuu"):
+    for text in (
+        "prompt-chunking by auto (",
+        "seconds to the first token",
+        "upload",
+        "6 of 351 tokens",
+        "uuuuuu",
+    ):
         assert text in shown
     assert run(["evaluate", problem, result]) == 0
     assert "feasible" in capsys.readouterr().out
@@ -44,10 +55,14 @@ def test_free_resources_print(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_violated_plans(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that plans beyond the cap, off the grid or of another prompt are exit 1, and no integers exit 2."""
+    """Tests that plans beyond the cap, off the grid or of another prompt are exit 1, and no
+    integers exit 2.
+    """
     problem, result = tmp_path / "problem.json", tmp_path / "result.json"
     family = ["generate", "prompt-chunking/paper-4", "--param", "prompt_tokens=20"]
-    assert run([*family, "--set", "max_chunks=2", "--set", "grid_tokens=4", "-o", str(problem)]) == 0
+    assert (
+        run([*family, "--set", "max_chunks=2", "--set", "grid_tokens=4", "-o", str(problem)]) == 0
+    )
     head = {"format": "specopt/1", "kind": "prompt-chunking"}
     for chunks, code, text in (
         ([8, 8, 4], 1, "chunks: expected at most 2 entries, got 3"),
@@ -62,11 +77,16 @@ def test_violated_plans(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         assert text in shown.out + shown.err
 
 
-@pytest.mark.parametrize("method", ["exact", "equation-3", "best-equal", "geometric", "whole", "brute-force"])
+@pytest.mark.parametrize(
+    "method", ["exact", "equation-3", "best-equal", "geometric", "whole", "brute-force"]
+)
 def test_methods_as_json(method: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that every method gives a result file with a bound on stdout."""
     problem = str(tmp_path / "problem.json")
-    assert run(["generate", "prompt-chunking/random", "--param", "prompt_tokens=12", "-o", problem]) == 0
+    assert (
+        run(["generate", "prompt-chunking/random", "--param", "prompt_tokens=12", "-o", problem])
+        == 0
+    )
     capsys.readouterr()
     assert run(["solve", problem, "--method", method, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -77,6 +97,10 @@ def test_methods_as_json(method: str, tmp_path: Path, capsys: pytest.CaptureFixt
 def test_schema_and_methods(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that the schema prints, and that size limits are in the method's own count."""
     assert run(["schema", "prompt-chunking"]) == 0
-    assert json.loads(capsys.readouterr().out)["properties"]["wait"]["enum"] == ["none", "overlap", "serial"]
+    assert json.loads(capsys.readouterr().out)["properties"]["wait"]["enum"] == [
+        "none",
+        "overlap",
+        "serial",
+    ]
     assert run(["methods", "prompt-chunking"]) == 0
     assert "at most 16 places where a chunk may end" in capsys.readouterr().out

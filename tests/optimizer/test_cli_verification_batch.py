@@ -11,7 +11,9 @@ from specopt.commands.cli import run
 
 
 @pytest.mark.parametrize("family", ["warm", "mixed", "tight", "memory-bound"])
-def test_generate_solve_evaluate(family: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_generate_solve_evaluate(
+    family: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Tests that a generated problem is solved, proven and judged."""
     problem, result = str(tmp_path / "problem.json"), str(tmp_path / "result.json")
     arguments = ["--param", "requests=12", "--seed", "1", "-o", problem]
@@ -32,7 +34,10 @@ def test_generate_solve_evaluate(family: str, tmp_path: Path, capsys: pytest.Cap
 def test_violated_plans(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that a batch that ends too late is exit 1 with the reason."""
     problem, result = tmp_path / "problem.json", tmp_path / "result.json"
-    assert run(["generate", "verification-batch/tight", "--param", "requests=30", "-o", str(problem)]) == 0
+    assert (
+        run(["generate", "verification-batch/tight", "--param", "requests=30", "-o", str(problem)])
+        == 0
+    )
     head = {"format": "specopt/1", "kind": "verification-batch"}
     result.write_text(json.dumps({**head, "plan": {"batch": list(range(30))}}))
     assert run(["evaluate", str(problem), str(result)]) == 1

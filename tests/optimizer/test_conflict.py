@@ -12,7 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import specopt
-from specopt import FairGoodputProblem, Problem, Result, ServingLatencyProblem, Status, generate, solve
+from specopt import (
+    FairGoodputProblem,
+    Problem,
+    Result,
+    ServingLatencyProblem,
+    Status,
+    generate,
+    solve,
+)
 from specopt.api.arguments import with_field
 
 COUNTS = ("max_output_tokens", "budget_tokens")
@@ -20,7 +28,9 @@ COUNTS = ("max_output_tokens", "budget_tokens")
 
 
 def check_changes(problem: Problem, worse: dict[str, int]) -> None:
-    """Hold each remedy against solving: with it there is a plan, with a little less there is none."""
+    """Hold each remedy against solving: with it there is a plan, with a little less there is
+    none.
+    """
     found = solve(problem)
     assert found.status is Status.INFEASIBLE and found.conflict and found.explanation
     for name, value in found.conflict[0].least_change.items():
@@ -30,9 +40,13 @@ def check_changes(problem: Problem, worse: dict[str, int]) -> None:
         assert solve(with_field(problem, name, short)).status is Status.INFEASIBLE, name
 
 
-@given(st.integers(0, 99), st.sampled_from(["pipelined", "any"]), st.floats(0.3, 0.999), st.booleans())
+@given(
+    st.integers(0, 99), st.sampled_from(["pipelined", "any"]), st.floats(0.3, 0.999), st.booleans()
+)
 def test_memory(seed: int, mechanism: str, part: float, both: bool) -> None:
-    """Tests that tasks that fit no memory are named with their bytes, and that remedies are least."""
+    """Tests that tasks that fit no memory are named with their bytes, and that remedies are
+    least.
+    """
     problem = generate("serving-latency/paper-1", tasks=3, max_output=40, seed=seed)
     assert isinstance(problem, ServingLatencyProblem)
     outputs = np.minimum(problem.output_tokens, 5)
@@ -62,15 +76,23 @@ def test_memory(seed: int, mechanism: str, part: float, both: bool) -> None:
 
 @pytest.mark.parametrize("per", ["round", "second"])
 def test_least_rates(per: str) -> None:
-    """Tests that least rates beyond the budget, and those of one client beyond anything, are data."""
-    problem = generate(f"fair-goodput/{'paper-5' if per == 'round' else 'per-second'}", clients=4, budget=8, seed=1)
+    """Tests that least rates beyond the budget, and those of one client beyond anything, are
+    data.
+    """
+    problem = generate(
+        f"fair-goodput/{'paper-5' if per == 'round' else 'per-second'}", clients=4, budget=8, seed=1
+    )
     assert isinstance(problem, FairGoodputProblem)
     due = np.zeros(4)
     due[2] = 1e3
     alone = solve(dataclasses.replace(problem, min_goodput=due)).conflict
-    assert [(one.constraint, one.index, one.needs > one.has) for one in alone] == [("min_goodput", 2, True)]
+    assert [(one.constraint, one.index, one.needs > one.has) for one in alone] == [
+        ("min_goodput", 2, True)
+    ]
     if per == "round":
-        together = dataclasses.replace(problem, min_goodput=np.full(4, 2.5), acceptance_rates=np.full(4, 0.8))
+        together = dataclasses.replace(
+            problem, min_goodput=np.full(4, 2.5), acceptance_rates=np.full(4, 0.8)
+        )
         check_changes(together, {"budget_tokens": -1})
 
 
@@ -78,7 +100,9 @@ def test_files_and_terminals_have_it(tmp_path: Path, capsys: pytest.CaptureFixtu
     """Tests that a conflict comes back from a file, and that the terminal says what would help."""
     from specopt.commands.cli import run
 
-    problem = with_field(generate("serving-latency/paper-1", tasks=3, seed=1), "draft_memory_bytes", 1e6)
+    problem = with_field(
+        generate("serving-latency/paper-1", tasks=3, seed=1), "draft_memory_bytes", 1e6
+    )
     specopt.save(problem, tmp_path / "problem.json")
     assert run(["solve", str(tmp_path / "problem.json"), "-o", str(tmp_path / "result.json")]) == 1
     assert "would help" in capsys.readouterr().out

@@ -28,13 +28,28 @@ def files(tmp_path: Path) -> tuple[str, str]:
     """Runtimes and an acceptance histogram."""
     runtime, acceptance = tmp_path / "runtime.json", tmp_path / "acceptance.json"
     runtime.write_text(json.dumps(RUNTIME))
-    acceptance.write_text(json.dumps({"acceptance_histogram": [100, 80, 60, 160], "num_draft_tokens": 1200}))
+    acceptance.write_text(
+        json.dumps({"acceptance_histogram": [100, 80, 60, 160], "num_draft_tokens": 1200})
+    )
     return str(runtime), str(acceptance)
 
 
-def test_vllm_table(files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that the table covers all batch sizes, as JSON and as the file to paste, and is shown readably."""
-    command = ["export", "vllm", "--runtime", files[0], "--acceptance", files[1], "--max-batch", "64"]
+def test_vllm_table(
+    files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that the table covers all batch sizes, as JSON and as the file to paste, and is shown
+    readably.
+    """
+    command = [
+        "export",
+        "vllm",
+        "--runtime",
+        files[0],
+        "--acceptance",
+        files[1],
+        "--max-batch",
+        "64",
+    ]
     target = tmp_path / "config.json"
     assert run([*command, "--json", "-o", str(target)]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -57,12 +72,26 @@ def test_vllm_table(files: tuple[str, str], tmp_path: Path, capsys: pytest.Captu
 def test_every_engine_has_its_configuration(
     files: tuple[str, str], engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Tests that the same measurements give each engine a configuration by its own rules, on screen and in a file."""
+    """Tests that the same measurements give each engine a configuration by its own rules, on screen
+    and in a file.
+    """
     version = "1.3.0rc8" if engine == "tensorrt-llm" else None
-    command = ["export", engine, "--runtime", files[0], "--acceptance", files[1], "--max-batch", "64"]
+    command = [
+        "export",
+        engine,
+        "--runtime",
+        files[0],
+        "--acceptance",
+        files[1],
+        "--max-batch",
+        "64",
+    ]
     if version is not None:
         assert run(command) == 2
-        assert "lower bounds of the batch size before 1.3.0rc8 and upper bounds since" in capsys.readouterr().err
+        assert (
+            "lower bounds of the batch size before 1.3.0rc8 and upper bounds since"
+            in capsys.readouterr().err
+        )
         command += ["--engine-version", version]
     target = tmp_path / "config.json"
     assert run([*command, "--json", "-o", str(target)]) == 0
@@ -74,11 +103,25 @@ def test_every_engine_has_its_configuration(
     assert json.dumps(found["config"]) in capsys.readouterr().out
 
 
-def test_golden_lengths_by_mode(files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that golden acceptance lengths are taken by mode, and other lengths only by extrapolation."""
+def test_golden_lengths_by_mode(
+    files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that golden acceptance lengths are taken by mode, and other lengths only by
+    extrapolation.
+    """
     golden = tmp_path / "al.yaml"
     golden.write_text("model:\n  fast: {1: 1.8, 2: 2.4, 3: 2.3}\n  slow: {1: 1.8, 3: 2.8}\n")
-    command = ["export", "vllm", "--runtime", files[0], "--acceptance", str(golden), "--max-batch", "8", "--json"]
+    command = [
+        "export",
+        "vllm",
+        "--runtime",
+        files[0],
+        "--acceptance",
+        str(golden),
+        "--max-batch",
+        "8",
+        "--json",
+    ]
     assert run(command) == 2
     assert "mode of model: expected one, got fast, slow" in capsys.readouterr().err
     longest = {}
@@ -92,15 +135,28 @@ def test_golden_lengths_by_mode(files: tuple[str, str], tmp_path: Path, capsys: 
 def test_what_does_not_pay_has_no_configuration(
     files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Tests that where drafting costs more than it gains there is no table of zeros, but the advice to leave it out."""
+    """Tests that where drafting costs more than it gains there is no table of zeros, but the advice
+    to leave it out.
+    """
     runtime = tmp_path / "slow.json"
     runtime.write_text(json.dumps({"draft": RUNTIME["verify"], "verify": RUNTIME["verify"]}))
-    command = ["export", "vllm", "--runtime", str(runtime), "--acceptance", files[1], "--max-batch", "64"]
+    command = [
+        "export",
+        "vllm",
+        "--runtime",
+        str(runtime),
+        "--acceptance",
+        files[1],
+        "--max-batch",
+        "64",
+    ]
     assert run([*command, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["config"] is None
     assert "num_speculative_tokens_per_batch_size" not in found
-    assert "leave speculative_config out: the best draft length, 1, reaches 0." in found["notes"][-1]
+    assert (
+        "leave speculative_config out: the best draft length, 1, reaches 0." in found["notes"][-1]
+    )
     assert run(command) == 0
     shown = capsys.readouterr().out
     assert "leave speculative_config out" in " ".join(shown.split())
@@ -140,8 +196,12 @@ CONFIG = {
 }
 
 
-def test_models_as_configs(files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that configs count the operations as the same models in the file do, and are not taken beside those."""
+def test_models_as_configs(
+    files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that configs count the operations as the same models in the file do, and are not taken
+    beside those.
+    """
     config, runtime = tmp_path / "config.json", tmp_path / "per-flop.json"
     config.write_text(json.dumps(CONFIG))
     per_flop = {
@@ -164,7 +224,9 @@ def test_models_as_configs(files: tuple[str, str], tmp_path: Path, capsys: pytes
     assert "--draft-model: expected a file without a draft model" in capsys.readouterr().err
 
 
-def test_what_is_read_is_not_overwritten(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_read_is_not_overwritten(
+    files: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     """Tests that the table does not replace the runtimes or the acceptance that it comes from."""
     command = ["export", "vllm", "--runtime", files[0], "--acceptance", files[1], "-o"]
     for path in files:
@@ -176,8 +238,12 @@ def test_what_is_read_is_not_overwritten(files: tuple[str, str], capsys: pytest.
 
 @pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
 def test_plans_of_every_kind(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that a plan of every kind becomes a table with equal rows, and YAML that says what the plan says."""
-    problem = next(iter(import_module(f"small_instances.{kind.replace('-', '_')}").INSTANCES.values()))
+    """Tests that a plan of every kind becomes a table with equal rows, and YAML that says what the
+    plan says.
+    """
+    problem = next(
+        iter(import_module(f"small_instances.{kind.replace('-', '_')}").INSTANCES.values())
+    )
     path = tmp_path / "result.json"
     save(solve(problem, time_limit=20.0, gap=0.5), path)
     assert run(["export", "csv", str(path)]) == 0
@@ -193,7 +259,9 @@ def test_plans_of_every_kind(kind: str, tmp_path: Path, capsys: pytest.CaptureFi
     assert run(["export", "csv", str(path), "-o", str(path)]) == 2
 
 
-def test_results_without_a_plan_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_without_a_plan_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Tests that there is a message where there is no plan to write."""
     problem = generate("serving-latency/paper-1", tasks=5, seed=1)
     path = tmp_path / "result.json"
@@ -206,7 +274,9 @@ def test_results_without_a_plan_are_refused(tmp_path: Path, capsys: pytest.Captu
 def test_plans_that_name_no_task_are_refused(
     batches: list[list[int]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Tests that a table needs every task of a plan once: nothing is left out, and no index counts from the end."""
+    """Tests that a table needs every task of a plan once: nothing is left out, and no index counts
+    from the end.
+    """
     problem = generate("serving-latency/paper-1", tasks=2, seed=1)
     path, data = tmp_path / "result.json", solve(problem).to_dict()
     path.write_text(json.dumps({**data, "plan": {**data["plan"], "batches": batches}}))

@@ -30,7 +30,9 @@ SHIPPED = files("specopt.instances") / "data" / "measured"
 
 
 def roofline_table(path: Path) -> str:
-    """Write times in ms of two models against tokens: the maximum of two lines, with a little noise."""
+    """Write times in ms of two models against tokens: the maximum of two lines, with a little
+    noise.
+    """
     rng = np.random.default_rng(0)
     rows = ["model,tokens,cached,time_ms"]
     for model, scale in (("small", 1.0), ("large", 8.0)):
@@ -47,12 +49,19 @@ def fit(*arguments: str) -> int:
 
 
 def test_readable_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that the table shows form, errors, residuals and warnings, and the JSON is the file's."""
+    """Tests that the table shows form, errors, residuals and warnings, and the JSON is the
+    file's.
+    """
     table, target = roofline_table(tmp_path / "t.csv"), tmp_path / "fit.json"
     command = [table, "--x", "tokens", "--y", "time_ms", "--y-unit", "ms", "--where", "model=large"]
     assert fit(*command, "-o", str(target)) == 0
     captured = capsys.readouterr()
-    for text in ("roofline, T = max(a1 tokens + c1", "piece 2, overhead_seconds", "95% limits", "MAPE on held-out"):
+    for text in (
+        "roofline, T = max(a1 tokens + c1",
+        "piece 2, overhead_seconds",
+        "95% limits",
+        "MAPE on held-out",
+    ):
         assert text in captured.out
     assert "16 passes from 16 of 32 rows" in captured.out
     assert captured.err == f"written to {target}\n"
@@ -67,11 +76,19 @@ def test_readable_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_vllm_takes_the_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that draft and verify fitted in one command give vLLM's table, against tokens and against operations."""
-    table, runtimes, acceptance = roofline_table(tmp_path / "t.csv"), tmp_path / "both.json", tmp_path / "a.json"
+    """Tests that draft and verify fitted in one command give vLLM's table, against tokens and
+    against operations.
+    """
+    table, runtimes, acceptance = (
+        roofline_table(tmp_path / "t.csv"),
+        tmp_path / "both.json",
+        tmp_path / "a.json",
+    )
     config = tmp_path / "config.json"
     config.write_text(json.dumps(CONFIG))
-    acceptance.write_text(json.dumps({"acceptance_histogram": [100, 80, 60, 160], "num_draft_tokens": 1200}))
+    acceptance.write_text(
+        json.dumps({"acceptance_histogram": [100, 80, 60, 160], "num_draft_tokens": 1200})
+    )
     command = [table, "--x", "tokens", "--y", "time_ms", "--y-unit", "ms", "-o", str(runtimes)]
     pair = ["--draft", "model=small", "--verify", "model=large"]
     models = ["--draft-model", str(config), "--verify-model", str(config)]
@@ -82,19 +99,49 @@ def test_vllm_takes_the_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert slope in data["verify"]["runtime"]["pieces"][0]
         assert ("model" in data["draft"]) == bool(more)
         capsys.readouterr()
-        export = ["export", "vllm", "--runtime", str(runtimes), "--acceptance", str(acceptance), "--max-batch", "64"]
+        export = [
+            "export",
+            "vllm",
+            "--runtime",
+            str(runtimes),
+            "--acceptance",
+            str(acceptance),
+            "--max-batch",
+            "64",
+        ]
         assert run([*export, "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
         assert found["num_speculative_tokens_per_batch_size"][0][2] >= 1
-        assert found["ranges"][0]["speedup_low"] < found["ranges"][0]["speedup"] < found["ranges"][0]["speedup_high"]
+        assert (
+            found["ranges"][0]["speedup_low"]
+            < found["ranges"][0]["speedup"]
+            < found["ranges"][0]["speedup_high"]
+        )
 
 
 def test_serving_latency_stays_exact(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that a fitted maximum of lines goes into a problem, whose exact optimum is brute force's."""
+    """Tests that a fitted maximum of lines goes into a problem, whose exact optimum is brute
+    force's.
+    """
     table = roofline_table(tmp_path / "t.csv")
     config, problem = tmp_path / "config.json", tmp_path / "problem.json"
-    config.write_text(json.dumps(CONFIG | {"num_hidden_layers": 32, "hidden_size": 4096, "intermediate_size": 11008}))
-    command = [table, "--x", "tokens", "--y", "time_ms", "--y-unit", "ms", "--form", "roofline", "--json"]
+    config.write_text(
+        json.dumps(
+            CONFIG | {"num_hidden_layers": 32, "hidden_size": 4096, "intermediate_size": 11008}
+        )
+    )
+    command = [
+        table,
+        "--x",
+        "tokens",
+        "--y",
+        "time_ms",
+        "--y-unit",
+        "ms",
+        "--form",
+        "roofline",
+        "--json",
+    ]
     assert fit(*command, "--where", "model=large", "--model", str(config)) == 0
     fitted = json.loads(capsys.readouterr().out)
     runtime = json.dumps(fitted["runtime"])
@@ -102,7 +149,10 @@ def test_serving_latency_stays_exact(tmp_path: Path, capsys: pytest.CaptureFixtu
     tasks = ["--param", "tasks=6", "--param", "max_output=12", "--set", "max_speculation_length=3"]
     given_ = [f"--set={stage}_runtime={runtime}" for stage in ("draft", "verify")]
     model = ["--set", f"verify={json.dumps(fitted['model'])}"]
-    assert run(["generate", "serving-latency/paper-1", *tasks, *given_, *model, "-o", str(problem)]) == 0
+    assert (
+        run(["generate", "serving-latency/paper-1", *tasks, *given_, *model, "-o", str(problem)])
+        == 0
+    )
     assert json.loads(problem.read_text())["verify_runtime"] == fitted["runtime"]
     objectives = []
     for method in ("exact", "brute-force"):
@@ -114,7 +164,9 @@ def test_serving_latency_stays_exact(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert objectives[0] == pytest.approx(objectives[1], rel=1e-9)
 
 
-def test_verification_batch_takes_the_additive_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verification_batch_takes_the_additive_form(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Tests that a fitted estimator goes into a verification problem, which is solved with it."""
     rng = np.random.default_rng(1)
     truth = {"a": 3e-5, "b": 3e-8, "r": 5e-6, "c": 0.015}
@@ -124,12 +176,38 @@ def test_verification_batch_takes_the_additive_form(tmp_path: Path, capsys: pyte
         rows.append(f"{new},{(new + old) * new},{old},{float(seconds)!r}")
     table, problem, target = tmp_path / "t.csv", tmp_path / "problem.json", tmp_path / "fit.json"
     table.write_text("\n".join(rows))
-    command = [str(table), "--x", "new", "--x", "interactions", "--x", "cached", "--y", "seconds", "-o", str(target)]
+    command = [
+        str(table),
+        "--x",
+        "new",
+        "--x",
+        "interactions",
+        "--x",
+        "cached",
+        "--y",
+        "seconds",
+        "-o",
+        str(target),
+    ]
     assert fit(*command, "--form", "additive") == 0
     assert "additive, T = a new" in capsys.readouterr().out
     estimator = json.loads(target.read_text())["estimator"]
     assert list(estimator.values()) == pytest.approx(list(truth.values()), rel=1e-6)
-    assert fit(str(table), "--x", "new", "--cached", "cached", "--y", "seconds", "--form", "additive", "--json") == 0
+    assert (
+        fit(
+            str(table),
+            "--x",
+            "new",
+            "--cached",
+            "cached",
+            "--y",
+            "seconds",
+            "--form",
+            "additive",
+            "--json",
+        )
+        == 0
+    )
     assert json.loads(capsys.readouterr().out)["estimator"] == pytest.approx(estimator)
     many = ["--param", "requests=10", f"--set=estimator={json.dumps(estimator)}"]
     assert run(["generate", "verification-batch/mixed", *many, "-o", str(problem)]) == 0
@@ -139,13 +217,16 @@ def test_verification_batch_takes_the_additive_form(tmp_path: Path, capsys: pyte
 
 
 def test_the_shipped_measurement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that the shipped table gives runtimes of both models, of each phase, and the additive form."""
+    """Tests that the shipped table gives runtimes of both models, of each phase, and the additive
+    form.
+    """
     table = str(SHIPPED / "cpu-pair.csv")
     flops = [table, "--x", "batch_flops", "--x-unit", "flops", "--y", "seconds_median"]
     pair = ["--draft", "model=draft-15m", "--verify", "model=verify-100m"]
     models = ["draft-15m", "verify-100m"]
     configs = [
-        f"--{role}-model={SHIPPED / name}.config.json" for role, name in zip(("draft", "verify"), models, strict=True)
+        f"--{role}-model={SHIPPED / name}.config.json"
+        for role, name in zip(("draft", "verify"), models, strict=True)
     ]
     assert fit(*flops, *pair, *configs, "--json") == 0
     data = json.loads(capsys.readouterr().out)
@@ -156,9 +237,15 @@ def test_the_shipped_measurement(tmp_path: Path, capsys: pytest.CaptureFixture[s
     for phase in ("prefill", "decode", "verify"):
         assert fit(*flops, *pair, "--where", f"phase={phase}") == 0
     features = [text for name in COLUMNS if name in FEATURES for text in ("--x", name)]
-    assert fit(table, *features, "--y", "seconds_median", "--where", "model=verify-100m", "--json") == 0
     assert (
-        json.loads(capsys.readouterr().out.rpartition('{\n "form"')[2].join(['{\n "form"', ""]))["form"] == "additive"
+        fit(table, *features, "--y", "seconds_median", "--where", "model=verify-100m", "--json")
+        == 0
+    )
+    assert (
+        json.loads(capsys.readouterr().out.rpartition('{\n "form"')[2].join(['{\n "form"', ""]))[
+            "form"
+        ]
+        == "additive"
     )
 
 
@@ -181,7 +268,9 @@ def test_picture_without_what_draws(
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     table = roofline_table(tmp_path / "t.csv")
     picture = str(tmp_path / "fit.png")
-    assert fit(table, "--x", "tokens", "--y", "time_ms", "--y-unit", "ms", "--picture", picture) == 2
+    assert (
+        fit(table, "--x", "tokens", "--y", "time_ms", "--y-unit", "ms", "--picture", picture) == 2
+    )
     assert "specopt[plot]" in capsys.readouterr().err
 
 
@@ -199,9 +288,18 @@ def test_picture_without_what_draws(
         (["--repeat", "x"], "--repeat: expected N or NAME=N"),
         (["--repeat", "2", "--repeat", "3"], "--repeat 3: given twice"),
         (["--draft", "model=small"], "--draft, --verify: expected both or neither"),
-        (["--draft-model", "c.json"], "--draft-model, --verify-model: expected --draft and --verify"),
-        (["--draft", "model=small", "--verify", "model=large", "--model", "c"], "--model: expected --draft-model"),
-        (["--draft", "model=small", "--verify", "model=large", "--where", "model=small"], "--draft model: given twice"),
+        (
+            ["--draft-model", "c.json"],
+            "--draft-model, --verify-model: expected --draft and --verify",
+        ),
+        (
+            ["--draft", "model=small", "--verify", "model=large", "--model", "c"],
+            "--model: expected --draft-model",
+        ),
+        (
+            ["--draft", "model=small", "--verify", "model=large", "--where", "model=small"],
+            "--draft model: given twice",
+        ),
         (["--model", "none.json"], "none.json: cannot be read"),
         (["--picture", "fit.bmp"], "--picture: expected a file named .png"),
         (["-o", "none/fit.json"], "no such directory"),
@@ -221,15 +319,23 @@ def test_bad_usage_is_one_message(
     assert not captured.out
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.data())
-def test_fuzzed_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str], data: st.DataObject) -> None:
+def test_fuzzed_tables(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], data: st.DataObject
+) -> None:
     """Tests that mutated tables exit with 0 and finite JSON, or with 2 and one message."""
     path = tmp_path / "t.csv"
     source = Path(roofline_table(path)).read_bytes()
     at, cut = data.draw(st.integers(0, len(source))), data.draw(st.integers(0, 200))
-    words = st.sampled_from([b"", b",", b"\n", b'"', b"nan", b"-", b"1e300", b"e9", b"0", b"\xef\xbb\xbf", b"\r"])
-    path.write_bytes(source[:at] + data.draw(st.one_of(words, st.binary(max_size=10))) + source[at + cut :])
+    words = st.sampled_from(
+        [b"", b",", b"\n", b'"', b"nan", b"-", b"1e300", b"e9", b"0", b"\xef\xbb\xbf", b"\r"]
+    )
+    path.write_bytes(
+        source[:at] + data.draw(st.one_of(words, st.binary(max_size=10))) + source[at + cut :]
+    )
     code = run(["fit", str(path), "--x", "tokens", "--y", "time_ms", "--y-unit", "ms", "--json"])
     captured = capsys.readouterr()
     if code == 0:

@@ -52,7 +52,9 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 def solved(model: Any) -> Any:
-    """Solve a program in place, by Pyomo's HiGHS or CVXPY's own choice; return its objective in its own unit."""
+    """Solve a program in place, by Pyomo's HiGHS or CVXPY's own choice; return its objective in its
+    own unit.
+    """
     if hasattr(model, "var_dict"):
         model.solve()
         return model.value
@@ -68,17 +70,25 @@ def solved(model: Any) -> Any:
 
 def test_every_kind_has_one() -> None:
     """Tests that every kind of problem that has a formulation has a case here, and one alone."""
-    assert {name.partition("/")[0] for name in CASES} == {kind.name for kind in KINDS if kind.formulation is not None}
+    assert {name.partition("/")[0] for name in CASES} == {
+        kind.name for kind in KINDS if kind.formulation is not None
+    }
     assert len(CASES) == sum(kind.formulation is not None for kind in KINDS)
 
 
 @pytest.mark.parametrize("family", CASES)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_program_is_the_problem(family: str, seed: int) -> None:
-    """Tests that the optimum of a program is that of the problem, and that the plan read from it is worth as much."""
+    """Tests that the optimum of a program is that of the problem, and that the plan read from it is
+    worth as much.
+    """
     problem = generate(family, seed=seed, **CASES[family])
     best = solve(problem, "brute-force" if family.startswith("serving") else None)
-    options = {"length": best.plan.speculation_length} if isinstance(best.plan, ServingLatencyPlan) else {}
+    options = (
+        {"length": best.plan.speculation_length}
+        if isinstance(best.plan, ServingLatencyPlan)
+        else {}
+    )
     model = formulation(problem, **options)
     value = solved(model)
     plan = plan_of(problem, model)
@@ -105,7 +115,9 @@ def check(problem: Problem) -> None:
     st.sampled_from([1e-9, 1.0, 1e9]),
 )
 def test_random_problems_in_any_unit(problem: Problem, factor: float) -> None:
-    """Tests that the program of a random problem has its optimum, also in seconds of another size."""
+    """Tests that the program of a random problem has its optimum, also in seconds of another
+    size.
+    """
     check(in_other_seconds(problem, factor))
 
 
@@ -119,23 +131,33 @@ def test_random_fairness(fairness: float, problem: FairGoodputProblem) -> None:
 
 @pytest.mark.parametrize("fairness", [1.0 - 1e-12, 0.92, 1.0 + 2.3e-16, 1.08])
 def test_fairness_next_to_1_is_refused(fairness: float) -> None:
-    """Tests that a utility that hardly changes with the rates is refused with a sentence that says what to do."""
+    """Tests that a utility that hardly changes with the rates is refused with a sentence that says
+    what to do.
+    """
     problem: Any = generate("fair-goodput/paper-5", clients=3, budget=6, seed=1)
-    with pytest.raises(Unsupported, match=r"formulation: at fairness .* take 1, or a fairness that differs"):
+    with pytest.raises(
+        Unsupported, match=r"formulation: at fairness .* take 1, or a fairness that differs"
+    ):
         formulation(dataclasses.replace(problem, fairness=fairness))
 
 
 @pytest.mark.parametrize("factor", [1e-9, 1.0, 1e9])
 def test_sticky_chains_keep_their_optimum(factor: float) -> None:
-    """Tests that transitions rarer than a solver's tolerances do not change the plan of the program."""
+    """Tests that transitions rarer than a solver's tolerances do not change the plan of the
+    program.
+    """
     problem = load(EDGES / "draft-control-sticky.json")
     assert isinstance(problem, Problem)
     check(in_other_seconds(problem, factor))
 
 
 @pytest.mark.parametrize("form", ["lp", "mps"])
-def test_what_takes_no_memory_has_a_program(form: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Tests that requests without memory are stated, solved and written, and that Pyomo prints nothing."""
+def test_what_takes_no_memory_has_a_program(
+    form: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that requests without memory are stated, solved and written, and that Pyomo prints
+    nothing.
+    """
     file = EDGES / "verification-formulation-no-memory.json"
     problem = load(file)
     assert isinstance(problem, Problem)
@@ -155,8 +177,12 @@ def test_what_nothing_can_be_chosen_of_has_a_program(tmp_path: Path) -> None:
     write_formulation(problem, tmp_path / "program.lp", "lp")
 
 
-def test_programs_that_are_too_large_are_not_begun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that the rows and columns of a large program are named, and that nothing of it is stated or written."""
+def test_programs_that_are_too_large_are_not_begun(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that the rows and columns of a large program are named, and that nothing of it is
+    stated or written.
+    """
     file, target = tmp_path / "problem.json", tmp_path / "program.lp"
     for problem in (
         generate("serving-latency/paper-1", tasks=40, seed=1),
@@ -169,12 +195,16 @@ def test_programs_that_are_too_large_are_not_begun(tmp_path: Path, capsys: pytes
     ):
         specopt.save(problem, file)
         assert run(["export", str(file), "--as", "lp", "-o", str(target)]) == 2
-        assert re.search(r"would have [\d,]+ rows, [\d,]+ columns and [\d,]+ entries", capsys.readouterr().err)
+        assert re.search(
+            r"would have [\d,]+ rows, [\d,]+ columns and [\d,]+ entries", capsys.readouterr().err
+        )
         assert not target.exists()
 
 
 def test_the_size_of_a_program_is_that_which_is_stated() -> None:
-    """Tests that rows and columns are counted right before a program of serving latency is stated."""
+    """Tests that rows and columns are counted right before a program of serving latency is
+    stated.
+    """
     import pyomo.environ as pyo
     from pyomo.core.expr.visitor import identify_variables
 
@@ -184,14 +214,20 @@ def test_the_size_of_a_program_is_that_which_is_stated() -> None:
         rows, columns, entries = model.case.program_size
         assert columns == sum(1 for _ in model.component_data_objects(pyo.Var))
         assert rows == sum(1 for _ in model.component_data_objects(pyo.Constraint))
-        terms = sum(len(list(identify_variables(row.body))) for row in model.component_data_objects(pyo.Constraint))
+        terms = sum(
+            len(list(identify_variables(row.body)))
+            for row in model.component_data_objects(pyo.Constraint)
+        )
         assert 0.3 * entries <= terms <= entries
 
 
 @pytest.mark.parametrize(
     ("family", "parameters"),
     [
-        *[("prompt-chunking/random", {"prompt_tokens": tokens, "seed": tokens}) for tokens in (3, 5, 7)],
+        *[
+            ("prompt-chunking/random", {"prompt_tokens": tokens, "seed": tokens})
+            for tokens in (3, 5, 7)
+        ],
         ("draft-allocation/uniform", {"clients": 3, "budget": 5}),
         ("draft-control/random", {}),
     ],
@@ -205,14 +241,17 @@ def test_the_size_that_is_compared_is_that_of_the_program(
 
     counted: list[tuple[int, int, int]] = []
     problem: Any = generate(family, **parameters)
-    module = {"prompt-chunking": "prompt_chunking.milp", "draft-allocation": "draft_allocation.milp"}.get(
-        problem.kind, "draft_control.linear_program"
-    )
+    module = {
+        "prompt-chunking": "prompt_chunking.milp",
+        "draft-allocation": "draft_allocation.milp",
+    }.get(problem.kind, "draft_control.linear_program")
     monkeypatch.setattr(f"specopt.solvers.{module}.check_size", lambda *size: counted.append(size))
     model = formulation(problem)
     rows = list(model.component_data_objects(pyo.Constraint))
     columns = sum(1 for _ in model.component_data_objects(pyo.Var))
-    assert counted == [(len(rows), columns, sum(len(list(identify_variables(row.body))) for row in rows))]
+    assert counted == [
+        (len(rows), columns, sum(len(list(identify_variables(row.body))) for row in rows))
+    ]
 
 
 @settings(max_examples=40)
@@ -241,13 +280,21 @@ def test_the_documentation_has_every_name(family: str) -> None:
         parts = (pyo.Set, pyo.RangeSet, pyo.Var, pyo.Constraint, pyo.Objective)
         names = [part.local_name for kind in parts for part in model.component_objects(kind)]
     named = {re.split(r"[\[ ]", name)[0] for name in re.findall(r"`([^`]+)`", section)}
-    hidden = {name for name in names if name.endswith(("_index", "_domain")) or "_index_" in name or name[0] == "_"}
+    hidden = {
+        name
+        for name in names
+        if name.endswith(("_index", "_domain")) or "_index_" in name or name[0] == "_"
+    }
     assert set(names) - hidden - named == set()
 
 
 @pytest.mark.parametrize("form", ["lp", "mps"])
-def test_written_programs_are_read_by_others(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that the file of a program has the optimum, its names, and that all or nothing is written."""
+def test_written_programs_are_read_by_others(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that the file of a program has the optimum, its names, and that all or nothing is
+    written.
+    """
     import highspy
 
     from specopt.solvers.highs import Highs
@@ -274,7 +321,9 @@ def test_what_has_no_solution_is_one_message() -> None:
         plan_of(problem, formulation(problem))
     with pytest.raises(InvalidInput, match="expected a formulation of this problem"):
         plan_of(problem, 3)
-    with pytest.raises(InvalidInput, match=r"length: expected an option of the formulation \(it has none\)"):
+    with pytest.raises(
+        InvalidInput, match=r"length: expected an option of the formulation \(it has none\)"
+    ):
         formulation(problem, length=3)
     served = generate("serving-latency/paper-1", tasks=3, seed=1)
     with pytest.raises(InvalidInput, match="length: expected 1 to"):
@@ -289,7 +338,14 @@ def test_what_has_no_solution_is_one_message() -> None:
 def test_another_solver_proves_the_same() -> None:
     """Tests that SCIP, where it is installed, solves every program that `milp` states."""
     pytest.importorskip("pyscipopt", reason="needs pip install pyscipopt")
-    for family in ("draft-allocation/uniform", "verification-batch/mixed", "prompt-chunking/random"):
+    for family in (
+        "draft-allocation/uniform",
+        "verification-batch/mixed",
+        "prompt-chunking/random",
+    ):
         problem: Problem = generate(family, seed=1, **CASES[family])
         found = solve(problem, "milp", solver="scip_direct")
-        assert found.objective == pytest.approx(solve(problem).objective, rel=1e-6) and found.gap == 0.0
+        assert (
+            found.objective == pytest.approx(solve(problem).objective, rel=1e-6)
+            and found.gap == 0.0
+        )

@@ -13,7 +13,9 @@ from specopt.commands.cli import run
 
 
 def test_every_point_is_the_optimum(small: ServingLatencyProblem) -> None:
-    """Tests that each point is what solving its problem gives, proven, and begins with the plan before."""
+    """Tests that each point is what solving its problem gives, proven, and begins with the plan
+    before.
+    """
     values = [5e6, 1e7, 4e7]
     found = front(small, "bandwidth_hz", values)
     assert isinstance(found, Front) and found.values == tuple(values)
@@ -23,7 +25,10 @@ def test_every_point_is_the_optimum(small: ServingLatencyProblem) -> None:
         assert result.objective == pytest.approx(alone.objective, rel=1e-9)
     assert "warm start" in found.results[1].by
     assert [row["bandwidth_hz"] for row in found.to_arrow().to_pylist()] == values
-    assert json.loads(json.dumps(found.to_dict()))["points"][2]["objective"] == found.results[2].objective
+    assert (
+        json.loads(json.dumps(found.to_dict()))["points"][2]["objective"]
+        == found.results[2].objective
+    )
 
 
 def test_a_name_in_a_list_is_of_all_parts() -> None:
@@ -47,13 +52,17 @@ def test_a_name_in_a_list_is_of_all_parts() -> None:
         ("bandwidth_hz.x", [1], "'x' leads into a value without fields"),
     ],
 )
-def test_what_is_no_field_is_named(small: ServingLatencyProblem, field: str, values: list[float], message: str) -> None:
+def test_what_is_no_field_is_named(
+    small: ServingLatencyProblem, field: str, values: list[float], message: str
+) -> None:
     """Tests that wrong fields and values are refused before anything is solved."""
     with pytest.raises(InvalidInput, match=message):
         front(small, field, values)
 
 
-def test_on_the_command_line(small: ServingLatencyProblem, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_on_the_command_line(
+    small: ServingLatencyProblem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Tests that table, JSON and picture are made, and that wrong values are refused."""
     file, picture = tmp_path / "problem.json", tmp_path / "front.svg"
     specopt.save(small, file)

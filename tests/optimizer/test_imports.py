@@ -26,7 +26,10 @@ HEAVY = (
 
 def loaded_by(code: str) -> set[str]:
     """Return the top-level modules that a fresh interpreter has loaded after running some code."""
-    script = f"{code}\nimport sys; print('\\nLOADED', *{{name.partition('.')[0] for name in sys.modules}})"
+    script = (
+        f"{code}\nimport sys; print('\\nLOADED', *{{name.partition('.')[0] for name in"
+        " sys.modules})"
+    )
     command = [sys.executable, "-P", "-c", script]
     output = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
     return set(output.rpartition("LOADED")[2].split())
@@ -45,7 +48,9 @@ def loaded_by(code: str) -> set[str]:
     ],
 )
 def test_start_loads_nothing_heavy(code: str) -> None:
-    """Tests that importing, asking for help and listing load no solver, compiler or plotting library."""
+    """Tests that importing, asking for help and listing load no solver, compiler or plotting
+    library.
+    """
     loaded = loaded_by(code)
     assert "specopt" in loaded
     assert not loaded & set(HEAVY)
@@ -58,11 +63,17 @@ def test_import_needs_neither_typer_nor_rich() -> None:
 
 def test_import_loads_no_simulator() -> None:
     """Tests that what plays plans and policies waits until something is played."""
-    code = "import sys, specopt; assert not [n for n in sys.modules if n.endswith('.simulate') and '.solvers.' in n]"
+    code = (
+        "import sys, specopt; assert not [n for n in sys.modules if n.endswith('.simulate') and"
+        " '.solvers.' in n]"
+    )
     subprocess.run([sys.executable, "-P", "-c", code], check=True, cwd=ROOT)
 
 
 def test_checkout_folders_do_not_leak() -> None:
     """Tests that only `specopt` is importable, not a folder of the checkout under its own name."""
-    code = "import importlib.util as u; assert not any(u.find_spec(n) for n in ('models', 'solvers', 'optimizer'))"
+    code = (
+        "import importlib.util as u; assert not any(u.find_spec(n) for n in ('models', 'solvers',"
+        " 'optimizer'))"
+    )
     subprocess.run([sys.executable, "-P", "-c", code], check=True, cwd=ROOT)

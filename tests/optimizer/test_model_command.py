@@ -47,7 +47,9 @@ def tiny_llama(tmp_path: Path) -> Path:
 
 
 def test_json(tiny_llama: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that --json gives name, both cost models at two bytes per value, and the config's own data type."""
+    """Tests that --json gives name, both cost models at two bytes per value, and the config's own
+    data type.
+    """
     assert run(["model", str(tiny_llama), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["name"] == "tiny-llama"
@@ -66,7 +68,9 @@ def test_json(tiny_llama: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_models_can_be_pasted(tiny_llama: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that both `model` objects are what problems take, and cost what the FLOPs beside them say."""
+    """Tests that both `model` objects are what problems take, and cost what the FLOPs beside them
+    say.
+    """
     assert run(["model", str(tiny_llama), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     shapes: tuple[tuple[str, type[PaperDecoder | ExactDecoder]], ...] = (
@@ -77,7 +81,11 @@ def test_models_can_be_pasted(tiny_llama: Path, capsys: pytest.CaptureFixture[st
         costs: Any = found[key]
         decoder = parse(cls, costs["model"])
         assert type(decoder) is cls
-        flops = costs["flops_per_token"] * 9 + costs["flops_per_token_pair"] * 9 * 50 + 3 * costs["flops_per_logit"]
+        flops = (
+            costs["flops_per_token"] * 9
+            + costs["flops_per_token_pair"] * 9 * 50
+            + 3 * costs["flops_per_logit"]
+        )
         if key == "exact":
             weights = 2048 * 64 * (2 * 32 + 2 * 4) + 3 * 2048 * 5632
             assert flops == 22 * (2 * weights * 9 + 4 * 32 * 64 * 9 * 50) + 2 * 2048 * 32000 * 3
@@ -99,10 +107,21 @@ def test_dtype(tiny_llama: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_for_people(tiny_llama: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that the table shows both cost models, how far the papers' is off, and what vision adds."""
+    """Tests that the table shows both cost models, how far the papers' is off, and what vision
+    adds.
+    """
     assert run(["model", str(tiny_llama)]) == 0
     out = capsys.readouterr().out
-    for word in ("1,100,048,384", "876,609,536", "-20.3%", "22,528", "180,224", "+700.0%", "bfloat16", "92,160"):
+    for word in (
+        "1,100,048,384",
+        "876,609,536",
+        "-20.3%",
+        "22,528",
+        "180,224",
+        "+700.0%",
+        "bfloat16",
+        "92,160",
+    ):
         assert word in out
     path = tmp_path / "gemma.json"
     path.write_text(json.dumps(GEMMA4_26B))
@@ -111,7 +130,9 @@ def test_for_people(tiny_llama: Path, tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_what_no_cost_model_can_say(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that embeddings behind a projection are counted, and that no `model` object pretends to hold them."""
+    """Tests that embeddings behind a projection are counted, and that no `model` object pretends to
+    hold them.
+    """
     path = tmp_path / "opt.json"
     path.write_text(json.dumps(OPT_350M))
     assert run(["model", str(path), "--json"]) == 0
@@ -143,7 +164,11 @@ def test_refusals(
     path.write_text(content)
     assert run(["model", str(path), *arguments]) == 2
     captured = capsys.readouterr()
-    assert captured.out == "" and captured.err.startswith("specopt: ") and captured.err.count("\n") == 1
+    assert (
+        captured.out == ""
+        and captured.err.startswith("specopt: ")
+        and captured.err.count("\n") == 1
+    )
     for word in words:
         assert word in captured.err
 
@@ -157,14 +182,18 @@ def test_file_names_need_not_be_text(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_experts_and_heads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that --json has the counts of experts, what passes read, and heads apart; paper is null, and noted."""
+    """Tests that --json has the counts of experts, what passes read, and heads apart; paper is
+    null, and noted.
+    """
     path = tmp_path / "deepseek.json"
     path.write_text(json.dumps(SMALL["deepseek_v3"] | {"num_nextn_predict_layers": 1}))
     assert run(["model", str(path), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     exact, head = found["exact"], found["heads"][0]
     assert found["paper"] is None and any(note.startswith("paper: null") for note in found["notes"])
-    assert exact["parameters"] == 211_152 and exact["routed_expert_parameters"] == 3 * 8 * 3 * 24 * 64
+    assert (
+        exact["parameters"] == 211_152 and exact["routed_expert_parameters"] == 3 * 8 * 3 * 24 * 64
+    )
     assert exact["active_parameters"] == 211_152 - 3 * 6 * 3 * 24 * 64
     assert exact["kv_bytes_per_token"] == 4 * (20 + 4) * 2 and exact["weight_bytes"] == 2 * 211_152
     assert exact["reads"]["experts"] == [

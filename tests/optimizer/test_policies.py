@@ -1,4 +1,6 @@
-"""Policies of one's own: the same events as specopt's, checked decisions, by value and by name, compared in pairs."""
+"""Policies of one's own: the same events as specopt's, checked decisions, by value and by name,
+compared in pairs.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specopt import InvalidInput, Policy, compare_policies, generate, save, simulate, solve, to_arrow
+from specopt import (
+    InvalidInput,
+    Policy,
+    compare_policies,
+    generate,
+    save,
+    simulate,
+    solve,
+    to_arrow,
+)
 from specopt.api import plugins
 from specopt.api.simulate import SIMULATORS
 from specopt.commands.cli import run
@@ -89,10 +100,18 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "label", "own", "twin", "options"), CASES, ids=[case[0] for case in CASES])
-def test_the_slow_path_is_the_kernel(kind: str, label: str, own: Policy, twin: str, options: dict[str, Any]) -> None:
-    """Tests that a policy that decides as one of specopt's meets the same luck and reaches the same, bit by bit."""
-    mine, theirs = (simulate(world(kind, label), policy, seed=5, **options) for policy in (own, twin))
+@pytest.mark.parametrize(
+    ("kind", "label", "own", "twin", "options"), CASES, ids=[case[0] for case in CASES]
+)
+def test_the_slow_path_is_the_kernel(
+    kind: str, label: str, own: Policy, twin: str, options: dict[str, Any]
+) -> None:
+    """Tests that a policy that decides as one of specopt's meets the same luck and reaches the
+    same, bit by bit.
+    """
+    mine, theirs = (
+        simulate(world(kind, label), policy, seed=5, **options) for policy in (own, twin)
+    )
     assert mine.policy == own.name
     assert {name: one.samples.tolist() for name, one in mine.estimates.items()} == {
         name: one.samples.tolist() for name, one in theirs.estimates.items()
@@ -100,7 +119,9 @@ def test_the_slow_path_is_the_kernel(kind: str, label: str, own: Policy, twin: s
 
 
 def test_policies_learn_what_happened() -> None:
-    """Tests that drafts, acceptances and seconds of batches come back, and that every replication begins anew."""
+    """Tests that drafts, acceptances and seconds of batches come back, and that every replication
+    begins anew.
+    """
     seen: list[Any] = []
 
     class Curious(Equal):
@@ -108,7 +129,9 @@ def test_policies_learn_what_happened() -> None:
             seen.append(seed)
 
         def learn(self, outcome: Any) -> None:
-            assert (outcome.accepted <= outcome.drafted).all() and (outcome.right <= outcome.tested).all()
+            assert (outcome.accepted <= outcome.drafted).all() and (
+                outcome.right <= outcome.tested
+            ).all()
             seen.append(outcome.drafted.tolist())
 
     simulate(world("fair-goodput", "fixed"), Curious(), rounds=3, replications=2)
@@ -119,7 +142,9 @@ def test_policies_learn_what_happened() -> None:
 
 
 def test_tasks_are_served_by_a_policy() -> None:
-    """Tests that what a policy does with the tasks of a problem is a plan, whose latency the judge confirms."""
+    """Tests that what a policy does with the tasks of a problem is a plan, whose latency the judge
+    confirms.
+    """
     problem = generate("continuous-serving/arrivals", tasks=6, seed=1)
     found = simulate(problem, Alone())
     assert problem.evaluate(found.plan).objective == pytest.approx(found.mean, rel=1e-9)  # type: ignore[attr-defined]
@@ -129,7 +154,12 @@ def test_tasks_are_served_by_a_policy() -> None:
 @pytest.mark.parametrize(
     ("kind", "label", "decision", "message"),
     [
-        ("fair-goodput", "fixed", [99] * 4, "expected draft tokens of 4 clients within their caps, 24 in all"),
+        (
+            "fair-goodput",
+            "fixed",
+            [99] * 4,
+            "expected draft tokens of 4 clients within their caps, 24 in all",
+        ),
         ("fair-goodput", "fixed", [0.5] * 4, "expected draft tokens of 4 clients"),
         ("verification-batch", "one-class", [7, 7], "expected different places of"),
         ("verification-batch", "one-class", "all", "expected different places of"),
@@ -138,7 +168,9 @@ def test_tasks_are_served_by_a_policy() -> None:
     ],
 )
 def test_wrong_decisions_are_named(kind: str, label: str, decision: Any, message: str) -> None:
-    """Tests that each decision that is none is refused with the policy's name, what was expected and what came."""
+    """Tests that each decision that is none is refused with the policy's name, what was expected
+    and what came.
+    """
     with pytest.raises(InvalidInput, match=f"policy wrong: {message}.*, got "):
         simulate(world(kind, label), Wrong(decision))
 
@@ -154,7 +186,11 @@ def test_wrong_batches_are_named(decision: Any) -> None:
 def test_what_is_no_policy_is_refused(kind: str) -> None:
     """Tests that a number in the place of a policy is one clear error for every simulator."""
     simulator = SIMULATORS[kind]
-    place = simulator.workloads[0].build() if simulator.workloads else generate(f"{kind}/{_FAMILY[kind]}")
+    place = (
+        simulator.workloads[0].build()
+        if simulator.workloads
+        else generate(f"{kind}/{_FAMILY[kind]}")
+    )
     with pytest.raises(InvalidInput, match=r"(policy|plan): expected .*, got 3"):
         simulate(place, 3)
 
@@ -169,22 +205,34 @@ _FAMILY = {
 
 
 def test_policies_are_compared_in_pairs() -> None:
-    """Tests that differences are of replications with the same luck, with intervals, as rows and as text."""
+    """Tests that differences are of replications with the same luck, with intervals, as rows and as
+    text.
+    """
     found = compare_policies(
-        ["fixed", Equal(), "robust"], {"moving": world("fair-goodput", "switching")}, rounds=30, replications=8
+        ["fixed", Equal(), "robust"],
+        {"moving": world("fair-goodput", "switching")},
+        rounds=30,
+        replications=8,
     )
     same, better = found.rows[1:]
     assert (same["policy"], same["difference"], same["difference_high"]) == ("equal", 0.0, 0.0)
     assert better["difference_low"] > 0.0 and better["mean"] > same["mean"]
-    assert better["difference_high"] - better["difference_low"] < better["mean_high"] - better["mean_low"]
+    assert (
+        better["difference_high"] - better["difference_low"]
+        < better["mean_high"] - better["mean_low"]
+    )
     assert to_arrow(found).num_rows == 3
     assert str(found).splitlines()[2].split()[:2] == ["moving", "equal"]
     with pytest.raises(InvalidInput, match="expected at least one policy and one workload"):
         compare_policies([], [])
 
 
-def test_policies_of_plug_ins_have_names(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    """Tests that an entry point's policy is played by its name, in Python and on the command line."""
+def test_policies_of_plug_ins_have_names(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that an entry point's policy is played by its name, in Python and on the command
+    line.
+    """
 
     class Entry:
         name, group, module, dist = "fair-goodput.equal", plugins.POLICIES, "mine", None
@@ -192,24 +240,46 @@ def test_policies_of_plug_ins_have_names(monkeypatch: pytest.MonkeyPatch, capfd:
         def load(self) -> object:
             return Equal
 
-    monkeypatch.setattr(plugins, "_entries", lambda group: (Entry(),) if group == plugins.POLICIES else ())
+    monkeypatch.setattr(
+        plugins, "_entries", lambda group: (Entry(),) if group == plugins.POLICIES else ()
+    )
     plugins._loading.cache_clear()
     try:
-        assert simulate(world("fair-goodput", "fixed"), "equal", rounds=5, replications=2).policy == "equal"
-        words = ["simulate", "fair-goodput", "--workload", "fixed", "--replications", "2", "--param", "rounds=5"]
+        assert (
+            simulate(world("fair-goodput", "fixed"), "equal", rounds=5, replications=2).policy
+            == "equal"
+        )
+        words = [
+            "simulate",
+            "fair-goodput",
+            "--workload",
+            "fixed",
+            "--replications",
+            "2",
+            "--param",
+            "rounds=5",
+        ]
         assert run([*words, "--policy", "fixed,equal"]) == 0
         assert "fixed" in (out := capfd.readouterr().out) and "equal" in out
         assert run([*words, "--policy", "fixed,even"]) == 2
-        assert "--policy: expected one of robust, gradient, fixed, random, got 'even'" in capfd.readouterr().err
+        assert (
+            "--policy: expected one of robust, gradient, fixed, random, got 'even'"
+            in capfd.readouterr().err
+        )
     finally:
         plugins._loading.cache_clear()
 
 
 def test_a_result_is_no_world(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Tests that the file of a result in the place of a problem is named as such, and that a workload's is played."""
+    """Tests that the file of a result in the place of a problem is named as such, and that a
+    workload's is played.
+    """
     save(solve(generate("draft-allocation/uniform", clients=3, budget=4)), tmp_path / "result.json")
     assert run(["simulate", str(tmp_path / "result.json"), "--policy", "online"]) == 2
-    assert "expected a problem or a workload, got a result of draft-allocation" in capfd.readouterr().err
+    assert (
+        "expected a problem or a workload, got a result of draft-allocation"
+        in capfd.readouterr().err
+    )
     save(world("fair-goodput", "fixed"), tmp_path / "workload.json")
     words = ["--policy", "fixed", "--replications", "2", "--param", "rounds=5"]
     assert run(["simulate", str(tmp_path / "workload.json"), *words]) == 0

@@ -43,12 +43,16 @@ def small(seed: int, lengths: str = "conservative") -> ServingLatencyProblem:
     st.floats(0.0, 0.3),
     st.sampled_from([1.0, 1.3]),
 )
-def test_nothing_in_the_interval_is_worse(seed: int, lengths: str, low: float, width: float, scale: float) -> None:
+def test_nothing_in_the_interval_is_worse(
+    seed: int, lengths: str, low: float, width: float, scale: float
+) -> None:
     """Tests that no rate of a dense grid is worse than the worst case of serving latency."""
     problem = small(seed, lengths)
     plan = solve(problem, "algorithm-1").plan
     assert plan is not None
-    found = robustness(problem, plan, acceptance=(low, low + width), output_scale=(1.0, scale), samples=5)
+    found = robustness(
+        problem, plan, acceptance=(low, low + width), output_scale=(1.0, scale), samples=5
+    )
     assert found.worst_is_exact
     scaled = dataclasses.replace(
         problem,
@@ -64,16 +68,23 @@ def test_nothing_in_the_interval_is_worse(seed: int, lengths: str, low: float, w
     assert low <= found.worst.acceptance <= low + width
 
 
-def continuous(draw: np.random.Generator, **changes: object) -> tuple[ContinuousServingProblem, ContinuousServingPlan]:
+def continuous(
+    draw: np.random.Generator, **changes: object
+) -> tuple[ContinuousServingProblem, ContinuousServingPlan]:
     """Return a few tasks whose batches change, and a plan of random phases."""
-    base = generate("continuous-serving/paper-1", tasks=3, max_output=12, seed=int(draw.integers(100)))
+    base = generate(
+        "continuous-serving/paper-1", tasks=3, max_output=12, seed=int(draw.integers(100))
+    )
     problem = ContinuousServingProblem.from_dict(base.to_dict() | changes)
 
     def batches() -> list[list[int]]:
         tasks, cut = draw.permutation(3).tolist(), int(draw.integers(1, 4))
         return [part for part in (tasks[:cut], tasks[cut:]) if part]
 
-    phases = [{"first_step": n, "batches": batches()} for n in sorted({1, *draw.integers(2, 6, 2).tolist()})]
+    phases = [
+        {"first_step": n, "batches": batches()}
+        for n in sorted({1, *draw.integers(2, 6, 2).tolist()})
+    ]
     length = 0 if problem.mechanism == "autoregressive" else 2
     plan = {"speculation_length": length, "phases": phases, "bandwidth_share": [0.3, 0.3, 0.4]}
     return problem, ContinuousServingPlan.from_dict(plan)
@@ -82,31 +93,49 @@ def continuous(draw: np.random.Generator, **changes: object) -> tuple[Continuous
 @pytest.mark.parametrize("lengths", ["conservative", "known", "predicted"])
 @pytest.mark.parametrize("objective", ["makespan", "mean_latency"])
 @pytest.mark.parametrize("mechanism", ["pipelined", "sequential", "autoregressive"])
-def test_longer_outputs_are_worse_where_all_tasks_are_there(lengths: str, objective: str, mechanism: str) -> None:
-    """Tests that no output scale of a dense grid is worse than the largest, for random phases without arrivals."""
+def test_longer_outputs_are_worse_where_all_tasks_are_there(
+    lengths: str, objective: str, mechanism: str
+) -> None:
+    """Tests that no output scale of a dense grid is worse than the largest, for random phases
+    without arrivals.
+    """
     draw = np.random.default_rng(1)
     for _ in range(3):
         problem, plan = continuous(
-            draw, objective=objective, mechanism=mechanism, output_lengths=lengths, regroup_seconds=0.1,
-            output_samples=draw.integers(1, 12, (2, 3)).tolist() if lengths == "predicted" else None,
-        )  # fmt: skip
+            draw,
+            objective=objective,
+            mechanism=mechanism,
+            output_lengths=lengths,
+            regroup_seconds=0.1,
+            output_samples=draw.integers(1, 12, (2, 3)).tolist()
+            if lengths == "predicted"
+            else None,
+        )
         found = robustness(problem, plan, output_scale=(0.4, 2.5), samples=2)
         assert found.worst_is_exact
         vary = kind_of(problem).uncertainty.vary  # type: ignore[union-attr]
-        grid = [vary(problem, plan, None, scale)[0].evaluate(plan).objective for scale in np.linspace(0.4, 2.5, 30)]
+        grid = [
+            vary(problem, plan, None, scale)[0].evaluate(plan).objective
+            for scale in np.linspace(0.4, 2.5, 30)
+        ]
         assert max(grid) <= found.worst.objective * (1.0 + 1e-9)
 
 
 def test_longer_outputs_may_be_better_where_tasks_arrive() -> None:
-    """Tests that with arrivals a case inside the interval is worse than its ends, so that no worst case is certain."""
+    """Tests that with arrivals a case inside the interval is worse than its ends, so that no worst
+    case is certain.
+    """
     draw = np.random.default_rng(5)
     for _ in range(8):
         arrivals = (np.array([0, 1, 1]) * draw.uniform(0.0, 1.5, 3)).tolist()
         objective = str(draw.choice(["makespan", "mean_latency"]))
         problem, plan = continuous(
-            draw, arrival_seconds=arrivals, output_lengths="known", objective=objective,
+            draw,
+            arrival_seconds=arrivals,
+            output_lengths="known",
+            objective=objective,
             regroup_seconds=float(draw.choice([0.0, 0.2])),
-        )  # fmt: skip
+        )
     found = robustness(problem, plan, output_scale=(0.4, 1.2), samples=40)
     assert 0.4 < found.worst.output_scale < 1.2
     assert not found.worst_is_exact
@@ -114,8 +143,12 @@ def test_longer_outputs_may_be_better_where_tasks_arrive() -> None:
 
 
 def test_the_worst_rate_lies_just_before_a_step_is_saved() -> None:
-    """Tests that the worst case is found where rates are so low that the judge forgives a step just before it."""
-    problem = dataclasses.replace(small(1, "known"), output_tokens=np.full(5, 2000), max_output_tokens=2000)
+    """Tests that the worst case is found where rates are so low that the judge forgives a step just
+    before it.
+    """
+    problem = dataclasses.replace(
+        small(1, "known"), output_tokens=np.full(5, 2000), max_output_tokens=2000
+    )
     plan = solve(problem, "no-batching").plan
     assert plan is not None
     saved = rate_that_yields(2000 / 1999, plan.speculation_length)
@@ -127,7 +160,9 @@ def test_the_worst_rate_lies_just_before_a_step_is_saved() -> None:
 
 
 def test_a_higher_rate_can_be_worse() -> None:
-    """Tests that the worst case need not be the lowest rate: while no step is saved, longer KV terms count."""
+    """Tests that the worst case need not be the lowest rate: while no step is saved, longer KV
+    terms count.
+    """
     problem = small(1)
     plan = solve(problem).plan
     assert plan is not None
@@ -136,7 +171,9 @@ def test_a_higher_rate_can_be_worse() -> None:
 
 
 def test_what_is_not_certain_is_not_called_certain(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that the worst case is certain for one rate and given lengths, else only the worst of what was tried."""
+    """Tests that the worst case is certain for one rate and given lengths, else only the worst of
+    what was tried.
+    """
     problem = small(1)
     plan = solve(problem).plan
     assert plan is not None
@@ -155,7 +192,9 @@ def test_what_is_not_certain_is_not_called_certain(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("kind", ["draft-control", "draft-allocation", "fair-goodput"])
 def test_rates_lower_are_worse(kind: str) -> None:
-    """Tests that where every rate helps the worst case is the lower end, and samples and mean lie above it."""
+    """Tests that where every rate helps the worst case is the lower end, and samples and mean lie
+    above it.
+    """
     problem = generate(next(name for name in FAMILIES if name.startswith(f"{kind}/")), seed=2)
     result = solve(problem)
     found = robustness(problem, result, acceptance=(0.3, 0.8), samples=50, seed=1)
@@ -173,7 +212,8 @@ def test_the_same_seed_draws_the_same() -> None:
     plan = solve(problem).plan
     assert plan is not None
     one, two, other = (
-        robustness(problem, plan, acceptance=(0.5, 0.9), samples=10, seed=seed).mean for seed in (1, 1, 2)
+        robustness(problem, plan, acceptance=(0.5, 0.9), samples=10, seed=seed).mean
+        for seed in (1, 1, 2)
     )
     assert one == two != other
 
@@ -191,14 +231,18 @@ def test_bad_intervals_are_named() -> None:
     problem = small(1)
     plan = solve(problem).plan
     assert plan is not None
-    with pytest.raises(InvalidInput, match=r"acceptance: expected LOW:HIGH in \[0, 1\], got 0.9:0.5"):
+    with pytest.raises(
+        InvalidInput, match=r"acceptance: expected LOW:HIGH in \[0, 1\], got 0.9:0.5"
+    ):
         robustness(problem, plan, acceptance=(0.9, 0.5))
     with pytest.raises(InvalidInput, match="acceptance: expected less than 1"):
         robustness(problem, plan, acceptance=(0.9, 1.0))
     with pytest.raises(InvalidInput, match="output_scale: expected factors"):
         robustness(problem, plan, output_scale=(0.0, 1.0))
     for scale in (1e6, 1e308):
-        with pytest.raises(InvalidInput, match="output_scale: expected outputs of at most 10,000,000 tokens"):
+        with pytest.raises(
+            InvalidInput, match="output_scale: expected outputs of at most 10,000,000 tokens"
+        ):
             robustness(problem, plan, output_scale=(1.0, scale))
     with pytest.raises(InvalidInput, match="samples: expected an integer >= 2"):
         robustness(problem, plan, samples=1)
@@ -211,7 +255,9 @@ def test_bad_intervals_are_named() -> None:
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that the command prints, gives JSON, exits with 1 where the worst case violates, 2 for bad intervals."""
+    """Tests that the command prints, gives JSON, exits with 1 where the worst case violates, 2 for
+    bad intervals.
+    """
     problem = small(1)
     file, result = tmp_path / "problem.json", tmp_path / "result.json"
     save(problem, file)

@@ -1,4 +1,6 @@
-"""From measurements to plans, one line each: measure, fit, then generate or import with `--runtimes`, and solve."""
+"""From measurements to plans, one line each: measure, fit, then generate or import with
+`--runtimes`, and solve.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,10 @@ from specopt.commands.cli import run
 
 SHIPPED = files("specopt.instances") / "data" / "measured"
 PAIR = ["--draft", "model=draft-15m", "--verify", "model=verify-100m"]
-MODELS = [f"--{part}-model={SHIPPED / name}.config.json" for part, name in
-          (("draft", "draft-15m"), ("verify", "verify-100m"))]  # fmt: skip
+MODELS = [
+    f"--{part}-model={SHIPPED / name}.config.json"
+    for part, name in (("draft", "draft-15m"), ("verify", "verify-100m"))
+]
 TOKENS = ["--x", "new_tokens", "--batch", "batch", "--cached", "cached_tokens"]
 SMALL = ["--param", "tasks=5", "--param", "max_output=8", "--set", "max_speculation_length=3"]
 REQUESTS = "arrival_seconds,input_tokens,output_tokens\n0,40,5\n1,10,8\n2,90,3\n"
@@ -40,8 +44,13 @@ def solved(problem: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("form", ["linear", "roofline"])
 def test_a_pair_goes_into_serving_latency(form: str, tmp_path: Path) -> None:
-    """Tests that runtimes and models of a fit are those of the problem, generated or imported, and `--set` wins."""
-    runtimes, problem = fitted(tmp_path, *PAIR, *MODELS, *TOKENS, "--form", form), tmp_path / "problem.json"
+    """Tests that runtimes and models of a fit are those of the problem, generated or imported, and
+    `--set` wins.
+    """
+    runtimes, problem = (
+        fitted(tmp_path, *PAIR, *MODELS, *TOKENS, "--form", form),
+        tmp_path / "problem.json",
+    )
     trace = tmp_path / "trace.csv"
     trace.write_text(REQUESTS)
     fit = json.loads(Path(runtimes).read_text())
@@ -59,12 +68,21 @@ def test_a_pair_goes_into_serving_latency(form: str, tmp_path: Path) -> None:
 
 
 def test_an_estimator_goes_into_verification_batches(tmp_path: Path) -> None:
-    """Tests that the additive form of the verify model is the problem's estimator, from a pair and by itself."""
+    """Tests that the additive form of the verify model is the problem's estimator, from a pair and
+    by itself.
+    """
     problem = tmp_path / "problem.json"
     for options in ((*PAIR, *TOKENS), ("--where", "model=verify-100m", *TOKENS)):
         runtimes = fitted(tmp_path, *options, "--form", "additive")
         fit = json.loads(Path(runtimes).read_text())
-        command = ["generate", "verification-batch/mixed", "--param", "requests=8", "--runtimes", runtimes]
+        command = [
+            "generate",
+            "verification-batch/mixed",
+            "--param",
+            "requests=8",
+            "--runtimes",
+            runtimes,
+        ]
         assert run([*command, "-o", str(problem)]) == 0
         assert json.loads(problem.read_text())["estimator"] == fit.get("verify", fit)["estimator"]
         solved(problem)
@@ -76,9 +94,16 @@ def test_runtimes_by_hand(tmp_path: Path) -> None:
     model = {"layers": 2, "hidden": 64, "ffn": 128}
     path, problem = tmp_path / "own.json", tmp_path / "problem.json"
     path.write_text(json.dumps({"draft": runtime, "verify": runtime, "draft_model": model}))
-    assert run(["generate", "serving-latency/paper-1", "--runtimes", str(path), "-o", str(problem)]) == 0
+    assert (
+        run(["generate", "serving-latency/paper-1", "--runtimes", str(path), "-o", str(problem)])
+        == 0
+    )
     data = json.loads(problem.read_text())
-    assert (data["draft_runtime"], data["verify_runtime"], data["draft"]) == (runtime, runtime, model)
+    assert (data["draft_runtime"], data["verify_runtime"], data["draft"]) == (
+        runtime,
+        runtime,
+        model,
+    )
 
 
 @pytest.mark.parametrize(
@@ -86,11 +111,31 @@ def test_runtimes_by_hand(tmp_path: Path) -> None:
     [
         ("serving-latency/paper-1", [], "expected an object with draft and verify, got []"),
         ("serving-latency/paper-1", {"draft": {}}, "draft: expected seconds_per_flop"),
-        ("serving-latency/paper-1", {"draft": {"pieces": 3}}, "draft: expected a runtime, got {'pieces': 3}"),
-        ("serving-latency/paper-1", {"verify": {}}, "draft: expected a runtime, or what fit writes, got None"),
-        ("serving-latency/paper-1", {"draft": {"table": {}}}, "draft: expected seconds_per_flop, a linear or roofline"),
-        ("verification-batch/mixed", {"verify": {"runtime": {}}}, "expected an estimator, as fit --form additive"),
-        ("draft-control/paper-3", {}, "expected a problem of serving-latency, verification-batch, got draft-control"),
+        (
+            "serving-latency/paper-1",
+            {"draft": {"pieces": 3}},
+            "draft: expected a runtime, got {'pieces': 3}",
+        ),
+        (
+            "serving-latency/paper-1",
+            {"verify": {}},
+            "draft: expected a runtime, or what fit writes, got None",
+        ),
+        (
+            "serving-latency/paper-1",
+            {"draft": {"table": {}}},
+            "draft: expected seconds_per_flop, a linear or roofline",
+        ),
+        (
+            "verification-batch/mixed",
+            {"verify": {"runtime": {}}},
+            "expected an estimator, as fit --form additive",
+        ),
+        (
+            "draft-control/paper-3",
+            {},
+            "expected a problem of serving-latency, verification-batch, got draft-control",
+        ),
     ],
 )
 def test_bad_runtimes_are_one_message(
@@ -106,26 +151,50 @@ def test_bad_runtimes_are_one_message(
     assert captured.err.count("\n") == 1
 
 
-def test_what_is_read_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_read_is_not_overwritten(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Tests that the problem does not replace the runtimes that it comes from."""
     path = tmp_path / "own.json"
     path.write_text("{}")
-    assert run(["generate", "serving-latency/paper-1", "--runtimes", str(path), "-o", str(path)]) == 2
+    assert (
+        run(["generate", "serving-latency/paper-1", "--runtimes", str(path), "-o", str(path)]) == 2
+    )
     assert "would overwrite what is read" in capsys.readouterr().err
 
 
 def test_from_measuring_to_solving(tmp_path: Path) -> None:
-    """Tests that the four commands follow on each other, for a pair of tiny models measured here."""
+    """Tests that the four commands follow on each other, for a pair of tiny models measured
+    here.
+    """
     pytest.importorskip("torch", reason="the extra `measure` is not installed")
     configs = []
     for name, layers in (("small", 1), ("large", 3)):
         (tmp_path / name).mkdir()
         configs.append(str(tmp_path / name / "config.json"))
-        shape = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": layers,
-                 "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100}  # fmt: skip
+        shape = {
+            "model_type": "llama",
+            "hidden_size": 64,
+            "intermediate_size": 128,
+            "num_hidden_layers": layers,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "vocab_size": 100,
+        }
         Path(configs[-1]).write_text(json.dumps(shape))
     table, problem = tmp_path / "table.csv", tmp_path / "problem.json"
-    sizes = ["--batch", "1,2", "--new-tokens", "1,4,16", "--cached-tokens", "0,32", "--repeats", "3", "--device", "cpu"]
+    sizes = [
+        "--batch",
+        "1,2",
+        "--new-tokens",
+        "1,4,16",
+        "--cached-tokens",
+        "0,32",
+        "--repeats",
+        "3",
+        "--device",
+        "cpu",
+    ]
     assert run(["measure", *configs, *sizes, "-o", str(table)]) == 0
     with table.open() as stream:
         names = sorted({row["model"] for row in csv.DictReader(stream)})

@@ -14,7 +14,9 @@ from specopt.solvers.serving_latency.static_batching import StaticBatching
 
 
 def test_every_copy_gets_an_equal_part_of_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that limits add up to the time limit, and that a change without a copy takes none and keeps its reason."""
+    """Tests that limits add up to the time limit, and that a change without a copy takes none and
+    keeps its reason.
+    """
     now = 100.0
     monkeypatch.setattr("specopt.api.scan.time.perf_counter", lambda: now)
     limits = []
@@ -36,7 +38,9 @@ def test_every_copy_gets_an_equal_part_of_the_time_left(monkeypatch: pytest.Monk
 def test_a_plan_that_violates_the_copy_is_no_start(
     small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tests that a solve starts from a plan only where the method can use it and the copy allows it."""
+    """Tests that a solve starts from a plan only where the method can use it and the copy allows
+    it.
+    """
     first, last = (solve(small, name) for name in ("max-batching", "no-batching"))
     starts = []
 
@@ -45,6 +49,11 @@ def test_a_plan_that_violates_the_copy_is_no_start(
 
     monkeypatch.setattr("specopt.api.scan.solve", recorded)
     smaller = dataclasses.replace(small, draft_memory_bytes=1.0)
-    for copy, method, start in ((small, None, 0), (small, None, -1), (smaller, None, 0), (small, StaticBatching(), 0)):
+    for copy, method, start in (
+        (small, None, 0),
+        (small, None, -1),
+        (smaller, None, 0),
+        (small, StaticBatching(), 0),
+    ):
         solving(method, start)(copy, None, [first, last])
     assert starts == [first.plan, last.plan, None, None]

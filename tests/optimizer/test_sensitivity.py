@@ -55,8 +55,10 @@ def tight(small: ServingLatencyProblem) -> ServingLatencyProblem:
     tokens = int(small.input_tokens.max()) + small.longest_output
     return dataclasses.replace(
         small,
-        draft_memory_bytes=small.draft.parameter_bytes + 2.2 * small.draft.kv_bytes_per_token * tokens,
-        verify_memory_bytes=small.verify.parameter_bytes + 3.2 * small.verify.kv_bytes_per_token * tokens,
+        draft_memory_bytes=small.draft.parameter_bytes
+        + 2.2 * small.draft.kv_bytes_per_token * tokens,
+        verify_memory_bytes=small.verify.parameter_bytes
+        + 3.2 * small.verify.kv_bytes_per_token * tokens,
     )
 
 
@@ -82,7 +84,9 @@ def test_changes_are_differences_of_optima(tight: ServingLatencyProblem) -> None
 
 
 def test_binding_memory_is_worth_something(small: ServingLatencyProblem) -> None:
-    """Tests that memory has a price exactly where it binds, and that ample verify memory is not listed."""
+    """Tests that memory has a price exactly where it binds, and that ample verify memory is not
+    listed.
+    """
     assert small.draft is not None
     tokens = int(small.input_tokens.max()) + small.longest_output
     one_by_one = small.draft.parameter_bytes + 1.2 * small.draft.kv_bytes_per_token * tokens
@@ -97,18 +101,29 @@ def test_binding_memory_is_worth_something(small: ServingLatencyProblem) -> None
 def test_autoregressive_has_no_draft_resources(tight: ServingLatencyProblem) -> None:
     """Tests that without a draft stage only what takes part is listed."""
     found = sensitivity(dataclasses.replace(tight, mechanism="autoregressive"))
-    assert [change.field for change in found.changes] == ["bandwidth_hz", "verify_memory_bytes", "verify_runtime"]
+    assert [change.field for change in found.changes] == [
+        "bandwidth_hz",
+        "verify_memory_bytes",
+        "verify_runtime",
+    ]
     assert all(change.proven for change in found.changes)
 
 
 def test_piecewise_runtimes_get_faster(small: ServingLatencyProblem) -> None:
     """Tests that one per cent comes off every piece."""
-    pieces = tuple(LinearRuntime(seconds_per_flop=c1, overhead_seconds=c2) for c1, c2 in ((0.0, 0.1), (1e-12, 0.05)))
+    pieces = tuple(
+        LinearRuntime(seconds_per_flop=c1, overhead_seconds=c2)
+        for c1, c2 in ((0.0, 0.1), (1e-12, 0.05))
+    )
     problem = dataclasses.replace(small, verify_runtime=PiecewiseRuntime(pieces=pieces))
-    faster = next(one for one in kind_of(problem).perturbations if one.field == "verify_runtime").apply(problem)
+    faster = next(
+        one for one in kind_of(problem).perturbations if one.field == "verify_runtime"
+    ).apply(problem)
     flops = np.array([0.0, 1e9, 1e12])
     assert isinstance(faster, PiecewiseRuntime)
-    assert faster.seconds(3, flops) == pytest.approx(0.99 * problem.verify_runtime.seconds(3, flops), rel=1e-12)
+    assert faster.seconds(3, flops) == pytest.approx(
+        0.99 * problem.verify_runtime.seconds(3, flops), rel=1e-12
+    )
 
 
 def test_a_unit_that_leaves_the_domain_is_explained(small: ServingLatencyProblem) -> None:
@@ -121,7 +136,9 @@ def test_a_unit_that_leaves_the_domain_is_explained(small: ServingLatencyProblem
 
 
 def test_infeasible_problems(small: ServingLatencyProblem) -> None:
-    """Tests that without a plan there are no differences, but what would make one possible is told."""
+    """Tests that without a plan there are no differences, but what would make one possible is
+    told.
+    """
     assert small.draft is not None
     problem = dataclasses.replace(small, draft_memory_bytes=small.draft.parameter_bytes - 1.0)
     found = sensitivity(problem)
@@ -139,9 +156,14 @@ def result_of(problem: Problem, objective: float | None, bound: float | None) ->
     """A result of which only objective and bound matter."""
     status, done = Status.FEASIBLE, Termination.TIME_LIMIT
     return Result(
-        kind=problem.kind, problem_sha256="", method="any", status=status, termination=done, objective=objective,
+        kind=problem.kind,
+        problem_sha256="",
+        method="any",
+        status=status,
+        termination=done,
+        objective=objective,
         bound=bound,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(
@@ -159,18 +181,24 @@ def test_bounds_of_a_change(
     after: tuple[float, float | None],
     expected: tuple[float | None, float | None],
 ) -> None:
-    """Tests that the interval of a change covers optima that are known only to within their gaps."""
+    """Tests that the interval of a change covers optima that are known only to within their
+    gaps.
+    """
     assert _bounds(small, result_of(small, *before), result_of(small, *after)) == expected
 
 
-def test_bounds_of_a_change_when_maximising(small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bounds_of_a_change_when_maximising(
+    small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Tests that for a maximum the bound lies above the objective."""
     monkeypatch.setattr(type(small), "sense", "maximize")
     assert _bounds(small, result_of(small, 10.0, 12.0), result_of(small, 11.0, 14.0)) == (-1.0, 4.0)
 
 
 def test_heuristics_are_not_proven(tight: ServingLatencyProblem) -> None:
-    """Tests that a method without proof runs for all, with its interval open, and contains the true change."""
+    """Tests that a method without proof runs for all, with its interval open, and contains the true
+    change.
+    """
     true = {change.field: change.change for change in sensitivity(tight).changes}
     found = sensitivity(tight, "static-batching")
     assert found.base.method == "static-batching"
@@ -201,7 +229,9 @@ def test_the_time_limit_covers_everything(small: ServingLatencyProblem, own_cloc
             assert high is None or high >= change.change - 1e-9
 
 
-def test_an_interrupt_ends_the_series(small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_ends_the_series(
+    small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Tests that after Ctrl-C in one solve the others are not begun, and what was found is kept."""
     import importlib
 
@@ -212,7 +242,11 @@ def test_an_interrupt_ends_the_series(small: ServingLatencyProblem, monkeypatch:
         nonlocal calls
         calls += 1
         result = solve(*arguments, **options)
-        return dataclasses.replace(result, termination=Termination.INTERRUPTED) if calls == 3 else result
+        return (
+            dataclasses.replace(result, termination=Termination.INTERRUPTED)
+            if calls == 3
+            else result
+        )
 
     monkeypatch.setattr(module, "solve", interrupted)
     found = sensitivity(small)
@@ -248,7 +282,9 @@ def test_refusals(small: ServingLatencyProblem) -> None:
 
 
 def test_verbose_shows_the_solves(
-    small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    small: ServingLatencyProblem,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Tests that progress goes to stderr, and only on request."""
     monkeypatch.setattr("specopt.console.progress.FIRST_SECONDS", 0.0)
@@ -262,7 +298,9 @@ def test_verbose_shows_the_solves(
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_every_kind_has_resources(kind: Kind) -> None:
-    """Tests that more of a resource of any kind is never worse, by proven plans of problems that differ in it alone."""
+    """Tests that more of a resource of any kind is never worse, by proven plans of problems that
+    differ in it alone.
+    """
     proven = {"placement": "one-class"}.get(kind.name, kind.families[0].label)
     problem = next(family for family in kind.families if family.label == proven).generate(seed=1)
     found = sensitivity(problem)
@@ -276,7 +314,9 @@ def test_every_kind_has_resources(kind: Kind) -> None:
 
 
 def test_measured_passes_are_one_per_cent_faster(small: ServingLatencyProblem) -> None:
-    """Tests that a runtime that is a table of passes is changed like a line, and that nothing compares its columns."""
+    """Tests that a runtime that is a table of passes is changed like a line, and that nothing
+    compares its columns.
+    """
     table = {"batch": [1, 8], "new_tokens": [1, 1], "seconds": [0.1, 0.2]}
     data = small.to_dict() | {"verify_runtime": {"passes": table}, "mechanism": "autoregressive"}
     problem = ServingLatencyProblem.from_dict(data)

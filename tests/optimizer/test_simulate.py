@@ -1,4 +1,6 @@
-"""The front door of the simulators, from Python and on the command line: one shape for all kinds."""
+"""The front door of the simulators, from Python and on the command line: one shape for all
+kinds.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,16 @@ SHORT: dict[str, dict[str, Any]] = {
 }
 PLANNED: dict[str, Callable[[], tuple[Any, str]]] = {
     "serving-latency": lambda: (
-        specopt.generate("serving-latency/paper-1", tasks=4, max_output=40, seed=3), "static-batching"
+        specopt.generate("serving-latency/paper-1", tasks=4, max_output=40, seed=3),
+        "static-batching",
     ),
     "continuous-serving": lambda: (
-        specopt.generate("continuous-serving/paper-1", tasks=4, max_output=40, seed=3), "rebatching"
+        specopt.generate("continuous-serving/paper-1", tasks=4, max_output=40, seed=3),
+        "rebatching",
     ),
     "draft-stopping": lambda: (specopt.generate("draft-stopping/mixed", max_draft=4), "belief"),
     "placement": lambda: (specopt.generate("placement/one-class"), "all-device"),
-}  # fmt: skip
+}
 """What is played of kinds without policies: a problem, and a method that plans."""
 
 PLAYED = tuple(kind for kind in KINDS if kind.simulator)
@@ -83,7 +87,9 @@ def words_of(kind: Kind) -> list[str]:
 
 @pytest.mark.parametrize("kind", PLAYED, ids=lambda one: one.name)
 def test_one_shape(kind: Kind) -> None:
-    """Tests that every kind gives mean, interval, quantiles and samples alike, and JSON that a seed decides."""
+    """Tests that every kind gives mean, interval, quantiles and samples alike, and JSON that a seed
+    decides.
+    """
     found, again = (played(kind, seed=2, replications=4) for _ in range(2))
     other = played(kind, seed=9, replications=4)
     assert (found.kind, found.replications, found.seed, len(found.samples)) == (kind.name, 4, 2, 4)
@@ -93,7 +99,9 @@ def test_one_shape(kind: Kind) -> None:
     ]
     low, high = found.confidence_interval
     assert (low + high) / 2 == pytest.approx(found.mean)
-    assert list(found.quantiles.values()) == np.quantile(found.samples, list(found.quantiles)).tolist()
+    assert (
+        list(found.quantiles.values()) == np.quantile(found.samples, list(found.quantiles)).tolist()
+    )
     data = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert data == found.to_dict() and data | {"seconds": 0} == again.to_dict() | {"seconds": 0}
     assert data["mean"] == found.mean and data["confidence_interval"] == [low, high]
@@ -104,7 +112,9 @@ def test_one_shape(kind: Kind) -> None:
 
 @pytest.mark.parametrize("kind", PLAYED, ids=lambda one: one.name)
 def test_replications_continue(kind: Kind) -> None:
-    """Tests that more replications begin with the same ones, and narrow the interval about as their root says."""
+    """Tests that more replications begin with the same ones, and narrow the interval about as their
+    root says.
+    """
     few, many = (played(kind, replications=count) for count in (10, 160))
     assert many.samples[:10].tolist() == few.samples.tolist()
     spread = float(many.samples.std(ddof=1))
@@ -116,25 +126,36 @@ def test_replications_continue(kind: Kind) -> None:
 def test_one_replication_has_no_interval() -> None:
     """Tests that what one replication cannot tell is NaN, and null as JSON."""
     alone = Estimate.of([3.0])
-    assert alone.mean == 3.0 and math.isnan(alone.standard_error) and math.isnan(alone.confidence_interval[0])
+    assert (
+        alone.mean == 3.0
+        and math.isnan(alone.standard_error)
+        and math.isnan(alone.confidence_interval[0])
+    )
     assert alone.to_dict()["confidence_interval"] == [None, None]
 
 
 def test_callback_sees_the_mean() -> None:
-    """Tests that every simulator tells the replications done and, at the end, the mean that it returns."""
+    """Tests that every simulator tells the replications done and, at the end, the mean that it
+    returns.
+    """
     for kind in BY_POLICY:
         seen: list[tuple[int, float]] = []
         found = simulator_of(kind).play(
-            world_of(kind), simulator_of(kind).policies[0], replications=6,
-            callback=lambda *now: seen.append(now), **SHORT[kind.name],  # noqa: B023
-        )  # fmt: skip
+            world_of(kind),
+            simulator_of(kind).policies[0],
+            replications=6,
+            callback=lambda *now, seen=seen: seen.append(now),  # type: ignore[misc]
+            **SHORT[kind.name],
+        )
         done, mean = seen[-1]
         assert done == 6 and mean == pytest.approx(found.mean)
 
 
 @pytest.mark.parametrize("kind", BY_POLICY, ids=lambda one: one.name)
 def test_every_policy_on_every_workload(kind: Kind) -> None:
-    """Tests that every policy plays on the first workload, and the first policy on every workload."""
+    """Tests that every policy plays on the first workload, and the first policy on every
+    workload.
+    """
     for place, family in enumerate(simulator_of(kind).workloads):
         world = family.build()
         for policy in simulator_of(kind).policies[: 1 if place else None]:
@@ -148,21 +169,42 @@ def test_command(kind: Kind, invoke: Invoke) -> None:
     words = words_of(kind)
     code, out, _ = invoke("simulate", *words, "--replications", 3)
     assert code == 0
-    for word in (kind.name, simulator_of(kind).policies[0], "played 3 times", "95 % confidence", "quantile", "95%"):
+    for word in (
+        kind.name,
+        simulator_of(kind).policies[0],
+        "played 3 times",
+        "95 % confidence",
+        "quantile",
+        "95%",
+    ):
         assert word in out
     code, out, _ = invoke("simulate", *words, "--replications", 3, "--seed", 4, "--json")
     assert code == 0
     world = world_of(kind)
-    expected = specopt.simulate(world, simulator_of(kind).policies[0], replications=3, seed=4, **SHORT[kind.name])
+    expected = specopt.simulate(
+        world, simulator_of(kind).policies[0], replications=3, seed=4, **SHORT[kind.name]
+    )
     assert json.loads(out) | {"seconds": 0} == expected.to_dict() | {"seconds": 0}
 
 
 def test_command_sets_workload_and_seed(invoke: Invoke) -> None:
     """Tests that --param reaches the workload, and --seed a workload that is drawn."""
-    base = ["simulate", "fair-goodput", "--policy", "fixed", "--workload", "random", "--param", "rounds=5"]
+    base = [
+        "simulate",
+        "fair-goodput",
+        "--policy",
+        "fixed",
+        "--workload",
+        "random",
+        "--param",
+        "rounds=5",
+    ]
     few = json.loads(invoke(*base, "--param", "clients=3", "--replications", 2, "--json")[1])
     assert len(few["benchmark"]["goodput"]) == 3 and few["rounds"] == 5
-    one, two = (json.loads(invoke(*base, "--seed", seed, "--replications", 2, "--json")[1]) for seed in (1, 2))
+    one, two = (
+        json.loads(invoke(*base, "--seed", seed, "--replications", 2, "--json")[1])
+        for seed in (1, 2)
+    )
     assert one["model"] != two["model"]
 
 
@@ -171,7 +213,10 @@ def test_help_lists_all_names(invoke: Invoke) -> None:
     for kind in BY_POLICY:
         assert f"{kind.name}: {', '.join(simulator_of(kind).policies)}" in POLICIES
         if kind.name != "draft-control":
-            assert f"{kind.name}: {', '.join(one.label for one in simulator_of(kind).workloads)}" in WORKLOADS
+            assert (
+                f"{kind.name}: {', '.join(one.label for one in simulator_of(kind).workloads)}"
+                in WORKLOADS
+            )
     code, out, _ = invoke("simulate", "--help")
     assert code == 0 and "--policy" in out and "u-sarathi" in out and "mixed-classes" in out
 
@@ -180,23 +225,47 @@ def test_help_lists_all_names(invoke: Invoke) -> None:
     ("words", "expected"),
     [
         (["no-kind", "--policy", "x", "--workload", "y"], ["KIND", "fair-goodput", "'no-kind'"]),
-        (["serving-latency", "--policy", "x", "--workload", "y"], ["KIND", "fair-goodput", "'serving-latency'"]),
-        (["fair-goodput", "--policy", "best", "--workload", "fixed"], ["--policy", "robust, gradient", "'best'"]),
-        (["fair-goodput", "--policy", "robust", "--workload", "x"], ["--workload", "fixed, random", "'x'"]),
+        (
+            ["serving-latency", "--policy", "x", "--workload", "y"],
+            ["KIND", "fair-goodput", "'serving-latency'"],
+        ),
+        (
+            ["fair-goodput", "--policy", "best", "--workload", "fixed"],
+            ["--policy", "robust, gradient", "'best'"],
+        ),
+        (
+            ["fair-goodput", "--policy", "robust", "--workload", "x"],
+            ["--workload", "fixed, random", "'x'"],
+        ),
         (["fair-goodput", "--workload", "fixed"], ["--policy", "robust", "None"]),
         (["fair-goodput", "--policy", "robust"], ["--workload", "fixed", "None"]),
-        (["fair-goodput", "--policy", "robust", "--workload", "fixed", "--param", "x=1"], ["--param x", "clients"]),
+        (
+            ["fair-goodput", "--policy", "robust", "--workload", "fixed", "--param", "x=1"],
+            ["--param x", "clients"],
+        ),
         (
             ["fair-goodput", "--policy", "robust", "--workload", "fixed", "--param", "rounds=1.5"],
             ["--param rounds", "an integer", "'1.5'"],
         ),
-        (["fair-goodput", "--policy", "robust", "--workload", "fixed", "--param", "clients=-1"], ["clients", "-1"]),
-        (["fair-goodput", "--policy", "robust", "--workload", "fixed", "--iterations", "3"], ["iterations", "rounds"]),
-        (["fair-goodput", "--policy", "robust", "--workload", "fixed", "--replications", "0"], ["replications", "0"]),
-        (["fair-goodput", "r.json", "--policy", "robust", "--workload", "fixed"], ["RESULT", "r.json"]),
+        (
+            ["fair-goodput", "--policy", "robust", "--workload", "fixed", "--param", "clients=-1"],
+            ["clients", "-1"],
+        ),
+        (
+            ["fair-goodput", "--policy", "robust", "--workload", "fixed", "--iterations", "3"],
+            ["iterations", "rounds"],
+        ),
+        (
+            ["fair-goodput", "--policy", "robust", "--workload", "fixed", "--replications", "0"],
+            ["replications", "0"],
+        ),
+        (
+            ["fair-goodput", "r.json", "--policy", "robust", "--workload", "fixed"],
+            ["RESULT", "r.json"],
+        ),
         (["fair-goodput"], ["RESULT", "--policy"]),
     ],
-)  # fmt: skip
+)
 def test_command_refuses(words: list[str], expected: list[str], invoke: Invoke) -> None:
     """Tests that bad usage is one clear message with the names that exist, and exit code 2."""
     code, out, err = invoke("simulate", *words)
@@ -209,11 +278,20 @@ def test_a_policy_on_the_tasks_of_a_file(tmp_path: Path, invoke: Invoke) -> None
     """Tests that a policy serves a problem once, and that asking for more is refused."""
     problem = specopt.generate("continuous-serving/arrivals", tasks=3, max_output=9)
     specopt.save(problem, tmp_path / "problem.json")
-    words = "simulate", str(tmp_path / "problem.json"), "--policy", "continuous", "--param", "speculation_length=2"
+    words = (
+        "simulate",
+        str(tmp_path / "problem.json"),
+        "--policy",
+        "continuous",
+        "--param",
+        "speculation_length=2",
+    )
     code, out, _ = invoke(*words, "--json")
     assert code == 0
     found = specopt.simulate(problem, "continuous", speculation_length=2)
-    assert json.loads(out) | {"seconds": 0} == found.to_dict() | {"seconds": 0}  # the seed is the same
+    assert json.loads(out) | {"seconds": 0} == found.to_dict() | {
+        "seconds": 0
+    }  # the seed is the same
     code, out, _ = invoke(*words)
     assert code == 0 and "over 3 tasks" in out
     code, _, err = invoke(*words, "--replications", 7)

@@ -14,7 +14,14 @@ from typing import Any
 import pytest
 
 import specopt
-from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem, Status, Termination, Unsupported
+from specopt import (
+    InvalidInput,
+    ServingLatencyPlan,
+    ServingLatencyProblem,
+    Status,
+    Termination,
+    Unsupported,
+)
 from specopt.api import plugins
 from specopt.kinds import KINDS
 from specopt.models import problem as problem_module
@@ -28,7 +35,9 @@ from specopt.solvers.serving_latency.static_batching import StaticBatching
 front_door: Any = importlib.import_module("specopt.api.solve")  # the function has the module's name
 
 
-def solved(problem: ServingLatencyProblem, **kwargs: Any) -> tuple[specopt.Result, ServingLatencyPlan]:
+def solved(
+    problem: ServingLatencyProblem, **kwargs: Any
+) -> tuple[specopt.Result, ServingLatencyPlan]:
     """A result and its plan."""
     result = specopt.solve(problem, **kwargs)
     assert isinstance(result.plan, ServingLatencyPlan)
@@ -36,7 +45,9 @@ def solved(problem: ServingLatencyProblem, **kwargs: Any) -> tuple[specopt.Resul
 
 
 def test_the_default_method_is_the_best(small: ServingLatencyProblem) -> None:
-    """Tests that without a method a small problem is solved to proven optimality, for every mechanism."""
+    """Tests that without a method a small problem is solved to proven optimality, for every
+    mechanism.
+    """
     mechanisms: list[Any] = ["pipelined", "sequential", "autoregressive", "any"]
     for mechanism in mechanisms:
         for lengths in ("conservative", "known"):
@@ -56,7 +67,8 @@ def test_a_method_by_name_or_value(small: ServingLatencyProblem) -> None:
 def test_unknown_methods(small: ServingLatencyProblem) -> None:
     """Tests that a wrong name lists the right ones, and that something else is no method."""
     with pytest.raises(
-        Unsupported, match=r"has no method 'exakt', did you mean 'exact'\?; it has .*exact.*algorithm-1"
+        Unsupported,
+        match=r"has no method 'exakt', did you mean 'exact'\?; it has .*exact.*algorithm-1",
     ):
         specopt.solve(small, "exakt")
     wrong: Any = 3
@@ -89,7 +101,9 @@ def test_infeasible_verify_memory(small: ServingLatencyProblem) -> None:
         short = dataclasses.replace(small, verify_memory_bytes=1e9, mechanism=mechanism)
         result = specopt.solve(short)
         assert result.status is Status.INFEASIBLE
-        assert "verify-model memory alone; 1.000 GB (1000000000 bytes) are available" in (result.explanation or "")
+        assert "verify-model memory alone; 1.000 GB (1000000000 bytes) are available" in (
+            result.explanation or ""
+        )
 
 
 def test_any_uses_what_fits(small: ServingLatencyProblem) -> None:
@@ -105,7 +119,9 @@ def test_verify_finds_lies(small: ServingLatencyProblem) -> None:
     report = specopt.verify(small, result)
     assert report.matches and report.feasible and report.objective == result.objective
     assert result.objective is not None
-    assert not specopt.verify(small, dataclasses.replace(result, objective=result.objective * (1 + 1e-6))).matches
+    assert not specopt.verify(
+        small, dataclasses.replace(result, objective=result.objective * (1 + 1e-6))
+    ).matches
     greedy = dataclasses.replace(plan, bandwidth_share=plan.bandwidth_share * 2)
     report = specopt.verify(small, dataclasses.replace(result, plan=greedy))
     assert not report.feasible and not report.matches
@@ -123,19 +139,31 @@ def test_verify_refuses_other_results(small: ServingLatencyProblem) -> None:
     assert specopt.verify(dataclasses.replace(small, name="another name"), result).matches
     with pytest.raises(InvalidInput, match="plan: expected a plan, got none"):
         specopt.verify(small, dataclasses.replace(result, plan=None))
-    with pytest.raises(InvalidInput, match="kind: expected 'serving-latency', as the problem, got 'draft-control'"):
+    with pytest.raises(
+        InvalidInput, match="kind: expected 'serving-latency', as the problem, got 'draft-control'"
+    ):
         specopt.verify(small, dataclasses.replace(result, kind="draft-control"))
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"time_limit": "5"}, {"time_limit": -1}, {"gap": "0.1"}, {"gap": None}, {"seed": -1}, {"seed": 1.5},
-        {"memory_limit": "1"}, {"memory_limit": 0},
+        {"time_limit": "5"},
+        {"time_limit": -1},
+        {"gap": "0.1"},
+        {"gap": None},
+        {"seed": -1},
+        {"seed": 1.5},
+        {"memory_limit": "1"},
+        {"memory_limit": 0},
     ],
-)  # fmt: skip
-def test_arguments_of_the_wrong_type(small: ServingLatencyProblem, arguments: dict[str, Any]) -> None:
-    """Tests that an argument of the wrong type is refused by name, not by a TypeError from within."""
+)
+def test_arguments_of_the_wrong_type(
+    small: ServingLatencyProblem, arguments: dict[str, Any]
+) -> None:
+    """Tests that an argument of the wrong type is refused by name, not by a TypeError from
+    within.
+    """
     with pytest.raises(InvalidInput, match=f"^{next(iter(arguments))}: expected"):
         specopt.solve(small, **arguments)
 
@@ -150,7 +178,10 @@ def test_arguments_of_the_wrong_type(small: ServingLatencyProblem, arguments: di
     ],
 )
 def test_how_a_method_without_a_plan_ends(
-    error: BaseException, termination: Termination, explanation: str, monkeypatch: pytest.MonkeyPatch
+    error: BaseException,
+    termination: Termination,
+    explanation: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Tests that what ends a method early is a result that says so, and never raised."""
 
@@ -159,12 +190,22 @@ def test_how_a_method_without_a_plan_ends(
 
     monkeypatch.setattr(Greedy, "run", run)
     result = specopt.solve(specopt.generate("draft-allocation/uniform", seed=1), "greedy")
-    assert (result.status, result.termination, result.explanation) == (Status.NONE, termination, explanation)
-    assert result.stats.get("out_of_memory") == (explanation if isinstance(error, OutOfMemory) else None)
+    assert (result.status, result.termination, result.explanation) == (
+        Status.NONE,
+        termination,
+        explanation,
+    )
+    assert result.stats.get("out_of_memory") == (
+        explanation if isinstance(error, OutOfMemory) else None
+    )
 
 
-@pytest.mark.parametrize("error", [OutOfTime(), Stopped(), KeyboardInterrupt(), OutOfMemory("too large")])
-def test_what_was_found_before_an_end_is_kept(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "error", [OutOfTime(), Stopped(), KeyboardInterrupt(), OutOfMemory("too large")]
+)
+def test_what_was_found_before_an_end_is_kept(
+    error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Tests that plan and bound that a method had before it ended early are the result."""
     problem = specopt.generate("draft-allocation/uniform", seed=1)
     best = specopt.solve(problem, "greedy")
@@ -183,7 +224,9 @@ def test_what_was_found_before_an_end_is_kept(error: BaseException, monkeypatch:
 
 
 def test_what_a_method_may_spend(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a method gets the arguments, and that the log says them, with what came of them."""
+    """Tests that a method gets the arguments, and that the log says them, with what came of
+    them.
+    """
     problem = specopt.generate("draft-allocation/uniform", seed=1)
     budgets = []
 
@@ -196,7 +239,9 @@ def test_what_a_method_may_spend(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Greedy, "run", run)
     before = time.perf_counter()
-    result = specopt.solve(problem, "greedy", time_limit=5, gap=0.25, seed=3, memory_limit=1e6, callback=callback)
+    result = specopt.solve(
+        problem, "greedy", time_limit=5, gap=0.25, seed=3, memory_limit=1e6, callback=callback
+    )
     found = budgets[0]
     assert (found.problem, found.time_limit, found.seed) == (problem, 5, 3)
     assert 0.25 - 1e-10 < found.gap < 0.25  # room for widening the bound
@@ -206,19 +251,34 @@ def test_what_a_method_may_spend(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_log(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a solve says what it begins with and how it ends, and in detail what the method counted."""
+    """Tests that a solve says what it begins with and how it ends, and in detail what the method
+    counted.
+    """
     monkeypatch.setattr(front_door, "showing_kernels", None)  # is not asked for
     with caplog.at_level(logging.DEBUG, logger="specopt"):
         result = specopt.solve(
-            specopt.generate("draft-allocation/uniform", seed=1), "greedy", time_limit=5.0, gap=0.25, seed=3
+            specopt.generate("draft-allocation/uniform", seed=1),
+            "greedy",
+            time_limit=5.0,
+            gap=0.25,
+            seed=3,
         )
-    told = [(record.levelname, record.getMessage()) for record in caplog.records if record.name.startswith("specopt")]
+    told = [
+        (record.levelname, record.getMessage())
+        for record in caplog.records
+        if record.name.startswith("specopt")
+    ]
     assert told == [
         ("INFO", "draft-allocation by greedy: time limit 5.0 s, gap 0.25, seed 3"),
-        ("INFO", f"draft-allocation by greedy: optimal (converged), objective {result.objective}, "
-                 f"bound {result.bound}, {result.seconds:.3g} s"),
+        (
+            "INFO",
+            (
+                f"draft-allocation by greedy: optimal (converged), objective {result.objective}, "
+                f"bound {result.bound}, {result.seconds:.3g} s"
+            ),
+        ),
         ("DEBUG", f"draft-allocation by greedy: {result.stats}"),
-    ]  # fmt: skip
+    ]
 
 
 def test_what_the_judge_adds_up_to_is_told(small: ServingLatencyProblem) -> None:
@@ -228,14 +288,18 @@ def test_what_the_judge_adds_up_to_is_told(small: ServingLatencyProblem) -> None
 
 
 def test_within_a_methods_tolerance_is_optimal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a plan whose distance to the bound is just the method's tolerance is optimal, one beyond it is not."""
+    """Tests that a plan whose distance to the bound is just the method's tolerance is optimal, one
+    beyond it is not.
+    """
     problem = specopt.generate("draft-allocation/uniform", seed=1)
     best = specopt.solve(problem, "greedy")
     assert best.objective is not None
     bound = best.objective * (1 + 1e-6)
     widened = problem.widened(bound)
     distance = problem.gap(best.objective, widened)
-    monkeypatch.setattr(Greedy, "run", lambda self, problem, budget: Outcome(plan=best.plan, bound=bound))
+    monkeypatch.setattr(
+        Greedy, "run", lambda self, problem, budget: Outcome(plan=best.plan, bound=bound)
+    )
     for tolerance, gap in ((distance, 0.0), (distance * (1 - 1e-9), distance)):
         monkeypatch.setattr(Greedy, "tolerance", tolerance)
         result = specopt.solve(problem, "greedy")
@@ -255,7 +319,11 @@ def test_within_a_methods_tolerance_is_optimal(monkeypatch: pytest.MonkeyPatch) 
     ],
 )
 def test_only_a_proof_converges(
-    said: Termination, share: float | None, gap: float, ended: Termination, monkeypatch: pytest.MonkeyPatch
+    said: Termination,
+    share: float | None,
+    gap: float,
+    ended: Termination,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Tests that plan and bound decide whether a method has converged, whatever it says itself."""
     problem = specopt.generate("draft-allocation/uniform", seed=1)
@@ -267,7 +335,11 @@ def test_only_a_proof_converges(
     result = specopt.solve(problem, "greedy", gap=gap)
     assert result.termination is ended
     assert (result.status is Status.OPTIMAL) == (ended is not Termination.EXHAUSTED)
-    monkeypatch.setattr(Greedy, "run", lambda self, problem, budget: Outcome(plan=None, bound=bound, termination=said))
+    monkeypatch.setattr(
+        Greedy,
+        "run",
+        lambda self, problem, budget: Outcome(plan=None, bound=bound, termination=said),
+    )
     result = specopt.solve(problem, "greedy", gap=gap)
     assert (result.status, result.termination) == (Status.NONE, Termination.EXHAUSTED)
     assert result.explanation == "no plan was found"
@@ -275,7 +347,9 @@ def test_only_a_proof_converges(
 
 @pytest.mark.parametrize("method", ["greedy", "auto"])
 def test_what_time_cut_short_is_not_exhausted(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a method that leaves out a part for want of time, and proves nothing, ends by its time limit."""
+    """Tests that a method that leaves out a part for want of time, and proves nothing, ends by its
+    time limit.
+    """
     problem = specopt.generate("draft-allocation/uniform", seed=1)
     best = specopt.solve(problem, "greedy")
 
@@ -292,7 +366,9 @@ def test_what_time_cut_short_is_not_exhausted(method: str, monkeypatch: pytest.M
 
 
 def test_the_best_bound_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a bound that a method has reported on its way is not lost where it returns another or none."""
+    """Tests that a bound that a method has reported on its way is not lost where it returns another
+    or none.
+    """
     problem = specopt.generate("draft-allocation/uniform", seed=1)
     best = specopt.solve(problem, "greedy")
     assert best.objective is not None
@@ -300,7 +376,9 @@ def test_the_best_bound_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for returned in (None, 2.0 * best.objective, 1.2 * best.objective):
 
-        def run(method: Any, problem: Any, budget: Any, returned: float | None = returned) -> Outcome:
+        def run(
+            method: Any, problem: Any, budget: Any, returned: float | None = returned
+        ) -> Outcome:
             budget.improve_bound(reported)
             return Outcome(plan=best.plan, bound=returned)
 
@@ -310,35 +388,55 @@ def test_the_best_bound_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_all_methods(small: ServingLatencyProblem) -> None:
-    """Tests that without a problem every kind's methods are listed, and with one those that take it."""
+    """Tests that without a problem every kind's methods are listed, and with one those that take
+    it.
+    """
     everything = specopt.methods()
     assert set(specopt.methods(specopt.DraftAllocationProblem)) < set(everything)
-    assert set(specopt.methods(small)) <= set(specopt.methods(ServingLatencyProblem)) < set(everything)
+    assert (
+        set(specopt.methods(small)) <= set(specopt.methods(ServingLatencyProblem)) < set(everything)
+    )
 
 
-def test_what_is_no_warm_start(small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a plan that violates something, or is none, is refused, and so is any by a method that takes none."""
+def test_what_is_no_warm_start(
+    small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that a plan that violates something, or is none, is refused, and so is any by a method
+    that takes none.
+    """
     result, plan = solved(small)
     greedy = dataclasses.replace(plan, bandwidth_share=plan.bandwidth_share * 2)
     for wrong, message in (
         (greedy, "expected a feasible plan, but bandwidth_share: sums to 2"),
-        (dataclasses.replace(result, plan=greedy), "expected a feasible plan, but bandwidth_share: sums to 2"),
+        (
+            dataclasses.replace(result, plan=greedy),
+            "expected a feasible plan, but bandwidth_share: sums to 2",
+        ),
         (3, "expected a plan for serving-latency, got 3"),
     ):
         with pytest.raises(InvalidInput, match=f"^warm_start: {message}"):
             specopt.solve(small, "exact", warm_start=wrong)  # type: ignore[arg-type]
     other = next(method for method in specopt.methods(small) if method.name == "max-batching")
     monkeypatch.setattr(other, "supports_warm_start", True)
-    message = "^warm_start: method static-batching cannot use one; methods that can: auto, exact, max-batching$"
+    message = (
+        "^warm_start: method static-batching cannot use one; methods that can: auto, exact,"
+        " max-batching$"
+    )
     with pytest.raises(Unsupported, match=message):
         specopt.solve(small, "static-batching", warm_start=plan)
 
 
 @pytest.mark.parametrize(
     ("name", "values"),
-    [("time_limit", (-1, math.nan)), ("gap", (-0.1, math.inf, math.nan)), ("seed", (-1, 1.5, True))],
+    [
+        ("time_limit", (-1, math.nan)),
+        ("gap", (-0.1, math.inf, math.nan)),
+        ("seed", (-1, 1.5, True)),
+    ],
 )
-def test_arguments_outside_their_domain(small: ServingLatencyProblem, name: str, values: tuple[Any, ...]) -> None:
+def test_arguments_outside_their_domain(
+    small: ServingLatencyProblem, name: str, values: tuple[Any, ...]
+) -> None:
     """Tests that each is refused by its name."""
     for value in values:
         with pytest.raises(InvalidInput, match=f"^{name}: expected"):
@@ -362,8 +460,12 @@ def test_a_time_limit_is_kept(small: ServingLatencyProblem, own_clock: None) -> 
     assert result.status in (Status.FEASIBLE, Status.OPTIMAL)
 
 
-def test_the_identity_is_on_the_clock(small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a problem's digest, slow for a large one, is made once, and before the method looks at its limit."""
+def test_the_identity_is_on_the_clock(
+    small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that a problem's digest, slow for a large one, is made once, and before the method
+    looks at its limit.
+    """
     made: list[str] = []
     written = problem_module.canonical_json
 
@@ -378,24 +480,37 @@ def test_the_identity_is_on_the_clock(small: ServingLatencyProblem, monkeypatch:
     problem = dataclasses.replace(small)
     result = specopt.solve(problem, "brute-force", callback=callback)
     assert made[:2] == ["digest", "progress"] and made.count("digest") == 1
-    assert result.problem_sha256 == problem.sha256 == dataclasses.replace(problem, name="another").sha256
+    assert (
+        result.problem_sha256
+        == problem.sha256
+        == dataclasses.replace(problem, name="another").sha256
+    )
 
 
 def test_what_memory_cannot_hold_is_refused() -> None:
-    """Tests that a method which cannot hold its arrays names field, bytes and limit, and is no default."""
+    """Tests that a method which cannot hold its arrays names field, bytes and limit, and is no
+    default.
+    """
     small = specopt.generate("prompt-chunking/paper-4").to_dict()
     problem = specopt.PromptChunkingProblem.from_dict(small | {"pipeline_length": 10_000_000})
     with pytest.raises(
-        Unsupported, match=r"pipeline_length need 7\.\d+e\+10 bytes of memory, the limit is 2\.147e\+09"
+        Unsupported,
+        match=r"pipeline_length need 7\.\d+e\+10 bytes of memory, the limit is 2\.147e\+09",
     ):
         specopt.solve(problem, "deadline")
-    with pytest.raises(Unsupported, match=r"pipeline_length need 8\.0\d*e\+07 bytes .* is 1000 bytes"):
+    with pytest.raises(
+        Unsupported, match=r"pipeline_length need 8\.0\d*e\+07 bytes .* is 1000 bytes"
+    ):
         specopt.solve(problem, memory_limit=1000)
     assert specopt.solve(problem, time_limit=0).stats["plan_by"] == "equation-3"
 
 
-def test_what_any_answer_takes_is_reported(small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that the seconds of validation, digest and one judging are part of the result's, and in `stats`."""
+def test_what_any_answer_takes_is_reported(
+    small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that the seconds of validation, digest and one judging are part of the result's, and in
+    `stats`.
+    """
 
     def violations(problem: Any, plan: Any) -> list[str]:
         time.sleep(0.05)
@@ -410,18 +525,28 @@ def test_what_any_answer_takes_is_reported(small: ServingLatencyProblem, monkeyp
 def test_a_broken_plug_in_is_named(
     broken: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tests that what a method of a plug-in raises names it, and that one that cannot say what it takes is left out."""
-    entry = importlib.metadata.EntryPoint("draft-allocation.milp", "elsewhere:MilpAllocation", "specopt.methods")
-    monkeypatch.setattr(plugins, "_entry_of", lambda method: entry if method is MilpAllocation else None)
+    """Tests that what a method of a plug-in raises names it, and that one that cannot say what it
+    takes is left out.
+    """
+    entry = importlib.metadata.EntryPoint(
+        "draft-allocation.milp", "elsewhere:MilpAllocation", "specopt.methods"
+    )
+    monkeypatch.setattr(
+        plugins, "_entry_of", lambda method: entry if method is MilpAllocation else None
+    )
     monkeypatch.setattr(MilpAllocation, broken, lambda *arguments: 1 // 0)
     problem = specopt.generate("draft-allocation/uniform", seed=1)
-    with pytest.raises(BrokenPlugin, match=r"plug-in draft-allocation\.milp .*: ZeroDivisionError: "):
+    with pytest.raises(
+        BrokenPlugin, match=r"plug-in draft-allocation\.milp .*: ZeroDivisionError: "
+    ):
         specopt.solve(problem, "milp")
     assert (MilpAllocation in specopt.methods(problem)) is (broken == "run")
     assert ("plug-in draft-allocation.milp" in caplog.text) is (broken == "refusal")
 
 
-def test_a_plan_of_another_type_is_named(small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_of_another_type_is_named(
+    small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Tests that a method that returns something else as a plan is told what was expected."""
     monkeypatch.setattr(StaticBatching, "run", lambda *arguments: Outcome(plan=3))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="run: expected a plan of type ServingLatencyPlan, got 3"):
@@ -430,22 +555,34 @@ def test_a_plan_of_another_type_is_named(small: ServingLatencyProblem, monkeypat
 
 def test_results_print(small: ServingLatencyProblem) -> None:
     """Tests that a result prints in a readable form."""
-    result = dataclasses.replace(specopt.solve(small, "brute-force"), objective=1.5, bound=1.25, gap=0.2, seconds=2.0)
+    result = dataclasses.replace(
+        specopt.solve(small, "brute-force"), objective=1.5, bound=1.25, gap=0.2, seconds=2.0
+    )
     first = "serving-latency by brute-force: optimal (converged)"
     assert str(result) == f"{first}\nobjective 1.5\nbound     1.25  (gap 20 %)\nseconds   2"
     assert str(dataclasses.replace(result, objective=None, bound=None)) == f"{first}\nseconds   2"
-    assert str(dataclasses.replace(result, explanation="Task 3 is too long.")).endswith("\nTask 3 is too long.")
+    assert str(dataclasses.replace(result, explanation="Task 3 is too long.")).endswith(
+        "\nTask 3 is too long."
+    )
     stats = {"preparing_seconds": 0.5}
-    late = dataclasses.replace(result, objective=None, bound=None, termination=Termination.TIME_LIMIT, stats=stats)
+    late = dataclasses.replace(
+        result, objective=None, bound=None, termination=Termination.TIME_LIMIT, stats=stats
+    )
     assert "0.5 s went into preparing kernels" in str(late)
     assert "preparing" not in str(dataclasses.replace(late, seconds=2.5))
 
 
 def test_options_of_a_method_go_with_its_name(small: ServingLatencyProblem) -> None:
-    """Tests that options are keywords behind a name, and that what is none is named with what was meant."""
+    """Tests that options are keywords behind a name, and that what is none is named with what was
+    meant.
+    """
     assert specopt.solve(small, "static-batching", size=2).options == {"size": 2}
     for arguments, keywords, message in (
-        (["static-batching"], {"sise": 2}, "sise: method static-batching has no such option, did you mean 'size'"),
+        (
+            ["static-batching"],
+            {"sise": 2},
+            "sise: method static-batching has no such option, did you mean 'size'",
+        ),
         (["static-batching"], {"size": 0}, "size: expected"),
         ([], {"time_limt": 2}, "time_limt: solve has no such argument, did you mean 'time_limit'"),
         ([], {"size": 2}, "size: solve has no such argument; options go with a method's name"),
@@ -454,29 +591,40 @@ def test_options_of_a_method_go_with_its_name(small: ServingLatencyProblem) -> N
             specopt.solve(small, *arguments, **keywords)  # type: ignore[arg-type]
     with pytest.raises(Unsupported, match="no method 'exct', did you mean 'exact'"):
         specopt.solve(small, "exct")
-    with pytest.raises(InvalidInput, match="got 'serving-latency/paper1', did you mean 'serving-latency/paper-1'"):
+    with pytest.raises(
+        InvalidInput, match="got 'serving-latency/paper1', did you mean 'serving-latency/paper-1'"
+    ):
         specopt.generate("serving-latency/paper1")
     with pytest.raises(InvalidInput, match="result: expected a result or a plan, got None"):
         specopt.verify(small, None)  # type: ignore[arg-type]
 
 
 def test_progress_has_the_plan() -> None:
-    """Tests that a callback gets the best plan so far, worth what it says, and how often one was the best."""
+    """Tests that a callback gets the best plan so far, worth what it says, and how often one was
+    the best.
+    """
     problem = specopt.generate("serving-latency/paper-1", tasks=8, max_output=64, seed=1)
     seen: list[specopt.Progress] = []
     specopt.solve(problem, callback=seen.append)
     assert seen[0].improvements == 1 < seen[-1].improvements
     for progress in seen:
-        assert progress.plan is not None and progress.objective == problem.evaluate(progress.plan).objective
+        assert (
+            progress.plan is not None
+            and progress.objective == problem.evaluate(progress.plan).objective
+        )
     counts = [progress.improvements for progress in seen]
     assert counts == sorted(counts) and len({progress.objective for progress in seen}) == counts[-1]
 
 
 def test_plans_are_drawn(small: ServingLatencyProblem, tmp_path: Path) -> None:
-    """Tests that a result draws its plan while its problem is in memory, a problem any plan of its kind."""
+    """Tests that a result draws its plan while its problem is in memory, a problem any plan of its
+    kind.
+    """
     result = specopt.solve(small)
     result.plot().save(tmp_path / "plan.svg")
-    assert small.plot(result.plan).to_dict() == result.plot().to_dict() == small.plot(result).to_dict()
+    assert (
+        small.plot(result.plan).to_dict() == result.plot().to_dict() == small.plot(result).to_dict()
+    )
     assert (tmp_path / "plan.svg").read_text().startswith("<svg")
     with pytest.raises(InvalidInput, match="the problem of this result is not in memory"):
         dataclasses.replace(result, problem_sha256="0" * 64).plot()
@@ -486,7 +634,9 @@ def test_plans_are_drawn(small: ServingLatencyProblem, tmp_path: Path) -> None:
 
 def test_families_are_listed() -> None:
     """Tests that families are found by kind, and that each makes a problem of it."""
-    assert {family.name.partition("/")[0] for family in specopt.families()} == {kind.name for kind in KINDS}
+    assert {family.name.partition("/")[0] for family in specopt.families()} == {
+        kind.name for kind in KINDS
+    }
     few = specopt.families("draft-allocation")
     assert [family.generate(seed=1).kind for family in few] == ["draft-allocation"] * len(few)
     with pytest.raises(InvalidInput, match="kind: expected one of"):
@@ -494,7 +644,9 @@ def test_families_are_listed() -> None:
 
 
 def test_families_of_plug_ins_have_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that an entry point's family makes problems under its name, and that something else is refused there."""
+    """Tests that an entry point's family makes problems under its name, and that something else is
+    refused there.
+    """
     family = specopt.families("draft-allocation")[0]
 
     def plug_in(value: object) -> None:
@@ -505,12 +657,16 @@ def test_families_of_plug_ins_have_names(monkeypatch: pytest.MonkeyPatch) -> Non
                 return value
 
         entries = (Entry(),)
-        monkeypatch.setattr(plugins, "_entries", lambda group: entries if group == plugins.FAMILIES else ())
+        monkeypatch.setattr(
+            plugins, "_entries", lambda group: entries if group == plugins.FAMILIES else ()
+        )
 
     plug_in(dataclasses.replace(family, name="draft-allocation/mine"))
     assert specopt.generate("draft-allocation/mine", seed=1) == family.generate(seed=1)
     plug_in(family.build)
-    with pytest.raises(BrokenPlugin, match=r"plug-in draft-allocation\.mine .*: expected a Family, got "):
+    with pytest.raises(
+        BrokenPlugin, match=r"plug-in draft-allocation\.mine .*: expected a Family, got "
+    ):
         specopt.generate("draft-allocation/mine")
 
 

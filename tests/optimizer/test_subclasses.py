@@ -37,11 +37,19 @@ class Slower(ServingLatencyProblem):
     ],
     ids=["solve", "compare", "verify", "simulate", "formulation", "save"],
 )
-def test_a_subclass_is_refused(call: Callable[[Any], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a problem of a subclass is refused with a pointer to own kinds, and that nothing is written."""
+def test_a_subclass_is_refused(
+    call: Callable[[Any], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that a problem of a subclass is refused with a pointer to own kinds, and that nothing
+    is written.
+    """
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
-        InvalidInput, match=r"an instance of ServingLatencyProblem itself, got Slower; .*own-method/README.md#your-own"
+        InvalidInput,
+        match=(
+            r"an instance of ServingLatencyProblem itself, got Slower;"
+            r" .*own-method/README.md#your-own"
+        ),
     ):
         call(Slower.from_dict(BASE.to_dict()))
     assert not list(tmp_path.iterdir())

@@ -11,8 +11,17 @@ from specopt.commands.cli import run
 from specopt.engines import ENGINES
 
 HEADER = "concurrency,draft_length,output_tokens_per_second"
-ROWS = ["1,none,27.4", "4,none,81.0", "8,none,126.6", "1,1,30.5", "4,1,87", "8,1,129.5", "1,3,35.4", "4,3,95.3",
-        "8,3,138.9"]  # fmt: skip
+ROWS = [
+    "1,none,27.4",
+    "4,none,81.0",
+    "8,none,126.6",
+    "1,1,30.5",
+    "4,1,87",
+    "8,1,129.5",
+    "1,3,35.4",
+    "4,3,95.3",
+    "8,3,138.9",
+]
 
 
 @pytest.fixture
@@ -23,8 +32,12 @@ def sweep(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_the_result_is_as_the_format_says(sweep: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that every field of the JSON is there, a file holds the same, and measured numbers keep their digits."""
+def test_the_result_is_as_the_format_says(
+    sweep: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that every field of the JSON is there, a file holds the same, and measured numbers keep
+    their digits.
+    """
     target = tmp_path / "tuning.json"
     assert run(["tune", sweep, "--json", "-o", str(target)]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -37,7 +50,9 @@ def test_the_result_is_as_the_format_says(sweep: str, tmp_path: Path, capsys: py
     }
     assert 0.0 <= found["regret_bound"] < 0.05
     assert found["ask"] == []
-    (none,) = [p for p in found["predictions"] if p["concurrency"] == 4 and p["draft_length"] == "none"]
+    (none,) = [
+        p for p in found["predictions"] if p["concurrency"] == 4 and p["draft_length"] == "none"
+    ]
     assert none["tokens_per_second"] == 81.0
     assert none["measured"]
     (two,) = [p for p in found["predictions"] if p["concurrency"] == 4 and p["draft_length"] == 2]
@@ -48,19 +63,27 @@ def test_the_result_is_as_the_format_says(sweep: str, tmp_path: Path, capsys: py
 
 
 def test_a_table_is_shown_readably(sweep: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that ranges, throughput by option, notes and configuration are on the screen, columns aligned."""
+    """Tests that ranges, throughput by option, notes and configuration are on the screen, columns
+    aligned.
+    """
     assert run(["tune", sweep]) == 0
     shown = capsys.readouterr().out
     assert "1.18   1.15-1.21" in shown
     assert "~25." in shown
     assert "35.4*" in shown
-    lines = [line for line in shown.splitlines() if line.strip().endswith("*") and "chosen" not in line]
+    lines = [
+        line for line in shown.splitlines() if line.strip().endswith("*") and "chosen" not in line
+    ]
     assert len({len(line) for line in lines}) == 1
     assert '"num_speculative_tokens_per_batch_size"' in shown
 
 
-def test_speculation_that_does_not_pay_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that no engine gets a configuration then: one null range, and the note says what to leave out."""
+def test_speculation_that_does_not_pay_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that no engine gets a configuration then: one null range, and the note says what to
+    leave out.
+    """
     path = tmp_path / "slow.csv"
     path.write_text(f"{HEADER}\n1,none,100\n8,none,700\n1,2,90\n8,2,500\n")
     for engine in ENGINES:
@@ -73,8 +96,12 @@ def test_speculation_that_does_not_pay_is_left_out(tmp_path: Path, capsys: pytes
         assert any("out" in note and "0.9" in note for note in found["notes"])
 
 
-def test_what_to_measure_next(sweep: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that a clear sweep asks for longer drafts only, a thin one its doubtful points, a first one its corners."""
+def test_what_to_measure_next(
+    sweep: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that a clear sweep asks for longer drafts only, a thin one its doubtful points, a first
+    one its corners.
+    """
     assert run(["tune", sweep, "--ask"]) == 0
     shown = capsys.readouterr().out
     assert "draft_length 6" in shown and "Nothing to measure" not in shown
@@ -115,24 +142,32 @@ def test_what_to_measure_next(sweep: str, tmp_path: Path, capsys: pytest.Capture
         (["--regret", "x"], "number"),
     ],
 )
-def test_bad_options_are_refused(sweep: str, options: list[str], word: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_options_are_refused(
+    sweep: str, options: list[str], word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Tests that every refusal is one line that names the option, with exit code 2."""
     assert run(["tune", sweep, *options]) == 2
     assert word in capsys.readouterr().err
 
 
 def test_a_capacity_table(sweep: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that a time per token gives the capacity of every option, and the one that carries most is chosen."""
+    """Tests that a time per token gives the capacity of every option, and the one that carries most
+    is chosen.
+    """
     assert run(["tune", sweep, "--tpot", "50", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     carried = {row["draft_length"]: row for row in found["capacity"]}
-    assert carried["none"]["concurrency"] == 4 and 4 < carried[3]["concurrency"] < 8  # 62 and 53 ms at 8
+    assert (
+        carried["none"]["concurrency"] == 4 and 4 < carried[3]["concurrency"] < 8
+    )  # 62 and 53 ms at 8
     assert all(row["low"] <= row["concurrency"] <= row["high"] for row in carried.values())
     assert found["ranges"] == [[1, 8, 3]]
     assert run(["tune", sweep, "--tpot", "50"]) == 0
     assert "Capacity: most requests" in capsys.readouterr().out
     assert run(["tune", sweep, "--tpot", "20", "--json"]) == 0
-    assert any("no option meets 20 ms" in note for note in json.loads(capsys.readouterr().out)["notes"])
+    assert any(
+        "no option meets 20 ms" in note for note in json.loads(capsys.readouterr().out)["notes"]
+    )
     assert run(["tune", sweep, "--tpot", "50@p99"]) == 2
     assert "p99_tpot_ms" in capsys.readouterr().err
 
@@ -141,7 +176,9 @@ DRAFTERS = str(Path(__file__).parents[1] / "data/sweeps/qwen3.8-27b-rtx3090-draf
 
 
 def test_drafters_classes_and_energy_in_json(capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that rows name drafters where there are several, with the choice by energy, its units and its front."""
+    """Tests that rows name drafters where there are several, with the choice by energy, its units
+    and its front.
+    """
     assert run(["tune", DRAFTERS, "--mix", "chat=0.9,code=0.1", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["option"] == {"drafter": "dflash2", "mode": "fixed", "topk": 1}
@@ -164,13 +201,37 @@ def test_drafters_classes_and_energy_in_json(capsys: pytest.CaptureFixture[str])
 
 
 def test_a_price_and_a_memory(sweep: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that a price gives coins per million tokens, and a memory the requests that fit with and without drafts."""
+    """Tests that a price gives coins per million tokens, and a memory the requests that fit with
+    and without drafts.
+    """
     folder = Path(__file__).parents[2] / "instances/data/measured"
-    configs = ["--draft-config", str(folder / "draft-15m.config.json"),
-               "--verify-config", str(folder / "verify-100m.config.json")]  # fmt: skip
-    assert run(["tune", sweep, "--price", "3.6", "--memory", "0.26", "--context", "384", *configs, "--json"]) == 0
+    configs = [
+        "--draft-config",
+        str(folder / "draft-15m.config.json"),
+        "--verify-config",
+        str(folder / "verify-100m.config.json"),
+    ]
+    assert (
+        run(
+            [
+                "tune",
+                sweep,
+                "--price",
+                "3.6",
+                "--memory",
+                "0.26",
+                "--context",
+                "384",
+                *configs,
+                "--json",
+            ]
+        )
+        == 0
+    )
     found = json.loads(capsys.readouterr().out)
-    (row,) = [p for p in found["predictions"] if (p["concurrency"], p["draft_length"]) == (4, "none")]
+    (row,) = [
+        p for p in found["predictions"] if (p["concurrency"], p["draft_length"]) == (4, "none")
+    ]
     assert row["coins_per_million_tokens"] == pytest.approx(1000.0 / 81.0)
     fits = {one["draft_length"]: one["concurrency"] for one in found["capacity"]}
     assert 0 < fits[3] < fits["none"]
@@ -197,10 +258,14 @@ def test_a_measured_zero_is_no_guess(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert not any("0 in a speculating engine was not measured" in note for note in found["notes"])
 
 
-def test_one_length_for_engines_that_take_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_length_for_engines_that_take_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Tests that ranges, regret and configuration for llama.cpp speak of one draft length."""
     path = tmp_path / "mixed.csv"
-    path.write_text(f"{HEADER}\n1,none,100\n8,none,500\n1,0,99\n8,0,495\n1,1,120\n8,1,510\n1,4,220\n8,4,450\n")
+    path.write_text(
+        f"{HEADER}\n1,none,100\n8,none,500\n1,0,99\n8,0,495\n1,1,120\n8,1,510\n1,4,220\n8,4,450\n"
+    )
     assert run(["tune", str(path), "--engine", "llama.cpp", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["ranges"] == [[1, 8, found["config"]["--spec-draft-n-max"]]]
@@ -209,7 +274,9 @@ def test_one_length_for_engines_that_take_one(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_weights(sweep: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that the load decides whether speculation pays, and that malformed weights are refused."""
+    """Tests that the load decides whether speculation pays, and that malformed weights are
+    refused.
+    """
     path = tmp_path / "mixed.csv"
     path.write_text(f"{HEADER}\n1,none,100\n32,none,2000\n1,0,97\n32,0,1900\n1,2,150\n32,2,1500\n")
     light, heavy, bad = tmp_path / "light.json", tmp_path / "heavy.json", tmp_path / "bad.json"
@@ -226,7 +293,9 @@ def test_weights(sweep: str, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "expected measured concurrencies (1, 32), got 7" in capsys.readouterr().err
 
 
-def test_several_files_are_one_sweep(sweep: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_files_are_one_sweep(
+    sweep: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Tests that measurements of several files count together."""
     half, rest = tmp_path / "half.csv", tmp_path / "rest.csv"
     half.write_text("\n".join([HEADER, *ROWS[:3]]) + "\n")

@@ -1,4 +1,6 @@
-"""What type checkers know of results (mypy reads this file in `make check`), and results as values and tables."""
+"""What type checkers know of results (mypy reads this file in `make check`), and results as values
+and tables.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,20 @@ from specopt.models.pass_time import VerificationTime
 from specopt.models.sweep import Condition, Measurement, Point, Sweep
 
 PROBLEM = VerificationBatchProblem(
-    now_seconds=0.0, memory_bytes=10.0, expected_tokens=np.array([2.0, 1.0]), new_tokens=np.array([1, 1]),
-    cached_tokens=np.array([0, 0]), request_memory_bytes=np.array([1.0, 1.0]), deadline_seconds=np.array([9.0, 9.0]),
+    now_seconds=0.0,
+    memory_bytes=10.0,
+    expected_tokens=np.array([2.0, 1.0]),
+    new_tokens=np.array([1, 1]),
+    cached_tokens=np.array([0, 0]),
+    request_memory_bytes=np.array([1.0, 1.0]),
+    deadline_seconds=np.array([9.0, 9.0]),
     estimator=VerificationTime(
-        seconds_per_new_token=1.0, seconds_per_interaction=0.0, seconds_per_cached_token=0.0, overhead_seconds=0.0
+        seconds_per_new_token=1.0,
+        seconds_per_interaction=0.0,
+        seconds_per_cached_token=0.0,
+        overhead_seconds=0.0,
     ),
-)  # fmt: skip
+)
 
 
 def typed(problem: ServingLatencyProblem, path: Path) -> None:
@@ -46,9 +56,14 @@ def result(**changes: Any) -> Result[VerificationBatchPlan]:
     """Return a result of the problem, with changes."""
     plan = VerificationBatchPlan(batch=np.array([1, 0]))
     found: Result[VerificationBatchPlan] = Result(
-        kind=PROBLEM.kind, problem_sha256=PROBLEM.sha256, method="hand", status=specopt.Status.FEASIBLE,
-        termination=specopt.Termination.CONVERGED, plan=plan, objective=3.0,
-    )  # fmt: skip
+        kind=PROBLEM.kind,
+        problem_sha256=PROBLEM.sha256,
+        method="hand",
+        status=specopt.Status.FEASIBLE,
+        termination=specopt.Termination.CONVERGED,
+        plan=plan,
+        objective=3.0,
+    )
     return dataclasses.replace(found, **changes)
 
 
@@ -61,12 +76,18 @@ def test_results_compare_by_value() -> None:
 
 
 def test_loading_what_is_expected(tmp_path: Path) -> None:
-    """Tests that a file is read as what it should hold, and that another kind, plan or nature is refused."""
+    """Tests that a file is read as what it should hold, and that another kind, plan or nature is
+    refused.
+    """
     problem, solved = tmp_path / "p.json", tmp_path / "r.json"
     specopt.save(PROBLEM, problem)
     specopt.save(result(), solved)
     assert specopt.load(problem, VerificationBatchProblem) == PROBLEM
-    assert specopt.load(solved, Result) == specopt.load(solved, Result[VerificationBatchPlan]) == result()
+    assert (
+        specopt.load(solved, Result)
+        == specopt.load(solved, Result[VerificationBatchPlan])
+        == result()
+    )
     for path, expected, words in (
         (
             problem,
@@ -74,18 +95,36 @@ def test_loading_what_is_expected(tmp_path: Path) -> None:
             "expected DraftAllocationProblem, got a problem",
         ),
         (problem, Result, "expected a result, got a problem of verification-batch"),
-        (solved, VerificationBatchProblem, "expected VerificationBatchProblem, got a result of verification-batch"),
-        (solved, Result[specopt.DraftAllocationPlan], r"DraftAllocationPlan\], got a result of verification-batch"),
+        (
+            solved,
+            VerificationBatchProblem,
+            "expected VerificationBatchProblem, got a result of verification-batch",
+        ),
+        (
+            solved,
+            Result[specopt.DraftAllocationPlan],
+            r"DraftAllocationPlan\], got a result of verification-batch",
+        ),
     ):
         with pytest.raises(InvalidInput, match=words):
             specopt.load(path, expected)
 
 
 def test_plans_and_sweeps_are_tables() -> None:
-    """Tests that rows of plans, results and sweeps become tables, and that what has no rows is refused."""
-    assert specopt.to_arrow(result()).to_pylist() == [{"position": 0, "request": 1}, {"position": 1, "request": 0}]
+    """Tests that rows of plans, results and sweeps become tables, and that what has no rows is
+    refused.
+    """
+    assert specopt.to_arrow(result()).to_pylist() == [
+        {"position": 0, "request": 1},
+        {"position": 1, "request": 0},
+    ]
     assert specopt.to_arrow(result().plan) == specopt.to_arrow(result())
-    sweep = Sweep((Measurement(Point(Condition(4), 3), 95.3, 2.5), Measurement(Point(Condition(4), None), 81.0)))
+    sweep = Sweep(
+        (
+            Measurement(Point(Condition(4), 3), 95.3, 2.5),
+            Measurement(Point(Condition(4), None), 81.0),
+        )
+    )
     assert specopt.to_arrow(sweep).column("draft_length").to_pylist() == [3, None]
     assert specopt.to_arrow(specopt.Comparison([])).num_rows == 0
     for nothing in (result(plan=None), PROBLEM):
@@ -95,7 +134,9 @@ def test_plans_and_sweeps_are_tables() -> None:
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_data_frames(library: str) -> None:
-    """Tests that a data frame has a plan's rows; where its library is missing one message says what to install."""
+    """Tests that a data frame has a plan's rows; where its library is missing one message says what
+    to install.
+    """
     convert = {"pandas": specopt.to_pandas, "polars": specopt.to_polars}[library]
     try:
         frame = convert(result())

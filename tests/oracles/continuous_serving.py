@@ -1,8 +1,9 @@
-"""A second opinion on continuous serving, and on fixed batches with rates per task and samples: task by task.
+"""A second opinion on continuous serving, and on fixed batches with rates per task and samples:
+task by task.
 
-Works on JSON forms and imports nothing of specopt, as `serving_latency`, whose models it shares. It plays plans, and
-tries all. A task gains L(alpha_k, l) in a step of speculation length l; all that depends on the step is worked out at
-that step, for every task alone.
+Works on JSON forms and imports nothing of specopt, as `serving_latency`, whose models it shares. It
+plays plans, and tries all. A task gains L(alpha_k, l) in a step of speculation length l; all that
+depends on the step is worked out at that step, for every task alone.
 """
 
 from __future__ import annotations
@@ -44,12 +45,15 @@ def stages(
     prefill: bool,
     unseen: float = 1.0,
 ) -> tuple[float, float]:
-    """T^d and T^v of b tasks that have reached that many tokens: Eq. 13-14 at n = 1, else with (n - 1) L left out.
+    """T^d and T^v of b tasks that have reached that many tokens: Eq. 13-14 at n = 1, else with (n -
+    1) L left out.
 
     The first draft pass takes in the tokens that it has not seen.
     """
     n = 1 if prefill else 2
-    verify = pass_seconds(problem["verify_runtime"], b, verify_flops(problem["verify"], reached, 0.0, l, n))
+    verify = pass_seconds(
+        problem["verify_runtime"], b, verify_flops(problem["verify"], reached, 0.0, l, n)
+    )
     draft = 0.0
     for i in range(1, l + 1):
         flops = draft_flops(problem["draft"], reached, 0.0, i, n)
@@ -80,7 +84,11 @@ def ends(mechanism: str, times: list[tuple[float, float]]) -> list[float]:
 
 def samples(problem: Json) -> list[list[int]]:
     """The output lengths that a plan is judged with, equally likely."""
-    return list(problem["output_samples"]) if problem["output_lengths"] == "predicted" else [outputs(problem)]
+    return (
+        list(problem["output_samples"])
+        if problem["output_lengths"] == "predicted"
+        else [outputs(problem)]
+    )
 
 
 def evaluate(problem: Json, plan: Json) -> Json:
@@ -91,10 +99,16 @@ def evaluate(problem: Json, plan: Json) -> Json:
     upload = [n / w for n, w in zip(need, plan["bandwidth_share"], strict=True)]
     given = problem.get("arrival_seconds")
     arrival = [0.0] * K if given is None else [a - min(given) for a in given]
-    ready = [max(upload)] * K if given is None else [a + u for a, u in zip(arrival, upload, strict=True)]
+    ready = (
+        [max(upload)] * K
+        if given is None
+        else [a + u for a, u in zip(arrival, upload, strict=True)]
+    )
     objectives, communications, fits = [], [], True
     for Q in samples(problem):
-        finish, within = (fixed if "batches" in plan else in_phases)(problem, plan, mechanism, Q, ready)
+        finish, within = (fixed if "batches" in plan else in_phases)(
+            problem, plan, mechanism, Q, ready
+        )
         fits = fits and within
         waits = [r - a for r, a in zip(ready, arrival, strict=True)]
         if problem.get("objective", "makespan") == "makespan":
@@ -103,7 +117,10 @@ def evaluate(problem: Json, plan: Json) -> Json:
         else:
             objectives.append(sum(f - a for f, a in zip(finish, arrival, strict=True)) / K)
             communications.append(sum(waits) / K)
-    objective, communication = sum(objectives) / len(objectives), sum(communications) / len(communications)
+    objective, communication = (
+        sum(objectives) / len(objectives),
+        sum(communications) / len(communications),
+    )
     return {
         "objective": objective,
         "communication_seconds": communication,
@@ -111,7 +128,12 @@ def evaluate(problem: Json, plan: Json) -> Json:
         "fits": fits,
         "band": all(
             not exceeds(
-                sum(w for w, a, r in zip(plan["bandwidth_share"], arrival, ready, strict=True) if a <= t < r), 1
+                sum(
+                    w
+                    for w, a, r in zip(plan["bandwidth_share"], arrival, ready, strict=True)
+                    if a <= t < r
+                ),
+                1,
             )
             for t in arrival
         ),
@@ -134,7 +156,9 @@ def holds(problem: Json, mechanism: str, b: int, tokens: float) -> bool:
     return True
 
 
-def fixed(problem: Json, plan: Json, mechanism: str, Q: list[int], ready: list[float]) -> tuple[list[float], bool]:
+def fixed(
+    problem: Json, plan: Json, mechanism: str, Q: list[int], ready: list[float]
+) -> tuple[list[float], bool]:
     """When each task has its own output, and whether the batches fit."""
     I, l = problem["input_tokens"], plan["speculation_length"]  # noqa: E741
     own = [steps(Q[k], gain(problem, k, l)) for k in range(len(I))]
@@ -178,7 +202,9 @@ class World:
     def before(problem: Json, mechanism: str, Q: list[int], ready: list[float]) -> World:
         """Nothing has been served yet."""
         K, lacks = len(ready), [float(tokens) for tokens in problem["input_tokens"]]
-        return World(problem, mechanism, Q, ready, min(ready), [{} for _ in range(K)], lacks, [None] * K)
+        return World(
+            problem, mechanism, Q, ready, min(ready), [{} for _ in range(K)], lacks, [None] * K
+        )
 
     def gained(self, k: int) -> float:
         """The tokens that a task has."""
@@ -191,9 +217,16 @@ class World:
             self.clock = min(self.ready[k] for k in left)
         return {k for k in left if self.ready[k] <= self.clock * (1 + 1e-12)}
 
-    def after(self, batches: list[list[int]], lengths: list[int], old: list[list[int]] | None) -> World:
+    def after(
+        self, batches: list[list[int]], lengths: list[int], old: list[list[int]] | None
+    ) -> World:
         """What one step of these batches makes of it; `old` are those that they replace, if any."""
-        new = replace(self, served=[dict(one) for one in self.served], lacks=[*self.lacks], finish=[*self.finish])
+        new = replace(
+            self,
+            served=[dict(one) for one in self.served],
+            lacks=[*self.lacks],
+            finish=[*self.finish],
+        )
         active, problem, I = self.active(), self.problem, self.problem["input_tokens"]  # noqa: E741
         times, runs = [], []
         for batch, l in zip(batches, lengths, strict=True):  # noqa: E741
@@ -201,7 +234,10 @@ class World:
                 run = [k for k in batch if k in active and (not self.served[k]) == prefill]
                 if not run:
                     continue
-                reached, unseen = max(I[k] + self.gained(k) for k in run), max(self.lacks[k] for k in run)
+                reached, unseen = (
+                    max(I[k] + self.gained(k) for k in run),
+                    max(self.lacks[k] for k in run),
+                )
                 draft, verify = stages(problem, len(run), reached, l, prefill, unseen)
                 if not prefill and old is not None:
                     together = max(len(set(run) & set(other)) for other in old)
@@ -218,12 +254,16 @@ class World:
                 if new.gained(k) >= self.Q[k] - 1e-12 * max(L, self.Q[k]):
                     new.finish[k] = self.clock + end
             longest = max(I[k] + min(self.Q[k], new.gained(k)) for k in run)
-            new.fits = new.fits and holds(problem, self.mechanism if l else "autoregressive", len(run), longest)
+            new.fits = new.fits and holds(
+                problem, self.mechanism if l else "autoregressive", len(run), longest
+            )
         new.clock = self.clock + (done[-1] if done else 0.0)
         return new
 
 
-def in_phases(problem: Json, plan: Json, mechanism: str, Q: list[int], ready: list[float]) -> tuple[list[float], bool]:
+def in_phases(
+    problem: Json, plan: Json, mechanism: str, Q: list[int], ready: list[float]
+) -> tuple[list[float], bool]:
     """When each task has finished, and whether all that ran together fitted."""
     world, phases, n = World.before(problem, mechanism, Q, ready), plan["phases"], 0
     while world.active():
@@ -248,12 +288,20 @@ def ordered_partitions(items: list[int]) -> Iterator[list[list[int]]]:
 
 
 def least(problem: Json, mechanism: str, share: list[float]) -> float:
-    """The least objective of all plans under a mechanism with these shares; infinite if none fits."""
+    """The least objective of all plans under a mechanism with these shares; infinite if none
+    fits.
+    """
     upload = [need / w for need, w in zip(upload_need(problem, mechanism), share, strict=True)]
     given = problem.get("arrival_seconds")
     arrival = [0.0] * len(share) if given is None else [a - min(given) for a in given]
-    ready = [max(upload)] * len(share) if given is None else [a + u for a, u in zip(arrival, upload, strict=True)]
-    drafting = range(problem.get("min_speculation_length", 1), problem.get("max_speculation_length", 0) + 1)
+    ready = (
+        [max(upload)] * len(share)
+        if given is None
+        else [a + u for a, u in zip(arrival, upload, strict=True)]
+    )
+    drafting = range(
+        problem.get("min_speculation_length", 1), problem.get("max_speculation_length", 0) + 1
+    )
     lengths = [0] if mechanism == "autoregressive" else [*drafting]
 
     def value(world: World) -> float:

@@ -1,4 +1,5 @@
-"""Draft allocation again, from paper 5 and in exact rational numbers; imports nothing of the package.
+"""Draft allocation again, from paper 5 and in exact rational numbers; imports nothing of the
+package.
 
 Slow and obvious: sums term by term, enumeration of everything.
 """
@@ -22,13 +23,17 @@ def goodput(rate: float, drafts: int) -> Fraction:
 def objective(problem: dict[str, Any], drafts: Sequence[int]) -> Fraction:
     """The objective of Eq. 5."""
     rows = zip(problem["weights"], problem["acceptance_rates"], drafts, strict=True)
-    return sum((Fraction(weight) * goodput(rate, count) for weight, rate, count in rows), Fraction(0))
+    return sum(
+        (Fraction(weight) * goodput(rate, count) for weight, rate, count in rows), Fraction(0)
+    )
 
 
 def feasible(problem: dict[str, Any], drafts: Sequence[int]) -> bool:
     """Whether budget and limits hold."""
     limits = problem.get("max_draft_tokens") or [problem["budget_tokens"]] * len(drafts)
-    return sum(drafts) <= problem["budget_tokens"] and all(s <= m for s, m in zip(drafts, limits, strict=True))
+    return sum(drafts) <= problem["budget_tokens"] and all(
+        s <= m for s, m in zip(drafts, limits, strict=True)
+    )
 
 
 def allocations(clients: int, budget: int) -> Iterator[tuple[int, ...]]:

@@ -33,7 +33,9 @@ def points(V: int, resolution: int) -> int:
 def distribution_bits(problem: dict[str, Any], state: int, resolution: int) -> Fraction:
     """Bits of a quantised distribution: of Eq. 6, or as the state says."""
     if problem.get("distribution_code", "lattice") == "support":
-        return Fraction(problem["states"][state]["distribution_bits"][problem["resolutions"].index(resolution)])
+        return Fraction(
+            problem["states"][state]["distribution_bits"][problem["resolutions"].index(resolution)]
+        )
     V = problem["vocabulary_size"]
     return Fraction(bits_for(points(V, resolution)))
 
@@ -42,7 +44,11 @@ def seconds(problem: dict[str, Any], state: int, action: Action) -> Fraction:
     """T of an iteration (Eq. 7-9)."""
     L, resolution = action
     now, token = problem["states"][state], bits_for(problem["vocabulary_size"])
-    up = L * (token + distribution_bits(problem, state, resolution)) / Fraction(now["uplink_bits_per_second"])
+    up = (
+        L
+        * (token + distribution_bits(problem, state, resolution))
+        / Fraction(now["uplink_bits_per_second"])
+    )
     down = Fraction(0)
     if "downlink_bits_per_second" in now:
         down = (bits_for(L + 1) + token) / Fraction(now["downlink_bits_per_second"])
@@ -52,9 +58,13 @@ def seconds(problem: dict[str, Any], state: int, action: Action) -> Fraction:
 
 
 def tokens(problem: dict[str, Any], state: int, action: Action) -> Fraction:
-    """N of an iteration: the sum of Eq. 14 with one acceptance rate, as the paper prints it for N^t and N^t + 1."""
+    """N of an iteration: the sum of Eq. 14 with one acceptance rate, as the paper prints it for N^t
+    and N^t + 1.
+    """
     L, resolution = action
-    a = Fraction(problem["states"][state]["acceptance_rates"][problem["resolutions"].index(resolution)])
+    a = Fraction(
+        problem["states"][state]["acceptance_rates"][problem["resolutions"].index(resolution)]
+    )
     return sum(((n + 1) * a**n * (1 - a) for n in range(L)), Fraction(0)) + (L + 1) * a**L
 
 
@@ -72,8 +82,14 @@ def chain(problem: dict[str, Any]) -> list[list[Fraction]]:
 
 def completed(rows: Sequence[Sequence[float]]) -> list[list[Fraction]]:
     """A transition matrix, its diagonal one minus the rest of the row exactly."""
-    rest = [[Fraction(p) if i != j else Fraction(0) for j, p in enumerate(row)] for i, row in enumerate(rows)]
-    return [[p if i != j else 1 - sum(row, Fraction(0)) for j, p in enumerate(row)] for i, row in enumerate(rest)]
+    rest = [
+        [Fraction(p) if i != j else Fraction(0) for j, p in enumerate(row)]
+        for i, row in enumerate(rows)
+    ]
+    return [
+        [p if i != j else 1 - sum(row, Fraction(0)) for j, p in enumerate(row)]
+        for i, row in enumerate(rest)
+    ]
 
 
 def stationary(P: list[list[Fraction]]) -> list[Fraction]:
@@ -87,25 +103,37 @@ def stationary(P: list[list[Fraction]]) -> list[Fraction]:
         rows[column] = [x / rows[column][column] for x in rows[column]]
         for r in range(S + 1):
             if r != column and rows[r][column] != 0:
-                rows[r] = [x - rows[r][column] * y for x, y in zip(rows[r], rows[column], strict=True)]
+                rows[r] = [
+                    x - rows[r][column] * y for x, y in zip(rows[r], rows[column], strict=True)
+                ]
     return [rows[s][S] for s in range(S)]
 
 
 def recurrent_classes(P: Sequence[Sequence[Any]]) -> list[list[int]]:
-    """Sets of states that reach each other and nothing else, by the closure of the possible transitions."""
+    """Sets of states that reach each other and nothing else, by the closure of the possible
+    transitions.
+    """
     S = len(P)
     reach = [[i == j or P[i][j] > 0 for j in range(S)] for i in range(S)]
     for k, i, j in product(range(S), repeat=3):
         reach[i][j] = reach[i][j] or (reach[i][k] and reach[k][j])
     found = {tuple(j for j in range(S) if reach[i][j]) for i in range(S)}
-    return sorted(list(members) for members in found if all(reach[j][i] for i in members for j in members))
+    return sorted(
+        list(members) for members in found if all(reach[j][i] for i in members for j in members)
+    )
 
 
 def objective(problem: dict[str, Any], policy: Sequence[Action]) -> Fraction:
     """E[N] / E[T] under the stationary distribution."""
     shares = stationary(chain(problem))
-    mean_tokens = sum(share * tokens(problem, s, a) for s, (share, a) in enumerate(zip(shares, policy, strict=True)))
-    mean_seconds = sum(share * seconds(problem, s, a) for s, (share, a) in enumerate(zip(shares, policy, strict=True)))
+    mean_tokens = sum(
+        share * tokens(problem, s, a)
+        for s, (share, a) in enumerate(zip(shares, policy, strict=True))
+    )
+    mean_seconds = sum(
+        share * seconds(problem, s, a)
+        for s, (share, a) in enumerate(zip(shares, policy, strict=True))
+    )
     return Fraction(mean_tokens / mean_seconds)
 
 
@@ -128,7 +156,9 @@ def optimum(problem: dict[str, Any]) -> Fraction:
 
 
 def optimum_by_price(problem: dict[str, Any], P: list[list[Fraction]]) -> Fraction:
-    """The largest objective again, for many policies and any chain: the best actions at a rising price of a second."""
+    """The largest objective again, for many policies and any chain: the best actions at a rising
+    price of a second.
+    """
     shares, price, before = stationary(P), Fraction(0), Fraction(-1)
     while price > before:
         before, mean_tokens, mean_seconds = price, Fraction(0), Fraction(0)

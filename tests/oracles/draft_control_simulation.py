@@ -1,6 +1,8 @@
-"""Draft control in plain Python, iteration by iteration: the second route to the simulator's kernel.
+"""Draft control in plain Python, iteration by iteration: the second route to the simulator's
+kernel.
 
-Imports nothing of ours. Uniform numbers come from a function, so that both routes can be given the same luck.
+Imports nothing of ours. Uniform numbers come from a function, so that both routes can be given the
+same luck.
 """
 
 from __future__ import annotations
@@ -41,10 +43,14 @@ def iteration_seconds(problem: dict[str, Any], state: int, length: int, bits: fl
     token_bits = math.ceil(math.log2(problem["vocabulary_size"]))
     here = problem["states"][state]
     verify = problem["verify_seconds"]
-    seconds = length * problem["draft_seconds_per_token"] + (verify[length] if isinstance(verify, list) else verify)
+    seconds = length * problem["draft_seconds_per_token"] + (
+        verify[length] if isinstance(verify, list) else verify
+    )
     seconds += length * (token_bits + bits) / here["uplink_bits_per_second"]
     if "downlink_bits_per_second" in here:
-        seconds += (math.ceil(math.log2(length + 1)) + token_bits) / here["downlink_bits_per_second"]
+        seconds += (math.ceil(math.log2(length + 1)) + token_bits) / here[
+            "downlink_bits_per_second"
+        ]
     return float(seconds)
 
 
@@ -59,8 +65,8 @@ def play(
 ) -> list[tuple[int, int, int, float]]:
     """State, drafts, accepted drafts and seconds of every iteration.
 
-    `choose` maps state, and drafts and accepted drafts of the last iteration (-1 at the start), to the number of
-    drafts and the index of the resolution.
+    `choose` maps state, and drafts and accepted drafts of the last iteration (-1 at the start), to
+    the number of drafts and the index of the resolution.
     """
     run = mixed(key + (replication + 1) * GOLDEN)
     state, drafted, accepted = pick(first_weights, uniform(run)), -1, -1
@@ -74,7 +80,14 @@ def play(
             if uniform(stream + (token + 1) * GOLDEN) >= rate:
                 break
             accepted += 1
-        log.append((state, drafted, accepted, iteration_seconds(problem, state, drafted, bits[state][index])))
+        log.append(
+            (
+                state,
+                drafted,
+                accepted,
+                iteration_seconds(problem, state, drafted, bits[state][index]),
+            )
+        )
         state = pick(problem["transition"][state], uniform(stream))
     return log
 
@@ -95,7 +108,9 @@ def learn(
     state: int,
     running: list[float],
 ) -> tuple[list[list[float]], list[list[float]]]:
-    """Two tables of double Q-learning (van Hasselt 2010) after some steps from nothing; `running` is updated."""
+    """Two tables of double Q-learning (van Hasselt 2010) after some steps from nothing; `running`
+    is updated.
+    """
     size = len(problem["states"])
     tables = [[[0.0] * len(actions) for _ in range(size)] for _ in range(2)]
     visits = [[[0] * len(actions) for _ in range(size)] for _ in range(2)]
@@ -109,10 +124,14 @@ def learn(
         accepted = 0
         while (
             accepted < length
-            and uniform(stream + (accepted + 1) * GOLDEN) < problem["states"][state]["acceptance_rates"][index]
+            and uniform(stream + (accepted + 1) * GOLDEN)
+            < problem["states"][state]["acceptance_rates"][index]
         ):
             accepted += 1
-        tokens, seconds = accepted + 1.0, iteration_seconds(problem, state, length, bits[state][index])
+        tokens, seconds = (
+            accepted + 1.0,
+            iteration_seconds(problem, state, length, bits[state][index]),
+        )
         if greedy:
             running[0] += tokens - forget * running[0]
             running[1] += seconds - forget * running[1]

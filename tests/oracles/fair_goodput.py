@@ -1,7 +1,7 @@
 """Fair goodput again, from paper 5 and the file format; imports nothing of the package.
 
-Slow and obvious: sums term by term, schedules played entry by entry, every integer allocation. Everything works on
-the JSON form of a problem and of a plan.
+Slow and obvious: sums term by term, schedules played entry by entry, every integer allocation.
+Everything works on the JSON form of a problem and of a plan.
 """
 
 from __future__ import annotations
@@ -16,8 +16,14 @@ from scipy.optimize import linprog
 Json = dict[str, Any]
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
-CAREFUL = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10, "presolve": False}
-"""Of linear programs: the smallest tolerances that there are; presolving calls infeasible what is just reached."""
+CAREFUL = {
+    "primal_feasibility_tolerance": 1e-10,
+    "dual_feasibility_tolerance": 1e-10,
+    "presolve": False,
+}
+"""Of linear programs: the smallest tolerances that there are; presolving calls infeasible what is
+just reached.
+"""
 
 
 def mu(rate: float, drafts: int) -> float:
@@ -31,13 +37,19 @@ def seconds(problem: Json, drafts: Sequence[int]) -> float:
         return 1.0
     rows = zip(drafts, problem["draft_seconds_per_token"], problem["network_seconds"], strict=True)
     slowest = max(count * draft + network for count, draft, network in rows)
-    return float(slowest + problem["verify_overhead_seconds"] + problem["verify_seconds_per_token"] * sum(drafts))
+    return float(
+        slowest
+        + problem["verify_overhead_seconds"]
+        + problem["verify_seconds_per_token"] * sum(drafts)
+    )
 
 
 def rates(problem: Json, drafts: Sequence[int]) -> list[float]:
     """What every client gains while rounds have one allocation."""
     lasts = seconds(problem, drafts)
-    return [mu(a, count) / lasts for a, count in zip(problem["acceptance_rates"], drafts, strict=True)]
+    return [
+        mu(a, count) / lasts for a, count in zip(problem["acceptance_rates"], drafts, strict=True)
+    ]
 
 
 def entries(schedule: list[Json]) -> Iterator[tuple[float, list[int]]]:
@@ -65,7 +77,9 @@ def played(problem: Json, schedule: list[Json]) -> tuple[list[float], list[float
         for i, rate in enumerate(rates(problem, allocation)):
             goodput[i].append(share * rate)
             drafts[i].append(number * allocation[i])
-    return [math.fsum(parts) for parts in goodput], [math.fsum(parts) / math.fsum(rounds) for parts in drafts]
+    return [math.fsum(parts) for parts in goodput], [
+        math.fsum(parts) / math.fsum(rounds) for parts in drafts
+    ]
 
 
 def utility(problem: Json, goodput: Sequence[float]) -> float:
@@ -86,7 +100,10 @@ def caps(problem: Json) -> list[int]:
 
 def keeps_limits(problem: Json, schedule: list[Json]) -> bool:
     """Whether every entry keeps budget and caps, and the shares sum to 1."""
-    every = [(sum(s) <= problem["budget_tokens"], all(map(int.__le__, s, caps(problem)))) for _, s in entries(schedule)]
+    every = [
+        (sum(s) <= problem["budget_tokens"], all(map(int.__le__, s, caps(problem))))
+        for _, s in entries(schedule)
+    ]
     return all(map(all, every)) and abs(math.fsum(entry["share"] for entry in schedule) - 1) <= 1e-9
 
 
@@ -120,7 +137,9 @@ def floor(problem: Json) -> float:
 
 
 def gain_table(problem: Json) -> tuple[Array, Array]:
-    """The gains of every allocation, one per column, and the largest of each client: the units of linear programs."""
+    """The gains of every allocation, one per column, and the largest of each client: the units of
+    linear programs.
+    """
     every = allocations(caps(problem), problem["budget_tokens"])
     table = np.array([gains(problem, drafts) for drafts in every]).T
     most = table.max(axis=1)
@@ -128,13 +147,19 @@ def gain_table(problem: Json) -> tuple[Array, Array]:
 
 
 def certificate(problem: Json, schedule: list[Json]) -> float:
-    """max over mixtures y of grad U(x) . (y - x): by concavity no plan's utility exceeds U(x) by more.
+    """max over mixtures y of grad U(x) . (y - x): by concavity no plan's utility exceeds U(x) by
+    more.
 
-    Without least rates the largest value is at a single allocation; with them it is a linear program, in which y may
-    fall short of them as far as x does.
+    Without least rates the largest value is at a single allocation; with them it is a linear
+    program, in which y may fall short of them as far as x does.
     """
     played = [(share, gains(problem, drafts)) for share, drafts in entries(schedule)]
-    x = np.array([math.fsum(share * row[i] for share, row in played) for i in range(len(problem["acceptance_rates"]))])
+    x = np.array(
+        [
+            math.fsum(share * row[i] for share, row in played)
+            for i in range(len(problem["acceptance_rates"]))
+        ]
+    )
     weights = np.array(problem.get("weights") or [1.0] * len(x))
     slope = weights * (floor(problem) + x) ** -problem.get("fairness", 1.0)
     table, unit = gain_table(problem)
@@ -142,7 +167,10 @@ def certificate(problem: Json, schedule: list[Json]) -> float:
     if "min_goodput" not in problem or not values.any():
         return float(values.max() - slope @ x)
     due = np.minimum(np.array(problem["min_goodput"]) - floor(problem), x)
-    table, values = np.column_stack((table, x)), np.append(values, slope @ x)  # so that rounding leaves a solution
+    table, values = (
+        np.column_stack((table, x)),
+        np.append(values, slope @ x),
+    )  # so that rounding leaves a solution
     found = linprog(
         -values / values.max(),
         A_ub=-table / unit[:, None],
@@ -155,10 +183,11 @@ def certificate(problem: Json, schedule: list[Json]) -> float:
 
 
 def shortage(problem: Json) -> tuple[float, float]:
-    """By how much least rates are missed at least, in units of clients' largest gains, and how much of it is rounding.
+    """By how much least rates are missed at least, in units of clients' largest gains, and how much
+    of it is rounding.
 
-    Negative if there is something left. A rate is a number of 16 digits: where a client can gain next to nothing beyond
-    the floor, the last of them are worth whole tokens.
+    Negative if there is something left. A rate is a number of 16 digits: where a client can gain
+    next to nothing beyond the floor, the last of them are worth whole tokens.
     """
     if "min_goodput" not in problem:
         return -math.inf, 0.0

@@ -1,4 +1,6 @@
-"""The online policies of fair goodput once more, slowly, from their description; imports nothing of ours."""
+"""The online policies of fair goodput once more, slowly, from their description; imports nothing of
+ours.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +31,19 @@ def goodput(alpha: float, drafts: int) -> float:
 
 
 def survival(rates: list[float], drafts: int) -> float:
-    """The chance that all `drafts` drafts are accepted: each place has its rate, later ones the last rate."""
+    """The chance that all `drafts` drafts are accepted: each place has its rate, later ones the
+    last rate.
+    """
     return math.prod(rates[min(j, len(rates) - 1)] for j in range(drafts))
 
 
-def greedy(weights: list[float], rates: list[list[float]], firsts: list[float], drafts: list[int], left: int) -> None:
+def greedy(
+    weights: list[float],
+    rates: list[list[float]],
+    firsts: list[float],
+    drafts: list[int],
+    left: int,
+) -> None:
     """Give out drafts one by one, each where it is worth most."""
     for _ in range(left):
         worth = [
@@ -88,7 +98,9 @@ class RobustClient:
     idle: int = 0
     seen: int = 0
     tokens: int = 0
-    history: list[tuple[int, float, float]] = field(default_factory=list)  # drafts, estimate and goodput foretold then
+    history: list[tuple[int, float, float]] = field(
+        default_factory=list
+    )  # drafts, estimate and goodput foretold then
     by_place: float = 0.03
     at_place: list[list[bool]] = field(default_factory=lambda: [[] for _ in range(8)])
     rates: list[float] = field(default_factory=lambda: [0.5] * 8)
@@ -100,10 +112,16 @@ class RobustClient:
         """Optimism about the first draft."""
         trials = 4.0 + math.fsum(b * t for b, t in zip(self.belief, self.trials, strict=True))
         alpha = self.rates[0]
-        return min(1.0, alpha + 0.7 * math.sqrt(alpha * (1 - alpha) / trials * (1 + math.log(1 + self.idle / 16))))
+        return min(
+            1.0,
+            alpha
+            + 0.7 * math.sqrt(alpha * (1 - alpha) / trials * (1 + math.log(1 + self.idle / 16))),
+        )
 
     def place_rates(self, alpha: float) -> list[float]:
-        """The acceptance rate of every place as counted, where nothing is known that of the place before."""
+        """The acceptance rate of every place as counted, where nothing is known that of the place
+        before.
+        """
         found = [alpha]
         for fates in self.at_place:
             found.append((sum(fates) + 16 * found[-1]) / (len(fates) + 16) if fates else found[-1])
@@ -123,12 +141,20 @@ class RobustClient:
         if tested:
             self.seen += 1
             belief = [
-                b * self.guess(k) ** hits * (1 - self.guess(k)) ** (tested - hits) for k, b in enumerate(self.belief)
+                b * self.guess(k) ** hits * (1 - self.guess(k)) ** (tested - hits)
+                for k, b in enumerate(self.belief)
             ]
             share = 1 / (self.seen + 1)
-            self.belief = [(1 - share) * b / math.fsum(belief) + share * 10.0**k / 11111 for k, b in enumerate(belief)]
-            self.accepted = [a * (1 - 1 / m) + hits for a, m in zip(self.accepted, MEMORIES, strict=True)]
-            self.trials = [t * (1 - 1 / m) + tested for t, m in zip(self.trials, MEMORIES, strict=True)]
+            self.belief = [
+                (1 - share) * b / math.fsum(belief) + share * 10.0**k / 11111
+                for k, b in enumerate(belief)
+            ]
+            self.accepted = [
+                a * (1 - 1 / m) + hits for a, m in zip(self.accepted, MEMORIES, strict=True)
+            ]
+            self.trials = [
+                t * (1 - 1 / m) + tested for t, m in zip(self.trials, MEMORIES, strict=True)
+            ]
             before, by_place = self.estimate, self.place_rates(self.estimate)
             self.estimate = math.fsum(b * self.guess(k) for k, b in enumerate(self.belief))
             fates = [True] * accepted + [False] * (tested - accepted)
@@ -138,13 +164,17 @@ class RobustClient:
                 apart *= by_place[min(j, 7)] if right else 1 - by_place[min(j, 7)]
                 self.at_place[min(j, 7)].append(right)
             self.by_place = (1 - share) * apart / (alike + apart) + share * 0.03
-            self.rates = [self.estimate + self.by_place * (p - self.estimate) for p in self.place_rates(self.estimate)]
+            self.rates = [
+                self.estimate + self.by_place * (p - self.estimate)
+                for p in self.place_rates(self.estimate)
+            ]
         foretold = math.fsum(survival(self.rates, j) for j in range(drafts + 1))
         self.history.append((drafts, self.estimate, foretold))
         n = len(self.history)  # below the horizon: plain means
         mean = math.fsum(expected for _, _, expected in self.history) / n
         shift = math.fsum(
-            math.fsum(j * a ** (j - 1) for j in range(1, s + 1)) * (self.estimate - a) for s, a, _ in self.history
+            math.fsum(j * a ** (j - 1) for j in range(1, s + 1)) * (self.estimate - a)
+            for s, a, _ in self.history
         )
         self.tokens += accepted + 1
         account = (self.tokens + 200.0) / (n * mean + 200.0)
@@ -170,7 +200,13 @@ def allocations(
             if left:
                 drafts[i] = 1
                 left -= 1
-        greedy([1 / c.goodput for c in clients], [c.rates for c in clients], [c.first() for c in clients], drafts, left)
+        greedy(
+            [1 / c.goodput for c in clients],
+            [c.rates for c in clients],
+            [c.first() for c in clients],
+            drafts,
+            left,
+        )
         out.append(drafts)
         for i, client in enumerate(clients):
             fates = [fate(key, run, t * N + i, j, rates[i]) for j in range(1, drafts[i] + 1)]

@@ -17,11 +17,19 @@ from specopt.models.prompt_chunking.problem import PromptChunkingPlan, PromptChu
 from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from testbed.calibration import acceptance_rate
 from testbed.cloud_delay import fit_cloud_delay
-from testbed.experiments import draft_control, fair_goodput, placement, serving_latency, verification_batch
+from testbed.experiments import (
+    draft_control,
+    fair_goodput,
+    placement,
+    serving_latency,
+    verification_batch,
+)
 from testbed.explanation import explain, undisturbed_seconds
 
 CLOSE_LOGITS = 1e-3
-"""In single precision the order of sums may decide between logits that are closer than this, and nothing else may."""
+"""In single precision the order of sums may decide between logits that are closer than this, and
+nothing else may.
+"""
 
 TABLE_MOVED = 0.05
 """Median change of measured times in a table."""
@@ -30,11 +38,15 @@ ROUNDED = 2e-6
 """Records keep seconds to the microsecond."""
 
 PLAYED_AGAIN = 5
-"""Of so many trials of the verifier one is played again under noise, which takes most of the time of these checks."""
+"""Of so many trials of the verifier one is played again under noise, which takes most of the time
+of these checks.
+"""
 
 
 def check_record(data: dict[str, Any]) -> None:
-    """Check that problems follow from measurements, predictions from problems, and totals from raw times."""
+    """Check that problems follow from measurements, predictions from problems, and totals from raw
+    times.
+    """
     assert data["trials"]
     for trial in data["trials"]:
         for measured in trial["measured"]:
@@ -55,7 +67,9 @@ def check_serving_latency(data: dict[str, Any]) -> None:
         assert problem.acceptance_rate == rate
         measured_form = serving_latency.measured_form(problem, data)
         for side in ("draft", "verify"):
-            said, again = (getattr(one, f"{side}_runtime").passes.seconds for one in (problem, measured_form))
+            said, again = (
+                getattr(one, f"{side}_runtime").passes.seconds for one in (problem, measured_form)
+            )
             np.testing.assert_allclose(said, again, rtol=1e-6)
             _check_table(data, side, said)
         assert (problem.rounds, measured_form.rounds) == ("slowest", "slowest")
@@ -83,19 +97,28 @@ def check_continuous_serving(data: dict[str, Any]) -> None:
         assert problem.violations(plan) == []
         assert problem.mechanism == trial["label"]
         assert problem.acceptance_rate == min(max(rate, 1e-3), 1 - 1e-3)
-        assert trial["predicted"]["model"]["total_seconds"] == pytest.approx(problem.evaluate(plan).objective, rel=1e-9)
+        assert trial["predicted"]["model"]["total_seconds"] == pytest.approx(
+            problem.evaluate(plan).objective, rel=1e-9
+        )
         batches = (plan.phases[0] if problem.kind == "continuous-serving" else plan).batches
         for measured in trial["measured"]:
             verify = np.array(measured["verify"])
-            assert (verify[:, 0] == 1).sum() == len(batches) and sum(measured["steps"]) == len(verify)
+            assert (verify[:, 0] == 1).sum() == len(batches) and sum(measured["steps"]) == len(
+                verify
+            )
             assert verify[:, 3].max() <= measured["total_seconds"]
             assert measured["communication_seconds"] <= verify[:, 2].min()
             undisturbed = undisturbed_seconds(measured, problem.mechanism_of(plan))
             assert measured["undisturbed_seconds"] == pytest.approx(undisturbed, abs=1e-3)
-            assert problem.mechanism == "autoregressive" or 0 < measured["accepted"] < measured["drafted"]
+            assert (
+                problem.mechanism == "autoregressive"
+                or 0 < measured["accepted"] < measured["drafted"]
+            )
 
 
-def _check_run(problem: ServingLatencyProblem, plan: ServingLatencyPlan, measured: dict[str, Any]) -> None:
+def _check_run(
+    problem: ServingLatencyProblem, plan: ServingLatencyPlan, measured: dict[str, Any]
+) -> None:
     stages = {side: np.array(measured[side]).reshape(-1, 5) for side in ("draft", "verify")}
     for number, steps in enumerate(measured["steps"]):
         assert (stages["verify"][:, 1] == number).sum() == steps
@@ -105,7 +128,9 @@ def _check_run(problem: ServingLatencyProblem, plan: ServingLatencyPlan, measure
     undisturbed = undisturbed_seconds(measured, problem.mechanism_of(plan))
     assert measured["undisturbed_seconds"] == pytest.approx(undisturbed, abs=1e-3)
     terms = explain(problem, plan, measured)
-    assert terms.total == pytest.approx(measured["total_seconds"] - problem.evaluate(plan).objective, abs=1e-6)
+    assert terms.total == pytest.approx(
+        measured["total_seconds"] - problem.evaluate(plan).objective, abs=1e-6
+    )
     assert terms.between >= -1e-3  # nothing overlaps that the model says cannot
 
 
@@ -117,7 +142,9 @@ def check_prompt_chunking(data: dict[str, Any]) -> None:
         problem = PromptChunkingProblem.from_dict(data["problems"][trial["problem"]])
         plan = PromptChunkingPlan.from_dict(trial["plan"])
         assert problem.violations(plan) == []
-        assert trial["predicted"]["model"]["first_token_seconds"] == pytest.approx(problem.evaluate(plan).objective)
+        assert trial["predicted"]["model"]["first_token_seconds"] == pytest.approx(
+            problem.evaluate(plan).objective
+        )
         fitted = fit_cloud_delay(sizes, layers["middle"], knots=sizes).cloud_delay
         np.testing.assert_allclose(problem.cloud_delay.seconds, fitted.seconds, rtol=1e-6)
         for measured in trial["measured"]:
@@ -140,16 +167,27 @@ def check_draft_control(data: dict[str, Any]) -> None:
         known = [one for one in data["known"] if one["resolution"] == resolution]
         looked = sum(min(count + 1, one["length"]) for one in known for count in one["accepted"])
         rates.append(sum(sum(one["accepted"]) for one in known) / looked)
-    rounds = {drafted: [one for one in data["known"] if one["length"] == drafted] for drafted in range(length + 1)}
+    rounds = {
+        drafted: [one for one in data["known"] if one["length"] == drafted]
+        for drafted in range(length + 1)
+    }
     verify = [
-        np.mean([a - b for one in alike for a, b in zip(one["seconds"], one["draft_seconds"], strict=True)])
+        np.mean(
+            [
+                a - b
+                for one in alike
+                for a, b in zip(one["seconds"], one["draft_seconds"], strict=True)
+            ]
+        )
         for alike in rounds.values()
     ]
     for trial in data["trials"]:
         problem = DraftControlProblem.from_dict(data["problems"][trial["problem"]])
         plan, states = DraftControlPlan.from_dict(trial["plan"]), data["states"][trial["scene"]]
         assert problem.violations(plan) == []
-        assert all(state.acceptance_rates.tolist() == pytest.approx(rates) for state in problem.states)
+        assert all(
+            state.acceptance_rates.tolist() == pytest.approx(rates) for state in problem.states
+        )
         assert problem.verify_by_length.tolist() == pytest.approx(verify)
         for predictor, numbers in draft_control.predict(problem, plan, states).items():
             assert trial["predicted"][predictor] == pytest.approx(numbers)
@@ -176,7 +214,9 @@ def check_verification_batch(data: dict[str, Any]) -> None:
             len(one["measured"]) for one in data["trials"]
         )
         if number % PLAYED_AGAIN == 0:
-            world = verification_batch.predict_padded(requests, ragged, method, known, data["settings"]["seed"])
+            world = verification_batch.predict_padded(
+                requests, ragged, method, known, data["settings"]["seed"]
+            )
             assert trial["predicted"]["model"] == pytest.approx(world, rel=1e-5)
         for measured in trial["measured"]:
             assert measured["busy_seconds"] == pytest.approx(
@@ -201,7 +241,9 @@ def check_fair_goodput(data: dict[str, Any]) -> None:
         again = fair_goodput.problem_of(data["known"], problem.budget_tokens)
         assert problem.acceptance_rates.tolist() == pytest.approx(again.acceptance_rates.tolist())
         assert problem.violations(plan) == []
-        assert trial["predicted"]["model"] == pytest.approx(fair_goodput.worth(problem.realised(plan.schedule)[0]))
+        assert trial["predicted"]["model"] == pytest.approx(
+            fair_goodput.worth(problem.realised(plan.schedule)[0])
+        )
         rounds = np.array(fair_goodput.rounds_of(plan, data["settings"]["rounds"]))
         for measured in trial["measured"]:
             accepted = np.array(measured["accepted"])
@@ -222,14 +264,18 @@ def check_placement(data: dict[str, Any]) -> None:
         plan = PlacementPlan.from_dict(trial["plan"])
         assert problem.violations(plan) == []
         trip = trial["round_trip_seconds"]
-        again, later = (placement.problem_of(data, settings, clients, trip, one) for one in (1.0, factor))
+        again, later = (
+            placement.problem_of(data, settings, clients, trip, one) for one in (1.0, factor)
+        )
         for name, one in (("belief", problem), ("belief", again), ("model", later)):
             predicted = trial["predicted"][name]["tokens_per_second"]
             assert predicted == pytest.approx(one.evaluate(plan).objective, rel=1e-5)
         for number, measured in enumerate(trial["measured"]):
             mine = slice(number * settings.prompts, (number + 1) * settings.prompts)
             tokens, seconds = np.sum(measured["served"], axis=0)
-            whole = clients * tokens / measured["tokens_per_second"]  # seconds are kept to the microsecond
+            whole = (
+                clients * tokens / measured["tokens_per_second"]
+            )  # seconds are kept to the microsecond
             assert whole == pytest.approx(seconds, rel=1e-6, abs=0.5e-6 * len(measured["served"]))
             for counts, (made, _) in zip(measured["accepted"], measured["served"], strict=True):
                 assert made == sum(counts) + len(counts) and max(counts, default=0) <= length

@@ -1,7 +1,9 @@
-"""Placement again: the judge and a brute force, written from the contract of the kind; imports nothing of ours.
+"""Placement again: the judge and a brute force, written from the contract of the kind; imports
+nothing of ours.
 
-Problems and plans are JSON-like dictionaries. Letters are those of the contract: K draft tokens of a round, L tokens
-that it yields, t a period, n the passes of a cycle, b, m and c the sequences, new and cached tokens of a pass.
+Problems and plans are JSON-like dictionaries. Letters are those of the contract: K draft tokens of
+a round, L tokens that it yields, t a period, n the passes of a cycle, b, m and c the sequences, new
+and cached tokens of a pass.
 """
 
 from __future__ import annotations
@@ -78,8 +80,9 @@ def memory_tokens(client: Json) -> int:
 
 # ------------------------------------------------------------------ one unit
 #
-# An entry is {"class", "q", "place", "drafter", "K", "overlap", "draft": {"pool", "h", "X", "K"}}: what a plan says
-# of its clients with names replaced by rows; "draft" is what an entry must know of its draft group.
+# An entry is {"class", "q", "place", "drafter", "K", "overlap", "draft": {"pool", "h", "X", "K"}}:
+# what a plan says of its clients with names replaced by rows; "draft" is what an entry must know of
+# its draft group.
 
 
 def away(problem: Json, verifier: Json, e: Json, t: float) -> list[list[tuple[float, float]]]:
@@ -93,7 +96,10 @@ def away(problem: Json, verifier: Json, e: Json, t: float) -> list[list[tuple[fl
             drafting = 2 * seconds(pieces, h, h * draft["K"], h * X)
         else:
             drafting = (e["K"] + 1) * seconds(pieces, h, h, h * X)
-        return [[(1.0, R + drafting)] for R in values(draft["pool"]["round_trip_seconds"][verifier["name"]])]
+        return [
+            [(1.0, R + drafting)]
+            for R in values(draft["pool"]["round_trip_seconds"][verifier["name"]])
+        ]
     U, D, ahead, p = device(problem, e)
     found = []
     for R in values(e["class"]["round_trip_seconds"][verifier["name"]]):
@@ -117,7 +123,8 @@ def device(problem: Json, e: Json) -> tuple[float, float, float, float]:
 def passes(problem: Json, verifier: Json, e: Json, t: float) -> float:
     """Step 3: n(t)."""
     by_trip = [
-        sum(chance * math.ceil(a / t * (1 - ROUNDING)) for chance, a in one) for one in away(problem, verifier, e, t)
+        sum(chance * math.ceil(a / t * (1 - ROUNDING)) for chance, a in one)
+        for one in away(problem, verifier, e, t)
     ]
     return 1 + sum(by_trip) / len(by_trip)
 
@@ -128,7 +135,9 @@ def mean_away(problem: Json, verifier: Json, e: Json, t: float) -> float:
     return sum(by_trip) / len(by_trip)
 
 
-def busy(verifier: Json, beside: Json | None, entries: list[Json], joining: list[float]) -> tuple[float, float]:
+def busy(
+    verifier: Json, beside: Json | None, entries: list[Json], joining: list[float]
+) -> tuple[float, float]:
     """Step 3: B and b with so many clients of every entry in a pass."""
     b = sum(joining)
     m = sum(x * (e["K"] + 1) for x, e in zip(joining, entries, strict=True))
@@ -142,7 +151,9 @@ def busy(verifier: Json, beside: Json | None, entries: list[Json], joining: list
 
 
 def unit(problem: Json, verifier: Json, beside: Json | None, entries: list[Json]) -> Json:
-    """Steps 3 to 6 and 9: what one unit does; an `Infeasible` where memory or a least rate is violated."""
+    """Steps 3 to 6 and 9: what one unit does; an `Infeasible` where memory or a least rate is
+    violated.
+    """
     check_memory(verifier, beside, entries)
     P = [busy(verifier, beside, [e], [1.0])[0] for e in entries]
     A = [mean_away(problem, verifier, e, p) for e, p in zip(entries, P, strict=True)]
@@ -157,7 +168,9 @@ def unit(problem: Json, verifier: Json, beside: Json | None, entries: list[Json]
     if load > 1 + ROUNDING:
         n = [1.0] * len(entries)
         while True:
-            t, b = busy(verifier, beside, entries, [e["q"] / x for e, x in zip(entries, n, strict=True)])
+            t, b = busy(
+                verifier, beside, entries, [e["q"] / x for e, x in zip(entries, n, strict=True)]
+            )
             later = [passes(problem, verifier, e, t) for e in entries]
             if b < 1 - ROUNDING or later == n:
                 break
@@ -172,11 +185,20 @@ def unit(problem: Json, verifier: Json, beside: Json | None, entries: list[Json]
     watts += (verifier.get("busy_watts", watts) - watts) * share
     for e, cycle, t in zip(entries, cycles, periods, strict=True):
         if e["place"] == "device":
-            watts += e["q"] * e["class"].get("device_watts", 0.0) * drafting(problem, verifier, e, t) / cycle
+            watts += (
+                e["q"]
+                * e["class"].get("device_watts", 0.0)
+                * drafting(problem, verifier, e, t)
+                / cycle
+            )
     return {
-        "rates": rates, "cycles": cycles, "period": None if batch is None else periods[0], "batch": batch,
-        "busy_share": share, "watts": watts,
-    }  # fmt: skip
+        "rates": rates,
+        "cycles": cycles,
+        "period": None if batch is None else periods[0],
+        "batch": batch,
+        "busy_share": share,
+        "watts": watts,
+    }
 
 
 def drafting(problem: Json, verifier: Json, e: Json, t: float) -> float:
@@ -201,7 +223,9 @@ def check_memory(verifier: Json, beside: Json | None, entries: list[Json]) -> No
 
 def check_draft_memory(pool: Json, drafter: Json, h: int, longest: int) -> None:
     """Step 7 for a draft unit; `longest` is the largest context and draft of its clients."""
-    if exceeds(drafter["weights_bytes"] + drafter["kv_bytes_per_token"] * h * longest, pool["memory_bytes"]):
+    if exceeds(
+        drafter["weights_bytes"] + drafter["kv_bytes_per_token"] * h * longest, pool["memory_bytes"]
+    ):
         raise Infeasible(f"memory of {pool['name']}")
 
 
@@ -215,14 +239,19 @@ def need(condition: bool, reason: str) -> None:
 
 
 def resolved(problem: Json, plan: Json) -> list[tuple[Json, Json, Json | None, list[Json]]]:
-    """Every group with its verifier, drafter beside and entries; refuse places that are not available."""
+    """Every group with its verifier, drafter beside and entries; refuse places that are not
+    available.
+    """
     found: list[tuple[Json, Json, Json | None, list[Json]]] = []
     most = problem["max_draft_tokens"]
     for group in plan["groups"]:
         verifier = named(problem["verifiers"], group["verifier"])
         beside = None
         if group.get("beside") is not None:
-            drafter, K = named(problem["drafters"], group["beside"]["drafter"]), group["beside"]["draft_tokens"]
+            drafter, K = (
+                named(problem["drafters"], group["beside"]["drafter"]),
+                group["beside"]["draft_tokens"],
+            )
             need(verifier["name"] in drafter.get("beside", {}), "this drafter may not run beside")
             need(1 <= K <= most, "draft length")
             beside = {"drafter": drafter, "K": K}
@@ -231,25 +260,49 @@ def resolved(problem: Json, plan: Json) -> list[tuple[Json, Json, Json | None, l
         for one in group["clients"]:
             client, place = named(problem["classes"], one["class"]), one["place"]
             need(one["per_unit"] >= 1, "an empty entry")
-            need((place == "beside") == (beside is not None), "beside is for all clients of a unit or none")
+            need(
+                (place == "beside") == (beside is not None),
+                "beside is for all clients of a unit or none",
+            )
             e: Json = {
-                "class": client, "q": one["per_unit"], "place": place, "drafter": None, "K": 0, "overlap": False,
-                "draft": None, "group": None,
-            }  # fmt: skip
+                "class": client,
+                "q": one["per_unit"],
+                "place": place,
+                "drafter": None,
+                "K": 0,
+                "overlap": False,
+                "draft": None,
+                "group": None,
+            }
             if beside is not None:
                 e |= beside
             if place == "device":
-                e |= {"drafter": named(problem["drafters"], one["drafter"]), "K": one["draft_tokens"]}
+                e |= {
+                    "drafter": named(problem["drafters"], one["drafter"]),
+                    "K": one["draft_tokens"],
+                }
                 e["overlap"] = one.get("overlap", False)
-                need(one["drafter"] in client.get("device_seconds_per_token", {}), "no drafter on this device")
-                need(verifier["name"] in client.get("round_trip_seconds", {}), "no trip from this device")
+                need(
+                    one["drafter"] in client.get("device_seconds_per_token", {}),
+                    "no drafter on this device",
+                )
+                need(
+                    verifier["name"] in client.get("round_trip_seconds", {}),
+                    "no trip from this device",
+                )
                 need(problem.get("overlap", True) or not e["overlap"], "no overlap")
             if place == "pool":
                 row = plan["draft_groups"][one["draft_group"]]
                 pool = named(problem["draft_pools"], row["pool"])
-                e |= {"drafter": named(problem["drafters"], row["drafter"]), "K": one["draft_tokens"]}
+                e |= {
+                    "drafter": named(problem["drafters"], row["drafter"]),
+                    "K": one["draft_tokens"],
+                }
                 e |= {"group": one["draft_group"], "draft": {"pool": pool, "h": row["per_unit"]}}
-                need(pool["name"] in e["drafter"].get("server", {}), "this drafter may not run in this pool")
+                need(
+                    pool["name"] in e["drafter"].get("server", {}),
+                    "this drafter may not run in this pool",
+                )
                 need(verifier["name"] in pool["round_trip_seconds"], "no trip from this pool")
             if place != "none":
                 need(e["drafter"]["name"] in client["acceptance"], "no acceptance")
@@ -273,7 +326,9 @@ def evaluate(problem: Json, plan: Json) -> Json:
         for _, e in mine:
             e["draft"] |= {"X": X, "K": K}
         longest = max(memory_tokens(e["class"]) + e["K"] for _, e in mine)
-        check_draft_memory(mine[0][1]["draft"]["pool"], mine[0][1]["drafter"], row["per_unit"], longest)
+        check_draft_memory(
+            mine[0][1]["draft"]["pool"], mine[0][1]["drafter"], row["per_unit"], longest
+        )
     for pool in problem.get("draft_pools", []):
         used = sum(row["units"] for row in draft_groups if row["pool"] == pool["name"])
         need(used <= pool["units"], f"draft_units: {pool['name']}")
@@ -289,9 +344,14 @@ def evaluate(problem: Json, plan: Json) -> Json:
         price += n * verifier.get("price_per_second", 0.0)
         watts += n * found["watts"]
         terms["units"].append(
-            {"verifier": verifier["name"], "units": n, "period": found["period"], "batch": found["batch"],
-             "busy_share": found["busy_share"]}
-        )  # fmt: skip
+            {
+                "verifier": verifier["name"],
+                "units": n,
+                "period": found["period"],
+                "batch": found["batch"],
+                "busy_share": found["busy_share"],
+            }
+        )
         for e, rate in zip(entries, found["rates"], strict=True):
             clients, weight = n * e["q"], e["class"].get("weight", 1.0)
             placed[e["class"]["name"]] += clients
@@ -299,9 +359,16 @@ def evaluate(problem: Json, plan: Json) -> Json:
             goodput += clients * weight * rate
             utility += clients * weight * math.log(rate)
             terms["classes"][e["class"]["name"]].append(
-                {"place": e["place"], "verifier": verifier["name"], "drafter": e["drafter"] and e["drafter"]["name"],
-                 "draft_tokens": e["K"], "overlap": e["overlap"], "clients": clients, "tokens_per_second": rate}
-            )  # fmt: skip
+                {
+                    "place": e["place"],
+                    "verifier": verifier["name"],
+                    "drafter": e["drafter"] and e["drafter"]["name"],
+                    "draft_tokens": e["K"],
+                    "overlap": e["overlap"],
+                    "clients": clients,
+                    "tokens_per_second": rate,
+                }
+            )
     for row in draft_groups:
         pool = named(problem["draft_pools"], row["pool"])
         price += row["units"] * pool.get("price_per_second", 0.0)
@@ -309,9 +376,22 @@ def evaluate(problem: Json, plan: Json) -> Json:
     carried = min(placed[c["name"]] / c["clients"] for c in problem["classes"])
     if problem["objective"] != "capacity":
         for c in problem["classes"]:
-            need(placed[c["name"]] == c["clients"], f"clients of {c['name']}: {placed[c['name']]} placed")
-    terms |= {"price": price, "watts": watts, "joules_per_token": watts / total if total > 0 else None}
-    objective = {"goodput": goodput, "fair": utility, "capacity": carried, "cost": price, "energy": watts}
+            need(
+                placed[c["name"]] == c["clients"],
+                f"clients of {c['name']}: {placed[c['name']]} placed",
+            )
+    terms |= {
+        "price": price,
+        "watts": watts,
+        "joules_per_token": watts / total if total > 0 else None,
+    }
+    objective = {
+        "goodput": goodput,
+        "fair": utility,
+        "capacity": carried,
+        "cost": price,
+        "energy": watts,
+    }
     return {"objective": objective[problem["objective"]], "terms": terms}
 
 
@@ -319,10 +399,12 @@ def evaluate(problem: Json, plan: Json) -> Json:
 
 
 def optimum(problem: Json) -> tuple[float, Json] | None:
-    """The best objective of all plans of a tiny problem and a plan that has it; None if there is no plan.
+    """The best objective of all plans of a tiny problem and a plan that has it; None if there is no
+    plan.
 
-    All patterns of a unit are listed for every choice of draft groups. Of two patterns of one verifier that serve as
-    many clients of every class and load every draft group alike only the better one is kept.
+    All patterns of a unit are listed for every choice of draft groups. Of two patterns of one
+    verifier that serve as many clients of every class and load every draft group alike only the
+    better one is kept.
     """
     best: tuple[float, Json] | None = None
     for choice in draft_choices(problem):
@@ -340,10 +422,11 @@ def better(problem: Json, one: float, other: float) -> bool:
 
 
 def draft_choices(problem: Json) -> Iterator[tuple[Json, ...]]:
-    """Every set of draft groups of different nature, with what they claim of their clients: X and the largest K.
+    """Every set of draft groups of different nature, with what they claim of their clients: X and
+    the largest K.
 
-    Two groups of one nature and one size h are as good as one of as many units: c1 / n1 and c2 / n2 are over h - 1 and
-    up to h, and so is (c1 + c2) / (n1 + n2).
+    Two groups of one nature and one size h are as good as one of as many units: c1 / n1 and c2 / n2
+    are over h - 1 and up to h, and so is (c1 + c2) / (n1 + n2).
     """
     natures = []
     for pool in problem.get("draft_pools", []):
@@ -354,8 +437,10 @@ def draft_choices(problem: Json) -> Iterator[tuple[Json, ...]]:
             least = min(memory_tokens(c) for c in able) + 1
             most = sum(c["clients"] for c in able)
             if problem["objective"] == "capacity":
-                most = sum(math.floor(v["units"] * v["memory_bytes"] / v["kv_bytes_per_token"] / least)
-                           for v in problem["verifiers"])  # fmt: skip
+                most = sum(
+                    math.floor(v["units"] * v["memory_bytes"] / v["kv_bytes_per_token"] / least)
+                    for v in problem["verifiers"]
+                )
             room = pool["memory_bytes"] * (1 + 2e-9) - d["weights_bytes"]
             while most and d["kv_bytes_per_token"] * most * least > room:
                 most -= 1
@@ -382,21 +467,49 @@ def options(problem: Json, verifier: Json, choice: tuple[Json, ...]) -> list[lis
         apart.append(blank | {"class": c, "place": "none"})
         for d in problem["drafters"]:
             on_device = d["name"] in c.get("device_seconds_per_token", {})
-            if d["name"] in c["acceptance"] and on_device and verifier["name"] in c.get("round_trip_seconds", {}):
+            if (
+                d["name"] in c["acceptance"]
+                and on_device
+                and verifier["name"] in c.get("round_trip_seconds", {})
+            ):
                 for K in lengths:
                     for overlap in (False, True) if problem.get("overlap", True) else (False,):
-                        apart.append(blank | {"class": c, "place": "device", "drafter": d, "K": K, "overlap": overlap})
+                        apart.append(
+                            blank
+                            | {
+                                "class": c,
+                                "place": "device",
+                                "drafter": d,
+                                "K": K,
+                                "overlap": overlap,
+                            }
+                        )
         for i, draft in enumerate(choice):
             d = draft["drafter"]
-            if d["name"] in c["acceptance"] and verifier["name"] in draft["pool"]["round_trip_seconds"]:
+            if (
+                d["name"] in c["acceptance"]
+                and verifier["name"] in draft["pool"]["round_trip_seconds"]
+            ):
                 for K in lengths:
-                    e = blank | {"class": c, "place": "pool", "drafter": d, "K": K, "draft": draft, "group": i}
-                    if c["context_tokens"] <= draft["X"] and (draft["K"] is None or draft["K"] >= K):
+                    e = blank | {
+                        "class": c,
+                        "place": "pool",
+                        "drafter": d,
+                        "K": K,
+                        "draft": draft,
+                        "group": i,
+                    }
+                    if c["context_tokens"] <= draft["X"] and (
+                        draft["K"] is None or draft["K"] >= K
+                    ):
                         apart.append(e)
     for d in problem["drafters"]:
         if verifier["name"] in d.get("beside", {}):
             able = [c for c in problem["classes"] if d["name"] in c["acceptance"]]
-            found += [[blank | {"class": c, "place": "beside", "drafter": d, "K": K} for c in able] for K in lengths]
+            found += [
+                [blank | {"class": c, "place": "beside", "drafter": d, "K": K} for c in able]
+                for K in lengths
+            ]
     return found
 
 
@@ -406,28 +519,44 @@ Use = tuple[tuple[int, int, int], ...]
 Key = tuple[tuple[int, ...], Use]
 
 
-def table(problem: Json, verifier: Json, choice: tuple[Json, ...]) -> dict[Key, tuple[float, list[Json]]]:
-    """Of the patterns of one unit the best of every key: its part of the objective, and its entries."""
+def table(
+    problem: Json, verifier: Json, choice: tuple[Json, ...]
+) -> dict[Key, tuple[float, list[Json]]]:
+    """Of the patterns of one unit the best of every key: its part of the objective, and its
+    entries.
+    """
     found: dict[Key, tuple[float, list[Json]]] = {}
     for offered in options(problem, verifier, choice):
         for entries in patterns(problem, verifier, offered):
             first = entries[0]
-            beside = {"drafter": first["drafter"], "K": first["K"]} if first["place"] == "beside" else None
+            beside = (
+                {"drafter": first["drafter"], "K": first["K"]}
+                if first["place"] == "beside"
+                else None
+            )
             try:
                 for e in entries:
                     if e["place"] == "pool":
                         longest = memory_tokens(e["class"]) + e["K"]
-                        check_draft_memory(e["draft"]["pool"], e["drafter"], e["draft"]["h"], longest)
+                        check_draft_memory(
+                            e["draft"]["pool"], e["drafter"], e["draft"]["h"], longest
+                        )
                 one = unit(problem, verifier, beside, entries)
             except Infeasible:
                 continue
             part = {
-                "goodput": sum(e["q"] * e["class"].get("weight", 1.0) * r
-                               for e, r in zip(entries, one["rates"], strict=True)),
-                "fair": sum(e["q"] * e["class"].get("weight", 1.0) * math.log(r)
-                            for e, r in zip(entries, one["rates"], strict=True)),
-                "capacity": 0.0, "cost": verifier.get("price_per_second", 0.0), "energy": one["watts"],
-            }[problem["objective"]]  # fmt: skip
+                "goodput": sum(
+                    e["q"] * e["class"].get("weight", 1.0) * r
+                    for e, r in zip(entries, one["rates"], strict=True)
+                ),
+                "fair": sum(
+                    e["q"] * e["class"].get("weight", 1.0) * math.log(r)
+                    for e, r in zip(entries, one["rates"], strict=True)
+                ),
+                "capacity": 0.0,
+                "cost": verifier.get("price_per_second", 0.0),
+                "energy": one["watts"],
+            }[problem["objective"]]
             key = key_of(problem, entries, len(choice))
             if key not in found or better(problem, part, found[key][0]):
                 found[key] = part, entries
@@ -454,26 +583,35 @@ def patterns(problem: Json, verifier: Json, offered: list[Json]) -> Iterator[lis
 
 
 def key_of(problem: Json, entries: list[Json], groups: int) -> Key:
-    """Clients by class, and of every draft group how many clients and the largest context and draft."""
+    """Clients by class, and of every draft group how many clients and the largest context and
+    draft.
+    """
     counts = tuple(sum(e["q"] for e in entries if e["class"] is c) for c in problem["classes"])
     use = []
     for i in range(groups):
         mine = [e for e in entries if e["group"] == i]
         use.append(
-            (sum(e["q"] for e in mine), max((e["class"]["context_tokens"] for e in mine), default=-1),
-             max((e["K"] for e in mine), default=0))
-        )  # fmt: skip
+            (
+                sum(e["q"] for e in mine),
+                max((e["class"]["context_tokens"] for e in mine), default=-1),
+                max((e["K"] for e in mine), default=0),
+            )
+        )
     return counts, tuple(use)
 
 
 def combined(
     problem: Json, tables: list[dict[Key, tuple[float, list[Json]]]], choice: tuple[Json, ...]
 ) -> Iterator[Json]:
-    """The best plan of every way to share clients and draft units among the units of all verifiers."""
+    """The best plan of every way to share clients and draft units among the units of all
+    verifiers.
+    """
     free = problem["objective"] == "capacity"
     nobody = (0,) * len(problem["classes"])
     clients = [c["clients"] for c in problem["classes"]]
-    states: dict[Key, tuple[float, list[tuple[str, list[Json]]]]] = {(nobody, ((0, -1, 0),) * len(choice)): (0.0, [])}
+    states: dict[Key, tuple[float, list[tuple[str, list[Json]]]]] = {
+        (nobody, ((0, -1, 0),) * len(choice)): (0.0, [])
+    }
     for verifier, one in zip(problem["verifiers"], tables, strict=True):
         for _ in range(verifier["units"]):
             after = dict(states)
@@ -483,26 +621,36 @@ def combined(
                     if not free and any(x > most for x, most in zip(both, clients, strict=True)):
                         continue
                     joint = tuple(
-                        (u[0] + v[0], max(u[1], v[1]), max(u[2], v[2])) for u, v in zip(use, uses, strict=True)
+                        (u[0] + v[0], max(u[1], v[1]), max(u[2], v[2]))
+                        for u, v in zip(use, uses, strict=True)
                     )
-                    if (both, joint) not in after or better(problem, value + part, after[both, joint][0]):
+                    if (both, joint) not in after or better(
+                        problem, value + part, after[both, joint][0]
+                    ):
                         after[both, joint] = value + part, [*units, (verifier["name"], entries)]
             states = after
-    ends = [(units, use) for (counts, use), (_, units) in states.items() if free or list(counts) == clients]
+    ends = [
+        (units, use)
+        for (counts, use), (_, units) in states.items()
+        if free or list(counts) == clients
+    ]
     for units, use in ends:
         if all(u[1] == d["X"] and d["K"] in (None, u[2]) for u, d in zip(use, choice, strict=True)):
             needed = [-(-u[0] // d["h"]) for u, d in zip(use, choice, strict=True)]
             if any(-(-u[0] // n) != d["h"] for u, n, d in zip(use, needed, choice, strict=True)):
                 continue  # no number of units has h clients each, and more units have fewer each
             within = (
-                sum(n for n, d in zip(needed, choice, strict=True) if d["pool"] is pool) <= pool["units"]
+                sum(n for n, d in zip(needed, choice, strict=True) if d["pool"] is pool)
+                <= pool["units"]
                 for pool in problem.get("draft_pools", [])
             )
             if all(within):
                 yield written(units, choice, needed)
 
 
-def written(units: list[tuple[str, list[Json]]], choice: tuple[Json, ...], needed: list[int]) -> Json:
+def written(
+    units: list[tuple[str, list[Json]]], choice: tuple[Json, ...], needed: list[int]
+) -> Json:
     """The plan as JSON; units that are alike are one group."""
     groups: list[Json] = []
     for verifier, entries in units:
@@ -510,7 +658,11 @@ def written(units: list[tuple[str, list[Json]]], choice: tuple[Json, ...], neede
         for e in entries:
             one = {"class": e["class"]["name"], "per_unit": e["q"], "place": e["place"]}
             if e["place"] == "device":
-                one |= {"drafter": e["drafter"]["name"], "draft_tokens": e["K"], "overlap": e["overlap"]}
+                one |= {
+                    "drafter": e["drafter"]["name"],
+                    "draft_tokens": e["K"],
+                    "overlap": e["overlap"],
+                }
             if e["place"] == "pool":
                 one |= {"draft_tokens": e["K"], "draft_group": e["group"]}
             clients.append(one)
@@ -518,7 +670,11 @@ def written(units: list[tuple[str, list[Json]]], choice: tuple[Json, ...], neede
         beside = None
         if first["place"] == "beside":
             beside = {"drafter": first["drafter"]["name"], "draft_tokens": first["K"]}
-        same = [g for g in groups if (g["verifier"], g["beside"], g["clients"]) == (verifier, beside, clients)]
+        same = [
+            g
+            for g in groups
+            if (g["verifier"], g["beside"], g["clients"]) == (verifier, beside, clients)
+        ]
         if same:
             same[0]["units"] += 1
         else:

@@ -1,7 +1,8 @@
-"""Prompt chunking again from the text of paper 4, in exact rational arithmetic; imports nothing of ours.
+"""Prompt chunking again from the text of paper 4, in exact rational arithmetic; imports nothing of
+ours.
 
-Every resource is a list of jobs with a time each, played as a recursion over (chunk, resource): a job starts when the
-chunk's job before it and the resource's job before it are done.
+Every resource is a list of jobs with a time each, played as a recursion over (chunk, resource): a
+job starts when the chunk's job before it and the resource's job before it are done.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def delay(problem: dict[str, Any], tokens: Fraction) -> Fraction:
 
 
 def first_token(problem: dict[str, Any], chunks: list[int]) -> Fraction:
-    """Time to first token as a longest path, computed from its end: when is job r of chunk j done?"""
+    """Time to first token as a longest path, computed from its end: when is job r of chunk j
+    done?
+    """
     P, mu = problem["pipeline_length"], number(problem, "background_tokens")
     up = Fraction(problem["bytes_per_token"]) / Fraction(problem["uplink_bytes_per_second"])
     down = Fraction(problem["bytes_per_token"]) / Fraction(problem["downlink_bytes_per_second"])
@@ -40,7 +43,9 @@ def first_token(problem: dict[str, Any], chunks: list[int]) -> Fraction:
     known: dict[tuple[int, int], Fraction] = {}
 
     def done(j: int, r: int) -> Fraction:
-        """r = 0: computed on the device; 1: uploaded; 2 .. P + 1: left stage r - 1; P + 2: downloaded."""
+        """r = 0: computed on the device; 1: uploaded; 2 .. P + 1: left stage r - 1; P + 2:
+        downloaded.
+        """
         if j < 0:
             return Fraction(0)
         if (j, r) in known:
@@ -49,7 +54,9 @@ def first_token(problem: dict[str, Any], chunks: list[int]) -> Fraction:
         before = done(j - 1, r)
         if r == 0:
             out: Fraction = (
-                before + number(problem, "local_overhead_seconds") + number(problem, "local_seconds_per_token") * x
+                before
+                + number(problem, "local_overhead_seconds")
+                + number(problem, "local_seconds_per_token") * x
             )
         elif r == 1:
             out = max(before, done(j, 0)) + number(problem, "message_overhead_seconds") + x * up
@@ -91,4 +98,8 @@ def balance(problem: dict[str, Any], size: Fraction) -> Fraction:
     """Left minus right side of Eq. 3, with both sides multiplied by P."""
     up = Fraction(problem["bytes_per_token"]) / Fraction(problem["uplink_bytes_per_second"])
     mu = number(problem, "background_tokens")
-    return size * up * Fraction(problem["pipeline_length"]) - delay(problem, mu) - delay(problem, mu + size)
+    return (
+        size * up * Fraction(problem["pipeline_length"])
+        - delay(problem, mu)
+        - delay(problem, mu + size)
+    )

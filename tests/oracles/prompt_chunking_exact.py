@@ -1,7 +1,8 @@
 """Independent routes to the least time to first token of a chunked prompt; imports nothing of ours.
 
-A problem is a mapping as in its JSON form. Both routes play the event model with the state (local, up, f_1, ..., f_P,
-down): one over all compositions, one over the non-dominated states of each prefix, without any bound.
+A problem is a mapping as in its JSON form. Both routes play the event model with the state (local,
+up, f_1, ..., f_P, down): one over all compositions, one over the non-dominated states of each
+prefix, without any bound.
 """
 
 from __future__ import annotations
@@ -35,8 +36,15 @@ def after_chunk(problem: Problem, state: State, tokens: int, is_last: bool) -> S
     latency = problem.get("link_latency_seconds", 0.0)
     w = delay(problem, mu) / P
     local, up, *f, down = state
-    local += problem.get("local_overhead_seconds", 0.0) + problem.get("local_seconds_per_token", 0.0) * tokens
-    up = max(local, up) + problem.get("message_overhead_seconds", 0.0) + tokens * A / problem["uplink_bytes_per_second"]
+    local += (
+        problem.get("local_overhead_seconds", 0.0)
+        + problem.get("local_seconds_per_token", 0.0) * tokens
+    )
+    up = (
+        max(local, up)
+        + problem.get("message_overhead_seconds", 0.0)
+        + tokens * A / problem["uplink_bytes_per_second"]
+    )
     arrive = up + latency
     start = {
         "serial": max(arrive, f[0]) + w,
@@ -80,14 +88,17 @@ def best_composition(problem: Problem) -> tuple[float, list[int]]:
 
 
 def best_by_prefixes(problem: Problem, slack: float = 1e-13) -> float:
-    """Return the least time to first token from the non-dominated states of each prefix, with counts if there is a cap.
+    """Return the least time to first token from the non-dominated states of each prefix, with
+    counts if there is a cap.
 
     Exact but for `slack` seconds per chunk, which spares states that rounding alone tells apart.
     """
     N, grid = problem["prompt_tokens"], problem.get("grid_tokens") or 1
     ends = [*range(grid, N, grid), N]
     cap = problem.get("max_chunks")
-    states: dict[int, list[tuple[int, State]]] = {0: [(0, (0.0,) * (3 + problem["pipeline_length"]))]}
+    states: dict[int, list[tuple[int, State]]] = {
+        0: [(0, (0.0,) * (3 + problem["pipeline_length"]))]
+    }
     for j, end in enumerate(ends):
         found: list[tuple[int, State]] = []
         for start in [0, *ends[:j]]:

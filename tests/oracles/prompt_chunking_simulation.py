@@ -1,4 +1,5 @@
-"""Prompts and rounds on a cloud pipeline, simulated in plain Python; imports nothing of the package.
+"""Prompts and rounds on a cloud pipeline, simulated in plain Python; imports nothing of the
+package.
 
 A calendar of what reaches the cloud is kept as a sorted list, and a batch takes all that is there.
 """
@@ -22,14 +23,27 @@ def delay(knots: list[tuple[float, float]], m: float) -> float:
 
 
 def simulate(
-    knots: list[tuple[float, float]], requests: list[dict[str, Any]], *, stages: int, size: float, local: float,
-    local_token: float, message: float, latency: float, head: float, sent: int, gained: int, drafted: int,
-    budget: int | None = None, margins: list[float],
-) -> list[tuple[float, float]]:  # fmt: skip
+    knots: list[tuple[float, float]],
+    requests: list[dict[str, Any]],
+    *,
+    stages: int,
+    size: float,
+    local: float,
+    local_token: float,
+    message: float,
+    latency: float,
+    head: float,
+    sent: int,
+    gained: int,
+    drafted: int,
+    budget: int | None = None,
+    margins: list[float],
+) -> list[tuple[float, float]]:
     """Return (first token, last token) since arrival for requests that all have rounds of one kind.
 
-    A request has arrival, prompt, output, up, down, draft (seconds per token) and chunks. `margins` is filled with the
-    seconds by which something was in time for a batch, or too late for it: where they are tiny, rounding decides.
+    A request has arrival, prompt, output, up, down, draft (seconds per token) and chunks. `margins`
+    is filled with the seconds by which something was in time for a batch, or too late for it: where
+    they are tiny, rounding decides.
     """
     calendar: list[tuple[float, int, int]] = []  # when, request, tokens; tokens 0: a round
     for index, request in enumerate(requests):
@@ -76,7 +90,9 @@ def simulate(
             prompt_done[index] += x
             complete = prompt_done[index] == requests[index]["prompt"]
             back = x if budget is None else requests[index]["prompt"] if complete else 0
-            down[index] = max(finish[-1] + latency, down[index]) + back * size / requests[index]["down"]
+            down[index] = (
+                max(finish[-1] + latency, down[index]) + back * size / requests[index]["down"]
+            )
             if complete:
                 tokens_done[index] = 1
                 first[index] = down[index] + head - requests[index]["arrival"]
@@ -84,7 +100,9 @@ def simulate(
         queues = {index: queue for index, queue in queues.items() if queue}
         for index in rounds:
             tokens_done[index] += gained
-            ends.append((index, finish[-1] + latency + sent * size / requests[index]["down"] + head))
+            ends.append(
+                (index, finish[-1] + latency + sent * size / requests[index]["down"] + head)
+            )
         rounds = []
         for index, end in ends:
             request = requests[index]

@@ -1,4 +1,5 @@
-"""Quantised distributions again, from paper 3 and in exact rational numbers; imports nothing of the package.
+"""Quantised distributions again, from paper 3 and in exact rational numbers; imports nothing of the
+package.
 
 Slow and obvious: enumeration of everything.
 """
@@ -36,14 +37,20 @@ def distances(q: Sequence[Fraction], counts: Sequence[int]) -> tuple[Fraction, F
     return sum(gaps, Fraction(0)), sum((gap**2 for gap in gaps), Fraction(0)), max(gaps)
 
 
-def nearest_distances(q: Sequence[Fraction], resolution: int) -> tuple[Fraction, Fraction, Fraction]:
-    """The least L1, squared L2 and Linf from a distribution to any lattice point, each by itself."""
+def nearest_distances(
+    q: Sequence[Fraction], resolution: int
+) -> tuple[Fraction, Fraction, Fraction]:
+    """The least L1, squared L2 and Linf from a distribution to any lattice point, each by
+    itself.
+    """
     every = [distances(q, counts) for counts in lattice(resolution, len(q))]
     return min(d[0] for d in every), min(d[1] for d in every), min(d[2] for d in every)
 
 
 def nearest_counts(q: Sequence[Fraction], resolution: int) -> list[int]:
-    """The nearest lattice point to a distribution, as counts; of equal remainders the first ones get the units."""
+    """The nearest lattice point to a distribution, as counts; of equal remainders the first ones
+    get the units.
+    """
     counts = [math.floor(share * resolution) for share in q]
     by_remainder = sorted(range(len(q)), key=lambda i: counts[i] - q[i] * resolution)  # stable
     for index in by_remainder[: resolution - sum(counts)]:
@@ -57,17 +64,21 @@ def quantised(q: Sequence[Fraction], resolution: int) -> list[Fraction]:
 
 
 def support_bits(counts: Sequence[int]) -> int:
-    """Bits of the support code: its size, the support, and the composition of the resolution into its counts."""
+    """Bits of the support code: its size, the support, and the composition of the resolution into
+    its counts.
+    """
     resolution, size = sum(counts), sum(1 for o in counts if o)
     sizes = bits(min(resolution, len(counts)))
     return sizes + bits(math.comb(len(counts), size)) + bits(math.comb(resolution - 1, size - 1))
 
 
-def output_law(p: Sequence[Fraction], drawn: Sequence[Fraction], checked: Sequence[Fraction]) -> list[Fraction]:
+def output_law(
+    p: Sequence[Fraction], drawn: Sequence[Fraction], checked: Sequence[Fraction]
+) -> list[Fraction]:
     """The law of the token after Eq. 1-2, by going through every draft and every second draw.
 
-    A draft is drawn from one law and verified with another. Where p and the verification law leave no residual, a
-    rejected draft is replaced by a draw from p.
+    A draft is drawn from one law and verified with another. Where p and the verification law leave
+    no residual, a rejected draft is replaced by a draw from p.
     """
     law = [Fraction(0)] * len(p)
     residual = [max(Fraction(0), a - b) for a, b in zip(p, checked, strict=True)]
@@ -83,11 +94,15 @@ def output_law(p: Sequence[Fraction], drawn: Sequence[Fraction], checked: Sequen
 def new_tokens(rates: Sequence[Fraction]) -> Fraction:
     """Expected new tokens of a round (Eq. 14), as one sum over all outcomes of L trials.
 
-    Of L drafts with chances a_1..a_L, n are accepted and then one is not, or all are; each time one token more.
+    Of L drafts with chances a_1..a_L, n are accepted and then one is not, or all are; each time one
+    token more.
     """
     total = Fraction(0)
     for outcome in itertools.product((True, False), repeat=len(rates)):
-        chance = math.prod((a if kept else 1 - a for a, kept in zip(rates, outcome, strict=True)), start=Fraction(1))
+        chance = math.prod(
+            (a if kept else 1 - a for a, kept in zip(rates, outcome, strict=True)),
+            start=Fraction(1),
+        )
         accepted = len(list(itertools.takewhile(bool, outcome)))
         total += chance * (accepted + 1)
     return total

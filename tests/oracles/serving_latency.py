@@ -1,7 +1,8 @@
-"""A second opinion on serving latency: slow, obvious, written from paper 1 again, and importing nothing of specopt.
+"""A second opinion on serving latency: slow, obvious, written from paper 1 again, and importing
+nothing of specopt.
 
-Everything works on the JSON form of a problem and of a plan. Every sum is a loop over decoding steps, batches and
-draft passes, with the symbols of the paper: l, L (Eq. 7), n, b, I_m, O_m.
+Everything works on the JSON form of a problem and of a plan. Every sum is a loop over decoding
+steps, batches and draft passes, with the symbols of the paper: l, L (Eq. 7), n, b, I_m, O_m.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ def parameter_bytes(model: Json) -> int:
 
 
 def exact_layer(model: Json) -> int:
-    """Weights of one layer: Q and output, K and V, then two or three matrices of the feed-forward network."""
+    """Weights of one layer: Q and output, K and V, then two or three matrices of the feed-forward
+    network.
+    """
     h1 = model["hidden"]
     queries = 2 * h1 * model["head_dim"] * model["heads"]
     keys = 2 * h1 * model["head_dim"] * model["kv_heads"]
@@ -40,7 +43,13 @@ def kv_bytes(model: Json) -> int:
     """Bytes per cached token (Eq. 10, or keys and values of the KV heads)."""
     if "cost" not in model:
         return int(4 * model["layers"] * model["hidden"])
-    return int(2 * model["layers"] * model["kv_heads"] * model["head_dim"] * model.get("bytes_per_value", 2))
+    return int(
+        2
+        * model["layers"]
+        * model["kv_heads"]
+        * model["head_dim"]
+        * model.get("bytes_per_value", 2)
+    )
 
 
 def draft_flops(model: Json, padded: float, L: float, i: int, n: int) -> float:
@@ -75,7 +84,9 @@ def exact_flops(model: Json, m: float, t: float, logits: int) -> float:
 
 
 def pass_seconds(runtime: Json, b: int, flops: float, m: float = 0, t: float = 0) -> float:
-    """Eq. 17, or the largest of several such lines; or measured passes of m new tokens over a total length t."""
+    """Eq. 17, or the largest of several such lines; or measured passes of m new tokens over a total
+    length t.
+    """
     if "passes" in runtime:
         passes = runtime["passes"]
         columns = [passes["batch"], passes["new_tokens"], passes["cached_tokens"]]
@@ -85,8 +96,12 @@ def pass_seconds(runtime: Json, b: int, flops: float, m: float = 0, t: float = 0
     return max(float(p["seconds_per_flop"] * flops * b + p["overhead_seconds"]) for p in pieces)
 
 
-def interpolated(grid: dict[Any, float], axes: list[list[float]], at: Sequence[float], fixed: tuple[Any, ...]) -> float:
-    """One axis after the other: linear between points, the first value below them, the last slope beyond."""
+def interpolated(
+    grid: dict[Any, float], axes: list[list[float]], at: Sequence[float], fixed: tuple[Any, ...]
+) -> float:
+    """One axis after the other: linear between points, the first value below them, the last slope
+    beyond.
+    """
     if not axes:
         return grid[fixed]
     axis, rest = axes[0], axes[1:]
@@ -106,7 +121,9 @@ def tokens_per_step(problem: Json, l: int) -> float:  # noqa: E741
 
 
 def steps(output: float, L: float) -> int:
-    """Eq. 8: the quotient rounded up, one that is an integer but for rounding taken as that integer."""
+    """Eq. 8: the quotient rounded up, one that is an integer but for rounding taken as that
+    integer.
+    """
     q = output / L
     for r in (math.floor(q), math.floor(q) + 1):
         if abs(q - r) <= 1e-12 * max(1.0, q):
@@ -154,7 +171,14 @@ def mechanism_of(problem: Json, plan: Json) -> str:
     return str(plan["mechanism"] if named == "any" else named)
 
 
-def stages(problem: Json, mechanism: str, b: int, padded: int, l: int, n: int) -> tuple[float, float]:  # noqa: E741
+def stages(
+    problem: Json,
+    mechanism: str,
+    b: int,
+    padded: int,
+    l: int,  # noqa: E741
+    n: int,
+) -> tuple[float, float]:
     """T^d and T^v of a batch at step n (Eq. 18, 19)."""
     L = tokens_per_step(problem, l)
     before = padded + (n - 1) * L
@@ -198,7 +222,9 @@ def inference_seconds(problem: Json, mechanism: str, batches: list[list[int]], l
         shape.append((len(batch), padded, batch_steps(problem, batch, l)))
     total = []
     for n in range(1, max(last for _, _, last in shape) + 1):
-        times = [stages(problem, mechanism, b, padded, l, n) for b, padded, last in shape if last >= n]
+        times = [
+            stages(problem, mechanism, b, padded, l, n) for b, padded, last in shape if last >= n
+        ]
         total.append(makespan(mechanism, times))
     return math.fsum(total)
 
@@ -265,11 +291,15 @@ def violations(problem: Json, plan: Json) -> set[str]:
     K = len(problem["input_tokens"])
     mechanism = mechanism_of(problem, plan)
     found = set()
-    if sorted(k for batch in plan["batches"] for k in batch) != list(range(K)) or not all(plan["batches"]):
+    if sorted(k for batch in plan["batches"] for k in batch) != list(range(K)) or not all(
+        plan["batches"]
+    ):
         found.add("batches")
     elif not all(fits(problem, mechanism, batch, outputs(problem)) for batch in plan["batches"]):
         found.add("memory")
-    lengths = [0] if mechanism == "autoregressive" else range(1, problem["max_speculation_length"] + 1)
+    lengths = (
+        [0] if mechanism == "autoregressive" else range(1, problem["max_speculation_length"] + 1)
+    )
     if plan["speculation_length"] not in lengths:
         found.add("speculation_length")
     share = plan["bandwidth_share"]
@@ -294,7 +324,8 @@ def partitions(items: list[int]) -> Iterator[list[list[int]]]:
 
 
 def brute_force(problem: Json) -> tuple[float, Json | None]:
-    """The least objective over every partition, pipeline order, speculation length and mechanism, and a plan.
+    """The least objective over every partition, pipeline order, speculation length and mechanism,
+    and a plan.
 
     Infinity and None if nothing fits.
     """
@@ -307,17 +338,27 @@ def brute_force(problem: Json) -> tuple[float, Json | None]:
         communication = best_communication_seconds(problem, mechanism)
         need = upload_need(problem, mechanism)
         share = [one / math.fsum(need) for one in need]
-        lengths = [0] if mechanism == "autoregressive" else range(1, problem["max_speculation_length"] + 1)
+        lengths = (
+            [0]
+            if mechanism == "autoregressive"
+            else range(1, problem["max_speculation_length"] + 1)
+        )
         for l in lengths:  # noqa: E741
             table: dict[tuple[int, ...], list[tuple[float, float]]] = {}
             for blocks in partitions(list(range(K))):
                 if not all(fits(problem, mechanism, block, outputs(problem)) for block in blocks):
                     continue
                 for order in permutations(blocks):
-                    objective = tabled_inference(problem, mechanism, order, l, table) + communication
+                    objective = (
+                        tabled_inference(problem, mechanism, order, l, table) + communication
+                    )
                     if objective < best:
                         best = objective
-                        plan = {"speculation_length": l, "batches": list(order), "bandwidth_share": share}
+                        plan = {
+                            "speculation_length": l,
+                            "batches": list(order),
+                            "bandwidth_share": share,
+                        }
                         if named == "any":
                             plan["mechanism"] = mechanism
     return best, plan
@@ -337,7 +378,9 @@ def tabled_inference(
         if key not in table:
             padded = max(problem["input_tokens"][k] for k in batch)
             last = batch_steps(problem, batch, l)
-            table[key] = [stages(problem, mechanism, len(batch), padded, l, n) for n in range(1, last + 1)]
+            table[key] = [
+                stages(problem, mechanism, len(batch), padded, l, n) for n in range(1, last + 1)
+            ]
         columns.append(table[key])
     total = 0.0
     for n in range(max(map(len, columns))):
@@ -349,9 +392,11 @@ def tabled_inference(
 
 
 def algorithm_1(problem: Json) -> tuple[float, Json | None]:
-    """Algorithm 1 as printed, its misprints corrected: the planned T_inf of the best l, and the plan.
+    """Algorithm 1 as printed, its misprints corrected: the planned T_inf of the best l, and the
+    plan.
 
-    Every task counts as O_max here, whatever the problem says. Infinity and None if no boundary is feasible.
+    Every task counts as O_max here, whatever the problem says. Infinity and None if no boundary is
+    feasible.
     """
     best: float = math.inf
     plan: Json | None = None
@@ -366,7 +411,9 @@ def algorithm_1(problem: Json) -> tuple[float, Json | None]:
 
 
 def algorithm_1_at(problem: Json, l: int) -> tuple[float, list[list[int]] | None]:  # noqa: E741
-    """Algorithm 1 for one speculation length: T_inf and the batches (task indices, in pipeline order)."""
+    """Algorithm 1 for one speculation length: T_inf and the batches (task indices, in pipeline
+    order).
+    """
     K = len(problem["input_tokens"])
     task_list = sorted(range(K), key=lambda k: (problem["input_tokens"][k], k))
     longest = [longest_output(problem)] * K
@@ -385,9 +432,12 @@ def algorithm_1_at(problem: Json, l: int) -> tuple[float, list[list[int]] | None
             if not fits(problem, "pipelined", batch, longest):
                 continue
             padded = problem["input_tokens"][task_list[i - 1]]
-            times = [stages(problem, "pipelined", len(batch), padded, l, n) for n in range(1, N + 1)]
+            times = [
+                stages(problem, "pipelined", len(batch), padded, l, n) for n in range(1, N + 1)
+            ]
             temp = math.fsum(
-                max(Y0[j - 1][n] + draft, Y1[j - 1][n]) + verify for n, (draft, verify) in enumerate(times, 1)
+                max(Y0[j - 1][n] + draft, Y1[j - 1][n]) + verify
+                for n, (draft, verify) in enumerate(times, 1)
             )
             if temp <= Y0[i][0] * (1 + 1e-12):
                 Y0[i][0] = temp

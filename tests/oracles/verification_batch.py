@@ -1,4 +1,5 @@
-"""Verification batching again, from paper 2 and in exact rational numbers; imports nothing of the package.
+"""Verification batching again, from paper 2 and in exact rational numbers; imports nothing of the
+package.
 
 Slow and obvious: every subset, every constraint.
 """
@@ -25,7 +26,9 @@ def weight(problem: dict[str, Any], i: int) -> Fraction:
 
 def seconds(problem: dict[str, Any], batch: Sequence[int]) -> Fraction:
     """T(B) (Eq. 19)."""
-    return Fraction(problem["estimator"]["overhead_seconds"]) + sum((weight(problem, i) for i in batch), Fraction(0))
+    return Fraction(problem["estimator"]["overhead_seconds"]) + sum(
+        (weight(problem, i) for i in batch), Fraction(0)
+    )
 
 
 def objective(problem: dict[str, Any], batch: Sequence[int]) -> Fraction:
@@ -34,13 +37,19 @@ def objective(problem: dict[str, Any], batch: Sequence[int]) -> Fraction:
 
 
 def feasible(problem: dict[str, Any], batch: Sequence[int]) -> bool:
-    """Whether memory and every member's deadline hold (Eq. 14-15), within the tolerance of the format."""
+    """Whether memory and every member's deadline hold (Eq. 14-15), within the tolerance of the
+    format.
+    """
     memory = sum((Fraction(problem["request_memory_bytes"][i]) for i in batch), Fraction(0))
     now, time = problem["now_seconds"], seconds(problem, batch)
     return not batch or (
         fits(memory, Fraction(problem["memory_bytes"]))
         and all(
-            fits(time, Fraction(due) - Fraction(now), Fraction(math.ulp(due)) + Fraction(math.ulp(now)))
+            fits(
+                time,
+                Fraction(due) - Fraction(now),
+                Fraction(math.ulp(due)) + Fraction(math.ulp(now)),
+            )
             for due in (problem["deadline_seconds"][i] for i in batch)
         )
     )

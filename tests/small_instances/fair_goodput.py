@@ -11,7 +11,9 @@ EDGE = Path(__file__).parents[1] / "data" / "edges" / "fair-goodput-refused-half
 
 
 def _instances() -> dict[str, Problem]:
-    """Small instances of `fair-goodput`: per round and second, utilities, caps, least rates, none of either."""
+    """Small instances of `fair-goodput`: per round and second, utilities, caps, least rates, none
+    of either.
+    """
     base = generate("fair-goodput/paper-5", clients=3, budget=7, rates="wide")
     timed = generate("fair-goodput/per-second", clients=3, budget=6, seed=1)
     assert isinstance(base, FairGoodputProblem) and isinstance(timed, FairGoodputProblem)
@@ -34,8 +36,12 @@ def _instances() -> dict[str, Problem]:
         "caps below the budget": replace(base, max_draft_tokens=[1, 1, 2]),
         "least rates": replace(base, fairness=2.0, min_goodput=[1.35, 0.0, 2.0]),
         "least rates per second": replace(timed, min_goodput=[7.0, 3.0, 0.0]),
-        "least rates for a sum per second": replace(timed, fairness=0.0, min_goodput=[7.0, 3.0, 0.0]),
-        "steep, and long rounds": load(EDGE, FairGoodputProblem),  # per round its utility is out of range
+        "least rates for a sum per second": replace(
+            timed, fairness=0.0, min_goodput=[7.0, 3.0, 0.0]
+        ),
+        "steep, and long rounds": load(
+            EDGE, FairGoodputProblem
+        ),  # per round its utility is out of range
         "infeasible": replace(base, min_goodput=[1.4, 2.0, 6.0]),
         "infeasible for one": replace(base, min_goodput=[1.5, 0.0, 0.0]),
         "infeasible per second": replace(timed, min_goodput=[60.0, 60.0, 60.0]),

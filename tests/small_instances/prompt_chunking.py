@@ -8,7 +8,9 @@ from specopt import Problem, PromptChunkingProblem, generate
 
 
 def _instances() -> dict[str, Problem]:
-    """Small instances of `prompt-chunking`: every wait and download, caps, grids, steps in g, no bytes, no delay."""
+    """Small instances of `prompt-chunking`: every wait and download, caps, grids, steps in g, no
+    bytes, no delay.
+    """
     base = generate("prompt-chunking/paper-4", prompt_tokens=10, message_milliseconds=0.5)
     assert isinstance(base, PromptChunkingProblem)
     replace = dataclasses.replace
@@ -21,12 +23,16 @@ def _instances() -> dict[str, Problem]:
         "no wait": replace(base, wait="none"),
         "overlapping wait": replace(base, wait="overlap"),
         "last token down": replace(base, download="last"),
-        "last token down, no wait": replace(base, download="last", wait="none", message_overhead_seconds=0.0),
+        "last token down, no wait": replace(
+            base, download="last", wait="none", message_overhead_seconds=0.0
+        ),
         "two chunks": replace(base, max_chunks=2),
         "grid": replace(base, grid_tokens=4),
         "grid and cap": replace(base, grid_tokens=3, max_chunks=3),
         "grid beyond the prompt": replace(base, grid_tokens=64),
-        "local": replace(base, local_overhead_seconds=1e-3, local_seconds_per_token=2e-3, head_seconds=5e-3),
+        "local": replace(
+            base, local_overhead_seconds=1e-3, local_seconds_per_token=2e-3, head_seconds=5e-3
+        ),
         "latency": replace(base, link_latency_seconds=0.02),
         "no bytes": replace(base, bytes_per_token=0.0),
         "steps": PromptChunkingProblem.from_dict(base.to_dict() | {"cloud_delay": steps}),

@@ -8,7 +8,9 @@ from specopt import Problem, ServingLatencyProblem, generate
 
 
 def _instances() -> dict[str, Problem]:
-    """Small instances of `serving-latency`: sizes 1 and 2, ties, mechanisms, runtimes, tight and no memory."""
+    """Small instances of `serving-latency`: sizes 1 and 2, ties, mechanisms, runtimes, tight and no
+    memory.
+    """
     family = "serving-latency/paper-1"
     base = generate(family, tasks=5, max_input=40, max_output=24, seed=1)
     assert isinstance(base, ServingLatencyProblem)
@@ -17,22 +19,53 @@ def _instances() -> dict[str, Problem]:
     parameters, kv = base.draft.parameter_bytes, base.draft.kv_bytes_per_token
     replace = dataclasses.replace
     roofline = {
-        "draft_runtime": {"pieces": [{"seconds_per_flop": 0.0, "overhead_seconds": 2e-3},
-                                     {"seconds_per_flop": 4e-13, "overhead_seconds": 1e-3}]},
-        "verify_runtime": {"pieces": [{"seconds_per_flop": 0.0, "overhead_seconds": 2e-2},
-                                      {"seconds_per_flop": 2e-14, "overhead_seconds": 1e-2}]},
-    }  # fmt: skip
-    grid = [[1, 1, 0], [1, 1, 20], [1, 8, 0], [1, 8, 20], [4, 1, 0], [4, 1, 20], [4, 8, 0], [4, 8, 20]]
-    points = dict(zip(("batch", "new_tokens", "cached_tokens"), map(list, zip(*grid, strict=True)), strict=True))
-    draft, verify = [2e-3, 2e-3, 3e-3, 3e-3, 2e-3, 3e-3, 4e-3, 5e-3], [0.02, 0.02, 0.02, 0.03, 0.04, 0.04, 0.05, 0.07]
-    passes = {name: {"passes": points | {"seconds": seconds, "spread": [1e-4] * 8}}
-              for name, seconds in (("draft_runtime", draft), ("verify_runtime", verify))}  # fmt: skip
+        "draft_runtime": {
+            "pieces": [
+                {"seconds_per_flop": 0.0, "overhead_seconds": 2e-3},
+                {"seconds_per_flop": 4e-13, "overhead_seconds": 1e-3},
+            ]
+        },
+        "verify_runtime": {
+            "pieces": [
+                {"seconds_per_flop": 0.0, "overhead_seconds": 2e-2},
+                {"seconds_per_flop": 2e-14, "overhead_seconds": 1e-2},
+            ]
+        },
+    }
+    grid = [
+        [1, 1, 0],
+        [1, 1, 20],
+        [1, 8, 0],
+        [1, 8, 20],
+        [4, 1, 0],
+        [4, 1, 20],
+        [4, 8, 0],
+        [4, 8, 20],
+    ]
+    points = dict(
+        zip(
+            ("batch", "new_tokens", "cached_tokens"),
+            map(list, zip(*grid, strict=True)),
+            strict=True,
+        )
+    )
+    draft, verify = (
+        [2e-3, 2e-3, 3e-3, 3e-3, 2e-3, 3e-3, 4e-3, 5e-3],
+        [0.02, 0.02, 0.02, 0.03, 0.04, 0.04, 0.05, 0.07],
+    )
+    passes = {
+        name: {"passes": points | {"seconds": seconds, "spread": [1e-4] * 8}}
+        for name, seconds in (("draft_runtime", draft), ("verify_runtime", verify))
+    }
     one = generate(family, tasks=1, max_input=40, max_output=24, seed=2)
     two = generate(family, tasks=2, max_input=40, max_output=24, seed=3, pair="68M-7B")
     equal = base.to_dict() | {"input_tokens": [7] * 5, "output_tokens": [9] * 5, "snr": [100.0] * 5}
     single_step = base.to_dict() | {"output_tokens": [1] * 5, "max_output_tokens": 1}
     rates = [0.9, 0.5, 0.7, 0.8, 0.6]
-    predicted = {"output_lengths": "predicted", "output_samples": [[3, 9, 24, 1, 7], [5, 5, 20, 2, 7]]}
+    predicted = {
+        "output_lengths": "predicted",
+        "output_samples": [[3, 9, 24, 1, 7], [5, 5, 20, 2, 7]],
+    }
     return {
         "base": base,
         "one task": one,
@@ -43,22 +76,31 @@ def _instances() -> dict[str, Problem]:
         "tight memory": replace(base, draft_memory_bytes=float(parameters + 2 * kv * tokens)),
         "batches of one": replace(base, draft_memory_bytes=float(parameters + kv * tokens)),
         "verify memory": replace(
-            base, verify_memory_bytes=float(base.verify.parameter_bytes + 3 * base.verify.kv_bytes_per_token * tokens)
+            base,
+            verify_memory_bytes=float(
+                base.verify.parameter_bytes + 3 * base.verify.kv_bytes_per_token * tokens
+            ),
         ),
         "piecewise": ServingLatencyProblem.from_dict(base.to_dict() | roofline),
         "slowest rounds": replace(base, rounds="slowest"),
         "measured passes": ServingLatencyProblem.from_dict(base.to_dict() | passes),
         "known passes, slowest rounds": ServingLatencyProblem.from_dict(
-            base.to_dict() | passes | {"output_lengths": "known", "rounds": "slowest", "mechanism": "any"}
+            base.to_dict()
+            | passes
+            | {"output_lengths": "known", "rounds": "slowest", "mechanism": "any"}
         ),
         "known": replace(base, output_lengths="known"),
         "sequential": replace(base, mechanism="sequential"),
         "autoregressive": replace(base, mechanism="autoregressive"),
         "any": replace(base, mechanism="any"),
-        "rates of every task": ServingLatencyProblem.from_dict(base.to_dict() | {"acceptance_rate": rates}),
+        "rates of every task": ServingLatencyProblem.from_dict(
+            base.to_dict() | {"acceptance_rate": rates}
+        ),
         "predicted": ServingLatencyProblem.from_dict(base.to_dict() | predicted),
         "infeasible": replace(base, draft_memory_bytes=float(parameters + kv * tokens - 100)),
-        "infeasible autoregressive": replace(base, mechanism="autoregressive", verify_memory_bytes=1e9),
+        "infeasible autoregressive": replace(
+            base, mechanism="autoregressive", verify_memory_bytes=1e9
+        ),
     }
 
 

@@ -8,7 +8,9 @@ from specopt import Problem, VerificationBatchProblem, generate
 
 
 def _instances() -> dict[str, Problem]:
-    """Small instances of `verification-batch`: no, one and some requests, ties, late ones, tight and no memory."""
+    """Small instances of `verification-batch`: no, one and some requests, ties, late ones, tight
+    and no memory.
+    """
     family = "verification-batch"
     base = generate(f"{family}/mixed", requests=10, seed=1)
     assert isinstance(base, VerificationBatchProblem)
@@ -25,7 +27,11 @@ def _instances() -> dict[str, Problem]:
         "all fit": replace(base, deadline_seconds=[9.0] * n),
         "equal deadlines": replace(base, deadline_seconds=[0.04] * n),
         "equal requests": replace(
-            base, expected_tokens=[2.0] * n, new_tokens=[4] * n, cached_tokens=[500] * n, deadline_seconds=[0.03] * n
+            base,
+            expected_tokens=[2.0] * n,
+            new_tokens=[4] * n,
+            cached_tokens=[500] * n,
+            deadline_seconds=[0.03] * n,
         ),
         "worth nothing": replace(base, expected_tokens=[0.0] * n),
         "free": replace(base, new_tokens=[0] * n, cached_tokens=[0] * n),

@@ -22,7 +22,9 @@ from specopt.solvers.verification_batch import threshold
 
 
 def test_what_would_run_is_listed() -> None:
-    """Tests that members depend on the problem, that those that cannot take it are left out, and the fallback."""
+    """Tests that members depend on the problem, that those that cannot take it are left out, and
+    the fallback.
+    """
     known = generate("serving-latency/known-lengths", tasks=7, max_output=12, seed=1)
     one = specopt.methods(known)[0]
     assert issubclass(one, Auto)
@@ -30,12 +32,15 @@ def test_what_would_run_is_listed() -> None:
     few = generate("serving-latency/known-lengths", tasks=5, max_output=12, seed=1)
     assert [member.name for member in one().members(few)] == ["brute-force", "length-aware"]
     predicted = type(few).from_dict(
-        few.to_dict() | {"output_lengths": "predicted", "output_samples": [few.to_dict()["output_tokens"]]}
+        few.to_dict()
+        | {"output_lengths": "predicted", "output_samples": [few.to_dict()["output_tokens"]]}
     )
     assert [member.name for member in one().members(predicted)] == ["stand-in"]
 
 
-def both(problem: Problem, monkeypatch: pytest.MonkeyPatch, seconds: float) -> tuple[Result, Result]:
+def both(
+    problem: Problem, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> tuple[Result, Result]:
     """Solve twice with little work allowed."""
     monkeypatch.setattr(auto, "WORK_SECONDS", seconds)
     return solve(problem), solve(problem)
@@ -50,12 +55,16 @@ def both(problem: Problem, monkeypatch: pytest.MonkeyPatch, seconds: float) -> t
         ("fair-goodput/per-second/N30-C100", 1e-4),
     ],
 )
-def test_work_is_limited_where_time_is_not(name: str, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_is_limited_where_time_is_not(
+    name: str, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Tests that a limit of work ends a search, with the same plan and bound each time."""
     one, two = both(load_saved(name), monkeypatch, seconds)
     assert one.termination is Termination.WORK_LIMIT and one.gap is not None and one.gap > 0.0
     assert (one.objective, one.bound) == (two.objective, two.bound)
-    assert one.plan is not None and two.plan is not None and one.plan.to_dict() == two.plan.to_dict()
+    assert (
+        one.plan is not None and two.plan is not None and one.plan.to_dict() == two.plan.to_dict()
+    )
     assert "goes on" in str(one)
 
 
@@ -83,10 +92,16 @@ def test_a_stopped_program_keeps_its_solution(monkeypatch: pytest.MonkeyPatch) -
     before = solve(problem, "sweep")
     monkeypatch.setattr(auto, "WORK_SECONDS", 100 * threshold.SECONDS_PER_NODE)
     stopped = solve(problem)
-    assert stopped.termination is Termination.WORK_LIMIT and stopped.stats["bound_by"] == "threshold"
-    assert stopped.objective is not None and stopped.bound is not None and best.objective is not None
+    assert (
+        stopped.termination is Termination.WORK_LIMIT and stopped.stats["bound_by"] == "threshold"
+    )
+    assert (
+        stopped.objective is not None and stopped.bound is not None and best.objective is not None
+    )
     assert before.gap is not None and stopped.gap is not None and stopped.gap < 0.1 * before.gap
-    assert stopped.objective <= best.objective * (1 + 1e-9) and best.objective <= stopped.bound * (1 + 1e-9)
+    assert stopped.objective <= best.objective * (1 + 1e-9) and best.objective <= stopped.bound * (
+        1 + 1e-9
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
@@ -97,7 +112,10 @@ def test_every_default_takes_a_plan(kind: specopt.kinds.kind.Kind) -> None:
     plan = solve(problem, gap=0.05).plan
     again = solve(problem, warm_start=plan, time_limit=0)
     assert plan is not None and again.objective is not None
-    assert again.objective == problem.evaluate(plan).objective and again.stats["plan_by"] == "warm start"
+    assert (
+        again.objective == problem.evaluate(plan).objective
+        and again.stats["plan_by"] == "warm start"
+    )
 
 
 def test_a_member_without_memory_is_left_out() -> None:
@@ -116,8 +134,12 @@ PLAIN = (
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_time_spent_on_compiling_leaves_a_plain_plan(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that where kernels are not ready in time, a plan without them is at most 10 % worse than the best known."""
+def test_time_spent_on_compiling_leaves_a_plain_plan(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that where kernels are not ready in time, a plan without them is at most 10 % worse
+    than the best known.
+    """
 
     def late(self: Budget, module: str) -> object:
         meter.seconds += 5.0
@@ -136,7 +158,9 @@ def test_time_spent_on_compiling_leaves_a_plain_plan(name: str, monkeypatch: pyt
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_plain_plans_are_plans(kind: specopt.kinds.kind.Kind) -> None:
     """Tests that plans without compiled code violate nothing."""
-    for problem in import_module(f"small_instances.{kind.name.replace('-', '_')}").INSTANCES.values():
+    for problem in import_module(
+        f"small_instances.{kind.name.replace('-', '_')}"
+    ).INSTANCES.values():
         default = specopt.methods(problem)[0]()
         assert isinstance(default, Auto)
         for plan in default.plain_plans(problem):
@@ -154,13 +178,20 @@ def test_plain_plans_are_plans(kind: specopt.kinds.kind.Kind) -> None:
         ("draft-allocation/uniform", None, None, {"clients": 7}),
         ("prompt-chunking/random", None, None, {"prompt_tokens": 60}),
         ("prompt-chunking/random", None, None, {"prompt_tokens": 30}),
-        ("fair-goodput/per-second", "verify_seconds_per_token", 0.003, {"clients": 5, "budget": 12}),
+        (
+            "fair-goodput/per-second",
+            "verify_seconds_per_token",
+            0.003,
+            {"clients": 5, "budget": 12},
+        ),
     ],
 )
 def test_plans_of_similar_problems_are_repaired(
     family: str, field: str | None, value: object, more: dict[str, int]
 ) -> None:
-    """Tests that a plan of a problem with other limits, or a task more or less, is one to start from."""
+    """Tests that a plan of a problem with other limits, or a task more or less, is one to start
+    from.
+    """
     usual = {"tasks": 5, "requests": 12, "clients": 5, "prompt_tokens": 44}
     like = more | {name: usual[name] for name in more if name in usual}
     plan = solve(generate(family, seed=1, **like)).plan
@@ -171,13 +202,19 @@ def test_plans_of_similar_problems_are_repaired(
     assert started.plan is not None and problem.violations(started.plan) == []
     default = specopt.methods(problem)[0]()
     repaired = default.repaired(problem, plan) if isinstance(default, Auto) else None
-    assert repaired is not None and started.objective is not None and problem.violations(repaired) == []
+    assert (
+        repaired is not None
+        and started.objective is not None
+        and problem.violations(repaired) == []
+    )
     sign = 1.0 if problem.sense == "minimize" else -1.0
     assert sign * started.objective <= sign * problem.evaluate(repaired).objective
 
 
 def test_what_is_not_simple_to_repair_is_refused() -> None:
-    """Tests that a plan that cannot be repaired is refused with its reason, and any by a method without repairs."""
+    """Tests that a plan that cannot be repaired is refused with its reason, and any by a method
+    without repairs.
+    """
     plan = solve(generate("fair-goodput/paper-5", clients=3, budget=6, seed=1)).plan
     with pytest.raises(InvalidInput, match="warm_start: expected a feasible plan, but"):
         solve(generate("fair-goodput/paper-5", clients=4, budget=6, seed=1), warm_start=plan)

@@ -16,15 +16,25 @@ from specopt.solvers.method import Method
 CASES = [
     pytest.param(method, problem, id=f"{kind.name}: {method.name}: {name}")
     for kind in KINDS
-    for name, problem in import_module(f"small_instances.{kind.name.replace('-', '_')}").INSTANCES.items()
+    for name, problem in import_module(
+        f"small_instances.{kind.name.replace('-', '_')}"
+    ).INSTANCES.items()
     for method in kind.methods
     if method.exact and method().refusal(problem) is None
 ]
-NEVER_NEGATIVE = ("serving-latency", "prompt-chunking", "verification-batch", "draft-control", "draft-stopping")
+NEVER_NEGATIVE = (
+    "serving-latency",
+    "prompt-chunking",
+    "verification-batch",
+    "draft-control",
+    "draft-stopping",
+)
 
 
 def check_bounds(problem: Problem, method: Method | str, *gaps: float) -> None:
-    """Check the bounds of a method at gaps: against those it reported on the way, its first one, and the optimum."""
+    """Check the bounds of a method at gaps: against those it reported on the way, its first one,
+    and the optimum.
+    """
     sign = 1.0 if problem.sense == "minimize" else -1.0
     alone: list[Progress] = []
     best = solve(problem, method, callback=alone.append)
@@ -46,7 +56,9 @@ def check_bounds(problem: Problem, method: Method | str, *gaps: float) -> None:
 
 @pytest.mark.parametrize(("method", "problem"), CASES)
 def test_bound_is_what_was_proven(method: type[Method], problem: Problem) -> None:
-    """Tests that no exact method reports its target as its bound, nor loses a bound that it knew."""
+    """Tests that no exact method reports its target as its bound, nor loses a bound that it
+    knew.
+    """
     check_bounds(problem, method(), 0.9, 10.0)
 
 
@@ -58,8 +70,12 @@ def test_bound_is_what_was_proven(method: type[Method], problem: Problem) -> Non
     gap=st.floats(0.0, 2.0),
 )
 def test_bound_of_the_pipelined_search(seed: int, tasks: int, length: int, gap: float) -> None:
-    """Tests that the bound of a search over pipeline orders is that of its parts, whatever gap prunes them."""
-    problem = generate("serving-latency/paper-1", tasks=tasks, max_input=60, max_output=12, seed=seed)
+    """Tests that the bound of a search over pipeline orders is that of its parts, whatever gap
+    prunes them.
+    """
+    problem = generate(
+        "serving-latency/paper-1", tasks=tasks, max_input=60, max_output=12, seed=seed
+    )
     assert isinstance(problem, ServingLatencyProblem)
     check_bounds(dataclasses.replace(problem, max_speculation_length=length), "exact", gap)
 

@@ -20,7 +20,9 @@ from specopt.solvers import compiler as module
 from specopt.solvers.budget import Budget
 from specopt.solvers.kernels.compiling import metered
 
-PROBLEM = DraftAllocationProblem(acceptance_rates=np.array([0.5]), weights=np.array([1.0]), budget_tokens=9)
+PROBLEM = DraftAllocationProblem(
+    acceptance_rates=np.array([0.5]), weights=np.array([1.0]), budget_tokens=9
+)
 
 
 class Costs(DraftAllocationProblem):
@@ -43,7 +45,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_the_clock(clock: list[float]) -> None:
-    """Tests that the time is up at the limit and not before, counted from the start that was given."""
+    """Tests that the time is up at the limit and not before, counted from the start that was
+    given.
+    """
     limited = Budget(PROBLEM, time_limit=2.0)
     clock[0] = 101.5
     assert (limited.seconds, limited.remaining) == (1.5, 0.5)
@@ -63,17 +67,26 @@ def test_the_clock(clock: list[float]) -> None:
 
 
 def test_wishes_are_kept() -> None:
-    """Tests that a budget holds what the caller asked for, and otherwise no gap, seed 0 and two gigabytes."""
+    """Tests that a budget holds what the caller asked for, and otherwise no gap, seed 0 and two
+    gigabytes.
+    """
     plain = Budget(PROBLEM)
     assert (plain.problem, plain.gap, plain.seed, plain.warm_start) == (PROBLEM, 0.0, 0, None)
     assert plain.memory_limit == 2**31
-    assert (plain.incumbent, plain.objective, plain.bound, plain.judging_seconds) == (None, None, None, 0.0)
+    assert (plain.incumbent, plain.objective, plain.bound, plain.judging_seconds) == (
+        None,
+        None,
+        None,
+        0.0,
+    )
     asked = Budget(PROBLEM, gap=0.1, seed=7, memory_limit=5.0, warm_start=tokens(1))
     assert (asked.gap, asked.seed, asked.memory_limit, asked.warm_start) == (0.1, 7, 5.0, tokens(1))
 
 
 def test_no_round_is_begun_that_cannot_end(clock: list[float]) -> None:
-    """Tests that a loop's check lets rounds begin while the longest so far fits into the time left, and no longer."""
+    """Tests that a loop's check lets rounds begin while the longest so far fits into the time left,
+    and no longer.
+    """
     Budget(PROBLEM, time_limit=0.5).pace()()
     limited = Budget(PROBLEM, time_limit=10.0)
     clock[0] = 101.0
@@ -87,18 +100,25 @@ def test_no_round_is_begun_that_cannot_end(clock: list[float]) -> None:
 
 
 def test_memory_is_asked_for_before_it_is_held() -> None:
-    """Tests that arrays within the limit pass, and larger ones are refused with the fields that set their size."""
+    """Tests that arrays within the limit pass, and larger ones are refused with the fields that set
+    their size.
+    """
     small = Budget(PROBLEM, memory_limit=1000)
     small.hold("clients", 1000)
-    with pytest.raises(OutOfMemory, match=r"clients need 1001 bytes of memory, the limit is 1000 bytes"):
+    with pytest.raises(
+        OutOfMemory, match=r"clients need 1001 bytes of memory, the limit is 1000 bytes"
+    ):
         small.hold("clients", 1001)
 
 
-@pytest.mark.parametrize(("kind", "worths", "best"), [
-    (DraftAllocationProblem, [1.5, 1.0, 1.5, 1.75], 2), (Costs, [1.5, 1.75, 1.5, 1.0], 0)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "worths", "best"),
+    [(DraftAllocationProblem, [1.5, 1.0, 1.5, 1.75], 2), (Costs, [1.5, 1.75, 1.5, 1.0], 0)],
+)
 def test_the_best_plan_is_kept(kind: Any, worths: list[float], best: int) -> None:
-    """Tests that a plan is kept, and reported, if it is better than all before it in the problem's sense."""
+    """Tests that a plan is kept, and reported, if it is better than all before it in the problem's
+    sense.
+    """
     seen: list[Progress] = []
     found = Budget(kind(**vars(PROBLEM)), callback=seen.append)
     count = {1.0: 0, 1.5: 1, 1.75: 2}
@@ -107,9 +127,10 @@ def test_the_best_plan_is_kept(kind: Any, worths: list[float], best: int) -> Non
     assert [progress.objective for progress in seen] == [1.5, worths[-1]]
 
 
-@pytest.mark.parametrize(("kind", "bounds", "best"), [
-    (DraftAllocationProblem, [4.0, 5.0, 3.0, 3.0], 3.0), (Costs, [0.25, 0.125, 0.5, 0.5], 0.5)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "bounds", "best"),
+    [(DraftAllocationProblem, [4.0, 5.0, 3.0, 3.0], 3.0), (Costs, [0.25, 0.125, 0.5, 0.5], 0.5)],
+)
 def test_the_best_bound_counts(kind: Any, bounds: list[float], best: float) -> None:
     """Tests that a bound counts, and is reported, if it is nearer than all before it."""
     seen: list[Progress] = []
@@ -121,7 +142,9 @@ def test_the_best_bound_counts(kind: Any, bounds: list[float], best: float) -> N
 
 
 def test_progress(clock: list[float]) -> None:
-    """Tests that a callback sees time, objective, bound and the gap between them as soon as there is one."""
+    """Tests that a callback sees time, objective, bound and the gap between them as soon as there
+    is one.
+    """
     seen: list[Progress] = []
     found = Budget(PROBLEM, callback=seen.append)
     found.improve_bound(math.inf)
@@ -132,7 +155,7 @@ def test_progress(clock: list[float]) -> None:
         Progress(0.0, None, math.inf, None),
         Progress(1.0, 1.5, math.inf, None, tokens(1), 1),
         Progress(1.0, 1.5, 3.0, 1.0, tokens(1), 1),
-    ]  # fmt: skip
+    ]
     assert not found.stopped
     found.check()
 
@@ -148,7 +171,9 @@ def test_a_callback_stops() -> None:
 
 
 def test_no_plan_is_judged_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that what the judge said of the incumbent and of the last plan is kept, and others are judged again."""
+    """Tests that what the judge said of the incumbent and of the last plan is kept, and others are
+    judged again.
+    """
     judged: list[Any] = []
     evaluate = DraftAllocationProblem.evaluate
 
@@ -160,14 +185,21 @@ def test_no_plan_is_judged_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     found = Budget(PROBLEM)
     best, worse, worst = tokens(2), tokens(1), tokens(0)
     assert [found.offer(plan) for plan in (best, best, worse)] == [1.75, 1.75, 1.5]
-    assert [found.evaluate(plan).objective for plan in (best, worse, worst, worse)] == [1.75, 1.5, 1.0, 1.5]
+    assert [found.evaluate(plan).objective for plan in (best, worse, worst, worse)] == [
+        1.75,
+        1.5,
+        1.0,
+        1.5,
+    ]
     assert [int(plan.draft_tokens[0]) for plan in judged] == [2, 1, 0, 1]
 
 
 def test_no_plan_is_judged_that_the_time_does_not_suffice_for(
     clock: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tests that the first plan is judged whatever it takes, and others while that long fits before the end."""
+    """Tests that the first plan is judged whatever it takes, and others while that long fits before
+    the end.
+    """
     evaluate = DraftAllocationProblem.evaluate
 
     def slowly(problem: Any, plan: Any) -> Any:
@@ -190,7 +222,9 @@ def test_no_plan_is_judged_that_the_time_does_not_suffice_for(
 
 @pytest.fixture
 def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The name of a module whose import takes until `sys.gate` is set, and that imports only once."""
+    """The name of a module whose import takes until `sys.gate` is set, and that imports only
+    once.
+    """
     (tmp_path / "slow_library.py").write_text("import sys\nsys.gate.wait(600.0)\nhere = [1]\n")
     monkeypatch.setattr(sys, "gate", threading.Event(), raising=False)
     monkeypatch.syspath_prepend(tmp_path)
@@ -201,7 +235,9 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_an_import_is_on_the_clock(library: str) -> None:
-    """Tests that an import that outlasts the limit goes on for the next budget, and happens once."""
+    """Tests that an import that outlasts the limit goes on for the next budget, and happens
+    once.
+    """
     with pytest.raises(OutOfTime):
         Budget(PROBLEM, time_limit=0.02).load_library(library)
     loader = module._loaders[library]
@@ -214,7 +250,9 @@ def test_an_import_is_on_the_clock(library: str) -> None:
 
 
 def test_an_import_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that what a module raises reaches the caller, and that it may be there the next time."""
+    """Tests that what a module raises reaches the caller, and that it may be there the next
+    time.
+    """
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "broken_library.py").write_text("raise LookupError('half a library')\n")
     for _ in range(2):
@@ -237,7 +275,9 @@ def budget(seconds: float | None) -> Budget:
 
 
 def test_a_call_gives_what_the_kernel_gives() -> None:
-    """Tests that a call that ends in time gives its result, with a time limit and without, however long it takes."""
+    """Tests that a call that ends in time gives its result, with a time limit and without, however
+    long it takes.
+    """
     for seconds in (None, 600.0):
         assert budget(seconds).call(lambda a, b, stop: a + b + int(stop[0]), 1, 2) == 3
 
@@ -252,7 +292,9 @@ def test_a_call_gives_what_the_kernel_gives() -> None:
 
 
 def test_a_call_is_told_to_end_and_what_it_gives_may_count(clock: list[float]) -> None:
-    """Tests that the flag turns a fifth of the time before it is up where a part is useful, and not sooner."""
+    """Tests that the flag turns a fifth of the time before it is up where a part is useful, and not
+    sooner.
+    """
 
     def kernel(stop: Any) -> float:
         for clock[0], told in ((107.9, False), (108.1, True)):
@@ -266,7 +308,9 @@ def test_a_call_is_told_to_end_and_what_it_gives_may_count(clock: list[float]) -
 
 
 def test_a_call_that_gives_nothing_in_time_is_ended() -> None:
-    """Tests that where no part is useful the time runs out, and the kernel is told not to go on in vain."""
+    """Tests that where no part is useful the time runs out, and the kernel is told not to go on in
+    vain.
+    """
     ended = threading.Event()
 
     def kernel(stop: Any) -> None:
@@ -306,7 +350,9 @@ def test_a_long_call_is_compiled_where_its_seconds_count() -> None:
 
 
 def test_compilation_of_the_thread_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that what a thread spends on compilation since a budget began counts, nested code once, others' never."""
+    """Tests that what a thread spends on compilation since a budget began counts, nested code once,
+    others' never.
+    """
     now = [0.0]
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
 

@@ -23,20 +23,24 @@ time.perf_counter = lambda: float(len(told))
 result = specopt.solve(problem, time_limit=0.5)
 print(result.status.value, result.stats["preparing_seconds"], result.seconds, *told)
 """
-"""The clock stands still but for a second when a compilation begins and another one when it ends."""
+"""The clock stands still but for a second when a compilation begins and another one when it ends.
+"""
 
 
 def solve_cold(cache: Path | str, program: str = COLD, **variables: str) -> str:
     """Return what a program prints in a process with a given cache."""
     env = {**os.environ, "NUMBA_CACHE_DIR": str(cache), **variables}
-    done = subprocess.run([sys.executable, "-P", "-c", program], env=env, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program], env=env, capture_output=True, text=True, timeout=600
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
 
 @pytest.mark.nightly
 def test_a_first_solve_counts_what_it_compiles(tmp_path: Path) -> None:
-    """Tests that compilation counts as preparing and may exceed the limit by a kernel, and that it happens once.
+    """Tests that compilation counts as preparing and may exceed the limit by a kernel, and that it
+    happens once.
 
     A process whose user has disabled Numba finds what others have compiled.
     """
@@ -63,8 +67,12 @@ for kind in KINDS:
 """
 
 
-def test_plans_without_time_need_no_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that every method has a plan at time limit 0 where nothing is compiled, and that it does not load Numba."""
+def test_plans_without_time_need_no_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that every method has a plan at time limit 0 where nothing is compiled, and that it
+    does not load Numba.
+    """
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
     assert solve_cold(tmp_path, EVERY) == ""
     assert not [*tmp_path.rglob("*.nbi")]
@@ -72,6 +80,8 @@ def test_plans_without_time_need_no_kernels(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.nightly
 def test_it_is_said_that_there_is_no_cache() -> None:
-    """Tests that a solve that ends late because of compilation names the variable that keeps what is compiled."""
+    """Tests that a solve that ends late because of compilation names the variable that keeps what
+    is compiled.
+    """
     said = solve_cold("/dev/null/nowhere", COLD + "print(result.stats['no_cache'])")
     assert said.splitlines()[1] == NO_CACHE

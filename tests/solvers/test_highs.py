@@ -32,7 +32,7 @@ for problem, method in (
     (specopt.generate("verification-batch/mixed", requests=40, seed=0), "threshold"),
     (specopt.generate("verification-batch/mixed", requests=5, seed=0), "milp"),
     (specopt.generate("draft-allocation/uniform", clients=2, seed=1), "milp"),
-    (specopt.generate("serving-latency/paper-1", tasks=2, max_input=64, max_output=4, seed=1), "milp"),
+    (specopt.generate("serving-latency/paper-1", tasks=2, max_input=64, max_output=4), "milp"),
     (specopt.generate("serving-latency/known-lengths", tasks=12, seed=1), "length-aware"),
     (fair, "enumeration"),
 ):
@@ -47,13 +47,19 @@ keep_highs_to_one_thread()
 
 
 def test_solving_by_highs_prints_nothing(tmp_path: Path) -> None:
-    """Tests that no method that reaches HiGHS, directly, by Pyomo or by CVXPY, writes to descriptor 1 or 2.
+    """Tests that no method that reaches HiGHS, directly, by Pyomo or by CVXPY, writes to descriptor
+    1 or 2.
 
     In a process of its own: HiGHS prints its banner once in a process.
     """
     printed = tmp_path / "printed"
     with printed.open("wb") as stream:
-        done = subprocess.run([sys.executable, "-P", "-c", PROGRAM], stdout=stream, stderr=subprocess.PIPE, check=False)
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", PROGRAM],
+            stdout=stream,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
     assert (done.returncode, done.stderr.decode(), printed.read_text()) == (0, "", "")
 
 
@@ -64,11 +70,15 @@ def test_no_other_place_makes_a_highs_object() -> None:
         for path in (root / folder).rglob("*.py"):
             text = path.read_text(encoding="utf-8")
             assert path.name == "highs.py" or "highspy.Highs(" not in text, path
-            assert "silent_highs()" in text or not ("cp.HIGHS" in text or "pyomo.contrib.solver.solvers" in text), path
+            assert "silent_highs()" in text or not (
+                "cp.HIGHS" in text or "pyomo.contrib.solver.solvers" in text
+            ), path
 
 
 def test_the_class_of_highspy_comes_back() -> None:
-    """Tests that others' HiGHS objects are ours in the enclosed code alone, nested or not, also after an error."""
+    """Tests that others' HiGHS objects are ours in the enclosed code alone, nested or not, also
+    after an error.
+    """
     own = highspy.Highs
     try:
         with silent_highs(), silent_highs():
@@ -84,7 +94,9 @@ def test_the_class_of_highspy_comes_back() -> None:
 
 
 def test_what_was_there_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a class that somebody else has put in the place of HiGHS's is there again afterwards."""
+    """Tests that a class that somebody else has put in the place of HiGHS's is there again
+    afterwards.
+    """
 
     class Other(highspy.Highs):
         """Somebody else's."""
@@ -108,7 +120,8 @@ specopt.solve(specopt.generate("placement/one-class"), "refined")
 child = os.fork()
 if not child:
     signal.alarm(600)
-    result = specopt.solve(specopt.generate("placement/one-class", **units), "refined", time_limit=2.0)
+    problem = specopt.generate("placement/one-class", **units)
+    result = specopt.solve(problem, "refined", time_limit=2.0)
     os._exit(0 if result.status == "feasible" else 1)
 raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """

@@ -14,7 +14,9 @@ from specopt.solvers.pyomo_program import SolvedProgram, solve_program
 
 
 def test_counters_that_were_left_out() -> None:
-    """Tests that counters are 0 where Pyomo leaves them out, as it does when HiGHS ends in presolve."""
+    """Tests that counters are 0 where Pyomo leaves them out, as it does when HiGHS ends in
+    presolve.
+    """
     results: Any = type("Results", (), {"extra_info": ConfigDict()})
     solved = SolvedProgram(results, None, has_solution=True, termination=Termination.CONVERGED)
     assert solved.nodes == solved.count("simplex_iteration_count") == 0

@@ -1,7 +1,7 @@
 """Limits of the searches: each is in the table of docs/rounding.md, and no certificate ignores one.
 
-A constant of the solvers either limits a search, and is in that table, or it is listed here with the reason why it
-cannot cut off a plan.
+A constant of the solvers either limits a search, and is in that table, or it is listed here with
+the reason why it cannot cut off a plan.
 """
 
 from __future__ import annotations
@@ -16,7 +16,15 @@ from typing import Any
 
 import pytest
 
-from specopt import ContinuousServingProblem, Problem, ServingLatencyProblem, Status, generate, methods, solve
+from specopt import (
+    ContinuousServingProblem,
+    Problem,
+    ServingLatencyProblem,
+    Status,
+    generate,
+    methods,
+    solve,
+)
 from specopt.solvers.auto import Auto
 from specopt.solvers.verification_batch.threshold import Threshold
 
@@ -26,10 +34,21 @@ ROWS = re.findall(r"^\| `([\w.]+)` \| `([\w/]+)\.py` \|", TABLE, re.MULTILINE)
 
 SERVING = "serving_latency/"
 PIPELINED = {
-    "LARGEST_APART": 1, "_ROUNDS": 1, "_PATIENCE": 1, "_FINE_RANGES": 1, "_PATH": 1, "_CERTIFIED": 1,
-    "_LONGEST_PATH": 1, "_FEWEST_CELLS": 1, "_WIDE": 0, "_FIRST_POSITIONS": 1, "_MASKS": 1, "_CHEAP": 1, "_PLANS": 0,
+    "LARGEST_APART": 1,
+    "_ROUNDS": 1,
+    "_PATIENCE": 1,
+    "_FINE_RANGES": 1,
+    "_PATH": 1,
+    "_CERTIFIED": 1,
+    "_LONGEST_PATH": 1,
+    "_FEWEST_CELLS": 1,
+    "_WIDE": 0,
+    "_FIRST_POSITIONS": 1,
+    "_MASKS": 1,
+    "_CHEAP": 1,
+    "_PLANS": 0,
     "_FEW": 0,
-}  # fmt: skip
+}
 TINY: dict[tuple[str, str], Any] = {
     **{(SERVING + "pipelined", name): value for name, value in PIPELINED.items()},
     (SERVING + "blocks", "RANGES"): 1,
@@ -43,9 +62,15 @@ TINY: dict[tuple[str, str], Any] = {
     ("serving_prices", "MAX_RUNS"): 4,
     ("serving_prices", "GROUPS"): 10,
     ("serving_prices", "KNOTS"): 3,
-    **{(SERVING + "length_aware", name): 1 for name in ("_MANY", "_MAX_ORDERED", "_MAX_RANGES", "_RANGES_OF_MANY")},
+    **{
+        (SERVING + "length_aware", name): 1
+        for name in ("_MANY", "_MAX_ORDERED", "_MAX_RANGES", "_RANGES_OF_MANY")
+    },
     **{(SERVING + "length_aware", name): 0 for name in ("_DEAR_BOUND", "_CHEAP_BOUND")},
-    **{("continuous_serving/scheduler", name): 1 for name in ("MAX_ENDS", "MAX_BATCHES", "FEW", "MAX_LENGTHS")},
+    **{
+        ("continuous_serving/scheduler", name): 1
+        for name in ("MAX_ENDS", "MAX_BATCHES", "FEW", "MAX_LENGTHS")
+    },
     (SERVING + "stand_in", "MAX_TURNS"): 1,
     ("verification_batch/pareto", "MAX_LABELS"): 1,
     ("verification_batch/pareto", "MAX_REQUESTS"): 0,
@@ -75,28 +100,79 @@ IMPORTED = {
 """Modules that import a limit by its name."""
 
 REFUSES = ("max_size", "MAX_STEPS", "MAX_ENTRIES", "MAX_HISTORIES")
-"""What refuses a larger problem before anything is solved: the conformance tests compare that with the conditions."""
+"""What refuses a larger problem before anything is solved: the conformance tests compare that with
+the conditions.
+"""
 
 NO_LIMITS = {
     "cut work into calls, chunks or parts, all of which are done": (
-        "_LABELS_PER_CALL", "_PATHS_PER_CALL", "_ENTRIES_PER_CALL", "_TASKS_PER_CALL", "_WORK_PER_CALL",
-        "_ROWS_PER_CALL", "_DRAWS_PER_CALL", "_STEPS_PER_CALL", "ROUNDS_PER_CALL", "_RUNS_PER_CALL", "_MODE_ROUNDS",
-        "TOKENS_PER_CHECK", "ALLOCATIONS_PER_CHECK", "SUBSETS_PER_CHECK", "CHUNKS_PER_CHECK", "STAGES_PER_CHECK",
-        "CHUNK", "WORK", "_NODES", "_LEAVES", "LEAVES", "_BRANCHES", "_SHORT", "FIRST_LABELS", "_LARGE", "LARGE",
+        "_LABELS_PER_CALL",
+        "_PATHS_PER_CALL",
+        "_ENTRIES_PER_CALL",
+        "_TASKS_PER_CALL",
+        "_WORK_PER_CALL",
+        "_ROWS_PER_CALL",
+        "_DRAWS_PER_CALL",
+        "_STEPS_PER_CALL",
+        "ROUNDS_PER_CALL",
+        "_RUNS_PER_CALL",
+        "_MODE_ROUNDS",
+        "TOKENS_PER_CHECK",
+        "ALLOCATIONS_PER_CHECK",
+        "SUBSETS_PER_CHECK",
+        "CHUNKS_PER_CHECK",
+        "STAGES_PER_CHECK",
+        "CHUNK",
+        "WORK",
+        "_NODES",
+        "_LEAVES",
+        "LEAVES",
+        "_BRANCHES",
+        "_SHORT",
+        "FIRST_LABELS",
+        "_LARGE",
+        "LARGE",
     ),
     "estimate seconds or bytes, or scale a program": (
-        "ENTRIES_PER_NODE", "_BYTES_PER_ENTRY", "_BYTES_PER_COST", "BYTES_PER_LINE", "BYTES_PER_ROW", "UNITS", "UNIT",
-        "SNAP", "MEMORY_LIMIT", "COMPILING_SECONDS", "_MANY_BATCHES",
+        "ENTRIES_PER_NODE",
+        "_BYTES_PER_ENTRY",
+        "_BYTES_PER_COST",
+        "BYTES_PER_LINE",
+        "BYTES_PER_ROW",
+        "UNITS",
+        "UNIT",
+        "SNAP",
+        "MEMORY_LIMIT",
+        "COMPILING_SECONDS",
+        "_MANY_BATCHES",
     ),
     "choose the plans to start from": (
-        "SAMPLE", "PARTS", "PRICES", "PLAIN_TOKENS", "FEW_TASKS", "AT_ONCE", "_HOPELESS", "USUAL_TOKENS", "WEIGHT",
+        "SAMPLE",
+        "PARTS",
+        "PRICES",
+        "PLAIN_TOKENS",
+        "FEW_TASKS",
+        "AT_ONCE",
+        "_HOPELESS",
+        "USUAL_TOKENS",
+        "WEIGHT",
     ),
     "names, codes and parts of a model": ("LEAST_RATE", "FOUND", "SURE", "MOST", "_LEAST", "_END"),
     "limits of simulators": (
-        "MAX_REPLICATIONS", "MAX_ITERATIONS", "MAX_ROUNDS", "MAX_REQUESTS", "MAX_RUNS", "MAX_DEVICES", "MAX_RESPONSES",
-        "MAX_EVENTS", "MAX_SECONDS", "_TREE", "FEWEST_ROUNDS", "_PROMPT_BINS",
+        "MAX_REPLICATIONS",
+        "MAX_ITERATIONS",
+        "MAX_ROUNDS",
+        "MAX_REQUESTS",
+        "MAX_RUNS",
+        "MAX_DEVICES",
+        "MAX_RESPONSES",
+        "MAX_EVENTS",
+        "MAX_SECONDS",
+        "_TREE",
+        "FEWEST_ROUNDS",
+        "_PROMPT_BINS",
     ),
-}  # fmt: skip
+}
 """Numbers of at least one that limit no search, by reason."""
 
 
@@ -117,12 +193,16 @@ def problems(place: str) -> tuple[Problem, ...]:
         return (ContinuousServingProblem(**small(3).shared_fields()),)
     if module == "stand_in":
         return tuple(
-            p for p in _all("serving_latency") if isinstance(p, ServingLatencyProblem) and _takes(p, "stand-in")
+            p
+            for p in _all("serving_latency")
+            if isinstance(p, ServingLatencyProblem) and _takes(p, "stand-in")
         )[:2]
     if folder == "serving_latency":
         return (small(6),)
     if folder == "verification_batch":  # the sweep misses the optimum
-        return tuple(generate("verification-batch/correlated", requests=12, seed=seed) for seed in (8, 31))
+        return tuple(
+            generate("verification-batch/correlated", requests=12, seed=seed) for seed in (8, 31)
+        )
     if folder == "auto":
         return small(6), generate("verification-batch/mixed", requests=12, seed=1)
     kind = "draft_stopping" if folder == "drafting" else folder
@@ -141,26 +221,39 @@ def _takes(problem: Problem, name: str) -> bool:
 def optimum(problem_id: int, problem: Any) -> float | None:
     """Return the best objective that any method finds, those that enumerate included."""
     sign = 1.0 if problem.sense == "minimize" else -1.0
-    found = [solve(problem, method.name).objective for method in methods(problem) if not issubclass(method, Auto)]
-    return min((value for value in found if value is not None), key=lambda value: sign * value, default=None)
+    found = [
+        solve(problem, method.name).objective
+        for method in methods(problem)
+        if not issubclass(method, Auto)
+    ]
+    return min(
+        (value for value in found if value is not None),
+        key=lambda value: sign * value,
+        default=None,
+    )
 
 
 def constants(path: Path) -> Iterator[str]:
     """Yield the numbers of at least one that a module declares in capitals."""
     module = import_module(f"specopt.{'.'.join(path.relative_to(ROOT).with_suffix('').parts)}")
-    for name in re.findall(r"^(_?[A-Z][A-Z_0-9]*)(?:: [\w\[\], ]+)? = ", path.read_text(), re.MULTILINE):
+    for name in re.findall(
+        r"^(_?[A-Z][A-Z_0-9]*)(?:: [\w\[\], ]+)? = ", path.read_text(), re.MULTILINE
+    ):
         value = vars(module).get(name)  # names inside a docstring are no constants
         if isinstance(value, int | float) and value >= 1:
             yield name
 
 
 def test_the_table_is_complete() -> None:
-    """Tests that every number that a solver declares is in the table of limits, or limits no search."""
+    """Tests that every number that a solver declares is in the table of limits, or limits no
+    search.
+    """
     listed = {name for name, _ in ROWS} | {name for names in NO_LIMITS.values() for name in names}
     missing = [
         f"{path.relative_to(ROOT)}: {name}"
         for path in sorted((ROOT / "solvers").rglob("*.py"))
-        if not {"_kernels", "placement", "speculation_table"} & set(path.parts) and path.name != "__init__.py"
+        if not {"_kernels", "placement", "speculation_table"} & set(path.parts)
+        and path.name != "__init__.py"
         for name in constants(path)
         if name not in listed
     ]
@@ -169,7 +262,9 @@ def test_the_table_is_complete() -> None:
 
 @pytest.mark.parametrize(("name", "place"), ROWS, ids=lambda part: part)
 def test_a_listed_limit_exists(name: str, place: str) -> None:
-    """Tests that the table names no constant that is gone, and that each is set tiny below, refuses, or is compiled."""
+    """Tests that the table names no constant that is gone, and that each is set tiny below,
+    refuses, or is compiled.
+    """
     value: Any = import_module("specopt.solvers." + place.replace("/", "."))
     for part in name.split("."):
         value = getattr(value, part)
@@ -178,8 +273,12 @@ def test_a_listed_limit_exists(name: str, place: str) -> None:
 
 
 @pytest.mark.parametrize(("place", "name"), TINY, ids=lambda part: part)
-def test_no_certificate_ignores_a_limit(place: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a limit that binds leaves no false proof, no bound beyond the optimum and no false infeasibility."""
+def test_no_certificate_ignores_a_limit(
+    place: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that a limit that binds leaves no false proof, no bound beyond the optimum and no false
+    infeasibility.
+    """
     assert (name, place) in ROWS, "a limit that the table lacks"
     best = [optimum(id(problem), problem) for problem in problems(place)]
     module = import_module("specopt.solvers." + place.replace("/", "."))

@@ -13,7 +13,9 @@ from specopt.solvers.simulation import Estimate, Replications
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_all_replications_are_played_once(workers: int) -> None:
-    """Tests that slices cover all replications, and that the callback gets the mean of those played so far."""
+    """Tests that slices cover all replications, and that the callback gets the mean of those played
+    so far.
+    """
     samples, told = np.zeros(10), []
 
     def play(part: slice) -> None:
@@ -39,11 +41,15 @@ def test_an_interruption_ends_the_loop(workers: int) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Replications(0, 1000, interrupt).play(play, lambda done: {"played": np.ones(done)}, workers=workers)
+        Replications(0, 1000, interrupt).play(
+            play, lambda done: {"played": np.ones(done)}, workers=workers
+        )
     assert len(played) == 1 if workers == 1 else len(played) < 500
 
 
-@pytest.mark.parametrize("changes", [{"seed": -1}, {"seed": True}, {"replications": 1}, {"replications": 2.0}])
+@pytest.mark.parametrize(
+    "changes", [{"seed": -1}, {"seed": True}, {"replications": 1}, {"replications": 2.0}]
+)
 def test_wrong_arguments_are_named(changes: dict[str, int]) -> None:
     """Tests that a bad seed and a bad number of replications are refused by name."""
     (name,) = changes

@@ -13,11 +13,19 @@ FAMILIES = {
     "serving-latency/paper-1": {"tasks": 9, "max_output": 40},
     "serving-latency/known-lengths": {"tasks": 9, "max_output": 40},
     "prompt-chunking/paper-4": {"prompt_tokens": 300},
-    "verification-batch/warm": {"requests": 12}, "placement/one-class": {}, "fair-goodput/paper-5": {},
-    "draft-control/paper-3": {}, "draft-allocation/paper-5": {},
-}  # fmt: skip
+    "verification-batch/warm": {"requests": 12},
+    "placement/one-class": {},
+    "fair-goodput/paper-5": {},
+    "draft-control/paper-3": {},
+    "draft-allocation/paper-5": {},
+}
 PROBLEMS = {family: generate(family, seed=3, **settings) for family, settings in FAMILIES.items()}
-CASES = [(family, of) for family, one in PROBLEMS.items() for of in methods(one) if of().supports_warm_start]
+CASES = [
+    (family, of)
+    for family, one in PROBLEMS.items()
+    for of in methods(one)
+    if of().supports_warm_start
+]
 
 
 def better(problem: Problem, first: float, second: float) -> bool:
@@ -32,5 +40,9 @@ def test_what_it_starts_from_is_not_lost(family: str, of: Any) -> None:
     problem = PROBLEMS[family]
     best = solve(problem, time_limit=2.0)
     found = solve(problem, of(), warm_start=best, time_limit=0.0)
-    assert best.objective is not None and found.objective is not None and math.isfinite(found.objective)
+    assert (
+        best.objective is not None
+        and found.objective is not None
+        and math.isfinite(found.objective)
+    )
     assert better(problem, found.objective, best.objective)

@@ -1,4 +1,6 @@
-"""Tiny traces of our own making, one of each format, as the bytes of their files, and mutations of them."""
+"""Tiny traces of our own making, one of each format, as the bytes of their files, and mutations of
+them.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +31,9 @@ BURSTGPT = (
 """Six columns; two requests failed."""
 
 BURSTGPT_NEW = (
-    b"Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
-    b'0.5,"17",2.25,ChatGPT,10,20,30,Conversation log\n'
-    b'1,"18",0,GPT-4,11,0,11,"Conversation, log"\n'
-    b"2.5,,1.5,GPT-4,12,22,34,API log\n"
+    b"Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,Total tokens,Log"
+    b' Type\n0.5,"17",2.25,ChatGPT,10,20,30,Conversation log\n1,"18",0,GPT-4,11,0,11,"Conversation,'
+    b' log"\n2.5,,1.5,GPT-4,12,22,34,API log\n'
 )
 
 MOONCAKE = (
@@ -41,7 +42,9 @@ MOONCAKE = (
     b'{"timestamp": 3027.5, "output_length": 3, "input_length": 11}\n'
 )
 
-VIDUR = b",arrived_at,num_prefill_tokens,num_decode_tokens\n0,0.0,512,64\n1,0.75,20,30\n2,1.5,21,31\n"
+VIDUR = (
+    b",arrived_at,num_prefill_tokens,num_decode_tokens\n0,0.0,512,64\n1,0.75,20,30\n2,1.5,21,31\n"
+)
 
 PLAIN_CSV = b"input_tokens,output_tokens,arrival_seconds\n7,8,100\n9,10,100.5\n"
 
@@ -56,21 +59,56 @@ EXAMPLES = {
 }
 
 WORDS = (
-    b"", b",", b"\n", b"\r\n", b"\r", b'"', b"\0", b"\xef\xbb\xbf", b"\xff\xfe", b"\xe2\x82", b"-", b"-1", b"1.5",
-    b"1e999", b"nan", b"inf", b"NaN", b"10000001", b"9" * 30, b"9" * 5000, b"1_0", "\u0663".encode(), b"{", b"}",
-    b"[" * 3000, b"null", b"true", b'"a": 1, ', b"0000-00-00 ", b"+99:99", b"Z", b" ", b"\x85", b"\xc2\x85",
+    b"",
+    b",",
+    b"\n",
+    b"\r\n",
+    b"\r",
+    b'"',
+    b"\0",
+    b"\xef\xbb\xbf",
+    b"\xff\xfe",
+    b"\xe2\x82",
+    b"-",
+    b"-1",
+    b"1.5",
+    b"1e999",
+    b"nan",
+    b"inf",
+    b"NaN",
+    b"10000001",
+    b"9" * 30,
+    b"9" * 5000,
+    b"1_0",
+    "\u0663".encode(),
+    b"{",
+    b"}",
+    b"[" * 3000,
+    b"null",
+    b"true",
+    b'"a": 1, ',
+    b"0000-00-00 ",
+    b"+99:99",
+    b"Z",
+    b" ",
+    b"\x85",
+    b"\xc2\x85",
     b"\xe2\x80\xa8",
-)  # fmt: skip
+)
 """What readers trip over."""
 
 
 @st.composite
 def mutated(draw: st.DrawFn, example: bytes) -> bytes:
-    """Return a file with some of its bytes replaced, cut out, doubled or moved, and perhaps its end cut off."""
+    """Return a file with some of its bytes replaced, cut out, doubled or moved, and perhaps its end
+    cut off.
+    """
     data = example
     for _ in range(draw(st.integers(1, 4))):
         low, high = sorted(draw(st.tuples(st.integers(0, len(data)), st.integers(0, len(data)))))
         high = min(high, low + draw(st.sampled_from([0, 1, 3, 30, 1000])))
-        piece = draw(st.one_of(st.sampled_from(WORDS), st.binary(max_size=4), st.just(data[low:high] * 2)))
+        piece = draw(
+            st.one_of(st.sampled_from(WORDS), st.binary(max_size=4), st.just(data[low:high] * 2))
+        )
         data = data[:low] + piece + data[high:]
     return data[: draw(st.integers(0, len(data)))] if draw(st.booleans()) else data

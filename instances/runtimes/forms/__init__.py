@@ -1,4 +1,6 @@
-"""The forms that measured runtimes are fitted with, a file each; a new one is a file here and an entry of `FORMS`."""
+"""The forms that measured runtimes are fitted with, a file each; a new one is a file here and an
+entry of `FORMS`.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,9 @@ from specopt.models.pass_time import COEFFICIENTS
 
 
 class Additive(Form):
-    """T = a N_linear + b_compute N_interactions + b_read N_cached + c (Eq. 18-19); coefficients have shape (4,)."""
+    """T = a N_linear + b_compute N_interactions + b_read N_cached + c (Eq. 18-19); coefficients
+    have shape (4,).
+    """
 
     name = "additive"
     least_distinct = 5
@@ -29,14 +31,19 @@ class Additive(Form):
         return work.features
 
     def lacks(self, inputs: Floats) -> str | None:
-        """Return what is missing: enough different inputs, or some that tell the features and a constant apart."""
+        """Return what is missing: enough different inputs, or some that tell the features and a
+        constant apart.
+        """
         short = super().lacks(inputs)
         design = with_ones(inputs)
-        if short or np.linalg.matrix_rank(design / np.maximum(np.abs(design).max(axis=0), 1e-300)) == 4:
+        if (
+            short
+            or np.linalg.matrix_rank(design / np.maximum(np.abs(design).max(axis=0), 1e-300)) == 4
+        ):
             return short
         return (
-            "expected rows that tell its three features and a constant apart (vary new and cached tokens), "
-            "got columns that are linearly dependent"
+            "expected rows that tell its three features and a constant apart (vary new and cached"
+            " tokens), got columns that are linearly dependent"
         )
 
     def formula(self, work: str) -> str:

@@ -1,4 +1,6 @@
-"""What a form is: a family of functions that are linear in coefficients at or above 0, at least around a fit."""
+"""What a form is: a family of functions that are linear in coefficients at or above 0, at least
+around a fit.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class Form(ABC):
         return nonnegative_least_squares(with_ones(inputs) * weights[:, None], seconds * weights)[0]
 
     def design(self, coefficients: Floats, inputs: Floats) -> Floats:
-        """Return the derivatives of the predictions in the coefficients, shape (n, p); times these, predictions."""
+        """Return the derivatives of the predictions in the coefficients, shape (n, p); times these,
+        predictions.
+        """
         return with_ones(inputs)
 
     @abstractmethod
@@ -61,7 +65,9 @@ class Form(ABC):
         """Return what inputs would need to have for a fit; None if they are enough."""
         distinct = len(np.unique(inputs, axis=0))
         if distinct < self.least_distinct:
-            return f"expected at least {self.least_distinct} different inputs for it, got {distinct}"
+            return (
+                f"expected at least {self.least_distinct} different inputs for it, got {distinct}"
+            )
         return None
 
     def predict(self, coefficients: Floats, inputs: Floats) -> Floats:
@@ -77,12 +83,15 @@ def with_ones(inputs: Floats) -> Floats:
 def nonnegative_least_squares(design: Floats, y: Floats) -> tuple[Floats, float]:
     """Return the coefficients >= 0 that minimise |design b - y|^2, and that sum.
 
-    SciPy stops where what is left to gain is small against 1: columns and target are scaled to at most 1 before.
+    SciPy stops where what is left to gain is small against 1: columns and target are scaled to at
+    most 1 before.
     """
     from scipy.optimize import nnls
 
     scale, level = (np.abs(one).max(axis=0) for one in (design, y))
     scale, level = np.where(scale > 0.0, scale, 1.0), float(level) or 1.0
-    reduced: Floats = np.asarray(np.linalg.qr(np.column_stack([design / scale, y / level]), mode="r"))
+    reduced: Floats = np.asarray(
+        np.linalg.qr(np.column_stack([design / scale, y / level]), mode="r")
+    )
     found, distance = nnls(reduced[:, :-1], reduced[:, -1])
     return found / scale * level, float(distance * level) ** 2

@@ -1,4 +1,6 @@
-"""The maximum of two lines: flat, or nearly so, while memory limits a pass, steeper when computation does."""
+"""The maximum of two lines: flat, or nearly so, while memory limits a pass, steeper when
+computation does.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from specopt.instances.runtimes.work import Slope
 from specopt.models.fields import Floats, Ints
 
 MAX_SPLITS = 2000
-"""Breakpoints tried at most by a fit; tables with more distinct values are searched on evenly spaced ones."""
+"""Breakpoints tried at most by a fit; tables with more distinct values are searched on evenly
+spaced ones.
+"""
 
 POLISHED = 8
 """Number of the best-looking breakpoints that are fitted again, without normal equations."""
@@ -20,12 +24,14 @@ POLISHED = 8
 
 @dataclass(frozen=True)
 class Roofline(Form):
-    """T = max(slope_1 x + overhead_1, slope_2 x + overhead_2), slope_1 <= slope_2; coefficients have shape (2, 2).
+    """T = max(slope_1 x + overhead_1, slope_2 x + overhead_2), slope_1 <= slope_2; coefficients
+    have shape (2, 2).
 
-    A maximum of two lines follows the flatter one up to some x_k and the steeper one from the next value x_k+1 on.
-    Given k, these functions are the sums, with coefficients >= 0, of 1, two hinges (x_k up to there, x beyond; and
-    x_k+1 up to there, x beyond), and x. Each k is thus a least-squares problem with four coefficients >= 0, and the
-    best k is the global optimum, which alternating between assignment and fit does not promise.
+    A maximum of two lines follows the flatter one up to some x_k and the steeper one from the next
+    value x_k+1 on. Given k, these functions are the sums, with coefficients >= 0, of 1, two hinges
+    (x_k up to there, x beyond; and x_k+1 up to there, x beyond), and x. Each k is thus a
+    least-squares problem with four coefficients >= 0, and the best k is the global optimum, which
+    alternating between assignment and fit does not promise.
 
     Parameters
     ----------
@@ -65,16 +71,22 @@ class Roofline(Form):
 
     def coefficient_names(self, slope: Slope) -> tuple[str, ...]:
         """Return what each coefficient is called."""
-        return tuple(f"piece {piece}, {name}" for piece in (1, 2) for name in (slope, "overhead_seconds"))
+        return tuple(
+            f"piece {piece}, {name}" for piece in (1, 2) for name in (slope, "overhead_seconds")
+        )
 
     def to_json(self, coefficients: Floats, slope: Slope) -> dict[str, Any]:
         """Return a runtime of two pieces."""
-        return {"pieces": [{slope: row[0], "overhead_seconds": row[1]} for row in coefficients.tolist()]}
+        return {
+            "pieces": [{slope: row[0], "overhead_seconds": row[1]} for row in coefficients.tolist()]
+        }
 
     def _at(
         self, k: int, levels: Floats, where: Ints, x: Floats, seconds: Floats, weights: Floats
     ) -> tuple[Floats, float]:
-        """Return the best two lines that cross between the k-th and the next level, and the sum of squares."""
+        """Return the best two lines that cross between the k-th and the next level, and the sum of
+        squares.
+        """
         low, high, flatter = levels[k], levels[k + 1], where <= k
         columns = [np.ones_like(x), np.where(flatter, low, x), np.where(flatter, high, x)]
         if not self.flat:
@@ -83,13 +95,23 @@ class Roofline(Form):
         found, error = nonnegative_least_squares(design, seconds * weights)
         constant, first, second = found[:3]
         slope = 0.0 if self.flat else found[3]
-        pieces = [[slope, constant + first * low + second * high], [slope + first + second, constant]]
+        pieces = [
+            [slope, constant + first * low + second * high],
+            [slope + first + second, constant],
+        ]
         return np.array(pieces), error
 
-    def _screen(self, levels: Floats, where: Ints, seconds: Floats, weights: Floats, splits: Ints) -> Floats:
-        """Return the least sum of squares of each split, from normal equations: sums over the rows on either side."""
+    def _screen(
+        self, levels: Floats, where: Ints, seconds: Floats, weights: Floats, splits: Ints
+    ) -> Floats:
+        """Return the least sum of squares of each split, from normal equations: sums over the rows
+        on either side.
+        """
         y = seconds * weights
-        y, weights = y / np.abs(y).max(), weights / weights.max()  # columns of one size: squares keep half the digits
+        y, weights = (
+            y / np.abs(y).max(),
+            weights / weights.max(),
+        )  # columns of one size: squares keep half the digits
         rows = np.column_stack([weights, weights * levels[where], y])
         squares = np.zeros((len(levels), 3, 3))
         np.add.at(squares, where, rows[:, :, None] * rows[:, None, :])
@@ -102,6 +124,8 @@ class Roofline(Form):
         right = np.array([[1.0, 0, 0, 0, 0], [0, 1, 1, 1, 0], [0, 0, 0, 0, 1]])
         gram = left.transpose(0, 2, 1) @ below @ left + right.T @ above @ right
         values, vectors = np.linalg.eigh(gram)
-        roots = np.sqrt(np.maximum(values, 0.0))[:, :, None] * vectors.transpose(0, 2, 1)  # roots^T roots = gram
+        roots = np.sqrt(np.maximum(values, 0.0))[:, :, None] * vectors.transpose(
+            0, 2, 1
+        )  # roots^T roots = gram
         used = [0, 1, 2] if self.flat else [0, 1, 2, 3]
         return np.array([nonnegative_least_squares(root[:, used], root[:, 4])[1] for root in roots])

@@ -1,8 +1,9 @@
-"""Bits that tell apart as many things as a binomial coefficient counts: ceil(log2 C(n, k)), exactly.
+"""Bits that tell apart as many things as a binomial coefficient counts: ceil(log2 C(n, k)),
+exactly.
 
-Sums of logarithms in double precision come with a bound on their error. Where the bound leaves two integers possible,
-which is about where C(n, k) is a power of two or next to one, integers decide. A whole row of Pascal's triangle thus
-costs about as much as its logarithms.
+Sums of logarithms in double precision come with a bound on their error. Where the bound leaves two
+integers possible, which is about where C(n, k) is a power of two or next to one, integers decide. A
+whole row of Pascal's triangle thus costs about as much as its logarithms.
 """
 
 from __future__ import annotations
@@ -17,14 +18,19 @@ from specopt.models.fields import Floats, Ints
 _EPSILON = float(np.finfo(np.float64).eps)
 
 _ULPS = 16.0
-"""Error allowed for one computed log2 of a quotient of integers, in units of epsilon: libraries keep within 4."""
+"""Error allowed for one computed log2 of a quotient of integers, in units of epsilon: libraries
+keep within 4.
+"""
 
 _BLOCK = 256
-"""Terms summed one after the other; then blocks are: the error grows with their numbers, not with their product."""
+"""Terms summed one after the other; then blocks are: the error grows with their numbers, not with
+their product.
+"""
 
 
 def row_bits(n: int, largest: int) -> Ints:
-    """Return ceil(log2 C(n, k)) for k = 0..largest, exact, shape (largest + 1,): a row of Pascal's triangle.
+    """Return ceil(log2 C(n, k)) for k = 0..largest, exact, shape (largest + 1,): a row of Pascal's
+    triangle.
 
     Parameters
     ----------
@@ -33,7 +39,9 @@ def row_bits(n: int, largest: int) -> Ints:
     """
     half = min(largest, n // 2)
     k = np.arange(1, half + 1)
-    bits = np.concatenate([[0], _rounded_up(np.log2((n + 1.0 - k) / k), lambda index: _exact(n, index + 1))])
+    bits = np.concatenate(
+        [[0], _rounded_up(np.log2((n + 1.0 - k) / k), lambda index: _exact(n, index + 1))]
+    )
     return bits[np.minimum(np.arange(largest + 1), n - np.arange(largest + 1))]
 
 
@@ -42,7 +50,9 @@ def _exact(n: int, k: int) -> int:
 
 
 def _rounded_up(terms: Floats, exact: Callable[[int], int]) -> Ints:
-    """Return the running sums of terms >= 0, rounded up; `exact` is asked where the error leaves that open."""
+    """Return the running sums of terms >= 0, rounded up; `exact` is asked where the error leaves
+    that open.
+    """
     count = len(terms)
     if not count:
         return np.zeros(0, dtype=np.int64)
@@ -52,8 +62,8 @@ def _rounded_up(terms: Floats, exact: Callable[[int], int]) -> Ints:
     within = np.cumsum(padded.reshape(blocks, _BLOCK), axis=1)
     before = np.concatenate([[0.0], np.cumsum(within[:-1, -1])])
     sums = (within + before[:, None]).ravel()[:count]
-    # an addition is off by half an epsilon of its result, all of which are at most the sum; a term by _ULPS epsilons,
-    # of itself, or of 1 where its quotient is close to 1
+    # an addition is off by half an epsilon of its result, all of which are at most the sum; a term
+    # by _ULPS epsilons, of itself, or of 1 where its quotient is close to 1
     error = _EPSILON * ((_BLOCK + blocks + _ULPS) * sums + _ULPS * np.arange(1, count + 1))
     bits: Ints = np.ceil(sums - error).astype(np.int64)
     for index in np.flatnonzero(bits != np.ceil(sums + error)).tolist():

@@ -36,7 +36,9 @@ def read_fixed_width(bits: str, start: int, width: int, limit: int) -> int:
     """
     digits = bits[start : start + width]
     if len(digits) < width or digits.strip("01"):
-        raise InvalidInput(f"bits: expected {width} zeros and ones from place {start}, got {describe(digits)}")
+        raise InvalidInput(
+            f"bits: expected {width} zeros and ones from place {start}, got {describe(digits)}"
+        )
     value = int(digits, 2) if width else 0
     if value >= limit:
         raise InvalidInput(f"bits: expected a codeword at place {start}, got {describe(digits)}")
@@ -55,7 +57,14 @@ def checked_counts(counts: Any) -> list[int]:
         values = np.asarray(counts)
     except (TypeError, ValueError):
         values = np.empty(0)
-    if values.ndim != 1 or values.dtype.kind not in "iu" or values.min(initial=0) < 0 or values.sum() < 1:
-        raise InvalidInput(f"counts: expected integers >= 0, not all of them 0, got {describe(counts)}")
+    if (
+        values.ndim != 1
+        or values.dtype.kind not in "iu"
+        or values.min(initial=0) < 0
+        or values.sum() < 1
+    ):
+        raise InvalidInput(
+            f"counts: expected integers >= 0, not all of them 0, got {describe(counts)}"
+        )
     row: list[int] = values.tolist()
     return row

@@ -1,7 +1,8 @@
-"""The code of Eq. 6 (paper 3): a lattice point of known resolution as an index of ceil(log2 C(l + V - 1, V - 1)) bits.
+"""The code of Eq. 6 (paper 3): a lattice point of known resolution as an index of ceil(log2 C(l + V
+- 1, V - 1)) bits.
 
-The counts are l units spread over V tokens. Listed in order, units and the V - 1 bars between tokens fill l + V - 1
-places; the index is that of the places of whichever are fewer.
+The counts are l units spread over V tokens. Listed in order, units and the V - 1 bars between
+tokens fill l + V - 1 places; the index is that of the places of whichever are fewer.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from testbed.codes.subset_index import subset_at, subset_index
 def encode_lattice(counts: Any) -> str:
     """Return the codeword of counts, as a text of zeros and ones.
 
-    Its length is `distribution_bits` of the resolution, which is the sum of the counts, whatever the counts. Time
-    grows as O(m^2 log V), m the smaller of l and V - 1: about a millisecond at l = 100 and V = 50272.
+    Its length is `distribution_bits` of the resolution, which is the sum of the counts, whatever
+    the counts. Time grows as O(m^2 log V), m the smaller of l and V - 1: about a millisecond at l =
+    100 and V = 50272.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """How the acceptance rate falls with a coarser lattice: alpha(l) = alpha_inf - c TV(q, q-hat_l).
 
-The true rate 1 - TV(p, q-hat) needs the server's law p. The distance between the draft model's law and its quantised
-form does not: the device computes it before it sends anything, and the fitted line turns it into a rate. The triangle
-inequality bounds the slope of any single pair of laws by 1.
+The true rate 1 - TV(p, q-hat) needs the server's law p. The distance between the draft model's law
+and its quantised form does not: the device computes it before it sends anything, and the fitted
+line turns it into a rate. The triangle inequality bounds the slope of any single pair of laws by 1.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from specopt.models.fields import Floats, check, describe
 
 @dataclass(frozen=True, kw_only=True)
 class QuantisedAcceptance:
-    """An acceptance rate as a line in the distance TV(q, q-hat) that quantising causes, kept within [0, 1].
+    """An acceptance rate as a line in the distance TV(q, q-hat) that quantising causes, kept within
+    [0, 1].
 
     Parameters
     ----------
@@ -55,7 +56,8 @@ class QuantisedAcceptance:
 
         Examples
         --------
-        >>> QuantisedAcceptance.fit([0.0, 0.25, 0.5], [0.75, 0.625, 0.5]).predict(0.125).round(6).tolist()
+        >>> fitted = QuantisedAcceptance.fit([0.0, 0.25, 0.5], [0.75, 0.625, 0.5])
+        >>> fitted.predict(0.125).round(6).tolist()
         0.6875
         """
         x, y = _within_unit("distances", distances), _within_unit("rates", rates)
@@ -64,7 +66,9 @@ class QuantisedAcceptance:
         centred = x - x.mean() if x.size else x
         spread = float(centred @ centred)
         if not spread:
-            raise InvalidInput(f"distances: expected at least two different ones, got {describe(distances)}")
+            raise InvalidInput(
+                f"distances: expected at least two different ones, got {describe(distances)}"
+            )
         slope = float(centred @ (y - y.mean())) / spread
         start = float(y.mean() - slope * x.mean())
         error = float(np.sqrt(np.mean((np.clip(start + slope * x, 0.0, 1.0) - y) ** 2)))
@@ -82,5 +86,7 @@ def _within_unit(name: str, values: Any) -> Floats:
     except (TypeError, ValueError):
         array = np.full(1, np.nan)
     if array.ndim != 1 or not ((array >= 0.0) & (array <= 1.0)).all():
-        raise InvalidInput(f"{name}: expected a list of numbers from 0 to 1, got {describe(values)}")
+        raise InvalidInput(
+            f"{name}: expected a list of numbers from 0 to 1, got {describe(values)}"
+        )
     return array

@@ -1,6 +1,7 @@
 """Subsets of 0..n-1 as integers below C(n, k), and back: the combinatorial number system.
 
-The subset {c_1 < ... < c_k} has the index C(c_1, 1) + ... + C(c_k, k). Integers grow to log2 C(n, k) bits.
+The subset {c_1 < ... < c_k} has the index C(c_1, 1) + ... + C(c_k, k). Integers grow to log2 C(n,
+k) bits.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from collections.abc import Sequence
 def subset_index(members: Sequence[int]) -> int:
     """Return the index of a subset among all of its size.
 
-    O(k) operations on integers of as many bits as the index has, and a coefficient from scratch at each gap.
+    O(k) operations on integers of as many bits as the index has, and a coefficient from scratch at
+    each gap.
 
     Parameters
     ----------
@@ -27,7 +29,9 @@ def subset_index(members: Sequence[int]) -> int:
     index = coefficient = 0
     before = -1
     for size, member in enumerate(members, start=1):
-        is_next = coefficient and member == before + 1  # C(c + 1, k + 1) = C(c, k) (c + 1) / (k + 1)
+        is_next = (
+            coefficient and member == before + 1
+        )  # C(c + 1, k + 1) = C(c, k) (c + 1) / (k + 1)
         coefficient = coefficient * member // size if is_next else math.comb(member, size)
         index += coefficient
         before = member
@@ -54,7 +58,9 @@ def subset_at(index: int, size: int, universe: int) -> list[int]:
     members: list[int] = []
     below, coefficient = universe, 0
     while size:
-        run = coefficient * (size + 1) // below if members else 0  # C(below - 1, size), if C(below, size + 1) is known
+        run = (
+            coefficient * (size + 1) // below if members else 0
+        )  # C(below - 1, size), if C(below, size + 1) is known
         if members and run <= index:
             below, coefficient = below - 1, run  # a run of neighbours costs no search
         else:
@@ -67,7 +73,11 @@ def subset_at(index: int, size: int, universe: int) -> list[int]:
 
 def _largest_below(below: int, index: int, size: int) -> tuple[int, int]:
     """Return the largest c < below with C(c, size) <= index, and C(c, size)."""
-    low, high, coefficient = size - 1, below, 0  # C(low, size) <= index < C(high, size), or high = below
+    low, high, coefficient = (
+        size - 1,
+        below,
+        0,
+    )  # C(low, size) <= index < C(high, size), or high = below
     probe, step = _root(index, size), 1
     while high - low > 1:
         probe = min(max(probe, low + 1), high - 1)
@@ -84,7 +94,9 @@ def _largest_below(below: int, index: int, size: int) -> tuple[int, int]:
 
 
 def _root(index: int, size: int) -> int:
-    """Return about the c with C(c, size) = index, from C(c, k) = (c - (k - 1) / 2)^k / k!, good where c >> k."""
+    """Return about the c with C(c, size) = index, from C(c, k) = (c - (k - 1) / 2)^k / k!, good
+    where c >> k.
+    """
     if index == 0:
         return 0
     shift = max(index.bit_length() - 60, 0)

@@ -1,6 +1,7 @@
 """The support code as texts: `testbed.codes.support_lengths` has its lengths.
 
-A codeword says how many tokens have a count above 0, which, and how the units are divided among them.
+A codeword says how many tokens have a count above 0, which, and how the units are divided among
+them.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def support_code_bits(resolution: int, vocabulary_size: int) -> Ints:
 def encode_support(counts: Any) -> str:
     """Return the codeword of counts, as a text of zeros and ones.
 
-    O(k^2 log V) operations on bits, k the number of tokens with a count: a millisecond for 100 tokens, tens of them for
+    O(k^2 log V) operations on bits, k the number of tokens with a count: a millisecond for 100
+    tokens, tens of them for
     1000. Decoding takes a few times as long.
 
     Parameters
@@ -66,7 +68,9 @@ def encode_support(counts: Any) -> str:
     return (
         fixed_width(size - 1, _size_bits(resolution, tokens))
         + fixed_width(subset_index(support), binomial_bits(tokens, size))
-        + fixed_width(subset_index([end - 1 for end in ends]), binomial_bits(resolution - 1, size - 1))
+        + fixed_width(
+            subset_index([end - 1 for end in ends]), binomial_bits(resolution - 1, size - 1)
+        )
     )
 
 
@@ -98,7 +102,9 @@ def decode_support(bits: str, resolution: int, vocabulary_size: int) -> tuple[li
     how = read_fixed_width(bits, place, width, math.comb(resolution - 1, size - 1))
     ends = [0, *(end + 1 for end in subset_at(how, size - 1, resolution - 1)), resolution]
     counts = [0] * vocabulary_size
-    for token, (start, end) in zip(subset_at(which, size, vocabulary_size), itertools.pairwise(ends), strict=True):
+    for token, (start, end) in zip(
+        subset_at(which, size, vocabulary_size), itertools.pairwise(ends), strict=True
+    ):
         counts[token] = end - start
     return counts, place + width
 

@@ -1,10 +1,12 @@
-"""Lengths of the support code: a lattice point of known resolution in few bits where few tokens have a count above 0.
+"""Lengths of the support code: a lattice point of known resolution in few bits where few tokens
+have a count above 0.
 
-A codeword has three parts. They say how many tokens have one (k, in ceil(log2 min(l, V)) bits), which they are
-(ceil(log2 C(V, k)) bits), and how they share the l units (ceil(log2 C(l - 1, k - 1)) bits). All lengths follow from l,
-V and k, so the code is prefix-free: codewords need no separator. It is exact. No codeword is longer than that of Eq. 6
-(paper 3) by more than ceil(log2 min(l, V)) + 1 bits: only the C(V, k) C(l - 1, k - 1) points of the lattice with k
-tokens count. If k is far below l, it is far shorter.
+A codeword has three parts. They say how many tokens have one (k, in ceil(log2 min(l, V)) bits),
+which they are (ceil(log2 C(V, k)) bits), and how they share the l units (ceil(log2 C(l - 1, k - 1))
+bits). All lengths follow from l, V and k, so the code is prefix-free: codewords need no separator.
+It is exact. No codeword is longer than that of Eq. 6 (paper 3) by more than ceil(log2 min(l, V)) +
+1 bits: only the C(V, k) C(l - 1, k - 1) points of the lattice with k tokens count. If k is far
+below l, it is far shorter.
 """
 
 from __future__ import annotations
@@ -39,11 +41,16 @@ def counts_bits(counts: Any) -> Ints:
     """
     values = np.asarray(counts)
     if values.ndim < 1 or values.dtype.kind not in "iu" or not values.size or values.min() < 0:
-        raise InvalidInput(f"counts: expected integers >= 0 along the last axis of an array, got {describe(counts)}")
+        raise InvalidInput(
+            "counts: expected integers >= 0 along the last axis of an array, got"
+            f" {describe(counts)}"
+        )
     sums = values.sum(axis=-1)
     resolution = int(sums.flat[0])
     if resolution < 1 or (sums != resolution).any():
-        raise InvalidInput(f"counts: expected one sum >= 1, got {int(sums.min())} to {int(sums.max())}")
+        raise InvalidInput(
+            f"counts: expected one sum >= 1, got {int(sums.min())} to {int(sums.max())}"
+        )
     vocabulary = values.shape[-1]
     sizes, which = np.unique(np.count_nonzero(values, axis=-1), return_inverse=True)
     bits = [
@@ -56,7 +63,8 @@ def counts_bits(counts: Any) -> Ints:
 
 
 def expected_bits(distributions: Any, resolutions: Sequence[int]) -> Floats:
-    """Return the mean bits of the codewords of a batch of distributions, quantised at each resolution, shape (R,).
+    """Return the mean bits of the codewords of a batch of distributions, quantised at each
+    resolution, shape (R,).
 
     This is what a state of draft control asks for as `distribution_bits`.
 

@@ -13,7 +13,9 @@ MIXED = "mixed"
 """The workload of all kinds of task in equal shares."""
 
 REQUESTS = {1: 8, 2: 16, 4: 16, 8: 24, 16: 32}
-"""How many requests are served at each concurrency: every kind of task equally often, and some behind the first."""
+"""How many requests are served at each concurrency: every kind of task equally often, and some
+behind the first.
+"""
 
 ALONE = 4
 """Concurrency at which each kind of task is asked on its own, too."""
@@ -52,7 +54,11 @@ class Load:
     def texts(self) -> list[Prompt]:
         """Return the prompts."""
         drawn = prompts(2 * len(KINDS), training=False, seed=SEED)
-        mine = [one for place, one in enumerate(drawn) if (place // len(KINDS)) % 2 == (self.prompts == "unseen")]
+        mine = [
+            one
+            for place, one in enumerate(drawn)
+            if (place // len(KINDS)) % 2 == (self.prompts == "unseen")
+        ]
         return [prompt for prompt in mine if self.workload in (MIXED, prompt.kind)][: self.requests]
 
     @property
@@ -64,5 +70,7 @@ class Load:
 
 def all_loads(*, alone: bool) -> tuple[Load, ...]:
     """Return what a setting of the engine serves; `alone`: each kind of task on its own, too."""
-    mixed = [Load(of, MIXED, concurrency) for of in ("tuning", "unseen") for concurrency in REQUESTS]
+    mixed = [
+        Load(of, MIXED, concurrency) for of in ("tuning", "unseen") for concurrency in REQUESTS
+    ]
     return (*mixed, *(Load("tuning", kind, ALONE) for kind in KINDS if alone))

@@ -1,7 +1,8 @@
-"""What the engine's raw results say: sweeps, the table that tuning makes of a part, predicted against measured, regret.
+"""What the engine's raw results say: sweeps, the table that tuning makes of a part, predicted
+against measured, regret.
 
-An engine on one thread is busy all the time that it serves, so that throughput is tokens per processor second: the same
-as on the clock where nothing else runs.
+An engine on one thread is busy all the time that it serves, so that throughput is tokens per
+processor second: the same as on the clock where nothing else runs.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ Runs = Mapping[str, Mapping[str, Any]]
 
 
 def read_runs(folder: Path, drafter: str) -> dict[str, dict[str, Any]]:
-    """Return the results of a drafter's settings that are there, and those without speculation, all repetitions.
+    """Return the results of a drafter's settings that are there, and those without speculation, all
+    repetitions.
 
     Raises
     ------
@@ -47,7 +49,9 @@ def read_runs(folder: Path, drafter: str) -> dict[str, dict[str, Any]]:
     """
     found: dict[str, dict[str, Any]] = {}
     for name in ("none", *map(str, LENGTHS[drafter]), TABLE):
-        for path in sorted(folder.glob("*/none.json" if name == "none" else f"*/{drafter}-{name}.json")):
+        for path in sorted(
+            folder.glob("*/none.json" if name == "none" else f"*/{drafter}-{name}.json")
+        ):
             data = read_json(path)
             if not isinstance(data, dict) or data.get("format") != FORMAT:
                 raise InvalidInput(f"{path}: expected results of an engine, format {FORMAT}")
@@ -63,18 +67,26 @@ def throughput(load: Mapping[str, Any]) -> float:
 
 
 def acceptance_length(load: Mapping[str, Any]) -> float | None:
-    """Return mean tokens of a step in which a sequence had drafts; None where nothing was drafted."""
+    """Return mean tokens of a step in which a sequence had drafts; None where nothing was
+    drafted.
+    """
     counters = load["counters"]
-    return 1.0 + counters["accepted_tokens"] / counters["drafts"] if counters.get("drafts") else None
+    return (
+        1.0 + counters["accepted_tokens"] / counters["drafts"] if counters.get("drafts") else None
+    )
 
 
 def mixed(run: Mapping[str, Any], prompts: str, workload: str = MIXED) -> list[Mapping[str, Any]]:
     """Return a run's loads of all kinds of task, or of one, on a set of prompts."""
-    return [load for load in run["loads"] if load["workload"] == workload and load["prompts"] == prompts]
+    return [
+        load for load in run["loads"] if load["workload"] == workload and load["prompts"] == prompts
+    ]
 
 
 def speeds(run: Mapping[str, Any], prompts: str) -> dict[int, float]:
-    """Return the throughput of a run's mixed loads by concurrency, the geometric mean of repetitions."""
+    """Return the throughput of a run's mixed loads by concurrency, the geometric mean of
+    repetitions.
+    """
     loads = mixed(run, prompts)
     return {at: mean_speed(load for load in loads if load["concurrency"] == at) for at in REQUESTS}
 
@@ -85,7 +97,9 @@ def mean_speed(loads: Iterable[Mapping[str, Any]]) -> float:
 
 
 def gain(run: Mapping[str, Any], base: Mapping[str, Any]) -> Interval:
-    """Return the gain of a run over another, the geometric mean of both sets of prompts; loads are drawn anew."""
+    """Return the gain of a run over another, the geometric mean of both sets of prompts; loads are
+    drawn anew.
+    """
     logs, loads = [], []
     for prompts in ("tuning", "unseen"):
         for one, other in zip(mixed(run, prompts), mixed(base, prompts), strict=True):
@@ -96,9 +110,14 @@ def gain(run: Mapping[str, Any], base: Mapping[str, Any]) -> Interval:
 
 
 def gains_of_starts(run: Mapping[str, Any], base: Mapping[str, Any]) -> list[float]:
-    """Return the gain by every pair of an engine's start and one of the other's: loads of a start vary together."""
+    """Return the gain by every pair of an engine's start and one of the other's: loads of a start
+    vary together.
+    """
     parts = [
-        [{"loads": [load for load in of["loads"] if load["start"] == start]} for start in _starts(of)]
+        [
+            {"loads": [load for load in of["loads"] if load["start"] == start]}
+            for start in _starts(of)
+        ]
         for of in (run, base)
     ]
     return [gain(one, other).value for one, other in itertools.product(*parts)]
@@ -109,7 +128,9 @@ def _starts(run: Mapping[str, Any]) -> list[str]:
 
 
 def spread(runs: Runs) -> float:
-    """Return the standard deviation of log throughput between repetitions of a load; NaN if there are none."""
+    """Return the standard deviation of log throughput between repetitions of a load; NaN if there
+    are none.
+    """
     squares, degrees = 0.0, 0
     for run in runs.values():
         groups: dict[tuple[str, str, int], list[float]] = {}
@@ -125,7 +146,10 @@ def sweep_of(runs: Runs, prompts: str) -> Sweep:
     """Return the mixed loads of fixed settings as a sweep."""
     return Sweep(
         tuple(
-            Measurement(Point(Condition(load["concurrency"]), None if name == "none" else int(name)), throughput(load))
+            Measurement(
+                Point(Condition(load["concurrency"]), None if name == "none" else int(name)),
+                throughput(load),
+            )
             for name, run in runs.items()
             if name != TABLE
             for load in mixed(run, prompts)
@@ -139,19 +163,24 @@ def seen(sweep: Sweep) -> Sweep:
         tuple(
             one
             for one in sweep.measurements
-            if one.point.draft_length in SEEN_LENGTHS and one.point.condition.concurrency in SEEN_CONCURRENCIES
+            if one.point.draft_length in SEEN_LENGTHS
+            and one.point.condition.concurrency in SEEN_CONCURRENCIES
         )
     )
 
 
 def tuned(runs: Runs) -> Tuning:
     """Return what tuning makes of its part of the tuning prompts."""
-    return Tuner.from_sweep(seen(sweep_of(runs, "tuning")), Goal(concurrencies=tuple(REQUESTS))).result()
+    return Tuner.from_sweep(
+        seen(sweep_of(runs, "tuning")), Goal(concurrencies=tuple(REQUESTS))
+    ).result()
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """A point that tuning did not see: predicted and measured throughput, and whether its band held."""
+    """A point that tuning did not see: predicted and measured throughput, and whether its band
+    held.
+    """
 
     point: Point
     prompts: str
@@ -166,7 +195,9 @@ class Predicted:
 
 
 def predictions(runs: Runs) -> list[Predicted]:
-    """Return the points of either set of prompts that tuning did not see; of unseen prompts, all."""
+    """Return the points of either set of prompts that tuning did not see; of unseen prompts,
+    all.
+    """
     grid = tuned(runs).grid
     found = []
     for prompts in ("tuning", "unseen"):
@@ -179,12 +210,18 @@ def predictions(runs: Runs) -> list[Predicted]:
                     continue
                 row, column = grid.row(at), column_of(point.draft_length)
                 low, high = float(grid.low[row, column]), float(grid.high[row, column])
-                found.append(Predicted(point, prompts, float(grid.mean[row, column]), speed, low <= speed <= high))
+                found.append(
+                    Predicted(
+                        point, prompts, float(grid.mean[row, column]), speed, low <= speed <= high
+                    )
+                )
     return found
 
 
 def regrets(runs: Runs, prompts: str = "unseen") -> dict[str, list[float]]:
-    """Return, per setting, what it loses against the best fixed setting at each concurrency; a gain is negative."""
+    """Return, per setting, what it loses against the best fixed setting at each concurrency; a gain
+    is negative.
+    """
     found = {name: speeds(run, prompts) for name, run in runs.items()}
     best = {at: max(speed[at] for name, speed in found.items() if name != TABLE) for at in REQUESTS}
     return {name: [1.0 - speed[at] / best[at] for at in REQUESTS] for name, speed in found.items()}

@@ -1,7 +1,7 @@
 """One setting of vLLM under every load; runs in the engine's own environment, see `make engine`.
 
-As many requests as the concurrency says are under way until none is left to follow one that ends: throughput is what
-comes out until then.
+As many requests as the concurrency says are under way until none is left to follow one that ends:
+throughput is what comes out until then.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "NUMBA_THREADING_LAYER": "workqueue",
 }
-"""Holds before Python starts: torch reads the number of threads while it is imported. The lookup drafter sets numba's
-threads, which are torch's too where numba takes them from OpenMP."""
+"""Holds before Python starts: torch reads the number of threads while it is imported. The lookup
+drafter sets numba's threads, which are torch's too where numba takes them from OpenMP."""
 COUNTERS = "vllm:spec_decode_num_"
 MAX_TOKENS = 512
 
@@ -47,7 +47,9 @@ def serve(folder: Path, setting: Mapping[str, Any] | None, *, alone: bool) -> di
     """
     missing = [name for name, value in ENVIRONMENT.items() if os.environ.get(name) != value]
     if missing:
-        raise InvalidInput(f"environment: expected {missing[0]}={ENVIRONMENT[missing[0]]} before Python starts")
+        raise InvalidInput(
+            f"environment: expected {missing[0]}={ENVIRONMENT[missing[0]]} before Python starts"
+        )
     import vllm
 
     engine = vllm.LLM(
@@ -102,13 +104,18 @@ def _serve(llm: Any, load: Load, name: str) -> dict[str, Any]:
     while waiting or running:
         while waiting and len(running) < load.concurrency:
             request, prompt, count = waiting.pop()
-            sampling = SamplingParams(temperature=0.0, max_tokens=count, ignore_eos=True, detokenize=False)
+            sampling = SamplingParams(
+                temperature=0.0, max_tokens=count, ignore_eos=True, detokenize=False
+            )
             engine.add_request(request, prompt, sampling)
             running[request] = 0
         for output in engine.step():
             running[output.request_id] = len(output.outputs[0].token_ids)
             if output.finished:
-                ended[output.request_id] = [time.perf_counter() - begin, running.pop(output.request_id)]
+                ended[output.request_id] = [
+                    time.perf_counter() - begin,
+                    running.pop(output.request_id),
+                ]
         if full is None and not waiting and len(running) < load.concurrency:
             seconds = time.perf_counter() - begin
             full = {
@@ -120,7 +127,8 @@ def _serve(llm: Any, load: Load, name: str) -> dict[str, Any]:
     assert full is not None, "requests end"
     if torch.get_num_threads() != 1:
         raise InvalidInput(
-            f"{load.workload}: expected one thread, got {torch.get_num_threads()} by the end of the load"
+            f"{load.workload}: expected one thread, got {torch.get_num_threads()} by the end of the"
+            " load"
         )
     return {
         "prompts": load.prompts,
@@ -135,7 +143,9 @@ def _serve(llm: Any, load: Load, name: str) -> dict[str, Any]:
 def _counters(llm: Any) -> dict[str, Any]:
     """Return what the engine counted of drafts so far."""
     return {
-        metric.name.removeprefix(COUNTERS): list(metric.values) if hasattr(metric, "values") else metric.value
+        metric.name.removeprefix(COUNTERS): (
+            list(metric.values) if hasattr(metric, "values") else metric.value
+        )
         for metric in llm.get_metrics()
         if metric.name.startswith(COUNTERS)
     }

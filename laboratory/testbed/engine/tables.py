@@ -26,8 +26,12 @@ def _cells(one: Measurement) -> dict[str, str]:
     return {
         "concurrency": str(condition.concurrency),
         "draft_length": NO_SPECULATION if length is None else str(length),
-        "output_tokens_per_second": "" if one.tokens_per_second is None else repr(float(one.tokens_per_second)),
-        "mean_acceptance_length": "" if one.acceptance_length is None else repr(float(one.acceptance_length)),
+        "output_tokens_per_second": ""
+        if one.tokens_per_second is None
+        else repr(float(one.tokens_per_second)),
+        "mean_acceptance_length": ""
+        if one.acceptance_length is None
+        else repr(float(one.acceptance_length)),
         "context_tokens": str(condition.context_tokens) if condition.context_tokens else "",
         "workload": condition.workload,
         "drafter": one.setup.drafter,

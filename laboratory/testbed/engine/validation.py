@@ -1,4 +1,5 @@
-"""`specopt validate` against the engine's own server: a part of the loads corrects the sweep, the others are withheld.
+"""`specopt validate` against the engine's own server: a part of the loads corrects the sweep, the
+others are withheld.
 
 `python -m testbed.engine.validation` is the end of `make engine`.
 """
@@ -42,15 +43,29 @@ STARTS = 300
 def command(folder: Path, length: int | None) -> list[str]:
     """Return what starts a server with drafts of that length by repetition."""
     drafts = json.dumps({**DRAFTERS["ngram"], "num_speculative_tokens": length})
-    own = [f"{name}={value}" for name, value in ENVIRONMENT.items() if name != "VLLM_ENABLE_V1_MULTIPROCESSING"]
-    words = ["env", *own, PYTHON, "-m", "vllm.entrypoints.openai.api_server", "--model", str(folder)]
+    own = [
+        f"{name}={value}"
+        for name, value in ENVIRONMENT.items()
+        if name != "VLLM_ENABLE_V1_MULTIPROCESSING"
+    ]
+    words = [
+        "env",
+        *own,
+        PYTHON,
+        "-m",
+        "vllm.entrypoints.openai.api_server",
+        "--model",
+        str(folder),
+    ]
     words += ["--port", str(PORT), "--dtype", "float32", "--max-model-len", str(MAX_TOKENS)]
     words += ["--max-num-seqs", str(max(REQUESTS)), "--enforce-eager", "--no-enable-prefix-caching"]
     return [*words, *(["--speculative-config", drafts] if length else [])]
 
 
 def measure(work: Path, runs: Path = RUNS) -> None:
-    """Let `specopt validate` load a server of each draft length; loads that the record has are not driven again."""
+    """Let `specopt validate` load a server of each draft length; loads that the record has are not
+    driven again.
+    """
     from testbed.checkpoints import tokenizer
 
     tokenizer().save_pretrained(work / "verify")
@@ -58,15 +73,35 @@ def measure(work: Path, runs: Path = RUNS) -> None:
     write_text(work / "prompts.txt", "\n".join(asked) + "\n")
     client = Client(endpoint=f"http://127.0.0.1:{PORT}")
     for length in LENGTHS:
-        words = [sys.executable, "-P", "-m", "specopt", "validate", str(runs / BELIEVED), "--endpoint", client.endpoint]
+        words = [
+            sys.executable,
+            "-P",
+            "-m",
+            "specopt",
+            "validate",
+            str(runs / BELIEVED),
+            "--endpoint",
+            client.endpoint,
+        ]
         words += ["--loads", ",".join(map(str, REQUESTS)), "--draft-length", str(name_of(length))]
-        words += ["--prompts", str(work / "prompts.txt"), "--tokens", str(TOKENS), "--seconds", str(SECONDS)]
-        with serving(command(work / "verify", length), client, STARTS, f"draft length {name_of(length)}"):
+        words += [
+            "--prompts",
+            str(work / "prompts.txt"),
+            "--tokens",
+            str(TOKENS),
+            "--seconds",
+            str(SECONDS),
+        ]
+        with serving(
+            command(work / "verify", length), client, STARTS, f"draft length {name_of(length)}"
+        ):
             subprocess.run([*words, "--record", str(runs / RECORD)], check=True)
 
 
 def off_withheld(runs: Path = RUNS) -> dict[str, dict[tuple[int, int | None], float]]:
-    """Return predicted over measured output less 1 of the loads withheld, "before" and "after" the correction."""
+    """Return predicted over measured output less 1 of the loads withheld, "before" and "after" the
+    correction.
+    """
     record = read(Record, read_json(runs / RECORD), RECORD)
     believed = OfSweep(read_sweeps([runs / BELIEVED]), BELIEVED)
     known = [one for one in record.loads if _place(one) in CORRECTING]
@@ -76,7 +111,10 @@ def off_withheld(runs: Path = RUNS) -> dict[str, dict[tuple[int, int | None], fl
         corrected = OfSweep(read_sweeps([path]), path.name)
     withheld = [one for one in record.loads if _place(one) not in CORRECTING]
     return {
-        when: {_place(one): by.at(*_place(one))[0] / one.load.tokens_per_second - 1.0 for one in withheld}
+        when: {
+            _place(one): by.at(*_place(one))[0] / one.load.tokens_per_second - 1.0
+            for one in withheld
+        }
         for when, by in (("before", believed), ("after", corrected))
     }
 

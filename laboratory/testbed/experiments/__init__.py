@@ -48,7 +48,9 @@ def settings_of(kind: str, pair: str, values: Mapping[str, Any]) -> Any:
 def plans_of_methods(
     problems: Sequence[Problem], plan_type: type[P], methods: Iterable[str], seed: int
 ) -> list[tuple[list[str], P]]:
-    """Return what methods plan for the first of some problems that they take, each plan once with all that found it."""
+    """Return what methods plan for the first of some problems that they take, each plan once with
+    all that found it.
+    """
     found: list[tuple[list[str], P]] = []
     for method in methods:
         for problem in problems:

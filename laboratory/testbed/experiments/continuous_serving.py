@@ -1,4 +1,6 @@
-"""Plans of continuous serving against the best fixed batches: the same tasks, which ask for different lengths."""
+"""Plans of continuous serving against the best fixed batches: the same tasks, which ask for
+different lengths.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ class Settings(serving_latency.Settings):
     least_output_tokens: int = 4
 
 
-TINY = Settings(**dataclasses.asdict(serving_latency.TINY) | {"tasks": (6,), "repeats": 1, "output_tokens": 16})
+TINY = Settings(
+    **dataclasses.asdict(serving_latency.TINY) | {"tasks": (6,), "repeats": 1, "output_tokens": 16}
+)
 """Settings that tests play in seconds."""
 
 
@@ -53,7 +57,9 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
     random = np.random.default_rng(settings.seed)
 
     def differing(tasks: int) -> Ints:
-        return random.integers(settings.least_output_tokens, settings.output_tokens, size=tasks, endpoint=True)
+        return random.integers(
+            settings.least_output_tokens, settings.output_tokens, size=tasks, endpoint=True
+        )
 
     for scene, problem_by in scenes(laboratory, data, settings, random, differing):
         for label in LABELS:
@@ -61,13 +67,28 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
             both: tuple[Any, ...] = (static, ContinuousServingProblem(**static.shared_fields()))
             for problem in both:
                 data["problems"].append(problem.to_dict())
-                for names, plan in plans_of_methods((problem,), problem.plan_type, (OURS, *RIVALS), settings.seed):
+                for names, plan in plans_of_methods(
+                    (problem,), problem.plan_type, (OURS, *RIVALS), settings.seed
+                ):
                     found = problem.evaluate(plan)
-                    model = {"total_seconds": found.objective, "undisturbed_seconds": found.objective}
+                    model = {
+                        "total_seconds": found.objective,
+                        "undisturbed_seconds": found.objective,
+                    }
                     predicted = {"model": model}
                     if label != "autoregressive":
                         mean = simulate(problem, plan, replications=REPLICATIONS).mean
-                        predicted["simulation"] = {"total_seconds": mean, "undisturbed_seconds": mean}
-                    trial = {"scene": scene, "label": label, "problem": len(data["problems"]) - 1, "methods": names}
-                    data["trials"].append({**trial, "plan": plan.to_dict(), "predicted": predicted, "measured": []})
+                        predicted["simulation"] = {
+                            "total_seconds": mean,
+                            "undisturbed_seconds": mean,
+                        }
+                    trial = {
+                        "scene": scene,
+                        "label": label,
+                        "problem": len(data["problems"]) - 1,
+                        "methods": names,
+                    }
+                    data["trials"].append(
+                        {**trial, "plan": plan.to_dict(), "predicted": predicted, "measured": []}
+                    )
     return data

@@ -1,4 +1,6 @@
-"""Draft control: policies of several methods, and random ones, over a Markov channel, at a temperature of 1."""
+"""Draft control: policies of several methods, and random ones, over a Markov channel, at a
+temperature of 1.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.draft_control.problem import ChannelState, DraftChoice, DraftControlPlan, DraftControlProblem
+from specopt.models.draft_control.problem import (
+    ChannelState,
+    DraftChoice,
+    DraftControlPlan,
+    DraftControlProblem,
+)
 from specopt.models.markov_chain import TransitionMatrix
 from specopt.models.rates import SecondsByLength
 from testbed.calibration import acceptance_rate
@@ -42,15 +49,18 @@ class Settings:
     factors
         A scene each.
     stay
-        Probability that the channel stays in its state for another round; else it goes to any other.
+        Probability that the channel stays in its state for another round; else it goes to any
+        other.
     downlink_bits_per_second
         In every state.
     resolutions, max_draft_length
         What the device may choose from.
     rounds, per_prompt
-        Rounds of a play, and of each prompt in it; together they ask for every kind of task equally often.
+        Rounds of a play, and of each prompt in it; together they ask for every kind of task equally
+        often.
     known_rounds
-        Rounds at each resolution and draft length that acceptance and times come from, of other prompts of all kinds.
+        Rounds at each resolution and draft length that acceptance and times come from, of other
+        prompts of all kinds.
     random_plans
         Random policies per scene and label, beside those of the methods.
     repeats
@@ -90,24 +100,34 @@ TINY = Settings(
 
 
 def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
-    """Play rounds on other prompts of every kind, and lay down problems, policies and predictions."""
+    """Play rounds on other prompts of every kind, and lay down problems, policies and
+    predictions.
+    """
     length = settings.max_draft_length
     per_prompt = settings.per_prompt
-    known = draw_prompts(laboratory.pair, -(-settings.known_rounds // per_prompt), played=False, seed=settings.seed)
+    known = draw_prompts(
+        laboratory.pair, -(-settings.known_rounds // per_prompt), played=False, seed=settings.seed
+    )
 
     def measure() -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
         for resolution in settings.resolutions:
             for drafted in range(length + 1):
-                free = [Round(drafted, resolution, float("inf"), float("inf"))] * settings.known_rounds
-                luck = Sampling(temperature=settings.temperature, seed=settings.seed + 1000 + len(found))
+                free = [
+                    Round(drafted, resolution, float("inf"), float("inf"))
+                ] * settings.known_rounds
+                luck = Sampling(
+                    temperature=settings.temperature, seed=settings.seed + 1000 + len(found)
+                )
                 run = play(laboratory, free, known, per_prompt=per_prompt, sampling=luck)
                 found.append({"length": drafted, "resolution": resolution, **vars(run)})
         return found
 
     rounds = keep("known", measure)
     data: dict[str, Any] = {
-        "models": {worker.side: worker.config.name for worker in (laboratory.draft, laboratory.verify)},
+        "models": {
+            worker.side: worker.config.name for worker in (laboratory.draft, laboratory.verify)
+        },
         "known": rounds,
         "problems": [],
         "prompts": draw_prompts(laboratory.pair, -(-settings.rounds // per_prompt), played=True),
@@ -124,25 +144,44 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
             data["problems"].append(problem.to_dict())
             for names, plan in plans_of(problem, settings, random):
                 predicted = predict(problem, plan, data["states"][scene])
-                trial = {"scene": scene, "label": label, "problem": place, "methods": names, "plan": plan.to_dict()}
+                trial = {
+                    "scene": scene,
+                    "label": label,
+                    "problem": place,
+                    "methods": names,
+                    "plan": plan.to_dict(),
+                }
                 data["trials"].append({**trial, "predicted": predicted, "measured": []})
     return data
 
 
-def problem_of(known: list[dict[str, Any]], settings: Settings, factor: float, vocabulary: int) -> DraftControlProblem:
+def problem_of(
+    known: list[dict[str, Any]], settings: Settings, factor: float, vocabulary: int
+) -> DraftControlProblem:
     """Return the problem that the rounds on other prompts make of a channel.
 
-    Acceptance is that of all drafts at a resolution. A draft takes the mean over the longest; what else a round takes
-    over a free link, by the number of drafts, counts as verification.
+    Acceptance is that of all drafts at a resolution. A draft takes the mean over the longest; what
+    else a round takes over a free link, by the number of drafts, counts as verification.
     """
     length, count = settings.max_draft_length, len(settings.uplink_bits_per_second)
     longest = [one for one in known if one["length"] == length]
-    at = [[one for one in known if one["resolution"] == resolution] for resolution in settings.resolutions]
+    at = [
+        [one for one in known if one["resolution"] == resolution]
+        for resolution in settings.resolutions
+    ]
     rates = np.array(
-        [acceptance_rate([one["accepted"] for one in alike], [one["length"] for one in alike]) for alike in at]
+        [
+            acceptance_rate([one["accepted"] for one in alike], [one["length"] for one in alike])
+            for alike in at
+        ]
     )
-    by_length = [[one for one in known if one["length"] == drafted] for drafted in range(length + 1)]
-    verify = [np.mean([np.subtract(one["seconds"], one["draft_seconds"]) for one in alike]) for alike in by_length]
+    by_length = [
+        [one for one in known if one["length"] == drafted] for drafted in range(length + 1)
+    ]
+    verify = [
+        np.mean([np.subtract(one["seconds"], one["draft_seconds"]) for one in alike])
+        for alike in by_length
+    ]
     leave = (1.0 - settings.stay) / max(count - 1, 1)
     chain = np.full((count, count), leave) + (settings.stay - leave) * np.eye(count)
     return DraftControlProblem(
@@ -164,7 +203,9 @@ def problem_of(known: list[dict[str, Any]], settings: Settings, factor: float, v
 
 
 def walk(problem: DraftControlProblem, rounds: int, random: np.random.Generator) -> list[int]:
-    """Return the channel's states round by round: of many walks the one whose shares are closest to the long run's."""
+    """Return the channel's states round by round: of many walks the one whose shares are closest to
+    the long run's.
+    """
     count, law = len(problem.states), problem.stationary_distribution
 
     def drawn() -> list[int]:
@@ -187,7 +228,9 @@ def plans_of(
     for number in range(settings.random_plans):
         choices = tuple(
             DraftChoice(
-                draft_length=int(random.integers(problem.draft_lengths[0], settings.max_draft_length + 1)),
+                draft_length=int(
+                    random.integers(problem.draft_lengths[0], settings.max_draft_length + 1)
+                ),
                 resolution=int(random.choice(settings.resolutions)),
             )
             for _ in problem.states
@@ -196,7 +239,9 @@ def plans_of(
     return found
 
 
-def predict(problem: DraftControlProblem, plan: DraftControlPlan, states: list[int]) -> dict[str, dict[str, float]]:
+def predict(
+    problem: DraftControlProblem, plan: DraftControlPlan, states: list[int]
+) -> dict[str, dict[str, float]]:
     """Return the long-run rate, and the rate over the very states that the channel goes through."""
     tokens = sum(problem.iteration_tokens(state, plan.policy[state]) for state in states)
     seconds = sum(problem.iteration_seconds(state, plan.policy[state]) for state in states)
@@ -206,14 +251,20 @@ def predict(problem: DraftControlProblem, plan: DraftControlPlan, states: list[i
     }
 
 
-def carry_out(laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]) -> dict[str, Any]:
+def carry_out(
+    laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]
+) -> dict[str, Any]:
     """Play a policy over the scene's states."""
     settings = data["settings"]
     problem = DraftControlProblem.from_dict(data["problems"][trial["problem"]])
     plan = DraftControlPlan.from_dict(trial["plan"])
-    sampling = Sampling(temperature=settings["temperature"], seed=settings["seed"] + len(trial["measured"]))
+    sampling = Sampling(
+        temperature=settings["temperature"], seed=settings["seed"] + len(trial["measured"])
+    )
     rounds = rounds_of(problem, plan, data["states"][trial["scene"]])
-    run = play(laboratory, rounds, data["prompts"], per_prompt=settings["per_prompt"], sampling=sampling)
+    run = play(
+        laboratory, rounds, data["prompts"], per_prompt=settings["per_prompt"], sampling=sampling
+    )
     return {
         "tokens_per_second": float((run.accepted + 1).sum() / run.seconds.sum()),
         "seconds": run.seconds,

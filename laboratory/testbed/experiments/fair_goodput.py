@@ -1,8 +1,8 @@
 """Fair goodput: schedules of several methods, played in rounds with real acceptance.
 
-Clients differ in what they ask for: each has prompts of its own kind of task, and its acceptance rate comes from other
-prompts of that kind. Goodput is counted per round; what a plan is worth is its certainty equivalent, the geometric mean
-of the clients' tokens per round.
+Clients differ in what they ask for: each has prompts of its own kind of task, and its acceptance
+rate comes from other prompts of that kind. Goodput is counted per round; what a plan is worth is
+its certainty equivalent, the geometric mean of the clients' tokens per round.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ KIND = FairGoodputProblem.kind
 OURS, RIVALS = "dual", ("fixed", "random")
 
 METHODS = (OURS, *RIVALS)
-"""Whose schedules are played: ours, and the two that paper 5 compares its own with; its own converges to ours."""
+"""Whose schedules are played: ours, and the two that paper 5 compares its own with; its own
+converges to ours.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +75,9 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
     known, played = (
         [drawn[client :: settings.clients] for client in range(settings.clients)]
         for drawn in (
-            draw_prompts(laboratory.pair, settings.clients * per_client, played=played, seed=settings.seed)
+            draw_prompts(
+                laboratory.pair, settings.clients * per_client, played=played, seed=settings.seed
+            )
             for played in (False, True)
         )
     )
@@ -81,11 +85,15 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
     sampling = Sampling(temperature=settings.temperature, seed=settings.seed + 1000)
 
     def measure() -> dict[str, Any]:
-        accepted = play(laboratory, rounds, known, per_prompt=settings.per_prompt, sampling=sampling)
+        accepted = play(
+            laboratory, rounds, known, per_prompt=settings.per_prompt, sampling=sampling
+        )
         return {"length": settings.known_length, "accepted": accepted.T.tolist()}
 
     data: dict[str, Any] = {
-        "models": {worker.side: worker.config.name for worker in (laboratory.draft, laboratory.verify)},
+        "models": {
+            worker.side: worker.config.name for worker in (laboratory.draft, laboratory.verify)
+        },
         "known": keep("known", measure),
         "problems": [],
         "prompts": played,
@@ -108,7 +116,9 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
                 "methods": [method],
                 "plan": plan.to_dict(),
             }
-            data["trials"].append({**trial, "predicted": {"model": worth(expected)}, "measured": []})
+            data["trials"].append(
+                {**trial, "predicted": {"model": worth(expected)}, "measured": []}
+            )
     return data
 
 
@@ -127,7 +137,9 @@ def worth(goodput: Floats) -> dict[str, float]:
 
 
 def rounds_of(plan: FairGoodputPlan, rounds: int) -> list[list[int]]:
-    """Return the rounds of a schedule: each time the allocation that is furthest behind its share."""
+    """Return the rounds of a schedule: each time the allocation that is furthest behind its
+    share.
+    """
     shares, allocations = zip(*plan.schedule.allocations(), strict=True)
     owed = np.zeros(len(shares))
     found = []
@@ -139,10 +151,16 @@ def rounds_of(plan: FairGoodputPlan, rounds: int) -> list[list[int]]:
     return found
 
 
-def carry_out(laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]) -> dict[str, Any]:
+def carry_out(
+    laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]
+) -> dict[str, Any]:
     """Play a schedule."""
     settings = data["settings"]
-    sampling = Sampling(temperature=settings["temperature"], seed=settings["seed"] + len(trial["measured"]))
+    sampling = Sampling(
+        temperature=settings["temperature"], seed=settings["seed"] + len(trial["measured"])
+    )
     rounds = rounds_of(FairGoodputPlan.from_dict(trial["plan"]), settings["rounds"])
-    accepted = play(laboratory, rounds, data["prompts"], per_prompt=settings["per_prompt"], sampling=sampling)
+    accepted = play(
+        laboratory, rounds, data["prompts"], per_prompt=settings["per_prompt"], sampling=sampling
+    )
     return {**worth(accepted.mean(axis=0) + 1.0), "accepted": accepted}

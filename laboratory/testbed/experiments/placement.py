@@ -1,17 +1,19 @@
 """Places to draft: for one client and for several, over links of several round trips.
 
-No drafts, drafts beside the verifier, on devices, and on devices that draft ahead, each with every draft length: all
-clients draft alike. The judge's best of these is the model's choice (`testbed.studies.places`). All are played, so that
-the place that is best in fact is known. What devices have no part in does not hang on the trip, and is played once. A
-scene is a number of clients and a mean round trip; trips are drawn from the 20 quantiles that the problem has.
+No drafts, drafts beside the verifier, on devices, and on devices that draft ahead, each with every
+draft length: all clients draft alike. The judge's best of these is the model's choice
+(`testbed.studies.places`). All are played, so that the place that is best in fact is known. What
+devices have no part in does not hang on the trip, and is played once. A scene is a number of
+clients and a mean round trip; trips are drawn from the 20 quantiles that the problem has.
 
-What predictions know comes from prompts that are not played: passes of the unit and what it does around them, seconds
-of drafting, and acceptance by position. One client is served until each prompt has the same tokens; of several, each
-prompt has about the same rounds. Acceptance is counted likewise.
+What predictions know comes from prompts that are not played: passes of the unit and what it does
+around them, seconds of drafting, and acceptance by position. One client is served until each prompt
+has the same tokens; of several, each prompt has about the same rounds. Acceptance is counted
+likewise.
 
-The machine's pace drifts. Before each play a few rounds of a known prompt run beside the verifier; `model` takes all
-times by the factor by which these were off, so it predicts after the plays, though nothing is fitted to them. `belief`
-does without.
+The machine's pace drifts. Before each play a few rounds of a known prompt run beside the verifier;
+`model` takes all times by the factor by which these were off, so it predicts after the plays,
+though nothing is fitted to them. `belief` does without.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ OURS, RIVALS = "", ()
 UNIT, DRAFT, CLIENTS = "unit", "draft", "clients"
 
 KNOWN_TRIP = 0.03
-"""Mean round trip where passes with the drafts of devices are measured, so that clients come one by one."""
+"""Mean round trip where passes with the drafts of devices are measured, so that clients come one by
+one.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +91,9 @@ class Settings:
     def __post_init__(self) -> None:
         for name, prompts in (("prompts", self.prompts), ("known_prompts", self.known_prompts)):
             if any(prompts % count for count in {*self.clients, *self.known_clients}):
-                raise InvalidInput(f"{name}: expected a multiple of every number of clients, got {prompts}")
+                raise InvalidInput(
+                    f"{name}: expected a multiple of every number of clients, got {prompts}"
+                )
 
 
 TINY = Settings(
@@ -105,19 +111,30 @@ TINY = Settings(
 
 
 def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
-    """Measure what predictions know, record the devices that are replayed, and lay down problems and plans."""
+    """Measure what predictions know, record the devices that are replayed, and lay down problems
+    and plans.
+    """
     known = draw_prompts(laboratory.pair, settings.known_prompts, played=False, seed=settings.seed)
-    prompts = draw_prompts(laboratory.pair, settings.repeats * settings.prompts, played=True, seed=settings.seed)
+    prompts = draw_prompts(
+        laboratory.pair, settings.repeats * settings.prompts, played=True, seed=settings.seed
+    )
     devices = keep("devices", lambda: rehearse(laboratory, settings, known, settings.known_tokens))
     scenes = list(product(settings.clients, settings.round_trip_seconds))
     longest = max(settings.tokens, settings.tokens_alone) + max(settings.draft_tokens) + 1
     data: dict[str, Any] = {
-        "models": {worker.side: worker.config.name for worker in (laboratory.draft, laboratory.verify)},
+        "models": {
+            worker.side: worker.config.name for worker in (laboratory.draft, laboratory.verify)
+        },
         "prompts": prompts,
         "alone": [laboratory.verify.greedy(prompt, longest) for prompt in prompts],
-        "passes": keep("passes", lambda: measure_unit(laboratory, settings, known[: settings.prompts], devices)),
-        "replayed": keep("replayed", lambda: rehearse(laboratory, settings, prompts, settings.tokens)),
-        "context_tokens": int(np.mean([len(prompt) for prompt in known])) + settings.known_tokens // 2,
+        "passes": keep(
+            "passes", lambda: measure_unit(laboratory, settings, known[: settings.prompts], devices)
+        ),
+        "replayed": keep(
+            "replayed", lambda: rehearse(laboratory, settings, prompts, settings.tokens)
+        ),
+        "context_tokens": int(np.mean([len(prompt) for prompt in known]))
+        + settings.known_tokens // 2,
         "devices": devices,
         "problems": [],
         "trials": [],
@@ -129,7 +146,13 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
             if way.place != "device" and trip != settings.round_trip_seconds[0]:
                 continue
             plan = plan_of(way, clients)
-            trial = {"scene": scene, "label": "places", "problem": scene, "methods": [label], "way": asdict(way)}
+            trial = {
+                "scene": scene,
+                "label": "places",
+                "problem": scene,
+                "methods": [label],
+                "way": asdict(way),
+            }
             trial |= {"clients": clients, "round_trip_seconds": trip, "plan": plan.to_dict()}
             predicted = {"belief": {"tokens_per_second": problem.evaluate(plan).objective}}
             data["trials"].append({**trial, "predicted": predicted, "measured": []})
@@ -147,14 +170,18 @@ def conclude(data: dict[str, Any]) -> None:
 
 
 def pace(data: dict[str, Any]) -> float:
-    """Return the seconds of the passes between the plays, over what those measured beforehand say of them."""
+    """Return the seconds of the passes between the plays, over what those measured beforehand say
+    of them.
+    """
     verify, beside = pieces_of(data["passes"], 1)
     took = said = 0.0
     for trial in data["trials"]:
         for measured in trial["measured"]:
             for _, batch, new, cached, seconds, _ in measured["pace"]:
                 took += seconds
-                said += verify.at(batch, new, cached) + (new / batch - 1) * beside.at(batch, batch, cached)
+                said += verify.at(batch, new, cached) + (new / batch - 1) * beside.at(
+                    batch, batch, cached
+                )
     return took / said
 
 
@@ -173,32 +200,62 @@ def ways(settings: Settings) -> dict[str, Way]:
 
 def plan_of(way: Way, clients: int) -> PlacementPlan:
     """Return the plan of one unit whose clients all draft in one way."""
-    device: dict[str, Any] = {"drafter": DRAFT, "draft_tokens": way.draft_tokens, "overlap": way.overlap}
+    device: dict[str, Any] = {
+        "drafter": DRAFT,
+        "draft_tokens": way.draft_tokens,
+        "overlap": way.overlap,
+    }
     place: Any = way.place
-    served = Served(class_=CLIENTS, per_unit=clients, place=place, **(device if way.place == "device" else {}))
+    served = Served(
+        class_=CLIENTS, per_unit=clients, place=place, **(device if way.place == "device" else {})
+    )
     beside = Beside(drafter=DRAFT, draft_tokens=way.draft_tokens) if way.place == "beside" else None
-    return PlacementPlan(groups=(UnitGroup(verifier=UNIT, units=1, clients=(served,), beside=beside),))
+    return PlacementPlan(
+        groups=(UnitGroup(verifier=UNIT, units=1, clients=(served,), beside=beside),)
+    )
 
 
 def problem_of(
     data: dict[str, Any], settings: Settings, clients: int, trip: float, factor: float = 1.0
 ) -> PlacementProblem:
-    """Return the problem that the measurements make of a scene, all times by a factor; memory is ample."""
+    """Return the problem that the measurements make of a scene, all times by a factor; memory is
+    ample.
+    """
     most = max(settings.draft_tokens)
     verify, beside = (one.scaled(factor) for one in pieces_of(data["passes"], clients))
     rounds = [one for device in data["devices"] for of in device["rounds"] for one in of]
-    drafting = factor * sum(one["draft_seconds"] for one in rounds) / sum(len(one["tokens"]) for one in rounds)
+    drafting = (
+        factor
+        * sum(one["draft_seconds"] for one in rounds)
+        / sum(len(one["tokens"]) for one in rounds)
+    )
     return PlacementProblem(
         verifiers=(
-            Verifier(name=UNIT, units=1, memory_bytes=1e15, weights_bytes=0.0, kv_bytes_per_token=1.0, passes=verify),
+            Verifier(
+                name=UNIT,
+                units=1,
+                memory_bytes=1e15,
+                weights_bytes=0.0,
+                kv_bytes_per_token=1.0,
+                passes=verify,
+            ),
         ),
-        drafters=(Drafter(name=DRAFT, weights_bytes=0.0, kv_bytes_per_token=0.0, beside=NamedPasses({UNIT: beside})),),
+        drafters=(
+            Drafter(
+                name=DRAFT,
+                weights_bytes=0.0,
+                kv_bytes_per_token=0.0,
+                beside=NamedPasses({UNIT: beside}),
+            ),
+        ),
         classes=(
             ClientClass(
                 name=CLIENTS,
                 clients=clients,
                 context_tokens=data["context_tokens"],
-                acceptance=NamedRates({DRAFT: np.array(by_position(data["devices"], most, alike=clients > 1))}),
+                acceptance=NamedRates(
+                    {DRAFT: np.array(by_position(data["devices"], most, alike=clients > 1))}
+                ),
                 device_seconds_per_token=NamedSeconds({DRAFT: drafting}),
                 round_trip_seconds=NamedTrips({UNIT: spread(trip)}),
             ),
@@ -210,10 +267,12 @@ def problem_of(
 
 
 def pieces_of(passes: list[dict[str, Any]], clients: int) -> tuple[PassPieces, PassPieces]:
-    """Return what passes of the unit, and of the drafter beside it, take by their sequences and new tokens.
+    """Return what passes of the unit, and of the drafter beside it, take by their sequences and new
+    tokens.
 
-    A line fits passes of few sequences or of many, not both: those of more sequences than there are clients are left
-    out. Every batch and draft length counts alike, by its mean. Contexts hardly differ, and count for nothing.
+    A line fits passes of few sequences or of many, not both: those of more sequences than there are
+    clients are left out. Every batch and draft length counts alike, by its mean. Contexts hardly
+    differ, and count for nothing.
     """
     cells: dict[tuple[float, int, bool], list[tuple[float, float, float]]] = {}
     for one in passes:
@@ -229,12 +288,19 @@ def pieces_of(passes: list[dict[str, Any]], clients: int) -> tuple[PassPieces, P
 
     return (
         fitted([(1.0, batch, new, 0.0, seconds) for batch, _, _, new, seconds, _ in rows]),
-        fitted([(1.0, batch, batch, 0.0, drafting / n) for batch, n, beside, _, _, drafting in rows if beside]),
+        fitted(
+            [
+                (1.0, batch, batch, 0.0, drafting / n)
+                for batch, n, beside, _, _, drafting in rows
+                if beside
+            ]
+        ),
     )
 
 
 def by_position(devices: list[dict[str, Any]], most: int, *, alike: bool) -> list[float]:
-    """Return the share accepted of each position whose earlier ones were; the guess behind the drafts is one more.
+    """Return the share accepted of each position whose earlier ones were; the guess behind the
+    drafts is one more.
 
     Parameters
     ----------
@@ -249,24 +315,41 @@ def by_position(devices: list[dict[str, Any]], most: int, *, alike: bool) -> lis
     for device in devices:
         for counts, rounds in zip(device["accepted"], device["rounds"], strict=True):
             weight = 1.0 / len(counts) if alike else 1.0
-            for count, one in zip(counts, rounds, strict=False):  # the last drafts were not verified
+            for count, one in zip(
+                counts, rounds, strict=False
+            ):  # the last drafts were not verified
                 looked[: count + 1] += weight
                 accepted[: count + one["hit"]] += weight
     return [float(a / b) if b else 0.0 for a, b in zip(accepted, looked, strict=True)]
 
 
 def measure_unit(
-    laboratory: Laboratory, settings: Settings, prompts: list[list[int]], devices: list[dict[str, Any]]
+    laboratory: Laboratory,
+    settings: Settings,
+    prompts: list[list[int]],
+    devices: list[dict[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Return the passes of a unit without drafts, with drafts beside it, and with those of devices, by draft length."""
+    """Return the passes of a unit without drafts, with drafts beside it, and with those of devices,
+    by draft length.
+    """
     found = []
     for length, clients in product((0, *settings.draft_tokens), settings.known_clients):
         told: dict[str, Any] = {"tokens": settings.known_tokens, "clients": clients}
         way = Way(place="beside" if length else "none", draft_tokens=length)
-        found.append({"draft_tokens": length, "passes": play(laboratory, way, prompts, trips=(0.0,), **told).passes})
+        found.append(
+            {
+                "draft_tokens": length,
+                "passes": play(laboratory, way, prompts, trips=(0.0,), **told).passes,
+            }
+        )
         if length:
-            way, own = Way(place="device", draft_tokens=length), recorded(devices, length)[: len(prompts)]
-            run = play(laboratory, way, prompts, trips=spread(KNOWN_TRIP).tolist(), replayed=own, **told)
+            way, own = (
+                Way(place="device", draft_tokens=length),
+                recorded(devices, length)[: len(prompts)],
+            )
+            run = play(
+                laboratory, way, prompts, trips=spread(KNOWN_TRIP).tolist(), replayed=own, **told
+            )
             found.append({"draft_tokens": length, "passes": run.passes})
     return found
 
@@ -277,7 +360,9 @@ def recorded(devices: list[dict[str, Any]], length: int) -> list[Recorded]:
     return found
 
 
-def rehearse(laboratory: Laboratory, settings: Settings, prompts: list[list[int]], tokens: int) -> list[dict[str, Any]]:
+def rehearse(
+    laboratory: Laboratory, settings: Settings, prompts: list[list[int]], tokens: int
+) -> list[dict[str, Any]]:
     """Return what devices do that draft ahead and throw it away, by draft length."""
     found = []
     for length in settings.draft_tokens:
@@ -287,21 +372,42 @@ def rehearse(laboratory: Laboratory, settings: Settings, prompts: list[list[int]
     return found
 
 
-def carry_out(laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]) -> dict[str, Any]:
+def carry_out(
+    laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]
+) -> dict[str, Any]:
     """Time a few known rounds, then serve the prompts in the way of a plan."""
     settings, clients, way = data["settings"], trial["clients"], Way(**trial["way"])
     number = len(trial["measured"])
     done = sum(len(one["measured"]) for one in data["trials"])
-    known = draw_prompts(laboratory.pair, settings["known_prompts"], played=False, seed=settings["seed"])
-    beside = Way(place="beside", draft_tokens=sorted(settings["draft_tokens"])[len(settings["draft_tokens"]) // 2])
-    between = play(laboratory, beside, [known[done % len(known)]], tokens=settings["tokens_alone"], trips=(0.0,))
+    known = draw_prompts(
+        laboratory.pair, settings["known_prompts"], played=False, seed=settings["seed"]
+    )
+    beside = Way(
+        place="beside",
+        draft_tokens=sorted(settings["draft_tokens"])[len(settings["draft_tokens"]) // 2],
+    )
+    between = play(
+        laboratory,
+        beside,
+        [known[done % len(known)]],
+        tokens=settings["tokens_alone"],
+        trips=(0.0,),
+    )
     mine = slice(number * settings["prompts"], (number + 1) * settings["prompts"])
     random = np.random.default_rng((settings["seed"], trial["scene"], 1 + number))
     trips = random.permutation(np.tile(spread(trial["round_trip_seconds"]), 10)).tolist()
     several = clients > 1 and way.place == "device"
     replayed = recorded(data["replayed"], way.draft_tokens)[mine] if several else None
     tokens = settings["tokens" if clients > 1 else "tokens_alone"]
-    run = play(laboratory, way, data["prompts"][mine], tokens=tokens, trips=trips, clients=clients, replayed=replayed)
+    run = play(
+        laboratory,
+        way,
+        data["prompts"][mine],
+        tokens=tokens,
+        trips=trips,
+        clients=clients,
+        replayed=replayed,
+    )
     return {
         "tokens_per_second": clients * run.tokens_per_second,
         "served": run.served,

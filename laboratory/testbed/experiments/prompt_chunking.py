@@ -60,8 +60,8 @@ class Settings:
     def __post_init__(self) -> None:
         if len(self.prompt_tokens) != len(self.uplink_bits_per_second):
             raise InvalidInput(
-                f"uplink_bits_per_second: expected {len(self.prompt_tokens)} entries, as in prompt_tokens, "
-                f"got {len(self.uplink_bits_per_second)}"
+                f"uplink_bits_per_second: expected {len(self.prompt_tokens)} entries, as in"
+                f" prompt_tokens, got {len(self.uplink_bits_per_second)}"
             )
 
 
@@ -85,7 +85,10 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
         return {"tokens": list(settings.sizes), "cached": done, **device, **cloud}
 
     data: dict[str, Any] = {
-        "models": {"device": "first and last layers of the verify model", "cloud": "the layers between"},
+        "models": {
+            "device": "first and last layers of the verify model",
+            "cloud": "the layers between",
+        },
         "layers": keep("layers", measure),
         "problems": [],
         "prompts": [],
@@ -93,16 +96,30 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
         "trials": [],
     }
     random = np.random.default_rng(settings.seed)
-    pool = [token for prompt in draw_prompts(laboratory.pair, 64, played=True, seed=settings.seed) for token in prompt]
-    for scene, (tokens, rate) in enumerate(zip(settings.prompt_tokens, settings.uplink_bits_per_second, strict=True)):
+    pool = [
+        token
+        for prompt in draw_prompts(laboratory.pair, 64, played=True, seed=settings.seed)
+        for token in prompt
+    ]
+    for scene, (tokens, rate) in enumerate(
+        zip(settings.prompt_tokens, settings.uplink_bits_per_second, strict=True)
+    ):
         start = int(random.integers(len(pool) - tokens))
         data["prompts"].append(pool[start : start + tokens])
         data["alone"].append([laboratory.verify.greedy(data["prompts"][scene], 1)])
-        data["problems"].append(problem_of(data["layers"], laboratory, settings, tokens, rate).to_dict())
+        data["problems"].append(
+            problem_of(data["layers"], laboratory, settings, tokens, rate).to_dict()
+        )
         problem = PromptChunkingProblem.from_dict(data["problems"][scene])
         for names, plan in plans_of(problem, settings, random):
             predicted = {"model": {"first_token_seconds": problem.evaluate(plan).objective}}
-            trial = {"scene": scene, "label": "chunks", "problem": scene, "methods": names, "plan": plan.to_dict()}
+            trial = {
+                "scene": scene,
+                "label": "chunks",
+                "problem": scene,
+                "methods": names,
+                "plan": plan.to_dict(),
+            }
             data["trials"].append({**trial, "predicted": predicted, "measured": []})
     return data
 
@@ -139,13 +156,21 @@ def plans_of(
     found = plans_of_methods((problem,), PromptChunkingPlan, METHODS, settings.seed)
     for number in range(settings.random_plans):
         most = min(12, problem.prompt_tokens)
-        cuts = np.sort(random.choice(np.arange(1, problem.prompt_tokens), size=random.integers(1, most), replace=False))
-        plan = PromptChunkingPlan(chunks=np.diff(np.concatenate([[0], cuts, [problem.prompt_tokens]])))
+        cuts = np.sort(
+            random.choice(
+                np.arange(1, problem.prompt_tokens), size=random.integers(1, most), replace=False
+            )
+        )
+        plan = PromptChunkingPlan(
+            chunks=np.diff(np.concatenate([[0], cuts, [problem.prompt_tokens]]))
+        )
         found.append(([f"random-{number + 1}"], plan))
     return found
 
 
-def carry_out(laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]) -> dict[str, Any]:
+def carry_out(
+    laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]
+) -> dict[str, Any]:
     """Play a plan, and compare its first token with the verify model's own."""
     problem = PromptChunkingProblem.from_dict(data["problems"][trial["problem"]])
     plan = PromptChunkingPlan.from_dict(trial["plan"])

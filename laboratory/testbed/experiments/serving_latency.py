@@ -14,7 +14,12 @@ from specopt.measuring.measure import Settings as Grid
 from specopt.models.fields import Floats, Ints
 from specopt.models.pass_time import TabledRuntime
 from specopt.models.problem import problem_type
-from specopt.models.serving_latency.problem import MECHANISMS, Mechanism, ServingLatencyPlan, ServingLatencyProblem
+from specopt.models.serving_latency.problem import (
+    MECHANISMS,
+    Mechanism,
+    ServingLatencyPlan,
+    ServingLatencyProblem,
+)
 from specopt.models.serving_latency.schedule import step_schedule
 from specopt.models.uplink import spectral_efficiency
 from specopt.solvers.serving_latency.simulate import simulate
@@ -106,7 +111,13 @@ TINY = Settings(
 def known(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
     """Measure what predictions know; return it, with room for problems and plans."""
     grids = (
-        Grid(batch=settings.batch, new_tokens=settings.prefill_tokens, cached_tokens=(0,), repeats=2, warm_up=1),
+        Grid(
+            batch=settings.batch,
+            new_tokens=settings.prefill_tokens,
+            cached_tokens=(0,),
+            repeats=2,
+            warm_up=1,
+        ),
         Grid(
             batch=settings.batch,
             new_tokens=settings.new_tokens,
@@ -116,13 +127,24 @@ def known(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, A
         ),
     )
     workers = (laboratory.draft, laboratory.verify)
-    passes = keep("passes", lambda: {worker.side: measure_passes(worker, grids) for worker in workers})
-    prompts = draw_prompts(laboratory.pair, settings.known_prompts, played=False, seed=settings.seed)
-    length, sampling = settings.max_speculation_length, Sampling(temperature=settings.temperature, seed=settings.seed)
+    passes = keep(
+        "passes", lambda: {worker.side: measure_passes(worker, grids) for worker in workers}
+    )
+    prompts = draw_prompts(
+        laboratory.pair, settings.known_prompts, played=False, seed=settings.seed
+    )
+    length, sampling = (
+        settings.max_speculation_length,
+        Sampling(temperature=settings.temperature, seed=settings.seed),
+    )
     alike, rounds = [[length] * len(prompts)] * settings.known_rounds, settings.known_rounds
     accepted = keep(
         "accepted",
-        lambda: play_rounds(laboratory, alike, [[one] for one in prompts], per_prompt=rounds, sampling=sampling).T,
+        lambda: (
+            play_rounds(
+                laboratory, alike, [[one] for one in prompts], per_prompt=rounds, sampling=sampling
+            ).T
+        ),
     )
     return {
         "models": {worker.side: worker.config.name for worker in workers},
@@ -142,7 +164,9 @@ def scenes(
     random: np.random.Generator,
     outputs_of: Callable[[int], Ints],
 ) -> Iterator[tuple[int, Callable[[Mechanism], ServingLatencyProblem]]]:
-    """Lay down the prompts of every scene and what they give alone; yield its number and its problem by mechanism."""
+    """Lay down the prompts of every scene and what they give alone; yield its number and its
+    problem by mechanism.
+    """
     pool = draw_prompts(laboratory.pair, sum(settings.tasks), played=True, seed=settings.seed)
     for scene, tasks in enumerate(settings.tasks):
         prompts, pool = pool[:tasks], pool[tasks:]
@@ -150,7 +174,9 @@ def scenes(
         data["prompts"].append(prompts)
         if settings.temperature == 0.0:
             pairs = zip(prompts, outputs.tolist(), strict=True)
-            data["alone"].append([laboratory.verify.greedy(prompt, count) for prompt, count in pairs])
+            data["alone"].append(
+                [laboratory.verify.greedy(prompt, count) for prompt, count in pairs]
+            )
         snr = random.uniform(2.0, 20.0, size=tasks)
         yield scene, partial(problem_of, laboratory, data, settings, prompts, outputs, snr)
 
@@ -168,28 +194,50 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
             place = len(data["problems"])
             data["problems"].append(problem.to_dict())
             for names, plan in plans_of(problem, fitted, settings, random):
-                trial = {"scene": scene, "label": mechanism, "problem": place, "methods": names, "plan": plan.to_dict()}
+                trial = {
+                    "scene": scene,
+                    "label": mechanism,
+                    "problem": place,
+                    "methods": names,
+                    "plan": plan.to_dict(),
+                }
                 predicted = predict(problem, fitted, plan, data["passes"])
                 data["trials"].append({**trial, "predicted": predicted, "measured": []})
     return data
 
 
 def measure_rest(laboratory: Laboratory, settings: Settings) -> dict[str, Passes]:
-    """Time what the grids of `known` lack of a complete one: few tokens without a cache, many with one."""
+    """Time what the grids of `known` lack of a complete one: few tokens without a cache, many with
+    one.
+    """
     few, many = settings.new_tokens, settings.prefill_tokens
     grids = (
         Grid(batch=settings.batch, new_tokens=few, cached_tokens=(0,), repeats=2, warm_up=1),
-        Grid(batch=settings.batch, new_tokens=many, cached_tokens=settings.cached_tokens, repeats=1, warm_up=0),
+        Grid(
+            batch=settings.batch,
+            new_tokens=many,
+            cached_tokens=settings.cached_tokens,
+            repeats=1,
+            warm_up=0,
+        ),
     )
-    return {worker.side: measure_passes(worker, grids) for worker in (laboratory.draft, laboratory.verify)}
+    return {
+        worker.side: measure_passes(worker, grids)
+        for worker in (laboratory.draft, laboratory.verify)
+    }
 
 
 def measured_form(problem: ServingLatencyProblem, data: dict[str, Any]) -> ServingLatencyProblem:
-    """Return the problem with tables of measured passes, and the expected rounds of each batch's slowest task."""
+    """Return the problem with tables of measured passes, and the expected rounds of each batch's
+    slowest task.
+    """
     draft, verify = (
-        TabledRuntime(passes=tabled(data["passes"][side], data["rest"][side])) for side in ("draft", "verify")
+        TabledRuntime(passes=tabled(data["passes"][side], data["rest"][side]))
+        for side in ("draft", "verify")
     )
-    return dataclasses.replace(problem, draft_runtime=draft, verify_runtime=verify, rounds="slowest")
+    return dataclasses.replace(
+        problem, draft_runtime=draft, verify_runtime=verify, rounds="slowest"
+    )
 
 
 def fitted_form(problem: ServingLatencyProblem, passes: dict[str, Passes]) -> ServingLatencyProblem:
@@ -201,7 +249,10 @@ def _fitted(passes: dict[str, Passes], mechanism: Mechanism | Literal["any"]) ->
     """Return runtimes by their field, each fitted to the phases that a mechanism runs."""
     verified = "decode" if mechanism == "autoregressive" else "verify"
     phases = {"draft": "decode", "verify": verified}
-    return {f"{side}_runtime": fit_passes(passes[side], ("prefill", phase)).runtime for side, phase in phases.items()}
+    return {
+        f"{side}_runtime": fit_passes(passes[side], ("prefill", phase)).runtime
+        for side, phase in phases.items()
+    }
 
 
 def problem_of(
@@ -223,7 +274,9 @@ def problem_of(
         verify=laboratory.verify.config.exact,
         **_fitted(data["passes"], mechanism),
         draft_memory_bytes=MEMORY_BYTES,
-        acceptance_rate=min(max(acceptance_rate(data["accepted"], settings.max_speculation_length), 1e-3), 1 - 1e-3),
+        acceptance_rate=min(
+            max(acceptance_rate(data["accepted"], settings.max_speculation_length), 1e-3), 1 - 1e-3
+        ),
         max_speculation_length=settings.max_speculation_length,
         output_lengths="conservative",
         mechanism=mechanism,
@@ -231,9 +284,13 @@ def problem_of(
 
 
 def plans_of(
-    problem: ServingLatencyProblem, fitted: ServingLatencyProblem, settings: Settings, random: np.random.Generator
+    problem: ServingLatencyProblem,
+    fitted: ServingLatencyProblem,
+    settings: Settings,
+    random: np.random.Generator,
 ) -> list[tuple[list[str], ServingLatencyPlan]]:
-    """Return what the methods plan, as far as they plan for this mechanism, each plan once; then random ones.
+    """Return what the methods plan, as far as they plan for this mechanism, each plan once; then
+    random ones.
 
     A method that takes no tables plans with the fitted runtimes.
     """
@@ -241,10 +298,18 @@ def plans_of(
     drafts = problem.mechanism != "autoregressive"
     for number in range(settings.random_plans if drafts else settings.random_plans // 2):
         order = random.permutation(problem.tasks)
-        cuts = np.sort(random.choice(np.arange(1, problem.tasks), size=random.integers(0, 4), replace=False))
-        shares = random.uniform(0.8, 1.25, size=problem.tasks) * problem.input_tokens / spectral_efficiency(problem.snr)
+        cuts = np.sort(
+            random.choice(np.arange(1, problem.tasks), size=random.integers(0, 4), replace=False)
+        )
+        shares = (
+            random.uniform(0.8, 1.25, size=problem.tasks)
+            * problem.input_tokens
+            / spectral_efficiency(problem.snr)
+        )
         plan = ServingLatencyPlan(
-            speculation_length=int(random.integers(1, settings.max_speculation_length + 1)) if drafts else 0,
+            speculation_length=(
+                int(random.integers(1, settings.max_speculation_length + 1)) if drafts else 0
+            ),
             batches=tuple(tuple(batch.tolist()) for batch in np.split(order, cuts)),
             bandwidth_share=shares / shares.sum(),
         )
@@ -258,7 +323,8 @@ def predict(
     plan: ServingLatencyPlan,
     passes: dict[str, Passes],
 ) -> dict[str, dict[str, float]]:
-    """Return what the model says of a plan, what it says without tables and slowest tasks, and two simulations.
+    """Return what the model says of a plan, what it says without tables and slowest tasks, and two
+    simulations.
 
     One draws acceptances for the fitted runtimes; the other goes pass by pass.
     """
@@ -277,7 +343,9 @@ def predict(
     }
     if problem.mechanism != "autoregressive":
         totals["simulation"] = simulate(fitted, plan, replications=REPLICATIONS).mean
-    predicted = {name: {"total_seconds": one, "undisturbed_seconds": one} for name, one in totals.items()}
+    predicted = {
+        name: {"total_seconds": one, "undisturbed_seconds": one} for name, one in totals.items()
+    }
     predicted["model"] |= {
         "communication_seconds": found.terms["communication_seconds"],
         "first_token_seconds": float(np.mean(first)),
@@ -285,8 +353,12 @@ def predict(
     return predicted
 
 
-def carry_out(laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]) -> dict[str, Any]:
-    """Play a plan; at temperature 0, compare its output with what the verify model decodes alone."""
+def carry_out(
+    laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]
+) -> dict[str, Any]:
+    """Play a plan; at temperature 0, compare its output with what the verify model decodes
+    alone.
+    """
     settings = data["settings"]
     fields = data["problems"][trial["problem"]]
     problem: Any = problem_type(fields["kind"]).from_dict(fields)

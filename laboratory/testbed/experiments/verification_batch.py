@@ -1,19 +1,22 @@
-"""Verification batches: policies against each other on the same requests, each batch a pass of the verify model.
+"""Verification batches: policies against each other on the same requests, each batch a pass of the
+verify model.
 
-Requests arrive over time, with drafts to verify, a cache and a deadline. Whenever the verifier is free, a method
-chooses the next batch from the estimator's times; the clock then moves on by what the pass really takes. A request
-whose batch ends in time yields its expected tokens. Predicted is the same with the estimator's time for every pass. The
-pass is padded to the longest of its drafts; choosing takes no time on this clock.
+Requests arrive over time, with drafts to verify, a cache and a deadline. Whenever the verifier is
+free, a method chooses the next batch from the estimator's times; the clock then moves on by what
+the pass really takes. A request whose batch ends in time yields its expected tokens. Predicted is
+the same with the estimator's time for every pass. The pass is padded to the longest of its drafts;
+choosing takes no time on this clock.
 
-What policies know of times is one of two things. Passes of equal sequences, as `specopt measure` times them, say
-nothing of padding: batches that are filled up to a deadline by them are late. Passes of random batches do; the policy
-adds a margin that 90 % of them keep.
+What policies know of times is one of two things. Passes of equal sequences, as `specopt measure`
+times them, say nothing of padding: batches that are filled up to a deadline by them are late.
+Passes of random batches do; the policy adds a margin that 90 % of them keep.
 
-Two predictors speak of every policy. `model` has one world for all: passes padded as they are played, fitted to random
-batches. Each takes a factor drawn from what these passes took over the fit; `model` is the mean over many draws. These
-random batches run between the plays, when the machine is in the state in which it plays: it predicts after the plays,
-though nothing is fitted to them.
-`belief` takes what the policy knows for what passes take: plans of different labels then have different worlds.
+Two predictors speak of every policy. `model` has one world for all: passes padded as they are
+played, fitted to random batches. Each takes a factor drawn from what these passes took over the
+fit; `model` is the mean over many draws. These random batches run between the plays, when the
+machine is in the state in which it plays: it predicts after the plays, though nothing is fitted to
+them. `belief` takes what the policy knows for what passes take: plans of different labels then have
+different worlds.
 """
 
 from __future__ import annotations
@@ -29,7 +32,10 @@ from specopt.measuring.measure import Settings as Grid
 from specopt.models.acceptance import expected_tokens
 from specopt.models.fields import Floats, Ints, parse
 from specopt.models.pass_time import VerificationTime, features
-from specopt.models.verification_batch.problem import VerificationBatchPlan, VerificationBatchProblem
+from specopt.models.verification_batch.problem import (
+    VerificationBatchPlan,
+    VerificationBatchProblem,
+)
 from testbed.calibration import fit_estimator, measure_passes
 from testbed.processes import Laboratory
 from testbed.records import Keep
@@ -71,8 +77,8 @@ class Settings:
     batch, new_tokens, measured_cached_tokens, passes
         The grid of measured passes, and how often each is timed.
     random_batches, between
-        Passes of random batches that are timed beforehand, which policies know, and before each play, which only
-        predictions know.
+        Passes of random batches that are timed beforehand, which policies know, and before each
+        play, which only predictions know.
     seed
         Of everything random.
     """
@@ -116,7 +122,9 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
     )
     passes = keep("passes", lambda: {"verify": measure_passes(laboratory.verify, (grid,))})
     random = np.random.default_rng((settings.seed, len(settings.loads)))
-    ragged = keep("ragged", lambda: measure_ragged(laboratory, settings, random, settings.random_batches))
+    ragged = keep(
+        "ragged", lambda: measure_ragged(laboratory, settings, random, settings.random_batches)
+    )
     data: dict[str, Any] = {
         "models": {"verify": laboratory.verify.config.name},
         "passes": passes,
@@ -124,12 +132,19 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
         "trials": [],
     }
     estimator, _ = known_to(MARGIN, data)
-    data["requests"] = [requests_of(estimator, settings, scene) for scene in range(len(settings.loads))]
+    data["requests"] = [
+        requests_of(estimator, settings, scene) for scene in range(len(settings.loads))
+    ]
     for scene, requests in enumerate(data["requests"]):
         for label in (PLAIN, MARGIN):
             for method in METHODS:
                 predicted = {"belief": predict(requests, data, method, label)}
-                trial = {"scene": scene, "label": label, "methods": [method], "predicted": predicted}
+                trial = {
+                    "scene": scene,
+                    "label": label,
+                    "methods": [method],
+                    "predicted": predicted,
+                }
                 data["trials"].append({**trial, "measured": []})
     return data
 
@@ -145,9 +160,14 @@ def conclude(data: dict[str, Any]) -> None:
 
 
 def between(data: dict[str, Any]) -> dict[str, list[Any]]:
-    """Return the passes of random batches that ran between the plays, in their order within each trial."""
+    """Return the passes of random batches that ran between the plays, in their order within each
+    trial.
+    """
     found = [one["ragged"] for trial in data["trials"] for one in trial["measured"]]
-    return {name: [value for one in found for value in one[name]] for name in ("new", "cached", "seconds")}
+    return {
+        name: [value for one in found for value in one[name]]
+        for name in ("new", "cached", "seconds")
+    }
 
 
 def measure_ragged(
@@ -158,7 +178,9 @@ def measure_ragged(
     for _ in range(count):
         size = int(random.integers(1, max(settings.batch) + 1))
         new = random.integers(2, settings.most_drafts + 2, size=size)
-        cached = random.integers(settings.cached_tokens[0], settings.cached_tokens[1] + 1, size=size)
+        cached = random.integers(
+            settings.cached_tokens[0], settings.cached_tokens[1] + 1, size=size
+        )
         found["seconds"].append(laboratory.verify.ask("ragged", new=new, cached=cached))
         found["new"].append(new.tolist())
         found["cached"].append(cached.tolist())
@@ -170,16 +192,24 @@ def known_to(label: str, data: dict[str, Any]) -> tuple[VerificationTime, float]
     if label == PLAIN:
         return fit_estimator(data["passes"]["verify"]), 1.0
     ragged = data["ragged"]
-    estimator, ratios = _fitted(zip(ragged["new"], ragged["cached"], strict=True), ragged["seconds"])
+    estimator, ratios = _fitted(
+        zip(ragged["new"], ragged["cached"], strict=True), ragged["seconds"]
+    )
     return estimator, float(np.quantile(ratios, COVERED))
 
 
 def _fitted(batches: Iterable[Any], seconds: list[float]) -> tuple[VerificationTime, Floats]:
-    """Return the additive form fitted to passes of batches, by new and cached tokens, and seconds over it."""
+    """Return the additive form fitted to passes of batches, by new and cached tokens, and seconds
+    over it.
+    """
     known = [(np.array(new), np.array(cached)) for new, cached in batches]
     columns = np.array([[part.sum() for part in features(*one)] for one in known]).T.tolist()
-    passes = dict(zip(("batch_new_tokens", "batch_interactions", "batch_cached_tokens"), columns, strict=True))
-    estimator = fit_estimator(passes | {"phase": ["verify"] * len(known), "seconds_median": seconds})
+    passes = dict(
+        zip(("batch_new_tokens", "batch_interactions", "batch_cached_tokens"), columns, strict=True)
+    )
+    estimator = fit_estimator(
+        passes | {"phase": ["verify"] * len(known), "seconds_median": seconds}
+    )
     return estimator, np.array(seconds) / [estimator.seconds(*one) for one in known]
 
 
@@ -187,7 +217,9 @@ def _padded(new: Any, cached: Any) -> tuple[Ints, Ints]:
     return np.full(len(new), np.max(new)), np.full(len(new), np.max(cached))
 
 
-def predict(requests: dict[str, list[Any]], data: dict[str, Any], method: str, label: str) -> dict[str, float]:
+def predict(
+    requests: dict[str, list[Any]], data: dict[str, Any], method: str, label: str
+) -> dict[str, float]:
     """Return what a policy yields if passes take what is estimated."""
     estimator, factor = known_to(label, data)
     return play(requests, estimator.scaled(factor, factor), method, estimator.seconds)[0]
@@ -200,7 +232,8 @@ def predict_padded(
     known: tuple[VerificationTime, float],
     seed: int,
 ) -> dict[str, float]:
-    """Return the mean of what a policy yields if padded passes take what random batches took, with their noise.
+    """Return the mean of what a policy yields if padded passes take what random batches took, with
+    their noise.
 
     Parameters
     ----------
@@ -218,12 +251,19 @@ def predict_padded(
     believed = estimator.scaled(factor, factor)
     for _ in range(REPLICATIONS):
         totals.append(
-            play(requests, believed, method, lambda *batch: world.seconds(*_padded(*batch)) * random.choice(ratios))[0]
+            play(
+                requests,
+                believed,
+                method,
+                lambda *batch: world.seconds(*_padded(*batch)) * random.choice(ratios),
+            )[0]
         )
     return {name: float(np.mean([one[name] for one in totals])) for name in totals[0]}
 
 
-def requests_of(estimator: VerificationTime, settings: Settings, scene: int) -> dict[str, list[float]]:
+def requests_of(
+    estimator: VerificationTime, settings: Settings, scene: int
+) -> dict[str, list[float]]:
     """Return the requests of a scene, as columns."""
     random = np.random.default_rng((settings.seed, scene))
     many = settings.requests
@@ -237,7 +277,9 @@ def requests_of(estimator: VerificationTime, settings: Settings, scene: int) -> 
         "deadline_seconds": (arrival + unit * random.uniform(*settings.slack, size=many)).tolist(),
         "new_tokens": (drafts + 1).tolist(),
         "cached_tokens": cached.tolist(),
-        "expected_tokens": expected_tokens(np.full(many, settings.acceptance_rate), drafts).tolist(),
+        "expected_tokens": expected_tokens(
+            np.full(many, settings.acceptance_rate), drafts
+        ).tolist(),
     }
 
 
@@ -269,7 +311,9 @@ def play(
         pending = np.flatnonzero(waiting & (arrival <= now))
         waiting[pending[deadline[pending] <= now]] = False
         pending = pending[deadline[pending] > now]
-        batch = pending[_chosen(columns, pending, now, estimator, method)] if len(pending) else pending
+        batch = (
+            pending[_chosen(columns, pending, now, estimator, method)] if len(pending) else pending
+        )
         if not len(batch):
             later = np.concatenate([arrival[arrival > now], deadline[pending]])
             if not len(later):
@@ -285,10 +329,14 @@ def play(
     return {"tokens_on_time": tokens, "busy_seconds": busy}, batches
 
 
-def carry_out(laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]) -> dict[str, Any]:
+def carry_out(
+    laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]
+) -> dict[str, Any]:
     """Time random batches, then play a policy with real passes."""
     settings = parse(Settings, data["settings"], "settings")
-    number = 1 + sum(len(one["measured"]) for one in data["trials"])  # those beforehand are number 0
+    number = 1 + sum(
+        len(one["measured"]) for one in data["trials"]
+    )  # those beforehand are number 0
     random = np.random.default_rng((settings.seed, len(settings.loads), number))
     ragged = measure_ragged(laboratory, settings, random, settings.between)
 
@@ -302,7 +350,9 @@ def carry_out(laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any
     return {**totals, "batches": batches, "ragged": ragged}
 
 
-def _chosen(columns: dict[str, Any], pending: Any, now: float, estimator: VerificationTime, method: str) -> Any:
+def _chosen(
+    columns: dict[str, Any], pending: Any, now: float, estimator: VerificationTime, method: str
+) -> Any:
     """Return places in `pending`."""
     problem = VerificationBatchProblem(
         now_seconds=now,

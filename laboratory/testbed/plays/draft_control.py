@@ -1,8 +1,9 @@
-"""Policies of draft-control, carried out: quantised drafts over an uplink whose rate changes from round to round.
+"""Policies of draft-control, carried out: quantised drafts over an uplink whose rate changes from
+round to round.
 
-The device drafts from distributions that it has quantised to a lattice, and sends tokens and codewords, as many bits as
-the codes have; the server decodes them and verifies. Each prompt's first round, with its prefill, drafts nothing and
-does not count.
+The device drafts from distributions that it has quantised to a lattice, and sends tokens and
+codewords, as many bits as the codes have; the server decodes them and verifies. Each prompt's first
+round, with its prefill, drafts nothing and does not count.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class Round:
     downlink_bits_per_second: float
 
 
-def rounds_of(problem: DraftControlProblem, plan: DraftControlPlan, states: Sequence[int]) -> list[Round]:
+def rounds_of(
+    problem: DraftControlProblem, plan: DraftControlPlan, states: Sequence[int]
+) -> list[Round]:
     """Return the rounds that a policy has while the channel goes through states."""
     found = []
     for state in states:
@@ -118,7 +121,9 @@ def draft(session: Session, **content: Any) -> dict[str, Any]:
     token_bits = (vocabulary - 1).bit_length()
     found: dict[str, list[float]] = {"seconds": [], "draft_seconds": [], "accepted": []}
     drafter: Drafter
-    for number, (length, resolution) in enumerate(zip(order.lengths, order.resolutions, strict=True)):
+    for number, (length, resolution) in enumerate(
+        zip(order.lengths, order.resolutions, strict=True)
+    ):
         if number % order.per_prompt == 0:
             drafter = order.side(Drafter, session.model, number)
             drafter.logits(no_drafts(1), 1)
@@ -155,7 +160,9 @@ def verify(session: Session, **content: Any) -> list[float]:
     token_bits = (vocabulary - 1).bit_length()
     seconds = []
     verifier: Verifier
-    for number, (length, resolution) in enumerate(zip(order.lengths, order.resolutions, strict=True)):
+    for number, (length, resolution) in enumerate(
+        zip(order.lengths, order.resolutions, strict=True)
+    ):
         if number % order.per_prompt == 0:
             verifier = order.side(Verifier, session.model, number)
             session.peer.receive()
@@ -167,7 +174,10 @@ def verify(session: Session, **content: Any) -> list[float]:
         laws = None
         if length:
             width = distribution_bits(resolution, vocabulary)
-            words = [format(int.from_bytes(word), f"0{width}b") if width else "" for word in received["words"]]
+            words = [
+                format(int.from_bytes(word), f"0{width}b") if width else ""
+                for word in received["words"]
+            ]
             counts = [decode_lattice(word, resolution, vocabulary)[0] for word in words]
             laws = quantised(np.array(counts))[None]
         verdict = verifier.verify(Drafts(tokens=received["tokens"], laws=laws))

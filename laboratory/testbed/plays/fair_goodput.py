@@ -1,4 +1,6 @@
-"""Rounds of fair-goodput, carried out: clients draft as many tokens as each round gives them, and are verified."""
+"""Rounds of fair-goodput, carried out: clients draft as many tokens as each round gives them, and
+are verified.
+"""
 
 from __future__ import annotations
 
@@ -86,5 +88,9 @@ class _Order(dict[str, Any]):
         for client, own in enumerate(self["prompts"]):
             prompt = own[turn % len(own)]
             room = len(prompt) + (self["per_prompt"] + 1) * (longest + 1)
-            found.append(kind(model, [client + turn * len(self["prompts"])], [prompt], room=room, sampling=law))
+            found.append(
+                kind(
+                    model, [client + turn * len(self["prompts"])], [prompt], room=room, sampling=law
+                )
+            )
         return found

@@ -1,4 +1,6 @@
-"""What the parts of a split model take: the device's and the cloud's layers, by the tokens of a chunk."""
+"""What the parts of a split model take: the device's and the cloud's layers, by the tokens of a
+chunk.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ def draft(session: Session, sizes: list[int], done: int, repeats: int) -> dict[s
     device = Device(session.pair, room)
     hidden = np.repeat(device.shallow([1], 0), room, axis=1)
     return {
-        "shallow": [seconds_of(partial(device.shallow, [1] * size, done), repeats) for size in sizes],
+        "shallow": [
+            seconds_of(partial(device.shallow, [1] * size, done), repeats) for size in sizes
+        ],
         "head": [seconds_of(partial(device.head, hidden[:, :size]), repeats) for size in sizes],
     }
 
@@ -25,4 +29,8 @@ def verify(session: Session, sizes: list[int], done: int, repeats: int) -> dict[
     """Return seconds of the cloud."""
     cloud = Cloud(session.model, done + max(sizes))
     hidden = np.repeat(Device(session.pair, 1).shallow([1], 0), max(sizes), axis=1)
-    return {"middle": [seconds_of(partial(cloud.middle, hidden[:, :size], done), repeats) for size in sizes]}
+    return {
+        "middle": [
+            seconds_of(partial(cloud.middle, hidden[:, :size], done), repeats) for size in sizes
+        ]
+    }

@@ -1,9 +1,11 @@
-"""Places to draft, carried out: by nothing, beside the verifier, or on devices behind a link, ahead or not.
+"""Places to draft, carried out: by nothing, beside the verifier, or on devices behind a link, ahead
+or not.
 
-The verify process is one unit: a pass starts when the last one has ended and takes everybody who waits. A device drafts
-in the draft process. Several devices would share its core. They are replayed: each sends, when it would have made them,
-the drafts that it made alone. Outputs are greedy. Half of a round trip lies before a message, half behind the answer. A
-round that is under way when a turn ends does not count.
+The verify process is one unit: a pass starts when the last one has ended and takes everybody who
+waits. A device drafts in the draft process. Several devices would share its core. They are
+replayed: each sends, when it would have made them, the drafts that it made alone. Outputs are
+greedy. Half of a round trip lies before a message, half behind the answer. A round that is under
+way when a turn ends does not count.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from testbed.pairs import load_model
 from testbed.processes import Laboratory, Session
 
 Recorded = list[dict[str, Any]]
-"""Rounds of a device: drafts, guess of the token behind them, seconds of drafting and of drafting ahead."""
+"""Rounds of a device: drafts, guess of the token behind them, seconds of drafting and of drafting
+ahead.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,10 +57,11 @@ class Run:
     Parameters
     ----------
     served
-        Of every prompt, tokens up to its last verdict, and the seconds until then, since the first token.
+        Of every prompt, tokens up to its last verdict, and the seconds until then, since the first
+        token.
     passes
-        Of every pass: turn, sequences, new tokens, cached tokens, seconds until its verdicts were sent, and those of
-        them in which drafts were made beside it.
+        Of every pass: turn, sequences, new tokens, cached tokens, seconds until its verdicts were
+        sent, and those of them in which drafts were made beside it.
     accepted
         Drafts accepted of each client's rounds, by prompt.
     rounds
@@ -181,7 +186,11 @@ class _Turn:
         """Return the tokens of each client, and the seconds until its last verdict."""
         order, rows = self.order, Rows()
         rows.place(self.tasks, order.side(Verifier, self.session.model, self.tasks))
-        drafter = order.side(Drafter, _beside(self.session.pair), self.tasks) if self._is("beside") else None
+        drafter = (
+            order.side(Drafter, _beside(self.session.pair), self.tasks)
+            if self._is("beside")
+            else None
+        )
         first = rows.batch(self.tasks).step()
         if drafter is not None:
             drafter.logits(no_drafts(len(self.tasks)), 1)
@@ -217,7 +226,9 @@ class _Turn:
         return self.order.drafting.place == place
 
     def _waiting(self) -> tuple[list[int], Any]:
-        """Return those whose drafts are here, after waiting for some, and their drafts; without devices, everyone."""
+        """Return those whose drafts are here, after waiting for some, and their drafts; without
+        devices, everyone.
+        """
         if not self._is("device"):
             return self.tasks, no_drafts(len(self.tasks))
         peer = self.session.peer
@@ -225,7 +236,9 @@ class _Turn:
         while peer.ready():
             found.append(peer.receive())
         found.sort(key=lambda one: one["task"])
-        return [one["task"] for one in found], np.array([one["tokens"] for one in found], dtype=np.int64)
+        return [one["task"] for one in found], np.array(
+            [one["tokens"] for one in found], dtype=np.int64
+        )
 
     def _tell(self, tasks: list[int], verdict: Verdict, length: int) -> None:
         if not self._is("device"):
@@ -233,7 +246,11 @@ class _Turn:
         now = time.monotonic()
         for row, task in enumerate(tasks):
             due = now + self.order.half_trip(task, len(self.accepted[task]))
-            said = {"accepted": int(verdict.accepted[row]), "token": int(verdict.tokens[row]), "drafted": length}
+            said = {
+                "accepted": int(verdict.accepted[row]),
+                "token": int(verdict.tokens[row]),
+                "drafted": length,
+            }
             self.latest = max(self.latest, self.session.peer.send({"task": task, **said}, due=due))
 
     def _end(self) -> None:
@@ -293,7 +310,9 @@ class _Device:
 
     def _ahead(self, begin: float) -> dict[str, Any]:
         """Draft a guess and so many tokens more, or until the answer is here."""
-        while len(self.drawn) < 2 * self.length + 1 and (self.order.drafting.rehearsal or not self.peer.ready()):
+        while len(self.drawn) < 2 * self.length + 1 and (
+            self.order.drafting.rehearsal or not self.peer.ready()
+        ):
             self._draw()
         ahead = self.drawn[self.length :]
         return {"ahead": len(ahead), "guess": ahead[:1], "ahead_seconds": time.monotonic() - begin}
@@ -305,12 +324,16 @@ class _Device:
     def _settle(self, said: dict[str, Any]) -> bool:
         """Take an answer; return whether what was drafted ahead holds."""
         length = said["drafted"]
-        hit: bool = said["accepted"] == length < len(self.drawn) and self.drawn[length] == said["token"]
+        hit: bool = (
+            said["accepted"] == length < len(self.drawn) and self.drawn[length] == said["token"]
+        )
         if hit and not self.order.drafting.rehearsal:
             self.side.tokens[0] += self.drawn[: length + 1]
             self.drawn = self.drawn[length + 1 :]
         else:
-            verdict = Verdict(accepted=np.array([said["accepted"]]), tokens=np.array([said["token"]]))
+            verdict = Verdict(
+                accepted=np.array([said["accepted"]]), tokens=np.array([said["token"]])
+            )
             self.side.settle(np.array([self.drawn[:length]], dtype=np.int64), verdict)
             self.drawn = []
         return hit

@@ -1,7 +1,8 @@
-"""Plans of prompt-chunking, carried out: hidden states of a real prompt go up chunk by chunk, and come back.
+"""Plans of prompt-chunking, carried out: hidden states of a real prompt go up chunk by chunk, and
+come back.
 
-The draft process is the device: it holds the first and the last layers of the verify model. The verify process is the
-cloud, with the layers between. The link is shaped both ways.
+The draft process is the device: it holds the first and the last layers of the verify model. The
+verify process is the cloud, with the layers between. The link is shaped both ways.
 """
 
 from __future__ import annotations
@@ -43,7 +44,10 @@ class Run:
 
 
 def play(
-    laboratory: Laboratory, problem: PromptChunkingProblem, plan: PromptChunkingPlan, prompt: Sequence[int]
+    laboratory: Laboratory,
+    problem: PromptChunkingProblem,
+    plan: PromptChunkingPlan,
+    prompt: Sequence[int],
 ) -> Run:
     """Carry out a plan for a prompt of as many tokens as the problem's."""
     links = [
@@ -69,7 +73,12 @@ def play(
 
 
 def draft(
-    session: Session, prompt: list[int], chunks: list[int], links: list[list[float]], delay: float, bits: float
+    session: Session,
+    prompt: list[int],
+    chunks: list[int],
+    links: list[list[float]],
+    delay: float,
+    bits: float,
 ) -> dict[str, Any]:
     """Play the device."""
     device = Device(session.pair, len(prompt))
@@ -89,7 +98,12 @@ def draft(
 
 
 def verify(
-    session: Session, prompt: list[int], chunks: list[int], links: list[list[float]], delay: float, bits: float
+    session: Session,
+    prompt: list[int],
+    chunks: list[int],
+    links: list[list[float]],
+    delay: float,
+    bits: float,
 ) -> list[tuple[float, float]]:
     """Play the cloud."""
     cloud = Cloud(session.model, len(prompt))
@@ -119,11 +133,15 @@ class Device:
 
         with torch.inference_mode():
             self.cache.lengths = np.array([done])
-            hidden: Floats = self.model.run(self.model.embed(np.array([tokens])), self.cache, self.first).numpy()
+            hidden: Floats = self.model.run(
+                self.model.embed(np.array([tokens])), self.cache, self.first
+            ).numpy()
         return hidden
 
     def head(self, hidden: Floats) -> int:
-        """Return the first token, from the hidden states of the whole prompt that enter the last layers."""
+        """Return the first token, from the hidden states of the whole prompt that enter the last
+        layers.
+        """
         import torch
 
         with torch.inference_mode():
@@ -147,18 +165,26 @@ class Cloud:
 
         with torch.inference_mode():
             self.cache.lengths = np.array([done])
-            found: Floats = self.model.run(torch.from_numpy(hidden), self.cache, self.layers).numpy()
+            found: Floats = self.model.run(
+                torch.from_numpy(hidden), self.cache, self.layers
+            ).numpy()
         return found
 
 
 def split(model: Llama) -> tuple[range, range]:
-    """Return the layers that the device has: the first two and the last, of two layers the first alone."""
+    """Return the layers that the device has: the first two and the last, of two layers the first
+    alone.
+    """
     layers = model.shape.layers
-    return (range(2), range(layers - 1, layers)) if layers > 3 else (range(1), range(layers, layers))
+    return (
+        (range(2), range(layers - 1, layers)) if layers > 3 else (range(1), range(layers, layers))
+    )
 
 
 def seconds_of(function: Callable[[], object], repeats: int) -> float:
-    """Return the median of the seconds that a function takes, after one call that does not count."""
+    """Return the median of the seconds that a function takes, after one call that does not
+    count.
+    """
     found = []
     for _ in range(repeats + 1):
         begin = time.perf_counter()

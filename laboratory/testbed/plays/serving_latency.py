@@ -1,9 +1,10 @@
-"""Plans of both serving kinds, carried out: uploads over shares of a band, then batches through both processes.
+"""Plans of both serving kinds, carried out: uploads over shares of a band, then batches through
+both processes.
 
-A fixed batch keeps all of its tasks until the last one has its tokens (Eq. 8). Each step of continuous serving serves
-the tasks that lack tokens, in the batches of its phase, the last one's to the end; a batch of other tasks than before
-gathers their rows of the caches, which is part of its stage. Decoding steps never overlap (Eq. 22), and what a task has
-beyond its length is cut off.
+A fixed batch keeps all of its tasks until the last one has its tokens (Eq. 8). Each step of
+continuous serving serves the tasks that lack tokens, in the batches of its phase, the last one's to
+the end; a batch of other tasks than before gathers their rows of the caches, which is part of its
+stage. Decoding steps never overlap (Eq. 22), and what a task has beyond its length is cut off.
 """
 
 from __future__ import annotations
@@ -15,11 +16,24 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.continuous_serving.problem import ContinuousServingPlan, ContinuousServingProblem, Phase
+from specopt.models.continuous_serving.problem import (
+    ContinuousServingPlan,
+    ContinuousServingProblem,
+    Phase,
+)
 from specopt.models.fields import Floats
 from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.uplink import spectral_efficiency
-from testbed.decoding import Drafter, Drafts, LanguageModel, Rows, Sampling, Verdict, Verifier, no_drafts
+from testbed.decoding import (
+    Drafter,
+    Drafts,
+    LanguageModel,
+    Rows,
+    Sampling,
+    Verdict,
+    Verifier,
+    no_drafts,
+)
 from testbed.processes import Laboratory, Session
 from testbed.shaper import Link, Shaper
 
@@ -41,8 +55,8 @@ class Run:
     accepted, drafted
         Drafts accepted, and drafts looked at until the first rejection, of all rounds together.
     draft, verify
-        Stages in the order in which each process did them: columns step (from 1), batch, start, end, and the
-        processor seconds between them, which are less where something else ran.
+        Stages in the order in which each process did them: columns step (from 1), batch, start,
+        end, and the processor seconds between them, which are less where something else ran.
     """
 
     seconds: float
@@ -65,13 +79,21 @@ def play(
 ) -> Run:
     """Carry out a plan; `prompts` are the tasks' tokens, as many as the problem's inputs."""
     mechanism = problem.mechanism_of(plan)
-    phases = plan.phases if isinstance(plan, ContinuousServingPlan) else (Phase(first_step=1, batches=plan.batches),)
+    phases = (
+        plan.phases
+        if isinstance(plan, ContinuousServingPlan)
+        else (Phase(first_step=1, batches=plan.batches),)
+    )
     laboratory.play(
         "serving_latency",
         prompts=[list(prompt) for prompt in prompts],
         outputs=problem.output_tokens.tolist(),
         phases=[
-            (phase.first_step, [list(batch) for batch in phase.batches], list(phase.lengths(plan.speculation_length)))
+            (
+                phase.first_step,
+                [list(batch) for batch in phase.batches],
+                list(phase.lengths(plan.speculation_length)),
+            )
             for phase in phases
         ],
         continuous=isinstance(plan, ContinuousServingPlan),
@@ -86,7 +108,10 @@ def play(
         flow = Shaper(Link(rates_bits_per_second=(rate,)), begin)
         laboratory.draft.channel.send({"embeddings": bytes(int(size) // 8)}, bits=size, shaper=flow)
     told, verified = laboratory.finish()
-    draft, verify = (np.array(rows, dtype=np.float64).reshape(-1, 5) for rows in (told["stages"], verified["stages"]))
+    draft, verify = (
+        np.array(rows, dtype=np.float64).reshape(-1, 5)
+        for rows in (told["stages"], verified["stages"])
+    )
     for rows in (draft, verify):
         rows[:, 2:4] -= begin
     back = np.array(told["back"]) - begin
@@ -99,7 +124,10 @@ def play(
         seconds=float(back.max()),
         communication_seconds=told["uploaded"] - begin,
         first_token_seconds=first,
-        outputs=[told_one[:most] for told_one, most in zip(told["outputs"], problem.output_tokens, strict=True)],
+        outputs=[
+            told_one[:most]
+            for told_one, most in zip(told["outputs"], problem.output_tokens, strict=True)
+        ],
         steps=steps,
         accepted=told["accepted"],
         drafted=told["drafted"],
@@ -121,7 +149,9 @@ class _Clock:
 
 @dataclass
 class _Order:
-    """What both sides are told; a phase is its first step, its batches, and the draft tokens of each."""
+    """What both sides are told; a phase is its first step, its batches, and the draft tokens of
+    each.
+    """
 
     prompts: list[list[int]]
     outputs: list[int]
@@ -139,9 +169,16 @@ class _Tasks(Rows):
         self.order = order
         law = Sampling(**order.sampling)
         length = max(length for _, _, lengths in order.phases for length in lengths)
-        room = max(map(len, order.prompts)) + (max(order.outputs) + 1) * (length + 1)  # a step gives one token at least
+        room = max(map(len, order.prompts)) + (max(order.outputs) + 1) * (
+            length + 1
+        )  # a step gives one token at least
         for tasks in order.phases[0][1]:
-            self.place(tasks, side(model, tasks, [order.prompts[task] for task in tasks], room=room, sampling=law))
+            self.place(
+                tasks,
+                side(
+                    model, tasks, [order.prompts[task] for task in tasks], room=room, sampling=law
+                ),
+            )
 
     def running(self, step: int) -> list[tuple[int, list[int], int]]:
         """Return the batches of a step: number, tasks, draft tokens."""
@@ -159,7 +196,9 @@ class _Tasks(Rows):
 
 
 def draft(session: Session, **content: Any) -> dict[str, Any]:
-    """Play the draft process: it takes the uploads, drafts, and learns the verdicts; it drafts nothing if l = 0."""
+    """Play the draft process: it takes the uploads, drafts, and learns the verdicts; it drafts
+    nothing if l = 0.
+    """
     order = _Order(**content)
     everyone = _Tasks(order, Drafter, session.model)
     session.control.send({"answer": "ready"})
@@ -184,7 +223,9 @@ def draft(session: Session, **content: Any) -> dict[str, Any]:
         for number, tasks, length in running:
             clock = _Clock()
             side = everyone.batch(tasks)
-            drafts = side.draft(length) if length else Drafts(tokens=no_drafts(len(tasks)), laws=None)
+            drafts = (
+                side.draft(length) if length else Drafts(tokens=no_drafts(len(tasks)), laws=None)
+            )
             if length:
                 stages.append((step, number, *clock.read()))
             sent.append((side, drafts))
@@ -212,7 +253,9 @@ def verify(session: Session, **content: Any) -> dict[str, Any]:
     stages: list[tuple[float, ...]] = []
     while "end" not in (content := session.peer.receive()):
         clock = _Clock()
-        verdict = everyone.batch(content["tasks"]).verify(Drafts(tokens=content["tokens"], laws=content["laws"]))
+        verdict = everyone.batch(content["tasks"]).verify(
+            Drafts(tokens=content["tokens"], laws=content["laws"])
+        )
         stages.append((content["step"], content["batch"], *clock.read()))
         session.peer.send(vars(verdict))
     return {"stages": stages}

@@ -1,8 +1,10 @@
-"""How many clients a machine carries at a rate, from sweeps whose one concurrency is withheld in turn.
+"""How many clients a machine carries at a rate, from sweeps whose one concurrency is withheld in
+turn.
 
-At each concurrency and draft length that were measured, every client got a certain rate. The prediction of
-`specopt tune` from all other concurrencies says at how many clients each would get just that rate; the number that
-did is known. Where tokens per second hardly change with the load, a small error of theirs is a large one of clients.
+At each concurrency and draft length that were measured, every client got a certain rate. The
+prediction of `specopt tune` from all other concurrencies says at how many clients each would get
+just that rate; the number that did is known. Where tokens per second hardly change with the load, a
+small error of theirs is a large one of clients.
 """
 
 from __future__ import annotations
@@ -64,7 +66,9 @@ def carried(sweep: Sweep) -> list[Carried]:
     clients = np.unique(np.geomspace(1, BEYOND * every[-1], STEPS).astype(int))
     found = []
     for withheld in every:
-        known = tuple(one for one in sweep.measurements if one.point.condition.concurrency != withheld)
+        known = tuple(
+            one for one in sweep.measurements if one.point.condition.concurrency != withheld
+        )
         predictor = Predictor(Sweep(known), LEVEL)
         for point, logs in measured.items():
             if point.condition.concurrency != withheld:
@@ -88,17 +92,24 @@ def carried(sweep: Sweep) -> list[Carried]:
 def repeated(sweep: Sweep) -> list[float]:
     """Return errors of clients where nothing is withheld: the first runs are known, the second ask.
 
-    What the machine does differently at another time is all of it. Without repetitions there are none, and the least
-    and the most concurrency are left out.
+    What the machine does differently at another time is all of it. Without repetitions there are
+    none, and the least and the most concurrency are left out.
     """
     found = []
     measured = _measured(sweep)
     for length in {point.draft_length for point in measured}:
-        runs = {point.condition.concurrency: np.exp(logs) for point, logs in measured.items()
-                if point.draft_length == length and len(logs) > 1}  # fmt: skip
+        runs = {
+            point.condition.concurrency: np.exp(logs)
+            for point, logs in measured.items()
+            if point.draft_length == length and len(logs) > 1
+        }
         counts = np.array(sorted(runs))
-        first, second = (np.array([runs[count][at] / count for count in sorted(runs)]) for at in (0, 1))
-        found += [last_at(counts, first, second[k]) / counts[k] - 1.0 for k in range(1, len(counts) - 1)]
+        first, second = (
+            np.array([runs[count][at] / count for count in sorted(runs)]) for at in (0, 1)
+        )
+        found += [
+            last_at(counts, first, second[k]) / counts[k] - 1.0 for k in range(1, len(counts) - 1)
+        ]
     return found
 
 
@@ -112,7 +123,8 @@ def _measured(sweep: Sweep) -> dict[Point, list[float]]:
 
 
 def last_at(clients: np.ndarray, rates: np.ndarray, least: float) -> float:
-    """Return the most clients whose rate is as large as asked, interpolated as a power law between counts.
+    """Return the most clients whose rate is as large as asked, interpolated as a power law between
+    counts.
 
     None if no rate is, infinitely many if all are.
 

@@ -1,4 +1,6 @@
-"""Acceptance of each kind of task, as paper 5's clients have it, and how it drifts while an answer is written."""
+"""Acceptance of each kind of task, as paper 5's clients have it, and how it drifts while an answer
+is written.
+"""
 
 from __future__ import annotations
 
@@ -53,5 +55,9 @@ def clients(log: RecordedDrafts) -> list[Client]:
                 for part in (log.round < EARLY, log.round >= EARLY)
             )
             rate = interval(log.acceptance_rate[mine], log.prompt[mine])
-            found.append(Client(kind=kind, temperature=temperature, acceptance_rate=rate, early=early, late=late))
+            found.append(
+                Client(
+                    kind=kind, temperature=temperature, acceptance_rate=rate, early=early, late=late
+                )
+            )
     return found

@@ -21,9 +21,11 @@ class Costs:
     draft_seconds
         Of a draft.
     round_seconds
-        Of a verification of the longest drafts, which models that have one number take for every round.
+        Of a verification of the longest drafts, which models that have one number take for every
+        round.
     by_length
-        Of a round beside its drafts, by draft length 0, 1, ..., as measured; the last one stands for longer drafts.
+        Of a round beside its drafts, by draft length 0, 1, ..., as measured; the last one stands
+        for longer drafts.
     """
 
     draft_seconds: float
@@ -54,7 +56,9 @@ def round_costs(record: Mapping[str, Any]) -> Costs:
         every = zip(*(passes[name] for name in COLUMNS), strict=True)
         rows = [new for kind, batch, new, _ in every if kind == phase and batch == 1]
         if not rows:
-            raise InvalidInput(f"record: expected measured {phase} passes of the {side} model, batch 1")
+            raise InvalidInput(
+                f"record: expected measured {phase} passes of the {side} model, batch 1"
+            )
         longest = max(longest, *rows)
     draft, verify = record["passes"]["draft"], record["passes"]["verify"]
     rounds = tuple(pass_seconds(verify, 1, length + 1) for length in range(longest))

@@ -10,13 +10,16 @@ _WORD = re.compile(r"\w+")
 
 
 def rouge_2(text: str, reference: str) -> float:
-    """Return the harmonic mean of the shares of both texts' word pairs that the other has; 0 if either has none.
+    """Return the harmonic mean of the shares of both texts' word pairs that the other has; 0 if
+    either has none.
 
     Examples
     --------
     >>> rouge_2("the cat sat down", "The cat sat on it.")
     0.5714285714285714
     """
-    ours, theirs = (Counter(pairwise(words)) for words in map(_WORD.findall, (text.lower(), reference.lower())))
+    ours, theirs = (
+        Counter(pairwise(words)) for words in map(_WORD.findall, (text.lower(), reference.lower()))
+    )
     total = ours.total() + theirs.total()
     return 2.0 * (ours & theirs).total() / total if total else 0.0

@@ -39,14 +39,20 @@ class Choice:
 
     @property
     def verdict(self) -> str:
-        """How good the choice is: the best plan, nearly as good, of the best place, not told apart, or worse."""
+        """How good the choice is: the best plan, nearly as good, of the best place, not told apart,
+        or worse.
+        """
         if self.chosen is self.best:
             return "the best"
         if self.lost <= CLOSE:
             return f"within {CLOSE:.0%}"
         if place(self.chosen) == place(self.best):
             return "best place, other length"
-        return "not told apart" if max(self.chosen.repetitions) >= min(self.best.repetitions) else "worse"
+        return (
+            "not told apart"
+            if max(self.chosen.repetitions) >= min(self.best.repetitions)
+            else "worse"
+        )
 
 
 def place(point: Point) -> str:
@@ -67,8 +73,15 @@ def choices(record: Mapping[str, Any]) -> list[Choice]:
         alike = [
             point
             for point in points
-            if point.scene == scene or (clients[point.scene] == clients[scene] and place(point) in AT_THE_UNIT)
+            if point.scene == scene
+            or (clients[point.scene] == clients[scene] and place(point) in AT_THE_UNIT)
         ]
-        chosen, best = (max(alike, key=key) for key in (lambda one: one.predicted, lambda one: one.measured))
-        found.append(Choice(clients=clients[scene], round_trip_seconds=trips[scene], chosen=chosen, best=best))
+        chosen, best = (
+            max(alike, key=key) for key in (lambda one: one.predicted, lambda one: one.measured)
+        )
+        found.append(
+            Choice(
+                clients=clients[scene], round_trip_seconds=trips[scene], chosen=chosen, best=best
+            )
+        )
     return found

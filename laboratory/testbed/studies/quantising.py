@@ -1,8 +1,9 @@
 """What quantising the draft model's distributions costs, and which code is shorter (paper 3).
 
-Recorded distributions end behind their likeliest tokens. A lattice point of a resolution within reach has counts on
-those only; distributions of which it has others are left out and counted. Tokens that the verify model's list lacks
-count as 0 there: the acceptance rate is a lower bound, low by less than the rest of the list.
+Recorded distributions end behind their likeliest tokens. A lattice point of a resolution within
+reach has counts on those only; distributions of which it has others are left out and counted.
+Tokens that the verify model's list lacks count as 0 there: the acceptance rate is a lower bound,
+low by less than the rest of the list.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class Quantised:
     unquantised_rate
         The same of q.
     bits, shorter
-        Mean bits of our code, and the share of distributions where it is shorter than that of Eq. 6.
+        Mean bits of our code, and the share of distributions where it is shorter than that of Eq.
+        6.
     equation_6_bits
         Bits of Eq. 6: the same for all distributions.
     """
@@ -57,17 +59,23 @@ class Quantised:
 
 
 def quantising(log: RecordedDrafts, every: int = 7) -> list[Quantised]:
-    """Return what each resolution costs at each temperature above 0, from every n-th distribution."""
+    """Return what each resolution costs at each temperature above 0, from every n-th
+    distribution.
+    """
     found = []
     for temperature in np.unique(log.temperature[log.temperature > 0.0]).tolist():
-        mine = log.select(np.flatnonzero((log.temperature == temperature) & (log.outcome != AFTER))[::every])
+        mine = log.select(
+            np.flatnonzero((log.temperature == temperature) & (log.outcome != AFTER))[::every]
+        )
         found += [_of(mine, resolution) for resolution in RESOLUTIONS]
     return found
 
 
 def slope(rows: list[Quantised]) -> QuantisedAcceptance:
     """Return acceptance as a line in the distance, over the resolutions of one temperature."""
-    return QuantisedAcceptance.fit([row.distance for row in rows], [row.acceptance_rate for row in rows])
+    return QuantisedAcceptance.fit(
+        [row.distance for row in rows], [row.acceptance_rate for row in rows]
+    )
 
 
 def _of(log: RecordedDrafts, resolution: int) -> Quantised:
@@ -101,17 +109,23 @@ def _of(log: RecordedDrafts, resolution: int) -> Quantised:
 
 
 def nearest_of_list(probabilities: Floats, rest: float, resolution: int) -> Floats | None:
-    """Return the counts of the nearest lattice point on the likeliest tokens; None if others may have counts, too.
+    """Return the counts of the nearest lattice point on the likeliest tokens; None if others may
+    have counts, too.
 
-    Counts are rounded down, and the units that are missing go to the largest remainders. No token that is not listed
-    has a larger share than the last one that is, or than all that are not together.
+    Counts are rounded down, and the units that are missing go to the largest remainders. No token
+    that is not listed has a larger share than the last one that is, or than all that are not
+    together.
     """
     scaled = probabilities * resolution
     counts: Floats = np.floor(scaled)
     missing = resolution - int(counts.sum())
     taken = np.argsort(counts - scaled, kind="stable")[:missing]
     beyond = min(scaled[-1], rest * resolution)
-    if missing > len(counts) or beyond >= 1.0 or (missing and (scaled - counts)[taken[-1]] < beyond):
+    if (
+        missing > len(counts)
+        or beyond >= 1.0
+        or (missing and (scaled - counts)[taken[-1]] < beyond)
+    ):
         return None
     counts[taken] += 1
     return counts

@@ -1,7 +1,8 @@
-"""Stopping at the first predicted rejection, as paper 2 does, on recorded drafts of prompts that nothing was fitted to.
+"""Stopping at the first predicted rejection, as paper 2 does, on recorded drafts of prompts that
+nothing was fitted to.
 
-A round drafts until the predictor says that the verifier will reject: that draft is not sent. Recorded rounds are
-played from their beginning; what is behind their last position is not known.
+A round drafts until the predictor says that the verifier will reject: that draft is not sent.
+Recorded rounds are played from their beginning; what is behind their last position is not known.
 """
 
 from __future__ import annotations
@@ -31,12 +32,13 @@ class Rejections:
     by_position
         Share accepted at each position of a round, of those that were reached.
     accuracy, recall, specificity, area
-        Of accepted and first rejected drafts, cut at one half, as in Table 4; under the receiver operating
-        characteristic.
+        Of accepted and first rejected drafts, cut at one half, as in Table 4; under the receiver
+        operating characteristic.
     goes_on_after
         Share of the drafts behind a first rejection that the predictor takes for accepted ones.
     off, on
-        Accepted drafts over those sent, by the longest round: whole rounds, and with the predictor (Table 5).
+        Accepted drafts over those sent, by the longest round: whole rounds, and with the predictor
+        (Table 5).
     """
 
     temperature: float
@@ -64,7 +66,10 @@ def rejections(log: RecordedDrafts, predictor: Kind, part: int) -> list[Rejectio
     part
         Which third of the prompts judges: blocks of 8, one of each kind of task, take turns.
     """
-    return [_of(log.select(log.temperature == each), predictor, part) for each in np.unique(log.temperature)]
+    return [
+        _of(log.select(log.temperature == each), predictor, part)
+        for each in np.unique(log.temperature)
+    ]
 
 
 def _of(log: RecordedDrafts, kind: Kind, part: int) -> Rejections:
@@ -84,7 +89,9 @@ def _of(log: RecordedDrafts, kind: Kind, part: int) -> Rejections:
         temperature=float(log.temperature[0]),
         predictor=kind,
         part=part,
-        by_position=tuple(float(accepted[judged & (log.position == place)].mean()) for place in range(most)),
+        by_position=tuple(
+            float(accepted[judged & (log.position == place)].mean()) for place in range(most)
+        ),
         accuracy=float((goes_on == accepted)[judged].mean()),
         recall=recall,
         specificity=specificity,
@@ -96,11 +103,13 @@ def _of(log: RecordedDrafts, kind: Kind, part: int) -> Rejections:
 
 
 def correlations(log: RecordedDrafts) -> dict[str, tuple[float, float]]:
-    """Return how the statistics of the draft distribution go with acceptance (Figures 2 and 3), by feature.
+    """Return how the statistics of the draft distribution go with acceptance (Figures 2 and 3), by
+    feature.
 
     Returns
     -------
-    The rank correlation of the share accepted over ten equally filled bins, and the correlation draft by draft.
+    The rank correlation of the share accepted over ten equally filled bins, and the correlation
+    draft by draft.
     """
     log = log.select(log.outcome != AFTER)
     accepted = (log.outcome == ACCEPTED).astype(np.float64)

@@ -1,4 +1,6 @@
-"""Means with intervals over prompts: what one prompt yields hangs together, so that whole prompts are drawn anew."""
+"""Means with intervals over prompts: what one prompt yields hangs together, so that whole prompts
+are drawn anew.
+"""
 
 from __future__ import annotations
 

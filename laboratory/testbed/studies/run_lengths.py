@@ -1,7 +1,9 @@
-"""How many drafts of a round are accepted, against the geometric law of independent acceptance (paper 1, Eq. 7).
+"""How many drafts of a round are accepted, against the geometric law of independent acceptance
+(paper 1, Eq. 7).
 
-The law's rate is the share of accepted drafts among those looked at. A text that is easy now is easy for some tokens:
-acceptance then rises along a round, and rounds differ more in length than the law says.
+The law's rate is the share of accepted drafts among those looked at. A text that is easy now is
+easy for some tokens: acceptance then rises along a round, and rounds differ more in length than the
+law says.
 """
 
 from __future__ import annotations
@@ -46,7 +48,10 @@ class RunLengths:
     @property
     def errors(self) -> tuple[float, ...]:
         """The law's tokens over the measured ones, less 1, by draft length."""
-        return tuple(said / found - 1.0 for said, found in zip(self.geometric_tokens, self.tokens, strict=True))
+        return tuple(
+            said / found - 1.0
+            for said, found in zip(self.geometric_tokens, self.tokens, strict=True)
+        )
 
     def best_length(self, costs: Costs, *, geometric: bool) -> int:
         """Return the draft length of the most tokens per second, 0 for none.
@@ -84,9 +89,15 @@ def _of(log: RecordedDrafts) -> RunLengths:
         temperature=float(log.temperature[0]),
         rounds=len(lengths),
         acceptance_rate=interval(accepted, log.prompt[judged]),
-        by_position=tuple(float(accepted[log.position[judged] == place].mean()) for place in range(most)),
-        tokens=tuple(float(np.minimum(lengths, length).mean()) + 1.0 for length in range(1, most + 1)),
-        geometric_tokens=tuple(expected_tokens_per_step(rate, length) for length in range(1, most + 1)),
+        by_position=tuple(
+            float(accepted[log.position[judged] == place].mean()) for place in range(most)
+        ),
+        tokens=tuple(
+            float(np.minimum(lengths, length).mean()) + 1.0 for length in range(1, most + 1)
+        ),
+        geometric_tokens=tuple(
+            expected_tokens_per_step(rate, length) for length in range(1, most + 1)
+        ),
         variance_ratio=float(lengths.var()) / spread,
     )
 

@@ -1,10 +1,13 @@
-"""Predictors of rejection trained on some prompts, and policies on top of them replayed on others (paper 2).
+"""Predictors of rejection trained on some prompts, and policies on top of them replayed on others
+(paper 2).
 
-A third of the prompts trains the predictor, a third says how its score falls and what the best policies are, and the
-last third is played: a policy reads the recorded scores of a round until it stops, and gets what was accepted by then.
+A third of the prompts trains the predictor, a third says how its score falls and what the best
+policies are, and the last third is played: a policy reads the recorded scores of a round until it
+stops, and gets what was accepted by then.
 
-Easy and hard rounds mix. What a belief over the difficulty adds is told by a predictor that sees, beside the statistics
-of the draft distribution, how earlier rounds of the same run went and how far the round is.
+Easy and hard rounds mix. What a belief over the difficulty adds is told by a predictor that sees,
+beside the statistics of the draft distribution, how earlier rounds of the same run went and how far
+the round is.
 """
 
 from __future__ import annotations
@@ -14,7 +17,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from specopt.api.solve import solve
-from specopt.models.draft_stopping.problem import AcceptanceRate, DraftStoppingPlan, DraftStoppingProblem, RoundClass
+from specopt.models.draft_stopping.problem import (
+    AcceptanceRate,
+    DraftStoppingPlan,
+    DraftStoppingProblem,
+    RoundClass,
+)
 from specopt.models.drafting import ACCEPTED, AFTER, DraftLog
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.draft_stopping.replay import replay
@@ -37,14 +45,15 @@ class Stopping:
     temperature, predictor, knows_history
         Which.
     false_accept, false_reject
-        Share of first rejections taken for accepted drafts, and of accepted drafts taken for rejections, where the
-        predicted probability is cut at one half.
+        Share of first rejections taken for accepted drafts, and of accepted drafts taken for
+        rejections, where the predicted probability is cut at one half.
     area
         Under the receiver operating characteristic.
     window
         The best fixed window of the second part.
     fixed, best_fixed, stopping
-        Tokens per second on the last part: of that window, of the one that is best there, and of optimal stopping.
+        Tokens per second on the last part: of that window, of the one that is best there, and of
+        optimal stopping.
     gain
         Of stopping over the window, as a share of its speed.
     undrafted
@@ -82,7 +91,8 @@ def stopping(
     log
         Recorded drafts.
     costs
-        What drafts and rounds take; to policies and windows every round takes what the longest does.
+        What drafts and rounds take; to policies and windows every round takes what the longest
+        does.
     predictor
         As in `specopt.solvers.drafting.predictors`.
     knows_history
@@ -98,7 +108,9 @@ def stopping(
 def _of(log: RecordedDrafts, costs: Costs, kind: Kind, history: bool) -> Stopping:
     draft_seconds, round_seconds = costs.draft_seconds, costs.round_seconds
     table = _features(log, history)
-    part = np.unique(log.prompt, return_inverse=True)[1] // 8 % PARTS  # blocks of 8 prompts have one of each kind
+    part = (
+        np.unique(log.prompt, return_inverse=True)[1] // 8 % PARTS
+    )  # blocks of 8 prompts have one of each kind
     train, tune, test = (_log(log, table, part == number) for number in range(PARTS))
     predictor = fit_predictor(train, kind)
     bins = score_bins(predictor, tune)
@@ -106,7 +118,11 @@ def _of(log: RecordedDrafts, costs: Costs, kind: Kind, history: bool) -> Stoppin
         max_draft_tokens=int(log.position.max()) + 1,
         draft_seconds_per_token=draft_seconds,
         round_seconds=round_seconds,
-        rounds=(RoundClass(probability=1.0, acceptance_rate=AcceptanceRate(np.array(tune.acceptance_rate))),),
+        rounds=(
+            RoundClass(
+                probability=1.0, acceptance_rate=AcceptanceRate(np.array(tune.acceptance_rate))
+            ),
+        ),
         scores=bins.predictor,
     )
     best, simple = (solve(problem, method) for method in ("optimal-stopping", "fixed-window"))
@@ -119,14 +135,22 @@ def _of(log: RecordedDrafts, costs: Costs, kind: Kind, history: bool) -> Stoppin
 
     sizes = np.bincount(played.round_numbers)
     lengths = np.bincount(played.round_numbers, weights=played.outcome == ACCEPTED)
-    each = [speed(np.minimum(lengths, w), np.minimum(sizes, w)) for w in range(problem.max_draft_tokens + 1)]
+    each = [
+        speed(np.minimum(lengths, w), np.minimum(sizes, w))
+        for w in range(problem.max_draft_tokens + 1)
+    ]
     window = simple.stats["window"]
     fixed = each[window]
     made, drafted = replay(best.plan, scores, played.outcome, sizes)
-    worth = fixed * (round_seconds + draft_seconds * drafted)  # tokens of the window in the same time
+    worth = fixed * (
+        round_seconds + draft_seconds * drafted
+    )  # tokens of the window in the same time
     gained = interval(made + 1.0 - worth, played.prompt[played.position == 0], weights=worth)
     judged = test.judged
-    probability, accepted = predictor.probability(test.features)[judged], test.outcomes[judged] == ACCEPTED
+    probability, accepted = (
+        predictor.probability(test.features)[judged],
+        test.outcomes[judged] == ACCEPTED,
+    )
     return Stopping(
         temperature=float(log.temperature[0]),
         predictor=kind,
@@ -150,7 +174,9 @@ def _log(log: RecordedDrafts, table: Floats, mine: Ints) -> DraftLog:
 
 
 def _features(log: RecordedDrafts, history: bool) -> Floats:
-    """Return the predictor's features: paper 2's four, and what earlier rounds of the run came to."""
+    """Return the predictor's features: paper 2's four, and what earlier rounds of the run came
+    to.
+    """
     table = log.draft_log().features
     if not history:
         return table

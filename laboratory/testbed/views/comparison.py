@@ -36,7 +36,11 @@ def comparison_of(record: Record) -> dict[str, Any]:
     """
     check_whole(record)
     summaries = [
-        {"predictor": predictor, "quantity": quantity, **asdict(summarise(points_of(record, predictor, quantity)))}
+        {
+            "predictor": predictor,
+            "quantity": quantity,
+            **asdict(summarise(points_of(record, predictor, quantity))),
+        }
         for predictor, quantity in quantities(record)
     ]
     return {
@@ -51,26 +55,38 @@ def comparison_of(record: Record) -> dict[str, Any]:
 
 
 def tables_of(said: Mapping[str, Any], *, narrow: bool = False) -> dict[str, list[dict[str, Any]]]:
-    """Return what `comparison_of` says as rows of tables, by their captions; a table without rows is left out.
+    """Return what `comparison_of` says as rows of tables, by their captions; a table without rows
+    is left out.
 
     Narrow ones leave out the interval of the bias.
     """
     of = "% of theirs; least and most of any two repetitions"
-    of += ", undisturbed" if any(one["quantity"] == "undisturbed_seconds" for one in said["summaries"]) else ""
+    of += (
+        ", undisturbed"
+        if any(one["quantity"] == "undisturbed_seconds" for one in said["summaries"])
+        else ""
+    )
     found: dict[str, list[dict[str, Any]]] = {
         "How good predictions were (%)": [
             {
-                "predictor": one["predictor"], "quantity": words(one["quantity"]), "plans": one["points"],
+                "predictor": one["predictor"],
+                "quantity": words(one["quantity"]),
+                "plans": one["points"],
                 "median error": _interval(one["median_error"]),
                 "bias": _interval(one["bias"] | {"low": None} if narrow else one["bias"]),
-                "pairs": one["pairs"], "right order": _interval(one["right_order"]),
+                "pairs": one["pairs"],
+                "right order": _interval(one["right_order"]),
             }
             for one in said["summaries"]
         ],
         f"What ours gained over rivals ({of})": [
             {
-                "scene": one["scene"] + 1, "plans": one["label"], "ours": one["ours"], "theirs": one["theirs"],
-                "predicted": 100.0 * one["predicted"], "measured": _interval(one["measured"]),
+                "scene": one["scene"] + 1,
+                "plans": one["label"],
+                "ours": one["ours"],
+                "theirs": one["theirs"],
+                "predicted": 100.0 * one["predicted"],
+                "measured": _interval(one["measured"]),
             }
             for one in said["gains"]
         ],
@@ -78,21 +94,28 @@ def tables_of(said: Mapping[str, Any], *, narrow: bool = False) -> dict[str, lis
             {"plans": label, **{name: 100.0 * share for name, share in shares.items()}}
             for label, shares in said["terms"].items()
         ],
-    }  # fmt: skip
+    }
     return {caption: rows for caption, rows in found.items() if rows}
 
 
 def print_comparison(record: Record, out: Console) -> None:
-    """Print how good predictions were, what methods gained, and where time went that was not predicted."""
+    """Print how good predictions were, what methods gained, and where time went that was not
+    predicted.
+    """
     title(out, f"{record['kind']}, pair ", str(record["pair"]), after=f", {record['date']}")
     said = comparison_of(record)
     for caption, rows in tables_of(said, narrow=True).items():
         out.print(f"\n{caption}:\n", soft_wrap=True)
-        out.print(table_of(rows, lambda cell: f"{cell:+.1f}" if isinstance(cell, float) else str(cell)))
+        out.print(
+            table_of(rows, lambda cell: f"{cell:+.1f}" if isinstance(cell, float) else str(cell))
+        )
     told = said["differences"]
     if told is not None:
         out.print()
-        text = f"{told['differing']} of {told['outputs']} outputs differ from those of the verify model alone"
+        text = (
+            f"{told['differing']} of {told['outputs']} outputs differ from those of the verify"
+            " model alone"
+        )
         worst = f", first where its two best logits are {told['widest_margin']:.2g} apart at most"
         sentence(out, text + (worst if told["differing"] else "") + ".")
     out.print()
@@ -111,7 +134,11 @@ def draw_comparison(records: Sequence[Record]) -> Picture:
 def drawn_quantities(record: Record) -> list[str]:
     """Return the quantities of the model that are worth a picture."""
     parts = ("communication_seconds", "undisturbed_seconds")
-    return [quantity for predictor, quantity in quantities(record) if predictor == "model" and quantity not in parts]
+    return [
+        quantity
+        for predictor, quantity in quantities(record)
+        if predictor == "model" and quantity not in parts
+    ]
 
 
 def chart_of(record: Record, name: str, predictor: str = "model", side: int = 380) -> Chart:
@@ -119,22 +146,34 @@ def chart_of(record: Record, name: str, predictor: str = "model", side: int = 38
     x, y = (f"{how} {axis(name)}" for how in ("predicted", "measured"))
     rows: list[dict[str, Any]] = [
         {
-            "plans": point.label, "scene": f"scene {point.scene + 1}", "methods": ", ".join(point.methods),
-            x: point.predicted, y: point.measured, "least": min(point.repetitions), "most": max(point.repetitions),
+            "plans": point.label,
+            "scene": f"scene {point.scene + 1}",
+            "methods": ", ".join(point.methods),
+            x: point.predicted,
+            y: point.measured,
+            "least": min(point.repetitions),
+            "most": max(point.repetitions),
         }
         for point in points_of(record, predictor, name)
-    ]  # fmt: skip
+    ]
     values = [value for row in rows for value in (row[x], row["least"], row["most"])]
     ends = [0.9 * min(values), 1.1 * max(values)]
-    scale = {"scale": {"type": "log", "domain": ends, "nice": False}, "axis": {"format": "~g", "tickCount": 4}}
+    scale = {
+        "scale": {"type": "log", "domain": ends, "nice": False},
+        "axis": {"format": "~g", "tickCount": 4},
+    }
     across = {"x": quantity(x, **scale), "color": category("scene", title=None)}
-    band = [{"x": end, "y": end, "low": end / (1.0 + BAND), "high": end / (1.0 - BAND)} for end in ends]
+    band = [
+        {"x": end, "y": end, "low": end / (1.0 + BAND), "high": end / (1.0 - BAND)} for end in ends
+    ]
     beneath = {"x": quantity("x", title=x), "y": quantity("y", title=y)}
     within = {**beneath, "y": quantity("low", title=y), "y2": {"field": "high"}}
     return Chart(
         title=f"Measured against predicted {words(name)}",
-        note="A point is a plan: the median of its repetitions, from the least to the most. On the line both agree; in "
-        f"the band the prediction is at most {100 * BAND:.0f} % off.",
+        note=(
+            "A point is a plan: the median of its repetitions, from the least to the most. On the"
+            f" line both agree; in the band the prediction is at most {100 * BAND:.0f} % off."
+        ),
         rows=rows,
         spec={
             "height": side,
@@ -152,10 +191,19 @@ def chart_of(record: Record, name: str, predictor: str = "model", side: int = 38
                 },
                 {
                     "mark": {"type": "rule", "opacity": 0.5},
-                    "encoding": {**across, "y": quantity("least", title=y, **scale), "y2": {"field": "most"}},
+                    "encoding": {
+                        **across,
+                        "y": quantity("least", title=y, **scale),
+                        "y2": {"field": "most"},
+                    },
                 },
                 {
-                    "mark": {"type": "point", "filled": True, "size": 45, "tooltip": {"content": "data"}},
+                    "mark": {
+                        "type": "point",
+                        "filled": True,
+                        "size": 45,
+                        "tooltip": {"content": "data"},
+                    },
                     "encoding": {**across, "y": quantity(y, **scale)},
                 },
             ],
@@ -169,7 +217,11 @@ def _gains(record: Record) -> list[Gain]:
     quantity = next((one for one in ("undisturbed_seconds", *known) if one in known), "")
     points = points_of(record, "model", quantity)
     smaller = quantity.endswith("_seconds")
-    return [gain for rival in played.RIVALS for gain in gains_of(points, played.OURS, rival, smaller_is_better=smaller)]
+    return [
+        gain
+        for rival in played.RIVALS
+        for gain in gains_of(points, played.OURS, rival, smaller_is_better=smaller)
+    ]
 
 
 def _terms(record: Record) -> dict[str, dict[str, float]]:
@@ -192,7 +244,12 @@ def _terms(record: Record) -> dict[str, dict[str, float]]:
 
 def _differences(record: Record) -> dict[str, float] | None:
     """Return how many outputs differ from the verify model's own; None where none were compared."""
-    runs = [measured for trial in record["trials"] for measured in trial["measured"] if "differences" in measured]
+    runs = [
+        measured
+        for trial in record["trials"]
+        for measured in trial["measured"]
+        if "differences" in measured
+    ]
     if not runs:
         return None
     margins = [one["margin"] for run in runs for one in run["differences"]]
@@ -201,19 +258,27 @@ def _differences(record: Record) -> dict[str, float] | None:
         for trial in record["trials"]
         for measured in trial["measured"]
     )
-    return {"outputs": outputs, "differing": len(margins), "widest_margin": max(margins, default=0.0)}
+    return {
+        "outputs": outputs,
+        "differing": len(margins),
+        "widest_margin": max(margins, default=0.0),
+    }
 
 
 def _interval(share: Mapping[str, float | None]) -> str:
     value, low, high = (share[name] for name in ("value", "low", "high"))
     if value is None:
         return "-"
-    return f"{100 * value:.1f}" + ("" if low is None or high is None else f" [{100 * low:.1f}, {100 * high:.1f}]")
+    return f"{100 * value:.1f}" + (
+        "" if low is None or high is None else f" [{100 * low:.1f}, {100 * high:.1f}]"
+    )
 
 
 def axis(quantity: str) -> str:
     """Return the name of a quantity and its unit."""
-    return words(quantity.removesuffix("_seconds")) + (" (s)" if quantity.endswith("_seconds") else "")
+    return words(quantity.removesuffix("_seconds")) + (
+        " (s)" if quantity.endswith("_seconds") else ""
+    )
 
 
 def words(quantity: str) -> str:

@@ -1,4 +1,6 @@
-"""Records of the laboratory as a page: predicted against measured, how good predictions were, what methods gained."""
+"""Records of the laboratory as a page: predicted against measured, how good predictions were, what
+methods gained.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,9 @@ def page_of(records: Sequence[Record], sources: tuple[str, ...]) -> Page:
         name = f"{record['kind']}, pair {record['pair']}, {record['date']}"
         main = next(one for one in said["summaries"] if one["predictor"] == "model")
         lead.append(
-            f"{name}: the model's {words(main['quantity'])} were {100 * main['median_error']['value']:.1f} % off in "
-            f"the median, over {main['points']} plans."
+            f"{name}: the model's {words(main['quantity'])} were"
+            f" {100 * main['median_error']['value']:.1f} % off in the median, over {main['points']}"
+            " plans."
         )
         body.append(section(name, *_parts(record, said)))
     return Page(title="Predicted against measured", lead=lead, body=body, sources=sources)
@@ -36,9 +39,22 @@ def page_of(records: Sequence[Record], sources: tuple[str, ...]) -> Page:
 def _parts(record: Record, said: Mapping[str, Any]) -> list[str]:
     parts = [figure(chart_of(record, name)) for name in drawn_quantities(record)]
     parts += [table(rows, caption) for caption, rows in tables_of(said).items()]
-    parts.append(paragraph("Intervals of predictions are 95 % bootstraps over plans, drawn scene by scene.", "note"))
+    parts.append(
+        paragraph(
+            "Intervals of predictions are 95 % bootstraps over plans, drawn scene by scene.", "note"
+        )
+    )
     told = said["differences"]
     if told is not None:
-        parts.append(paragraph(f"{told['differing']} of {told['outputs']} outputs differ from the verify model's own."))
-    parts.append(items(f"{name} {value}" for name, value in {**record["machine"], **record["versions"]}.items()))
+        parts.append(
+            paragraph(
+                f"{told['differing']} of {told['outputs']} outputs differ from the verify model's"
+                " own."
+            )
+        )
+    parts.append(
+        items(
+            f"{name} {value}" for name, value in {**record["machine"], **record["versions"]}.items()
+        )
+    )
     return parts

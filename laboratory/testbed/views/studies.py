@@ -32,7 +32,9 @@ def studies_of(log: RecordedDrafts, costs: Costs) -> dict[str, list[dict[str, An
         ],
         "clients": [asdict(row) | {"drifts": row.drifts} for row in clients(log)],
         "stopping": [
-            asdict(row) for knows_history in (False, True) for row in stopping(log, costs, knows_history=knows_history)
+            asdict(row)
+            for knows_history in (False, True)
+            for row in stopping(log, costs, knows_history=knows_history)
         ],
         "quantising": [asdict(row) for row in quantising(log)],
     }
@@ -42,7 +44,12 @@ def print_studies(found: dict[str, list[dict[str, Any]]], out: Console) -> None:
     """Print a table for each study."""
     for name, rows in found.items():
         sentence(out, f"{name}", style="bold")
-        out.print(table_of([{key.replace("_", " "): value for key, value in row.items()} for row in rows], _cell))
+        out.print(
+            table_of(
+                [{key.replace("_", " "): value for key, value in row.items()} for row in rows],
+                _cell,
+            )
+        )
         out.print()
 
 

@@ -16,7 +16,9 @@ from testbed.codes.binomial_bits import row_bits
 
 
 def test_every_small_coefficient() -> None:
-    """Tests that rows and single coefficients agree with powers of two counted up, ties included."""
+    """Tests that rows and single coefficients agree with powers of two counted up, ties
+    included.
+    """
     for n in range(41):
         expected = [naive.bits(math.comb(n, k)) for k in range(n + 1)]
         assert row_bits(n, n).tolist() == expected
@@ -27,7 +29,9 @@ def test_every_small_coefficient() -> None:
 
 @given(st.integers(0, 60_000), st.integers(0, 1500))
 def test_large_coefficients(gap: int, k: int) -> None:
-    """Tests that the bits are those of the coefficient as one big integer, by itself and along a row."""
+    """Tests that the bits are those of the coefficient as one big integer, by itself and along a
+    row.
+    """
     coefficient = math.comb(gap + k, k)
     bits = (coefficient - 1).bit_length()
     assert 2 ** (bits - 1) < coefficient <= 2**bits or coefficient == 1
@@ -36,7 +40,9 @@ def test_large_coefficients(gap: int, k: int) -> None:
 
 
 def test_single_coefficients_beyond_the_direct_way() -> None:
-    """Tests that a coefficient with thousands of factors is that of integers, by way of logarithms."""
+    """Tests that a coefficient with thousands of factors is that of integers, by way of
+    logarithms.
+    """
     for n, k in ((9000, 4500), (9001, 4400), (60_000, 2500), (52_271, 50_271)):
         assert binomial_bits(n, k) == (math.comb(n, k) - 1).bit_length()
 
@@ -64,7 +70,9 @@ def test_doubt_is_settled_by_integers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_error_bound_holds() -> None:
-    """Tests that the sums of logarithms differ from those in 50 digits by less than the bound on their error."""
+    """Tests that the sums of logarithms differ from those in 50 digits by less than the bound on
+    their error.
+    """
     from decimal import Decimal, getcontext
 
     getcontext().prec = 50

@@ -16,7 +16,9 @@ from testbed.codes.lattice_code import decode_lattice, encode_lattice
 @pytest.mark.parametrize("vocabulary", range(1, 6))
 @pytest.mark.parametrize("resolution", range(1, 7))
 def test_every_small_point(vocabulary: int, resolution: int) -> None:
-    """Tests that all points have different codewords of exactly the bits of Eq. 6, without gaps, and come back."""
+    """Tests that all points have different codewords of exactly the bits of Eq. 6, without gaps,
+    and come back.
+    """
     words = {}
     for counts in naive.lattice(resolution, vocabulary):
         word = encode_lattice(counts)

@@ -13,7 +13,11 @@ from specopt.models.errors import InvalidInput
 from testbed.codes.quantised_acceptance import QuantisedAcceptance
 
 
-@given(st.floats(0.3, 1.0), st.floats(-0.1, 0.3), st.lists(st.integers(0, 100), min_size=2, max_size=20))
+@given(
+    st.floats(0.3, 1.0),
+    st.floats(-0.1, 0.3),
+    st.lists(st.integers(0, 100), min_size=2, max_size=20),
+)
 def test_a_line_is_found_again(rate: float, loss: float, hundredths: list[int]) -> None:
     """Tests that rates on a line give the line."""
     x = np.array([0.0, *hundredths, 101.0]) / 101.0
@@ -36,14 +40,19 @@ def test_least_squares(seed: int, count: int) -> None:
     model = QuantisedAcceptance.fit(x, y)
     assert model.unquantised_rate == pytest.approx(start, abs=1e-9)
     assert model.loss == pytest.approx(-slope, abs=1e-9)
-    assert model.error == pytest.approx(np.sqrt(np.mean((np.clip(start + slope * x, 0, 1) - y) ** 2)), abs=1e-12)
+    assert model.error == pytest.approx(
+        np.sqrt(np.mean((np.clip(start + slope * x, 0, 1) - y) ** 2)), abs=1e-12
+    )
 
 
 def test_rates_stay_within_bounds() -> None:
     """Tests that no distance gives a rate outside [0, 1], whatever the line."""
     model = QuantisedAcceptance(unquantised_rate=0.8, loss=2.0)
     assert model.predict([0.0, 0.25, 0.5, 1.0]) == pytest.approx([0.8, 0.3, 0.0, 0.0])
-    assert QuantisedAcceptance(unquantised_rate=1.2, loss=1.0).predict([[0.0], [0.5]]).tolist() == [[1.0], [0.7]]
+    assert QuantisedAcceptance(unquantised_rate=1.2, loss=1.0).predict([[0.0], [0.5]]).tolist() == [
+        [1.0],
+        [0.7],
+    ]
 
 
 @pytest.mark.parametrize(

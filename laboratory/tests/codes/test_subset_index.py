@@ -14,7 +14,9 @@ from testbed.codes.subset_index import subset_at, subset_index
 
 @pytest.mark.parametrize("universe", range(10))
 def test_every_small_subset(universe: int) -> None:
-    """Tests that the indices of all subsets of one size are 0..C(n, k)-1, each once, and lead back."""
+    """Tests that the indices of all subsets of one size are 0..C(n, k)-1, each once, and lead
+    back.
+    """
     for size in range(universe + 1):
         subsets = list(itertools.combinations(range(universe), size))
         assert sorted(map(subset_index, subsets)) == list(range(math.comb(universe, size)))

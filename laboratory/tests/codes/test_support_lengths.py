@@ -15,7 +15,9 @@ from testbed.codes.support_lengths import counts_bits, expected_bits
 
 
 def test_every_small_coefficient() -> None:
-    """Tests that single coefficients take the bits that tell as many things apart, ties included."""
+    """Tests that single coefficients take the bits that tell as many things apart, ties
+    included.
+    """
     for n in range(41):
         for k in range(n + 1):
             assert binomial_bits(n, k) == naive.bits(math.comb(n, k))
@@ -24,15 +26,22 @@ def test_every_small_coefficient() -> None:
 def test_lengths_of_a_batch() -> None:
     """Tests that a batch gives the lengths of its rows, in its shape."""
     batch = np.array([[[4, 0, 0], [2, 1, 1]], [[0, 3, 1], [0, 0, 4]]])
-    assert counts_bits(batch).tolist() == [[naive.support_bits(row) for row in rows] for rows in batch.tolist()]
+    assert counts_bits(batch).tolist() == [
+        [naive.support_bits(row) for row in rows] for rows in batch.tolist()
+    ]
 
 
 def test_expected_bits() -> None:
-    """Tests that expected bits are the mean lengths of codewords, and that an empty batch has none."""
+    """Tests that expected bits are the mean lengths of codewords, and that an empty batch has
+    none.
+    """
     laws = np.random.default_rng(2).dirichlet(np.full(40, 0.1), size=(2, 5))
     resolutions = (1, 8, 50)
     lengths = [
-        [naive.support_bits(nearest_counts(law, resolution).tolist()) for law in laws.reshape(-1, 40)]
+        [
+            naive.support_bits(nearest_counts(law, resolution).tolist())
+            for law in laws.reshape(-1, 40)
+        ]
         for resolution in resolutions
     ]
     assert expected_bits(laws, resolutions) == pytest.approx(np.mean(lengths, axis=1))

@@ -1,4 +1,6 @@
-"""`continuous-serving`: batches that change between decoding steps, and tasks that arrive (beyond paper 1)."""
+"""`continuous-serving`: batches that change between decoding steps, and tasks that arrive (beyond
+paper 1).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,10 @@ from specopt.instances.continuous_serving.from_trace import FROM_TRACE
 from specopt.instances.runtimes.fields import of_serving_latency
 from specopt.kinds.kind import Interval, Kind, Row, Simulator, Uncertainty
 from specopt.kinds.serving import PERTURBATIONS, choices, longest_output, row, vary
-from specopt.models.continuous_serving.problem import ContinuousServingPlan, ContinuousServingProblem
+from specopt.models.continuous_serving.problem import (
+    ContinuousServingPlan,
+    ContinuousServingProblem,
+)
 from specopt.models.errors import InvalidInput
 from specopt.solvers.continuous_serving import METHODS
 
@@ -26,7 +31,10 @@ def _rows(plan: ContinuousServingPlan) -> Iterator[Row]:
 
 
 def _worst(
-    problem: ContinuousServingProblem, plan: ContinuousServingPlan, acceptance: Interval, scale: float
+    problem: ContinuousServingProblem,
+    plan: ContinuousServingPlan,
+    acceptance: Interval,
+    scale: float,
 ) -> tuple[list[float], bool]:
     """Return the ends of the interval: what lies between is not tried."""
     low, high = acceptance
@@ -48,11 +56,14 @@ KIND = Kind(
         shape=lambda problem: (),
         zero=False,
         longest_output=longest_output,
-        # A step of one task may end before the next one arrives, who then waits less, or in another batch.
+        # A step of one task may end before the next one arrives, who then waits less, or in another
+        # batch.
         longer_is_worse=lambda problem: problem.arrival_seconds is None,
         worst=_worst,
     ),
-    simulator=Simulator(world=ContinuousServingProblem, module="specopt.solvers.continuous_serving.simulate"),
+    simulator=Simulator(
+        world=ContinuousServingProblem, module="specopt.solvers.continuous_serving.simulate"
+    ),
     from_trace=FROM_TRACE,
     from_runtimes=of_serving_latency,
 )

@@ -10,6 +10,13 @@ _keeps = relations_of(ContinuousServingProblem)
 _wider = raised("bandwidth_hz", lambda hertz: 1.5 * hertz, lambda data: "arrival_seconds" in data)
 
 RELATIONS = (
-    *serving_relations(ContinuousServingProblem, ("arrival_seconds",), ("arrival_seconds", "regroup_seconds")),
-    _keeps("more bandwidth", "all tasks are ready at once, after the slowest upload", _wider, when="no arrivals"),
+    *serving_relations(
+        ContinuousServingProblem, ("arrival_seconds",), ("arrival_seconds", "regroup_seconds")
+    ),
+    _keeps(
+        "more bandwidth",
+        "all tasks are ready at once, after the slowest upload",
+        _wider,
+        when="no arrivals",
+    ),
 )

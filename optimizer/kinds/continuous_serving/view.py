@@ -10,16 +10,23 @@ from rich.console import Console
 from specopt.console.terminal import MAX_ROWS, cut, line, table
 from specopt.kinds.chart import MAX_MARKS, Chart, quantity, timeline
 from specopt.kinds.view import View
-from specopt.models.continuous_serving.problem import ContinuousServingPlan, ContinuousServingProblem
+from specopt.models.continuous_serving.problem import (
+    ContinuousServingPlan,
+    ContinuousServingProblem,
+)
 from specopt.models.continuous_serving.steps import Stretch
 
 
 def stretches(problem: ContinuousServingProblem, plan: ContinuousServingPlan) -> list[Stretch]:
-    """Return what runs when, where steps are few enough to list; of predicted lengths, with the first sample."""
+    """Return what runs when, where steps are few enough to list; of predicted lengths, with the
+    first sample.
+    """
     return problem.played(plan)[0].stretches
 
 
-def print_plan(problem: ContinuousServingProblem, plan: ContinuousServingPlan, out: Console) -> None:
+def print_plan(
+    problem: ContinuousServingProblem, plan: ContinuousServingPlan, out: Console
+) -> None:
     """Print what runs from step to step; of a mean latency also what 95 % of the tasks take."""
     if problem.objective == "mean_latency":
         line(out, "95 % of tasks", f"within {np.quantile(problem.latencies(plan), 0.95):.6g} s")
@@ -30,8 +37,15 @@ def print_plan(problem: ContinuousServingProblem, plan: ContinuousServingPlan, o
     view = table("  from step", "seconds", "tasks")
     view.add_column("tasks per batch, and draft tokens", no_wrap=True, overflow="ellipsis")
     for stretch in found[:MAX_ROWS]:
-        runs = " ".join(f"{size}x{length}" for size, length in zip(stretch.sizes, stretch.lengths, strict=True))
-        view.add_row(str(stretch.first_step), f"{stretch.end - stretch.start:.4g}", str(sum(stretch.sizes)), runs)
+        runs = " ".join(
+            f"{size}x{length}" for size, length in zip(stretch.sizes, stretch.lengths, strict=True)
+        )
+        view.add_row(
+            str(stretch.first_step),
+            f"{stretch.end - stretch.start:.4g}",
+            str(sum(stretch.sizes)),
+            runs,
+        )
     out.print(view)
     cut(out, len(found), "stretches")
 
@@ -44,10 +58,15 @@ def charts(problem: ContinuousServingProblem, plan: ContinuousServingPlan) -> tu
         for place, (size, length) in enumerate(zip(stretch.sizes, stretch.lengths, strict=True)):
             rows.append(
                 {
-                    "place": place, "tasks": size, "draft tokens": length, "first step": stretch.first_step,
-                    "begin (s)": stretch.start, "end (s)": stretch.end, "seconds": stretch.end - stretch.start,
+                    "place": place,
+                    "tasks": size,
+                    "draft tokens": length,
+                    "first step": stretch.first_step,
+                    "begin (s)": stretch.start,
+                    "end (s)": stretch.end,
+                    "seconds": stretch.end - stretch.start,
                 }
-            )  # fmt: skip
+            )
         if len(rows) > MAX_MARKS:
             break
     if not rows:
@@ -67,6 +86,9 @@ def charts(problem: ContinuousServingProblem, plan: ContinuousServingPlan) -> tu
 
 VIEW = View(
     print_plan=print_plan,
-    columns={"l": lambda plan: str(plan.speculation_length), "phases": lambda plan: str(len(plan.phases))},
+    columns={
+        "l": lambda plan: str(plan.speculation_length),
+        "phases": lambda plan: str(len(plan.phases)),
+    },
     charts=charts,
 )

@@ -14,7 +14,9 @@ from specopt.solvers.draft_allocation.milp import FORMULATION
 
 
 def _rows(plan: DraftAllocationPlan) -> Iterator[Row]:
-    return ({"client": i, "draft_tokens": tokens} for i, tokens in enumerate(plan.draft_tokens.tolist()))
+    return (
+        {"client": i, "draft_tokens": tokens} for i, tokens in enumerate(plan.draft_tokens.tolist())
+    )
 
 
 def _vary(

@@ -20,7 +20,9 @@ from specopt.models.draft_allocation.problem import DraftAllocationProblem
 
 
 def _joined(data: Data, random: Random) -> Data:
-    caps = {"max_draft_tokens": [*data["max_draft_tokens"], 3]} if "max_draft_tokens" in data else {}
+    caps = (
+        {"max_draft_tokens": [*data["max_draft_tokens"], 3]} if "max_draft_tokens" in data else {}
+    )
     return data | caps | {name: [*data[name], 0.0] for name in ("acceptance_rates", "weights")}
 
 
@@ -28,10 +30,23 @@ _keeps = relations_of(DraftAllocationProblem)
 _weighted = scaled({"weights": 2.0})
 
 RELATIONS = (
-    _keeps("clients permuted", NAMES, permuted("acceptance_rates", "weights", "max_draft_tokens"), equal=True),
-    _keeps("weights scaled", "the objective is linear in them", _weighted, implied=times(2.0), equal=True),
+    _keeps(
+        "clients permuted",
+        NAMES,
+        permuted("acceptance_rates", "weights", "max_draft_tokens"),
+        equal=True,
+    ),
+    _keeps(
+        "weights scaled",
+        "the objective is linear in them",
+        _weighted,
+        implied=times(2.0),
+        equal=True,
+    ),
     _keeps("one more token", RELAXED, one_more("budget_tokens")),
     _keeps("caps raised", RELAXED, one_more("max_draft_tokens"), when="caps are given"),
-    _keeps("drafts likelier", "every plan gains from acceptance", raised("acceptance_rates", likelier)),
+    _keeps(
+        "drafts likelier", "every plan gains from acceptance", raised("acceptance_rates", likelier)
+    ),
     _keeps("a client without weight", "it counts for nothing", _joined, equal=True),
 )

@@ -1,4 +1,6 @@
-"""Hypothesis strategies for draft allocation: ties, zeros, rates next to 1, caps below and above the budget."""
+"""Hypothesis strategies for draft allocation: ties, zeros, rates next to 1, caps below and above
+the budget.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ rates = st.one_of(
 weights = st.one_of(
     st.sampled_from((0.0, 0.25, 0.5, 1.0, 1.0, 2.0)),
     st.floats(1e-3, 1e3),
-    st.sampled_from((1e-290, 1e-9, 1e280)),  # normal in other units, too: subnormal numbers are refused
+    st.sampled_from(
+        (1e-290, 1e-9, 1e280)
+    ),  # normal in other units, too: subnormal numbers are refused
 )
 
 

@@ -9,7 +9,11 @@ from specopt.models.draft_allocation.problem import DraftAllocationPlan, DraftAl
 
 def charts(problem: DraftAllocationProblem, plan: DraftAllocationPlan) -> tuple[Chart, ...]:
     """Return the draft tokens of the clients over their acceptance."""
-    columns = (problem.acceptance_rates.tolist(), problem.weights.tolist(), plan.draft_tokens.tolist())
+    columns = (
+        problem.acceptance_rates.tolist(),
+        problem.weights.tolist(),
+        plan.draft_tokens.tolist(),
+    )
     rows = [
         {"client": client, "acceptance rate": rate, "weight": weight, "draft tokens": tokens}
         for client, (rate, weight, tokens) in enumerate(zip(*columns, strict=True))

@@ -23,13 +23,18 @@ def _vary(
     problem: DraftControlProblem, plan: DraftControlPlan, rates: Any, scale: float
 ) -> tuple[DraftControlProblem, DraftControlPlan]:
     states = tuple(
-        dataclasses.replace(state, acceptance_rates=row) for state, row in zip(problem.states, rates, strict=True)
+        dataclasses.replace(state, acceptance_rates=row)
+        for state, row in zip(problem.states, rates, strict=True)
     )
     return dataclasses.replace(problem, states=states), plan
 
 
 PERTURBATIONS = (
-    more("states", "+1 Mbit/s uplink in every state", of_each("uplink_bits_per_second", lambda rate: rate + 1e6)),
+    more(
+        "states",
+        "+1 Mbit/s uplink in every state",
+        of_each("uplink_bits_per_second", lambda rate: rate + 1e6),
+    ),
     more("draft_lengths", "+1 longest draft", lambda lengths: (lengths[0], lengths[1] + 1)),
     faster("draft_seconds_per_token", "drafting"),
     faster("verify_seconds", "verification"),

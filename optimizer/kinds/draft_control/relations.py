@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from random import Random
 
-from specopt.kinds.relation import NAMES, RELAXED, UNITS, Data, likelier, relations_of, scaled, shuffled, times
+from specopt.kinds.relation import (
+    NAMES,
+    RELAXED,
+    UNITS,
+    Data,
+    likelier,
+    relations_of,
+    scaled,
+    shuffled,
+    times,
+)
 from specopt.models.draft_control.problem import DraftControlProblem
 
 _LINKS = ("uplink_bits_per_second", "downlink_bits_per_second")
@@ -19,12 +29,20 @@ def _permuted(data: Data, random: Random) -> Data:
 
 def _longer(data: Data, random: Random) -> Data | None:
     low, high = data["draft_lengths"]
-    return None if isinstance(data["verify_seconds"], list) else data | {"draft_lengths": [low, high + 1]}
+    return (
+        None
+        if isinstance(data["verify_seconds"], list)
+        else data | {"draft_lengths": [low, high + 1]}
+    )
 
 
 def _likelier(data: Data, random: Random) -> Data:
     rates = ([likelier(rate) for rate in state["acceptance_rates"]] for state in data["states"])
-    return data | {"states": [one | {"acceptance_rates": row} for one, row in zip(data["states"], rates, strict=True)]}
+    return data | {
+        "states": [
+            one | {"acceptance_rates": row} for one, row in zip(data["states"], rates, strict=True)
+        ]
+    }
 
 
 _keeps = relations_of(DraftControlProblem)
@@ -34,5 +52,7 @@ RELATIONS = (
     _keeps("time scaled", UNITS, scaled(_SCALE), implied=times(0.5), equal=True),
     _keeps("longer drafts allowed", RELAXED, _longer, when="one verify time for all lengths"),
     _keeps("drafts likelier", "every policy gains from acceptance", _likelier),
-    _keeps("faster links", "every iteration is as short or shorter", scaled(dict.fromkeys(_LINKS, 1.5))),
+    _keeps(
+        "faster links", "every iteration is as short or shorter", scaled(dict.fromkeys(_LINKS, 1.5))
+    ),
 )

@@ -1,4 +1,6 @@
-"""Hypothesis strategies for draft control: chains of one recurrent class, periodic ones and transient states too."""
+"""Hypothesis strategies for draft control: chains of one recurrent class, periodic ones and
+transient states too.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from hypothesis import strategies as st
 from specopt.kinds.columns import lists_of
 from specopt.models.draft_control.problem import DraftControlPlan, DraftControlProblem
 
-acceptance = st.sampled_from((0.0, 0.125, 0.5, 0.75, 0.9, 1.0)) | st.floats(0.0, 1.0, allow_subnormal=False)
+acceptance = st.sampled_from((0.0, 0.125, 0.5, 0.75, 0.9, 1.0)) | st.floats(
+    0.0, 1.0, allow_subnormal=False
+)
 uplinks = st.sampled_from((10.0, 300.0, 5e3, 1e6)) | st.floats(1.0, 1e6)
 draft_seconds = st.sampled_from((0.0, 1e-3, 0.02))
 verify_seconds = st.sampled_from((1e-3, 0.1, 1.0))
@@ -17,7 +21,9 @@ verify_seconds = st.sampled_from((1e-3, 0.1, 1.0))
 
 @st.composite
 def transitions(draw: st.DrawFn, size: int) -> list[list[float]]:
-    """A matrix whose state 0 can be reached from everywhere: the class of state 0 is then the only recurrent one."""
+    """A matrix whose state 0 can be reached from everywhere: the class of state 0 is then the only
+    recurrent one.
+    """
     rows = []
     for state in range(size):
         weights = draw(lists_of(st.integers(0, 3), size))
@@ -68,7 +74,10 @@ def problems(
 @st.composite
 def plans(draw: st.DrawFn, problem: DraftControlProblem) -> DraftControlPlan:
     """Any policy: a length and a resolution for every state."""
-    lengths, values = st.integers(*problem.draft_lengths), st.sampled_from(problem.resolutions.tolist())
+    lengths, values = (
+        st.integers(*problem.draft_lengths),
+        st.sampled_from(problem.resolutions.tolist()),
+    )
     choice = st.fixed_dictionaries({"draft_length": lengths, "resolution": values})
     count = len(problem.states)
     return DraftControlPlan.from_dict({"policy": draw(lists_of(choice, count))})

@@ -32,12 +32,16 @@ def charts(problem: DraftControlProblem, plan: DraftControlPlan) -> tuple[Chart,
     shares = problem.stationary_distribution.tolist()
     rows = [
         {
-            "uplink (bit/s)": state.uplink_bits_per_second, "draft length": choice.draft_length,
-            "resolution": str(choice.resolution) if choice.draft_length else "none", "share of time (%)": 100.0 * share,
+            "uplink (bit/s)": state.uplink_bits_per_second,
+            "draft length": choice.draft_length,
+            "resolution": str(choice.resolution) if choice.draft_length else "none",
+            "share of time (%)": 100.0 * share,
             "state": index,
         }
-        for index, (state, choice, share) in enumerate(zip(problem.states, plan.policy, shares, strict=True))
-    ]  # fmt: skip
+        for index, (state, choice, share) in enumerate(
+            zip(problem.states, plan.policy, shares, strict=True)
+        )
+    ]
     return (
         points(
             "What to draft over the uplink's rate",

@@ -1,4 +1,6 @@
-"""`draft-stopping`: when a device stops drafting, by the scores of a rejection predictor (paper 2)."""
+"""`draft-stopping`: when a device stops drafting, by the scores of a rejection predictor (paper
+2).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,11 @@ import numpy as np
 
 from specopt.instances.draft_stopping import FAMILIES
 from specopt.kinds.kind import Kind, Row, Simulator, Uncertainty, faster, more
-from specopt.models.draft_stopping.problem import AcceptanceRate, DraftStoppingPlan, DraftStoppingProblem
+from specopt.models.draft_stopping.problem import (
+    AcceptanceRate,
+    DraftStoppingPlan,
+    DraftStoppingProblem,
+)
 from specopt.solvers.draft_stopping import METHODS
 from specopt.solvers.draft_stopping.formulation import FORMULATION
 
@@ -55,5 +61,7 @@ KIND = Kind(
         # more accepted tokens make a plan draft more: neither end is surely the worst
         worst=lambda problem, plan, interval, scale: (list(interval), False),
     ),
-    simulator=Simulator(world=DraftStoppingProblem, module="specopt.solvers.draft_stopping.simulate"),
+    simulator=Simulator(
+        world=DraftStoppingProblem, module="specopt.solvers.draft_stopping.simulate"
+    ),
 )

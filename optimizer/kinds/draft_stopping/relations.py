@@ -4,22 +4,39 @@ from __future__ import annotations
 
 from random import Random
 
-from specopt.kinds.relation import RELAXED, UNITS, Data, one_more, relations_of, scaled, shuffled, times
+from specopt.kinds.relation import (
+    RELAXED,
+    UNITS,
+    Data,
+    one_more,
+    relations_of,
+    scaled,
+    shuffled,
+    times,
+)
 from specopt.models.draft_stopping.problem import DraftStoppingProblem
 
 
 def _longer(data: Data, random: Random) -> Data | None:
     lists = [data["round_seconds"], *(one["acceptance_rate"] for one in data["rounds"])]
-    return None if any(isinstance(value, list) for value in lists) else one_more("max_draft_tokens")(data, random)
+    return (
+        None
+        if any(isinstance(value, list) for value in lists)
+        else one_more("max_draft_tokens")(data, random)
+    )
 
 
 def _renamed(data: Data, random: Random) -> Data:
     order = shuffled(data["scores"]["after"], random)
-    return data | {"scores": {name: [law[i] for i in order] for name, law in data["scores"].items()}}
+    return data | {
+        "scores": {name: [law[i] for i in order] for name, law in data["scores"].items()}
+    }
 
 
 def _split(data: Data, random: Random) -> Data:
-    halves = [one | {"probability": one["probability"] / 2} for one in data["rounds"] for _ in range(2)]
+    halves = [
+        one | {"probability": one["probability"] / 2} for one in data["rounds"] for _ in range(2)
+    ]
     return data | {"rounds": halves}
 
 

@@ -1,4 +1,6 @@
-"""Hypothesis strategies for draft stopping: few classes, bins and tokens, zeros and ones among the probabilities."""
+"""Hypothesis strategies for draft stopping: few classes, bins and tokens, zeros and ones among the
+probabilities.
+"""
 
 from __future__ import annotations
 
@@ -20,27 +22,40 @@ def laws(draw: st.DrawFn, size: int) -> list[float]:
 @st.composite
 def problems(draw: st.DrawFn, most_tokens: int = 4, most_bins: int = 3) -> DraftStoppingProblem:
     """Problems with at most three classes of rounds."""
-    tokens, bins, classes = draw(st.integers(1, most_tokens)), draw(st.integers(1, most_bins)), draw(st.integers(1, 3))
+    tokens, bins, classes = (
+        draw(st.integers(1, most_tokens)),
+        draw(st.integers(1, most_bins)),
+        draw(st.integers(1, 3)),
+    )
     by_position = lists_of(RATES, tokens)
     shares, costs = draw(laws(classes)), st.floats(0.01, 1.0)
     data = {
-        "format": "specopt/1", "kind": DraftStoppingProblem.kind, "max_draft_tokens": tokens,
+        "format": "specopt/1",
+        "kind": DraftStoppingProblem.kind,
+        "max_draft_tokens": tokens,
         "draft_seconds_per_token": draw(st.one_of(st.just(0.0), st.floats(1e-4, 1.0))),
         "round_seconds": draw(costs | lists_of(costs, tokens + 1)),
-        "rounds": [{"probability": share, "acceptance_rate": draw(st.one_of(RATES, by_position))} for share in shares],
+        "rounds": [
+            {"probability": share, "acceptance_rate": draw(st.one_of(RATES, by_position))}
+            for share in shares
+        ],
         "scores": {name: draw(laws(bins)) for name in ("accepted", "first_rejection", "after")},
-    }  # fmt: skip
+    }
     return DraftStoppingProblem.from_dict(data)
 
 
 @st.composite
 def plans(draw: st.DrawFn, problem: DraftStoppingProblem) -> DraftStoppingPlan:
-    """Any automaton of at most three nodes per drafted token: a node leads to nodes of the next token, or stops."""
+    """Any automaton of at most three nodes per drafted token: a node leads to nodes of the next
+    token, or stops.
+    """
     bins = len(problem.scores.after)
     widths = draw(st.lists(st.integers(1, 3), max_size=problem.max_draft_tokens))
     firsts = [sum(widths[:t]) for t in range(len(widths) + 1)]
     rows = []
     for t, width in enumerate(widths):
-        later = range(firsts[t + 1], firsts[t + 1] + widths[t + 1]) if t + 1 < len(widths) else range(0)
+        later = (
+            range(firsts[t + 1], firsts[t + 1] + widths[t + 1]) if t + 1 < len(widths) else range(0)
+        )
         rows += draw(lists_of(lists_of(st.sampled_from([-1, *later]), bins), width))
     return DraftStoppingPlan.from_dict({"start": 0 if rows else -1, "next": rows})

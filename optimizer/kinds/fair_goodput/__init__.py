@@ -18,13 +18,19 @@ from specopt.solvers.fair_goodput.policies import POLICIES
 
 def _rows(plan: FairGoodputPlan) -> Iterator[Row]:
     for entry, (share, tokens) in enumerate(plan.schedule.allocations()):
-        yield {"entry": entry, "share": share, **{f"client_{i}": count for i, count in enumerate(tokens.tolist())}}
+        yield {
+            "entry": entry,
+            "share": share,
+            **{f"client_{i}": count for i, count in enumerate(tokens.tolist())},
+        }
 
 
 def _vary(
     problem: FairGoodputProblem, plan: FairGoodputPlan, rates: Any, scale: float
 ) -> tuple[FairGoodputProblem, FairGoodputPlan]:
-    """Other rates realise another goodput: what the plan declares follows, so that only real violations show."""
+    """Other rates realise another goodput: what the plan declares follows, so that only real
+    violations show.
+    """
     variant = dataclasses.replace(problem, acceptance_rates=rates)
     goodput, tokens = variant.realised(plan.schedule)
     return variant, dataclasses.replace(plan, goodput=goodput, mean_draft_tokens=tokens)
@@ -54,6 +60,9 @@ KIND = Kind(
     relations="specopt.kinds.fair_goodput.relations",
     uncertainty=Uncertainty(vary=_vary, shape=lambda problem: problem.acceptance_rates.shape),
     simulator=Simulator(
-        world=GoodputWorkload, module="specopt.solvers.fair_goodput.simulate", policies=POLICIES, workloads=WORKLOADS
+        world=GoodputWorkload,
+        module="specopt.solvers.fair_goodput.simulate",
+        policies=POLICIES,
+        workloads=WORKLOADS,
     ),
 )

@@ -19,7 +19,12 @@ from specopt.kinds.relation import (
 )
 from specopt.models.fair_goodput.problem import FairGoodputProblem
 
-_SECONDS = ("draft_seconds_per_token", "network_seconds", "verify_overhead_seconds", "verify_seconds_per_token")
+_SECONDS = (
+    "draft_seconds_per_token",
+    "network_seconds",
+    "verify_overhead_seconds",
+    "verify_seconds_per_token",
+)
 _COLUMNS = ("acceptance_rates", "weights", "max_draft_tokens", "min_goodput", *_SECONDS[:2])
 
 
@@ -43,12 +48,29 @@ _accepted = raised("acceptance_rates", likelier, lambda data: data.get("per") ==
 
 RELATIONS = (
     _keeps("clients permuted", NAMES, permuted(*_COLUMNS), equal=True),
-    _keeps("weights scaled", "the utility is linear in them", _weighted, when="weights are given",
-           implied=times(2.0), equal=True),
-    _keeps("time scaled", "every rate is half as high", _slower, when="rates are per second",
-           implied=_halved, equal=True),
+    _keeps(
+        "weights scaled",
+        "the utility is linear in them",
+        _weighted,
+        when="weights are given",
+        implied=times(2.0),
+        equal=True,
+    ),
+    _keeps(
+        "time scaled",
+        "every rate is half as high",
+        _slower,
+        when="rates are per second",
+        implied=_halved,
+        equal=True,
+    ),
     _keeps("one more token", RELAXED, one_more("budget_tokens")),
     _keeps("caps raised", RELAXED, one_more("max_draft_tokens"), when="caps are given"),
     _keeps("least rates lowered", RELAXED, _lower, when="least rates are given"),
-    _keeps("drafts likelier", "every schedule gains from acceptance", _accepted, when="rates are per round"),
-)  # fmt: skip
+    _keeps(
+        "drafts likelier",
+        "every schedule gains from acceptance",
+        _accepted,
+        when="rates are per round",
+    ),
+)

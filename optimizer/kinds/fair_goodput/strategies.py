@@ -1,4 +1,6 @@
-"""Hypothesis strategies for fair goodput: ties, zeros, rates next to 1, caps, least rates, rounds in real time."""
+"""Hypothesis strategies for fair goodput: ties, zeros, rates next to 1, caps, least rates, rounds
+in real time.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,14 @@ from hypothesis import strategies as st
 from specopt.kinds.columns import lists_of
 from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
 
-rates = st.one_of(st.sampled_from((0.0, 0.25, 0.5, 0.5, 0.75, 1 - 1e-6)), st.floats(0.0, 0.99, allow_subnormal=False))
+rates = st.one_of(
+    st.sampled_from((0.0, 0.25, 0.5, 0.5, 0.75, 1 - 1e-6)),
+    st.floats(0.0, 0.99, allow_subnormal=False),
+)
 weights = st.one_of(st.sampled_from((0.5, 1.0, 1.0, 2.0)), st.floats(0.01, 100))
-fairness = st.one_of(st.sampled_from((0.0, 0.5, 1.0, 1.0, 2.0, 5.0)), st.floats(0.05, 0.9), st.floats(1.1, 6))
+fairness = st.one_of(
+    st.sampled_from((0.0, 0.5, 1.0, 1.0, 2.0, 5.0)), st.floats(0.05, 0.9), st.floats(1.1, 6)
+)
 seconds = st.one_of(st.sampled_from((0.0, 0.01, 0.02)), st.floats(0.001, 0.1))
 
 
@@ -24,7 +31,9 @@ def problems(
     per: tuple[str, ...] = ("round", "second"),
     least: bool = False,
 ) -> FairGoodputProblem:
-    """A valid problem; every other one has caps; with least rates near what a mixture of two rounds gives if asked."""
+    """A valid problem; every other one has caps; with least rates near what a mixture of two rounds
+    gives if asked.
+    """
     size = draw(st.integers(*clients))
 
     def column(item: st.SearchStrategy[Any]) -> list[Any]:
@@ -57,7 +66,9 @@ def problems(
 
 @st.composite
 def plans(draw: st.DrawFn, problem: FairGoodputProblem) -> FairGoodputPlan:
-    """A plan whose schedule is declared rightly; its first entry and any other are in full, or else changes."""
+    """A plan whose schedule is declared rightly; its first entry and any other are in full, or else
+    changes.
+    """
     count = draw(st.integers(1, 4))
     parts = draw(lists_of(st.integers(1, 9), count))
     most = problem.most_tokens.tolist()

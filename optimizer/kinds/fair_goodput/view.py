@@ -15,15 +15,28 @@ def print_plan(problem: FairGoodputProblem, plan: FairGoodputPlan, out: Console)
     unit = f"tokens per {problem.per}"
     line(out, "goodput", f"{plan.goodput.sum():.6g} {unit} in all, {problem.clients:,} clients")
     common = problem.worth(problem.utility(plan.goodput), problem.scale)
-    line(out, "common rate", f"{common:.6g} {unit} for everybody would be worth the same; the gap is of this rate")
-    line(out, "draft tokens", f"{plan.mean_draft_tokens.sum():.6g} of {problem.budget_tokens:,} per round")
+    line(
+        out,
+        "common rate",
+        f"{common:.6g} {unit} for everybody would be worth the same; the gap is of this rate",
+    )
+    line(
+        out,
+        "draft tokens",
+        f"{plan.mean_draft_tokens.sum():.6g} of {problem.budget_tokens:,} per round",
+    )
     shares = "time" if problem.per == "second" else "rounds"
     line(
-        out, "schedule", f"{len(plan.schedule):,} allocations by shares of {shares}, {plan.schedule.changes:,} changes"
+        out,
+        "schedule",
+        f"{len(plan.schedule):,} allocations by shares of {shares}, {plan.schedule.changes:,}"
+        " changes",
     )
     view = table("  client", "acceptance", unit, "mean drafts")
     columns = (problem.acceptance_rates, plan.goodput, plan.mean_draft_tokens)
-    for client, (rate, goodput, drafts) in enumerate(zip(*(c[:MAX_ROWS].tolist() for c in columns), strict=True)):
+    for client, (rate, goodput, drafts) in enumerate(
+        zip(*(c[:MAX_ROWS].tolist() for c in columns), strict=True)
+    ):
         view.add_row(str(client), f"{rate:.4g}", f"{goodput:.6g}", f"{drafts:.4g}")
     out.print(view)
     cut(out, problem.clients, "clients")
@@ -32,7 +45,11 @@ def print_plan(problem: FairGoodputProblem, plan: FairGoodputPlan, out: Console)
 def charts(problem: FairGoodputProblem, plan: FairGoodputPlan) -> tuple[Chart, ...]:
     """Return the rates of the clients over their acceptance."""
     unit = f"tokens per {problem.per}"
-    columns = (problem.acceptance_rates.tolist(), plan.goodput.tolist(), plan.mean_draft_tokens.tolist())
+    columns = (
+        problem.acceptance_rates.tolist(),
+        plan.goodput.tolist(),
+        plan.mean_draft_tokens.tolist(),
+    )
     rows = [
         {"client": client, "acceptance rate": rate, unit: goodput, "mean drafts per round": drafts}
         for client, (rate, goodput, drafts) in enumerate(zip(*columns, strict=True))

@@ -1,4 +1,6 @@
-"""`placement`: where clients' drafts come from, with which drafter, and how many units that takes."""
+"""`placement`: where clients' drafts come from, with which drafter, and how many units that
+takes.
+"""
 
 from __future__ import annotations
 
@@ -19,19 +21,33 @@ def _rows(plan: PlacementPlan) -> Iterator[Row]:
             drafter = group.beside.drafter if group.beside is not None else one.drafter
             if one.draft_group is not None:
                 drafter = plan.draft_groups[one.draft_group].drafter
-            length = group.beside.draft_tokens if group.beside is not None else one.draft_tokens or 0
+            length = (
+                group.beside.draft_tokens if group.beside is not None else one.draft_tokens or 0
+            )
             yield {
-                "group": number, "verifier": group.verifier, "units": group.units, "class": one.class_,
-                "per_unit": one.per_unit, "place": one.place, "drafter": drafter, "draft_tokens": length,
+                "group": number,
+                "verifier": group.verifier,
+                "units": group.units,
+                "class": one.class_,
+                "per_unit": one.per_unit,
+                "place": one.place,
+                "drafter": drafter,
+                "draft_tokens": length,
                 "overlap": one.overlap,
-            }  # fmt: skip
+            }
 
 
 PERTURBATIONS = (
     more("max_draft_tokens", "+1 longest draft", lambda tokens: tokens + 1),
     more("verifiers", "+1 unit of every verifier", of_each("units", lambda units: units + 1)),
-    more("verifiers", "+1 GB memory of every unit", of_each("memory_bytes", lambda size: size + 1e9)),
-    more("classes", "least rates 1 % lower", of_each("min_tokens_per_second", lambda rate: 0.99 * rate)),
+    more(
+        "verifiers", "+1 GB memory of every unit", of_each("memory_bytes", lambda size: size + 1e9)
+    ),
+    more(
+        "classes",
+        "least rates 1 % lower",
+        of_each("min_tokens_per_second", lambda rate: 0.99 * rate),
+    ),
 )
 
 

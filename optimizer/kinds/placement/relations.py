@@ -26,7 +26,8 @@ def _each(field: str, **changed: Any) -> Change:
 
     def change(data: Data, random: Random) -> Data | None:
         rows = [
-            row | {name: new(row[name]) for name, new in changed.items() if name in row} for row in data.get(field, [])
+            row | {name: new(row[name]) for name, new in changed.items() if name in row}
+            for row in data.get(field, [])
         ]
         return None if rows == data.get(field, []) else data | {field: rows}
 
@@ -43,17 +44,22 @@ def _drafter(data: Data, random: Random) -> Data | None:
         return of | ({"another": of[first]} if first in of else {})
 
     columns = ("acceptance", "device_seconds_per_token")
-    classes = [row | {name: twin(row[name]) for name in columns if name in row} for row in data["classes"]]
+    classes = [
+        row | {name: twin(row[name]) for name in columns if name in row} for row in data["classes"]
+    ]
     kind = random.choice(["sequential", "parallel"])
-    return data | {"drafters": [*data["drafters"], data["drafters"][0] | {"name": "another", "kind": kind}],
-                   "classes": classes}  # fmt: skip
+    return data | {
+        "drafters": [*data["drafters"], data["drafters"][0] | {"name": "another", "kind": kind}],
+        "classes": classes,
+    }
 
 
 def _places(data: Data, random: Random) -> Data | None:
     """Let every drafter run beside every verifier."""
     name = data["verifiers"][0]["name"]
     rows = [
-        row | {"beside": {name: data["verifiers"][0]["passes"]} | row.get("beside", {})} for row in data["drafters"]
+        row | {"beside": {name: data["verifiers"][0]["passes"]} | row.get("beside", {})}
+        for row in data["drafters"]
     ]
     return None if rows == data["drafters"] else data | {"drafters": rows}
 
@@ -74,11 +80,30 @@ RELATIONS = (
     _declared("time scaled", UNITS, scaled(_SLOWER), implied=_halved, equal=True),
     _declared("bytes scaled", "needs and memory grow alike", scaled(_BYTES), equal=True),
     _declared("one more unit", RELAXED, _each("verifiers", units=lambda n: n + 1)),
-    _declared("one more draft unit", RELAXED, _each("draft_pools", units=lambda n: n + 1), when="there are pools"),
+    _declared(
+        "one more draft unit",
+        RELAXED,
+        _each("draft_pools", units=lambda n: n + 1),
+        when="there are pools",
+    ),
     _declared("more memory", RELAXED, _each("verifiers", memory_bytes=lambda size: 1.25 * size)),
     _declared("one more drafter", RELAXED, _drafter),
-    _declared("more places beside", RELAXED, _places, when="a drafter may not run beside the first verifier"),
-    _declared("lower least rates", RELAXED, _each("classes", min_tokens_per_second=lambda rate: 0.9 * rate),
-              when="least rates are given"),
-    _declared("drafting ahead allowed", RELAXED, replaced("overlap", True, among=[False]), when="it is not"),
-)  # fmt: skip
+    _declared(
+        "more places beside",
+        RELAXED,
+        _places,
+        when="a drafter may not run beside the first verifier",
+    ),
+    _declared(
+        "lower least rates",
+        RELAXED,
+        _each("classes", min_tokens_per_second=lambda rate: 0.9 * rate),
+        when="least rates are given",
+    ),
+    _declared(
+        "drafting ahead allowed",
+        RELAXED,
+        replaced("overlap", True, among=[False]),
+        when="it is not",
+    ),
+)

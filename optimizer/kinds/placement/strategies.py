@@ -1,4 +1,6 @@
-"""Hypothesis strategies for placement: tiny problems whose times, limits and least rates often meet exactly."""
+"""Hypothesis strategies for placement: tiny problems whose times, limits and least rates often meet
+exactly.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from specopt.models.placement.problem import PlacementProblem
 
 OBJECTIVES = ("goodput", "fair", "capacity", "cost", "energy")
 TICK = 2.0**-8
-"""Times are multiples of it or of a part: times away are multiples of periods, where the number of passes steps."""
+"""Times are multiples of it or of a part: times away are multiples of periods, where the number of
+passes steps.
+"""
 PIECES = ((8, 0, 0, 0), (0, 2, 0, 0), (0, 1, 1, 0), (4, 1, 0, 1), (2, 0, 1, 0), (1, 2, 1, 1))
 RATES = st.sampled_from([1.0, 0.75, 0.5, 0.0]) | st.floats(0.0, 1.0, allow_subnormal=False)
 WAYS = st.integers(0, 8).map(lambda ticks: ticks * TICK)
@@ -22,9 +26,11 @@ TRIPS = st.just(0.0) | WAYS | st.lists(WAYS, min_size=1, max_size=3)
 def _passes(*units: float) -> st.SearchStrategy[list[dict[str, float]]]:
     """One or two pieces, in one of some units of ticks."""
     row = st.tuples(st.sampled_from(units), st.sampled_from(PIECES)).map(
-        lambda drawn: {name: drawn[0] * x * TICK / (16 if name == PIECE[3] else 1)
-                       for name, x in zip(PIECE, drawn[1], strict=True)}
-    )  # fmt: skip
+        lambda drawn: {
+            name: drawn[0] * x * TICK / (16 if name == PIECE[3] else 1)
+            for name, x in zip(PIECE, drawn[1], strict=True)
+        }
+    )
     return st.lists(row, min_size=1, max_size=2)
 
 
@@ -36,8 +42,12 @@ def _some(names: list[str], values: st.SearchStrategy[Any]) -> st.SearchStrategy
 
 
 @st.composite
-def problems(draw: st.DrawFn, objective: str | None = None, most_clients: int = 4) -> PlacementProblem:
-    """Problems with at most three classes and two draft tokens; memory holds few clients, often exactly k."""
+def problems(
+    draw: st.DrawFn, objective: str | None = None, most_clients: int = 4
+) -> PlacementProblem:
+    """Problems with at most three classes and two draft tokens; memory holds few clients, often
+    exactly k.
+    """
     sought, longest = objective or draw(st.sampled_from(OBJECTIVES)), draw(st.integers(1, 2))
     sizes = [draw(st.integers(1, most_clients))]
     while len(sizes) < 3 and sum(sizes) < most_clients and draw(st.booleans()):
@@ -47,69 +57,123 @@ def problems(draw: st.DrawFn, objective: str | None = None, most_clients: int = 
     models = ["drafter 0", "drafter 1"][: draw(st.integers(1, 2))]
     pools = ["pool"][: draw(st.integers(0, 1))]
     verifiers: list[dict[str, Any]] = [
-        {"name": name, "units": draw(st.integers(1, 2)), "weights_bytes": draw(small), "kv_bytes_per_token": 1.0,
-         "passes": draw(_passes(1.0)), "reserved_share": draw(half), "price_per_second": draw(small) + 1.0,
-         "idle_watts": draw(small), "busy_watts": draw(small) + 2.0}
+        {
+            "name": name,
+            "units": draw(st.integers(1, 2)),
+            "weights_bytes": draw(small),
+            "kv_bytes_per_token": 1.0,
+            "passes": draw(_passes(1.0)),
+            "reserved_share": draw(half),
+            "price_per_second": draw(small) + 1.0,
+            "idle_watts": draw(small),
+            "busy_watts": draw(small) + 2.0,
+        }
         for name in names
-    ]  # fmt: skip
+    ]
     drafters = [
-        {"name": name, "kind": draw(st.sampled_from(["sequential", "parallel"])), "weights_bytes": draw(small),
-         "kv_bytes_per_token": draw(st.sampled_from([0.0, 0.5, 0.5, 1.0])),
-         "beside": draw(_some(names, _passes(0.0, 0.125, 0.25))),
-         "server": draw(_some(pools, _passes(0.0, 0.125, 0.25)))}
+        {
+            "name": name,
+            "kind": draw(st.sampled_from(["sequential", "parallel"])),
+            "weights_bytes": draw(small),
+            "kv_bytes_per_token": draw(st.sampled_from([0.0, 0.5, 0.5, 1.0])),
+            "beside": draw(_some(names, _passes(0.0, 0.125, 0.25))),
+            "server": draw(_some(pools, _passes(0.0, 0.125, 0.25))),
+        }
         for name in models
-    ]  # fmt: skip
+    ]
     contexts = draw(st.just([0]) | st.lists(st.integers(3, 6), min_size=1, max_size=2))
     positions = st.lists(RATES, min_size=longest, max_size=longest + 1)
     classes, needs = [], list[int]()
     for i, size in enumerate(sizes):
         context = draw(st.sampled_from(contexts))
         needs.append(context + draw(st.integers(0, 2)) + 1)
-        alike = draw(st.integers(1, 3))  # clients of the first verifier whose rate without drafts just fits
+        alike = draw(
+            st.integers(1, 3)
+        )  # clients of the first verifier whose rate without drafts just fits
         one = PassPieces.parse(verifiers[0]["passes"], "passes").at(alike, alike, alike * context)
-        share = draw(st.sampled_from([1.0, 0.5, 0.1, 0.1] if sought in OBJECTIVES[2:] else [1.0, 0.5, 0.0, 0.0]))
-        classes.append({
-            "name": f"class {i}", "clients": size, "context_tokens": context, "max_context_tokens": needs[-1] - 1,
-            "weight": draw(st.sampled_from([1.0, 0.5, 3.0])), "min_tokens_per_second": share / one,
-            "acceptance": draw(_some(models, RATES | positions)), "device_watts": draw(small),
-            "device_seconds_per_token": draw(_some(models, small.map(lambda ticks: ticks * TICK))),
-            "round_trip_seconds": draw(_some(names, TRIPS)),
-            **draw(st.sampled_from([{}, {"uplink_bits_per_second": 4.0 / TICK}])),
-        })  # fmt: skip
+        share = draw(
+            st.sampled_from(
+                [1.0, 0.5, 0.1, 0.1] if sought in OBJECTIVES[2:] else [1.0, 0.5, 0.0, 0.0]
+            )
+        )
+        classes.append(
+            {
+                "name": f"class {i}",
+                "clients": size,
+                "context_tokens": context,
+                "max_context_tokens": needs[-1] - 1,
+                "weight": draw(st.sampled_from([1.0, 0.5, 3.0])),
+                "min_tokens_per_second": share / one,
+                "acceptance": draw(_some(models, RATES | positions)),
+                "device_watts": draw(small),
+                "device_seconds_per_token": draw(
+                    _some(models, small.map(lambda ticks: ticks * TICK))
+                ),
+                "round_trip_seconds": draw(_some(names, TRIPS)),
+                **draw(st.sampled_from([{}, {"uplink_bits_per_second": 4.0 / TICK}])),
+            }
+        )
     for verifier in verifiers:
-        room = draw(st.integers(1, most_clients)) * (draw(st.sampled_from(needs)) + draw(st.integers(0, longest)))
-        verifier["memory_bytes"] = verifier["weights_bytes"] + min(room + draw(small), (most_clients + 1) * min(needs))
+        room = draw(st.integers(1, most_clients)) * (
+            draw(st.sampled_from(needs)) + draw(st.integers(0, longest))
+        )
+        verifier["memory_bytes"] = verifier["weights_bytes"] + min(
+            room + draw(small), (most_clients + 1) * min(needs)
+        )
     draft_pools = [
-        {"name": name, "units": draw(st.integers(1, 3 - len(models))), "price_per_second": draw(small),
-         "memory_bytes": 2.0 + draw(st.integers(1, 3)) * max(needs) / 2, "busy_watts": draw(small),
-         "round_trip_seconds": draw(_some(names, TRIPS))}
+        {
+            "name": name,
+            "units": draw(st.integers(1, 3 - len(models))),
+            "price_per_second": draw(small),
+            "memory_bytes": 2.0 + draw(st.integers(1, 3)) * max(needs) / 2,
+            "busy_watts": draw(small),
+            "round_trip_seconds": draw(_some(names, TRIPS)),
+        }
         for name in pools
-    ]  # fmt: skip
-    return PlacementProblem.from_dict({
-        "format": "specopt/1", "kind": PlacementProblem.kind, "objective": sought, "max_draft_tokens": longest,
-        "bits_per_draft_token": 1.0, "overlap": draw(st.booleans()), "verifiers": verifiers, "drafters": drafters,
-        "classes": classes, "draft_pools": draft_pools,
-    })  # fmt: skip
+    ]
+    return PlacementProblem.from_dict(
+        {
+            "format": "specopt/1",
+            "kind": PlacementProblem.kind,
+            "objective": sought,
+            "max_draft_tokens": longest,
+            "bits_per_draft_token": 1.0,
+            "overlap": draw(st.booleans()),
+            "verifiers": verifiers,
+            "drafters": drafters,
+            "classes": classes,
+            "draft_pools": draft_pools,
+        }
+    )
 
 
 @st.composite
 def plans(draw: st.DrawFn, problem: PlacementProblem) -> PlacementPlan:
-    """Clients dealt to the units of all verifiers in turn, as memory allows; least rates and counts may be violated."""
+    """Clients dealt to the units of all verifiers in turn, as memory allows; least rates and counts
+    may be violated.
+    """
     data = problem.to_dict()
     length = st.integers(1, data["max_draft_tokens"])
     drafters, pools = data["drafters"], data.get("draft_pools")
     draft = None
     if pools and draw(st.booleans()):
-        draft = {"pool": pools[0]["name"], "drafter": draw(st.sampled_from(drafters))["name"],
-                 "units": draw(st.integers(1, pools[0]["units"]))}  # fmt: skip
+        draft = {
+            "pool": pools[0]["name"],
+            "drafter": draw(st.sampled_from(drafters))["name"],
+            "units": draw(st.integers(1, pools[0]["units"])),
+        }
     groups, left = [], {one["name"]: one["clients"] for one in data["classes"]}
     units = [one for one in data["verifiers"] for _ in range(one["units"])]
     for at, unit in enumerate(units):
         name = unit["name"]
         able = [one["name"] for one in drafters if name in one.get("beside", {})]
-        beside = {"drafter": draw(st.sampled_from(able)), "draft_tokens": draw(length)} if able else None
+        beside = (
+            {"drafter": draw(st.sampled_from(able)), "draft_tokens": draw(length)} if able else None
+        )
         beside = draw(st.sampled_from([None, beside]))
-        own: dict[str, Any] = next((one for one in drafters if beside and one["name"] == beside["drafter"]), {})
+        own: dict[str, Any] = next(
+            (one for one in drafters if beside and one["name"] == beside["drafter"]), {}
+        )
         room = unit["memory_bytes"] - unit["weights_bytes"] - own.get("weights_bytes", 0.0)
         entries = []
         for client in data["classes"]:
@@ -120,7 +184,12 @@ def plans(draw: st.DrawFn, problem: PlacementProblem) -> PlacementPlan:
             elif name in client.get("round_trip_seconds", {}):
                 ahead = draw(st.booleans()) and problem.overlap
                 offered += [
-                    {"place": "device", "drafter": one, "draft_tokens": draw(length), "overlap": ahead}
+                    {
+                        "place": "device",
+                        "drafter": one,
+                        "draft_tokens": draw(length),
+                        "overlap": ahead,
+                    }
                     for one in client.get("device_seconds_per_token", {})
                 ]
             if draft is not None and beside is None and draft["drafter"] in rates:
@@ -132,14 +201,20 @@ def plans(draw: st.DrawFn, problem: PlacementProblem) -> PlacementPlan:
             need = tokens * (unit["kv_bytes_per_token"] + own.get("kv_bytes_per_token", 0.0))
             rest = left[client["name"]]
             most = min(rest, max(0, int(room / need)))
-            clients = most if at == len(units) - 1 else draw(st.sampled_from([most, draw(st.integers(0, most))]))
+            clients = (
+                most
+                if at == len(units) - 1
+                else draw(st.sampled_from([most, draw(st.integers(0, most))]))
+            )
             if clients:
                 room -= clients * need
                 left[client["name"]] = rest - clients
                 entries.append({"class": client["name"], "per_unit": clients, **chosen})
         if entries:
             groups.append({"verifier": name, "units": 1, "beside": beside, "clients": entries})
-    pooled = sum(one["per_unit"] for group in groups for one in group["clients"] if one["place"] == "pool")
+    pooled = sum(
+        one["per_unit"] for group in groups for one in group["clients"] if one["place"] == "pool"
+    )
     if draft is not None:
         draft["per_unit"] = -(-pooled // draft["units"])
     return PlacementPlan.from_dict({"groups": groups, "draft_groups": [draft] if pooled else []})

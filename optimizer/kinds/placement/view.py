@@ -19,17 +19,29 @@ def print_plan(problem: PlacementProblem, plan: PlacementPlan, out: Console) -> 
     for name, row in rows[:MAX_ROWS]:
         place = f"{row['place']}, ahead" if row["overlap"] else row["place"]
         view.add_row(
-            name, place, row["verifier"], row["drafter"] or "", str(row["draft_tokens"] or ""), f"{row['clients']:,}",
+            name,
+            place,
+            row["verifier"],
+            row["drafter"] or "",
+            str(row["draft_tokens"] or ""),
+            f"{row['clients']:,}",
             f"{row['tokens_per_second']:.4g}",
-        )  # fmt: skip
+        )
     out.print(view)
     cut(out, len(rows), "rows")
     for name, used in terms["verifiers"].items():
         of = f"{used['units']} of {problem.verifier[name].units} units"
-        busy = f", busy {used['busy_share']:.0%}, {used['batch']:.3g} clients a pass" if used["units"] else ""
+        busy = (
+            f", busy {used['busy_share']:.0%}, {used['batch']:.3g} clients a pass"
+            if used["units"]
+            else ""
+        )
         line(out, name, of + busy)
     for draft in plan.draft_groups:
-        of = f"{draft.units} of {problem.pool[draft.pool].units} units, {draft.drafter}, {draft.per_unit} clients each"
+        of = (
+            f"{draft.units} of {problem.pool[draft.pool].units} units, {draft.drafter},"
+            f" {draft.per_unit} clients each"
+        )
         line(out, draft.pool, of)
 
 
@@ -37,12 +49,17 @@ def charts(problem: PlacementProblem, plan: PlacementPlan) -> tuple[Chart, ...]:
     """Return the classes by clients and tokens per second, coloured by place."""
     rows = [
         {
-            "class": name, "place": row["place"], "verifier": row["verifier"], "drafter": row["drafter"] or "none",
-            "draft tokens": row["draft_tokens"], "clients": row["clients"],
+            "class": name,
+            "place": row["place"],
+            "verifier": row["verifier"],
+            "drafter": row["drafter"] or "none",
+            "draft tokens": row["draft_tokens"],
+            "clients": row["clients"],
             "tokens per second": row["tokens_per_second"],
         }
-        for name, served in problem.evaluate(plan).terms["classes"].items() for row in served
-    ]  # fmt: skip
+        for name, served in problem.evaluate(plan).terms["classes"].items()
+        for row in served
+    ]
     return (
         points(
             "Where clients' drafts come from",

@@ -25,7 +25,11 @@ def _rows(plan: PromptChunkingPlan) -> Iterator[Row]:
 PERTURBATIONS = (
     more("uplink_bytes_per_second", "+1 MB/s uplink", lambda rate: rate + 1e6),
     more("downlink_bytes_per_second", "+1 MB/s downlink", lambda rate: rate + 1e6),
-    more("cloud_delay", "cloud 1 % faster", lambda delay: replace(delay, seconds=FASTER * delay.seconds)),
+    more(
+        "cloud_delay",
+        "cloud 1 % faster",
+        lambda delay: replace(delay, seconds=FASTER * delay.seconds),
+    ),
     faster("local_overhead_seconds", "local overhead"),
     faster("local_seconds_per_token", "local tokens"),
     faster("message_overhead_seconds", "overhead of messages"),
@@ -47,6 +51,9 @@ KIND = Kind(
     strategies="specopt.kinds.prompt_chunking.strategies",
     relations="specopt.kinds.prompt_chunking.relations",
     simulator=Simulator(
-        world=PromptWorkload, module="specopt.solvers.prompt_chunking.simulate", policies=SCHEMES, workloads=WORKLOADS
+        world=PromptWorkload,
+        module="specopt.solvers.prompt_chunking.simulate",
+        policies=SCHEMES,
+        workloads=WORKLOADS,
     ),
 )

@@ -7,9 +7,13 @@ from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 
 _LINKS = ("uplink_bytes_per_second", "downlink_bytes_per_second")
 _SECONDS = (
-    "local_overhead_seconds", "local_seconds_per_token", "message_overhead_seconds", "link_latency_seconds",
-    "head_seconds", "seconds",
-)  # fmt: skip
+    "local_overhead_seconds",
+    "local_seconds_per_token",
+    "message_overhead_seconds",
+    "link_latency_seconds",
+    "head_seconds",
+    "seconds",
+)
 _SCALE = dict.fromkeys(_SECONDS, 2.0) | dict.fromkeys(_LINKS, 0.5)
 _EARLIER = "every event of every plan is as early or earlier"
 
@@ -22,9 +26,22 @@ RELATIONS = (
     *(_keeps(f"faster {link.partition('_')[0]}", _EARLIER, scaled({link: 1.5})) for link in _LINKS),
     _keeps("one more chunk", RELAXED, one_more("max_chunks"), when="a cap is given"),
     _keeps("no grid", RELAXED, replaced("grid_tokens", None), when="a grid is given"),
-    _keeps("chunks overlap their wait", _EARLIER, replaced("wait", "overlap", (None, "serial")),
-           when="they wait one after the other"),
-    _keeps("chunks wait for nothing", _EARLIER, replaced("wait", "none", (None, "serial", "overlap")),
-           when="they wait"),
-    _keeps("the last token comes down alone", _EARLIER, replaced("download", "last", (None, "all")), when="all do"),
-)  # fmt: skip
+    _keeps(
+        "chunks overlap their wait",
+        _EARLIER,
+        replaced("wait", "overlap", (None, "serial")),
+        when="they wait one after the other",
+    ),
+    _keeps(
+        "chunks wait for nothing",
+        _EARLIER,
+        replaced("wait", "none", (None, "serial", "overlap")),
+        when="they wait",
+    ),
+    _keeps(
+        "the last token comes down alone",
+        _EARLIER,
+        replaced("download", "last", (None, "all")),
+        when="all do",
+    ),
+)

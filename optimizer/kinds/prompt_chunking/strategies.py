@@ -1,4 +1,6 @@
-"""Hypothesis strategies for prompt chunking: every mode, caps, grids, steep and flat cloud delays, free resources."""
+"""Hypothesis strategies for prompt chunking: every mode, caps, grids, steep and flat cloud delays,
+free resources.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ MS = 2.0**-10
 
 @st.composite
 def cloud_delays(draw: st.DrawFn) -> dict[str, list[float]]:
-    """A non-decreasing piecewise-linear delay with two to five knots; steps and flat parts are common."""
+    """A non-decreasing piecewise-linear delay with two to five knots; steps and flat parts are
+    common.
+    """
     gaps = draw(st.lists(st.integers(1, 8), min_size=1, max_size=4))
     rises = draw(lists_of(st.sampled_from((0, 0, 1, 2, 8, 40)), len(gaps)))
     tokens, seconds = [float(draw(st.integers(0, 6)))], [draw(st.integers(0, 40)) * MS]
@@ -62,7 +66,9 @@ def problems(
 
 
 @st.composite
-def plans(draw: st.DrawFn, problem: PromptChunkingProblem, restricted: bool = True) -> PromptChunkingPlan:
+def plans(
+    draw: st.DrawFn, problem: PromptChunkingProblem, restricted: bool = True
+) -> PromptChunkingPlan:
     """Chunks that sum to the prompt; on the grid and within the cap if `restricted`."""
     N, grid = problem.prompt_tokens, problem.grid_tokens or 1 if restricted else 1
     most = min(9, problem.max_chunks or 9) if restricted else 9

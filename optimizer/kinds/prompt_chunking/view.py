@@ -11,7 +11,11 @@ from specopt.console.terminal import MAX_ROWS, cut, line, table
 from specopt.kinds.chart import MAX_MARKS, Chart, Picture, category, gantt, layer, timeline
 from specopt.kinds.view import View
 from specopt.models.errors import InvalidInput
-from specopt.models.prompt_chunking.problem import ChunkTimes, PromptChunkingPlan, PromptChunkingProblem
+from specopt.models.prompt_chunking.problem import (
+    ChunkTimes,
+    PromptChunkingPlan,
+    PromptChunkingProblem,
+)
 
 Bar = tuple[str, float, float]  # row, start, end
 
@@ -23,7 +27,10 @@ def print_plan(problem: PromptChunkingProblem, plan: PromptChunkingPlan, out: Co
     times = problem.timeline(plan)
     scale = BAR_WIDTH / (times[-1].download[1] or 1.0)
     line(
-        out, "chunks", f"{len(times):,} of {problem.prompt_tokens:,} tokens; u uploading, c in the cloud, d downloading"
+        out,
+        "chunks",
+        f"{len(times):,} of {problem.prompt_tokens:,} tokens; u uploading, c in the cloud, d"
+        " downloading",
     )
     view = table("  chunk", "tokens", "uploaded s", "processed s", "downloaded s")
     view.add_column("0" + f"{times[-1].download[1]:.3g} s".rjust(BAR_WIDTH - 1), no_wrap=True)
@@ -35,12 +42,14 @@ def print_plan(problem: PromptChunkingProblem, plan: PromptChunkingPlan, out: Co
             for column in range(first, min(max(first + 1, round(end * scale)), BAR_WIDTH)):
                 bar[column] = mark
         ends = (chunk.upload[1], cloud[1], chunk.download[1])
-        view.add_row(str(position + 1), str(chunk.tokens), *(f"{end:.4f}" for end in ends), "".join(bar))
+        view.add_row(
+            str(position + 1), str(chunk.tokens), *(f"{end:.4f}" for end in ends), "".join(bar)
+        )
     out.print(view)
     cut(out, len(times), "chunks")
 
 
-# ---------------------------------------------------------------------------- the timeline as a picture
+# ------------------------------------------------------------------------ the timeline as a picture
 
 
 def timeline_bars(times: list[ChunkTimes]) -> list[list[Bar]]:
@@ -55,8 +64,11 @@ def timeline_bars(times: list[ChunkTimes]) -> list[list[Bar]]:
     return bars
 
 
-def chunk_timeline(problem: PromptChunkingProblem, plans: Mapping[str, PromptChunkingPlan]) -> Picture:
-    """Return a Gantt chart with a panel per plan, all on one time axis; colours alternate from chunk to chunk.
+def chunk_timeline(
+    problem: PromptChunkingProblem, plans: Mapping[str, PromptChunkingPlan]
+) -> Picture:
+    """Return a Gantt chart with a panel per plan, all on one time axis; colours alternate from
+    chunk to chunk.
 
     Parameters
     ----------
@@ -76,14 +88,22 @@ def chunk_timeline(problem: PromptChunkingProblem, plans: Mapping[str, PromptChu
     charts = []
     for title, plan in plans.items():
         count = len(plan.chunks)
-        words = f"{title}: {count} chunk{'s' if count != 1 else ''}, first token after {1e3 * seconds[title]:.0f} ms"
+        words = (
+            f"{title}: {count} chunk{'s' if count != 1 else ''}, first token after"
+            f" {1e3 * seconds[title]:.0f} ms"
+        )
         first = layer({"type": "rule", "strokeDash": [2, 2]}, x={"datum": seconds[title]})
         charts.append(
             gantt(
-                words, _rows(problem, plan), lane="resource", colour=_COLOUR, end=1.01 * max(seconds.values()),
-                axis="time since the request arrived", first=first,
+                words,
+                _rows(problem, plan),
+                lane="resource",
+                colour=_COLOUR,
+                end=1.01 * max(seconds.values()),
+                axis="time since the request arrived",
+                first=first,
             )
-        )  # fmt: skip
+        )
     return Picture(charts)
 
 
@@ -103,7 +123,9 @@ def charts(problem: PromptChunkingProblem, plan: PromptChunkingPlan) -> tuple[Ch
 
 
 _COLOUR = category(
-    "shade", legend=None, scale={"domain": ["odd", "even"], "range": ["var(--series-0)", "var(--series-5)"]}
+    "shade",
+    legend=None,
+    scale={"domain": ["odd", "even"], "range": ["var(--series-0)", "var(--series-5)"]},
 )
 
 
@@ -111,12 +133,17 @@ def _rows(problem: PromptChunkingProblem, plan: PromptChunkingPlan) -> list[dict
     times = problem.timeline(plan)
     return [
         {
-            "resource": resource, "chunk": chunk, "tokens": times[chunk].tokens, "shade": ("odd", "even")[chunk % 2],
-            "begin (s)": begin, "end (s)": end, "seconds": end - begin,
+            "resource": resource,
+            "chunk": chunk,
+            "tokens": times[chunk].tokens,
+            "shade": ("odd", "even")[chunk % 2],
+            "begin (s)": begin,
+            "end (s)": end,
+            "seconds": end - begin,
         }
         for chunk, bars in enumerate(timeline_bars(times))
         for resource, begin, end in bars
-    ]  # fmt: skip
+    ]
 
 
 VIEW = View(print_plan=print_plan, charts=charts)

@@ -1,4 +1,6 @@
-"""`serving-latency`: batches, their pipeline order, bandwidth shares, speculation length (paper 1)."""
+"""`serving-latency`: batches, their pipeline order, bandwidth shares, speculation length (paper
+1).
+"""
 
 from __future__ import annotations
 
@@ -23,18 +25,24 @@ from specopt.solvers.serving_latency.milp import FORMULATION
 
 def _rows(plan: ServingLatencyPlan) -> Iterator[Row]:
     tasks = len(plan.bandwidth_share)
-    places = sorted((task, batch, i) for batch, members in enumerate(plan.batches) for i, task in enumerate(members))
+    places = sorted(
+        (task, batch, i)
+        for batch, members in enumerate(plan.batches)
+        for i, task in enumerate(members)
+    )
     if [task for task, *_ in places] != list(range(tasks)):
-        raise InvalidInput(f"plan.batches: expected each of the {tasks} tasks of bandwidth_share in one batch")
+        raise InvalidInput(
+            f"plan.batches: expected each of the {tasks} tasks of bandwidth_share in one batch"
+        )
     for place in places:
         yield row(plan, *place, plan.speculation_length)
 
 
-# ---------------------------------------------------------------------------- acceptance and outputs in intervals
+# -------------------------------------------------------------- acceptance and outputs in intervals
 
 BEFORE = 2e-12
-"""Relative distance to the tokens per step that save a step, for the worst case just before it: the judge rounds a
-number of steps that is within 1e-12 of an integer to it."""
+"""Relative distance to the tokens per step that save a step, for the worst case just before it: the
+judge rounds a number of steps that is within 1e-12 of an integer to it."""
 
 MAX_BREAKPOINTS = 4000
 
@@ -46,8 +54,8 @@ def _worst(
 
     Rates of every task and samples are tried at the ends alone.
 
-    A higher acceptance rate may lengthen a plan while no step is saved, for Eq. 8 rounds up: among these rates the
-    worst lies for certain, unless there are too many to try.
+    A higher acceptance rate may lengthen a plan while no step is saved, for Eq. 8 rounds up: among
+    these rates the worst lies for certain, unless there are too many to try.
     """
     low, high = acceptance
     variant, _ = vary(problem, plan, None, scale)
@@ -89,7 +97,9 @@ KIND = Kind(
         longest_output=longest_output,
         worst=_worst,
     ),
-    simulator=Simulator(world=ServingLatencyProblem, module="specopt.solvers.serving_latency.simulate"),
+    simulator=Simulator(
+        world=ServingLatencyProblem, module="specopt.solvers.serving_latency.simulate"
+    ),
     from_trace=FROM_TRACE,
     from_runtimes=of_serving_latency,
     from_deployment=serving_latency,

@@ -1,4 +1,6 @@
-"""Hypothesis strategies that build valid problems and plans, far wider than the paper's settings."""
+"""Hypothesis strategies that build valid problems and plans, far wider than the paper's
+settings.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def magnitudes(draw: st.DrawFn, low: int, high: int) -> float:
     return draw(st.integers(10, 99)) / 10 * 10.0 ** draw(st.integers(low, high - 1))
 
 
-paper_decoders = st.builds(PaperDecoder, layers=st.integers(1, 4), hidden=st.integers(1, 64), ffn=st.integers(1, 128))
+paper_decoders = st.builds(
+    PaperDecoder, layers=st.integers(1, 4), hidden=st.integers(1, 64), ffn=st.integers(1, 128)
+)
 
 
 @st.composite
@@ -80,7 +84,9 @@ def problems(
     rounds: Sequence[str] = ("mean",),
     feasible: bool = True,
 ) -> ServingLatencyProblem:
-    """A problem of serving latency; every task fits alone if `feasible`, else the memory may be anything."""
+    """A problem of serving latency; every task fits alone if `feasible`, else the memory may be
+    anything.
+    """
     K = draw(st.integers(*tasks))
     inputs = draw(lists_of(st.integers(1, max_input), K))
     outputs = draw(lists_of(st.integers(1, max_output), K))
@@ -116,22 +122,32 @@ def problems(
 
 
 @st.composite
-def memory(draw: st.DrawFn, model: PaperDecoder | ExactDecoder, tokens: int, K: int, feasible: bool) -> float:
-    """Memory for up to K tasks of the largest size, or a little more; less than one if not `feasible`."""
+def memory(
+    draw: st.DrawFn, model: PaperDecoder | ExactDecoder, tokens: int, K: int, feasible: bool
+) -> float:
+    """Memory for up to K tasks of the largest size, or a little more; less than one if not
+    `feasible`.
+    """
     quarters = draw(st.integers(4 if feasible else 0, 4 * K + 4))
     return float(model.parameter_bytes + quarters * model.kv_bytes_per_token * tokens / 4)
 
 
 @st.composite
 def plans(draw: st.DrawFn, problem: ServingData[Any]) -> ServingLatencyPlan:
-    """Any plan of the right shape: every task once, shares that sum to at most 1; memory may be exceeded."""
+    """Any plan of the right shape: every task once, shares that sum to at most 1; memory may be
+    exceeded.
+    """
     K = problem.tasks
     order = draw(st.permutations(range(K)))
     cuts = [0, *(k for k in range(1, K) if draw(st.booleans())), K]
     weights = draw(lists_of(st.integers(1, 100), K))
     spare = draw(st.integers(0, 20))
     mechanism = draw(st.sampled_from(problem.mechanisms))
-    length = 0 if mechanism == "autoregressive" else draw(st.integers(1, problem.max_speculation_length or 1))
+    length = (
+        0
+        if mechanism == "autoregressive"
+        else draw(st.integers(1, problem.max_speculation_length or 1))
+    )
     return ServingLatencyPlan(
         speculation_length=length,
         batches=tuple(tuple(order[a:b]) for a, b in itertools.pairwise(cuts)),
@@ -141,7 +157,9 @@ def plans(draw: st.DrawFn, problem: ServingData[Any]) -> ServingLatencyPlan:
 
 
 @st.composite
-def problems_with_plans(draw: st.DrawFn, /, **kwargs: Any) -> tuple[ServingLatencyProblem, ServingLatencyPlan]:
+def problems_with_plans(
+    draw: st.DrawFn, /, **kwargs: Any
+) -> tuple[ServingLatencyProblem, ServingLatencyPlan]:
     """A problem and one of its plans."""
     problem = draw(problems(**kwargs))
     return problem, draw(plans(problem))
@@ -157,12 +175,17 @@ def served_problems(draw: st.DrawFn, /, **kwargs: Any) -> ServingLatencyProblem:
         rate = st.integers(1, 99).map(lambda percent: percent / 100)
         changes["acceptance_rate"] = draw(lists_of(rate, problem.tasks))
     if draw(st.integers(0, 3)) == 0:
-        changes |= {"output_lengths": "predicted", "output_samples": draw(st.lists(rows, min_size=1, max_size=3))}
+        changes |= {
+            "output_lengths": "predicted",
+            "output_samples": draw(st.lists(rows, min_size=1, max_size=3)),
+        }
     return ServingLatencyProblem.from_dict(problem.to_dict() | changes)
 
 
 @st.composite
-def served_problems_with_plans(draw: st.DrawFn, /, **kwargs: Any) -> tuple[ServingLatencyProblem, ServingLatencyPlan]:
+def served_problems_with_plans(
+    draw: st.DrawFn, /, **kwargs: Any
+) -> tuple[ServingLatencyProblem, ServingLatencyPlan]:
     """A problem with what deployments add, and one of its plans."""
     problem = draw(served_problems(**kwargs))
     return problem, draw(plans(problem))

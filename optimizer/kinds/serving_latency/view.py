@@ -44,7 +44,14 @@ def print_plan(problem: ServingLatencyProblem, plan: ServingLatencyPlan, out: Co
         padded = int(inputs.max())
         waste = 1.0 - float(inputs.sum()) / (padded * len(batch))
         names = " ".join(map(str, batch[:6])) + (" ..." if len(batch) > 6 else "")
-        view.add_row(str(position + 1), str(len(batch)), str(padded), f"{waste:.0%}", str(steps[position]), names)
+        view.add_row(
+            str(position + 1),
+            str(len(batch)),
+            str(padded),
+            f"{waste:.0%}",
+            str(steps[position]),
+            names,
+        )
     out.print(view)
     cut(out, len(plan.batches), "batches")
 
@@ -58,7 +65,9 @@ def default_steps(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> t
     return (1,) if last == 1 else (1, (last + 2) // 2)
 
 
-def text_gantt(problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int, width: int = 96) -> str:
+def text_gantt(
+    problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int, width: int = 96
+) -> str:
     """Return one decoding step as text: a row per stage, batches numbered from 1, an axis below.
 
     Parameters
@@ -104,18 +113,27 @@ def _step(problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int) -
     title, rows, end = _drawn(problem, plan, step)
     labels = {
         "transform": [
-            {"filter": f"datum.seconds > {0.006 * end!r} + {0.007 * end!r} * length(datum.batch + 1 + '')"},
+            {
+                "filter": (
+                    f"datum.seconds > {0.006 * end!r} + {0.007 * end!r} * length(datum.batch + 1"
+                    " + '')"
+                )
+            },
             {"calculate": "(datum['begin (s)'] + datum['end (s)']) / 2", "as": "middle"},
         ],
         "mark": {
-            "type": "text", "color": "var(--paper)",
+            "type": "text",
+            "color": "var(--paper)",
             "text": {
-                "expr": f"datum.seconds < {0.14 * end!r} ? datum.batch + 1 + '' : 'batch ' + (datum.batch + 1) + "
-                "', ' + datum.tasks + (datum.tasks == 1 ? ' task' : ' tasks')"
+                "expr": (
+                    f"datum.seconds < {0.14 * end!r} ? datum.batch + 1 + '' : 'batch ' +"
+                    " (datum.batch + 1) + ', ' + datum.tasks + (datum.tasks == 1 ? ' task' : '"
+                    " tasks')"
+                )
             },
         },
         "encoding": {"y": category("stage"), "x": quantity("middle")},
-    }  # fmt: skip
+    }
     colour, axis = category("batch", legend=None), "time since the step began"
     return gantt(title, rows, lane="stage", colour=colour, axis=axis, end=end, labels=labels)
 
@@ -124,13 +142,18 @@ def _rows(slots: Sequence[Slot], step: int, began: float = 0.0) -> list[dict[str
     """Return a row per bar of a step."""
     return [
         {
-            "stage": stage, "batch": slot.batch, "tasks": slot.tasks, "step": step,
-            "begin (s)": began + span[0], "end (s)": began + span[1], "seconds": span[1] - span[0],
+            "stage": stage,
+            "batch": slot.batch,
+            "tasks": slot.tasks,
+            "step": step,
+            "begin (s)": began + span[0],
+            "end (s)": began + span[1],
+            "seconds": span[1] - span[0],
         }
         for slot in slots
         for stage, span in (("draft", slot.draft), ("verify", slot.verify))
         if span is not None
-    ]  # fmt: skip
+    ]
 
 
 def _drawn(
@@ -143,7 +166,10 @@ def _drawn(
     name = "Prefill step" if step == 1 else "Decoding step"
     scale, unit = time_unit(end)
     count = f"{len(slots)} batch{'es' if len(slots) != 1 else ''}"
-    title = f"{name} ({step} of {last}), {problem.mechanism_of(plan)}, {count}, {end * scale:.4g} {unit}"
+    title = (
+        f"{name} ({step} of {last}), {problem.mechanism_of(plan)}, {count}, {end * scale:.4g}"
+        f" {unit}"
+    )
     return title, _rows(slots, step), end
 
 
@@ -211,8 +237,8 @@ def charts(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tuple[Ch
         shown = step
     pipeline = timeline(
         "Which batch each stage works on",
-        "From the prefill on, step after step; uploads come before. Batches are counted from 0, as in files."
-        + ("" if shown == last else f" The first {shown:,} of {last:,} steps."),
+        "From the prefill on, step after step; uploads come before. Batches are counted from 0, as"
+        " in files." + ("" if shown == last else f" The first {shown:,} of {last:,} steps."),
         rows,
         lane="stage",
         colour=category("batch", legend={"symbolType": "square"}),
@@ -224,13 +250,23 @@ def charts(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tuple[Ch
 
 def _batches(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> Chart:
     rows = []
-    for position, (batch, steps) in enumerate(zip(plan.batches, steps_per_batch(problem, plan), strict=True)):
+    for position, (batch, steps) in enumerate(
+        zip(plan.batches, steps_per_batch(problem, plan), strict=True)
+    ):
         inputs = problem.input_tokens[list(batch)]
         for part, tokens in (
             ("inputs", int(inputs.sum())),
             ("padding", int(inputs.max()) * len(batch) - int(inputs.sum())),
         ):
-            rows.append({"batch": position, "tasks": len(batch), "steps": steps, "part": part, "tokens": tokens})
+            rows.append(
+                {
+                    "batch": position,
+                    "tasks": len(batch),
+                    "steps": steps,
+                    "part": part,
+                    "tokens": tokens,
+                }
+            )
     return Chart(
         title="Tokens of the prefill by batch",
         note="Padding is what shorter inputs are filled up with.",
@@ -241,7 +277,9 @@ def _batches(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> Chart:
                 {"type": "bar", "tooltip": TOOLTIP},
                 x={"field": "batch", "type": "ordinal", "axis": {"labelAngle": 0}},
                 y=quantity("tokens", axis={"format": "~s"}),
-                color=category("part", title=None, scale={"range": ["var(--series-0)", "var(--series-7)"]}),
+                color=category(
+                    "part", title=None, scale={"range": ["var(--series-0)", "var(--series-7)"]}
+                ),
                 order={"field": "part"},
             ),
         },
@@ -250,6 +288,9 @@ def _batches(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> Chart:
 
 VIEW = View(
     print_plan=print_plan,
-    columns={"l": lambda plan: str(plan.speculation_length), "batches": lambda plan: str(len(plan.batches))},
+    columns={
+        "l": lambda plan: str(plan.speculation_length),
+        "batches": lambda plan: str(len(plan.batches)),
+    },
     charts=charts,
 )

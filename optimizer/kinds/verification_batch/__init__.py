@@ -9,7 +9,10 @@ from specopt.instances.verification_batch import FAMILIES, WORKLOADS
 from specopt.instances.verification_batch.from_deployment import verification_batch
 from specopt.instances.verification_batch.from_trace import FROM_TRACE
 from specopt.kinds.kind import FASTER, Kind, Row, Simulator, faster, more
-from specopt.models.verification_batch.problem import VerificationBatchPlan, VerificationBatchProblem
+from specopt.models.verification_batch.problem import (
+    VerificationBatchPlan,
+    VerificationBatchProblem,
+)
 from specopt.models.verification_batch.workload import VerificationWorkload
 from specopt.solvers.verification_batch import METHODS
 from specopt.solvers.verification_batch.milp import FORMULATION
@@ -23,7 +26,9 @@ def _rows(plan: VerificationBatchPlan) -> Iterator[Row]:
 PERTURBATIONS = (
     more("memory_bytes", "+1 GB memory", lambda size: size + 1e9),
     more("deadline_seconds", "+1 ms to every deadline", lambda seconds: seconds + 1e-3),
-    more("estimator", "verification 1 % faster", lambda estimator: estimator.scaled(FASTER, FASTER)),
+    more(
+        "estimator", "verification 1 % faster", lambda estimator: estimator.scaled(FASTER, FASTER)
+    ),
     faster("guard_seconds", "guard time"),
 )
 

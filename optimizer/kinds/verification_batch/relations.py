@@ -4,10 +4,26 @@ from __future__ import annotations
 
 from random import Random
 
-from specopt.kinds.relation import NAMES, RELAXED, UNITS, Change, Data, permuted, raised, relations_of, scaled
+from specopt.kinds.relation import (
+    NAMES,
+    RELAXED,
+    UNITS,
+    Change,
+    Data,
+    permuted,
+    raised,
+    relations_of,
+    scaled,
+)
 from specopt.models.verification_batch.problem import VerificationBatchProblem
 
-_COLUMNS = ("expected_tokens", "new_tokens", "cached_tokens", "request_memory_bytes", "deadline_seconds")
+_COLUMNS = (
+    "expected_tokens",
+    "new_tokens",
+    "cached_tokens",
+    "request_memory_bytes",
+    "deadline_seconds",
+)
 
 
 def _joined(tokens: float, wait: float) -> Change:
@@ -19,7 +35,9 @@ def _joined(tokens: float, wait: float) -> Change:
 
 
 _keeps = relations_of(VerificationBatchProblem)
-_scale = scaled(dict.fromkeys(("now_seconds", "deadline_seconds", "guard_seconds", "estimator"), 2.0))
+_scale = scaled(
+    dict.fromkeys(("now_seconds", "deadline_seconds", "guard_seconds", "estimator"), 2.0)
+)
 _bytes = scaled({"memory_bytes": 2.0, "request_memory_bytes": 2.0})
 
 RELATIONS = (

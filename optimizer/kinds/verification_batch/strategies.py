@@ -1,11 +1,16 @@
-"""Hypothesis strategies for verification batching: numbers that add up exactly, so that limits can be met exactly."""
+"""Hypothesis strategies for verification batching: numbers that add up exactly, so that limits can
+be met exactly.
+"""
 
 from __future__ import annotations
 
 from hypothesis import strategies as st
 
 from specopt.kinds.columns import lists_of
-from specopt.models.verification_batch.problem import VerificationBatchPlan, VerificationBatchProblem
+from specopt.models.verification_batch.problem import (
+    VerificationBatchPlan,
+    VerificationBatchProblem,
+)
 
 BIT = 2.0**-10
 

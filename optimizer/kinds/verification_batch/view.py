@@ -4,23 +4,36 @@ from __future__ import annotations
 
 from specopt.kinds.chart import Chart, category, points, quantity
 from specopt.kinds.view import View
-from specopt.models.verification_batch.problem import VerificationBatchPlan, VerificationBatchProblem
+from specopt.models.verification_batch.problem import (
+    VerificationBatchPlan,
+    VerificationBatchProblem,
+)
 
 
 def charts(problem: VerificationBatchProblem, plan: VerificationBatchPlan) -> tuple[Chart, ...]:
     """Return the requests by what they yield and when they are due, those of the batch apart."""
     chosen = set(plan.batch.tolist())
-    columns = (problem.expected_tokens.tolist(), (problem.deadline_seconds - problem.now_seconds).tolist(),
-               problem.new_tokens.tolist(), problem.cached_tokens.tolist())  # fmt: skip
+    columns = (
+        problem.expected_tokens.tolist(),
+        (problem.deadline_seconds - problem.now_seconds).tolist(),
+        problem.new_tokens.tolist(),
+        problem.cached_tokens.tolist(),
+    )
     rows = [
         {
-            "request": request, "taken": "in the batch" if request in chosen else "left out",
+            "request": request,
+            "taken": "in the batch" if request in chosen else "left out",
             "expected tokens": expected,
-            "due in (s)": due, "new tokens": new, "cached tokens": cached,
+            "due in (s)": due,
+            "new tokens": new,
+            "cached tokens": cached,
         }
         for request, (expected, due, new, cached) in enumerate(zip(*columns, strict=True))
-    ]  # fmt: skip
-    colours = {"domain": ["in the batch", "left out"], "range": ["var(--series-0)", "var(--series-7)"]}
+    ]
+    colours = {
+        "domain": ["in the batch", "left out"],
+        "range": ["var(--series-0)", "var(--series-7)"],
+    }
     return (
         points(
             "Which requests are taken",

@@ -1,1 +1,3 @@
-"""Serving latency (paper 1): stage times, plans rated in closed form, shortest paths, bounds, searches, replays."""
+"""Serving latency (paper 1): stage times, plans rated in closed form, shortest paths, bounds,
+searches, replays.
+"""

@@ -29,12 +29,15 @@ from specopt.solvers.serving_latency.kernels.stages import (
 )
 
 
-@kernel("f8(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], Workspace, f8[::1], i8[::1])")
+@kernel(
+    "f8(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], Workspace, f8[::1], i8[::1])"
+)
 def form_batches(n, count, task, setting, runtimes, room, search, slot):
-    """Form batches of all tasks, sorted by input, for the steps n..n+count-1; return what these take, or infinity.
+    """Form batches of all tasks, sorted by input, for the steps n..n+count-1; return what these
+    take, or infinity.
 
-    Modified in place: slot[k] is the batch of task k, in the order of Johnson's rule. Several weights between the
-    stages are tried, from search[VALUE_WEIGHT] on.
+    Modified in place: slot[k] is the batch of task k, in the order of Johnson's rule. Several
+    weights between the stages are tried, from search[VALUE_WEIGHT] on.
     """
     places, lines, f, choice, batches = room
     active, order = places[0], places[1]
@@ -45,7 +48,9 @@ def form_batches(n, count, task, setting, runtimes, room, search, slot):
     best = INFINITY
     overlap = setting[OVERLAP] > 0.0
     for _ in range(SEARCHES):
-        cost = shortest_path(task, setting, runtimes, True, active, lines[2], K, n, count, search[WEIGHT], f, choice)
+        cost = shortest_path(
+            task, setting, runtimes, True, active, lines[2], K, n, count, search[WEIGHT], f, choice
+        )
         if cost == INFINITY:
             break
         M, draft, verify = walk(task, setting, runtimes, active, K, n, count, choice, batches)
@@ -67,19 +72,24 @@ def form_batches(n, count, task, setting, runtimes, room, search, slot):
 
 @kernel("f8(i8, b1, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], i8[::1])")
 def form_chain(n, rising, most, task, setting, runtimes, ends, slot):
-    """Form pipelined batches of tasks in their order by input, or in the reverse; return the step's time, or infinity.
+    """Form pipelined batches of tasks in their order by input, or in the reverse; return the step's
+    time, or infinity.
 
-    Of every number of batches up to `most` and every prefix the one that is verified first is kept. Batches end at
-    ends[0] = 0, ends[1], ..., the number of tasks; task K - 1 comes first unless `rising`. Modified in place: slot[k]
-    is the batch of task k.
+    Of every number of batches up to `most` and every prefix the one that is verified first is kept.
+    Batches end at ends[0] = 0, ends[1], ..., the number of tasks; task K - 1 comes first unless
+    `rising`. Modified in place: slot[k] is the batch of task k.
     """
     K, G = len(task), len(ends) - 1
     linear = runtimes.shape[1] == 1
     dh, vh = setting[LENGTH] * runtimes[DRAFT, 0, HEIGHT], runtimes[VERIFY, 0, HEIGHT]
     alone, tops, longest = np.empty((G, 2)), np.empty(G, np.int64), np.full(G, -INFINITY)
-    for g in range(G):  # blocks between two ends: their longest task, what it takes alone, their longest output
+    for g in range(
+        G
+    ):  # blocks between two ends: their longest task, what it takes alone, their longest output
         tops[g] = ends[g + 1] - 1 if rising else K - 1 - ends[g]
-        alone[g, DRAFT], alone[g, VERIFY] = range_stages(task, setting, runtimes, 1.0, tops[g], n, 1)
+        alone[g, DRAFT], alone[g, VERIFY] = range_stages(
+            task, setting, runtimes, 1.0, tops[g], n, 1
+        )
         for i in range(ends[g], ends[g + 1]):
             longest[g] = max(longest[g], task[i if rising else K - 1 - i, OUTPUT])
     times = np.empty((G + 1, G, 2))

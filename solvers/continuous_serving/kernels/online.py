@@ -1,9 +1,11 @@
-"""One step of serving as it goes: which tasks draft, how much, and in which batches, decided at the step itself.
+"""One step of serving as it goes: which tasks draft, how much, and in which batches, decided at the
+step itself.
 
-Output lengths are not known. A choice is rated as if all tasks at hand stayed for a fixed number of tokens. The rating
-adds the time of this step, with prompts and all that the draft model has not seen, and the time of the rest at the pace
-of the next step, served alike. Tasks that join by then wait for half a step. Tasks that draft nothing go first: their
-verification overlaps the others' drafting.
+Output lengths are not known. A choice is rated as if all tasks at hand stayed for a fixed number of
+tokens. The rating adds the time of this step, with prompts and all that the draft model has not
+seen, and the time of the rest at the pace of the next step, served alike. Tasks that join by then
+wait for half a step. Tasks that draft nothing go first: their verification overlaps the others'
+drafting.
 """
 
 import math
@@ -13,7 +15,14 @@ import numpy as np
 from specopt.solvers.continuous_serving.kernels.chains import first_verified
 from specopt.solvers.kernels.acceptance import expected_tokens
 from specopt.solvers.kernels.kernel import helper, inlined, kernel, record
-from specopt.solvers.serving_latency.kernels.stages import DRAFT, HEIGHT, INFINITY, SLOPE, VERIFY, stage_seconds
+from specopt.solvers.serving_latency.kernels.stages import (
+    DRAFT,
+    HEIGHT,
+    INFINITY,
+    SLOPE,
+    VERIFY,
+    stage_seconds,
+)
 from specopt.solvers.serving_latency.kernels.step import served
 
 ENDS = 16  # places where the batches of one group may end, at most
@@ -23,7 +32,8 @@ SEEN = 1.5  # tokens: a task with fewer to take in needs no more than it always 
 Server = record(
     "Server",
     models="f8[:, ::1]",  # operations per token, per pair of tokens, per logit, of both
-    memory="f8[::1]",  # KV bytes per draft token, bytes free for them, the same two of the verify model
+    # KV bytes per draft token, bytes free for them, the same two of the verify model
+    memory="f8[::1]",
     runtimes="f8[:, :, ::1]",
     overlap="b1",
 )
@@ -35,11 +45,22 @@ Active = record(
     rate="f8[::1]",  # of acceptance
 )
 Room = record(
-    "Room", drafted="f8[:, ::1]", done="f8[:, ::1]", before="i8[:, ::1]", times="f8[:, :, ::1]", blocks="f8[:, ::1]",
-    order="i8[::1]", group="i8[:, ::1]", count="i8[::1]", cuts="i8[:, ::1]", finish="f8[:, ::1]", gain="f8[:, ::1]",
-)  # fmt: skip
-"""Work space: tables of a chain, its runs and its blocks; tasks by what they have reached; groups of tasks and their
-sizes. Then where their batches end and when each is verified; the gain of each task without drafts and with them."""
+    "Room",
+    drafted="f8[:, ::1]",
+    done="f8[:, ::1]",
+    before="i8[:, ::1]",
+    times="f8[:, :, ::1]",
+    blocks="f8[:, ::1]",
+    order="i8[::1]",
+    group="i8[:, ::1]",
+    count="i8[::1]",
+    cuts="i8[:, ::1]",
+    finish="f8[:, ::1]",
+    gain="f8[:, ::1]",
+)
+"""Work space: tables of a chain, its runs and its blocks; tasks by what they have reached; groups
+of tasks and their sizes. Then where their batches end and when each is verified; the gain of each
+task without drafts and with them."""
 
 
 @inlined
@@ -59,10 +80,12 @@ def set_gains(active, l, room):
 
 @helper
 def chain(server, active, tasks, l, first, caught_up, falling, drafted, done, room, g):
-    """Batch tasks, given in rising order of what they have reached, contiguously after what is served before.
+    """Batch tasks, given in rising order of what they have reached, contiguously after what is
+    served before.
 
-    Of every number of batches and every prefix the chain is kept that is verified first; it begins when both stages
-    are free, `drafted` and `done`. Returns when they are free again; cuts[0] batches end at cuts[1], cuts[2], ...
+    Of every number of batches and every prefix the chain is kept that is verified first; it begins
+    when both stages are free, `drafted` and `done`. Returns when they are free again; cuts[0]
+    batches end at cuts[1], cuts[2], ...
     """
     n = len(tasks)
     cuts, finish = room.cuts[g], room.finish[g]
@@ -97,15 +120,23 @@ def chain(server, active, tasks, l, first, caught_up, falling, drafted, done, ro
             if linear:  # without a loop over passes
                 new = longest + l if first else 1.0 + l
                 more = token + pair * (longest + 1.0) + logit
-                work = (token + pair * longest) * unseen + logit + (l - 1) * (more + 0.5 * (l - 2) * pair)
+                work = (
+                    (token + pair * longest) * unseen
+                    + logit
+                    + (l - 1) * (more + 0.5 * (l - 2) * pair)
+                )
                 d = (dh + b * dc * work) if l > 0 else 0.0
-                work = (models[VERIFY, 0] + models[VERIFY, 1] * (longest + l)) * new + models[VERIFY, 2] * (1.0 + l)
+                work = (models[VERIFY, 0] + models[VERIFY, 1] * (longest + l)) * new + models[
+                    VERIFY, 2
+                ] * (1.0 + l)
                 v = vh + b * vc * work
             else:
                 d, v = stage_seconds(models, server.runtimes, b, longest, unseen, l, first)
             room.times[e, j, DRAFT], room.times[e, j, VERIFY] = d, v
     room.drafted[0, 0], room.done[0, 0] = drafted, done
-    best = first_verified(server.overlap, most, most, room.times, G, room.drafted, room.done, room.before)
+    best = first_verified(
+        server.overlap, most, most, room.times, G, room.drafted, room.done, room.before
+    )
     if best == 0:  # memory is tight
         return fill_up(server, active, tasks, l, first, caught_up, falling, drafted, done, room, g)
     cuts[0] = best
@@ -118,7 +149,9 @@ def chain(server, active, tasks, l, first, caught_up, falling, drafted, done, ro
 
 @helper
 def fill_up(server, active, tasks, l, first, caught_up, falling, drafted, done, room, g):
-    """Batch tasks as `chain` does, each batch as large as memory allows; whatever is alone counts as fitting."""
+    """Batch tasks as `chain` does, each batch as large as memory allows; whatever is alone counts
+    as fitting.
+    """
     n, cuts = len(tasks), room.cuts[g]
     begin = 0
     while begin < n:
@@ -135,7 +168,9 @@ def fill_up(server, active, tasks, l, first, caught_up, falling, drafted, done, 
             if not caught_up:
                 unseen = max(unseen, active.unseen[k])
             end += 1
-        d, v = stage_seconds(server.models, server.runtimes, float(end - begin), longest, unseen, l, first)
+        d, v = stage_seconds(
+            server.models, server.runtimes, float(end - begin), longest, unseen, l, first
+        )
         drafted, done = served(server.overlap, drafted, done, d, v)
         cuts[0] += 1
         cuts[cuts[0]], room.finish[g, cuts[0]] = end, done
@@ -145,17 +180,21 @@ def fill_up(server, active, tasks, l, first, caught_up, falling, drafted, done, 
 
 @helper
 def groups(server, active, room, drafting, may_pause, steady):
-    """List the tasks of the four groups in rising order: drafting or not (2), in their first step or not (1).
+    """List the tasks of the four groups in rising order: drafting or not (2), in their first step
+    or not (1).
 
-    drafting: 0 nobody, 1 those that the draft model has seen, 2 newcomers, too, 3 all. What does not fit
-    the draft model's memory alone does not draft if it may pause. In a `steady` step no task is in its first.
+    drafting: 0 nobody, 1 those that the draft model has seen, 2 newcomers, too, 3 all. What does
+    not fit the draft model's memory alone does not draft if it may pause. In a `steady` step no
+    task is in its first.
     """
     room.count[:] = 0
     for k in room.order[: len(active.reached)]:
         first = active.first[k]
         seen = not first and active.unseen[k] <= SEEN
         drafts = drafting == 3 or (drafting == 2 and first) or (drafting >= 1 and seen)
-        drafts = drafts and (not may_pause or holds(server, 1.0, active.reached[k] + room.gain[1, k], 1))
+        drafts = drafts and (
+            not may_pause or holds(server, 1.0, active.reached[k] + room.gain[1, k], 1)
+        )
         g = 2 * int(drafts) + int(first and not steady)
         room.group[g, room.count[g]] = k
         room.count[g] += 1
@@ -179,29 +218,49 @@ def serve(server, active, room, l, falling, swapped, steady):
         g = place if place < 2 or not swapped else 5 - place
         tasks = room.group[g, : room.count[g]]
         first = g & 1 == 1 and not steady
-        drafted, done = chain(server, active, tasks, l if g >= 2 else 0, first, steady, falling, drafted, done, room, g)
+        drafted, done = chain(
+            server,
+            active,
+            tasks,
+            l if g >= 2 else 0,
+            first,
+            steady,
+            falling,
+            drafted,
+            done,
+            room,
+            g,
+        )
     return done
 
 
-@kernel("Tuple((f8, i8))(Server, Active, const i8[::1], f8, f8, Room, i8[::1], i8[::1], i8[::1], f8[::1])")
+@kernel(
+    "Tuple((f8, i8))(Server, Active, const i8[::1], f8, f8, Room, i8[::1], i8[::1], i8[::1],"
+    " f8[::1])"
+)
 def choose(server, active, lengths, stay, joining, room, members, ends, guesses, finish):
     """Choose the batches of a step; return its seconds and the number of batches.
 
-    `lengths`: the speculation lengths allowed, rising; 0 among them: tasks may draft nothing. `stay`: tokens that each
-    task is expected to gain yet. `joining`: tasks per second of service. Modified in place: batch m are
-    members[ends[m - 1]:ends[m]], verified at finish[m], with guesses[m] draft tokens.
+    `lengths`: the speculation lengths allowed, rising; 0 among them: tasks may draft nothing.
+    `stay`: tokens that each task is expected to gain yet. `joining`: tasks per second of service.
+    Modified in place: batch m are members[ends[m - 1]:ends[m]], verified at finish[m], with
+    guesses[m] draft tokens.
     """
     A = len(active.reached)
     room.order[:A] = np.argsort(active.reached, kind="mergesort")
     room.gain[0, :A] = 1.0
-    has = np.zeros(3, np.bool_)  # tasks that the draft model has seen, newcomers, those that it is behind with
+    has = np.zeros(
+        3, np.bool_
+    )  # tasks that the draft model has seen, newcomers, those that it is behind with
     for k in range(A):
         has[1 if active.first[k] else 2 if active.unseen[k] > SEEN else 0] = True
     best, best_drafting, best_length = INFINITY, 0, 0
     for l in lengths:
         set_gains(active, l, room)
         for drafting in range(4):
-            if (l == 0) != (drafting == 0) or (0 < drafting < 3 and (lengths[0] > 0 or not has[drafting - 1])):
+            if (l == 0) != (drafting == 0) or (
+                0 < drafting < 3 and (lengths[0] > 0 or not has[drafting - 1])
+            ):
                 continue
             if drafting == 3 and lengths[0] == 0 and not has[2]:
                 continue  # as another choice

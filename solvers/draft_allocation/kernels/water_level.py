@@ -1,14 +1,16 @@
-"""Draft allocation (paper 5, Eq. 5): the largest marginals w_i a_i^n within budget and caps, by a water level.
+"""Draft allocation (paper 5, Eq. 5): the largest marginals w_i a_i^n within budget and caps, by a
+water level.
 
-Token n = 1, 2, ... of client i adds w_i a_i^n to the objective. Marginals fall within a client, so the C largest of
-all of them are an optimal plan. They are ordered by the floating-point product of w_i (scaled by a power of two) and
-pow(a_i, n); ties go to the client with the lower index. A heap that takes one token after the other ends with the same
-plan, bit for bit.
+Token n = 1, 2, ... of client i adds w_i a_i^n to the objective. Marginals fall within a client, so
+the C largest of all of them are an optimal plan. They are ordered by the floating-point product of
+w_i (scaled by a power of two) and pow(a_i, n); ties go to the client with the lower index. A heap
+that takes one token after the other ends with the same plan, bit for bit.
 
-Newton's method on a continuous count of the marginals above a level, piecewise linear in its logarithm, finds a
-level that about C of them exceed. Logarithms only guess: every count that rounding could change is settled by
-comparing products. What is above a level is a prefix of the order, so a heap that adds (or takes away) the few
-tokens that are missing (or too many) ends at exactly C of them. Nothing grows with the budget.
+Newton's method on a continuous count of the marginals above a level, piecewise linear in its
+logarithm, finds a level that about C of them exceed. Logarithms only guess: every count that
+rounding could change is settled by comparing products. What is above a level is a prefix of the
+order, so a heap that adds (or takes away) the few tokens that are missing (or too many) ends at
+exactly C of them. Nothing grows with the budget.
 """
 
 import math
@@ -26,12 +28,16 @@ ROUNDING = 1e-13
 """More than the relative error of any logarithm, product or quotient here."""
 
 MAX_PASSES = 256
-"""Of `find_level`: each halves the least error so far (at most 75 times) or the bracket (at most 120 times)."""
+"""Of `find_level`: each halves the least error so far (at most 75 times) or the bracket (at most
+120 times).
+"""
 
 
 @helper
 def above(w, a, level, guess, most):
-    """Return how many of the marginals w a^n, n = 1..most, are larger than a level, searching from a guess."""
+    """Return how many of the marginals w a^n, n = 1..most, are larger than a level, searching from
+    a guess.
+    """
     low = min(max(guess, 0), most)
     if low > 0 and not w * math.pow(a, float(low)) > level:
         high = low
@@ -63,7 +69,9 @@ def above(w, a, level, guess, most):
 
 @helper
 def next_marginal(w, a, most, drafts, sign):
-    """Return what one more token of a client adds (sign 1), or the last one of it (-1); 0 if there is none."""
+    """Return what one more token of a client adds (sign 1), or the last one of it (-1); 0 if there
+    is none.
+    """
     if sign > 0:
         return w * math.pow(a, float(drafts + 1)) if drafts < most else 0.0
     return w * math.pow(a, float(drafts)) if drafts > 0 else 0.0
@@ -71,7 +79,8 @@ def next_marginal(w, a, most, drafts, sign):
 
 @helper
 def settle(w, a, most, missing, out):
-    """Add the `missing` next tokens of the order, or take the last -missing away; return how many remain missing.
+    """Add the `missing` next tokens of the order, or take the last -missing away; return how many
+    remain missing.
 
     w: scaled weights; most: per client; out: a prefix of the order, modified in place.
     """
@@ -105,9 +114,10 @@ def settle(w, a, most, missing, out):
 def find_level(log_w, per_log, most, budget):
     """Return x such that about `budget` marginals exceed exp(x).
 
-    Client i counts max(0, min((log_w - x) per_log - 1/2, most)): per_log = -1 / log(a_i), 0 for those without
-    marginals; one half is what rounding down takes on average. The counts sum to more than the budget for x low
-    enough. Newton steps within a bracket; a step that does not halve the error is followed by a bisection.
+    Client i counts max(0, min((log_w - x) per_log - 1/2, most)): per_log = -1 / log(a_i), 0 for
+    those without marginals; one half is what rounding down takes on average. The counts sum to more
+    than the budget for x low enough. Newton steps within a bracket; a step that does not halve the
+    error is followed by a bisection.
     """
     high = -np.inf
     low = np.inf
@@ -118,7 +128,9 @@ def find_level(log_w, per_log, most, budget):
             low = min(low, log_w[i] - (most[i] + 0.5) / per_log[i])
             moment += log_w[i] * per_log[i] - 0.5
             slope += per_log[i]
-    x = min(max(moment / slope, low), high)  # without caps the count is convex: Newton's steps then only rise
+    x = min(
+        max(moment / slope, low), high
+    )  # without caps the count is convex: Newton's steps then only rise
     best = np.inf
     for _ in range(MAX_PASSES):
         count, slope = 0.0, 0.0
@@ -148,7 +160,8 @@ def find_level(log_w, per_log, most, budget):
 
 @helper
 def prepare(weights, rates, budget, caps, w, log_w, per_log, most):
-    """Fill scaled weights, their logarithms, -1 / log(rate) and the most per client; tell whether all of it fits.
+    """Fill scaled weights, their logarithms, -1 / log(rate) and the most per client; tell whether
+    all of it fits.
 
     Clients that add nothing have most = per_log = 0. caps: may be empty.
     """
@@ -157,7 +170,10 @@ def prepare(weights, rates, budget, caps, w, log_w, per_log, most):
         top = max(top, weights[i])
     exponent = -math.frexp(top)[1] if top > 0.0 else 0
     half = exponent // 2
-    first, second = math.ldexp(1.0, half), math.ldexp(1.0, exponent - half)  # one factor alone may overflow
+    first, second = (
+        math.ldexp(1.0, half),
+        math.ldexp(1.0, exponent - half),
+    )  # one factor alone may overflow
     all_fit = True
     room = budget
     for i in range(len(w)):
@@ -200,7 +216,8 @@ def count_above(w, rates, log_w, per_log, most, x, level, out):
 def allocate(weights, rates, budget, caps, out):
     """Fill `out` with the drafts of each client and return their sum: at most the budget.
 
-    caps: the most per client, or empty: no limit but the budget. Tokens that would add nothing stay unused.
+    caps: the most per client, or empty: no limit but the budget. Tokens that would add nothing stay
+    unused.
     """
     N = len(weights)
     if len(rates) != N or len(out) != N or (len(caps) != N and len(caps) != 0):

@@ -1,6 +1,8 @@
-"""Draft control (paper 3): what the actions of each state yield, and the best ones at a price of time.
+"""Draft control (paper 3): what the actions of each state yield, and the best ones at a price of
+time.
 
-An action is a draft length and the index of a resolution; of ``lengths`` and ``indices`` there is one per state.
+An action is a draft length and the index of a resolution; of ``lengths`` and ``indices`` there is
+one per state.
 """
 
 import numpy as np
@@ -8,13 +10,20 @@ import numpy as np
 from specopt.solvers.kernels.kernel import helper, kernel, record
 
 Actions = record(
-    "Actions", rates="f8[:, ::1]", per_draft="f8[:, ::1]", verify="f8[::1]", fixed="f8[::1]", per_count_bit="f8[::1]",
-    low="i8", high="i8", falls="i8",
-)  # fmt: skip
-"""What an iteration yields and takes in state s, with resolution r: acceptance rates [s, r] and seconds of one more
-draft, uplink included [s, r]. Seconds to verify by the number of drafts, of the token sent down [s], and of a bit that
-counts what was accepted [s]. The shortest and the longest draft, and the longest whose verification is quicker than
-that of one draft less, or 0."""
+    "Actions",
+    rates="f8[:, ::1]",
+    per_draft="f8[:, ::1]",
+    verify="f8[::1]",
+    fixed="f8[::1]",
+    per_count_bit="f8[::1]",
+    low="i8",
+    high="i8",
+    falls="i8",
+)
+"""What an iteration yields and takes in state s, with resolution r: acceptance rates [s, r] and
+seconds of one more draft, uplink included [s, r]. Seconds to verify by the number of drafts, of the
+token sent down [s], and of a bit that counts what was accepted [s]. The shortest and the longest
+draft, and the longest whose verification is quicker than that of one draft less, or 0."""
 
 
 @helper
@@ -30,7 +39,12 @@ def bit_length(n):
 @helper
 def seconds_of(actions, s, r, n):
     """Return the seconds of an iteration of state s with n drafts at resolution r."""
-    return actions.verify[n] + actions.fixed[s] + n * actions.per_draft[s, r] + bit_length(n) * actions.per_count_bit[s]
+    return (
+        actions.verify[n]
+        + actions.fixed[s]
+        + n * actions.per_draft[s, r]
+        + bit_length(n) * actions.per_count_bit[s]
+    )
 
 
 @kernel("void(Actions, i8[::1], i8[::1], f8[::1], f8[::1])")
@@ -47,13 +61,15 @@ def weigh(actions, lengths, indices, tokens, seconds):
 
 @kernel("i8(Actions, f8, f8, i8[::1], i8[::1], f8[::1])")
 def improve(actions, price, slack, lengths, indices, values):
-    """Replace every action by the one of largest value, tokens - price seconds, and return how many changed.
+    """Replace every action by the one of largest value, tokens - price seconds, and return how many
+    changed.
 
-    An action stays where none is better by more than `slack`. `lengths` and `indices` are read and written, `values`
-    is filled with the largest value of each state, whether the action stays or not. Ties go to the lower resolution
-    index, then to the shorter draft. With price >= 0, once a draft yields no more tokens than its seconds cost, no
-    longer one is better: further tokens are less likely and the bits of the count never fewer. From `falls` on
-    verification is never quicker, either.
+    An action stays where none is better by more than `slack`. `lengths` and `indices` are read and
+    written, `values` is filled with the largest value of each state, whether the action stays or
+    not. Ties go to the lower resolution index, then to the shorter draft. With price >= 0, once a
+    draft yields no more tokens than its seconds cost, no longer one is better: further tokens are
+    less likely and the bits of the count never fewer. From `falls` on verification is never
+    quicker, either.
     """
     changed = 0
     for s in range(len(lengths)):
@@ -85,7 +101,9 @@ def improve(actions, price, slack, lengths, indices, values):
 
 @kernel("void(Actions, i8[::1], i8[::1])")
 def most_at_once(actions, lengths, indices):
-    """Fill the action of every state that yields the most tokens per second of its own iteration."""
+    """Fill the action of every state that yields the most tokens per second of its own
+    iteration.
+    """
     for s in range(len(lengths)):
         best = -np.inf
         for r in range(actions.rates.shape[1]):
@@ -103,9 +121,11 @@ def most_at_once(actions, lengths, indices):
 
 @kernel("f8[::1](f8[:, ::1])")
 def stationary(transition):
-    """Return the stationary distribution of an irreducible chain, whose matrix is overwritten: state reduction.
+    """Return the stationary distribution of an irreducible chain, whose matrix is overwritten:
+    state reduction.
 
-    Grassmann, Taksar and Heyman (1985): without subtractions, so small shares are as exact as large ones.
+    Grassmann, Taksar and Heyman (1985): without subtractions, so small shares are as exact as large
+    ones.
     """
     S = len(transition)
     shares = np.zeros(S)

@@ -1,8 +1,9 @@
-"""Draft control, token by token: iterations of a policy over the Markov channel, and tabular double Q-learning on them.
+"""Draft control, token by token: iterations of a policy over the Markov channel, and tabular double
+Q-learning on them.
 
-``cumulative`` has the rows of the transition matrix summed up, ``first`` the same of the distribution of the first
-state. The draws of iteration i of replication r depend on (key, r, i) and on nothing else: policies that are simulated
-with one key meet the same channel and the same luck.
+``cumulative`` has the rows of the transition matrix summed up, ``first`` the same of the
+distribution of the first state. The draws of iteration i of replication r depend on (key, r, i) and
+on nothing else: policies that are simulated with one key meet the same channel and the same luck.
 """
 
 import numpy as np
@@ -12,26 +13,40 @@ from specopt.solvers.kernels.kernel import helper, kernel, record
 from specopt.solvers.kernels.random import GOLDEN, mixed, uniform
 
 Policy = record("Policy", lengths="i8[::1]", indices="i8[::1]", adaptive="b1", start="i8")
-"""Draft length and resolution index per state; or, adaptive, the first length. The next one is one more if all drafts
-were accepted, else the number accepted, at least one, within the actions' range."""
+"""Draft length and resolution index per state; or, adaptive, the first length. The next one is one
+more if all drafts were accepted, else the number accepted, at least one, within the actions'
+range.
+"""
 
 Learning = record(
-    "Learning", lengths="i8[::1]", indices="i8[::1]", per_time="b1", discount="f8", step_power="f8", explore_from="f8",
-    explore_to="f8", forget="f8",
-)  # fmt: skip
-"""The actions to choose from; whether the reward is N - rho T, else it is N / T (Eq. 13). rho is the tokens over the
-seconds of greedy steps, of which every step forgets the share `forget`. Then the discount; the power of visits that
-divides a step; the chance to explore, linear over the steps of a call."""
+    "Learning",
+    lengths="i8[::1]",
+    indices="i8[::1]",
+    per_time="b1",
+    discount="f8",
+    step_power="f8",
+    explore_from="f8",
+    explore_to="f8",
+    forget="f8",
+)
+"""The actions to choose from; whether the reward is N - rho T, else it is N / T (Eq. 13). rho is
+the tokens over the seconds of greedy steps, of which every step forgets the share `forget`. Then
+the discount; the power of visits that divides a step; the chance to explore, linear over the steps
+of a call."""
 
 Learned = record(
     "Learned", values="f8[:, :, ::1]", seen="i8[:, :, ::1]", tokens_and_seconds="f8[::1]"
-)  # fmt: skip
-"""Both tables of values by state and action, how often each entry was updated, and the running sums behind rho."""
+)
+"""Both tables of values by state and action, how often each entry was updated, and the running sums
+behind rho.
+"""
 
 
 @helper
 def pick(cumulative, draw):
-    """Return the first entry whose cumulative weight exceeds the draw's part of the whole: none of weight 0."""
+    """Return the first entry whose cumulative weight exceeds the draw's part of the whole: none of
+    weight 0.
+    """
     low, high = 0, len(cumulative) - 1
     level = draw * cumulative[high]
     while low < high:
@@ -54,12 +69,29 @@ def accepted_of(stream, rate, length):
     return count
 
 
-@kernel("void(Actions, f8[:, ::1], f8[::1], Policy, u8, i8, i8, i8, i8, i8[:, ::1], f8[::1], i8[:, ::1])")
-def play(actions, cumulative, first, policy, key, offset, warm_up, iterations, least_tokens, counts, seconds, visits):
-    """Play replications from `offset` on: `warm_up` iterations that do not count, then at least `iterations` more.
+@kernel(
+    "void(Actions, f8[:, ::1], f8[::1], Policy, u8, i8, i8, i8, i8, i8[:, ::1], f8[::1], i8[:,"
+    " ::1])"
+)
+def play(
+    actions,
+    cumulative,
+    first,
+    policy,
+    key,
+    offset,
+    warm_up,
+    iterations,
+    least_tokens,
+    counts,
+    seconds,
+    visits,
+):
+    """Play replications from `offset` on: `warm_up` iterations that do not count, then at least
+    `iterations` more.
 
-    They go on until they have `least_tokens` tokens (Eq. 11). Filled per replication: counts (tokens, drafts), seconds,
-    and the visits of every state.
+    They go on until they have `least_tokens` tokens (Eq. 11). Filled per replication: counts
+    (tokens, drafts), seconds, and the visits of every state.
     """
     for r in range(len(seconds)):
         run = mixed(key + np.uint64(offset + r + 1) * GOLDEN)
@@ -99,7 +131,9 @@ def best_action(first, second):
 
 @kernel("void(Actions, f8[:, ::1], Learning, u8, i8, i8, i8, Learned)")
 def learn(actions, cumulative, learning, key, done, steps, state, learned):
-    """Take `steps` steps of double Q-learning from a state, after `done` earlier ones; what is learned is updated."""
+    """Take `steps` steps of double Q-learning from a state, after `done` earlier ones; what is
+    learned is updated.
+    """
     choices = len(learning.lengths)
     running = learned.tokens_and_seconds
     for k in range(steps):
@@ -117,7 +151,9 @@ def learn(actions, cumulative, learning, key, done, steps, state, learned):
         if greedy:
             running[0] += tokens - learning.forget * running[0]
             running[1] += seconds - learning.forget * running[1]
-        reward = tokens - running[0] / running[1] * seconds if learning.per_time else tokens / seconds
+        reward = (
+            tokens - running[0] / running[1] * seconds if learning.per_time else tokens / seconds
+        )
         follower = pick(cumulative[state], uniform(stream))
         which = 0 if uniform(luck + np.uint64(3) * GOLDEN) < 0.5 else 1
         mine, other, seen = learned.values[which], learned.values[1 - which], learned.seen[which]

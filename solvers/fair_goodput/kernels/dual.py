@@ -1,9 +1,9 @@
 """Fair goodput (paper 5): demand for draft tokens at a price, and what a price proves.
 
-Letters: a acceptance rate, L = log a (-inf for a = 0), w weight, g fairness, s mean draft tokens in [lo, hi], x = f(s)
-goodput. f interpolates mu(n) = (1 - a^(n+1)) / (1 - a) linearly between the integers. At a price `lam` per token a
-client wants the s that maximises w U(f(s)) - lam s: either an integer, or where w a^n x^-g = lam on the segment from
-mu(n-1) to mu(n).
+Letters: a acceptance rate, L = log a (-inf for a = 0), w weight, g fairness, s mean draft tokens in
+[lo, hi], x = f(s) goodput. f interpolates mu(n) = (1 - a^(n+1)) / (1 - a) linearly between the
+integers. At a price `lam` per token a client wants the s that maximises w U(f(s)) - lam s: either
+an integer, or where w a^n x^-g = lam on the segment from mu(n-1) to mu(n).
 """
 
 import math
@@ -14,17 +14,25 @@ from specopt.solvers.kernels.acceptance import expected_tokens
 from specopt.solvers.kernels.kernel import helper, kernel, record, rows
 
 Client = rows("Client", a="f8", L="f8", w="f8", lo="f8", hi="f8", n="i8", p="f8", m="f8", s="f8")
-"""A client (see the letters above) and where its search stands: n is the integer at or just above its best s, p = a^n
-and m = mu(n). From one price to the next they change little, and need no exponentials; p = 0 says that p and m are
-unknown, and n is then where to search."""
+"""A client (see the letters above) and where its search stands: n is the integer at or just above
+its best s, p = a^n and m = mu(n). From one price to the next they change little, and need no
+exponentials; p = 0 says that p and m are unknown, and n is then where to search."""
 
 Rounds = record(
-    "Rounds", finish="f8[::1]", gain="f8[::1]", prefix="f8[::1]", limits="f8[::1]", overhead="f8", per_token="f8",
-    weight="f8", g="f8", C="i8",
-)  # fmt: skip
-"""Tokens by falling gain, and when each is drafted; the value of the first t of them, prefix[0] of none. The times,
-rising, at which drafting may end; seconds of verification and of each of its tokens; the sum of weights, the fairness,
-the most tokens."""
+    "Rounds",
+    finish="f8[::1]",
+    gain="f8[::1]",
+    prefix="f8[::1]",
+    limits="f8[::1]",
+    overhead="f8",
+    per_token="f8",
+    weight="f8",
+    g="f8",
+    C="i8",
+)
+"""Tokens by falling gain, and when each is drafted; the value of the first t of them, prefix[0] of
+none. The times, rising, at which drafting may end; seconds of verification and of each of its
+tokens; the sum of weights, the fairness, the most tokens."""
 
 
 @helper
@@ -51,7 +59,9 @@ def enough(a, L, w, g, lam, n):
 
 @helper
 def integer(a, L, w, g, lam, top, start):
-    """Return the integer at or just above the best s up to `top` at a price; the search begins at `start`."""
+    """Return the integer at or just above the best s up to `top` at a price; the search begins at
+    `start`.
+    """
     n = min(start, top)
     step = 1
     if n == top or enough(a, L, w, g, lam, n):
@@ -122,7 +132,9 @@ def demands(g, C, lam, clients):
             p, m = power(client.L, n), expected_tokens(a, client.L, n)
         s = best(n, p, m, w, g, lam, client.lo, client.hi)
         client.n, client.p, client.m, client.s = n, p, m, s
-        new = total + s  # Neumaier's sum: the budget is met to the last digit even with millions of clients
+        new = (
+            total + s
+        )  # Neumaier's sum: the budget is met to the last digit even with millions of clients
         lost += (total - new) + s if abs(total) >= s else (s - new) + total
         total = new
     return total + lost
@@ -132,8 +144,8 @@ def demands(g, C, lam, clients):
 def certify(g, C, lam, clients):
     """Return two bounds on what any plan can gain over the means s, sum s <= C, from one price.
 
-    The duality gap: max over y of U(y) - price sum s(y) + price C, minus U(x). The Frank-Wolfe gap: the same with
-    grad U(x) . y for U(y), at least the largest grad U(x) . (y - x).
+    The duality gap: max over y of U(y) - price sum s(y) + price C, minus U(x). The Frank-Wolfe gap:
+    the same with grad U(x) . y for U(y), at least the largest grad U(x) . (y - x).
     """
     dual, linear, spare = 0.0, 0.0, C
     for i in range(len(clients)):
@@ -165,12 +177,14 @@ def certify(g, C, lam, clients):
     return dual + lam * max(0.0, spare), linear + lam * max(0.0, spare)
 
 
-# ---------------------------------------------------------------------------- rounds that last as long as their slowest
+# -------------------------------------------------------- rounds that last as long as their slowest
 
 
 @helper
 def score(value, seconds, weight, g):
-    """Return the utility of rates mu / seconds where that of mu is `value`; it falls with the seconds."""
+    """Return the utility of rates mu / seconds where that of mu is `value`; it falls with the
+    seconds.
+    """
     if g == 0.0:
         return value / seconds
     if g == 1.0:
@@ -180,7 +194,8 @@ def score(value, seconds, weight, g):
 
 @kernel("b1(Rounds, i8, i8, f8[::1])")
 def best_round(rounds, first, last, best):
-    """Improve `best` = (score, limit's index, tokens) over the rounds that end drafting within limits first..last-1.
+    """Improve `best` = (score, limit's index, tokens) over the rounds that end drafting within
+    limits first..last-1.
 
     Return whether no later limit can be better.
     """
@@ -206,6 +221,8 @@ def best_round(rounds, first, last, best):
             value += gain[k]
             t += 1
             k += 1
-            if g > 1.0:  # a steep utility is what its tokens lack: summed up from none, it would cancel
+            if (
+                g > 1.0
+            ):  # a steep utility is what its tokens lack: summed up from none, it would cancel
                 value = prefix[k] - late
     return False

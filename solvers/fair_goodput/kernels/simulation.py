@@ -1,8 +1,10 @@
-"""Fair goodput, online: one round of the scheduler, and whole simulated runs that take the same decisions.
+"""Fair goodput, online: one round of the scheduler, and whole simulated runs that take the same
+decisions.
 
-Clients i = 1..N (letters of paper 5: S draft tokens, alpha acceptance rate, X smoothed goodput, C budget); what the
-scheduler knows about them is in the tables of `fair_goodput_columns`. The fate of draft j of client i in round t of run
-r depends on (key, r, t, i, j) and on nothing else, so all policies meet the same luck.
+Clients i = 1..N (letters of paper 5: S draft tokens, alpha acceptance rate, X smoothed goodput, C
+budget); what the scheduler knows about them is in the tables of `fair_goodput_columns`. The fate of
+draft j of client i in round t of run r depends on (key, r, t, i, j) and on nothing else, so all
+policies meet the same luck.
 """
 
 import numpy as np
@@ -56,12 +58,16 @@ from specopt.solvers.kernels.kernel import helper, kernel, record
 from specopt.solvers.kernels.random import GOLDEN, mixed, uniform
 
 Scheduling = record("Scheduling", policy="i8", options="f8[::1]", discounts="f8[::1]", budget="i8")
-"""The policy, its options, the factor per round of every memory of `robust`, and the draft tokens of a round."""
+"""The policy, its options, the factor per round of every memory of `robust`, and the draft tokens
+of a round.
+"""
 
-World = record("World", rates="f8[:, :, ::1]", transition="f8[:, ::1]", initial="f8[::1]", every_draft="b1")
-"""Acceptance rates [p, r, i] of client i in regime r during round p, a path that is repeated. Cumulative rows of every
-client's own changes of regime, and its first regime. Whether the verifier learns the fate of every draft, as in Eq. 3,
-or up to the first rejection only."""
+World = record(
+    "World", rates="f8[:, :, ::1]", transition="f8[:, ::1]", initial="f8[::1]", every_draft="b1"
+)
+"""Acceptance rates [p, r, i] of client i in regime r during round p, a path that is repeated.
+Cumulative rows of every client's own changes of regime, and its first regime. Whether the verifier
+learns the fate of every draft, as in Eq. 3, or up to the first rejection only."""
 
 
 @helper
@@ -90,7 +96,9 @@ def expected_goodput(alpha, drafts):
 
 @helper
 def chance(alphas, rates, i, drafts):
-    """Return the chance that one more draft of a client is accepted if its drafts before are: ``rates`` by place."""
+    """Return the chance that one more draft of a client is accepted if its drafts before are:
+    ``rates`` by place.
+    """
     places = rates.shape[1]
     return alphas[i] if places == 0 else rates[i, min(drafts, places - 1)]
 
@@ -108,7 +116,9 @@ def slope(alpha, drafts):
 
 @helper
 def goes_before(gain, heap, a, b):
-    """Return whether place a of the heap goes before place b: larger gain first, then the smaller index."""
+    """Return whether place a of the heap goes before place b: larger gain first, then the smaller
+    index.
+    """
     i, j = heap[a], heap[b]
     return gain[i] > gain[j] or (gain[i] == gain[j] and i < j)
 
@@ -133,14 +143,17 @@ def sink(gain, heap, size, k):
 def greedy(weights, alphas, rates, firsts, caps, left, drafts):
     """Give out what is left of the budget by Eq. 5: always the draft with the largest marginal.
 
-    Draft j of a client is worth w times the chance that all up to it are accepted, alpha^j if ``rates`` has no places.
-    Its first one is worth at least w times the client's entry in ``firsts``. ``drafts`` holds what clients have already
-    and is modified in place. Drafts that gain nothing are not given. Return what is left then.
+    Draft j of a client is worth w times the chance that all up to it are accepted, alpha^j if
+    ``rates`` has no places. Its first one is worth at least w times the client's entry in
+    ``firsts``. ``drafts`` holds what clients have already and is modified in place. Drafts that
+    gain nothing are not given. Return what is left then.
     """
     n = len(drafts)
     worth = np.empty(n)
     gain = np.empty(n)
-    heap = np.empty(n, np.int64)  # of clients: moving one number is a quarter faster than the queue of events
+    heap = np.empty(
+        n, np.int64
+    )  # of clients: moving one number is a quarter faster than the queue of events
     size = 0
     for i in range(n):
         if drafts[i] >= caps[i]:
@@ -177,7 +190,8 @@ def marginal_utility(weight, goodput, fairness):
 
 @helper
 def drafts_for(alphas, rates, i, rate, behind):
-    """Return the most drafts whose expected goodput does not exceed a rate, and one more if the client is behind.
+    """Return the most drafts whose expected goodput does not exceed a rate, and one more if the
+    client is behind.
 
     Drafts that would add next to nothing are left out: what an estimate says of them is noise.
     """
@@ -197,15 +211,18 @@ def tried(silent):
 
 @kernel("void(i8, f8[::1], f8[:, ::1], i8[:, ::1], i8, i8[::1])")
 def allocate(policy, options, facts, counts, budget, drafts):
-    """Write the draft tokens of the next round into ``drafts``: Eq. 5. Clients that are ABSENT there get none.
+    """Write the draft tokens of the next round into ``drafts``: Eq. 5. Clients that are ABSENT
+    there get none.
 
-    Whoever drafts nothing can teach nothing. So `robust` values first drafts at the estimate plus OPTIMISM standard
-    errors, and more the longer a client is idle: a bad start is not for ever. A client without evidence for PROBE_AFTER
-    rounds gets one draft ahead of the others, the longest idle first. It takes an eighth of that if the client has
-    never been seen, two eighths if once, and so on.
+    Whoever drafts nothing can teach nothing. So `robust` values first drafts at the estimate plus
+    OPTIMISM standard errors, and more the longer a client is idle: a bad start is not for ever. A
+    client without evidence for PROBE_AFTER rounds gets one draft ahead of the others, the longest
+    idle first. It takes an eighth of that if the client has never been seen, two eighths if once,
+    and so on.
 
-    Then promises are kept. A client with a promised rate gets the drafts that do not exceed it, and one more while it
-    is behind, so that it alternates between two numbers of drafts around its rate.
+    Then promises are kept. A client with a promised rate gets the drafts that do not exceed it, and
+    one more while it is behind, so that it alternates between two numbers of drafts around its
+    rate.
     """
     n = len(drafts)
     left = budget
@@ -235,7 +252,9 @@ def allocate(policy, options, facts, counts, budget, drafts):
         promise = facts[i, PROMISE]
         if promise > 1.0:
             promises = True
-            due[i] = min(caps[i], drafts_for(alphas, rates, i, promise, facts[i, GOODPUT] < promise))
+            due[i] = min(
+                caps[i], drafts_for(alphas, rates, i, promise, facts[i, GOODPUT] < promise)
+            )
             urgency[i] = promise / facts[i, GOODPUT]
     after = np.int64(options[PROBE_AFTER])
     if policy == ROBUST and after > 0:
@@ -259,10 +278,10 @@ def allocate(policy, options, facts, counts, budget, drafts):
 def learn(row, discounts, hits, tested, seen, prior_tested, reluctance):
     """Update one client's counts for every memory and the belief in each; return the new estimate.
 
-    A memory is believed by how well it has foretold: its belief is multiplied by the likelihood p^hits (1 - p)^misses
-    that it gave to the evidence before seeing it. Then a share 1 / (seen + 1) of all belief is spread as at the start,
-    so that another memory can take over when the client changes. The start gives every memory RELUCTANCE times as much
-    as the next longer one.
+    A memory is believed by how well it has foretold: its belief is multiplied by the likelihood
+    p^hits (1 - p)^misses that it gave to the evidence before seeing it. Then a share 1 / (seen + 1)
+    of all belief is spread as at the start, so that another memory can take over when the client
+    changes. The start gives every memory RELUCTANCE times as much as the next longer one.
     """
     K = len(discounts)
     prior = row[PRIOR] * prior_tested
@@ -297,11 +316,13 @@ def rate_at(row, j, before):
 
 @helper
 def learn_places(row, before, accepted, missed, seen):
-    """Update what is known of acceptance by place, and its rates, the estimate being up to date; it was ``before``.
+    """Update what is known of acceptance by place, and its rates, the estimate being up to date; it
+    was ``before``.
 
-    Where rounds are easy or hard, those that get far are the easy ones. The chance to go on from a place, given that
-    all before was accepted, rises with the place; no single number gives the worth of drafts. Counted place by place it
-    is consistent whatever the rounds are. It is believed as memories are: by how well it has foretold what came.
+    Where rounds are easy or hard, those that get far are the easy ones. The chance to go on from a
+    place, given that all before was accepted, rises with the place; no single number gives the
+    worth of drafts. Counted place by place it is consistent whatever the rounds are. It is believed
+    as memories are: by how well it has foretold what came.
     """
     alike, by_place = 1.0 - row[BY_PLACE], row[BY_PLACE]
     rate = before
@@ -312,7 +333,9 @@ def learn_places(row, before, accepted, missed, seen):
         alike *= before if right else 1.0 - before
         by_place *= rate if right else 1.0 - rate
     share = 1.0 / (seen + 1.0)
-    row[BY_PLACE] = (1.0 - share) * (by_place + 1e-280) / (alike + by_place + 2e-280) + share * FIRST_BY_PLACE
+    row[BY_PLACE] = (1.0 - share) * (by_place + 1e-280) / (
+        alike + by_place + 2e-280
+    ) + share * FIRST_BY_PLACE
     for j in range(accepted + missed):
         place = min(j, PLACES - 1)
         row[HITS + place] += j < accepted
@@ -329,21 +352,26 @@ def learn_places(row, before, accepted, missed, seen):
 def first_wrong(drafts, accepted, tested):
     """Return the first client whose counts cannot be, -1 if there is none.
 
-    Tested are the accepted drafts and the first rejected one, if any. Negative drafts: nothing is known of the client.
+    Tested are the accepted drafts and the first rejected one, if any. Negative drafts: nothing is
+    known of the client.
     """
     for i in range(len(drafts)):
-        if drafts[i] >= 0 and not (0 <= accepted[i] <= tested[i] <= min(accepted[i] + 1, drafts[i])):
+        if drafts[i] >= 0 and not (
+            0 <= accepted[i] <= tested[i] <= min(accepted[i] + 1, drafts[i])
+        ):
             return i
     return -1
 
 
 @helper
 def value(row, drafts, accepted, beta):
-    """Update what a client has got so far, in expectation (Eq. 4 with mu in place of the realised goodput).
+    """Update what a client has got so far, in expectation (Eq. 4 with mu in place of the realised
+    goodput).
 
-    Earlier rounds were valued at earlier estimates. As far as the endless memory is believed, that is, as far as the
-    client has always been the same, they are valued again at today's, to first order. All of it is measured by what the
-    client really got: where acceptance depends on the position, or on the round, mu is not what is expected.
+    Earlier rounds were valued at earlier estimates. As far as the endless memory is believed, that
+    is, as far as the client has always been the same, they are valued again at today's, to first
+    order. All of it is measured by what the client really got: where acceptance depends on the
+    position, or on the round, mu is not what is expected.
     """
     alpha = row[ESTIMATE]
     steepness = slope(alpha, drafts)
@@ -364,8 +392,9 @@ def value(row, drafts, accepted, beta):
 def observe(policy, options, discounts, facts, counts, drafts, accepted, hits, tested):
     """Learn from a round; modified in place: ``facts`` and ``counts``.
 
-    ``drafts``: what each client drafted; of one that is ABSENT or UNHEARD nothing is learned but that it is silent.
-    ``accepted``: drafts accepted before the first rejection. ``hits`` of ``tested``: the evidence on the rate.
+    ``drafts``: what each client drafted; of one that is ABSENT or UNHEARD nothing is learned but
+    that it is silent. ``accepted``: drafts accepted before the first rejection. ``hits`` of
+    ``tested``: the evidence on the rate.
     """
     for i in range(len(drafts)):
         if drafts[i] == UNHEARD:
@@ -381,20 +410,35 @@ def observe(policy, options, discounts, facts, counts, drafts, accepted, hits, t
         counts[i, ROUNDS] += 1
         if policy == GRADIENT:
             if tested[i] > 0.0:  # Eq. 3, which says nothing about a client without drafts
-                facts[i, ESTIMATE] = (1.0 - options[LEARNING]) * facts[i, ESTIMATE] + options[LEARNING] * (
-                    hits[i] / tested[i]
-                )
+                facts[i, ESTIMATE] = (1.0 - options[LEARNING]) * facts[i, ESTIMATE] + options[
+                    LEARNING
+                ] * (hits[i] / tested[i])
             beta = options[SMOOTHING]
-            facts[i, GOODPUT] = (1.0 - beta) * facts[i, GOODPUT] + beta * (accepted[i] + 1.0)  # Eq. 4
+            facts[i, GOODPUT] = (1.0 - beta) * facts[i, GOODPUT] + beta * (
+                accepted[i] + 1.0
+            )  # Eq. 4
         else:
             if tested[i] > 0.0:
                 before = facts[i, ESTIMATE]
                 facts[i, ESTIMATE] = learn(
-                    facts[i], discounts, hits[i], tested[i], counts[i, SEEN], options[PRIOR_TESTED],
+                    facts[i],
+                    discounts,
+                    hits[i],
+                    tested[i],
+                    counts[i, SEEN],
+                    options[PRIOR_TESTED],
                     options[RELUCTANCE],
-                )  # fmt: skip
-                learn_places(facts[i], before, accepted[i], np.int64(tested[i] > accepted[i]), counts[i, SEEN])
-            value(facts[i], drafts[i], accepted[i], max(options[SMOOTHING], 1.0 / counts[i, ROUNDS]))
+                )
+                learn_places(
+                    facts[i],
+                    before,
+                    accepted[i],
+                    np.int64(tested[i] > accepted[i]),
+                    counts[i, SEEN],
+                )
+            value(
+                facts[i], drafts[i], accepted[i], max(options[SMOOTHING], 1.0 / counts[i, ROUNDS])
+            )
 
 
 @helper
@@ -408,7 +452,9 @@ def regime(cumulative, u):
 
 @helper
 def spread(counts, budget, stream, drafts):
-    """Write a random allocation: every draft of the budget to a client drawn evenly; above its cap it is lost."""
+    """Write a random allocation: every draft of the budget to a client drawn evenly; above its cap
+    it is lost.
+    """
     drafts[:] = 0
     for _ in range(budget):
         stream += GOLDEN
@@ -417,14 +463,24 @@ def spread(counts, budget, stream, drafts):
             drafts[i] += 1
 
 
-@kernel("void(Scheduling, World, f8[:, ::1], i8[:, ::1], u8, i8, i8[::1], i8[:, :, ::1], f8[:, :, ::1], f8[:, :, ::1])")
+@kernel(
+    "void(Scheduling, World, f8[:, ::1], i8[:, ::1], u8, i8, i8[::1], i8[:, :, ::1], f8[:, :, ::1],"
+    " f8[:, :, ::1])"
+)
 def simulate(scheduling, world, facts, counts, key, first, checkpoints, record, expected, realised):
-    """Play runs first, first + 1, ... and sum up every client's expected and realised goodput until each checkpoint.
+    """Play runs first, first + 1, ... and sum up every client's expected and realised goodput until
+    each checkpoint.
 
-    ``facts``, ``counts``: what is known at the start. ``checkpoints``: rounds played, increasing. Filled: ``expected``
-    and ``realised``, shape (runs, points, N), and ``record`` (runs, rounds, N) with the allocations unless it is empty.
+    ``facts``, ``counts``: what is known at the start. ``checkpoints``: rounds played, increasing.
+    Filled: ``expected`` and ``realised``, shape (runs, points, N), and ``record`` (runs, rounds, N)
+    with the allocations unless it is empty.
     """
-    policy, budget, rates, initial = scheduling.policy, scheduling.budget, world.rates, world.initial
+    policy, budget, rates, initial = (
+        scheduling.policy,
+        scheduling.budget,
+        world.rates,
+        world.initial,
+    )
     n = len(facts)
     drafts = np.empty(n, np.int64)
     accepted = np.empty(n, np.int64)
@@ -473,8 +529,16 @@ def simulate(scheduling, world, facts, counts, key, first, checkpoints, record, 
                     regimes[i] = regime(world.transition[regimes[i]], uniform(mixed(other + place)))
             if policy in (ROBUST, GRADIENT):
                 observe(
-                    policy, scheduling.options, scheduling.discounts, known, counted, drafts, accepted, hits, tested
-                )  # fmt: skip
+                    policy,
+                    scheduling.options,
+                    scheduling.discounts,
+                    known,
+                    counted,
+                    drafts,
+                    accepted,
+                    hits,
+                    tested,
+                )
             if len(record) > 0:
                 record[r, t] = drafts
             if t + 1 == checkpoints[point]:
@@ -485,13 +549,17 @@ def simulate(scheduling, world, facts, counts, key, first, checkpoints, record, 
 
 @helper
 def best_step(x, target, weights, fairness):
-    """Return the step from x towards a target that maximises the utility, by bisection on its slope."""
+    """Return the step from x towards a target that maximises the utility, by bisection on its
+    slope.
+    """
     low, high = 0.0, 1.0
     for _ in range(50):
         step = 0.5 * (low + high)
         rise = 0.0
         for i in range(len(x)):
-            rise += (target[i] - x[i]) * marginal_utility(weights[i], x[i] + step * (target[i] - x[i]), fairness)
+            rise += (target[i] - x[i]) * marginal_utility(
+                weights[i], x[i] + step * (target[i] - x[i]), fairness
+            )
         if rise > 0.0:
             low = step
         else:
@@ -501,11 +569,13 @@ def best_step(x, target, weights, fairness):
 
 @kernel("f8(f8[:, ::1], f8[::1], f8[::1], i8[:, ::1], f8, i8, i8, f8, f8[::1])")
 def fair_rates_over_modes(rates, shares, weights, counts, fairness, budget, rounds, tolerance, x):
-    """Write the fair long-run rates where modes alternate into ``x``; return a bound on what their utility lacks.
+    """Write the fair long-run rates where modes alternate into ``x``; return a bound on what their
+    utility lacks.
 
-    ``rates`` (M, N) and ``shares`` (M,): in mode m, which has that share of all rounds, the clients' acceptance rates.
-    All modes are served with common weights, the gradient at the mean over modes: Frank-Wolfe, whose duality gap
-    bounds the loss. Stops within the tolerance or at the limit of rounds.
+    ``rates`` (M, N) and ``shares`` (M,): in mode m, which has that share of all rounds, the
+    clients' acceptance rates. All modes are served with common weights, the gradient at the mean
+    over modes: Frank-Wolfe, whose duality gap bounds the loss. Stops within the tolerance or at the
+    limit of rounds.
     """
     M, n = rates.shape
     x[:] = 1.0

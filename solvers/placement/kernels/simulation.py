@@ -1,7 +1,9 @@
-"""A plan of placement, played: continuous batches on verifiers and draft units, one event after the other.
+"""A plan of placement, played: continuous batches on verifiers and draft units, one event after the
+other.
 
-A pass of a machine starts when its last one ended and takes everybody who waits there. Machines are the units of
-verifiers first, then those of draft groups. The luck of a client hangs on the key and its number alone.
+A pass of a machine starts when its last one ended and takes everybody who waits there. Machines are
+the units of verifiers first, then those of draft groups. The luck of a client hangs on the key and
+its number alone.
 """
 
 import numpy as np
@@ -11,27 +13,58 @@ from specopt.solvers.kernels.kernel import helper, kernel, record, rows
 from specopt.solvers.kernels.random import GOLDEN, draw, draw_below, mixed
 
 EDGE = 1e-12
-"""Relative: who comes so shortly after a pass ended is in time for the next; rounding decides nothing."""
+"""Relative: who comes so shortly after a pass ended is in time for the next; rounding decides
+nothing.
+"""
 
 PlacedMachine = rows(
-    "PlacedMachine", first="i8", last="i8", beside_first="i8", beside_last="i8", beside_passes="i8",
-    beside_tokens="i8", slowdown="f8", verifies="b1",
-)  # fmt: skip
-"""A machine: rows of its pieces; of a drafter beside, with its passes of a round and tokens per sequence of a pass;
-what reserved time makes a pass longer by."""
+    "PlacedMachine",
+    first="i8",
+    last="i8",
+    beside_first="i8",
+    beside_last="i8",
+    beside_passes="i8",
+    beside_tokens="i8",
+    slowdown="f8",
+    verifies="b1",
+)
+"""A machine: rows of its pieces; of a drafter beside, with its passes of a round and tokens per
+sequence of a pass; what reserved time makes a pass longer by."""
 
 PlacedEntry = rows(
-    "PlacedEntry", new_tokens="i8", context_tokens="i8", first_trip="i8", trips="i8", uplink="f8", drafting="f8",
-    ahead="f8", overlap="b1", first_chance="i8", chances="i8", draft_passes="i8", draft_tokens="i8", spread="f8",
-)  # fmt: skip
-"""Clients that are alike: tokens of a verify pass, trips, seconds of uplink and of drafting on the device, also ahead.
-Chances that so many drafts hold; passes on a draft unit with tokens of each; first arrivals are within spread."""
+    "PlacedEntry",
+    new_tokens="i8",
+    context_tokens="i8",
+    first_trip="i8",
+    trips="i8",
+    uplink="f8",
+    drafting="f8",
+    ahead="f8",
+    overlap="b1",
+    first_chance="i8",
+    chances="i8",
+    draft_passes="i8",
+    draft_tokens="i8",
+    spread="f8",
+)
+"""Clients that are alike: tokens of a verify pass, trips, seconds of uplink and of drafting on the
+device, also ahead. Chances that so many drafts hold; passes on a draft unit with tokens of each;
+first arrivals are within spread."""
 
 PlacedPlan = record(
-    "PlacedPlan", machines="PlacedMachine[::1]", entries="PlacedEntry[::1]", pieces="f8[:, ::1]", trips="f8[::1]",
-    chances="f8[::1]", entry="i8[::1]", verifier="i8[::1]", drafter="i8[::1]",
-)  # fmt: skip
-"""Machines and clients of a plan; every client's entry, machine that verifies, and machine that drafts, or -1."""
+    "PlacedPlan",
+    machines="PlacedMachine[::1]",
+    entries="PlacedEntry[::1]",
+    pieces="f8[:, ::1]",
+    trips="f8[::1]",
+    chances="f8[::1]",
+    entry="i8[::1]",
+    verifier="i8[::1]",
+    drafter="i8[::1]",
+)
+"""Machines and clients of a plan; every client's entry, machine that verifies, and machine that
+drafts, or -1.
+"""
 
 
 @helper
@@ -39,7 +72,9 @@ def pass_seconds(pieces, first, last, b, m, c):
     """Return the seconds of a pass over b sequences, m new and c cached tokens."""
     longest = 0.0
     for k in range(first, last):
-        longest = max(longest, pieces[k, 0] + pieces[k, 1] * b + pieces[k, 2] * m + pieces[k, 3] * c)
+        longest = max(
+            longest, pieces[k, 0] + pieces[k, 1] * b + pieces[k, 2] * m + pieces[k, 3] * c
+        )
     return longest
 
 
@@ -65,7 +100,9 @@ def batch_seconds(plan, s, first_client, link):
 
 @helper
 def verified(plan, streams, j, now, sent, half):
-    """Draw what a pass accepts of client j and its next trip; return the tokens, and when it is where it goes next."""
+    """Draw what a pass accepts of client j and its next trip; return the tokens, and when it is
+    where it goes next.
+    """
     e = plan.entries[plan.entry[j]]
     luck = draw(streams, j)
     held = 0
@@ -85,7 +122,9 @@ def verified(plan, streams, j, now, sent, half):
 
 @kernel("void(u8, PlacedPlan, f8, f8, i8[::1], i8[::1], f8[::1])")
 def play(key, plan, begin, end, rounds, tokens, busy):
-    """Play a plan up to a moment; count rounds and tokens of entries and busy seconds of machines in a window."""
+    """Play a plan up to a moment; count rounds and tokens of entries and busy seconds of machines
+    in a window.
+    """
     clients, machines = len(plan.entry), len(plan.machines)
     moments, numbers = np.empty(clients + machines), np.empty(clients + machines, np.int64)
     size = 0
@@ -98,7 +137,13 @@ def play(key, plan, begin, end, rounds, tokens, busy):
     running = np.zeros(machines, np.bool_)
     for j in range(clients):
         streams[j] = mixed(key + np.uint64(j + 1) * GOLDEN)
-        size = push(moments, numbers, size, plan.entries[plan.entry[j]].spread * draw(streams, j), machines + j)
+        size = push(
+            moments,
+            numbers,
+            size,
+            plan.entries[plan.entry[j]].spread * draw(streams, j),
+            machines + j,
+        )
     touched, marked, count = np.empty(machines, np.int64), np.zeros(machines, np.bool_), 0
     while size > 0 and moments[0] <= end:
         now, number = moments[0], numbers[0]

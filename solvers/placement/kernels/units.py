@@ -1,7 +1,9 @@
-"""Units of `placement`: how a unit runs, what an option can reach in a box of periods, and the pricing of patterns.
+"""Units of `placement`: how a unit runs, what an option can reach in a box of periods, and the
+pricing of patterns.
 
-An option is a class with one way to draft. Where drafting takes a range of times, as in a draft unit of which only a
-range of sizes is known, an option has a least and a largest time. The bounds hold for all times between.
+An option is a class with one way to draft. Where drafting takes a range of times, as in a draft
+unit of which only a range of sizes is known, an option has a least and a largest time. The bounds
+hold for all times between.
 """
 
 import numpy as np
@@ -11,16 +13,45 @@ from specopt.solvers.kernels.kernel import helper, kernel, record, rows
 EDGE = 1e-12
 
 Option = rows(
-    "Option", cls="i8", draft="i8", drafter="i8", tokens="f8", new="f8", context="f8", memory="f8", weight="f8",
-    least="f8", watts="f8", sent="f8", first="i8", trips="i8", soonest="f8", latest="f8", ahead="f8", held="f8",
-)  # fmt: skip
-"""One way for a class to draft with one verifier: `soonest` and `latest` are the times of drafting after a miss."""
+    "Option",
+    cls="i8",
+    draft="i8",
+    drafter="i8",
+    tokens="f8",
+    new="f8",
+    context="f8",
+    memory="f8",
+    weight="f8",
+    least="f8",
+    watts="f8",
+    sent="f8",
+    first="i8",
+    trips="i8",
+    soonest="f8",
+    latest="f8",
+    ahead="f8",
+    held="f8",
+)
+"""One way for a class to draft with one verifier: `soonest` and `latest` are the times of drafting
+after a miss.
+"""
 
 Unit = record(
-    "Unit", passes="f8[:, ::1]", beside="f8[:, ::1]", length="f8", parallel="b1", open_share="f8",
-    room="f8", kv="f8", idle="f8", busy="f8", price="f8",
-)  # fmt: skip
-"""A verifier's unit with what drafts beside it: rows of passes, bytes that are left for caches, bytes per token."""
+    "Unit",
+    passes="f8[:, ::1]",
+    beside="f8[:, ::1]",
+    length="f8",
+    parallel="b1",
+    open_share="f8",
+    room="f8",
+    kv="f8",
+    idle="f8",
+    busy="f8",
+    price="f8",
+)
+"""A verifier's unit with what drafts beside it: rows of passes, bytes that are left for caches,
+bytes per token.
+"""
 
 GOODPUT, FAIR, CAPACITY, COST, ENERGY = range(5)
 
@@ -76,7 +107,8 @@ def device_seconds(option, trips, t, drafting):
 
 @helper
 def run(unit, options, trips, chosen, counts, cycles, periods):
-    """Write the cycle and the period of every entry; return whether batches are full, and the busy share.
+    """Write the cycle and the period of every entry; return whether batches are full, and the busy
+    share.
 
     chosen, counts: options and clients of the entries. Times of drafting are the latest.
     """
@@ -136,9 +168,11 @@ def worth_of(objective, option, cycle, seconds):
 
 @kernel("f8(Unit, const Option[::1], const f8[::1], i8, const i8[::1], const i8[::1], f8)")
 def value(unit, options, trips, objective, chosen, counts, slack):
-    """Return what a unit that serves so many clients of some options adds to the objective; -inf if it may not.
+    """Return what a unit that serves so many clients of some options adds to the objective; -inf if
+    it may not.
 
-    It is to be maximised: prices and watts count as negative. slack: relative, of memory and least rates.
+    It is to be maximised: prices and watts count as negative. slack: relative, of memory and least
+    rates.
     """
     used = 0.0
     for e in range(len(chosen)):
@@ -156,33 +190,42 @@ def value(unit, options, trips, objective, chosen, counts, slack):
         o = options[chosen[e]]
         if o.tokens / cycles[e] < o.least * (1.0 - slack):
             return -np.inf
-        total += counts[e] * worth_of(objective, o, cycles[e], device_seconds(o, trips, periods[e], o.latest))
+        total += counts[e] * worth_of(
+            objective, o, cycles[e], device_seconds(o, trips, periods[e], o.latest)
+        )
     return total
 
 
 @kernel(
-    "void(Unit, const Option[::1], const f8[::1], const i8[:, ::1], const i8[:, ::1], const i8[::1], i8, f8, f8[::1])"
+    "void(Unit, const Option[::1], const f8[::1], const i8[:, ::1], const i8[:, ::1], const"
+    " i8[::1], i8, f8, f8[::1])"
 )
 def values(unit, options, trips, chosen, counts, sizes, objective, slack, out):
     """Write the values of many units: row r has its first `sizes[r]` entries."""
     for r in range(len(sizes)):
-        out[r] = value(unit, options, trips, objective, chosen[r, : sizes[r]], counts[r, : sizes[r]], slack)
+        out[r] = value(
+            unit, options, trips, objective, chosen[r, : sizes[r]], counts[r, : sizes[r]], slack
+        )
 
 
 Box = rows("Box", full="b1", low="f8", high="f8", load_low="f8", load_high="f8")
 """Full batches: periods from low to high. Else: sums of waits from low to high, and loads."""
 
 Column = rows("Column", place="i8", count="i8", worth="f8", bound="f8")
-"""A fractional pattern: the place of its box, its entries, its worth; `bound`: less the prices of its clients."""
+"""A fractional pattern: the place of its box, its entries, its worth; `bound`: less the prices of
+its clients.
+"""
 
 Sizes = record("Sizes", base="f8", floor="f8", narrow="f8", threshold="f8", classes="i8")
-"""base, floor: least time from pass to pass without waits, least pass. narrow: ratio of ends below which a box is not
-split. threshold: bounds below it are not looked at. classes: rows for clients of every class, or 0."""
+"""base, floor: least time from pass to pass without waits, least pass. narrow: ratio of ends below
+which a box is not split. threshold: bounds below it are not looked at. classes: rows for clients of
+every class, or 0."""
 
 
 @helper
 def reach(unit, options, trips, objective, sizes, box, worths, shares, sums):
-    """Write what each option can add to the objective in a box, the least of its load, and of its waits.
+    """Write what each option can add to the objective in a box, the least of its load, and of its
+    waits.
 
     What cannot reach its least rate is worth -inf.
     """
@@ -190,16 +233,21 @@ def reach(unit, options, trips, objective, sizes, box, worths, shares, sums):
         o = options[k]
         sums[k] = 0.0
         if box.full:
-            # periods are the longest that solve t = B(t): no batch that would form at a longer one is late for it
+            # periods are the longest that solve t = B(t): no batch that would form at a longer one
+            # is late for it
             shares[k] = 1.0 / passes_per_round(o, trips, box.high, o.latest)
             n = passes_per_round(o, trips, box.high, o.soonest)
-            cycle = max(n * box.low, box.low + mean_away(o, trips, box.high, o.soonest)) * (1.0 - EDGE)
+            cycle = max(n * box.low, box.low + mean_away(o, trips, box.high, o.soonest)) * (
+                1.0 - EDGE
+            )
             longest = box.high * passes_per_round(o, trips, box.low, o.latest)
             seconds = device_seconds(o, trips, box.low, o.soonest)
         else:
             p = pass_seconds(unit, 1.0, o.new, o.context)
             soon, late = mean_away(o, trips, p, o.soonest), mean_away(o, trips, p, o.latest)
-            cycle = (soon + p + max(0.0, box.low - 0.5 * p * p / (soon + p))) * max(1.0, box.load_low)
+            cycle = (soon + p + max(0.0, box.low - 0.5 * p * p / (soon + p))) * max(
+                1.0, box.load_low
+            )
             longest = late + p - 0.5 * p * p / (late + p) + box.high
             sums[k] = 0.5 * p * p / (late + p)
             if box.load_low < 1.0:
@@ -220,12 +268,16 @@ MAX_STEPS = 4000
 """Maximum number of steps of the simplex method in a box; a box that takes more has no bound."""
 
 LATER = (1.15, 1.4, 2.0, 4.0)
-"""Longer periods at which a pattern whose period is in a box must be done in time, too, as factors of its high end."""
+"""Longer periods at which a pattern whose period is in a box must be done in time, too, as factors
+of its high end.
+"""
 
 
 @helper
 def pass_rows(unit, options, period, shares, rows, rhs, size):
-    """Write a row for every pair of pieces: what passes within a period hold; return the number of rows."""
+    """Write a row for every pair of pieces: what passes within a period hold; return the number of
+    rows.
+    """
     times = 1.0 if unit.parallel else unit.length
     for i in range(len(unit.passes)):
         for j in range(max(1, len(unit.beside))):
@@ -237,7 +289,9 @@ def pass_rows(unit, options, period, shares, rows, rhs, size):
                 work = unit.passes[i, 1] + unit.passes[i, 2] * o.new + unit.passes[i, 3] * o.context
                 if len(unit.beside):
                     each = unit.length if unit.parallel else 1.0
-                    work += times * (unit.beside[j, 1] + unit.beside[j, 2] * each + unit.beside[j, 3] * o.context)
+                    work += times * (
+                        unit.beside[j, 1] + unit.beside[j, 2] * each + unit.beside[j, 3] * o.context
+                    )
                 rows[k, size] = shares[k] * work
             size += 1
     return size
@@ -245,7 +299,9 @@ def pass_rows(unit, options, period, shares, rows, rhs, size):
 
 @helper
 def limits(unit, options, trips, clients, sizes, box, shares, sums, rows, rhs):
-    """Write the rows that a pattern in a box keeps: memory, time, clients of every class; return how many, or -1."""
+    """Write the rows that a pattern in a box keeps: memory, time, clients of every class; return
+    how many, or -1.
+    """
     size = 1
     rhs[0] = unit.room * (1.0 + 1e-9)
     rows[:, 0] = unit.kv * options["memory"]
@@ -255,7 +311,9 @@ def limits(unit, options, trips, clients, sizes, box, shares, sums, rows, rhs):
             later = np.empty(len(options))
             for factor in LATER:
                 for k in range(len(options)):
-                    later[k] = 1.0 / passes_per_round(options[k], trips, factor * box.high, options[k].latest)
+                    later[k] = 1.0 / passes_per_round(
+                        options[k], trips, factor * box.high, options[k].latest
+                    )
                 size = pass_rows(unit, options, factor * box.high, later, rows, rhs, size)
     elif len(unit.beside):  # only one client alone leaves batches that are not full
         rhs[size] = 1.0
@@ -292,8 +350,8 @@ def own_worth(unit, objective, box):
 def simplex(worths, rows, rhs, size, basis, amounts, duals):
     """Maximise worths x over rows x <= rhs and x >= 0 by the primal simplex method; rhs >= 0.
 
-    rows: by option. basis, amounts: written, an entry per row, -1 - r for the slack of row r. Ties go to the first
-    after many steps. Returns the optimum; infinity without one.
+    rows: by option. basis, amounts: written, an entry per row, -1 - r for the slack of row r. Ties
+    go to the first after many steps. Returns the optimum; infinity without one.
     """
     count = len(rows)
     inverse, costs, direction = np.eye(size), np.zeros(size), np.zeros(size)
@@ -353,7 +411,11 @@ def simplex(worths, rows, rhs, size, basis, amounts, duals):
 def middle(box, sizes):
     """Return where to split a box, and whether its loads are split; 0 where it is narrow."""
     low, high = (box.low, box.high) if box.full else (sizes.base + box.low, sizes.base + box.high)
-    if not box.full and box.load_low >= 1.0 and box.load_high > box.load_low * max(sizes.narrow, high / low):
+    if (
+        not box.full
+        and box.load_low >= 1.0
+        and box.load_high > box.load_low * max(sizes.narrow, high / low)
+    ):
         return np.sqrt(box.load_low * min(box.load_high, 4.0 * box.load_low)), True
     if not high > low * sizes.narrow or np.isinf(high):
         return 0.0, False
@@ -361,14 +423,17 @@ def middle(box, sizes):
 
 
 @kernel(
-    "UniTuple(f8, 2)(Unit, const Option[::1], const f8[::1], i8, Sizes, const f8[::1], const f8[::1], Box[::1],"
-    " Column[::1], i8[:, ::1], f8[:, ::1])"
+    "UniTuple(f8, 2)(Unit, const Option[::1], const f8[::1], i8, Sizes, const f8[::1], const"
+    " f8[::1], Box[::1], Column[::1], i8[:, ::1], f8[:, ::1])"
 )
-def search(unit, options, trips, objective, sizes, prices, clients, boxes, columns, chosen, amounts):
+def search(
+    unit, options, trips, objective, sizes, prices, clients, boxes, columns, chosen, amounts
+):
     """Find the patterns of one side that are worth most at prices of their clients, best box first.
 
-    prices: by option. boxes: hold every pattern; room behind them for halves, `boxes[k].low` below 0: none there.
-    columns, chosen, amounts: written, those found. Returns the bound on all patterns, and how many were found.
+    prices: by option. boxes: hold every pattern; room behind them for halves, `boxes[k].low` below
+    0: none there. columns, chosen, amounts: written, those found. Returns the bound on all
+    patterns, and how many were found.
     """
     count, width = len(options), chosen.shape[1]
     worths, shares, sums = np.empty(count), np.empty(count), np.empty(count)
@@ -390,7 +455,9 @@ def search(unit, options, trips, objective, sizes, prices, clients, boxes, colum
         best = np.argmax(bounds)
         top = bounds[best]
         if not top > sizes.threshold or found == len(columns):
-            return max(top, sizes.threshold) if found == 0 else max(top, columns[0].bound), float(found)
+            return max(top, sizes.threshold) if found == 0 else max(top, columns[0].bound), float(
+                found
+            )
         at, loads = middle(boxes[best], sizes)
         if at > 0.0 and used + 1 < len(boxes):
             boxes[used] = boxes[best]
@@ -407,7 +474,12 @@ def search(unit, options, trips, objective, sizes, prices, clients, boxes, colum
         priced = worths - prices
         simplex(priced, table[:, :size], rhs, size, basis, levels, duals)
         one = columns[found]
-        one.place, one.bound, one.count, one.worth = best, top, 0, own_worth(unit, objective, boxes[best])
+        one.place, one.bound, one.count, one.worth = (
+            best,
+            top,
+            0,
+            own_worth(unit, objective, boxes[best]),
+        )
         for r in range(size):
             if basis[r] >= 0 and levels[r] > 1e-12:
                 chosen[found, one.count], amounts[found, one.count] = basis[r], levels[r]
@@ -418,14 +490,18 @@ def search(unit, options, trips, objective, sizes, prices, clients, boxes, colum
 
 
 @kernel(
-    "Tuple((i8, f8))(Unit, const Option[::1], const f8[::1], i8, Sizes, const f8[::1], Box, f8[::1], f8[:, ::1],"
-    " f8[::1])"
+    "Tuple((i8, f8))(Unit, const Option[::1], const f8[::1], i8, Sizes, const f8[::1], Box,"
+    " f8[::1], f8[:, ::1], f8[::1])"
 )
 def program(unit, options, trips, objective, sizes, clients, box, worths, table, rhs):
-    """Write the linear program of a box: worths and rows of options; return its rows, and the worth of the unit."""
+    """Write the linear program of a box: worths and rows of options; return its rows, and the worth
+    of the unit.
+    """
     shares, sums = np.empty(len(options)), np.empty(len(options))
     reach(unit, options, trips, objective, sizes, box, worths, shares, sums)
-    return limits(unit, options, trips, clients, sizes, box, shares, sums, table, rhs), own_worth(unit, objective, box)
+    return limits(unit, options, trips, clients, sizes, box, shares, sums, table, rhs), own_worth(
+        unit, objective, box
+    )
 
 
 CLIENTS = 10_000
@@ -434,10 +510,12 @@ CLIENTS = 10_000
 
 @helper
 def enumerate_box(table, rhs, losses, budget, chosen, counts, sizes, found):
-    """Write every whole pattern of a box that loses no more than a budget; return their number, -1 if too many.
+    """Write every whole pattern of a box that loses no more than a budget; return their number, -1
+    if too many.
 
-    losses: by option, what a client loses at the prices of rows. chosen, counts, sizes: patterns from row `found` on.
-    A pattern of more than `CLIENTS` clients, or of more entries than `chosen` has columns, is one too many.
+    losses: by option, what a client loses at the prices of rows. chosen, counts, sizes: patterns
+    from row `found` on. A pattern of more than `CLIENTS` clients, or of more entries than `chosen`
+    has columns, is one too many.
     """
     count, size = table.shape
     most, width = chosen.shape
@@ -481,13 +559,15 @@ def enumerate_box(table, rhs, losses, budget, chosen, counts, sizes, found):
 
 
 @kernel(
-    "i8(Unit, const Option[::1], const f8[::1], i8, Sizes, const f8[::1], const f8[::1], Box[::1], i8[:, ::1],"
-    " i8[:, ::1], i8[::1])"
+    "i8(Unit, const Option[::1], const f8[::1], i8, Sizes, const f8[::1], const f8[::1], Box[::1],"
+    " i8[:, ::1], i8[:, ::1], i8[::1])"
 )
 def near(unit, options, trips, objective, sizes, prices, clients, boxes, chosen, counts, entries):
-    """Write every whole pattern of one side that may be worth more than a threshold at prices of its clients.
+    """Write every whole pattern of one side that may be worth more than a threshold at prices of
+    its clients.
 
-    boxes: as in `search`. Returns how many were written, some twice perhaps; -1 if there are too many.
+    boxes: as in `search`. Returns how many were written, some twice perhaps; -1 if there are too
+    many.
     """
     rows = len(unit.passes) * max(len(unit.beside), 1 + len(LATER))
     count, width = len(options), 3 + rows + sizes.classes
@@ -505,7 +585,9 @@ def near(unit, options, trips, objective, sizes, prices, clients, boxes, chosen,
         if size < 0:
             continue
         worths -= prices
-        spare = simplex(worths, table[:, :size], rhs, size, basis, levels, duals) + own_worth(unit, objective, box)
+        spare = simplex(worths, table[:, :size], rhs, size, basis, levels, duals) + own_worth(
+            unit, objective, box
+        )
         spare -= sizes.threshold
         if not spare >= 0.0:
             continue
@@ -526,7 +608,14 @@ def near(unit, options, trips, objective, sizes, prices, clients, boxes, chosen,
         able = np.flatnonzero(losses <= spare)
         before = found
         found = enumerate_box(
-            table[able, :size], rhs[:size].copy(), losses[able], spare, chosen, counts, entries, found
+            table[able, :size],
+            rhs[:size].copy(),
+            losses[able],
+            spare,
+            chosen,
+            counts,
+            entries,
+            found,
         )
         if found < 0:
             return -1

@@ -1,19 +1,22 @@
-"""Prompt chunking (paper 4, event model): is there a chunking that ends by a time T, decided by labels.
+"""Prompt chunking (paper 4, event model): is there a chunking that ends by a time T, decided by
+labels.
 
-A boundary is an index i = 0..M into `position`, the tokens before it. After the chunk that ends there a device, an
-uplink and P stages are in a state (local, up, f_1, ..., f_P): `up` ends the last upload, f_q frees stage q. Every
-next state is a componentwise monotone function of the state, and `local` follows from the number of chunks and i.
+A boundary is an index i = 0..M into `position`, the tokens before it. After the chunk that ends
+there a device, an uplink and P stages are in a state (local, up, f_1, ..., f_P): `up` ends the last
+upload, f_q frees stage q. Every next state is a componentwise monotone function of the state, and
+`local` follows from the number of chunks and i.
 
-With a deadline T for the first token the downlink needs no state. The chunk that starts at token n must leave the last
-stage by T - head - latency - (N - n) A/beta_down: the link is then busy with the tokens from n on. So the decision is a
-shortest path with resources:
+With a deadline T for the first token the downlink needs no state. The chunk that starts at token n
+must leave the last stage by T - head - latency - (N - n) A/beta_down: the link is then busy with
+the tokens from n on. So the decision is a shortest path with resources:
 
 * `earliest` gives per boundary the least value of each component, each minimised on its own;
-* `latest` gives per boundary the largest value of each component from which T can still be met, each maximised on
-  its own over the chunks that can follow the earliest state. A start beyond them proves T infeasible at once;
-* `extend` runs over the boundaries with non-dominated labels, drops those beyond `latest`, and raises components that
-  cannot delay the smallest chunk that can follow up to the value at which they would. States that differ only in idle
-  time then become one.
+* `latest` gives per boundary the largest value of each component from which T can still be met,
+  each maximised on its own over the chunks that can follow the earliest state. A start beyond them
+  proves T infeasible at once;
+* `extend` runs over the boundaries with non-dominated labels, drops those beyond `latest`, and
+  raises components that cannot delay the smallest chunk that can follow up to the value at which
+  they would. States that differ only in idle time then become one.
 
 States are rows of 1 + P numbers, `up` first.
 """
@@ -38,18 +41,25 @@ Tables = record(
     fewest="i8[::1]",  # chunks that can follow
 )
 Link = rows("Link", next="i8", parent="i8", end="i8", chunks="i8")
-"""Of a label: the next label of its boundary, the label that it extends, its boundary, and its number of chunks."""
+"""Of a label: the next label of its boundary, the label that it extends, its boundary, and its
+number of chunks.
+"""
 
 Labels = record("Labels", states="f8[:, ::1]", links="Link[::1]", heads="i8[::1]")
 """All labels, and the first of each boundary or -1."""
 
-Where = rows("Where", boundary="i8", label="i8", next="i8", used="i8", free="i8", goal="i8", seen="i8")
-"""Boundary, label and end of the chunk to go on with, room taken, first free label, label at the end, labels seen."""
+Where = rows(
+    "Where", boundary="i8", label="i8", next="i8", used="i8", free="i8", goal="i8", seen="i8"
+)
+"""Boundary, label and end of the chunk to go on with, room taken, first free label, label at the
+end, labels seen.
+"""
 
 
 @kernel("void(i8, i8, Prompt, f8[:, ::1])")
 def earliest(begin, end, prompt, floor):
-    """Fill rows begin..end-1 of `floor`, after those before them: a lower bound on each component of each state.
+    """Fill rows begin..end-1 of `floor`, after those before them: a lower bound on each component
+    of each state.
 
     O(M P) per row.
     """
@@ -61,17 +71,20 @@ def earliest(begin, end, prompt, floor):
         floor[j] = math.inf
         for i in range(j):
             x = position[j] - position[i]
-            state[0], _ = advance(prompt, 1 if i == 0 else 2, x, position[j], floor[i][0], floor[i], state)
+            state[0], _ = advance(
+                prompt, 1 if i == 0 else 2, x, position[j], floor[i][0], floor[i], state
+            )
             for q in range(P + 1):
                 floor[j, q] = min(floor[j, q], state[q])
 
 
 @kernel("b1(i8, i8, Prompt, f8, Tables)")
 def latest(begin, above, prompt, T, tables):
-    """Fill rows begin..above-1 of `ceiling`, after those behind them: an upper bound on the states that can end by T.
+    """Fill rows begin..above-1 of `ceiling`, after those behind them: an upper bound on the states
+    that can end by T.
 
-    Each component on its own; O(M P) per row. Also `shortest` and `fewest`. Return whether a chunk can follow row
-    `begin`; if none can follow row 0, nothing ends by T.
+    Each component on its own; O(M P) per row. Also `shortest` and `fewest`. Return whether a chunk
+    can follow row `begin`; if none can follow row 0, nothing ends by T.
     """
     position, P = prompt.position, prompt.stages
     floor, ceiling, shortest, fewest = tables.floor, tables.ceiling, tables.shortest, tables.fewest
@@ -123,7 +136,9 @@ def latest(begin, above, prompt, T, tables):
 
 @helper
 def raise_idle(prompt, chunks, i, j, state):
-    """Raise components to the value below which they delay no chunk that ends at boundary j or later."""
+    """Raise components to the value below which they delay no chunk that ends at boundary j or
+    later.
+    """
     position, P = prompt.position, prompt.stages
     x = position[j] - position[i]
     state[0] = max(state[0], prompt.device_chunk * (chunks + 1) + prompt.device_token * position[j])
@@ -146,7 +161,8 @@ def within(state, ceiling, slack):
 
 @kernel("i8(i8, i8, Prompt, Tables, f8, b1, f8, Labels, Where[::1])")
 def extend(most, work, prompt, tables, T, counted, slack, labels, where):
-    """Extend labels, boundary by boundary, for about `work` steps; return INFEASIBLE, FOUND, PAUSED or FULL.
+    """Extend labels, boundary by boundary, for about `work` steps; return INFEASIBLE, FOUND, PAUSED
+    or FULL.
 
     Parameters
     ----------
@@ -155,11 +171,11 @@ def extend(most, work, prompt, tables, T, counted, slack, labels, where):
     counted
         Whether fewer chunks are worth something: a cap, or device seconds per chunk.
     slack
-        Seconds by which a label that is dropped may be better than the one that dominates it; and the seconds by
-        which a label may exceed a ceiling.
+        Seconds by which a label that is dropped may be better than the one that dominates it; and
+        the seconds by which a label may exceed a ceiling.
     labels, where
-        The labels, and where the search stands. FULL leaves room to the caller: copy them into larger arrays and call
-        again.
+        The labels, and where the search stands. FULL leaves room to the caller: copy them into
+        larger arrays and call again.
     """
     position, P = prompt.position, prompt.stages
     ceiling, shortest, fewest = tables.ceiling, tables.shortest, tables.fewest
@@ -171,7 +187,11 @@ def extend(most, work, prompt, tables, T, counted, slack, labels, where):
     end = T - prompt.head - prompt.latency
     while control.boundary < M:
         i = control.boundary
-        due = end - (prompt.down_token if prompt.last else (N - position[i]) * prompt.down_token) + slack
+        due = (
+            end
+            - (prompt.down_token if prompt.last else (N - position[i]) * prompt.down_token)
+            + slack
+        )
         label = control.label if control.label >= 0 else heads[i]
         while label >= 0:
             control.label = label
@@ -187,7 +207,9 @@ def extend(most, work, prompt, tables, T, counted, slack, labels, where):
                 if chunks + fewest[j] > most:
                     continue
                 x = position[j] - position[i]
-                state[0], _ = advance(prompt, chunks, x, position[j], values[label][0], values[label], state)
+                state[0], _ = advance(
+                    prompt, chunks, x, position[j], values[label][0], values[label], state
+                )
                 if state[P] > due:
                     break
                 if not within(state, ceiling[j], slack):

@@ -1,4 +1,6 @@
-"""Families of chunkings, searched or tried one by one: equal chunks, geometric chunks, all plans there are."""
+"""Families of chunkings, searched or tried one by one: equal chunks, geometric chunks, all plans
+there are.
+"""
 
 import math
 
@@ -13,9 +15,11 @@ PATIENCE = 4
 
 @kernel("i8(i8, i8, i8, Prompt, i8[::1])")
 def best_equal(largest, least, work, prompt, out):
-    """Try equal chunks of `largest` cells and fewer, down to `least`; return the next size to try, the best in out[0].
+    """Try equal chunks of `largest` cells and fewer, down to `least`; return the next size to try,
+    the best in out[0].
 
-    The last chunk takes the rest; the larger size wins a tie. work: about how many chunks to play before returning.
+    The last chunk takes the rest; the larger size wins a tie. work: about how many chunks to play
+    before returning.
     """
     M = prompt.position.size - 1
     state = np.empty(prompt.stages + 1)
@@ -67,7 +71,8 @@ def enumerate_plans(most, prompt, out):
 
 @helper
 def spread(chunks, M, peak, growth, ratio, weights, bounds):
-    """Fill bounds with sizes that grow by a factor up to the chunk `peak` and follow a ratio from there.
+    """Fill bounds with sizes that grow by a factor up to the chunk `peak` and follow a ratio from
+    there.
 
     Each boundary is rounded, and no chunk is empty. weights: scratch, shape (chunks,).
     """
@@ -86,10 +91,12 @@ def spread(chunks, M, peak, growth, ratio, weights, bounds):
 
 @kernel("i8(i8, Prompt, Work, i8[::1])")
 def best_geometric(most, prompt, work, out):
-    """Fill `out` with the best geometric chunks and return their number: a search over the number and the ratio.
+    """Fill `out` with the best geometric chunks and return their number: a search over the number
+    and the ratio.
 
-    For each number 17 ratios between 1/4 and 4 for two chunks (closer to 1 for more), then four rounds of finer
-    steps around the best. The number goes on growing until `PATIENCE` in a row have not helped.
+    For each number 17 ratios between 1/4 and 4 for two chunks (closer to 1 for more), then four
+    rounds of finer steps around the best. The number goes on growing until `PATIENCE` in a row have
+    not helped.
     """
     M = prompt.position.size - 1
     trial = work.trial

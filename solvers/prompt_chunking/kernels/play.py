@@ -1,7 +1,8 @@
-"""The event model of prompt chunking (paper 4): one chunk after the other on device, uplink, stages and downlink.
+"""The event model of prompt chunking (paper 4): one chunk after the other on device, uplink, stages
+and downlink.
 
-A plan is a list of boundaries 0 = b_0 < b_1 < ... < b_K = M, indices into `position`. A state is an array: when the
-last upload ends, then when each of the P stages is free.
+A plan is a list of boundaries 0 = b_0 < b_1 < ... < b_K = M, indices into `position`. A state is an
+array: when the last upload ends, then when each of the P stages is free.
 """
 
 import math
@@ -28,7 +29,8 @@ Prompt = record(
 
 Work = record(
     "Work",
-    states="f8[:, ::1]",  # before each chunk of the plan at hand: the state, then the end of the downloads
+    # before each chunk of the plan at hand: the state, then the end of the downloads
+    states="f8[:, ::1]",
     state="f8[::1]",
     weights="f8[::1]",
     current="i8[::1]",
@@ -39,9 +41,11 @@ Work = record(
 
 @inlined
 def advance(prompt, chunks, tokens, after, up, state, out):
-    """Return when a chunk that follows uploads until `up` is uploaded and computed, and write the state after it.
+    """Return when a chunk that follows uploads until `up` is uploaded and computed, and write the
+    state after it.
 
-    `chunks` and `after` count the chunks and the tokens up to its end. Entry 0 of `state` and `out` is left alone.
+    `chunks` and `after` count the chunks and the tokens up to its end. Entry 0 of `state` and `out`
+    is left alone.
     """
     computed = prompt.device_chunk * chunks + prompt.device_token * after
     up = max(up, computed) + prompt.message + tokens * prompt.up_token
@@ -56,7 +60,8 @@ def advance(prompt, chunks, tokens, after, up, state, out):
 
 @inlined
 def play(prompt, bounds, chunks, state):
-    """Return the time to first token of the plan bounds[0..chunks]; O(chunks P). state: scratch, shape (1 + P,).
+    """Return the time to first token of the plan bounds[0..chunks]; O(chunks P). state: scratch,
+    shape (1 + P,).
 
     Infinity once the call should come to an end.
     """

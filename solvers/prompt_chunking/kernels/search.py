@@ -1,4 +1,6 @@
-"""Starts of a search for short times to first token, chunks by a deadline and growing ones, and moves that polish."""
+"""Starts of a search for short times to first token, chunks by a deadline and growing ones, and
+moves that polish.
+"""
 
 import math
 
@@ -7,13 +9,18 @@ import numpy as np
 from specopt.solvers.kernels.kernel import helper, inlined, kernel
 from specopt.solvers.kernels.random import GOLDEN, mixed, uniform
 from specopt.solvers.prompt_chunking.kernels.families import spread
-from specopt.solvers.prompt_chunking.kernels.play import Prompt, Work, advance, play  # noqa: F401  (in signatures)
+from specopt.solvers.prompt_chunking.kernels.play import (
+    advance,
+    play,
+)
 
 CLOSE = 2e-4
 """Relative gap from which on `search` is content with the best of its starts."""
 
 STARTS = 8
-"""Plans that a search starts from: geometric chunks, five shares by a deadline, chunks that grow up to two places."""
+"""Plans that a search starts from: geometric chunks, five shares by a deadline, chunks that grow up
+to two places.
+"""
 
 KICKS = 8
 """Plans at random around the best one that `search` polishes in the end."""
@@ -27,10 +34,11 @@ PROVEN = 1e-10
 
 @helper
 def by_deadline(most, prompt, T, share, state, out):
-    """Fill `out` with chunks that take `share` of the largest size with which T can still be met; return how many.
+    """Fill `out` with chunks that take `share` of the largest size with which T can still be met;
+    return how many.
 
-    The state of the device, the link and the stages is the plan's own; what is still to come counts at its least.
-    Returns 0 if T is not met. state: scratch, shape (2, 1 + P).
+    The state of the device, the link and the stages is the plan's own; what is still to come counts
+    at its least. Returns 0 if T is not met. state: scratch, shape (2, 1 + P).
     """
     position, P = prompt.position, prompt.stages
     M = position.size - 1
@@ -51,8 +59,12 @@ def by_deadline(most, prompt, T, share, state, out):
         while high - low > 1:
             x = position[j] - position[i]
             sent, free = advance(prompt, k, x, position[j], up, here, there)
-            end = free + (prompt.down_token if prompt.last else (N - position[i]) * prompt.down_token)
-            if j < M and end + prompt.latency + prompt.head <= T:  # what is to come may be late, too
+            end = free + (
+                prompt.down_token if prompt.last else (N - position[i]) * prompt.down_token
+            )
+            if (
+                j < M and end + prompt.latency + prompt.head <= T
+            ):  # what is to come may be late, too
                 queue = 0.0
                 for q in range(1, P + 1):
                     before = there[q] + prompt.wait_start if q == 1 else there[q]
@@ -81,7 +93,8 @@ def by_deadline(most, prompt, T, share, state, out):
 
 @inlined
 def replay(start, chunks, prompt, bounds, value, is_better, work):
-    """Play a changed plan from its first changed chunk on; return its time to first token, or `value` if it is no less.
+    """Play a changed plan from its first changed chunk on; return its time to first token, or
+    `value` if it is no less.
 
     If it is less, or is known to be, the states on the way are kept.
     """
@@ -124,7 +137,9 @@ def replay(start, chunks, prompt, bounds, value, is_better, work):
 
 @helper
 def merge(j, chunks, bounds, out):
-    """Fill `out` with a plan whose j-th chunk takes in the next one; return its number of chunks."""
+    """Fill `out` with a plan whose j-th chunk takes in the next one; return its number of
+    chunks.
+    """
     for k in range(chunks):
         out[k] = bounds[k] if k <= j else bounds[k + 1]
     return chunks - 1
@@ -132,7 +147,9 @@ def merge(j, chunks, bounds, out):
 
 @helper
 def cut(j, cells, chunks, bounds, out):
-    """Fill `out` with a plan whose j-th chunk is cut after some cells; return its number of chunks."""
+    """Fill `out` with a plan whose j-th chunk is cut after some cells; return its number of
+    chunks.
+    """
     for k in range(chunks + 1):
         out[k if k <= j else k + 1] = bounds[k]
     out[j + 1] = bounds[j] + cells
@@ -148,10 +165,11 @@ def copy(chunks, bounds, out):
 
 @kernel("Tuple((i8, f8))(i8, i8, Prompt, b1, Work, i8[::1])")
 def polish(chunks, most, prompt, wide, work, bounds):
-    """Improve a plan in place by moving, merging and cutting; return the number of chunks and the value.
+    """Improve a plan in place by moving, merging and cutting; return the number of chunks and the
+    value.
 
-    A move takes some cells from one chunk and gives them to another: to any if `wide`, else to a neighbour, or from
-    or to the first or the last chunk. Step sizes halve once no move helps.
+    A move takes some cells from one chunk and gives them to another: to any if `wide`, else to a
+    neighbour, or from or to the first or the last chunk. Step sizes halve once no move helps.
     """
     left, trial = work.left, work.trial
     for q in range(prompt.stages + 2):
@@ -168,7 +186,11 @@ def polish(chunks, most, prompt, wide, work, bounds):
                 if not wide and gap > 1 and a > 1 and b < chunks - 1:
                     continue
                 for shift in (-delta, delta):
-                    while left[0] > 0 and bounds[a] + shift > bounds[a - 1] and bounds[b] + shift < bounds[b + 1]:
+                    while (
+                        left[0] > 0
+                        and bounds[a] + shift > bounds[a - 1]
+                        and bounds[b] + shift < bounds[b + 1]
+                    ):
                         for k in range(a, b + 1):
                             bounds[k] += shift
                         new = replay(a - 1, chunks, prompt, bounds, value, False, work)
@@ -209,7 +231,8 @@ def polish(chunks, most, prompt, wide, work, bounds):
 
 @helper
 def kick(number, chunks, most, bounds, out):
-    """Fill `out` with the chunks of a plan, each times a random factor between 1/2 and 2; return how many.
+    """Fill `out` with the chunks of a plan, each times a random factor between 1/2 and 2; return
+    how many.
 
     About half of the plans have a chunk less (two neighbours are merged) or more (one is halved).
     """
@@ -240,7 +263,8 @@ def kick(number, chunks, most, bounds, out):
 
 @kernel("i8(i8, Prompt, f8, f8, f8, Work, i8[::1])")
 def earliest_deadline(most, prompt, bound, value, share, work, out):
-    """Fill `out` with chunks by the earliest deadline that they are found to meet; return how many, 0 if none.
+    """Fill `out` with chunks by the earliest deadline that they are found to meet; return how many,
+    0 if none.
 
     A halving between a lower bound and the time of a plan; see `by_deadline` for `share`.
     """
@@ -264,13 +288,27 @@ def earliest_deadline(most, prompt, bound, value, share, work, out):
 
 @helper
 def best_growing(chunks, most, prompt, peak, work, out):
-    """Fill `out` with the best of some chunks that grow up to a peak, as many as `chunks` or one less or more."""
-    ratio = 0.6 if prompt.last else min(max(prompt.down_token / max(prompt.up_token, 1e-300), 0.3), 0.95)
+    """Fill `out` with the best of some chunks that grow up to a peak, as many as `chunks` or one
+    less or more.
+    """
+    ratio = (
+        0.6
+        if prompt.last
+        else min(max(prompt.down_token / max(prompt.up_token, 1e-300), 0.3), 0.95)
+    )
     count = 0
     least = math.inf
     for length in range(max(1, chunks - 1), min(most, chunks + 1) + 1):
         for growth in range(2, 7, 2):
-            spread(length, prompt.position.size - 1, peak, float(growth), ratio, work.weights, work.trial)
+            spread(
+                length,
+                prompt.position.size - 1,
+                peak,
+                float(growth),
+                ratio,
+                work.weights,
+                work.trial,
+            )
             new = play(prompt, work.trial, length, work.state)
             work.left[0] -= length * (prompt.stages + CHUNK_WORK)
             if new < least:
@@ -282,13 +320,15 @@ def best_growing(chunks, most, prompt, peak, work, out):
 
 @kernel("i8(i8, i8, i8, i8, f8, f8, Prompt, Work, i8[::1])")
 def search(chunks, most, effort, spent, value, bound, prompt, work, out):
-    """Fill `out`, shape (M + 2,), with the best plan of a short search and return its number of chunks.
+    """Fill `out`, shape (M + 2,), with the best plan of a short search and return its number of
+    chunks.
 
-    It begins with the best of two starts, polished, in `out`: its chunks, its value, and the stages spent on both. The
-    other starts are chunks by deadlines at smaller shares of the largest size, `bound` being a lower bound, and chunks
-    that grow to the second or third one and shrink from there. All of them are polished. Then the best one is changed
-    by one merge or one cut and polished again, as long as that helps and the bound is not close. In the end a few
-    random plans around it are polished, too. effort: the most stages to play.
+    It begins with the best of two starts, polished, in `out`: its chunks, its value, and the stages
+    spent on both. The other starts are chunks by deadlines at smaller shares of the largest size,
+    `bound` being a lower bound, and chunks that grow to the second or third one and shrink from
+    there. All of them are polished. Then the best one is changed by one merge or one cut and
+    polished again, as long as that helps and the bound is not close. In the end a few random plans
+    around it are polished, too. effort: the most stages to play.
     """
     current, left = work.current, work.left
     start, kicks = 2, 0
@@ -298,7 +338,9 @@ def search(chunks, most, effort, spent, value, bound, prompt, work, out):
         wide, margin = False, 1e-12
         if start < STARTS:
             if start < 6:
-                count = earliest_deadline(most, prompt, bound, value, 1.0 - 0.12 * (start - 1), work, current)
+                count = earliest_deadline(
+                    most, prompt, bound, value, 1.0 - 0.12 * (start - 1), work, current
+                )
             else:
                 count = best_growing(chunks, most, prompt, start - 5, work, current)
             spent = effort - left[0]

@@ -1,9 +1,11 @@
-"""Prompts in chunks and rounds of decoding, simulated: many devices, one pipeline of stages, batch after batch.
+"""Prompts in chunks and rounds of decoding, simulated: many devices, one pipeline of stages, batch
+after batch.
 
-A request is one pending event at most: the next chunk that arrives in the cloud, or its next round. Whenever the first
-stage is free, everything that waits there forms the next batch, but no two chunks of one prompt; a batch of m tokens
-takes g(mu + m)/P on each stage. All that follows a batch (the other stages, the way back, the next draft) is known
-when it starts, so that it needs no event of its own.
+A request is one pending event at most: the next chunk that arrives in the cloud, or its next round.
+Whenever the first stage is free, everything that waits there forms the next batch, but no two
+chunks of one prompt; a batch of m tokens takes g(mu + m)/P on each stage. All that follows a batch
+(the other stages, the way back, the next draft) is known when it starts, so that it needs no event
+of its own.
 """
 
 import math
@@ -20,20 +22,34 @@ NEVER, EQUATION_6, STEPS = 0, 1, 2  # parallel drafting: with STEPS + n, n steps
 BATCHES, CHUNKS, ROUNDS = 0, 1, 2  # entries of sums
 
 Request = rows(
-    "Request", arrival="f8", prompt="i8", output="i8", uplink="f8", downlink="f8", draft_seconds="f8", first_size="i8"
+    "Request",
+    arrival="f8",
+    prompt="i8",
+    output="i8",
+    uplink="f8",
+    downlink="f8",
+    draft_seconds="f8",
+    first_size="i8",
 )
-"""Arrival, tokens, bytes per second, seconds per drafted token, and where its chunks begin in the plans' `sizes`."""
+"""Arrival, tokens, bytes per second, seconds per drafted token, and where its chunks begin in the
+plans' `sizes`.
+"""
 
 Round = rows("Round", drafted="i8", sent="i8", gained="i8", up_to="f8", hit="f8")
-"""Tokens of a round of decoding; the chance of it or an earlier one, and that parallel drafting has begun the next."""
+"""Tokens of a round of decoding; the chance of it or an earlier one, and that parallel drafting has
+begun the next.
+"""
 
-Cloud = record("Cloud", tokens="f8[::1]", seconds="f8[::1]", background="f8", stages="i8", smoothing="f8")
+Cloud = record(
+    "Cloud", tokens="f8[::1]", seconds="f8[::1]", background="f8", stages="i8", smoothing="f8"
+)
 """The knots of g, the constant part of mu, the stages P, the weight alpha of the past in Eq. 1."""
 
 Edge = record(
     "Edge",
     token_bytes="f8",
-    chunk="f8",  # seconds of a message on the device, of each of its tokens, and to send it besides its bytes
+    # seconds of a message on the device, of each of its tokens, and to send it besides its bytes
+    chunk="f8",
     token="f8",
     message="f8",
     latency="f8",  # seconds of the link
@@ -51,16 +67,17 @@ Serving = record(
     parallel_cost="f8",  # how much longer a step of parallel drafting takes than a step of drafting
 )
 Reached = rows("Reached", first="f8", last="f8", chunks="i8", rounds="i8", hidden="i8")
-"""Of a request: first and last token since arrival, NaN where it was not reached; chunks, rounds, and steps of drafting
-hidden by parallel drafting."""
+"""Of a request: first and last token since arrival, NaN where it was not reached; chunks, rounds,
+and steps of drafting hidden by parallel drafting."""
 
 Sums = rows("Sums", count="i8", seconds="f8", squares="f8", tokens="i8")
-"""Of batches per stage, or of in-cloud delays of chunks or of rounds: their number, sums of seconds and of their
-squares, and tokens."""
+"""Of batches per stage, or of in-cloud delays of chunks or of rounds: their number, sums of seconds
+and of their squares, and tokens."""
 
 Batch = rows("Batch", start="f8", prompt_tokens="i8", round_tokens="i8", seconds="f8")
 Ended = record("Ended", events="i8", batches="i8", background="f8", seconds="f8")
-"""Events, batches, mu of Eq. 1 summed over batches that count, and seconds until the last of them."""
+"""Events, batches, mu of Eq. 1 summed over batches that count, and seconds until the last of them.
+"""
 
 
 @helper
@@ -81,9 +98,11 @@ def _delay(tokens, seconds, m):
 
 @helper
 def balanced_chunk(tokens, seconds, mu, seconds_per_token, stages):
-    """Return the smallest positive root X of X seconds_per_token = (g(mu) + g(mu + X))/P (Eq. 3); infinity if none.
+    """Return the smallest positive root X of X seconds_per_token = (g(mu) + g(mu + X))/P (Eq. 3);
+    infinity if none.
 
-    The left side starts below the right one, or at it if g(mu) is 0; the first knot on the other side ends the search.
+    The left side starts below the right one, or at it if g(mu) is 0; the first knot on the other
+    side ends the search.
     """
     here = _delay(tokens, seconds, mu)
     x0 = 0.0
@@ -115,7 +134,9 @@ def _chunk_size(serving, request, c, left, every):
 
 @helper
 def _upload(edge, request, r, x, local, up):
-    """Send a chunk of x tokens as soon as device and link are free; return when it arrives in the cloud."""
+    """Send a chunk of x tokens as soon as device and link are free; return when it arrives in the
+    cloud.
+    """
     local[r] += edge.chunk + edge.token * x
     up[r] = max(local[r], up[r]) + edge.message + x * edge.token_bytes / request.uplink
     return up[r] + edge.latency
@@ -130,17 +151,24 @@ def _add(sums, seconds, tokens):
     sums.tokens += tokens
 
 
-@kernel("Ended(u8, i8, i8, Request[::1], Cloud, Edge, Serving, Reached[::1], Sums[::1], Batch[::1])")
+@kernel(
+    "Ended(u8, i8, i8, Request[::1], Cloud, Edge, Serving, Reached[::1], Sums[::1], Batch[::1])"
+)
 def play(key, first_counted, last_counted, requests, cloud, edge, serving, reached, sums, log):
     """Simulate until the counted requests, in order of arrival, are complete.
 
-    An event is an arrival of a request, of a chunk or of a round in the cloud, or the start of a batch. Batches count
-    that start between the arrivals of the first and the last counted request. Filled: ``reached`` (R,), ``sums`` (3,)
-    and, as far as it goes, the ``log`` of batches.
+    An event is an arrival of a request, of a chunk or of a round in the cloud, or the start of a
+    batch. Batches count that start between the arrivals of the first and the last counted request.
+    Filled: ``reached`` (R,), ``sums`` (3,) and, as far as it goes, the ``log`` of batches.
     """
     n = len(requests)
     since_first, until_last = requests[first_counted].arrival, requests[last_counted - 1].arrival
-    tokens, seconds, stages, background = cloud.tokens, cloud.seconds, cloud.stages, cloud.background
+    tokens, seconds, stages, background = (
+        cloud.tokens,
+        cloud.seconds,
+        cloud.stages,
+        cloud.background,
+    )
     rounds = serving.rounds
     running = _delay(tokens, seconds, background) / stages  # w
     streams = np.empty(n, np.uint64)
@@ -155,7 +183,8 @@ def play(key, first_counted, last_counted, requests, cloud, edge, serving, reach
     ready = np.zeros(n, np.int64)  # steps of the next draft that parallel drafting has made
     outcome = np.zeros(n, np.int64)
     here = np.zeros(n)  # arrival in the cloud
-    # chunks in the cloud, a queue per request: a ring in one array would need their number, so chunks are linked
+    # chunks in the cloud, a queue per request: a ring in one array would need their number, so
+    # chunks are linked
     head = np.full(n, -1, np.int64)
     tail = np.full(n, -1, np.int64)
     room = 1024
@@ -200,8 +229,14 @@ def play(key, first_counted, last_counted, requests, cloud, edge, serving, reach
                 local[r], up[r], down[r] = now, now, now
                 if serving.mode == EQUATION_3:
                     pace = edge.token_bytes / request.uplink
-                    root = balanced_chunk(tokens, seconds, background + mu, pace, np.float64(stages))
-                    every[r] = request.prompt if root >= request.prompt else max(1, np.int64(math.ceil(root)))
+                    root = balanced_chunk(
+                        tokens, seconds, background + mu, pace, np.float64(stages)
+                    )
+                    every[r] = (
+                        request.prompt
+                        if root >= request.prompt
+                        else max(1, np.int64(math.ceil(root)))
+                    )
             else:
                 r = heap_requests[0]
                 request = requests[r]
@@ -237,7 +272,9 @@ def play(key, first_counted, last_counted, requests, cloud, edge, serving, reach
                 messages[r] += 1
             if sent[r] < request.prompt:
                 x = _chunk_size(serving, request, messages[r], request.prompt - sent[r], every[r])
-                moment = _upload(edge, request, r, x, local, up) + (running if serving.wait == OVERLAP else 0.0)
+                moment = _upload(edge, request, r, x, local, up) + (
+                    running if serving.wait == OVERLAP else 0.0
+                )
                 heap_size = push(heap_times, heap_requests, heap_size, moment, r)
             continue
         # ---- a batch: every round that waits, and a chunk of every prompt that waits
@@ -247,7 +284,9 @@ def play(key, first_counted, last_counted, requests, cloud, edge, serving, reach
             from_rounds += rounds[outcome[deciding[k]]].sent
         from_prompts = 0
         members = n_waiting
-        if serving.mode == SERVER:  # the server fills up a budget of tokens, first come first served
+        if (
+            serving.mode == SERVER
+        ):  # the server fills up a budget of tokens, first come first served
             budget = max(1, serving.server_chunk - from_rounds)
             members = 0
             while members < n_waiting and budget > 0:
@@ -296,10 +335,15 @@ def play(key, first_counted, last_counted, requests, cloud, edge, serving, reach
                     last = served[r] == request.prompt
                     back = x
                     if serving.mode == SERVER:
-                        back = request.prompt if last else 0  # nothing comes back before the prompt is complete
+                        back = (
+                            request.prompt if last else 0
+                        )  # nothing comes back before the prompt is complete
                     if serving.last:
                         back = 1 if last else 0
-                    down[r] = max(out_of_cloud + edge.latency, down[r]) + back * edge.token_bytes / request.downlink
+                    down[r] = (
+                        max(out_of_cloud + edge.latency, down[r])
+                        + back * edge.token_bytes / request.downlink
+                    )
                     mine.chunks += 1
                 else:
                     x = rounds[outcome[r]].sent
@@ -324,7 +368,11 @@ def play(key, first_counted, last_counted, requests, cloud, edge, serving, reach
                         open_requests -= 1
                     continue
                 ready[r] = 0
-                if part == ROUNDS and serving.parallel != NEVER and draw(streams, r) < rounds[outcome[r]].hit:
+                if (
+                    part == ROUNDS
+                    and serving.parallel != NEVER
+                    and draw(streams, r) < rounds[outcome[r]].hit
+                ):
                     ready[r] = serving.parallel - STEPS
                     if serving.parallel == EQUATION_6:  # with the draft just verified
                         way = x * edge.token_bytes * (1.0 / request.uplink + 1.0 / request.downlink)

@@ -1,8 +1,9 @@
-"""Algorithm 1 (paper 1): the dynamic program over contiguous batches, its labels kept as functions of the step.
+"""Algorithm 1 (paper 1): the dynamic program over contiguous batches, its labels kept as functions
+of the step.
 
-Functions of the step n are segments over n = 2..N (the prefill step n = 1 is apart): rows of an array, columns below.
-Stage times are such functions: affine for one piece, convex piecewise linear for several; so are completion times, and
-sums over n cost nothing that depends on N.
+Functions of the step n are segments over n = 2..N (the prefill step n = 1 is apart): rows of an
+array, columns below. Stage times are such functions: affine for one piece, convex piecewise linear
+for several; so are completion times, and sums over n cost nothing that depends on N.
 """
 
 from specopt.solvers.kernels.kernel import helper, inlined, kernel
@@ -18,10 +19,10 @@ from specopt.solvers.serving_latency.kernels.stages import (
     decode_line,
     fits,
     range_stages,
-)  # fmt: skip
+)
 
-# columns of a segment, of what the two stages take or when they are free: its first step, the value of the draft stage
-# there and what is added per step, the same of the verify stage
+# columns of a segment, of what the two stages take or when they are free: its first step, the value
+# of the draft stage there and what is added per step, the same of the verify stage
 FROM, DRAFT_AT, DRAFT_GROWTH, VERIFY_AT, VERIFY_GROWTH = range(5)
 # columns of a prefix: Y[i,0,0], sum_n Y[i,n,0], Y[i,1,0], Y[i,1,1]
 BEST, DRAFTED, DRAFT_READY, VERIFY_READY = range(4)
@@ -34,7 +35,11 @@ def stage_segments(task, setting, runtimes, b, k, N, segments):
     n = 2
     while n <= N:
         value, slope, m = decode_line(task, setting, runtimes, DRAFT, b, k, n, N - n + 1)
-        segments[count, FROM], segments[count, DRAFT_AT], segments[count, DRAFT_GROWTH] = n, value, slope
+        segments[count, FROM], segments[count, DRAFT_AT], segments[count, DRAFT_GROWTH] = (
+            n,
+            value,
+            slope,
+        )
         value, slope, m = decode_line(task, setting, runtimes, VERIFY, b, k, n, m)
         segments[count, VERIFY_AT], segments[count, VERIFY_GROWTH] = value, slope
         count += 1
@@ -50,7 +55,9 @@ def at_step(segments, x, stage, n):
 
 @inlined
 def first_after(segments, x, end, n):
-    """Return the first step of the segment behind x, at most n; `end` is where the function's segments end."""
+    """Return the first step of the segment behind x, at most n; `end` is where the function's
+    segments end.
+    """
     return min(n, int(segments[x + 1, FROM])) if x + 1 < end else n
 
 
@@ -74,7 +81,9 @@ def sum_of_max(a, sa, c, sc, m):
 
 @helper
 def sum_of_waits(pool, x, end, stages, count, N):
-    """Return the sum over n = 2..N of max(Y0 + T^d, Y1) for a label and a new batch's draft times."""
+    """Return the sum over n = 2..N of max(Y0 + T^d, Y1) for a label and a new batch's draft
+    times.
+    """
     z = 0
     n = 2
     total = 0.0
@@ -83,8 +92,10 @@ def sum_of_waits(pool, x, end, stages, count, N):
         total += sum_of_max(
             at_step(pool, x, DRAFT_AT, n) + at_step(stages, z, DRAFT_AT, n),
             pool[x, DRAFT_GROWTH] + stages[z, DRAFT_GROWTH],
-            at_step(pool, x, VERIFY_AT, n), pool[x, VERIFY_GROWTH], after - n,
-        )  # fmt: skip
+            at_step(pool, x, VERIFY_AT, n),
+            pool[x, VERIFY_GROWTH],
+            after - n,
+        )
         n = after
         x, z = moved_on(pool, x, end, n), moved_on(stages, z, count, n)
     return total
@@ -107,7 +118,9 @@ def push(pool, first, at, n, drafted, draft_slope, done, slope):
 
 @helper
 def append(pool, x, end, first, stages, count, N):
-    """Store a label (Eq. 31-32) from `first` on, given a shorter prefix and a batch's stage times; return its end."""
+    """Store a label (Eq. 31-32) from `first` on, given a shorter prefix and a batch's stage times;
+    return its end.
+    """
     at = first
     z = 0
     n = 2
@@ -124,24 +137,29 @@ def append(pool, x, end, first, stages, count, N):
             a, sa, c, sc = c, sc, a, sa
         at = push(pool, first, at, n, drafted, slope, a + v, sa + sv)
         if crossing:
-            at = push(pool, first, at, n + k, drafted + slope * k, slope, c + sc * k + v + sv * k, sc + sv)
+            at = push(
+                pool, first, at, n + k, drafted + slope * k, slope, c + sc * k + v + sv * k, sc + sv
+            )
         n = after
         x, z = moved_on(pool, x, end, n), moved_on(stages, z, count, n)
     return at
 
 
 @kernel(
-    "i8(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8[:, ::1], i8[::1], f8[:, ::1], i8[::1],"
-    " f8[:, ::1])",
+    "i8(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8[:, ::1], i8[::1], f8[:,"
+    " ::1], i8[::1], f8[:, ::1])",
 )
 def algorithm_1_rows(row, stop, task, setting, runtimes, stages, boundary, prefix, begins, pool):
-    """Run rows i = row..stop-1 of Algorithm 1 and return the first row not run: the pool may be full.
+    """Run rows i = row..stop-1 of Algorithm 1 and return the first row not run: the pool may be
+    full.
 
-    A boundary j is looked at closely only if sum_n T^v + max(sum_n Y[j-1,n,1], sum_n (Y[j-1,n,0] + T^d)) is not above
-    the total of the boundary one row before, extended by a task. That costs a few operations.
+    A boundary j is looked at closely only if sum_n T^v + max(sum_n Y[j-1,n,1], sum_n (Y[j-1,n,0] +
+    T^d)) is not above the total of the boundary one row before, extended by a task. That costs a
+    few operations.
 
-    Work space: the segments of a batch's stage times (at least 1 + (l + 1) (P - 1)). Modified in place: boundary S[i]
-    (the start j of the last batch), prefix, begins, and the pool: its rows begins[i]..begins[i + 1] - 1 are Y[i,n,:].
+    Work space: the segments of a batch's stage times (at least 1 + (l + 1) (P - 1)). Modified in
+    place: boundary S[i] (the start j of the last batch), prefix, begins, and the pool: its rows
+    begins[i]..begins[i + 1] - 1 are Y[i,n,:].
     """
     linear = runtimes.shape[1] == 1
     N = int(task[0, STEPS])
@@ -155,10 +173,14 @@ def algorithm_1_rows(row, stop, task, setting, runtimes, stages, boundary, prefi
         prefix[i, BEST] = INFINITY
         boundary[i] = 0
         begins[i + 1] = begins[i]
-        # work of a batch of one; with one-piece runtimes a batch of b costs the overheads and b times that
+        # work of a batch of one; with one-piece runtimes a batch of b costs the overheads and b
+        # times that
         d1, v1 = range_stages(task, setting, runtimes, 1.0, k, 1, 1)
         one_d, one_v = range_stages(task, setting, runtimes, 1.0, k, 2, N - 1)
-        fixed_d, fixed_v = N * setting[LENGTH] * runtimes[DRAFT, 0, HEIGHT], N * runtimes[VERIFY, 0, HEIGHT]
+        fixed_d, fixed_v = (
+            N * setting[LENGTH] * runtimes[DRAFT, 0, HEIGHT],
+            N * runtimes[VERIFY, 0, HEIGHT],
+        )
         one_d, one_v = one_d + d1 - fixed_d, one_v + v1 - fixed_v
         start = i - largest + 1
         likely = max(start, boundary[i - 1])

@@ -1,4 +1,6 @@
-"""Local searches over plans: simulated annealing over batches, threshold accepting over contiguous blocks."""
+"""Local searches over plans: simulated annealing over batches, threshold accepting over contiguous
+blocks.
+"""
 
 import numpy as np
 
@@ -17,14 +19,24 @@ from specopt.solvers.serving_latency.kernels.plans import (
     fill_growth,
     inference_seconds,
     take,
-)  # fmt: skip
-from specopt.solvers.serving_latency.kernels.stages import INPUT, OUTPUT, OVERLAP, STEPS, copy_first, fits
+)
+from specopt.solvers.serving_latency.kernels.stages import (
+    INPUT,
+    OUTPUT,
+    OVERLAP,
+    STEPS,
+    copy_first,
+    fits,
+)
 
-SLOT, ORDER, BEST_SLOT, BEST_ORDER = range(4)  # rows of a plan: batch of each task, batches in pipeline order
-# moves of the annealer, the percentages of draws added up: one task (any, one of its batch's longest output, that of
-# its longest input), two swapped, tasks beyond a threshold to another batch, two batches cut anew, all that another
-# batch takes without growing in length, two merged, one split, two exchanged in the order; the rest shifts one there.
-# With other shares `length-aware` ends with other plans of many tasks.
+SLOT, ORDER, BEST_SLOT, BEST_ORDER = range(
+    4
+)  # rows of a plan: batch of each task, batches in pipeline order
+# moves of the annealer, the percentages of draws added up: one task (any, one of its batch's
+# longest output, that of its longest input), two swapped, tasks beyond a threshold to another
+# batch, two batches cut anew, all that another batch takes without growing in length, two merged,
+# one split, two exchanged in the order; the rest shifts one there. With other shares `length-aware`
+# ends with other plans of many tasks.
 ANY, LONGEST_OUTPUT, LONGEST_INPUT, SWAP, BEYOND = 30, 36, 42, 57, 67
 CUT, ABSORB, MERGE, SPLIT, EXCHANGE = 77, 81, 85, 90, 95
 HEAD, AFTER, BEFORE, TARGET, MOVED, OLD_ORDER = range(6)  # rows of the annealer's lists
@@ -77,7 +89,8 @@ def copy_row(batches, source, target):
 
 @helper
 def collect(task, ranks, batches, lists, weight, limit, sign, strict, a, c, count):
-    """Add the tasks of batch a on one side of a threshold to those moved; return how many there are then.
+    """Add the tasks of batch a on one side of a threshold to those moved; return how many there are
+    then.
 
     With weight < 0: all that batch c can take without growing in length.
     """
@@ -111,12 +124,16 @@ def rebuild(task, batches, lists, a, c):
 def keeps_memory(task, setting, batches, m):
     """Return whether a batch fits, or is empty."""
     size = batches[m, SIZE]
-    return size == 0.0 or fits(setting, size, task[int(batches[m, TOP]), INPUT] + batches[m, LONGEST])
+    return size == 0.0 or fits(
+        setting, size, task[int(batches[m, TOP]), INPUT] + batches[m, LONGEST]
+    )
 
 
 @helper
 def draw_move(task, overlap, ranks, batches, lists, slot, order, M, stream):
-    """Return a move's kind, its batches a and c, how many tasks it moves (-1: it is none), the place of a new batch."""
+    """Return a move's kind, its batches a and c, how many tasks it moves (-1: it is none), the
+    place of a new batch.
+    """
     kind = draw_below(stream, 0, 100)
     if kind >= SPLIT and (not overlap or M == 1):
         kind = draw_below(stream, 0, SPLIT)
@@ -185,7 +202,9 @@ def put_back(batches, lists, slot, a, c, count):
 
 @helper
 def regroup(task, setting, runtimes, batches, lists, slot, order, M, a, c, count, place):
-    """Move the tasks between batches a and c; return how many batches there are then, 0 if one does not fit."""
+    """Move the tasks between batches a and c; return how many batches there are then, 0 if one does
+    not fit.
+    """
     for t in range(count):
         k = lists[MOVED, t]
         lists[TARGET, k] = c if slot[k] == a else a
@@ -227,10 +246,12 @@ Walk = record(
 
 
 @kernel(
-    "void(i8, i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], f8, Walk, u8[::1])",
+    "void(i8, i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], f8, Walk,"
+    " u8[::1])",
 )
 def improve_batches(first, stop, tries, task, setting, runtimes, ranks, heat, walk, stream):
-    """Run the attempts first..stop-1 of `tries` of simulated annealing over batches and their pipeline order.
+    """Run the attempts first..stop-1 of `tries` of simulated annealing over batches and their
+    pipeline order.
 
     Thresholds are of input, output or a mixture of their ranks.
     """
@@ -251,7 +272,9 @@ def improve_batches(first, stop, tries, task, setting, runtimes, ranks, heat, wa
     for m in range(M):
         fill(task, setting, runtimes, batches, order[m])
     for attempt in range(first, stop):
-        kind, a, c, count, place = draw_move(task, overlap, ranks, batches, lists, slot, order, M, stream)
+        kind, a, c, count, place = draw_move(
+            task, overlap, ranks, batches, lists, slot, order, M, stream
+        )
         if count < 0:
             continue
         new_M = M
@@ -265,13 +288,17 @@ def improve_batches(first, stop, tries, task, setting, runtimes, ranks, heat, wa
             else:
                 shift(order, p, q)
         else:
-            new_M = regroup(task, setting, runtimes, batches, lists, slot, order, M, a, c, count, place)
+            new_M = regroup(
+                task, setting, runtimes, batches, lists, slot, order, M, a, c, count, place
+            )
             if new_M == 0:
                 continue
         rated = inference_seconds(task, setting, runtimes, batches, order, new_M, lines)
         accepted = rated <= current
         if not accepted:
-            accepted = rated < current * (1.0 + draw_exponential(stream, 0, heat * np.exp(-7.0 * attempt / tries)))
+            accepted = rated < current * (
+                1.0 + draw_exponential(stream, 0, heat * np.exp(-7.0 * attempt / tries))
+            )
         if accepted:
             current = rated
             M = new_M
@@ -299,7 +326,9 @@ def improve_batches(first, stop, tries, task, setting, runtimes, ranks, heat, wa
 @helper
 def block_fits(task, setting, first, end):
     """Return whether the tasks at sorted positions first..end-1 are some and fit."""
-    return end > first and fits(setting, float(end - first), task[end - 1, INPUT] + task[end - 1, OUTPUT])
+    return end > first and fits(
+        setting, float(end - first), task[end - 1, INPUT] + task[end - 1, OUTPUT]
+    )
 
 
 @helper
@@ -356,7 +385,9 @@ def propose(task, setting, M, ends, sizes, new_ends, new_sizes, stream):
         shift(new_ends, drop, M - 1)
         shift(new_sizes, drop, M - 1)
         return M - 1
-    reach = max(1, max(sizes[a], sizes[after]) >> draw_below(stream, 0, 6))  # shift the cut behind block a
+    reach = max(
+        1, max(sizes[a], sizes[after]) >> draw_below(stream, 0, 6)
+    )  # shift the cut behind block a
     by = 1 + draw_below(stream, 0, reach)
     if draw_below(stream, 0, 2) == 0:
         by = -by
@@ -369,17 +400,26 @@ def propose(task, setting, M, ends, sizes, new_ends, new_sizes, stream):
 
 
 @kernel(
-    "void(i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8, f8[:, ::1], i8[::1], f8[:, ::1], i8[:, ::1],"
-    " i8[::1], f8[::1], u8[::1])",
+    "void(i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8, f8[:, ::1], i8[::1], f8[:,"
+    " ::1], i8[:, ::1], i8[::1], f8[::1], u8[::1])",
 )
-def improve_sequence(tries, task, setting, runtimes, heat, batches, order, lines, blocks, count, seconds, stream):
-    """Local search around a sequence of contiguous blocks: shift a cut, swap or move blocks, split, merge.
+def improve_sequence(
+    tries, task, setting, runtimes, heat, batches, order, lines, blocks, count, seconds, stream
+):
+    """Local search around a sequence of contiguous blocks: shift a cut, swap or move blocks, split,
+    merge.
 
-    Takes `tries` random moves and keeps those that lengthen T_inf by no more than a threshold, which falls from
-    `heat` (relative) to zero. Work space: batches (K + 1, BATCH_COLUMNS), order (K), lines (2, K). Modified in place,
-    to the best sequence met: blocks (6, K; ends and sizes in pipeline order), count and seconds (one entry each).
+    Takes `tries` random moves and keeps those that lengthen T_inf by no more than a threshold,
+    which falls from `heat` (relative) to zero. Work space: batches (K + 1, BATCH_COLUMNS), order
+    (K), lines (2, K). Modified in place, to the best sequence met: blocks (6, K; ends and sizes in
+    pipeline order), count and seconds (one entry each).
     """
-    ends, sizes, new_ends, new_sizes = blocks[ENDS], blocks[SIZES], blocks[NEW_ENDS], blocks[NEW_SIZES]
+    ends, sizes, new_ends, new_sizes = (
+        blocks[ENDS],
+        blocks[SIZES],
+        blocks[NEW_ENDS],
+        blocks[NEW_SIZES],
+    )
     best_ends, best_sizes = blocks[BEST_ENDS], blocks[BEST_SIZES]
     M = best_M = count[0]
     current = best = seconds[0]
@@ -399,7 +439,9 @@ def improve_sequence(tries, task, setting, runtimes, heat, batches, order, lines
         if linear:
             rated = affine_block_seconds(batches, new_M, task[0, STEPS], lines, new_ends, new_sizes)
         else:
-            rated = block_seconds(task, setting, runtimes, batches, order, new_M, lines, new_ends, new_sizes)
+            rated = block_seconds(
+                task, setting, runtimes, batches, order, new_M, lines, new_ends, new_sizes
+            )
         if rated <= current * (1.0 + heat * (1.0 - attempt / tries)):
             current = rated
             M = new_M

@@ -1,17 +1,20 @@
-"""Exact pipelined batching (paper 1, problem (24)): Lagrangian bounds over pipeline positions, and enumeration.
+"""Exact pipelined batching (paper 1, problem (24)): Lagrangian bounds over pipeline positions, and
+enumeration.
 
-With the batches in pipeline order m = 1..M, the makespan of a step is a maximum over critical batches (Eq. 20):
-C_n = max_q Phi_q(n), Phi_q(n) = sum_{m <= q} T^d_{n,m} + sum_{m >= q} T^v_{n,m}. Steps are gathered into scenarios
-s (the prefill step, and ranges of decoding steps); d[s] and v[s] are stage times summed over a scenario's steps.
-Any weights pi[s, q] >= 0 with sum_q pi[s, q] = 1 give the lower bound sum_s sum_q pi[s, q] Phi_q[s]. It is additive
-over batches. A batch in position p costs sum_s (sum_{q >= p} pi[s, q]) d[s] + (sum_{q <= p} pi[s, q]) v[s]. Its least
-value over contiguous partitions *and* orders is a shortest path over (prefix, occupied positions).
+With the batches in pipeline order m = 1..M, the makespan of a step is a maximum over critical
+batches (Eq. 20): C_n = max_q Phi_q(n), Phi_q(n) = sum_{m <= q} T^d_{n,m} + sum_{m >= q} T^v_{n,m}.
+Steps are gathered into scenarios s (the prefill step, and ranges of decoding steps); d[s] and v[s]
+are stage times summed over a scenario's steps. Any weights pi[s, q] >= 0 with sum_q pi[s, q] = 1
+give the lower bound sum_s sum_q pi[s, q] Phi_q[s]. It is additive over batches. A batch in position
+p costs sum_s (sum_{q >= p} pi[s, q]) d[s] + (sum_{q <= p} pi[s, q]) v[s]. Its least value over
+contiguous partitions *and* orders is a shortest path over (prefix, occupied positions).
 
-A block is (e, b): the b tasks that end at sorted position e (1-based). What blocks cost is a table [., b, e]; for
-one-piece runtimes, where that is affine in b, the table is [., RATE or FIXED, e] instead and `linear` says so.
-M positions are special, `front` first and M - front last ones, between them lies a *pool* of fixed size, or `more`,
-where pi is zero. A state of the path counts the pool's blocks and holds the special positions taken as M low bits, so
-that position p, with M for the pool, adds 2^p to it.
+A block is (e, b): the b tasks that end at sorted position e (1-based). What blocks cost is a table
+[., b, e]; for one-piece runtimes, where that is affine in b, the table is [., RATE or FIXED, e]
+instead and `linear` says so. M positions are special, `front` first and M - front last ones,
+between them lies a *pool* of fixed size, or `more`, where pi is zero. A state of the path counts
+the pool's blocks and holds the special positions taken as M low bits, so that position p, with M
+for the pool, adds 2^p to it.
 """
 
 from specopt.solvers.kernels.kernel import helper, kernel, record
@@ -28,7 +31,8 @@ Paths = record(  # a depth-first search over them
     stack="i8[:, ::1]",
     spent="f8[:, ::1]",  # cost so far by weights
     closed="i8[::1]",  # how many nodes each of the weights closed
-    state="i8[::1]",  # level, nodes of the last call, least level (what lies above is another's), paths found
+    # level, nodes of the last call, least level (what lies above is another's), paths found
+    state="i8[::1]",
     leaves="i8[:, :, ::1]",
     blocks="i8[::1]",  # by leaf
     phi="f8[:, ::1]",  # work space
@@ -36,19 +40,23 @@ Paths = record(  # a depth-first search over them
 
 
 @kernel(
-    "void(const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], i8[::1], f8[:, :, ::1], f8[:, :, ::1])",
+    "void(const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], i8[::1], f8[:, :, ::1],"
+    " f8[:, :, ::1])",
 )
 def scenario_tables(task, setting, runtimes, width, starts, d, v):
-    """Fill d[s, b, e] and v[s, b, e], the stage times of blocks (e, b) summed over the steps of scenario s.
+    """Fill d[s, b, e] and v[s, b, e], the stage times of blocks (e, b) summed over the steps of
+    scenario s.
 
-    Scenario s covers the steps starts[s]..starts[s+1]-1; the first is the prefill step alone. Only blocks of at most
-    width[e] tasks are filled.
+    Scenario s covers the steps starts[s]..starts[s+1]-1; the first is the prefill step alone. Only
+    blocks of at most width[e] tasks are filled.
     """
     for e in range(1, len(width)):
         for size in range(1, width[e] + 1):
             for s in range(len(d)):
                 n, count = starts[s], starts[s + 1] - starts[s]
-                d[s, size, e], v[s, size, e] = range_stages(task, setting, runtimes, float(size), e - 1, n, count)
+                d[s, size, e], v[s, size, e] = range_stages(
+                    task, setting, runtimes, float(size), e - 1, n, count
+                )
 
 
 @helper
@@ -59,7 +67,8 @@ def cost(linear, table, s, e, b):
 
 @kernel("void(Costs, i8, f8[:, ::1], f8[:, :, ::1], f8[:, ::1])")
 def compose(costs, front, pi, table, value):
-    """Fill the cost of blocks by position from the weights; those of the pool behind the special positions'.
+    """Fill the cost of blocks by position from the weights; those of the pool behind the special
+    positions'.
 
     `value` is made ready for `shortest_paths`.
     """
@@ -84,11 +93,13 @@ def compose(costs, front, pi, table, value):
 
 @kernel("void(Costs, i8[::1], i8, Places, f8[:, :, ::1], f8[:, ::1], i8[::1])")
 def shortest_paths(costs, last, least, places, table, value, states):
-    """Fill value[state, i], the least cost from prefix i to the end, and with it the positions of state taken.
+    """Fill value[state, i], the least cost from prefix i to the end, and with it the positions of
+    state taken.
 
-    O(K B 2^M M pool). One state after the other, each behind those with one position more, on which alone it depends;
-    the innermost loop runs over prefixes that do not depend on each other. `follow` finds the choices again. `last[b]`
-    is the last end at which a block of b fits; blocks hold `least` tasks or more, 0 or 1.
+    O(K B 2^M M pool). One state after the other, each behind those with one position more, on which
+    alone it depends; the innermost loop runs over prefixes that do not depend on each other.
+    `follow` finds the choices again. `last[b]` is the last end at which a block of b fits; blocks
+    hold `least` tasks or more, 0 or 1.
     """
     linear, width = costs.linear, costs.width
     K, M, pool = len(width) - 1, len(table) - 1, places.pool
@@ -137,7 +148,9 @@ def beginning(linear, table, M, more, path, count):
 
 @helper
 def follow(linear, table, M, pool, more, width, least, value, i, state, path, count):
-    """Write how the shortest path goes on from a prefix and a state, behind `count` blocks; return how many it has."""
+    """Write how the shortest path goes on from a prefix and a state, behind `count` blocks; return
+    how many it has.
+    """
     K = len(width) - 1
     while i < K or state < len(value) - 1:
         best = INFINITY
@@ -175,7 +188,9 @@ def critical_sums(linear, d, v, front, count, path, phi):
             vq = 0.0
             for k in range(count):
                 at = path[POSITION, k]
-                if at == q or (at == M and q == front):  # the pool comes before the first special behind it
+                if at == q or (
+                    at == M and q == front
+                ):  # the pool comes before the first special behind it
                     drafted += cost(linear, d, s, path[END, k], path[SIZE, k])
                     y = cost(linear, v, s, path[END, k], path[SIZE, k])
                     if at == q:
@@ -188,28 +203,34 @@ def critical_sums(linear, d, v, front, count, path, phi):
 
 @kernel("f8(Costs, i8, Places, f8[:, :, ::1], f8[:, ::1], i8[:, ::1], i8[::1], f8[:, ::1])")
 def lagrangian(costs, least, places, table, value, path, blocks, phi):
-    """Return the Lagrangian bound of what begins as a path does, its path and its gradient; or +inf.
+    """Return the Lagrangian bound of what begins as a path does, its path and its gradient; or
+    +inf.
 
-    From table (costs by position, at some weights pi) and value. Modified in place: path (in sorted order) and blocks
-    (their number), at first those that it begins with; phi, the gradient Phi_q[s] of shape (S, M).
+    From table (costs by position, at some weights pi) and value. Modified in place: path (in sorted
+    order) and blocks (their number), at first those that it begins with; phi, the gradient Phi_q[s]
+    of shape (S, M).
     """
     M = phi.shape[1]
     linear, d, v, width = costs
     front, pool, more = places
     i, state, spent = beginning(linear, table, M, more, path, blocks[0])
     if value[state, i] < INFINITY:
-        blocks[0] = follow(linear, table, M, pool, more, width, least, value, i, state, path, blocks[0])
+        blocks[0] = follow(
+            linear, table, M, pool, more, width, least, value, i, state, path, blocks[0]
+        )
         critical_sums(linear, d, v, front, blocks[0], path, phi)
     return spent + value[state, i]
 
 
 @kernel("void(i8, Costs, Places, f8[:, :, :, ::1], f8[:, :, ::1], f8, Paths)")
 def enumerate_paths(nodes_allowed, costs, places, tables, values, upper, paths):
-    """Go on with a depth-first search over all ways to cut the tasks and to place the blocks whose bounds stay below.
+    """Go on with a depth-first search over all ways to cut the tasks and to place the blocks whose
+    bounds stay below.
 
-    Bounds are `lagrangian`'s at J weights, from tables and values. Paths that reach the end and for which
-    sum_s max_q Phi_q[s] over the special positions q is below `upper`, too, are written to paths.leaves. The
-    search is over when its level is below the least. Stops when leaves are full, or after `nodes_allowed` nodes.
+    Bounds are `lagrangian`'s at J weights, from tables and values. Paths that reach the end and for
+    which sum_s max_q Phi_q[s] over the special positions q is below `upper`, too, are written to
+    paths.leaves. The search is over when its level is below the least. Stops when leaves are full,
+    or after `nodes_allowed` nodes.
     """
     linear, d, v, width = costs
     front, pool, more = places
@@ -249,7 +270,10 @@ def enumerate_paths(nodes_allowed, costs, places, tables, values, upper, paths):
             continue
         path = leaves[found]
         for t in range(level):
-            path[END, t], path[SIZE, t] = stack[t + 1, PREFIX], stack[t + 1, PREFIX] - stack[t, PREFIX]
+            path[END, t], path[SIZE, t] = (
+                stack[t + 1, PREFIX],
+                stack[t + 1, PREFIX] - stack[t, PREFIX],
+            )
             path[POSITION, t] = stack[t, PLACED]
         critical_sums(linear, d, v, front, level, path, phi)
         total = 0.0
@@ -264,11 +288,12 @@ def enumerate_paths(nodes_allowed, costs, places, tables, values, upper, paths):
 
 @kernel("void(Costs, i8, f8[::1], f8[:, :, ::1], f8[::1])")
 def ends_bound(costs, least, first_weight, value, bounds):
-    """Raise bounds[M], M = 1..cap (cap: that many or more), by weights on the first and the last position alone.
+    """Raise bounds[M], M = 1..cap (cap: that many or more), by weights on the first and the last
+    position alone.
 
-    first_weight[s] goes to "first draft + all verify", the rest to "all draft + last verify". One shortest path
-    over (prefix, first and last taken, blocks so far), value of shape (K + 1, 4, cap + 1); blocks beyond cap count as
-    cap. Blocks hold `least` tasks or more, 0 or 1.
+    first_weight[s] goes to "first draft + all verify", the rest to "all draft + last verify". One
+    shortest path over (prefix, first and last taken, blocks so far), value of shape (K + 1, 4, cap
+    + 1); blocks beyond cap count as cap. Blocks hold `least` tasks or more, 0 or 1.
     """
     linear, d, v, width = costs
     K = len(width) - 1
@@ -276,7 +301,9 @@ def ends_bound(costs, least, first_weight, value, bounds):
     value[:] = INFINITY
     value[0, 0, 0] = 0.0
     for e in range(K + 1):
-        for b in range(width[e], least - 1, -1):  # empty blocks last: they go on from the prefix that they end at
+        for b in range(
+            width[e], least - 1, -1
+        ):  # empty blocks last: they go on from the prefix that they end at
             i = e - b
             drafted = 0.0
             verified = 0.0

@@ -1,4 +1,6 @@
-"""Known output lengths: batches as columns of a linear program, their stage times, and the worst at dual prices."""
+"""Known output lengths: batches as columns of a linear program, their stage times, and the worst at
+dual prices.
+"""
 
 from specopt.solvers.kernels.kernel import helper, kernel, record
 from specopt.solvers.serving_latency.kernels.stages import (
@@ -9,31 +11,39 @@ from specopt.solvers.serving_latency.kernels.stages import (
     STEPS,
     fits,
     range_stages,
-)  # fmt: skip
+)
 
 DRAFT_SUM, VERIFY_SUM, DRAFT_FIRST, VERIFY_FIRST = range(4)  # rows of a batch's stage times
 WEIGHT, FIRST_PRICE, LAST_PRICE = range(3)  # rows of roles
 INPUT_CLASS, OUTPUT_CLASS, SIZE = range(3)  # columns of a found batch
-LEAST, END, OTHER = range(3)  # rows of classes: a task of the least length, end of the members, least other place
+LEAST, END, OTHER = range(
+    3
+)  # rows of classes: a task of the least length, end of the members, least other place
 HEAD = 0  # of a linked list; task k is its entry k + 1
 MAX_COST, MAX_RATIO = range(2)  # entries of worst
 EITHER, BOTH = range(2)  # what the better role gains per step, and the other one on top
 
-Classes = record("Classes", ends="i8[::1]", inputs="i8[:, ::1]", outputs="i8[:, ::1]", by_output="i8[::1]")
-"""Ends of the ranges of steps; classes of inputs and of outputs, rows as `LEAST`, which partition the tasks by sorted
-position and by place in `by_output`."""
+Classes = record(
+    "Classes", ends="i8[::1]", inputs="i8[:, ::1]", outputs="i8[:, ::1]", by_output="i8[::1]"
+)
+"""Ends of the ranges of steps; classes of inputs and of outputs, rows as `LEAST`, which partition
+the tasks by sorted position and by place in `by_output`."""
 
 Prices = record("Prices", dear="i8[::1]", task="f8[::1]", roles="f8[:, ::1]", noticeable="f8")
-"""Tasks by falling price, the price of every task, those of the roles by range, and what counts as rounding."""
+"""Tasks by falling price, the price of every task, those of the roles by range, and what counts as
+rounding.
+"""
 
 
 @kernel(
-    "void(const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], i8[::1], i8[::1], i8[::1], f8[:, :, ::1])",
+    "void(const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], i8[::1], i8[::1], i8[::1],"
+    " f8[:, :, ::1])",
 )
 def batch_stages(task, setting, runtimes, sizes, tops, last, ends, out):
     """Fill out[m] = (T^d, T^v, T^d at the first step, T^v there) of batches, by range of steps.
 
-    Range r are the steps ends[r]+1..ends[r+1]; batch m takes part up to step last[m]; the first two are sums.
+    Range r are the steps ends[r]+1..ends[r+1]; batch m takes part up to step last[m]; the first two
+    are sums.
     """
     for m in range(len(sizes)):
         b, k = float(sizes[m]), tops[m]
@@ -41,20 +51,28 @@ def batch_stages(task, setting, runtimes, sizes, tops, last, ends, out):
             n, count = ends[r] + 1, min(ends[r + 1], last[m]) - ends[r]
             out[m, DRAFT_SUM, r] = out[m, VERIFY_SUM, r] = 0.0
             if count >= 1:
-                out[m, DRAFT_SUM, r], out[m, VERIFY_SUM, r] = range_stages(task, setting, runtimes, b, k, n, count)
-            out[m, DRAFT_FIRST, r], out[m, VERIFY_FIRST, r] = range_stages(task, setting, runtimes, b, k, n, 1)
+                out[m, DRAFT_SUM, r], out[m, VERIFY_SUM, r] = range_stages(
+                    task, setting, runtimes, b, k, n, count
+                )
+            out[m, DRAFT_FIRST, r], out[m, VERIFY_FIRST, r] = range_stages(
+                task, setting, runtimes, b, k, n, 1
+            )
 
 
 @helper
 def weighted_cost(task, setting, runtimes, b, top, n, count, weight):
-    """Return weight T^d + (1 - weight) T^v of a batch over a range of steps; T^d + T^v without overlap."""
+    """Return weight T^d + (1 - weight) T^v of a batch over a range of steps; T^d + T^v without
+    overlap.
+    """
     d, v = range_stages(task, setting, runtimes, b, top, n, count)
     return weight * d + (1.0 - weight) * v if setting[OVERLAP] > 0.0 else d + v
 
 
 @helper
 def role_gain(ends, gain, size, r, most, alone):
-    """Return what a batch gains by its roles in range r if it takes part up to step `most`, alone behind `alone`."""
+    """Return what a batch gains by its roles in range r if it takes part up to step `most`, alone
+    behind `alone`.
+    """
     stop = min(most, ends[r + 1])
     active, sole = max(0, stop - ends[r]), max(0, stop - max(ends[r], alone))
     return active * gain[EITHER, size, r] + sole * gain[BOTH, size, r]
@@ -62,7 +80,9 @@ def role_gain(ends, gain, size, r, most, alone):
 
 @helper
 def gains_alone(ends, gain, size, most):
-    """Return whether a batch that takes part up to step `most` gains by being the only one at some step."""
+    """Return whether a batch that takes part up to step `most` gains by being the only one at some
+    step.
+    """
     found = False
     for r in range(len(ends) - 1):
         found = found or (gain[BOTH, size, r] > 0.0 and ends[r] < most)
@@ -79,31 +99,46 @@ def fill_base(task, setting, runtimes, ends, roles, top, size, alone, base, gain
         gain[EITHER, size, r] = gain[BOTH, size, r] = 0.0
         if setting[OVERLAP] > 0.0:
             d, v = range_stages(task, setting, runtimes, b, top, n, 1)
-            first, last = max(0.0, roles[FIRST_PRICE, r] - (1.0 - w) * d), max(0.0, roles[LAST_PRICE, r] - w * v)
+            first, last = (
+                max(0.0, roles[FIRST_PRICE, r] - (1.0 - w) * d),
+                max(0.0, roles[LAST_PRICE, r] - w * v),
+            )
             gain[EITHER, size, r], gain[BOTH, size, r] = max(first, last), min(first, last)
         cost = weighted_cost(task, setting, runtimes, b, top, n, count, w)
-        base[size, r + 1] = base[size, r] + cost - role_gain(ends, gain, size, r, ends[r + 1], alone)
+        base[size, r + 1] = (
+            base[size, r] + cost - role_gain(ends, gain, size, r, ends[r + 1], alone)
+        )
 
 
 @kernel(
-    "i8(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], Classes, Prices, f8[:, ::1], f8[:, :, ::1],"
-    " i8[:, ::1], f8[::1], i8[:, ::1])",
+    "i8(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], Classes, Prices, f8[:, ::1],"
+    " f8[:, :, ::1], i8[:, ::1], f8[::1], i8[:, ::1])",
 )
-def price_batches(start, stop, task, setting, runtimes, classes, prices, base, gain, links, worst, found):
-    """Find, for each class start..stop-1 of longest inputs, the batch of least reduced cost; return how many matter.
+def price_batches(
+    start, stop, task, setting, runtimes, classes, prices, base, gain, links, worst, found
+):
+    """Find, for each class start..stop-1 of longest inputs, the batch of least reduced cost; return
+    how many matter.
 
-    Range r are the steps ends[r]+1..ends[r+1]. A batch costs what one with the least lengths of its classes would, over
-    its steps: weight[r] T^d + (1 - weight[r]) T^v (without overlap: T^d + T^v), less the prices of its tasks. It also
-    earns first_price[r] - (1 - weight[r]) T^d or last_price[r] - weight[r] T^v per step if that is positive, with the
-    stage times of the range's first step. It earns them over as many steps as its class of outputs may have, and both
-    at steps that no more tasks reach than it holds, where it may be alone. It holds the dearest tasks that exceed
-    neither class. As stage times are convex in the size, no task is worth adding whose price is below what the second
-    adds, unless to be alone. Work space: base (K + 1, R + 1), the cost over the ranges before r for every size (row 0:
-    of the second task). Also gain (2, K + 1, R), what the roles gain per step, rows as `EITHER`, and links (2, K + 1).
-    Modified in place: worst, the least reduced cost per task met and the least ratio of cost to the price of the tasks,
-    up to 1; rows of found, for reduced costs below -noticeable.
+    Range r are the steps ends[r]+1..ends[r+1]. A batch costs what one with the least lengths of its
+    classes would, over its steps: weight[r] T^d + (1 - weight[r]) T^v (without overlap: T^d + T^v),
+    less the prices of its tasks. It also earns first_price[r] - (1 - weight[r]) T^d or
+    last_price[r] - weight[r] T^v per step if that is positive, with the stage times of the range's
+    first step. It earns them over as many steps as its class of outputs may have, and both at steps
+    that no more tasks reach than it holds, where it may be alone. It holds the dearest tasks that
+    exceed neither class. As stage times are convex in the size, no task is worth adding whose price
+    is below what the second adds, unless to be alone. Work space: base (K + 1, R + 1), the cost
+    over the ranges before r for every size (row 0: of the second task). Also gain (2, K + 1, R),
+    what the roles gain per step, rows as `EITHER`, and links (2, K + 1). Modified in place: worst,
+    the least reduced cost per task met and the least ratio of cost to the price of the tasks, up to
+    1; rows of found, for reduced costs below -noticeable.
     """
-    ends, inputs, outputs, by_output = classes.ends, classes.inputs, classes.outputs, classes.by_output
+    ends, inputs, outputs, by_output = (
+        classes.ends,
+        classes.inputs,
+        classes.outputs,
+        classes.by_output,
+    )
     price, roles = prices.task, prices.roles
     after, before = links[0], links[1]
     linear = runtimes.shape[1] == 1  # then costs are affine in the size
@@ -113,7 +148,9 @@ def price_batches(start, stop, task, setting, runtimes, classes, prices, base, g
         filled = 0
         for r in range(len(ends) - 1):
             n, count, w = ends[r] + 1, ends[r + 1] - ends[r], roles[WEIGHT, r]
-            base[0, r + 1] = base[0, r] + weighted_cost(task, setting, runtimes, 2.0, top, n, count, w)
+            base[0, r + 1] = base[0, r] + weighted_cost(
+                task, setting, runtimes, 2.0, top, n, count, w
+            )
             base[0, r + 1] -= weighted_cost(task, setting, runtimes, 1.0, top, n, count, w)
         last = HEAD  # link the tasks with no longer input, dearest first
         for k in prices.dear:
@@ -159,7 +196,11 @@ def price_batches(start, stop, task, setting, runtimes, classes, prices, base, g
                 if not dear and not gains_alone(ends, gain, size - 1, most):
                     break
                 paid += price[at - 1]
-                alone = int(task[by_output[len(by_output) - 1 - size], STEPS]) if size < len(by_output) else 0
+                alone = (
+                    int(task[by_output[len(by_output) - 1 - size], STEPS])
+                    if size < len(by_output)
+                    else 0
+                )
                 if size > filled:
                     fill_base(task, setting, runtimes, ends, roles, top, size, alone, base, gain)
                     filled = size
@@ -172,11 +213,17 @@ def price_batches(start, stop, task, setting, runtimes, classes, prices, base, g
                 rest = cost - paid
                 worst[MAX_COST] = min(worst[MAX_COST], rest / b)
                 if paid > cost:
-                    worst[MAX_RATIO] = min(worst[MAX_RATIO], cost / paid if cost >= 0.0 and paid > 0.0 else -INFINITY)
+                    worst[MAX_RATIO] = min(
+                        worst[MAX_RATIO], cost / paid if cost >= 0.0 and paid > 0.0 else -INFINITY
+                    )
                 if rest < least:
                     least, least_q, least_b = rest, q, size
                 at = after[at]
         if least < -prices.noticeable:
-            found[total, INPUT_CLASS], found[total, OUTPUT_CLASS], found[total, SIZE] = c, least_q, least_b
+            found[total, INPUT_CLASS], found[total, OUTPUT_CLASS], found[total, SIZE] = (
+                c,
+                least_q,
+                least_b,
+            )
             total += 1
     return total

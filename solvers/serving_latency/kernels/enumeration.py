@@ -1,13 +1,25 @@
-"""Brute force: the stage times of every subset of tasks, and every ordered partition into subsets."""
+"""Brute force: the stage times of every subset of tasks, and every ordered partition into
+subsets.
+"""
 
 from specopt.solvers.kernels.kernel import kernel
-from specopt.solvers.serving_latency.kernels.stages import INPUT, OUTPUT, OVERLAP, STEPS, fits, range_stages
+from specopt.solvers.serving_latency.kernels.stages import (
+    INPUT,
+    OUTPUT,
+    OVERLAP,
+    STEPS,
+    fits,
+    range_stages,
+)
 from specopt.solvers.serving_latency.kernels.step import served
 
 
-@kernel("void(const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8[:, ::1], f8[:, ::1], b1[::1])")
+@kernel(
+    "void(const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8[:, ::1], f8[:, ::1], b1[::1])"
+)
 def subset_stages(task, setting, runtimes, draft, verify, allowed):
-    """Fill, for every subset of tasks (a bit mask), its stage times at every step and whether it fits.
+    """Fill, for every subset of tasks (a bit mask), its stage times at every step and whether it
+    fits.
 
     Modified in place: draft, verify of shape (2^K, N), zeros so far, and allowed of shape (2^K,).
     """
@@ -22,15 +34,24 @@ def subset_stages(task, setting, runtimes, draft, verify, allowed):
                 last = max(last, task[k, STEPS])
         allowed[mask] = fits(setting, b, task[top, INPUT] + longest)
         for n in range(1, int(last) + 1):
-            draft[mask, n - 1], verify[mask, n - 1] = range_stages(task, setting, runtimes, b, top, n, 1)
+            draft[mask, n - 1], verify[mask, n - 1] = range_stages(
+                task, setting, runtimes, b, top, n, 1
+            )
 
 
-@kernel("f8(i8, const f8[::1], f8[:, ::1], f8[:, ::1], b1[::1], f8, f8[:, ::1], f8[:, ::1], i8[::1], i8[::1], i8[::1])")
-def enumerate_after(first, setting, draft, verify, allowed, best, drafted, done, rest, batch, order):
-    """Try every ordered partition of the tasks whose first batch is the mask `first`; return the least T_inf.
+@kernel(
+    "f8(i8, const f8[::1], f8[:, ::1], f8[:, ::1], b1[::1], f8, f8[:, ::1], f8[:, ::1], i8[::1],"
+    " i8[::1], i8[::1])"
+)
+def enumerate_after(
+    first, setting, draft, verify, allowed, best, drafted, done, rest, batch, order
+):
+    """Try every ordered partition of the tasks whose first batch is the mask `first`; return the
+    least T_inf.
 
-    Work space, by level: drafted and done (K + 1, N), zeros at level 0, rest and batch (K + 1). Modified in place:
-    order, the masks of the best partition found (0 behind the last), if below `best`.
+    Work space, by level: drafted and done (K + 1, N), zeros at level 0, rest and batch (K + 1).
+    Modified in place: order, the masks of the best partition found (0 behind the last), if below
+    `best`.
     """
     if not allowed[first]:
         return best
@@ -42,7 +63,9 @@ def enumerate_after(first, setting, draft, verify, allowed, best, drafted, done,
         s = batch[t]
         total = 0.0
         for n in range(draft.shape[1]):
-            drafted[t + 1, n], done[t + 1, n] = served(overlap, drafted[t, n], done[t, n], draft[s, n], verify[s, n])
+            drafted[t + 1, n], done[t + 1, n] = served(
+                overlap, drafted[t, n], done[t, n], draft[s, n], verify[s, n]
+            )
             total += done[t + 1, n]
         left = rest[t] & ~s
         if left == 0:

@@ -1,10 +1,10 @@
 """Every order of the blocks of a cut, few or many, bounded by Johnson's order.
 
-In each scenario alone the two stages are a flow shop of two machines, where Johnson's order is best: first the blocks
-that draft faster than they verify, shortest draft first. The others follow, longest verify first. Every order of the
-blocks takes at least the sum of these makespans. The same holds of the blocks that a partial order leaves, from when
-both stages are free, and of blocks between others with given places. rank[m] comes first; Johnson's order holds among
-equal ranks.
+In each scenario alone the two stages are a flow shop of two machines, where Johnson's order is
+best: first the blocks that draft faster than they verify, shortest draft first. The others follow,
+longest verify first. Every order of the blocks takes at least the sum of these makespans. The same
+holds of the blocks that a partial order leaves, from when both stages are free, and of blocks
+between others with given places. rank[m] comes first; Johnson's order holds among equal ranks.
 """
 
 import numpy as np
@@ -16,7 +16,9 @@ from specopt.solvers.serving_latency.kernels.step import served
 
 @helper
 def precedes(x, y, rank, m, k):
-    """Return whether block m comes before block k by rank, then in Johnson's order, draft times x, verify times y."""
+    """Return whether block m comes before block k by rank, then in Johnson's order, draft times x,
+    verify times y.
+    """
     if rank[m] != rank[k]:
         return rank[m] < rank[k]
     if x[m] < y[m]:
@@ -38,7 +40,9 @@ def sort_johnson(times, rank, M, order):
 
 @helper
 def remaining_seconds(times, M, order, s, left, drafted, done):
-    """Return the least makespan of scenario s that the blocks left allow, stages free at the times given."""
+    """Return the least makespan of scenario s that the blocks left allow, stages free at the times
+    given.
+    """
     for k in range(M):
         m = order[s, k]
         if left[m]:
@@ -48,7 +52,8 @@ def remaining_seconds(times, M, order, s, left, drafted, done):
 
 Orders = record(  # a depth-first search over them
     "Orders",
-    starts="i8[::1]",  # scenario s covers the steps starts[s]..starts[s+1]-1: the fewer, the closer the bounds
+    # scenario s covers the steps starts[s]..starts[s+1]-1: the fewer, the closer the bounds
+    starts="i8[::1]",
     times="f8[:, :, ::1]",  # work space, of both stages by scenario and block
     order="i8[:, ::1]",  # work space, by scenario
     left="b1[::1]",  # by block
@@ -58,14 +63,21 @@ Orders = record(  # a depth-first search over them
 )
 
 
-@kernel("i8(i8, i8, i8, i8[:, ::1], const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8, Orders, i8[:, ::1])")
-def enumerate_orders(nodes_allowed, front, specials, path, task, setting, runtimes, upper, orders, leaves):
-    """Go on with a depth-first search over the orders of a path's blocks whose bound stays below `upper`.
+@kernel(
+    "i8(i8, i8, i8, i8[:, ::1], const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8, Orders,"
+    " i8[:, ::1])"
+)
+def enumerate_orders(
+    nodes_allowed, front, specials, path, task, setting, runtimes, upper, orders, leaves
+):
+    """Go on with a depth-first search over the orders of a path's blocks whose bound stays below
+    `upper`.
 
     Those of its pool, at position `specials`, come in any order behind `front` others.
 
-    Leaves (blocks by position) are written out; their true latency is for the caller to compute. Returns how many; the
-    search is over when orders.state[0] < 0, and begins with zeros and every block left.
+    Leaves (blocks by position) are written out; their true latency is for the caller to compute.
+    Returns how many; the search is over when orders.state[0] < 0, and begins with zeros and every
+    block left.
     """
     starts, times, order, left, stack, free, state = orders
     ends, sizes, places = path
@@ -98,7 +110,9 @@ def enumerate_orders(nodes_allowed, front, specials, path, task, setting, runtim
         left[m] = False
         bound = 0.0
         for s in range(S):
-            drafted, done = served(True, free[level, 0, s], free[level, 1, s], times[0, s, m], times[1, s, m])
+            drafted, done = served(
+                True, free[level, 0, s], free[level, 1, s], times[0, s, m], times[1, s, m]
+            )
             free[level + 1, 0, s], free[level + 1, 1, s] = drafted, done
             bound += remaining_seconds(times, M, order, s, left, drafted, done)
         if bound < upper:
@@ -112,17 +126,24 @@ def enumerate_orders(nodes_allowed, front, specials, path, task, setting, runtim
 
 
 @kernel(
-    "i8(i8, i8, i8, i8[:, :, :], i8[::1], const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8, Orders, b1[::1])"
+    "i8(i8, i8, i8, i8[:, :, :], i8[::1], const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8,"
+    " Orders, b1[::1])"
 )
-def close_paths(nodes_allowed, front, specials, paths, blocks, task, setting, runtimes, upper, orders, closed):
-    """Mark the paths none of whose orders stays below `upper`, as a few nodes show; return how many nodes that took."""
+def close_paths(
+    nodes_allowed, front, specials, paths, blocks, task, setting, runtimes, upper, orders, closed
+):
+    """Mark the paths none of whose orders stays below `upper`, as a few nodes show; return how many
+    nodes that took.
+    """
     nodes = 0
     leaves = np.zeros((1, len(orders.left)), np.int64)
     for f in range(len(blocks)):
         path = paths[f, :, : blocks[f]].copy()
         orders.left[:] = True
         orders.stack[0] = orders.state[0] = orders.state[1] = 0
-        found = enumerate_orders(nodes_allowed, front, specials, path, task, setting, runtimes, upper, orders, leaves)
+        found = enumerate_orders(
+            nodes_allowed, front, specials, path, task, setting, runtimes, upper, orders, leaves
+        )
         closed[f] = found == 0 and orders.state[0] < 0
         nodes += orders.state[1]
     return nodes

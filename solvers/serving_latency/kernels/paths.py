@@ -1,6 +1,8 @@
-"""Shortest paths over batches contiguous in an order of the tasks, whose costs add up over batches and steps.
+"""Shortest paths over batches contiguous in an order of the tasks, whose costs add up over batches
+and steps.
 
-The optimum of `exact` without overlap, bounds for everything conservative, and where `length-aware` starts.
+The optimum of `exact` without overlap, bounds for everything conservative, and where `length-aware`
+starts.
 """
 
 from specopt.solvers.kernels.kernel import kernel
@@ -15,7 +17,7 @@ from specopt.solvers.serving_latency.kernels.stages import (
     VERIFY,
     all_stages,
     fits,
-)  # fmt: skip
+)
 
 
 @kernel(
@@ -24,8 +26,8 @@ from specopt.solvers.serving_latency.kernels.stages import (
 def additive_rows(row, stop, task, setting, runtimes, draft_weight, verify_weight, best, boundary):
     """Run rows of the shortest path over batches contiguous in sorted order; equal output lengths.
 
-    A batch costs draft_weight sum_n T^d + verify_weight sum_n T^v. Modified in place: best[i] (+inf where no
-    batches fit) and boundary[i], the start j >= 1 of the last batch of prefix i.
+    A batch costs draft_weight sum_n T^d + verify_weight sum_n T^v. Modified in place: best[i] (+inf
+    where no batches fit) and boundary[i], the start j >= 1 of the last batch of prefix i.
     """
     linear = runtimes.shape[1] == 1
     for i in range(row, stop):
@@ -33,11 +35,13 @@ def additive_rows(row, stop, task, setting, runtimes, draft_weight, verify_weigh
         tokens = task[k, INPUT] + task[k, OUTPUT]
         best[i] = INFINITY
         boundary[i] = 0
-        # with one-piece runtimes a batch of b costs the overheads and b times what is left of one alone
+        # with one-piece runtimes a batch of b costs the overheads and b times what is left of one
+        # alone
         draft, verify = all_stages(task, setting, runtimes, 1.0, k, steps)
         one = draft_weight * draft + verify_weight * verify
         fixed = steps * (
-            draft_weight * setting[LENGTH] * runtimes[DRAFT, 0, HEIGHT] + verify_weight * runtimes[VERIFY, 0, HEIGHT]
+            draft_weight * setting[LENGTH] * runtimes[DRAFT, 0, HEIGHT]
+            + verify_weight * runtimes[VERIFY, 0, HEIGHT]
         )
         for j in range(i, 0, -1):
             b = float(i - j + 1)
@@ -53,13 +57,15 @@ def additive_rows(row, stop, task, setting, runtimes, draft_weight, verify_weigh
 
 
 @kernel(
-    "void(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], f8, f8, f8[::1], i8[::1])",
+    "void(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], f8, f8, f8[::1],"
+    " i8[::1])",
 )
 def order_rows(row, stop, task, setting, runtimes, tasks, draft_weight, verify_weight, best, start):
     """Run rows of the shortest path over batches that are contiguous in the order `tasks`.
 
-    A batch costs its weighted stage times over all its steps. Sizes above 128 are tried on a grid that widens with the
-    size. Modified in place: best[i] and start[i], the first place of the last batch of the prefix of i tasks.
+    A batch costs its weighted stage times over all its steps. Sizes above 128 are tried on a grid
+    that widens with the size. Modified in place: best[i] and start[i], the first place of the last
+    batch of the prefix of i tasks.
     """
     for i in range(row, stop):
         best[i] = INFINITY

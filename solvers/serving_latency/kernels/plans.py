@@ -1,8 +1,8 @@
 """The latency of a plan in closed form, for every method of serving latency.
 
-A batch takes part in the steps 1..max n_k over its tasks, then it has left the pipeline. On every range of steps with
-the same active batches and the same pieces the makespan is an upper envelope of lines in n, and its sum has a closed
-form.
+A batch takes part in the steps 1..max n_k over its tasks, then it has left the pipeline. On every
+range of steps with the same active batches and the same pieces the makespan is an upper envelope of
+lines in n, and its sum has a closed form.
 """
 
 from specopt.solvers.kernels.kernel import helper, kernel
@@ -16,11 +16,11 @@ from specopt.solvers.serving_latency.kernels.stages import (
     all_stages,
     decode_line,
     first_stages,
-)  # fmt: skip
+)
 from specopt.solvers.serving_latency.kernels.step import served
 
-# columns of a batch: size, longest input (a task), last step, longest output, T^d and T^v at step 1, at step 2 and
-# their growth, and (without overlap) its own total
+# columns of a batch: size, longest input (a task), last step, longest output, T^d and T^v at step
+# 1, at step 2 and their growth, and (without overlap) its own total
 SIZE, TOP, LAST, LONGEST, D1, V1, D2, DS, V2, VS, OWN = range(11)
 BATCH_COLUMNS = 11
 
@@ -31,7 +31,9 @@ def fill(task, setting, runtimes, batches, m):
     if setting[OVERLAP] > 0.0:
         fill_pipelined(task, setting, runtimes, batches, m)
         return
-    draft, verify = all_stages(task, setting, runtimes, batches[m, SIZE], int(batches[m, TOP]), int(batches[m, LAST]))
+    draft, verify = all_stages(
+        task, setting, runtimes, batches[m, SIZE], int(batches[m, TOP]), int(batches[m, LAST])
+    )
     batches[m, OWN] = draft + verify
 
 
@@ -46,16 +48,24 @@ def fill_pipelined(task, setting, runtimes, batches, m):
 
 @helper
 def decode_lines(task, setting, runtimes, batches, m, n, count):
-    """Fill a batch's stage times at step n >= 2 and their growth; return how many steps (of `count`) they hold for."""
+    """Fill a batch's stage times at step n >= 2 and their growth; return how many steps (of
+    `count`) they hold for.
+    """
     b, k = batches[m, SIZE], int(batches[m, TOP])
-    batches[m, D2], batches[m, DS], count = decode_line(task, setting, runtimes, DRAFT, b, k, n, count)
-    batches[m, V2], batches[m, VS], count = decode_line(task, setting, runtimes, VERIFY, b, k, n, count)
+    batches[m, D2], batches[m, DS], count = decode_line(
+        task, setting, runtimes, DRAFT, b, k, n, count
+    )
+    batches[m, V2], batches[m, VS], count = decode_line(
+        task, setting, runtimes, VERIFY, b, k, n, count
+    )
     return count
 
 
 @helper
 def sum_of_envelope(lines, q, count):
-    """Return the sum over k = 0..count-1 of the maximum of the first q lines, rows value and slope."""
+    """Return the sum over k = 0..count-1 of the maximum of the first q lines, rows value and
+    slope.
+    """
     total = 0.0
     k = 0
     while k < count:
@@ -68,7 +78,9 @@ def sum_of_envelope(lines, q, count):
         reach = count - 1.0 - k  # how far the line rules beyond k
         for p in range(q):
             if lines[1, p] > lines[1, top]:
-                reach = min(reach, (height - lines[0, p] - lines[1, p] * k) / (lines[1, p] - lines[1, top]))
+                reach = min(
+                    reach, (height - lines[0, p] - lines[1, p] * k) / (lines[1, p] - lines[1, top])
+                )
         m = 1 + max(0, int(reach))
         total += m * (height + 0.5 * lines[1, top] * (m - 1))
         k += m
@@ -86,7 +98,9 @@ def prefill_seconds(batches, order, M):
 
 @helper
 def decode_seconds(task, setting, runtimes, batches, order, M, n, lines):
-    """Return the sum of the makespans of the steps from n >= 2 on (Eq. 20-22); `lines` (2, >= M) is scratch."""
+    """Return the sum of the makespans of the steps from n >= 2 on (Eq. 20-22); `lines` (2, >= M) is
+    scratch.
+    """
     linear = runtimes.shape[1] == 1
     total = 0.0
     while True:
@@ -122,7 +136,9 @@ def decode_seconds(task, setting, runtimes, batches, order, M, n, lines):
                     top = q
                 top_end = max(top_end, lines[0, q] + lines[1, q] * (count - 1))
                 q += 1
-            if lines[0, top] + lines[1, top] * (count - 1) >= top_end:  # one line rules at both ends: in between, too
+            if (
+                lines[0, top] + lines[1, top] * (count - 1) >= top_end
+            ):  # one line rules at both ends: in between, too
                 total += 0.5 * count * (lines[0, top] + top_end)
             else:
                 total += sum_of_envelope(lines, q, count)
@@ -166,7 +182,8 @@ def inference_seconds(task, setting, runtimes, batches, order, M, lines):
 
 @helper
 def block_seconds(task, setting, runtimes, batches, order, M, lines, ends, sizes):
-    """Return T_inf of pipelined blocks in order: block m holds the sizes[m] tasks up to sorted position ends[m].
+    """Return T_inf of pipelined blocks in order: block m holds the sizes[m] tasks up to sorted
+    position ends[m].
 
     Blocks that `batches` holds already, from a call before, are not filled anew; order[m] = m.
     """
@@ -180,7 +197,9 @@ def block_seconds(task, setting, runtimes, batches, order, M, lines, ends, sizes
 
 @helper
 def fill_growth(task, setting, runtimes, batches):
-    """Fill row k with the stage times that each task adds to a block up to k, row K with those of no task: affine."""
+    """Fill row k with the stage times that each task adds to a block up to k, row K with those of
+    no task: affine.
+    """
     K = len(task)
     for m in range(K, -1, -1):
         k = min(m, K - 1)
@@ -200,7 +219,10 @@ def affine_block_seconds(batches, M, steps, lines, ends, sizes):
     count = steps - 1.0
     for m in range(M):
         b, k = float(sizes[m]), ends[m] - 1
-        first_draft, first_verify = b * batches[k, D1] + batches[K, D1], b * batches[k, V1] + batches[K, V1]
+        first_draft, first_verify = (
+            b * batches[k, D1] + batches[K, D1],
+            b * batches[k, V1] + batches[K, V1],
+        )
         drafted, done = served(True, drafted, done, first_draft, first_verify)
         d += b * batches[k, D2] + batches[K, D2]
         ds += b * batches[k, DS]
@@ -219,7 +241,10 @@ def affine_block_seconds(batches, M, steps, lines, ends, sizes):
     return done + count * (v + 0.5 * vs * (count - 1.0))
 
 
-@kernel("f8(i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], const i8[::1], f8[:, ::1], i8[::1], f8[:, ::1])")
+@kernel(
+    "f8(i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], const i8[::1], f8[:, ::1],"
+    " i8[::1], f8[:, ::1])"
+)
 def plan_seconds(M, task, setting, runtimes, slot, batches, order, lines):
     """Return T_inf of the plan that runs task k in batch slot[k] = 0..M-1, batches in that order.
 
@@ -236,11 +261,12 @@ def plan_seconds(M, task, setting, runtimes, slot, batches, order, lines):
 
 
 @kernel(
-    "void(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[:, ::1], i8[:, ::1], f8[:, ::1], i8[::1],"
-    " f8[:, ::1], f8[::1])"
+    "void(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[:, ::1], i8[:, ::1],"
+    " f8[:, ::1], i8[::1], f8[:, ::1], f8[::1])"
 )
 def sequences_seconds(count, M, task, setting, runtimes, ends, sizes, batches, order, lines, out):
-    """Fill out[k] with T_inf of the first `count` sequences of M blocks each; tasks count as equally long in output.
+    """Fill out[k] with T_inf of the first `count` sequences of M blocks each; tasks count as
+    equally long in output.
 
     Work space as for `plan_seconds`.
     """

@@ -10,7 +10,7 @@ from specopt.solvers.serving_latency.kernels.plans import (
     decode_seconds,
     fill,
     prefill_seconds,
-)  # fmt: skip
+)
 from specopt.solvers.serving_latency.kernels.stages import (
     DRAFT,
     HEIGHT,
@@ -23,11 +23,11 @@ from specopt.solvers.serving_latency.kernels.stages import (
     VERIFY,
     fits,
     range_stages,
-)  # fmt: skip
+)
 
-# entries of a search for the weight between the stages: the weight, the best value met and its weight, the interval
-# that holds the best weight, then whether a line is known on either side and what all drafting exceeds all
-# verification by there
+# entries of a search for the weight between the stages: the weight, the best value met and its
+# weight, the interval that holds the best weight, then whether a line is known on either side and
+# what all drafting exceeds all verification by there
 WEIGHT, VALUE, VALUE_WEIGHT, LOW, HIGH, LOW_KNOWN, HIGH_KNOWN, LOW_EXCESS, HIGH_EXCESS = range(9)
 LOW_VERIFY, HIGH_VERIFY = 9, 10
 SEARCH_ENTRIES = 11
@@ -45,7 +45,9 @@ Workspace = record(  # work space for K tasks
 
 @helper
 def active_tasks(task, by_output, end, active, least):
-    """List the tasks that take part in step `end`, and their output lengths in rising order; return how many."""
+    """List the tasks that take part in step `end`, and their output lengths in rising order; return
+    how many.
+    """
     A = 0
     for k in range(len(task)):
         if task[k, STEPS] >= end:
@@ -63,11 +65,12 @@ def active_tasks(task, by_output, end, active, least):
 def shortest_path(task, setting, runtimes, strict, active, least, A, n, count, mix, f, choice):
     """Run the shortest path over contiguous batches of the active tasks for one range of steps.
 
-    With overlap a batch costs mix T^d + (1 - mix) T^v; one batch is the first and adds (1 - mix) T^d, one the last and
-    adds mix T^v. Without, a batch costs T^d + T^v. `strict`: a batch must fit with its own longest output, else with
-    the least[b-1] that any b tasks have at least. Modified in place: f[i, s] and choice[i, s] = 4 b + the state before,
-    s = 1 (first taken) + 2 (last taken). Returns the cost of all tasks; `walk` has no path where it is infinite, as a
-    task fits no batch.
+    With overlap a batch costs mix T^d + (1 - mix) T^v; one batch is the first and adds (1 - mix)
+    T^d, one the last and adds mix T^v. Without, a batch costs T^d + T^v. `strict`: a batch must fit
+    with its own longest output, else with the least[b-1] that any b tasks have at least. Modified
+    in place: f[i, s] and choice[i, s] = 4 b + the state before, s = 1 (first taken) + 2 (last
+    taken). Returns the cost of all tasks; `walk` has no path where it is infinite, as a task fits
+    no batch.
     """
     linear = runtimes.shape[1] == 1
     overlap = setting[OVERLAP] > 0.0
@@ -112,7 +115,9 @@ def shortest_path(task, setting, runtimes, strict, active, least, A, n, count, m
 
 @helper
 def walk(task, setting, runtimes, active, A, n, count, choice, batches):
-    """Write the batches of the shortest path; return how many and both of its stage sums, first and last included."""
+    """Write the batches of the shortest path; return how many and both of its stage sums, first and
+    last included.
+    """
     e, s = A, 3 if setting[OVERLAP] > 0.0 else 0
     draft = verify = 0.0
     M = 0
@@ -135,7 +140,9 @@ def walk(task, setting, runtimes, active, A, n, count, choice, batches):
 
 @helper
 def sort_by_johnson(batches, M, order):
-    """Order batches by Johnson's rule: those that draft faster, shortest draft first, then by falling verify time."""
+    """Order batches by Johnson's rule: those that draft faster, shortest draft first, then by
+    falling verify time.
+    """
     for m in range(M):
         d, v = batches[m, D1], batches[m, V1]
         p = m
@@ -174,7 +181,9 @@ def begin_search(search, weight):
 
 @helper
 def learn(search, value, draft, verify):
-    """Take in the value and the stage sums at the search's weight, and choose the next; tell whether there is one."""
+    """Take in the value and the stage sums at the search's weight, and choose the next; tell
+    whether there is one.
+    """
     weight = search[WEIGHT]
     if value > search[VALUE]:
         search[VALUE], search[VALUE_WEIGHT] = value, weight
@@ -183,15 +192,25 @@ def learn(search, value, draft, verify):
     if draft > verify:  # a larger weight of drafting gives more
         if weight >= 1.0:
             return False
-        search[LOW], search[LOW_KNOWN], search[LOW_EXCESS], search[LOW_VERIFY] = weight, 1.0, draft - verify, verify
+        search[LOW], search[LOW_KNOWN], search[LOW_EXCESS], search[LOW_VERIFY] = (
+            weight,
+            1.0,
+            draft - verify,
+            verify,
+        )
     else:
         if weight <= 0.0:
             return False
         search[HIGH], search[HIGH_KNOWN], search[HIGH_EXCESS], search[HIGH_VERIFY] = (
-            weight, 1.0, draft - verify, verify,
-        )  # fmt: skip
+            weight,
+            1.0,
+            draft - verify,
+            verify,
+        )
     if search[LOW_KNOWN] > 0.0 and search[HIGH_KNOWN] > 0.0:  # where the two paths cost the same
-        weight = (search[HIGH_VERIFY] - search[LOW_VERIFY]) / (search[LOW_EXCESS] - search[HIGH_EXCESS])
+        weight = (search[HIGH_VERIFY] - search[LOW_VERIFY]) / (
+            search[LOW_EXCESS] - search[HIGH_EXCESS]
+        )
         weight = min(max(weight, search[LOW]), search[HIGH])
     elif search[LOW_KNOWN] > 0.0:
         weight = weight + 0.1 if weight <= 0.8 else 1.0
@@ -202,14 +221,15 @@ def learn(search, value, draft, verify):
 
 
 @kernel(
-    "void(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], i8[::1], Workspace, f8[::1], f8[::1])",
+    "void(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], i8[::1],"
+    " Workspace, f8[::1], f8[::1])",
 )
 def rebatching_ranges(first, stop, task, setting, runtimes, ends, by_output, room, search, seconds):
     """Bound the ranges r = first..stop-1 of steps, with tasks batched anew in each.
 
-    Range r are the steps ends[r]+1..ends[r+1]; its tasks are those that take part in all of them. The weight
-    between the stages is the one that raises the bound most; search[VALUE_WEIGHT] is where its search starts.
-    Modified in place: search and seconds[r].
+    Range r are the steps ends[r]+1..ends[r+1]; its tasks are those that take part in all of them.
+    The weight between the stages is the one that raises the bound most; search[VALUE_WEIGHT] is
+    where its search starts. Modified in place: search and seconds[r].
     """
     places, lines, f, choice, batches = room
     active = places[0]
@@ -219,7 +239,9 @@ def rebatching_ranges(first, stop, task, setting, runtimes, ends, by_output, roo
         begin_search(search, search[VALUE_WEIGHT])
         for _ in range(SEARCHES):
             mix = search[WEIGHT]
-            cost = shortest_path(task, setting, runtimes, False, active, lines[2], A, n, count, mix, f, choice)
+            cost = shortest_path(
+                task, setting, runtimes, False, active, lines[2], A, n, count, mix, f, choice
+            )
             if cost == INFINITY:
                 search[VALUE] = cost
                 break

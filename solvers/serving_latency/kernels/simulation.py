@@ -1,7 +1,9 @@
-"""Serving latency, simulated: a plan replayed with random acceptances, one replication after the other.
+"""Serving latency, simulated: a plan replayed with random acceptances, one replication after the
+other.
 
-The draw of a task at its step n in replication r depends on (key, r, task, n) and on nothing else. So plans simulated
-with one key meet the same luck, replications may be computed in any order, and any of them can be replayed alone.
+The draw of a task at its step n in replication r depends on (key, r, task, n) and on nothing else.
+So plans simulated with one key meet the same luck, replications may be computed in any order, and
+any of them can be replayed alone.
 """
 
 import numpy as np
@@ -20,9 +22,9 @@ DRAFTED, DONE = range(2)  # rows of the clock
 def play_batch(powers, members, start, stop, drop, run, history):
     """Let every task of a batch run until it has its tokens; return the steps that the batch takes.
 
-    Modified in place, for the steps n = 1..: ``history[MADE, n]``, the most tokens that a task of the batch has before
-    step n, and ``history[RUNNING, n]``, the tasks that still work at step n. Tasks that have finished count as made
-    unless ``drop``.
+    Modified in place, for the steps n = 1..: ``history[MADE, n]``, the most tokens that a task of
+    the batch has before step n, and ``history[RUNNING, n]``, the tasks that still work at step n.
+    Tasks that have finished count as made unless ``drop``.
     """
     longest = 0
     for k in range(start, stop):
@@ -67,10 +69,11 @@ Plan = record(  # what is replayed
 
 @kernel("void(i8, u8, Plan, i8[:, ::1], f8[:, ::1], f8[::1], i8[::1], i8[::1])")
 def replay(first, key, plan, history, clock, seconds, steps, batch_steps):
-    """Write the inference latency of replications first, first + 1, ... and the decoding steps that they take.
+    """Write the inference latency of replications first, first + 1, ... and the decoding steps that
+    they take.
 
-    Work space: history (2, longest output + 2), clock (2, longest output + 1). Modified in place: ``seconds`` (R,),
-    ``steps`` (R,), and ``batch_steps`` (M,), to which the steps are added.
+    Work space: history (2, longest output + 2), clock (2, longest output + 1). Modified in place:
+    ``seconds`` (R,), ``steps`` (R,), and ``batch_steps`` (M,), to which the steps are added.
     """
     overlap, drop, starts, members, models, runtimes, powers = plan
     l = len(powers)
@@ -89,8 +92,12 @@ def replay(first, key, plan, history, clock, seconds, steps, batch_steps):
             for n in range(1, last + 1):
                 b = float(history[RUNNING, n] if drop else starts[m + 1] - starts[m])
                 total = float(padded + history[MADE, n])
-                draft, verify = stage_seconds(models, runtimes, b, total, total if n == 1 else 1.0, l, n == 1)
-                clock[DRAFTED, n], clock[DONE, n] = served(overlap, clock[DRAFTED, n], clock[DONE, n], draft, verify)
+                draft, verify = stage_seconds(
+                    models, runtimes, b, total, total if n == 1 else 1.0, l, n == 1
+                )
+                clock[DRAFTED, n], clock[DONE, n] = served(
+                    overlap, clock[DRAFTED, n], clock[DONE, n], draft, verify
+                )
         sum_of_steps = 0.0
         for n in range(1, reached + 1):
             sum_of_steps += clock[DONE, n]  # Eq. 22

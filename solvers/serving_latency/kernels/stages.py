@@ -1,25 +1,40 @@
-"""Stage times of a batch: closed forms over ranges of decoding steps, for every method of serving latency.
+"""Stage times of a batch: closed forms over ranges of decoding steps, for every method of serving
+latency.
 
-Letters: K tasks sorted by input length, a task is its sorted position k; l draft tokens per step; b batch size. What
-all kernels take: ``task`` (K, 8), columns below, a task's lengths and operations; ``setting``, entries below, what
-holds for all of them. ``runtimes`` (2, P, 3) are rows (c1, c2, largest work) of the upper envelope of both stages, c1
-increasing. A batch of b tasks whose longest input is that of task k takes b times the operations of k.
+Letters: K tasks sorted by input length, a task is its sorted position k; l draft tokens per step; b
+batch size. What all kernels take: ``task`` (K, 8), columns below, a task's lengths and operations;
+``setting``, entries below, what holds for all of them. ``runtimes`` (2, P, 3) are rows (c1, c2,
+largest work) of the upper envelope of both stages, c1 increasing. A batch of b tasks whose longest
+input is that of task k takes b times the operations of k.
 
-On every range of steps with the same pieces a stage time is affine in the step n, so its sum has a closed form: no
-cost depends on the number of steps. If the setting is TABLED, ``runtimes`` (2, (K + 1) K, N) has the stage times
-themselves. Row b K + k has those of b tasks up to task k, by step; they are 0 once these have finished.
+On every range of steps with the same pieces a stage time is affine in the step n, so its sum has a
+closed form: no cost depends on the number of steps. If the setting is TABLED, ``runtimes`` (2, (K +
+1) K, N) has the stage times themselves. Row b K + k has those of b tasks up to task k, by step;
+they are 0 once these have finished.
 """
 
 import numpy as np
 
 from specopt.solvers.kernels.kernel import helper, inlined
 
-# columns of a task: tokens, decoding steps, operations of the first two draft passes of step 1, of the first draft
-# pass of step 2, of the verify passes of steps 1 and 2
+# columns of a task: tokens, decoding steps, operations of the first two draft passes of step 1, of
+# the first draft pass of step 2, of the verify passes of steps 1 and 2
 INPUT, OUTPUT, STEPS, DRAFT_1, AGAIN_1, DRAFT_2, VERIFY_1, VERIFY_2 = range(8)
-# entries of a setting: l, whether stages of different batches overlap, operations per further draft pass, per further
-# step of a draft pass and of the verify pass, then kv and free bytes of both models, whether stage times are tabled
-LENGTH, OVERLAP, MORE_PASS, MORE_DRAFT, MORE_VERIFY, KV_DRAFT, FREE_DRAFT, KV_VERIFY, FREE_VERIFY, TABLED = range(10)
+# entries of a setting: l, whether stages of different batches overlap, operations per further draft
+# pass, per further step of a draft pass and of the verify pass, then kv and free bytes of both
+# models, whether stage times are tabled
+(
+    LENGTH,
+    OVERLAP,
+    MORE_PASS,
+    MORE_DRAFT,
+    MORE_VERIFY,
+    KV_DRAFT,
+    FREE_DRAFT,
+    KV_VERIFY,
+    FREE_VERIFY,
+    TABLED,
+) = range(10)
 DRAFT, VERIFY = range(2)  # rows of runtimes
 SLOPE, HEIGHT, UP_TO = range(3)  # columns of a piece
 INFINITY = np.inf
@@ -36,7 +51,9 @@ def fits(setting, b, tokens):
 
 @inlined
 def affine(runtimes, stage, work, step, gap, passes, count):
-    """Return value, slope and how many steps (of `count`) they hold for: passes of work + g gap, growing by step."""
+    """Return value, slope and how many steps (of `count`) they hold for: passes of work + g gap,
+    growing by step.
+    """
     if runtimes.shape[1] == 1:
         slope = runtimes[stage, 0, SLOPE]
         mean = work + 0.5 * (passes - 1) * gap
@@ -59,19 +76,25 @@ def affine(runtimes, stage, work, step, gap, passes, count):
 def step_seconds(runtimes, stage, work, gap, passes):
     """Return the seconds of a number of passes of work + g gap."""
     if runtimes.shape[1] == 1:
-        return passes * (runtimes[stage, 0, SLOPE] * (work + 0.5 * (passes - 1) * gap) + runtimes[stage, 0, HEIGHT])
+        return passes * (
+            runtimes[stage, 0, SLOPE] * (work + 0.5 * (passes - 1) * gap)
+            + runtimes[stage, 0, HEIGHT]
+        )
     value, _, _ = affine(runtimes, stage, work, 0.0, gap, passes, 1)
     return value
 
 
 @inlined
 def stage_seconds(models, runtimes, b, reached, unseen, l, first):
-    """Return T^d and T^v of a step of b tasks (Eq. 13-14); `unseen` tokens go into the first draft pass.
+    """Return T^d and T^v of a step of b tasks (Eq. 13-14); `unseen` tokens go into the first draft
+    pass.
 
     models (2, 3): operations per token, per pair of tokens and per logit, of both models.
     """
     new = reached + l if first else 1.0 + l
-    work = (models[VERIFY, 0] + models[VERIFY, 1] * (reached + l)) * new + models[VERIFY, 2] * (1.0 + l)
+    work = (models[VERIFY, 0] + models[VERIFY, 1] * (reached + l)) * new + models[VERIFY, 2] * (
+        1.0 + l
+    )
     verify = step_seconds(runtimes, VERIFY, b * work, 0.0, 1)
     if l == 0:
         return 0.0, verify
@@ -80,7 +103,9 @@ def stage_seconds(models, runtimes, b, reached, unseen, l, first):
     if unseen == 1.0:
         return step_seconds(runtimes, DRAFT, b * work, b * pair, l), verify
     draft = step_seconds(runtimes, DRAFT, b * work, 0.0, 1)
-    return draft + step_seconds(runtimes, DRAFT, b * (token + pair * (reached + 1.0) + logit), b * pair, l - 1), verify
+    return draft + step_seconds(
+        runtimes, DRAFT, b * (token + pair * (reached + 1.0) + logit), b * pair, l - 1
+    ), verify
 
 
 @inlined
@@ -94,12 +119,16 @@ def first_stages(task, setting, runtimes, b, k):
     if l == 0:
         return 0.0, verify
     draft = step_seconds(runtimes, DRAFT, b * task[k, DRAFT_1], 0.0, 1)
-    return draft + step_seconds(runtimes, DRAFT, b * task[k, AGAIN_1], b * setting[MORE_PASS], l - 1), verify
+    return draft + step_seconds(
+        runtimes, DRAFT, b * task[k, AGAIN_1], b * setting[MORE_PASS], l - 1
+    ), verify
 
 
 @inlined
 def decode_line(task, setting, runtimes, stage, b, k, n, count):
-    """Return T^d or T^v at step n >= 2, its growth per step and how many steps (of `count`) these hold for."""
+    """Return T^d or T^v at step n >= 2, its growth per step and how many steps (of `count`) these
+    hold for.
+    """
     if setting[TABLED] > 0.0:
         return runtimes[stage, int(b) * len(task) + k, n - 1], 0.0, 1
     if stage == VERIFY:

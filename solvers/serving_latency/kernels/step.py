@@ -5,6 +5,8 @@ from specopt.solvers.kernels.kernel import inlined
 
 @inlined
 def served(overlap, drafted, done, draft, verify):
-    """Return when each stage is free again after one more run, which takes them for `draft` and `verify` seconds."""
+    """Return when each stage is free again after one more run, which takes them for `draft` and
+    `verify` seconds.
+    """
     drafted = (drafted if overlap else done) + draft
     return drafted, max(drafted, done) + verify

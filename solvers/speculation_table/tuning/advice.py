@@ -1,4 +1,6 @@
-"""What a reader should know of a choice: at which price or context it flips, where it loses, when drafts pay."""
+"""What a reader should know of a choice: at which price or context it flips, where it loses, when
+drafts pay.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,20 @@ from specopt.solvers.speculation_table.tuning.predictions import Predictor
 from specopt.solvers.speculation_table.tuning.tuning import Tuning
 
 
-def break_even(predictor: Predictor, answers: Answers, cases: Sequence[Case]) -> Iterator[dict[str, Any]]:
-    """Yield from which acceptance length each measured draft length pays at each load, steps lasting as long as now."""
+def break_even(
+    predictor: Predictor, answers: Answers, cases: Sequence[Case]
+) -> Iterator[dict[str, Any]]:
+    """Yield from which acceptance length each measured draft length pays at each load, steps
+    lasting as long as now.
+    """
     grid, lengths = answers.grid, defaultdict(list)
     for one in predictor.sweep.measurements:
-        if (one.point.condition.workload, one.point.condition.context_tokens) in {case[:2] for case in cases}:
-            lengths[one.point.condition.concurrency, one.point.draft_length].append(one.acceptance_length or np.nan)
+        if (one.point.condition.workload, one.point.condition.context_tokens) in {
+            case[:2] for case in cases
+        }:
+            lengths[one.point.condition.concurrency, one.point.draft_length].append(
+                one.acceptance_length or np.nan
+            )
     for c in () if answers.relative else answers.concurrencies:
         row = grid.row(c)
         for column in np.flatnonzero(grid.measured[row, 2:] & grid.measured[row, 0]).tolist():
@@ -40,12 +50,22 @@ def advice(
     every: Sequence[Ranges],
     worth: Sequence[float],
 ) -> Iterator[str]:
-    """Yield notes on a choice: what a table costs and where it flips, loads at which it loses, what is beyond."""
+    """Yield notes on a choice: what a table costs and where it flips, loads at which it loses, what
+    is beyond.
+    """
     goal, grid, schedule = answers.goal, answers.grid, tuning.schedule
     if goal.tpot_seconds is not None and not tuning.carries:
-        yield f"no option meets {1000 * goal.tpot_seconds:g} ms per output token at {grid.sizes[0]} requests or more"
+        yield (
+            f"no option meets {1000 * goal.tpot_seconds:g} ms per output token at {grid.sizes[0]}"
+            " requests or more"
+        )
     if len(every[-1]) > 1 and len(every) > 1:
-        yield _flip(answers, every, worth, 0 in predictor.sweep.draft_lengths or predictor.sweep.zero_is_none)
+        yield _flip(
+            answers,
+            every,
+            worth,
+            0 in predictor.sweep.draft_lengths or predictor.sweep.zero_is_none,
+        )
     speeds = {c: tuning.speedup(c) for c in tuning.concurrencies}
     base = "the best constant length" if tuning.relative else "no speculation"
     slow = [f"{c} ({speed:.2f}x)" for c, speed in speeds.items() if speed < 1.0 - goal.loss]
@@ -53,38 +73,62 @@ def advice(
         yield f"below {base} at {', '.join(slow)}"
     first = tuning.concurrencies[0]
     fastest = float(np.nanmax([*answers.value[grid.row(first)], 1.0]))
-    if goal.tpot_seconds is not None and not goal.robust and speeds[first] < fastest * (1.0 - goal.loss):
-        yield f"what carries most loses {1.0 - speeds[first] / fastest:.1%} at {first} requests against the fastest"
+    if (
+        goal.tpot_seconds is not None
+        and not goal.robust
+        and speeds[first] < fastest * (1.0 - goal.loss)
+    ):
+        yield (
+            f"what carries most loses {1.0 - speeds[first] / fastest:.1%} at {first} requests"
+            " against the fastest"
+        )
     if tuning.cap is not None:
         c = tuning.concurrencies[-1]
         none, waiting = grid.mean[grid.row(c), 0], grid.mean[tuning.row(c), tuning.option(c)]
         yield (
-            f"every draft length may be slower than no speculation beyond {tuning.cap} requests at a time: limit the "
-            f"engine's batch to {tuning.cap}. Request {tuning.cap + 1} then waits, and {c} requests get {waiting:,.4g} "
-            f"tokens per second against {none:,.4g} of no speculation"
+            f"every draft length may be slower than no speculation beyond {tuning.cap} requests at"
+            f" a time: limit the engine's batch to {tuning.cap}. Request {tuning.cap + 1} then"
+            f" waits, and {c} requests get {waiting:,.4g} tokens per second against {none:,.4g} of"
+            " no speculation"
         )
     elif goal.robust and not schedule.speculates:
         holds = int(np.cumprod(answers.value[:, 1:] > 0.0, axis=0).sum(axis=0).max())
         known_safe = (
-            f"drafts hold up to {grid.sizes[holds - 1]} requests at a time" if holds else "drafts hold at no load"
+            f"drafts hold up to {grid.sizes[holds - 1]} requests at a time"
+            if holds
+            else "drafts hold at no load"
         )
-        yield f"{known_safe}: beyond, every draft length may be slower than no speculation, and requests would wait"
+        yield (
+            f"{known_safe}: beyond, every draft length may be slower than no speculation, and"
+            " requests would wait"
+        )
     known = predictor.sweep.draft_lengths[-1]
     if schedule.longest == known:
         yield f"the longest measured draft, {known}, is taken: a longer one may be better still"
     yield from _contexts(predictor, answers, cases, schedule)
 
 
-def _flip(answers: Answers, every: Sequence[Ranges], worth: Sequence[float], idle_measured: bool) -> str:
+def _flip(
+    answers: Answers, every: Sequence[Ranges], worth: Sequence[float], idle_measured: bool
+) -> str:
     """Return at which price the best table and the best answer without one are worth the same."""
     prices, grid = answers.goal.prices, answers.grid
     table, other = every[-1], max(range(len(every) - 1), key=lambda i: worth[i])
     free = replace(answers, kept=(np.ones(len(grid.sizes)),) * 3).score(table)
     flat = 1.0 - worth[other] / free
-    name = "no speculation" if every[other][0][2] is None else f"{every[other][0][2]} drafts everywhere"
+    name = (
+        "no speculation"
+        if every[other][0][2] is None
+        else f"{every[other][0][2]} drafts everywhere"
+    )
     text = (
-        f"a table of {len(table)} ranges is worth {worth[-1]:.3f}x, usual price included, {name} {worth[other]:.3f}x"
-        + (f": it pays while having it costs less than {flat:.1%}" if flat > 0 else ", better whatever the table costs")
+        f"a table of {len(table)} ranges is worth {worth[-1]:.3f}x, usual price included, {name}"
+        f" {worth[other]:.3f}x"
+        + (
+            f": it pays while having it costs less than {flat:.1%}"
+            if flat > 0
+            else ", better whatever the table costs"
+        )
         + f" (reports: {prices.table.source})"
     )
     schedule = Schedule(ranges=table)
@@ -93,14 +137,21 @@ def _flip(answers: Answers, every: Sequence[Ranges], worth: Sequence[float], idl
         weights = answers.goal.shares(answers.concurrencies)
         share = np.average(idle, weights=weights)
         usual = prices.idle.at(np.array(answers.concurrencies, float))[1]
-        gain = np.log(worth[-1] / worth[other]) - np.average(idle * np.log1p(-usual), weights=weights)
+        gain = np.log(worth[-1] / worth[other]) - np.average(
+            idle * np.log1p(-usual), weights=weights
+        )
         most = 1.0 - np.exp(-gain / share) if share else 1.0
-        text += f"; and while steps without drafts, not measured here, cost less than {max(0.0, most):.1%}"
+        text += (
+            "; and while steps without drafts, not measured here, cost less than"
+            f" {max(0.0, most):.1%}"
+        )
         text += f" (reports: {prices.idle.source})"
     return text
 
 
-def _contexts(predictor: Predictor, answers: Answers, cases: Sequence[Case], schedule: Schedule) -> Iterator[str]:
+def _contexts(
+    predictor: Predictor, answers: Answers, cases: Sequence[Case], schedule: Schedule
+) -> Iterator[str]:
     """Yield a note where drafts pay at one context and not at another."""
     contexts = sorted({case[1] for case in cases})
     measured = [length for length in predictor.sweep.draft_lengths if length]
@@ -110,14 +161,18 @@ def _contexts(predictor: Predictor, answers: Answers, cases: Sequence[Case], sch
     for c in answers.concurrencies:
         drafts = schedule.at(c) or single
         points = [
-            Point(Condition(c, case[0], case[1]), k) for case in cases for k in (drafts, predictor.sweep.relative)
+            Point(Condition(c, case[0], case[1]), k)
+            for case in cases
+            for k in (drafts, predictor.sweep.relative)
         ]
         speeds = predictor.predict(points).mean
-        ratios = {case[1]: ratio for case, ratio in zip(cases, speeds[::2] / speeds[1::2], strict=True)}
+        ratios = {
+            case[1]: ratio for case, ratio in zip(cases, speeds[::2] / speeds[1::2], strict=True)
+        }
         low, high = min(ratios, key=ratios.__getitem__), max(ratios, key=ratios.__getitem__)
         if ratios[low] < 1.0 - answers.goal.loss and ratios[high] > 1.0 + answers.goal.loss:
             yield (
-                f"contexts count alike, and the answer flips between them: at {c} requests {drafts} drafts run at "
-                f"{ratios[low]:.2f}x of no speculation with {low:,} tokens of context and {ratios[high]:.2f}x with "
-                f"{high:,}; --context N answers for one"
+                f"contexts count alike, and the answer flips between them: at {c} requests {drafts}"
+                f" drafts run at {ratios[low]:.2f}x of no speculation with {low:,} tokens of"
+                f" context and {ratios[high]:.2f}x with {high:,}; --context N answers for one"
             )

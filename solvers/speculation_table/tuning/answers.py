@@ -1,4 +1,6 @@
-"""The answers to choose from, one configuration of an engine each: none, every constant length, a table."""
+"""The answers to choose from, one configuration of an engine each: none, every constant length, a
+table.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ class Answers:
     grid: Grid
     goal: Goal
     concurrencies: tuple[int, ...]
-    value: Floats  # speed-up by batch size with 0, 1, ... drafts, at its lower limit if `robust`; 0: not to be taken
+    # speed-up by batch size with 0, 1, ... drafts, at its lower limit if `robust`; 0: not to be
+    # taken
+    value: Floats
     kept: tuple[Floats, Floats, Floats]
     relative: bool
 
@@ -34,7 +38,9 @@ class Answers:
         found: list[Ranges] = [] if self.relative else [((1, sizes[-1], None),)]
         holds = np.cumprod(self.value > 0.0, axis=0).sum(axis=0)
         known = range(1, self.value.shape[1])
-        least = 1 if self.goal.robust else len(sizes)  # what does not hold everywhere is capped, or out of the question
+        least = (
+            1 if self.goal.robust else len(sizes)
+        )  # what does not hold everywhere is capped, or out of the question
         found += [((1, sizes[holds[k] - 1], k),) for k in known if holds[k] >= least]
         if self.goal.single:
             return found
@@ -46,22 +52,36 @@ class Answers:
         if holding:
             rows = fewest_ranges(np.maximum(value[:holding], 1e-300), self.goal.loss)
             ends = [1, *(sizes[low - 1] for low, _, _ in rows[1:]), sizes[holding - 1] + 1]
-            table = tuple((low, after - 1, k) for (low, after), (*_, k) in zip(pairwise(ends), rows, strict=True))
+            table = tuple(
+                (low, after - 1, k)
+                for (low, after), (*_, k) in zip(pairwise(ends), rows, strict=True)
+            )
             if len(table) > 1:
                 found.append(table)
         return found
 
     def schedule(self, ranges: Ranges, *, judged: bool = False) -> Schedule:
-        """Return ranges with their speed-ups at the loads, prices and waiting included; judged: as they are chosen."""
+        """Return ranges with their speed-ups at the loads, prices and waiting included; judged: as
+        they are chosen.
+        """
         grid, cap = self.grid, ranges[-1][1]
-        worth = np.where(self.value > 0.0, self.value, np.nan) if judged else grid.mean[:, 1:] / grid.mean[:, :1]
+        worth = (
+            np.where(self.value > 0.0, self.value, np.nan)
+            if judged
+            else grid.mean[:, 1:] / grid.mean[:, :1]
+        )
         if len(ranges) > 1:
             worth = worth * (self.kept[0] if judged and self.goal.robust else self.kept[1])[:, None]
         at = [grid.row(min(c, cap)) for c in self.concurrencies]
-        none = [grid.mean[row, 0] / grid.mean[grid.row(c), 0] for c, row in zip(self.concurrencies, at, strict=True)]
+        none = [
+            grid.mean[row, 0] / grid.mean[grid.row(c), 0]
+            for c, row in zip(self.concurrencies, at, strict=True)
+        ]
         weights = self.goal.shares(self.concurrencies)
         speedups = worth[at] * np.array(none)[:, None]
-        return Schedule(ranges=ranges, batches=self.concurrencies, speedups=speedups, weights=weights)
+        return Schedule(
+            ranges=ranges, batches=self.concurrencies, speedups=speedups, weights=weights
+        )
 
     def score(self, ranges: Ranges) -> float:
         """Return the geometric mean that an answer is chosen by."""
@@ -70,7 +90,12 @@ class Answers:
     def capacity(self, ranges: Ranges, times: Latency) -> Capacity:
         """Return how many requests an answer carries."""
         sizes, schedule = np.array(self.grid.sizes), Schedule(ranges=ranges)
-        columns = np.array([column_of(schedule.at(size)) if size <= ranges[-1][1] else -1 for size in self.grid.sizes])
+        columns = np.array(
+            [
+                column_of(schedule.at(size)) if size <= ranges[-1][1] else -1
+                for size in self.grid.sizes
+            ]
+        )
         table = len(ranges) > 1
         kept = self.kept if table else (np.ones(len(sizes)),) * 3
         name = "table" if table else length_of(int(columns[0]))

@@ -1,8 +1,9 @@
 """How many requests at a time an option serves in time and in memory.
 
-The time per output token is the run's own where the sweep says it, else concurrency over throughput less the wait for
-the first token, else concurrency over throughput, an upper bound of its mean. What a run's own time is of concurrency
-over throughput is interpolated over the load, and bands are those of the throughput.
+The time per output token is the run's own where the sweep says it, else concurrency over throughput
+less the wait for the first token, else concurrency over throughput, an upper bound of its mean.
+What a run's own time is of concurrency over throughput is interpolated over the load, and bands are
+those of the throughput.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ class Latency:
 
 @dataclass(frozen=True)
 class Capacity:
-    """The largest load up to which an option meets the target, with its limits, and the throughput there."""
+    """The largest load up to which an option meets the target, with its limits, and the throughput
+    there.
+    """
 
     draft_length: int | str
     concurrency: int
@@ -71,7 +74,8 @@ def latency(
     Raises
     ------
     InvalidInput
-        If an option lacks the column of a percentile, or the time to the first token that has a limit.
+        If an option lacks the column of a percentile, or the time to the first token that has a
+        limit.
     """
     runs: dict[Point, list[Measurement]] = defaultdict(list)
     for one in predictor.sweep.measurements:
@@ -83,10 +87,14 @@ def latency(
         own: dict[int, float] = {}
         waits: dict[int, float] = {}
         for load in sorted({point.condition.concurrency for point in runs}):
-            points = [Point(Condition(load, *case[:2]), column - 1 if column else None) for case in cases]
+            points = [
+                Point(Condition(load, *case[:2]), column - 1 if column else None) for case in cases
+            ]
             if not all(runs.get(point) for point in points):
                 continue
-            plain, mean, taken, wait = np.array([_seconds(runs[point], statistic) for point in points]).T
+            plain, mean, taken, wait = np.array(
+                [_seconds(runs[point], statistic) for point in points]
+            ).T
             where = f"draft_length {length_of(column)} at concurrency {load}"
             if statistic != "mean" and np.isnan(taken).any():
                 raise InvalidInput(f"tpot: expected {TPOT[statistic]}, got none for {where}")
@@ -100,30 +108,41 @@ def latency(
             if np.isnan(taken).any():
                 bounds.append(str(length_of(column)))
             else:
-                own[load] = float((weights @ taken if statistic == "mean" else taken.max()) / (weights @ plain))
+                own[load] = float(
+                    (weights @ taken if statistic == "mean" else taken.max()) / (weights @ plain)
+                )
         if own:
             share[:, column] = np.interp(np.log(sizes), np.log(list(own)), list(own.values()))
         if ttft_seconds is not None and waits:
-            late[:, column] |= np.interp(np.log(sizes), np.log(list(waits)), list(waits.values())) > ttft_seconds
+            late[:, column] |= (
+                np.interp(np.log(sizes), np.log(list(waits)), list(waits.values())) > ttft_seconds
+            )
     notes = []
     if queueing:
-        notes.append(f"requests queue, fewer than {_BUSY:.0%} run at a time: {', '.join(queueing[:8])}; not carried")
+        notes.append(
+            f"requests queue, fewer than {_BUSY:.0%} run at a time: {', '.join(queueing[:8])}; not"
+            " carried"
+        )
     if bounds:
         names = ", ".join(dict.fromkeys(bounds))
         notes.append(
-            f"for {names} concurrency / throughput counts, an upper bound of the mean time per token: mean_tpot_ms, or "
-            "mean_ttft_ms and output_tokens, were not measured"
+            f"for {names} concurrency / throughput counts, an upper bound of the mean time per"
+            " token: mean_tpot_ms, or mean_ttft_ms and output_tokens, were not measured"
         )
     return Latency(share, late, tuple(notes))
 
 
 def _seconds(runs: Sequence[Measurement], statistic: str) -> tuple[float, float, float, float]:
-    """Return, of runs of one point, concurrency over throughput, mean time per token, that asked for, and wait."""
+    """Return, of runs of one point, concurrency over throughput, mean time per token, that asked
+    for, and wait.
+    """
 
     def mean(name: str) -> float:
         return float(np.mean([one.also.get(name, np.nan) for one in runs]))
 
-    plain = runs[0].point.condition.concurrency / float(np.mean([one.tokens_per_second or np.nan for one in runs]))
+    plain = runs[0].point.condition.concurrency / float(
+        np.mean([one.tokens_per_second or np.nan for one in runs])
+    )
     wait, usual = 1e-3 * mean("mean_ttft_ms"), 1e-3 * mean(TPOT["mean"])
     if np.isnan(usual):
         usual = plain - wait / mean("output_tokens")
@@ -151,7 +170,8 @@ def carried(
     target
         Seconds per output token.
     kept
-        Least, usual and most of the throughput that is left after what a table costs, by batch size.
+        Least, usual and most of the throughput that is left after what a table costs, by batch
+        size.
     """
     sizes, rows = np.array(grid.sizes), np.arange(len(grid.sizes))
     base = sizes * times.share[rows, columns]
@@ -160,7 +180,12 @@ def carried(
         ok = (base / speed <= target * (1 + 1e-12)) & ~times.late[rows, columns] & (columns >= 0)
         return int(np.cumprod(ok).sum())
 
-    speeds = [of[rows, columns] * left for of, left in zip((grid.low, grid.mean, grid.high), kept, strict=True)]
+    speeds = [
+        of[rows, columns] * left
+        for of, left in zip((grid.low, grid.mean, grid.high), kept, strict=True)
+    ]
     low, mean, high = (leading(speed) for speed in speeds)
     first, least, most = (grid.sizes[count - 1] if count else 0 for count in (mean, low, high))
-    return Capacity(name, first, least, most, mean == len(sizes), float(speeds[1][mean - 1]) if mean else 0.0)
+    return Capacity(
+        name, first, least, most, mean == len(sizes), float(speeds[1][mean - 1]) if mean else 0.0
+    )

@@ -1,4 +1,6 @@
-"""Which draft length at which batch size: a table, one length or none, with what a table costs, in few ranges."""
+"""Which draft length at which batch size: a table, one length or none, with what a table costs, in
+few ranges.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +26,16 @@ _SIZES = 256  # batch sizes up to which each is looked at; beyond, this many and
 def decide(predictor: Predictor, goal: Goal) -> Tuning:
     """Return the schedule that a goal asks for.
 
-    Guarantee: no constant length and no leaving speculation out has a larger (weighted) geometric mean over the loads
-    than what is chosen, what a table usually costs included. With ``robust`` the speed-up of what drafts has a lower
-    limit of at least 1 at every batch size up to the last range's, and nothing was measured below no speculation.
+    Guarantee: no constant length and no leaving speculation out has a larger (weighted) geometric
+    mean over the loads than what is chosen, what a table usually costs included. With ``robust``
+    the speed-up of what drafts has a lower limit of at least 1 at every batch size up to the last
+    range's, and nothing was measured below no speculation.
 
     Raises
     ------
     InvalidInput
-        If nothing was measured without speculation, or the goal lies outside what was measured and extrapolation is not
-        allowed, or names what was not measured.
+        If nothing was measured without speculation, or the goal lies outside what was measured and
+        extrapolation is not allowed, or names what was not measured.
     """
     sweep, cases = predictor.sweep, cases_of(predictor, goal)
     names = {case[0] for case in cases}
@@ -40,19 +43,26 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
     largest = goal.max_batch or measured[-1]
     if largest > measured[-1] and not goal.extrapolate:
         raise InvalidInput(
-            f"max_batch: expected at most {measured[-1]}, the largest measured concurrency, got {largest}; measure it, "
-            "or extrapolate"
+            f"max_batch: expected at most {measured[-1]}, the largest measured concurrency, got"
+            f" {largest}; measure it, or extrapolate"
         )
     first = 1 if goal.extrapolate else measured[0]
-    concurrencies = tuple(c for c in sorted({*measured, *goal.concurrencies}) if first <= c <= largest)
+    concurrencies = tuple(
+        c for c in sorted({*measured, *goal.concurrencies}) if first <= c <= largest
+    )
     if not concurrencies:
-        raise InvalidInput(f"max_batch: expected at least {measured[0]}, the smallest measured concurrency")
+        raise InvalidInput(
+            f"max_batch: expected at least {measured[0]}, the smallest measured concurrency"
+        )
     unknown = sorted(set(goal.weights or ()) - set(measured))
     if unknown:
         listed = ", ".join(map(str, measured[:20]))
         raise InvalidInput(f"weights: expected measured concurrencies ({listed}), got {unknown[0]}")
     if sweep.relative is not None and goal.robust:
-        raise InvalidInput("robust: expected a run without speculation (draft_length none) to compare with, got none")
+        raise InvalidInput(
+            "robust: expected a run without speculation (draft_length none) to compare with, got"
+            " none"
+        )
     notes = list(predictor.notes)
     known = [length for length in sweep.draft_lengths if length]
     if first > 1:
@@ -74,13 +84,16 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
     return _chosen(predictor, answers, cases, notes)
 
 
-def _chosen(predictor: Predictor, answers: Answers, cases: Sequence[Case], notes: list[str]) -> Tuning:
+def _chosen(
+    predictor: Predictor, answers: Answers, cases: Sequence[Case], notes: list[str]
+) -> Tuning:
     """Return the best of the answers, with what there is to say."""
     goal, grid = answers.goal, answers.grid
     every = answers.all()
     if not every:
         raise InvalidInput(
-            "sweep: expected a draft length that was measured at every load, or no speculation, got none"
+            "sweep: expected a draft length that was measured at every load, or no speculation, got"
+            " none"
         )
     capacity: tuple[Capacity, ...] = ()
     if goal.tpot_seconds is not None or goal.room is not None:
@@ -92,7 +105,9 @@ def _chosen(predictor: Predictor, answers: Answers, cases: Sequence[Case], notes
                 times.late[:, column] |= np.array(grid.sizes) > goal.room[column > 0]
         capacity = tuple(answers.capacity(ranges, times) for ranges in every)
     worth = [answers.score(ranges) for ranges in every]
-    carried = [one.concurrency for one in capacity] if goal.tpot_seconds is not None else [0] * len(every)
+    carried = (
+        [one.concurrency for one in capacity] if goal.tpot_seconds is not None else [0] * len(every)
+    )
     best = max(range(len(every)), key=lambda i: (carried[i], worth[i], -len(every[i])))
     schedule = answers.schedule(every[best])
     ones = np.ones(len(grid.sizes))
@@ -112,7 +127,9 @@ def _chosen(predictor: Predictor, answers: Answers, cases: Sequence[Case], notes
 
 
 def _lengths(known: Sequence[int], goal: Goal) -> tuple[int, ...]:
-    """Return the draft lengths in question: 0, and all up to the longest measured, or those that may be measured."""
+    """Return the draft lengths in question: 0, and all up to the longest measured, or those that
+    may be measured.
+    """
     if not known:
         raise InvalidInput("sweep: expected a run that drafts (draft_length >= 1), got none")
     longest = max((known[-1], *goal.draft_lengths))
@@ -121,8 +138,8 @@ def _lengths(known: Sequence[int], goal: Goal) -> tuple[int, ...]:
     if longest > most:
         way = "" if goal.extrapolate else ", or extrapolate"
         raise InvalidInput(
-            f"max_length: expected at most {most} where the longest measured draft is {known[-1]}, got {longest}; "
-            f"measure it{way}"
+            f"max_length: expected at most {most} where the longest measured draft is {known[-1]},"
+            f" got {longest}; measure it{way}"
         )
     allowed = goal.draft_lengths or range(1, longest + 1)
     lengths = tuple(k for k in range(1, longest + 1) if k in allowed)
@@ -140,11 +157,13 @@ def _sizes(first: int, largest: int, concurrencies: Sequence[int]) -> tuple[int,
 def _value(grid: Grid, goal: Goal, lengths: Collection[int], loads: tuple[int, int]) -> Floats:
     """Return the speed-up with 0, 1, ... drafts by batch size as it is judged; 0: not to be taken.
 
-    What lies outside the measured draft lengths and loads is not taken, or, if extrapolation is allowed, counts by the
-    lower end of its band.
+    What lies outside the measured draft lengths and loads is not taken, or, if extrapolation is
+    allowed, counts by the lower end of its band.
     """
     column, size = np.arange(grid.mean.shape[1] - 1), np.array(grid.sizes)[:, None]
-    outside = ((column > 0) & ~np.isin(column, list(lengths))) | (size < loads[0]) | (size > loads[1])
+    outside = (
+        ((column > 0) & ~np.isin(column, list(lengths))) | (size < loads[0]) | (size > loads[1])
+    )
     judged = np.where(outside | goal.robust, grid.least[:, 1:], grid.mean[:, 1:] / grid.mean[:, :1])
     value = np.where(np.isnan(judged) | (outside & (not goal.extrapolate)), 0.0, judged)
     if goal.robust:

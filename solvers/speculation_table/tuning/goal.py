@@ -29,12 +29,13 @@ class Goal:
     max_batch, max_length
         Largest batch and longest draft; None: the largest measured.
     tpot_seconds, tpot_of, ttft_seconds
-        Carry the most requests with this time per output token, its "mean", "p50" or "p99", and with at most this mean
-        wait for the first token; None: the best throughput.
+        Carry the most requests with this time per output token, its "mean", "p50" or "p99", and
+        with at most this mean wait for the first token; None: the best throughput.
     loss
         Share of throughput that a batch size may lose for fewer ranges.
     robust
-        Take what is best at the lower end of the speed-up's band, and nothing that may be slower than no speculation.
+        Take what is best at the lower end of the speed-up's band, and nothing that may be slower
+        than no speculation.
     weights
         How often each measured concurrency occurs; None: equally often.
     workload, context_tokens
@@ -46,8 +47,8 @@ class Goal:
     concurrencies
         What counts beside the measured ones, when regret is bounded.
     draft_lengths
-        What may be taken beside 0 once it lies between measured ones, and what may be better whether it does or not;
-        empty: all up to the longest measured.
+        What may be taken beside 0 once it lies between measured ones, and what may be better
+        whether it does or not; empty: all up to the longest measured.
     single
         One draft length for every batch size, as some engines take it.
     prices
@@ -82,7 +83,9 @@ class Goal:
         if self.tpot_seconds is not None:
             positive("tpot", self.tpot_seconds)
         if self.tpot_of not in TPOT:
-            raise InvalidInput(f"tpot: expected one of {', '.join(TPOT)}, got {describe(self.tpot_of)}")
+            raise InvalidInput(
+                f"tpot: expected one of {', '.join(TPOT)}, got {describe(self.tpot_of)}"
+            )
         if self.ttft_seconds is not None:
             positive("ttft", self.ttft_seconds)
             if self.tpot_seconds is None:
@@ -99,7 +102,9 @@ class Goal:
             return None
         weights = np.array([float(self.weights.get(c, 0.0)) for c in concurrencies])
         if not weights.sum() > 0.0:
-            raise InvalidInput("weights: expected a positive weight up to the largest batch, got none")
+            raise InvalidInput(
+                "weights: expected a positive weight up to the largest batch, got none"
+            )
         return weights
 
 
@@ -110,19 +115,31 @@ def cases_of(predictor: Predictor, goal: Goal) -> list[Case]:
         if name not in known:
             listed = ", ".join(describe(one) for one in known[:20])
             where = "workload" if goal.mix is None else "mix"
-            raise InvalidInput(f"{where}: expected one that was measured ({listed}), got {describe(name)}")
+            raise InvalidInput(
+                f"{where}: expected one that was measured ({listed}), got {describe(name)}"
+            )
     named = [name for name in known if name != WHOLE or len(known) == 1]
     shares = goal.mix or dict.fromkeys(named if goal.workload is None else [goal.workload], 1.0)
     places = sorted(
-        {(one.workload, one.context_tokens) for one in predictor.sweep.conditions if one.workload in shares}
+        {
+            (one.workload, one.context_tokens)
+            for one in predictor.sweep.conditions
+            if one.workload in shares
+        }
     )
     if goal.context_tokens is not None:
         contexts = sorted({context for _, context in places})
-        if not contexts[0] <= goal.context_tokens <= contexts[-1] and not (goal.extrapolate and contexts[0]):
+        if not contexts[0] <= goal.context_tokens <= contexts[-1] and not (
+            goal.extrapolate and contexts[0]
+        ):
             raise InvalidInput(
-                f"context_tokens: expected {contexts[0]} to {contexts[-1]}, as was measured, got {goal.context_tokens}"
+                f"context_tokens: expected {contexts[0]} to {contexts[-1]}, as was measured, got"
+                f" {goal.context_tokens}"
             )
         places = sorted({(workload, goal.context_tokens) for workload, _ in places})
     count = Counter(workload for workload, _ in places)
     total = sum(shares.values())
-    return [(workload, context, shares[workload] / total / count[workload]) for workload, context in places]
+    return [
+        (workload, context, shares[workload] / total / count[workload])
+        for workload, context in places
+    ]

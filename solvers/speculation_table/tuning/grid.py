@@ -17,7 +17,9 @@ Case = tuple[str, int, float]
 
 
 def column_of(draft_length: int | None) -> int:
-    """Return the column of an option in a grid: 0 without speculation, then 0, 1, ... draft tokens."""
+    """Return the column of an option in a grid: 0 without speculation, then 0, 1, ... draft
+    tokens.
+    """
     return 0 if draft_length is None else draft_length + 1
 
 
@@ -32,7 +34,8 @@ class Grid:
     mean, low, high
         Tokens per second; NaN where an option is out of the question.
     least, most
-        Limits of the speed-up against no speculation; closer than those of the throughputs, which err together.
+        Limits of the speed-up against no speculation; closer than those of the throughputs, which
+        err together.
     measured
         Whether every part of it was measured.
     slower
@@ -59,9 +62,15 @@ def length_of(column: int) -> int | str:
 
 
 def grid_of(
-    predictor: Predictor, cases: Sequence[Case], sizes: tuple[int, ...], lengths: Sequence[int], idle_price: Price
+    predictor: Predictor,
+    cases: Sequence[Case],
+    sizes: tuple[int, ...],
+    lengths: Sequence[int],
+    idle_price: Price,
 ) -> Grid:
-    """Return the throughput of no speculation and of draft lengths; speeds of cases add harmonically."""
+    """Return the throughput of no speculation and of draft lengths; speeds of cases add
+    harmonically.
+    """
     shape = len(sizes), lengths[-1] + 2
     inverse, below, above, apart = np.zeros((4, *shape))
     measured, slower = np.ones(shape, bool), np.zeros(shape, bool)
@@ -70,13 +79,18 @@ def grid_of(
     taken = [0 if option is None else option + 1 for option in options]
     compared = [predictor.sweep.relative, *options[1:]]
     for workload, context, share in cases:
-        points = [Point(Condition(size, workload, context), option) for size in sizes for option in compared]
+        points = [
+            Point(Condition(size, workload, context), option)
+            for size in sizes
+            for option in compared
+        ]
         found = predictor.predict(points)
         every = len(sizes), len(options)
         speed, low, high = (getattr(found, name).reshape(every) for name in ("mean", "low", "high"))
         seen = found.measured.reshape(every)
         inverse[:, taken] += share / speed
-        # limits of a mean of several: deviations add up, as if all erred alike, which holds whatever they do
+        # limits of a mean of several: deviations add up, as if all erred alike, which holds
+        # whatever they do
         below[:, taken] += share * np.log(speed / low) / speed
         above[:, taken] += share * np.log(high / speed) / speed
         apart[:, taken] += predictor.speedup_reach(found).reshape(every) * share / speed
@@ -102,4 +116,13 @@ def grid_of(
         least[:, 1], most[:, 1] = 1.0 - dear, 1.0 - cheap
         measured[:, 1] = False
     least[:, 0] = most[:, 0] = 1.0
-    return Grid(sizes=sizes, mean=mean, low=low, high=high, least=least, most=most, measured=measured, slower=slower)
+    return Grid(
+        sizes=sizes,
+        mean=mean,
+        low=low,
+        high=high,
+        least=least,
+        most=most,
+        measured=measured,
+        slower=slower,
+    )

@@ -1,4 +1,6 @@
-"""What drafts, beside how much: the best of several drafters and modes, class by class, and what a second one adds."""
+"""What drafts, beside how much: the best of several drafters and modes, class by class, and what a
+second one adds.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,12 @@ class Options:
     tunings: Mapping[Setup, Tuning]
 
     @classmethod
-    def of(cls, sweep: Sweep, goal: Goal, regret: float, confidence: float, *, asking: bool = False) -> Options:
-        """Return what every setup of a sweep is tuned to; an engine's own mode and trees have no table."""
+    def of(
+        cls, sweep: Sweep, goal: Goal, regret: float, confidence: float, *, asking: bool = False
+    ) -> Options:
+        """Return what every setup of a sweep is tuned to; an engine's own mode and trees have no
+        table.
+        """
         tuners = {}
         for setup in sweep.setups:
             own = sweep.of(setup)
@@ -53,13 +59,18 @@ class Options:
         """Loads at which all setups are known."""
         found = sorted(set.intersection(*(set(one.concurrencies) for one in self.tunings.values())))
         if not found:
-            raise InvalidInput("drafter: expected a load at which all were measured, to compare them at")
+            raise InvalidInput(
+                "drafter: expected a load at which all were measured, to compare them at"
+            )
         return found
 
     @cached_property
     def ranked(self) -> list[Setup]:
         """Setups, the best first: what carries most, then what has the largest geometric mean."""
-        return sorted(self.tunings, key=lambda one: (-self.tunings[one].carries, -self._mean(self.tunings[one])))
+        return sorted(
+            self.tunings,
+            key=lambda one: (-self.tunings[one].carries, -self._mean(self.tunings[one])),
+        )
 
     @property
     def best(self) -> Tuning:
@@ -67,7 +78,9 @@ class Options:
         return self.tunings[self.ranked[0]]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `specopt tune` writes as JSON-like data, but for the engine's configuration."""
+        """Return what `specopt tune` writes as JSON-like data, but for the engine's
+        configuration.
+        """
         best, several = self.best, len(self.tunings) > 1
         data = best.to_dict()
         data["regret_bound"] = self.regret_bound
@@ -82,11 +95,15 @@ class Options:
                     if row["draft_length"] != "none" or setup == best.setup
                 ]
             data["options"] = [
-                {**named(setup), "draft_length": one.name, "speedup": one.schedule.mean_speedup(),
-                 **({"capacity": one.carries} if best.capacity else {})}
+                {
+                    **named(setup),
+                    "draft_length": one.name,
+                    "speedup": one.schedule.mean_speedup(),
+                    **({"capacity": one.carries} if best.capacity else {}),
+                }
                 for setup in self.ranked
                 for one in [self.tunings[setup]]
-            ]  # fmt: skip
+            ]
         if len(self._by_class) > 1:
             data["classes"] = self.classes
         if self.second is not None:
@@ -95,7 +112,9 @@ class Options:
 
     @cached_property
     def doubtful(self) -> dict[Setup, Floats]:
-        """By setup that may be better than the best one over the common loads: the largest shares lost to it there."""
+        """By setup that may be better than the best one over the common loads: the largest shares
+        lost to it there.
+        """
         best, found = self.best, {}
         low = np.array([best.grid.low[best.row(c), best.option(c)] for c in self.loads])
         for setup, one in self.tunings.items():
@@ -107,7 +126,9 @@ class Options:
     @property
     def regret_bound(self) -> float:
         """The largest share that may be lost at a load to any answer that may be better."""
-        others = [float(lost.max()) for setup, lost in self.doubtful.items() if setup != self.best.setup]
+        others = [
+            float(lost.max()) for setup, lost in self.doubtful.items() if setup != self.best.setup
+        ]
         return max([self.best.regret_bound, *others])
 
     def ask(self, budget: int) -> list[tuple[Setup, Point]]:
@@ -120,32 +141,51 @@ class Options:
 
     @cached_property
     def classes(self) -> list[dict[str, Any]]:
-        """The best answer of every workload for itself, and the share that it loses with the answer for all."""
+        """The best answer of every workload for itself, and the share that it loses with the answer
+        for all.
+        """
         return [
-            {"workload": name, **named(one.setup), "draft_length": one.name,
-             "speedup": float(np.exp(np.mean([np.log(one.speedup(c)) for c in self.loads]))),
-             "lost": float(1.0 - np.exp(np.log(shared / self._speeds(one)).mean()))}
+            {
+                "workload": name,
+                **named(one.setup),
+                "draft_length": one.name,
+                "speedup": float(np.exp(np.mean([np.log(one.speedup(c)) for c in self.loads]))),
+                "lost": float(1.0 - np.exp(np.log(shared / self._speeds(one)).mean())),
+            }
             for name, (shared, every) in self._by_class.items()
             for one in [max(every, key=self._mean)]
-        ]  # fmt: skip
+        ]
 
     @property
     def second(self) -> dict[str, Any] | None:
-        """The deployment that adds most beside the best one, where it serves what it is better at; None: none does."""
+        """The deployment that adds most beside the best one, where it serves what it is better at;
+        None: none does.
+        """
         shared = np.array([own for own, _ in self._by_class.values()])
         shares = np.array([(self.best.goal.mix or {}).get(name, 1.0) for name in self._by_class])
         found = []
         for setup in self.ranked:
-            mine = [one for _, every in self._by_class.values() for one in every if one.setup == setup]
+            mine = [
+                one for _, every in self._by_class.values() for one in every if one.setup == setup
+            ]
             if len(mine) < len(shared):
                 continue
             own = np.array([self._speeds(one) for one in mine])
             gain = (
-                float(np.exp(np.log((shares @ (1 / shared)) / (shares @ (1 / np.maximum(own, shared)))).mean())) - 1.0
+                float(
+                    np.exp(
+                        np.log(
+                            (shares @ (1 / shared)) / (shares @ (1 / np.maximum(own, shared)))
+                        ).mean()
+                    )
+                )
+                - 1.0
             )
             better = [
                 {"workload": name, "concurrency": c, "draft_length": one.schedule.at(c)}
-                for (name, _), one, row, base in zip(self._by_class.items(), mine, own, shared, strict=True)
+                for (name, _), one, row, base in zip(
+                    self._by_class.items(), mine, own, shared, strict=True
+                )
                 for c, speed, usual in zip(self.loads, row, base, strict=True)
                 if speed > usual * (1.0 + one.goal.loss)
             ]
@@ -161,14 +201,20 @@ class Options:
         names = [name for name in names if name != WHOLE or len(names) == 1]
         for name in names:
             every = [
-                replace(decide(tuner.predictor, replace(tuner.goal, workload=name, mix=None)), setup=setup)
+                replace(
+                    decide(tuner.predictor, replace(tuner.goal, workload=name, mix=None)),
+                    setup=setup,
+                )
                 for setup, tuner in self.tuners.items()
                 if name in tuner.workloads
             ]
             every = [one for one in every if one.grid.sizes == best.grid.sizes]
             own = next((one for one in every if one.setup == best.setup), None)
             if own is not None:
-                found[name] = self._speeds(replace(own, schedule=best.schedule, kept=best.kept)), every
+                found[name] = (
+                    self._speeds(replace(own, schedule=best.schedule, kept=best.kept)),
+                    every,
+                )
         return found
 
     def _mean(self, tuning: Tuning) -> float:

@@ -1,13 +1,14 @@
 """Throughput at any load and draft length, from a sweep: a mean and a band for every point.
 
-Two things are regressed, both in logarithms. One is the seconds of a step (concurrency x acceptance length /
-throughput), as a law of pass times with effects of load, draft length and workload. The other is the rate of
-acceptance; where no acceptance length is known, its rate is a parameter of the law. Bands are those of the regression,
-widened or narrowed by how far held-out measurements fell from it (split-conformal, on standardised residuals). Points
-like the one in question are held out. For a workload with only some known points, it is every other workload but for
-the same points. For an unmeasured draft length or load, it is each measured one in turn; else every point in turn. What
-was measured is predicted as measured. Between measured points all is taken to be smooth, with jumps over the load: a
-spike at a single unmeasured point lies outside any band.
+Two things are regressed, both in logarithms. One is the seconds of a step (concurrency x acceptance
+length / throughput), as a law of pass times with effects of load, draft length and workload. The
+other is the rate of acceptance; where no acceptance length is known, its rate is a parameter of the
+law. Bands are those of the regression, widened or narrowed by how far held-out measurements fell
+from it (split-conformal, on standardised residuals). Points like the one in question are held out.
+For a workload with only some known points, it is every other workload but for the same points. For
+an unmeasured draft length or load, it is each measured one in turn; else every point in turn. What
+was measured is predicted as measured. Between measured points all is taken to be smooth, with jumps
+over the load: a spike at a single unmeasured point lies outside any band.
 """
 
 from __future__ import annotations
@@ -31,15 +32,17 @@ NOISE = 0.008
 """Standard deviation of a run's log throughput where no point was repeated often enough to tell."""
 
 IDLE_COST = (0.0, 0.07, 0.22)
-"""Share of throughput that an engine loses by speculating with 0 drafts: least, usual and most that was ever reported;
-counts where draft length 0 was not measured."""
+"""Share of throughput that an engine loses by speculating with 0 drafts: least, usual and most that
+was ever reported; counts where draft length 0 was not measured."""
 
 _EDGE = 1e-4  # rates closer to 0 or 1 count as this far from them
 _IDLE_SPREAD = 0.06  # standard deviation of its logarithm
 _ENOUGH = 18  # groups held out from which on their misses alone say how wide bands are
 _FEWEST_REPEATS = 3  # degrees of freedom from which on repetitions say how noisy a run is
 _CENTRE = 1.4  # log(1 + K) about which workloads' slopes turn: K = 3
-_FEATURES = np.dtype([("workload", "i8"), ("load", "f8"), ("context", "f8"), ("drafts", "b1"), ("length", "f8")])
+_FEATURES = np.dtype(
+    [("workload", "i8"), ("load", "f8"), ("context", "f8"), ("drafts", "b1"), ("length", "f8")]
+)
 
 
 def _both(a: Records, b: Records) -> Floats:
@@ -51,9 +54,13 @@ def _same(a: Records, b: Records) -> Floats:
 
 
 def _alike(a: Records, b: Records) -> Floats:
-    """Return 1 for the same load and draft length, whatever the workload: where a staircase has its steps."""
+    """Return 1 for the same load and draft length, whatever the workload: where a staircase has its
+    steps.
+    """
     same = (a["load"] == b["load"]) & (a["context"] == b["context"])
-    return np.asarray(same & (a["drafts"] == b["drafts"]) & (a["length"] == b["length"]), np.float64)
+    return np.asarray(
+        same & (a["drafts"] == b["drafts"]) & (a["length"] == b["length"]), np.float64
+    )
 
 
 def _near(a: Records, b: Records, name: str, width: float) -> Floats:
@@ -61,7 +68,9 @@ def _near(a: Records, b: Records, name: str, width: float) -> Floats:
 
 
 def _walk(a: Records, b: Records) -> Floats:
-    """Return the covariance of a random walk over the load from the smallest one on: what has jumps anywhere."""
+    """Return the covariance of a random walk over the load from the smallest one on: what has jumps
+    anywhere.
+    """
     return np.asarray(np.minimum(a["load"], b["load"]))
 
 
@@ -85,7 +94,9 @@ STEP_TERMS = (
     Term(0.03, lambda a, b: _both(a, b) * _walk(a, b) * _near(a, b, "context", 0.7)),
     Term(0.03, lambda a, b: _both(a, b) * _walk(a, b) * a["length"] * b["length"]),
     Term(0.015, lambda a, b: _both(a, b) * _walk(a, b) * _bends(a, b)),
-    Term(0.01, _alike, spread=0.7),  # with more freedom it explains two draft lengths alone, and leaves the law nothing
+    Term(
+        0.01, _alike, spread=0.7
+    ),  # with more freedom it explains two draft lengths alone, and leaves the law nothing
     Term(0.1, _same),
     Term(0.05, lambda a, b: _same(a, b) * _both(a, b)),
     Term(0.05, lambda a, b: _same(a, b) * _both(a, b) * _slopes(a, b)),
@@ -93,7 +104,9 @@ STEP_TERMS = (
 """Log seconds of a step, beside its law: what all workloads share, and how each differs."""
 
 PASSES = (-2.8, -5.3), (1.0, 1.5)
-"""Mean and standard deviation of log d and log s: a draft token costs d passes, a token more in a pass s of it."""
+"""Mean and standard deviation of log d and log s: a draft token costs d passes, a token more in a
+pass s of it.
+"""
 
 ACCEPTANCE = (1.0,), (1.0,)
 """The same of the logit of the rate of acceptance, where no acceptance length is known."""
@@ -109,10 +122,11 @@ ACCEPTANCE_TERMS = (
 
 
 def logit_rate(acceptance_length: Floats, draft_length: Floats) -> Floats:
-    """Return log(a / (1 - a)) of the constant rate a that yields the acceptance lengths; arrays of one shape.
+    """Return log(a / (1 - a)) of the constant rate a that yields the acceptance lengths; arrays of
+    one shape.
 
-    A constant rate a yields 1 + a + ... + a^K tokens a step. The rate that explains what was measured drifts slowly
-    with K, so it is what is interpolated.
+    A constant rate a yields 1 + a + ... + a^K tokens a step. The rate that explains what was
+    measured drifts slowly with K, so it is what is interpolated.
     """
     low, high = np.zeros_like(acceptance_length), np.ones_like(acceptance_length)
     for _ in range(50):
@@ -124,7 +138,9 @@ def logit_rate(acceptance_length: Floats, draft_length: Floats) -> Floats:
 
 
 def tokens_of(logit: Floats, draft_length: Floats) -> tuple[Floats, Floats]:
-    """Return the acceptance lengths of rates given by their logits, and d log(AL) / d logit; 1 and 0 for K = 0."""
+    """Return the acceptance lengths of rates given by their logits, and d log(AL) / d logit; 1 and
+    0 for K = 0.
+    """
     rate = np.clip(1.0 / (1.0 + np.exp(-logit)), _EDGE, 1.0 - _EDGE)
     tokens = expected_tokens(rate, draft_length)
     powers = rate**draft_length
@@ -136,9 +152,9 @@ def tokens_of(logit: Floats, draft_length: Floats) -> tuple[Floats, Floats]:
 def step_law(least: int, has_acceptance: bool) -> Law:
     """Return the law of log seconds of a step with drafts against one without.
 
-    A pass of n tokens lasts 1 + n s times as long as one of none. At concurrency c, K drafts cost K d passes of c
-    tokens, and one of (1 + K) c tokens verifies them. Where no acceptance length is known, seconds are those of an
-    output token, and fall by the tokens of a step.
+    A pass of n tokens lasts 1 + n s times as long as one of none. At concurrency c, K drafts cost K
+    d passes of c tokens, and one of (1 + K) c tokens verifies them. Where no acceptance length is
+    known, seconds are those of an output token, and fall by the tokens of a step.
 
     Parameters
     ----------
@@ -149,14 +165,20 @@ def step_law(least: int, has_acceptance: bool) -> Law:
     """
 
     def value(features: Records, parameters: Floats) -> Floats:
-        drafts, tokens = np.expm1(features["length"]), least * np.exp(features["load"]) * math.exp(parameters[1])
-        law = np.log1p(tokens) + np.log1p(drafts * (math.exp(parameters[0]) + tokens / (1.0 + tokens)))
+        drafts, tokens = (
+            np.expm1(features["length"]),
+            least * np.exp(features["load"]) * math.exp(parameters[1]),
+        )
+        law = np.log1p(tokens) + np.log1p(
+            drafts * (math.exp(parameters[0]) + tokens / (1.0 + tokens))
+        )
         if not has_acceptance:
             law -= np.log(tokens_of(np.full(len(features), parameters[2]), drafts)[0])
         return np.asarray(law)
 
     usual, spread = (
-        np.array(values if has_acceptance else values + more) for values, more in zip(PASSES, ACCEPTANCE, strict=True)
+        np.array(values if has_acceptance else values + more)
+        for values, more in zip(PASSES, ACCEPTANCE, strict=True)
     )
     return Law(value, usual, spread)
 
@@ -187,7 +209,9 @@ class Predictions:
 
 @dataclass(frozen=True)
 class _Observed:
-    """The runs of one point: mean throughput, its logarithm, how many, mean acceptance length; NaN where unknown."""
+    """The runs of one point: mean throughput, its logarithm, how many, mean acceptance length; NaN
+    where unknown.
+    """
 
     speed: float
     throughput: float
@@ -242,7 +266,8 @@ class Predictor:
         self.has_acceptance = lacking == 0 and bool(drafting)
         if 0 < lacking < len(drafting):
             self.notes.append(
-                f"mean_acceptance_length is missing in {lacking} of {len(drafting)} rows that draft: it was not used"
+                f"mean_acceptance_length is missing in {lacking} of {len(drafting)} rows that"
+                " draft: it was not used"
             )
         squares, degrees = 0.0, 0
         observed = {}
@@ -252,48 +277,72 @@ class Predictor:
             if not len(logs) and not self.has_acceptance:
                 continue
             if len(logs) > 1:
-                squares, degrees = squares + float(((logs - logs.mean()) ** 2).sum()), degrees + len(logs) - 1
+                squares, degrees = (
+                    squares + float(((logs - logs.mean()) ** 2).sum()),
+                    degrees + len(logs) - 1,
+                )
             mean = float(logs.mean()) if len(logs) else math.nan
             speed = math.exp(mean) if len(several) > 1 else several[0].tokens_per_second or math.nan
             known = float(np.mean(lengths)) if lengths and point.draft_length else math.nan
             observed[point] = _Observed(speed, mean, len(logs), known)
         self.repeats = degrees
         if degrees < _FEWEST_REPEATS:
-            self.notes.append(f"too few points were repeated to tell how noisy runs are: {NOISE:.1%} is assumed")
+            self.notes.append(
+                f"too few points were repeated to tell how noisy runs are: {NOISE:.1%} is assumed"
+            )
         self.noise = NOISE if degrees < _FEWEST_REPEATS else max(math.sqrt(squares / degrees), 1e-4)
         return observed
 
     def _fit_steps(self, timed: Sequence[Point]) -> tuple[list[Point], Regression]:
         timed = list(timed)
-        # without drafts a step lasts about as long as without speculation: what is shorter than measured lies between
+        # without drafts a step lasts about as long as without speculation: what is shorter than
+        # measured lies between
         if 0 not in self.sweep.draft_lengths:
             self._bases = [point for point in timed if point.draft_length is None]
         idle = [Point(base.condition, 0) for base in self._bases]
         values = [
             math.log(point.condition.concurrency)
-            + (math.log(self._observed[point].acceptance) if self.has_acceptance and point.draft_length else 0.0)
+            + (
+                math.log(self._observed[point].acceptance)
+                if self.has_acceptance and point.draft_length
+                else 0.0
+            )
             - self._observed[point].throughput
             for point in timed
         ]
         cost = 0.0 if self.sweep.zero_is_none else -math.log1p(-IDLE_COST[1])
         values += [
-            math.log(base.condition.concurrency) - self._observed[base].throughput + cost for base in self._bases
+            math.log(base.condition.concurrency) - self._observed[base].throughput + cost
+            for base in self._bases
         ]
         runs = np.array(
-            [float(self._observed[point].runs) for point in timed] + [(self.noise / _IDLE_SPREAD) ** 2] * len(idle)
+            [float(self._observed[point].runs) for point in timed]
+            + [(self.noise / _IDLE_SPREAD) ** 2] * len(idle)
         )
-        sure = {"sure": 1.0 / math.sqrt(2.0 * self.repeats)} if self.repeats >= _FEWEST_REPEATS else {}
+        sure = (
+            {"sure": 1.0 / math.sqrt(2.0 * self.repeats)} if self.repeats >= _FEWEST_REPEATS else {}
+        )
         features = self._features([*timed, *idle])
         law = step_law(self._least, self.has_acceptance)
-        return timed, Regression(self.terms, features, np.array(values), runs, self.noise, law=law, **sure)
+        return timed, Regression(
+            self.terms, features, np.array(values), runs, self.noise, law=law, **sure
+        )
 
     def _fit_acceptance(self) -> tuple[list[Point], Regression | None]:
         if not self.has_acceptance:
             return [], None
-        points = [point for point, seen in self._observed.items() if point.draft_length and seen.acceptance > 0.0]
+        points = [
+            point
+            for point, seen in self._observed.items()
+            if point.draft_length and seen.acceptance > 0.0
+        ]
         lengths = np.array([float(point.draft_length or 0) for point in points])
-        logits = logit_rate(np.array([self._observed[point].acceptance for point in points]), lengths)
-        return points, Regression(ACCEPTANCE_TERMS, self._features(points), logits, np.ones(len(points)), NOISE)
+        logits = logit_rate(
+            np.array([self._observed[point].acceptance for point in points]), lengths
+        )
+        return points, Regression(
+            ACCEPTANCE_TERMS, self._features(points), logits, np.ones(len(points)), NOISE
+        )
 
     def _features(self, points: Sequence[Point]) -> Records:
         rows = [
@@ -315,25 +364,38 @@ class Predictor:
         points = tuple(points)
         features = self._features(points)
         logit, spread = (
-            self._acceptance.predict(features) if self._acceptance is not None else np.zeros((2, len(points)))
+            self._acceptance.predict(features)
+            if self._acceptance is not None
+            else np.zeros((2, len(points)))
         )
         mean, variance = self._throughput(points, *self._steps.predict(features), logit, spread)
         deviation = np.sqrt(variance) * [self._factor(point) for point in points]
-        measured = np.array([point in self._observed and self._observed[point].runs > 0 for point in points])
+        measured = np.array(
+            [point in self._observed and self._observed[point].runs > 0 for point in points]
+        )
         for k in np.flatnonzero(measured):
             seen = self._observed[points[k]]
             mean[k], deviation[k] = seen.throughput, self.noise / math.sqrt(seen.runs)
         reach = self._normal * deviation
         speed = np.exp(mean)
-        speed[measured] = [self._observed[points[k]].speed for k in np.flatnonzero(measured)]  # to the last digit
-        return Predictions(points, speed, np.exp(mean - reach), np.exp(mean + reach), deviation, measured)
+        speed[measured] = [
+            self._observed[points[k]].speed for k in np.flatnonzero(measured)
+        ]  # to the last digit
+        return Predictions(
+            points, speed, np.exp(mean - reach), np.exp(mean + reach), deviation, measured
+        )
 
     def speedup_reach(self, found: Predictions) -> Floats:
-        """Return half the width of the bands of log speed-ups against no speculation at the same loads.
+        """Return half the width of the bands of log speed-ups against no speculation at the same
+        loads.
 
-        What both share, such as how throughput lies between two measured loads, does not widen them.
+        What both share, such as how throughput lies between two measured loads, does not widen
+        them.
         """
-        place = {condition: k for k, condition in enumerate(dict.fromkeys(p.condition for p in found.points))}
+        place = {
+            condition: k
+            for k, condition in enumerate(dict.fromkeys(p.condition for p in found.points))
+        }
         none = self.predict(Point(condition, self.sweep.relative) for condition in place)
         at = np.array([place[point.condition] for point in found.points])
         square = found.deviation**2 + none.deviation[at] ** 2
@@ -341,12 +403,17 @@ class Predictor:
         if len(both):
             points, base = [found.points[k] for k in both], [none.points[at[k]] for k in both]
             shared = self._steps.covariance(self._features(points), self._features(base))
-            factors = [self._factor(point) * self._factor(other) for point, other in zip(points, base, strict=True)]
+            factors = [
+                self._factor(point) * self._factor(other)
+                for point, other in zip(points, base, strict=True)
+            ]
             square[both] -= 2.0 * np.array(factors) * shared
         return np.asarray(self._normal * np.sqrt(np.maximum(square, 0.0)))
 
     def acceptance_length(self, point: Point) -> float | None:
-        """Return the mean acceptance length that is expected of a point; None if the sweep holds none."""
+        """Return the mean acceptance length that is expected of a point; None if the sweep holds
+        none.
+        """
         if self._acceptance is None or not point.draft_length:
             return None
         logit, _ = self._acceptance.predict(self._features([point]))
@@ -358,7 +425,9 @@ class Predictor:
         load = np.log([float(point.condition.concurrency) for point in points])
         if self._acceptance is None:
             return load - step, variance
-        tokens, slope = tokens_of(logit, np.array([float(point.draft_length or 0) for point in points]))
+        tokens, slope = tokens_of(
+            logit, np.array([float(point.draft_length or 0) for point in points])
+        )
         return load + np.log(tokens) - step, variance + slope**2 * spread
 
     def _factor(self, point: Point) -> float:
@@ -370,7 +439,9 @@ class Predictor:
             groups = list(self._misses(*key)) or [self._missed([p], [p]) for p in self._timed]
             factor = self._quantile([self._quantile(group) for group in groups]) / self._normal
             few = len(groups) < _ENOUGH  # a handful of groups may widen a band, but not narrow it
-            self._factors[key] = max(factor, self._reach_of(len(groups)) / self._normal) if few else factor
+            self._factors[key] = (
+                max(factor, self._reach_of(len(groups)) / self._normal) if few else factor
+            )
         return self._factors[key]
 
     def _quantile(self, misses: Sequence[float] | Floats) -> float:
@@ -378,15 +449,19 @@ class Predictor:
         return float(np.sort(misses)[min(rank, len(misses)) - 1])
 
     def _reach_of(self, groups: int) -> float:
-        """Return the quantile of Student's distribution: scales learned from few groups are unsure themselves."""
+        """Return the quantile of Student's distribution: scales learned from few groups are unsure
+        themselves.
+        """
         from scipy.stats import t
 
         return float(t.ppf(0.5 + 0.5 * self.confidence, groups + 1))
 
     def _misses(self, workload: str, new_length: bool, new_load: bool) -> Iterator[Floats]:
-        """Yield standardised residuals of what is held out as the points of a kind lack what is like them.
+        """Yield standardised residuals of what is held out as the points of a kind lack what is
+        like them.
 
-        Other workloads, each but for what is known of this one; else all points of a draft length, of a load, or both.
+        Other workloads, each but for what is known of this one; else all points of a draft length,
+        of a load, or both.
         """
         known = {_place(p) for p in self._observed if p.condition.workload == workload}
         others = [
@@ -401,27 +476,45 @@ class Predictor:
             if not new_length and not new_load:
                 groups[p].append(p)
             elif p.draft_length is not None or not new_length:
-                groups[p.draft_length if new_length else None, _load(p) if new_load else None].append(p)
+                groups[
+                    p.draft_length if new_length else None, _load(p) if new_load else None
+                ].append(p)
         for group in groups.values():
             lengths = {p.draft_length for p in group if new_length}
             loads = {_load(p) for p in group if new_load}
-            hidden = [p for p in self._timed if p in group or p.draft_length in lengths or _load(p) in loads]
+            hidden = [
+                p
+                for p in self._timed
+                if p in group or p.draft_length in lengths or _load(p) in loads
+            ]
             if any(p.draft_length for p in self._timed if p not in hidden):
                 yield self._missed(group, hidden)
 
     def _missed(self, points: Sequence[Point], hidden: Sequence[Point]) -> Floats:
-        """Return standardised residuals of some hidden points, as all that is not hidden predicts them."""
+        """Return standardised residuals of some hidden points, as all that is not hidden predicts
+        them.
+        """
         hidden = [*points, *(set(hidden) - set(points))]
         # what is taken for 0 drafts goes with what it is derived from
         idle = [Point(p.condition, 0) for p in hidden if p in self._bases]
-        rows = {p: k for k, p in enumerate([*self._timed, *(Point(p.condition, 0) for p in self._bases)])}
-        step, variance = (f[: len(points)] for f in self._steps.held_out(np.array([rows[p] for p in [*hidden, *idle]])))
+        rows = {
+            p: k
+            for k, p in enumerate([*self._timed, *(Point(p.condition, 0) for p in self._bases)])
+        }
+        step, variance = (
+            f[: len(points)]
+            for f in self._steps.held_out(np.array([rows[p] for p in [*hidden, *idle]]))
+        )
         logit, spread = np.zeros((2, len(hidden)))
         rows = {p: k for k, p in enumerate(self._accepted)}
         at = [k for k, p in enumerate(hidden) if p in rows]
         if self._acceptance is not None and at:
-            logit[at], spread[at] = self._acceptance.held_out(np.array([rows[hidden[k]] for k in at]))
-        mean, variance = self._throughput(points, step, variance, logit[: len(points)], spread[: len(points)])
+            logit[at], spread[at] = self._acceptance.held_out(
+                np.array([rows[hidden[k]] for k in at])
+            )
+        mean, variance = self._throughput(
+            points, step, variance, logit[: len(points)], spread[: len(points)]
+        )
         truth = np.array([self._observed[point].throughput for point in points])
         return np.abs(truth - mean) / np.sqrt(variance)
 

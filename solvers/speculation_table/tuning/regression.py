@@ -1,8 +1,10 @@
-"""Regression with a law and a sum of random effects: a Gaussian process about a function of few parameters.
+"""Regression with a law and a sum of random effects: a Gaussian process about a function of few
+parameters.
 
-Scales of effects are the most probable ones under log-normal priors about what each term says is usual, parameters of
-the law those under normal priors. The law counts as linear about them, so that predictions know how unsure they are.
-All is linear algebra of n observations: O(n^3) for the fit, O(n^2) for a prediction.
+Scales of effects are the most probable ones under log-normal priors about what each term says is
+usual, parameters of the law those under normal priors. The law counts as linear about them, so that
+predictions know how unsure they are. All is linear algebra of n observations: O(n^3) for the fit,
+O(n^2) for a prediction.
 """
 
 from __future__ import annotations
@@ -64,8 +66,15 @@ class Law:
     def slopes(self, features: Records, parameters: Floats) -> Floats:
         """Return the derivative of every record's value by every parameter."""
         steps = _STEP * np.eye(len(parameters))
-        both = [(self.value(features, parameters + d), self.value(features, parameters - d)) for d in steps]
-        return np.array([(up - down) / (2.0 * _STEP) for up, down in both]).reshape(len(steps), len(features)).T
+        both = [
+            (self.value(features, parameters + d), self.value(features, parameters - d))
+            for d in steps
+        ]
+        return (
+            np.array([(up - down) / (2.0 * _STEP) for up, down in both])
+            .reshape(len(steps), len(features))
+            .T
+        )
 
 
 NO_LAW = Law(lambda features, parameters: np.zeros(len(features)), np.empty(0), np.empty(0))
@@ -106,7 +115,9 @@ class Regression:
         self.level = float(values.mean())
         values = values - self.level
         learned = [term for term in terms if term.spread]
-        grams = [term.covariance(features[:, None], features[None]) for term in learned] + [np.diag(1.0 / repeats)]
+        grams = [term.covariance(features[:, None], features[None]) for term in learned] + [
+            np.diag(1.0 / repeats)
+        ]
         fixed = _JITTER * np.eye(len(values))
         for term in terms:
             if not term.spread:
@@ -123,9 +134,19 @@ class Regression:
             misses = values - law.value(features, parameters)
             weights = inverse @ misses
             surprise = (unknown - prior) / spread
-            value = 0.5 * misses @ weights + np.log(np.diag(factor[0])).sum() + 0.5 * (surprise**2).sum()
-            slope = [v * ((inverse * g).sum() - weights @ g @ weights) for v, g in zip(variances, grams, strict=True)]
-            return float(value), np.append(-law.slopes(features, parameters).T @ weights, slope) + surprise / spread
+            value = (
+                0.5 * misses @ weights
+                + np.log(np.diag(factor[0])).sum()
+                + 0.5 * (surprise**2).sum()
+            )
+            slope = [
+                v * ((inverse * g).sum() - weights @ g @ weights)
+                for v, g in zip(variances, grams, strict=True)
+            ]
+            return (
+                float(value),
+                np.append(-law.slopes(features, parameters).T @ weights, slope) + surprise / spread,
+            )
 
         bounds = [(None, None)] * split + [(_LEAST, _MOST)] * (len(prior) - split)
         found = minimize(loss, prior, jac=True, method="L-BFGS-B", bounds=bounds).x
@@ -134,7 +155,9 @@ class Regression:
         learnt = iter(scales)
         self.scales = [next(learnt) if term.spread else term.usual for term in self.terms]
         self.values = values - self._expected(features)
-        self._inverse = np.linalg.inv(self._gram(features, features) + np.diag(self.noise**2 / repeats + _JITTER))
+        self._inverse = np.linalg.inv(
+            self._gram(features, features) + np.diag(self.noise**2 / repeats + _JITTER)
+        )
 
     def predict(self, features: Records) -> tuple[Floats, Floats]:
         """Return mean and variance of a new run at each record."""
@@ -143,13 +166,17 @@ class Regression:
         return mean, np.maximum(self.covariance(features, features), 0.0) + self.noise**2
 
     def covariance(self, a: Records, b: Records) -> Floats:
-        """Return the covariance of new runs at pairs of records, a[i] with b[i], their noise apart."""
+        """Return the covariance of new runs at pairs of records, a[i] with b[i], their noise
+        apart.
+        """
         slopes = self.law.slopes(a, self.parameters), self.law.slopes(b, self.parameters)
         own = (slopes[0] * self.law.spread**2 * slopes[1]).sum(axis=1)
         for term, scale in zip(self.terms, self.scales, strict=True):
             own += scale**2 * term.covariance(a, b)
         known = self.features
-        return np.asarray(own - ((self._gram(a, known) @ self._inverse) * self._gram(b, known)).sum(axis=1))
+        return np.asarray(
+            own - ((self._gram(a, known) @ self._inverse) * self._gram(b, known)).sum(axis=1)
+        )
 
     def held_out(self, hidden: NDArray[np.int_]) -> tuple[Floats, Floats]:
         """Return mean and variance of some observations as all others predict them."""
@@ -159,9 +186,13 @@ class Regression:
         return np.asarray(mean), np.diag(covariance)
 
     def _expected(self, features: Records) -> Floats:
-        """Return what the law expects before there is data, as a line through its fitted parameters."""
+        """Return what the law expects before there is data, as a line through its fitted
+        parameters.
+        """
         slopes = self.law.slopes(features, self.parameters)
-        return np.asarray(self.law.value(features, self.parameters) + slopes @ (self.law.usual - self.parameters))
+        return np.asarray(
+            self.law.value(features, self.parameters) + slopes @ (self.law.usual - self.parameters)
+        )
 
     def _gram(self, a: Records, b: Records) -> Floats:
         slopes = self.law.slopes(a, self.parameters) * self.law.spread**2

@@ -1,8 +1,10 @@
-"""What to measure next: points that shrink the regret that a schedule may still have, until it is small enough.
+"""What to measure next: points that shrink the regret that a schedule may still have, until it is
+small enough.
 
-Best-arm identification with the bands of the predictions, after LUCB: at the concurrency with the largest possible
-regret, the least sure of all options that may be better than what is taken is measured. Points asked together are
-chosen one after the other, each as if those before it had come out as predicted.
+Best-arm identification with the bands of the predictions, after LUCB: at the concurrency with the
+largest possible regret, the least sure of all options that may be better than what is taken is
+measured. Points asked together are chosen one after the other, each as if those before it had come
+out as predicted.
 """
 
 from __future__ import annotations
@@ -62,10 +64,15 @@ class Tuner:
         self.concurrencies = sorted({integer("concurrencies", c, 1) for c in concurrencies})
         self.draft_lengths = sorted({integer("draft_lengths", k, 0) for k in draft_lengths})
         if not self.concurrencies or not any(self.draft_lengths):
-            raise InvalidInput("concurrencies, draft_lengths: expected at least one of each, and a draft length >= 1")
+            raise InvalidInput(
+                "concurrencies, draft_lengths: expected at least one of each, and a draft length"
+                " >= 1"
+            )
         self.cases = [(workload, context) for workload in workloads for context in context_tokens]
         lengths = tuple(self.draft_lengths)
-        self.goal = replace(goal or Goal(), concurrencies=tuple(self.concurrencies), draft_lengths=lengths)
+        self.goal = replace(
+            goal or Goal(), concurrencies=tuple(self.concurrencies), draft_lengths=lengths
+        )
         self.regret = number("regret", regret, 0, below=1)
         self.confidence = confidence
         self.measurements: list[Measurement] = []
@@ -84,12 +91,17 @@ class Tuner:
         *,
         asking: bool = False,
     ) -> Tuner:
-        """Return a tuner that knows a sweep and may measure its loads with any draft length up to its longest.
+        """Return a tuner that knows a sweep and may measure its loads with any draft length up to
+        its longest.
 
-        `asking`: up to the longest that the goal allows, or twice the longest measured; these count as unknown.
+        `asking`: up to the longest that the goal allows, or twice the longest measured; these count
+        as unknown.
         """
         if len(sweep.setups) > 1:
-            raise InvalidInput("sweep: expected one drafter, mode and topk, got several; `Options` chooses among them")
+            raise InvalidInput(
+                "sweep: expected one drafter, mode and topk, got several; `Options` chooses among"
+                " them"
+            )
         full = sweep.with_none()
         sweep = full if full.relative is None else sweep
         goal = goal or Goal()
@@ -123,7 +135,9 @@ class Tuner:
             self._known = len(self.measurements), self._predictor(self.measurements)
         return self._known[1]
 
-    def tell(self, point: Point, tokens_per_second: float, acceptance_length: float | None = None) -> None:
+    def tell(
+        self, point: Point, tokens_per_second: float, acceptance_length: float | None = None
+    ) -> None:
         """Add a measurement."""
         self.measurements.append(Measurement(point, tokens_per_second, acceptance_length))
 
@@ -144,7 +158,9 @@ class Tuner:
         return decide(self.predictor, self.goal)
 
     def ask(self, count: int = 1) -> list[Point]:
-        """Return up to `count` points to measure next; none if the regret is certified to be small enough."""
+        """Return up to `count` points to measure next; none if the regret is certified to be small
+        enough.
+        """
         integer("count", count, 1)
         asked: list[Point] = []
         known = list(self.measurements)
@@ -163,24 +179,40 @@ class Tuner:
             known.append(self._imagined(point, predictor, known))
 
     def _predictor(self, measurements: Sequence[Measurement]) -> Predictor:
-        return Predictor(Sweep(tuple(measurements), self.notes, self._zero_is_none), self.confidence)
+        return Predictor(
+            Sweep(tuple(measurements), self.notes, self._zero_is_none), self.confidence
+        )
 
     def _first_points(self) -> list[Point]:
-        """Return what is measured before anything can be compared: the ends of the range, and a middle draft."""
+        """Return what is measured before anything can be compared: the ends of the range, and a
+        middle draft.
+        """
         lengths = [length for length in self.draft_lengths if length]
         ends = sorted({self.concurrencies[0], self.concurrencies[-1]})
         options = [None, lengths[len(lengths) // 2]]
         return [
-            *(Point(Condition(c, *case), option) for case in self.cases for option in options for c in ends),
+            *(
+                Point(Condition(c, *case), option)
+                for case in self.cases
+                for option in options
+                for c in ends
+            ),
             # every length in question is to lie between measured ones
-            *(Point(Condition(ends[0], *self.cases[0]), option) for option in sorted({lengths[0], lengths[-1]})),
+            *(
+                Point(Condition(ends[0], *self.cases[0]), option)
+                for option in sorted({lengths[0], lengths[-1]})
+            ),
         ]
 
-    def _most_useful(self, tuning: Tuning, known: Sequence[Measurement], asked: Sequence[Point]) -> Point | None:
-        """Return the least certain option that may be better than what is taken, where most may be lost by it.
+    def _most_useful(
+        self, tuning: Tuning, known: Sequence[Measurement], asked: Sequence[Point]
+    ) -> Point | None:
+        """Return the least certain option that may be better than what is taken, where most may be
+        lost by it.
 
-        What was measured is measured again, up to `_RUNS` times, only where nothing else can tell and noise decides.
-        None if no measurement helps: regret is left where an engine cannot serve every batch size best.
+        What was measured is measured again, up to `_RUNS` times, only where nothing else can tell
+        and noise decides. None if no measurement helps: regret is left where an engine cannot serve
+        every batch size best.
         """
         grid, runs = tuning.grid, Counter(measurement.point for measurement in known)
         for concurrency in sorted(tuning.concurrencies, key=lambda c: -tuning.regret(c)[0]):
@@ -192,14 +224,21 @@ class Tuner:
             columns = [k for k in {taken, *doubtful} if not grid.measured[row, k]]
             if not columns and grid.mean[row, taken] >= (1.0 - self.regret) * grid.mean[row, rival]:
                 columns = [taken, rival]
-            for column in sorted(columns, key=lambda k: float(grid.low[row, k] / grid.high[row, k])):
-                points = [Point(Condition(concurrency, *case), column - 1 if column else None) for case in self.cases]
+            for column in sorted(
+                columns, key=lambda k: float(grid.low[row, k] / grid.high[row, k])
+            ):
+                points = [
+                    Point(Condition(concurrency, *case), column - 1 if column else None)
+                    for case in self.cases
+                ]
                 point = min(points, key=lambda point: runs[point])
                 if runs[point] < _RUNS and point not in asked:
                     return point
         return None
 
-    def _imagined(self, point: Point, predictor: Predictor | None, known: Sequence[Measurement]) -> Measurement:
+    def _imagined(
+        self, point: Point, predictor: Predictor | None, known: Sequence[Measurement]
+    ) -> Measurement:
         """Return a measurement as it is predicted, or any where nothing can be predicted yet."""
         try:
             predictor = predictor or self._predictor(known)

@@ -35,15 +35,18 @@ class Tuning:
     setup
         What drafts.
     kept
-        Least, usual and most of the throughput that is left after what a table costs, by batch size of the grid.
+        Least, usual and most of the throughput that is left after what a table costs, by batch size
+        of the grid.
     score
-        The geometric mean that the choice was made by, prices included; robust: of the lower limits.
+        The geometric mean that the choice was made by, prices included; robust: of the lower
+        limits.
     relative
         Whether everything is relative to the best constant length.
     capacity
         Of every option; empty: not asked for.
     break_even
-        Mean tokens of a step from which a draft length pays at a load, or the factor by which they may fall.
+        Mean tokens of a step from which a draft length pays at a load, or the factor by which they
+        may fall.
     """
 
     schedule: Schedule
@@ -60,12 +63,16 @@ class Tuning:
 
     @property
     def regret_bound(self) -> float:
-        """Largest share of throughput that may be lost at one of the concurrencies, bands at their worse ends."""
+        """Largest share of throughput that may be lost at one of the concurrencies, bands at their
+        worse ends.
+        """
         return max(self.regret(c)[0] for c in self.concurrencies)
 
     @property
     def cap(self) -> int | None:
-        """Largest batch that the engine may run, where larger ones are to wait; None: there is no need."""
+        """Largest batch that the engine may run, where larger ones are to wait; None: there is no
+        need.
+        """
         largest = self.schedule.largest_batch
         return largest if largest < self.grid.sizes[-1] else None
 
@@ -89,10 +96,14 @@ class Tuning:
 
     def is_option(self, column: int) -> bool:
         """Return whether an option was in question at all."""
-        return not bool(np.isnan(self.grid.mean[:, column]).all()) and (column > 0 or not self.relative)
+        return not bool(np.isnan(self.grid.mean[:, column]).all()) and (
+            column > 0 or not self.relative
+        )
 
     def speedup(self, concurrency: int) -> float:
-        """Return the throughput of the choice at a load against no speculation, prices and waiting included."""
+        """Return the throughput of the choice at a load against no speculation, prices and waiting
+        included.
+        """
         row = self.row(concurrency)
         speed = self.grid.mean[row, self.option(concurrency)] * self.kept[1][row]
         return float(speed / self.grid.mean[self.grid.row(concurrency), 0])
@@ -104,7 +115,9 @@ class Tuning:
         low = np.array([grid.low[self.row(c), self.option(c)] for c in self.concurrencies])
         weights = self.goal.shares(self.concurrencies)
         drafting = [k for k in range(1, grid.high.shape[1]) if self.is_option(k)]
-        answers = [[0]] * self.is_option(0) + ([[k] for k in drafting] if self.goal.single else [drafting])
+        answers = [[0]] * self.is_option(0) + (
+            [[k] for k in drafting] if self.goal.single else [drafting]
+        )
         found = []
         for columns in answers:
             best = np.nanmax(grid.high[np.ix_(rows, columns)], axis=1)
@@ -113,7 +126,9 @@ class Tuning:
         return found
 
     def regret(self, concurrency: int) -> tuple[float, int]:
-        """Return the largest share that may be lost at a load to another answer, and the column it would be lost to."""
+        """Return the largest share that may be lost at a load to another answer, and the column it
+        would be lost to.
+        """
         row, taken = self.grid.row(concurrency), self.option(concurrency)
         others = [k for k in self.rivals if k != taken and not np.isnan(self.grid.high[row, k])]
         if not others:
@@ -123,16 +138,26 @@ class Tuning:
         return max(0.0, 1.0 - low / float(self.grid.high[row, other])), other
 
     def worth(self, drafted: Range) -> tuple[float, float, float]:
-        """Return the mean speed-up of a range against no speculation over its batch sizes, and its limits."""
+        """Return the mean speed-up of a range against no speculation over its batch sizes, and its
+        limits.
+        """
         low, high, _ = drafted
         inside = [k for k, size in enumerate(self.grid.sizes) if low <= size <= high] or [0]
         taken, grid = self.option(low), self.grid
-        limits = (grid.mean / grid.mean[:, :1], self.kept[1]), (grid.least, self.kept[0]), (grid.most, self.kept[2])
-        mean, least, most = (float(np.exp(np.log(of[inside, taken] * kept[inside]).mean())) for of, kept in limits)
+        limits = (
+            (grid.mean / grid.mean[:, :1], self.kept[1]),
+            (grid.least, self.kept[0]),
+            (grid.most, self.kept[2]),
+        )
+        mean, least, most = (
+            float(np.exp(np.log(of[inside, taken] * kept[inside]).mean())) for of, kept in limits
+        )
         return mean, least, most
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `specopt tune` writes as JSON-like data, but for the engine's configuration."""
+        """Return what `specopt tune` writes as JSON-like data, but for the engine's
+        configuration.
+        """
         grid = self.grid
         columns = [k for k in range(grid.mean.shape[1]) if self.is_option(k)]
         rows = [(c, grid.row(c)) for c in self.concurrencies]
@@ -143,7 +168,13 @@ class Tuning:
             "speedup": self.schedule.mean_speedup(),
             "regret_bound": self.regret_bound,
             "worth": [
-                dict(zip(("range", "speedup", "low", "high"), (list(drafted), *self.worth(drafted)), strict=True))
+                dict(
+                    zip(
+                        ("range", "speedup", "low", "high"),
+                        (list(drafted), *self.worth(drafted)),
+                        strict=True,
+                    )
+                )
                 for drafted in self.schedule.ranges
             ],
             "predictions": [

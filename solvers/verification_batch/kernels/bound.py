@@ -1,4 +1,6 @@
-"""Verification batching: bounds on the batches of every threshold, from prices of time and memory."""
+"""Verification batching: bounds on the batches of every threshold, from prices of time and
+memory.
+"""
 
 import numpy as np
 
@@ -38,7 +40,9 @@ def fits(items, i, t, memory, D):
 
 @helper
 def by_density(items, end, per_second, per_byte, order):
-    """Fill `order` with the items below `end` by decreasing value per priced cost, ties in their order."""
+    """Fill `order` with the items below `end` by decreasing value per priced cost, ties in their
+    order.
+    """
     key = np.empty(end)
     for i in range(end):
         key[i] = -ratio(items.value[i], per_second * items.seconds[i] + per_byte * items.memory[i])
@@ -50,8 +54,9 @@ def by_density(items, end, per_second, per_byte, order):
 def lagrangian(items, start, end, D, per_second, per_byte):
     """Return the bound of a threshold at given prices: no batch whose least room is D has more.
 
-    start, end: the items whose room is D itself; a batch holds one of them at least, even if it does not pay. Every
-    term of the sum is rounded as it is added, each reduced value by a few digits of the value itself.
+    start, end: the items whose room is D itself; a batch holds one of them at least, even if it
+    does not pay. Every term of the sum is rounded as it is added, each reduced value by a few
+    digits of the value itself.
     """
     bound = per_second * max(D, 0.0) + per_byte * items.memory_room
     forced, largest = -np.inf, 0.0
@@ -69,9 +74,11 @@ def lagrangian(items, start, end, D, per_second, per_byte):
 
 @helper
 def prices(items, order, end, D, per_second, per_byte):
-    """Return the prices of time and memory at the item where a greedy in the given order first fails to fit.
+    """Return the prices of time and memory at the item where a greedy in the given order first
+    fails to fit.
 
-    per_second, per_byte: the cost that the order is by. Also whether the relaxed solution wants too much memory.
+    per_second, per_byte: the cost that the order is by. Also whether the relaxed solution wants too
+    much memory.
     """
     capacity = per_second * max(D, 0.0) + per_byte * items.memory_room
     used, memory, price = 0.0, 0.0, 0.0
@@ -89,7 +96,8 @@ def prices(items, order, end, D, per_second, per_byte):
 
 @helper
 def dual(items, by_time, start, end, D, passes, order):
-    """Return (nearly) the least Lagrangian bound of a threshold, and its prices: a bisection of the surrogate's mix.
+    """Return (nearly) the least Lagrangian bound of a threshold, and its prices: a bisection of the
+    surrogate's mix.
 
     by_time: items, at least those below `end`, by decreasing value per second; order: scratch.
     """
@@ -107,7 +115,9 @@ def dual(items, by_time, start, end, D, passes, order):
             continue
         if trial > 0:
             by_density(items, end, a, b, order)
-        per_second, per_byte, too_much = prices(items, order[:end] if trial > 0 else by_time, end, D, a, b)
+        per_second, per_byte, too_much = prices(
+            items, order[:end] if trial > 0 else by_time, end, D, a, b
+        )
         bound = lagrangian(items, start, end, D, per_second, per_byte)
         if bound < best:
             best, best_t, best_memory = bound, per_second, per_byte
@@ -125,7 +135,8 @@ def dual(items, by_time, start, end, D, passes, order):
 def bound_thresholds(ends, items, enough, bound, per_second, per_byte, stop):
     """Fill a bound for every threshold of sorted items, and its prices; tight above `enough`.
 
-    Cheap bounds come first: the prices of the threshold before, then time alone, memory alone, and mixes.
+    Cheap bounds come first: the prices of the threshold before, then time alone, memory alone, and
+    mixes.
     """
     size = len(items.value)
     orders = np.empty((3, size), np.int64)

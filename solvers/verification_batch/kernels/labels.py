@@ -1,9 +1,10 @@
-"""Verification batching: labels (time, memory, value) of batches, extended by one item after the other."""
+"""Verification batching: labels (time, memory, value) of batches, extended by one item after the
+other.
+"""
 
 import numpy as np
 
 from specopt.solvers.kernels.kernel import helper, kernel, rows
-from specopt.solvers.verification_batch.kernels.bound import Items  # noqa: F401  (named in a signature)
 
 BatchLabel = rows("BatchLabel", seconds="f8", memory="f8", value="f8", node="i8")
 """What a batch takes and is worth, and the node from which its items can be traced."""
@@ -14,7 +15,8 @@ Threshold = rows("Threshold", end="i8", D="f8", per_second="f8", per_byte="f8")
 
 @helper
 def promising(first, items, thresholds, rest, t, memory, value, enough):
-    """Return whether a label can still be completed to more than `enough` under the first threshold or a later one.
+    """Return whether a label can still be completed to more than `enough` under the first threshold
+    or a later one.
 
     rest: what the items to come are worth at the prices of each threshold.
     """
@@ -22,7 +24,10 @@ def promising(first, items, thresholds, rest, t, memory, value, enough):
         threshold = thresholds[k]
         if t <= threshold.D:
             seconds, bytes_left = threshold.D - t, items.memory_room - memory
-            if value + threshold.per_second * seconds + threshold.per_byte * bytes_left + rest[k] > enough:
+            if (
+                value + threshold.per_second * seconds + threshold.per_byte * bytes_left + rest[k]
+                > enough
+            ):
                 return True
     return False
 
@@ -31,7 +36,8 @@ def promising(first, items, thresholds, rest, t, memory, value, enough):
 def dominated(mem, val, front_mem, front_val, size):
     """Enter a label into the front of (memory, value) of all labels that take no more time.
 
-    Return the new size of the front, or -1 if an entered label has no more memory and no less value.
+    Return the new size of the front, or -1 if an entered label has no more memory and no less
+    value.
     """
     low, high = 0, size
     while low < high:  # the first entry with more memory
@@ -60,16 +66,17 @@ def dominated(mem, val, front_mem, front_val, size):
 
 
 @kernel(
-    "Tuple((i8, i8, f8, i8))(i8, i8, i8, BatchLabel[::1], Items, Threshold[::1], f8[:, ::1], f8, BatchLabel[::1],"
-    " i8[::1])"
+    "Tuple((i8, i8, f8, i8))(i8, i8, i8, BatchLabel[::1], Items, Threshold[::1], f8[:, ::1], f8,"
+    " BatchLabel[::1], i8[::1])"
 )
 def extend(i, count, base, labels, items, thresholds, rest, enough, out, parents):
-    """Offer an item to every label: labels with and without it, merged by time, dominated and hopeless ones dropped.
+    """Offer an item to every label: labels with and without it, merged by time, dominated and
+    hopeless ones dropped.
 
-    labels: `count` labels by increasing time. rest: by item, what it and those that follow are worth at the prices of
-    each threshold. parents: node of the label that each new node extends; new nodes count from `base`.
-    Return the numbers of labels and of new nodes, and value and node of the best label that ends with this item
-    (-inf and -1 if there is none).
+    labels: `count` labels by increasing time. rest: by item, what it and those that follow are
+    worth at the prices of each threshold. parents: node of the label that each new node extends;
+    new nodes count from `base`. Return the numbers of labels and of new nodes, and value and node
+    of the best label that ends with this item (-inf and -1 if there is none).
     """
     first = 0  # of the thresholds still to come
     while first < len(thresholds) and thresholds[first].end <= i + 1:
@@ -80,7 +87,9 @@ def extend(i, count, base, labels, items, thresholds, rest, enough, out, parents
     best, best_node = -np.inf, -1
     without, taking = 0, 0
     while without < count or taking < count:
-        takes = without == count or (taking < count and labels[without].seconds > labels[taking].seconds + weight)
+        takes = without == count or (
+            taking < count and labels[without].seconds > labels[taking].seconds + weight
+        )
         label = labels[taking if takes else without]
         t, memory, value, node = label.seconds, label.memory, label.value, label.node
         if takes:
@@ -98,7 +107,12 @@ def extend(i, count, base, labels, items, thresholds, rest, enough, out, parents
         if entered >= 0:
             front = entered
             new = out[size]
-            new.seconds, new.memory, new.value, new.node = t, memory, value, base + nodes if takes else node
+            new.seconds, new.memory, new.value, new.node = (
+                t,
+                memory,
+                value,
+                base + nodes if takes else node,
+            )
             size += 1
         if takes and (is_best or entered >= 0):
             parents[nodes] = node

@@ -1,10 +1,12 @@
-"""Verification batching in the long run, simulated: devices that draft, one verifier, batch after batch.
+"""Verification batching in the long run, simulated: devices that draft, one verifier, batch after
+batch.
 
-`choose` is one decision: which pending requests the verifier takes next; `calibrate` is what it learns from how long
-they took. `play` is the event simulation around both; a server that embeds the scheduler calls the same two.
+`choose` is one decision: which pending requests the verifier takes next; `calibrate` is what it
+learns from how long they took. `play` is the event simulation around both; a server that embeds the
+scheduler calls the same two.
 
-Random numbers are SplitMix64, one stream per (key, device, response): two policies simulated with one key meet the
-same prompts, lengths, acceptances and delays.
+Random numbers are SplitMix64, one stream per (key, device, response): two policies simulated with
+one key meet the same prompts, lengths, acceptances and delays.
 """
 
 import math
@@ -19,32 +21,41 @@ FCFS, EDF, ALGORITHM_1, ALGORITHM_1_DROP, PER_EPOCH, SLACK = 0, 1, 2, 3, 4, 5
 
 LUCK = 6.0  # 1.3 ln(100), see `_lead`
 AHEAD_WINDOWS = 10.0
-"""Windows that a response runs ahead while its prefix is cached, where the cache cannot hold all: computing a prefix
-again costs about five warm verifications. Anything from 6 to 20 carries the same load within 4 %."""
+"""Windows that a response runs ahead while its prefix is cached, where the cache cannot hold all:
+computing a prefix again costs about five warm verifications. Anything from 6 to 20 carries the same
+load within 4 %."""
 
 START_ERROR = 0.3
-"""How far off each coefficient may be at the start, besides all of them together: relative standard deviation."""
+"""How far off each coefficient may be at the start, besides all of them together: relative standard
+deviation.
+"""
 
 BOUND = 3.0
-"""Typical errors beyond which a batch counts as this far off and no more: so a stall moves little."""
+"""Typical errors beyond which a batch counts as this far off and no more: so a stall moves little.
+"""
 
 MEMORY, SHORT_MEMORY = 32.0, 8.0
-"""Batches that the fit of their time looks back on: a few seconds of a busy verifier. After one that is further off
-than the bound as few as the latter, for the machine may have changed."""
+"""Batches that the fit of their time looks back on: a few seconds of a busy verifier. After one
+that is further off than the bound as few as the latter, for the machine may have changed."""
 
 LEAST_ERROR, ERROR_STEP, MEDIAN = 0.01, 1.13, 0.67
-"""Least typical error; by what factor it rises or falls with every batch, so that MEDIAN times it is their median."""
+"""Least typical error; by what factor it rises or falls with every batch, so that MEDIAN times it
+is their median.
+"""
 
 SPARE_SHARE = 0.25
-"""Of the time that the tightest requests may take, how long a batch may be with requests in it that could wait: who
-comes meanwhile waits for that batch and its own. From 0.33 on a class with little time is late more often."""
+"""Of the time that the tightest requests may take, how long a batch may be with requests in it that
+could wait: who comes meanwhile waits for that batch and its own. From 0.33 on a class with little
+time is late more often."""
 
 TIGHTEST, FOLLOW = 0.01, 0.1
-"""Share of the requests that count as tightest, and the step in which the logarithm of their time is followed: those
-that become tighter are noticed after some tens of them, outliers move little."""
+"""Share of the requests that count as tightest, and the step in which the logarithm of their time
+is followed: those that become tighter are noticed after some tens of them, outliers move little."""
 
 SAMPLE, SOONEST = 256, 16
-"""Requests that are looked at before all others, and of which share the most urgent are tried first: a sixteenth."""
+"""Requests that are looked at before all others, and of which share the most urgent are tried
+first: a sixteenth.
+"""
 
 WAITS = 1
 """`waits` of a request that does."""
@@ -57,11 +68,13 @@ Rule = record(
     guard="f8",  # delta of Eq. 17
     memory="f8",  # M
     cap="f8",  # on the time of a batch
-    defer="f8",  # how far ahead of its due time a request can wait; negative: as far as `_lead` says
+    # how far ahead of its due time a request can wait; negative: as far as `_lead` says
+    defer="f8",
     give_up="f8",  # how late it is given up
     fill="b1",  # whether late requests fill what room a batch leaves
     due_last="b1",  # whether a full cache drops the prefix due last, or the least recently used
-    tight="f8[::1]",  # seconds that the tightest requests may take, as met so far; 0: none was; one entry
+    # seconds that the tightest requests may take, as met so far; 0: none was; one entry
+    tight="f8[::1]",
 )
 Pending = record(
     "Pending",  # requests in order of arrival
@@ -71,7 +84,8 @@ Pending = record(
     deadline="f8[::1]",  # d of this iteration (Eq. 12)
     due="f8[::1]",  # of the response: start + (done + E[tokens]) / tau
     latest="f8[::1]",  # until when it can wait, see `latest`
-    ahead="f8[::1]",  # seconds that it is served earlier, because its prefix is cached and room is short
+    # seconds that it is served earlier, because its prefix is cached and room is short
+    ahead="f8[::1]",
     waits="i1[::1]",  # any number but WAITS: it is no longer there
 )
 Sorting = record("Sorting", keys="f8[::1]", places="i8[::1]")
@@ -80,7 +94,8 @@ Sorting = record("Sorting", keys="f8[::1]", places="i8[::1]")
 Calibration = record(
     "Calibration",  # of the costs, as factors of those given at first
     given="f8[::1]",
-    squares="f8[:, ::1]",  # sums over batches of products of terms, the older the less, and of terms and seconds
+    # sums over batches of products of terms, the older the less, and of terms and seconds
+    squares="f8[:, ::1]",
     products="f8[::1]",
     error="f8[::1]",  # typical relative error: one entry
 )
@@ -99,7 +114,9 @@ Verifier = record(
 Lengths = record("Lengths", median="f8", sigma="f8", most="f8")
 """Of a lognormal number of tokens."""
 
-Predictor = record("Predictor", used="b1", false_accept="f8", false_reject="f8", false_accept_after="f8")
+Predictor = record(
+    "Predictor", used="b1", false_accept="f8", false_reject="f8", false_accept_after="f8"
+)
 """Whether drafting stops at the first predicted rejection, and the chances to be wrong."""
 
 Devices = record(
@@ -119,29 +136,54 @@ Devices = record(
     spread="f8",  # seconds over which devices first appear
 )
 Window = record("Window", begin="f8", end="f8", latest="f8", spike_batches="i8", spike_ratio="f8")
-"""First and last start that counts, and the latest time of all. A batch is a spike (Eq. 21) if it lasts more than
-`spike_ratio` times the mean of the `spike_batches` before it."""
+"""First and last start that counts, and the latest time of all. A batch is a spike (Eq. 21) if it
+lasts more than `spike_ratio` times the mean of the `spike_batches` before it."""
 
 ByClass = rows(
-    "ByClass", responses="i8", violations="i8", tokens="f8", seconds="f8", on_time_tokens="f8", iterations="i8",
-    late="i8", late_in_spikes="i8",
-)  # fmt: skip
-"""Responses that count, those below their speed, tokens, seconds, tokens of responses on time; iterations within the
-window, those past their deadline, those of them in a spike."""
+    "ByClass",
+    responses="i8",
+    violations="i8",
+    tokens="f8",
+    seconds="f8",
+    on_time_tokens="f8",
+    iterations="i8",
+    late="i8",
+    late_in_spikes="i8",
+)
+"""Responses that count, those below their speed, tokens, seconds, tokens of responses on time;
+iterations within the window, those past their deadline, those of them in a spike."""
 
 Served = rows(
-    "Served", batches="i8", iterations="i8", busy_seconds="f8", tokens="f8", drafted="i8", wasted="i8", cold="i8",
-    responses="i8", logged="i8", unfinished="i8",
-)  # fmt: skip
-"""Within the window: batches, iterations, busy seconds, tokens committed, tokens drafted, those of them that did not
-count, cold iterations; rows of responses and of the log; responses without an end when time was up."""
+    "Served",
+    batches="i8",
+    iterations="i8",
+    busy_seconds="f8",
+    tokens="f8",
+    drafted="i8",
+    wasted="i8",
+    cold="i8",
+    responses="i8",
+    logged="i8",
+    unfinished="i8",
+)
+"""Within the window: batches, iterations, busy seconds, tokens committed, tokens drafted, those of
+them that did not count, cold iterations; rows of responses and of the log; responses without an end
+when time was up."""
 
 Response = rows("Response", device_class="i8", speed="f8", tokens="f8", start="f8", seconds="f8")
 Iteration = rows(
-    "Iteration", batch="i8", device="i8", start="f8", queued="f8", seconds="f8", deadline="f8", ratio="f8", late="b1"
+    "Iteration",
+    batch="i8",
+    device="i8",
+    start="f8",
+    queued="f8",
+    seconds="f8",
+    deadline="f8",
+    ratio="f8",
+    late="b1",
 )
-"""Batch, device, start of the batch, queued seconds, seconds of the batch, deadline, ratio to the moving mean (Eq. 21),
-whether the deadline was missed."""
+"""Batch, device, start of the batch, queued seconds, seconds of the batch, deadline, ratio to the
+moving mean (Eq. 21), whether the deadline was missed."""
 
 
 def calibration(costs):
@@ -160,10 +202,11 @@ def _weight(costs, new, cached):
 
 @helper
 def _order(now, rule, order, turn, pending, keys):
-    """Write by what each request is ordered among those of its turn; no number if it is not in that turn.
+    """Write by what each request is ordered among those of its turn; no number if it is not in that
+    turn.
 
-    By slack, turn 0 has those in need, 1 those that run ahead while their prefix is cached, 2 those given up, 3 those
-    that can wait.
+    By slack, turn 0 has those in need, 1 those that run ahead while their prefix is cached, 2 those
+    given up, 3 those that can wait.
     """
     waits, due, latest, ahead = pending.waits, pending.due, pending.latest, pending.ahead
     for i in range(len(keys)):
@@ -182,14 +225,18 @@ def _order(now, rule, order, turn, pending, keys):
                 keys[i] = due[i]
         elif latest[i] - ahead[i] <= now:
             if turn == 1:
-                keys[i] = -due[i]  # the furthest first: they are soon done and leave their room to others
+                keys[i] = -due[
+                    i
+                ]  # the furthest first: they are soon done and leave their room to others
         elif turn == 3:
             keys[i] = i if pending.cached[i] > 0.0 else len(keys) + i
 
 
 @helper
 def _pivot(keys):
-    """Return a key that about one in SOONEST does not exceed, by a sample; infinity where keys are few."""
+    """Return a key that about one in SOONEST does not exceed, by a sample; infinity where keys are
+    few.
+    """
     if len(keys) < 8 * SAMPLE:
         return math.inf
     sample = keys[:: len(keys) // SAMPLE].copy()
@@ -199,11 +246,12 @@ def _pivot(keys):
 
 @helper
 def _take(now, rule, order, pending, room, batch):
-    """Take requests, turn after turn by increasing key, until one breaks the cap or the memory; return how many.
+    """Take requests, turn after turn by increasing key, until one breaks the cap or the memory;
+    return how many.
 
-    The first request that fits the memory is taken whatever the cap; those of one key go in order of arrival. Those
-    that can wait are taken while the batch stays short. Only what is taken is sorted, and first only the soonest are
-    looked at: of many thousand that wait a batch is a few.
+    The first request that fits the memory is taken whatever the cap; those of one key go in order
+    of arrival. Those that can wait are taken while the batch stays short. Only what is taken is
+    sorted, and first only the soonest are looked at: of many thousand that wait a batch is a few.
     """
     keys, places = room.keys[: len(pending.value)], room.places
     count, seconds, used, cap = 0, rule.costs[3], 0.0, rule.cap
@@ -276,9 +324,11 @@ def _algorithm_1(now, rule, use, weight, memory, pending, batch):
 
 @helper
 def _per_epoch(now, rule, use, weight, memory, pending, batch):
-    """Best over all tightest deadlines D of the density greedy with skips; return how many are taken.
+    """Best over all tightest deadlines D of the density greedy with skips; return how many are
+    taken.
 
-    With equal values and slack memory the greedy takes the lightest requests, and the result is optimal.
+    With equal values and slack memory the greedy takes the lightest requests, and the result is
+    optimal.
     """
     value, deadline = pending.value, pending.deadline
     usable = np.flatnonzero(use)
@@ -301,7 +351,9 @@ def _per_epoch(now, rule, use, weight, memory, pending, batch):
 
 @helper
 def _fill(now, rule, count, late, weight, memory, pending, batch):
-    """Add late requests, in order of arrival, that make no member of the batch late; return the new size."""
+    """Add late requests, in order of arrival, that make no member of the batch late; return the new
+    size.
+    """
     deadline = pending.deadline
     seconds = rule.costs[3]
     used = 0.0
@@ -321,7 +373,9 @@ def _fill(now, rule, count, late, weight, memory, pending, batch):
 
 @helper
 def _by_deadline(now, rule, pending, room, batch):
-    """Decide by the deadlines of this iteration: Algorithm 1, with or without the late, or the best of this epoch."""
+    """Decide by the deadlines of this iteration: Algorithm 1, with or without the late, or the best
+    of this epoch.
+    """
     weight = _weight(rule.costs, pending.new, pending.cached)
     memory = rule.bytes_per_token * (pending.cached + pending.new)
     use = pending.waits == WAITS
@@ -340,25 +394,30 @@ def _by_deadline(now, rule, pending, room, batch):
 
 @helper
 def _lead(tokens, tau, allowed):
-    """Return how far ahead of its due time a response has to be kept: a window and what bad luck may cost.
+    """Return how far ahead of its due time a response has to be kept: a window and what bad luck
+    may cost.
 
-    The last window may yield one token where E[tokens] were expected: one window. Before it, the lead over tau is a
-    random walk: an iteration adds tokens / tau and takes about half of what it may. The chance to fall back by x is
-    exp(-2 x drift / variance), with drift allowed / 2 and variance about 1.3 (E[tokens] - 1) / tau^2. LUCK makes it
-    1 %.
+    The last window may yield one token where E[tokens] were expected: one window. Before it, the
+    lead over tau is a random walk: an iteration adds tokens / tau and takes about half of what it
+    may. The chance to fall back by x is exp(-2 x drift / variance), with drift allowed / 2 and
+    variance about 1.3 (E[tokens] - 1) / tau^2. LUCK makes it 1 %.
     """
     return (tokens + LUCK * max(0.0, tokens - 1.0) / max(tau * allowed, 0.1)) / tau
 
 
 @helper
 def latest(rule, due, tokens, tau, allowed):
-    """Return until when a request can wait: then its response is as far ahead of its due time as it has to be."""
+    """Return until when a request can wait: then its response is as far ahead of its due time as it
+    has to be.
+    """
     return due - (_lead(tokens, tau, allowed) if rule.defer < 0.0 else rule.defer)
 
 
 @kernel("f8(f8, f8)")
 def tighter(tight, allowed):
-    """Return what the tightest requests may take, once one more was met that may take `allowed` seconds."""
+    """Return what the tightest requests may take, once one more was met that may take `allowed`
+    seconds.
+    """
     if tight == 0.0:
         return allowed
     return tight * math.exp(FOLLOW * (TIGHTEST - (allowed < tight)))
@@ -366,10 +425,11 @@ def tighter(tight, allowed):
 
 @kernel("void(f8, Rule, Pending, f8[::1], f8[::1])")
 def meet(now, rule, pending, speed, allowed):
-    """Note of the requests that came since the last decision until when they can wait; `latest` of those is no number.
+    """Note of the requests that came since the last decision until when they can wait; `latest` of
+    those is no number.
 
-    ``speed``: tau. ``allowed``: seconds from arrival to deadline, negative where a request has just arrived. Modified
-    in place: that, what the rule knows of the tightest, and `latest`.
+    ``speed``: tau. ``allowed``: seconds from arrival to deadline, negative where a request has just
+    arrived. Modified in place: that, what the rule knows of the tightest, and `latest`.
     """
     i = len(allowed) - 1
     while i >= 0 and pending.latest[i] != pending.latest[i]:
@@ -382,9 +442,11 @@ def meet(now, rule, pending, speed, allowed):
 
 @kernel("i8(f8, Rule, Pending, Sorting, i8[::1])")
 def choose(now, rule, pending, room, batch):
-    """Return how many pending requests the verifier takes now; none: it waits for the next to arrive.
+    """Return how many pending requests the verifier takes now; none: it waits for the next to
+    arrive.
 
-    Modified in place: ``batch`` (n,), whose first entries are the requests taken, in the order of the policy.
+    Modified in place: ``batch`` (n,), whose first entries are the requests taken, in the order of
+    the policy.
     """
     if len(pending.value) == 0:
         return 0
@@ -395,7 +457,8 @@ def choose(now, rule, pending, room, batch):
 
 @kernel("f8(f8, Rule, Pending, Sorting, i8[::1])")
 def done_at(now, rule, pending, room, batch):
-    """Return when the last of the pending requests is done, batch after batch, if no others come; infinity: never.
+    """Return when the last of the pending requests is done, batch after batch, if no others come;
+    infinity: never.
 
     Modified in place: `waits` of those that are taken, and the work space.
     """
@@ -413,12 +476,14 @@ def done_at(now, rule, pending, room, batch):
 
 @kernel("void(f8[::1], Calibration, f8[::1], f8)")
 def calibrate(costs, calibration, work, seconds):
-    """Let the costs follow what a batch took: least squares of relative errors over the last batches, none negative.
+    """Let the costs follow what a batch took: least squares of relative errors over the last
+    batches, none negative.
 
-    Of what the batches do not tell, the costs keep to the proportions that were given: a machine that is slower is
-    taken to be so in all.
+    Of what the batches do not tell, the costs keep to the proportions that were given: a machine
+    that is slower is taken to be so in all.
 
-    ``work``: N_linear, N_interactions, N_cached of the batch, and 1. Modified in place: the costs, and what is known.
+    ``work``: N_linear, N_interactions, N_cached of the batch, and 1. Modified in place: the costs,
+    and what is known.
     """
     given, squares, products, error = calibration
     terms = given * work
@@ -431,7 +496,9 @@ def calibrate(costs, calibration, work, seconds):
     products[:] = keep * products + terms * seen / scale**2
     for j in range(4):
         squares[j] = keep * squares[j] + terms[j] * given * work / scale**2
-    error[0] = max(LEAST_ERROR, error[0] * (ERROR_STEP if abs(off) > MEDIAN * error[0] else 1.0 / ERROR_STEP))
+    error[0] = max(
+        LEAST_ERROR, error[0] * (ERROR_STEP if abs(off) > MEDIAN * error[0] else 1.0 / ERROR_STEP)
+    )
     prior = (error[0] / START_ERROR) ** 2  # times the variance of the factors among each other
     factors = np.ones(4)
     for j in range(4):
@@ -462,7 +529,10 @@ def compact(columns, serials, status, count):
 @helper
 def _length(streams, j, lengths):
     """Return a lognormal number of tokens, rounded, from 1 to the most."""
-    return min(lengths.most, max(1.0, np.rint(lengths.median * math.exp(lengths.sigma * draw_normal(streams, j)))))
+    return min(
+        lengths.most,
+        max(1.0, np.rint(lengths.median * math.exp(lengths.sigma * draw_normal(streams, j)))),
+    )
 
 
 # ---------------------------------------------------------------------------- the simulation
@@ -480,7 +550,8 @@ def _begin_response(key, streams, j, number, devices, prompt, target):
 def _draft(streams, j, devices):
     """Draft one window; return (tokens drafted, tokens sent, tokens that the verifier will accept).
 
-    With a predictor the device stops at the first predicted rejection and sends what came before it.
+    With a predictor the device stops at the first predicted rejection and sends what came before
+    it.
     """
     accepted = 0
     intact = True
@@ -527,11 +598,13 @@ def evict(room, cached, first):
 
 @kernel("void(f8, f8, f8[::1], f8[::1], f8[::1], i8[::1], f8[::1])")
 def run_ahead(room, batch_seconds, size, window, away, order, ahead):
-    """Choose the responses that run ahead while their prefix is cached, so that the others' prefixes can stay.
+    """Choose the responses that run ahead while their prefix is cached, so that the others'
+    prefixes can stay.
 
-    Each that does needs room only for the share of the time in which it runs. That is the seconds ``away`` and a batch
-    and a half per iteration, instead of the ``window`` that an iteration may take. The slow ones (first in ``order``)
-    save most, and cost least. A fifth of the room is left to chance.
+    Each that does needs room only for the share of the time in which it runs. That is the seconds
+    ``away`` and a batch and a half per iteration, instead of the ``window`` that an iteration may
+    take. The slow ones (first in ``order``) save most, and cost least. A fifth of the room is left
+    to chance.
     """
     short = size.sum() - 0.8 * room
     for j in order:
@@ -542,12 +615,17 @@ def run_ahead(room, batch_seconds, size, window, away, order, ahead):
             short -= saved
 
 
-@kernel("b1(u8, Rule, Verifier, Devices, Window, ByClass[::1], Served[::1], Response[::1], Iteration[::1])")
+@kernel(
+    "b1(u8, Rule, Verifier, Devices, Window, ByClass[::1], Served[::1], Response[::1],"
+    " Iteration[::1])"
+)
 def play(key, rule, verifier, devices, window, by_class, served, responses, log):
-    """Simulate until the responses that start in the window have ended; return whether the policy stalls.
+    """Simulate until the responses that start in the window have ended; return whether the policy
+    stalls.
 
-    A response counts if it starts within the window, or spans all of it. Filled: ``by_class``, the one entry of
-    ``served``, and of ``responses`` that count and iterations within the window (``log``) as many as fit.
+    A response counts if it starts within the window, or spans all of it. Filled: ``by_class``, the
+    one entry of ``served``, and of ``responses`` that count and iterations within the window
+    (``log``) as many as fit.
     """
     total = served[0]
     n = len(devices.class_of)
@@ -607,7 +685,12 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
         tau = devices.speed[devices.class_of[j]]
         deadline[j] = started[j] + tokens / tau - devices.down
         due[j] = deadline[j]
-        arrival[j] = started[j] + drafted[j] * devices.draft + devices.up + draw_exponential(streams, j, devices.jitter)
+        arrival[j] = (
+            started[j]
+            + drafted[j] * devices.draft
+            + devices.up
+            + draw_exponential(streams, j, devices.jitter)
+        )
         until[j] = latest(rule, due[j], tokens, tau, deadline[j] - arrival[j])
         heap_size = push(heap_times, heap_devices, heap_size, arrival[j], j)
         counted[j] = window.begin <= started[j] < window.end
@@ -629,9 +712,15 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
             pending_latest[k] = until[j]
             pending_ahead[k] = ahead[j] if old[k] > 0.0 else 0.0
         requests = Pending(
-            value[:n_pending], new[:n_pending], old[:n_pending], pending_deadline[:n_pending], pending_due[:n_pending],
-            pending_latest[:n_pending], pending_ahead[:n_pending], waits[:n_pending],
-        )  # fmt: skip
+            value[:n_pending],
+            new[:n_pending],
+            old[:n_pending],
+            pending_deadline[:n_pending],
+            pending_due[:n_pending],
+            pending_latest[:n_pending],
+            pending_ahead[:n_pending],
+            waits[:n_pending],
+        )
         pace = verifier.slowdown if now >= half else 1.0
         if verifier.knows:
             rule.costs[:] = pace * verifier.costs
@@ -741,7 +830,11 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
                 kept += 1
         n_pending = kept
         if verifier.cache_bytes < math.inf:
-            evict(verifier.cache_bytes / verifier.bytes_per_token, cached, -due if rule.due_last else last_used)
+            evict(
+                verifier.cache_bytes / verifier.bytes_per_token,
+                cached,
+                -due if rule.due_last else last_used,
+            )
         if room < math.inf:
             batch_seconds += (seconds - batch_seconds) / min(batches, window.spike_batches)
             for j in range(n):

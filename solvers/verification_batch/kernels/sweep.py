@@ -1,9 +1,11 @@
-"""Verification batching (paper 2, Eq. 13-15 at one epoch): greedy batches and exchanges, threshold by threshold.
+"""Verification batching (paper 2, Eq. 13-15 at one epoch): greedy batches and exchanges, threshold
+by threshold.
 
-Fix the tightest deadline that a batch admits: what is left is a knapsack in the room D that it leaves for the weights,
-and in memory, over the requests that are due no earlier. With requests sorted by decreasing room ("items" below) those
-of every threshold are a prefix, and the room shrinks as the prefix grows. A batch of weights summing to t fits the
-threshold if t <= D, in floating point, in every kernel: the caller's rooms bear all tolerance.
+Fix the tightest deadline that a batch admits: what is left is a knapsack in the room D that it
+leaves for the weights, and in memory, over the requests that are due no earlier. With requests
+sorted by decreasing room ("items" below) those of every threshold are a prefix, and the room
+shrinks as the prefix grows. A batch of weights summing to t fits the threshold if t <= D, in
+floating point, in every kernel: the caller's rooms bear all tolerance.
 """
 
 import math
@@ -12,7 +14,15 @@ import numpy as np
 
 from specopt.solvers.kernels.kernel import helper, inlined, kernel
 from specopt.solvers.kernels.sorting import sort_by
-from specopt.solvers.verification_batch.kernels.bound import Items, by_density, dual, fits, lagrangian, prices, ratio
+from specopt.solvers.verification_batch.kernels.bound import (
+    Items,
+    by_density,
+    dual,
+    fits,
+    lagrangian,
+    prices,
+    ratio,
+)
 
 STARTS = 4
 """Thresholds from which `sweep` starts exchanges."""
@@ -35,9 +45,11 @@ GAIN = 1.0 + 1e-12
 
 @helper
 def fill(items, order, end, D, skip, t, memory, keeps, taken):
-    """Add items below `end`, but not `skip`, in the given order to what is taken; return what they are worth.
+    """Add items below `end`, but not `skip`, in the given order to what is taken; return what they
+    are worth.
 
-    t, memory: of what is taken. Items that do not fit are left out. keeps: whether to take them, or to count only.
+    t, memory: of what is taken. Items that do not fit are left out. keeps: whether to take them, or
+    to count only.
     """
     gained = 0.0
     for i in order:
@@ -70,7 +82,8 @@ def admits(items, t, memory, D):
 
 @helper
 def improve(items, order, end, D, stop, trial, taken):
-    """Exchange until nothing gains: one for one or two, and one in for the least dense, then refill; return the value.
+    """Exchange until nothing gains: one for one or two, and one in for the least dense, then
+    refill; return the value.
 
     order: the items below `end` by decreasing density.
     """
@@ -108,7 +121,10 @@ def improve(items, order, end, D, stop, trial, taken):
                         hole_t -= w[out]
                         hole_memory -= m[out]
                         more -= v[out]
-                if not more + fill(items, order, end, D, item, hole_t, hole_memory, False, taken) > value * GAIN:
+                if (
+                    not more + fill(items, order, end, D, item, hole_t, hole_memory, False, taken)
+                    > value * GAIN
+                ):
                     continue
             trial[:] = taken
             trial[item] = False
@@ -129,7 +145,8 @@ def improve(items, order, end, D, stop, trial, taken):
 
 @helper
 def enumerate_core(items, order, end, D, per_second, per_byte, core, taken):
-    """Take what pays at given prices, and of the items next to the price the best subset; refill; return the value.
+    """Take what pays at given prices, and of the items next to the price the best subset; refill;
+    return the value.
 
     The value is negative if what pays without the core does not fit.
     """
@@ -213,7 +230,9 @@ def sweep(values, seconds, memory, rooms, memory_room, out, stop):
     score = np.full(thresholds, -1.0)
     promise = np.full(thresholds, math.inf)  # bounds at the prices of the thresholds visited so far
     top = 0
-    for mix in range(GRID + 2 if binding else 1):  # value per second, per byte, and mixes: they tell where both bind
+    for mix in range(
+        GRID + 2 if binding else 1
+    ):  # value per second, per byte, and mixes: they tell where both bind
         if mix == 0:
             order[:] = by_time
         elif mix == 1:
@@ -226,7 +245,9 @@ def sweep(values, seconds, memory, rooms, memory_room, out, stop):
         for j in range(thresholds):
             if stop[0]:
                 break
-            score[j] = max(score[j], fill(items, order, ends[j], d[ends[j] - 1], -1, 0.0, 0.0, False, best))
+            score[j] = max(
+                score[j], fill(items, order, ends[j], d[ends[j] - 1], -1, 0.0, 0.0, False, best)
+            )
         if mix <= 1:
             top = np.argmax(score)
     top = np.argmax(score)
@@ -280,7 +301,8 @@ def sweep(values, seconds, memory, rooms, memory_room, out, stop):
 
 @kernel("f8(i8, i8, Items, f8, f8, f8, b1[::1], u1[::1])")
 def polish(end, core, items, D, per_second, per_byte, taken, stop):
-    """Fill `taken` with a batch of a threshold by its prices: the best subset of a core, exchanges; return its value.
+    """Fill `taken` with a batch of a threshold by its prices: the best subset of a core, exchanges;
+    return its value.
 
     The value is negative if what pays without the core does not fit.
     """

@@ -18,7 +18,9 @@ WORD = Assumption(name="reading", default="a", reason="r", choices=("a", "b", "c
 
 
 def test_points_fill_the_box() -> None:
-    """Tests that of 64 points each choice and each eighth of each range gets its share, and that the seed decides."""
+    """Tests that of 64 points each choice and each eighth of each range gets its share, and that
+    the seed decides.
+    """
     places, points = sample((SLOW, IDLE, WORD), 64, seed=3)
     for column in places.T[:2]:
         assert np.bincount((column * 8).astype(int), minlength=8).tolist() == [8] * 8
@@ -28,15 +30,21 @@ def test_points_fill_the_box() -> None:
 
 
 def test_points_are_distinct() -> None:
-    """Tests that a box of choices alone has no more points than there are choices, each once, at its place."""
+    """Tests that a box of choices alone has no more points than there are choices, each once, at
+    its place.
+    """
     other = Assumption(name="other", default=1, reason="r", choices=(1, 2, 3))
     places, points = sample((WORD, other), 64)
     assert len(points) == len({tuple(point.values()) for point in points}) == 12 == len(places)
-    assert [WORD.at(place) for place in places[:, 0].tolist()] == [point["reading"] for point in points]
+    assert [WORD.at(place) for place in places[:, 0].tolist()] == [
+        point["reading"] for point in points
+    ]
 
 
 def test_indices_of_known_statements() -> None:
-    """Tests that what decides alone explains all, what plays no part next to nothing, and halves half each."""
+    """Tests that what decides alone explains all, what plays no part next to nothing, and halves
+    half each.
+    """
     box = (SLOW, IDLE, WORD)
     places, points = sample(box, 512)
     slow = np.array([point["draft_ms"] < 10.0 for point in points])  # half of the range
@@ -48,7 +56,9 @@ def test_indices_of_known_statements() -> None:
 
 
 def test_the_cut_of_a_known_statement() -> None:
-    """Tests that the cut is found, on the side where the statement holds, for ranges both ways and for choices."""
+    """Tests that the cut is found, on the side where the statement holds, for ranges both ways and
+    for choices.
+    """
     places, points = sample((SLOW, WORD), 256)
     fast = np.array([point["draft_ms"] < 4.0 for point in points])
     assert str(split(SLOW, places[:, 0], fast)).startswith("holds in 100 % with draft_ms below 4.0")
@@ -58,9 +68,12 @@ def test_the_cut_of_a_known_statement() -> None:
 
 
 def test_a_run_from_end_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that an experiment is played at its defaults over all seeds, at every point with its own, and judged."""
+    """Tests that an experiment is played at its defaults over all seeds, at every point with its
+    own, and judged.
+    """
     said = {
-        name: Statement(id=name, place="p", statement="s", status="simulated", by="e") for name in ("below", "always")
+        name: Statement(id=name, place="p", statement="s", status="simulated", by="e")
+        for name in ("below", "always")
     }
     paper = Paper(
         name="p",

@@ -27,7 +27,10 @@ from papers.views import summary
 pytestmark = pytest.mark.nightly
 
 ROOT = Path(__file__).parents[3]
-TEXTS = {f"paper-{path.name[0]}": path for path in (ROOT.parent / "shared" / "papers").glob("[1-5]-*.txt")}
+TEXTS = {
+    f"paper-{path.name[0]}": path
+    for path in (ROOT.parent / "shared" / "papers").glob("[1-5]-*.txt")
+}
 
 IDENTIFIER = re.compile(
     r"\b(?:(Fig)(?:ure|\.)?s?\.?|(Table|Theorem|Lemma|Proposition|Corollary|Remark|Algorithm|Assumption)\.?)"
@@ -46,7 +49,9 @@ CLAIMS = tomllib.loads((Path(__file__).parent / "claims.toml").read_text())
 def text_of(name: str) -> str:
     """The text of a paper up to its references."""
     body = TEXTS[name].read_text()
-    return re.sub(r"\n#* ?References\n.*?(?=\n#* ?Append|\Z)", "\n", body, flags=re.DOTALL | re.IGNORECASE)
+    return re.sub(
+        r"\n#* ?References\n.*?(?=\n#* ?Append|\Z)", "\n", body, flags=re.DOTALL | re.IGNORECASE
+    )
 
 
 def numbers(value: Any) -> Iterator[float]:
@@ -64,8 +69,13 @@ def numbers(value: Any) -> Iterator[float]:
 
 @pytest.mark.parametrize("name", TITLES)
 def test_every_identifier_has_a_statement(name: str) -> None:
-    """Tests that every figure, table and numbered statement of a paper has an entry that stands there."""
-    places = [said.place.replace(",", " ").replace("(", " ") + " " for said in paper(name).statements.values()]
+    """Tests that every figure, table and numbered statement of a paper has an entry that stands
+    there.
+    """
+    places = [
+        said.place.replace(",", " ").replace("(", " ") + " "
+        for said in paper(name).statements.values()
+    ]
     for identifier in paper(name).identifiers:
         assert any(place.startswith(f"{identifier} ") for place in places), identifier
 
@@ -75,9 +85,16 @@ def test_every_identifier_has_a_statement(name: str) -> None:
 def test_identifiers_are_those_of_the_text(name: str) -> None:
     """Tests that the identifiers checked in are those that the text has, no more and no less."""
     text = text_of(name)
-    found = {("Figure" if figure else word.capitalize(), number) for figure, word, number in IDENTIFIER.findall(text)}
+    found = {
+        ("Figure" if figure else word.capitalize(), number)
+        for figure, word, number in IDENTIFIER.findall(text)
+    }
     roman = {number for word, number in found if word == "Table" and not number.isdigit()}
-    kept = {f"{word} {number}" for word, number in found if not (word == "Table" and roman and number.isdigit())}
+    kept = {
+        f"{word} {number}"
+        for word, number in found
+        if not (word == "Table" and roman and number.isdigit())
+    }
     assert set(paper(name).identifiers) == kept
 
 
@@ -90,7 +107,9 @@ def test_every_printed_quantity_has_a_statement(name: str) -> None:
         for said in paper(name).statements.values()
         for one in numbers([said.printed, said.statement, said.reason, dict(said.given)])
     }
-    small = {f"{one:.9e}".partition("e")[0] for one in known if 0.0 < abs(one) < 0.05}  # powers of ten
+    small = {
+        f"{one:.9e}".partition("e")[0] for one in known if 0.0 < abs(one) < 0.05
+    }  # powers of ten
     missing = {
         quantity
         for quantity in QUANTITY.findall(text_of(name))
@@ -103,7 +122,9 @@ def test_every_printed_quantity_has_a_statement(name: str) -> None:
 @pytest.mark.skipif(not TEXTS, reason="the papers' texts are not here")
 @pytest.mark.parametrize("name", TITLES)
 def test_printed_numbers_are_in_the_text(name: str) -> None:
-    """Tests that what the ledger calls printed is: each number is in the text, as it is or in percent."""
+    """Tests that what the ledger calls printed is: each number is in the text, as it is or in
+    percent.
+    """
     text = {round(one, 9) for one in numbers(text_of(name).replace("\\%", " ").replace("$", " "))}
     text |= {round(float(one), 9) for one in re.findall(r"\d+\.\d+|\d+", text_of(name))}
     for said in paper(name).statements.values():
@@ -123,12 +144,18 @@ def plain(text: str) -> str:
 
 @pytest.mark.parametrize("name", TITLES)
 def test_every_claim_has_a_statement(name: str) -> None:
-    """Tests that each claim that was found by reading is in the text and has statements, and each of them a claim."""
+    """Tests that each claim that was found by reading is in the text and has statements, and each
+    of them a claim.
+    """
     known, said = set(paper(name).statements), set()
     for words, items in CLAIMS[name].items():
         assert not TEXTS or plain(words) in plain(TEXTS[name].read_text()), words
         for item in items:
-            meant = {one for one in known if one == item or (item.endswith("*") and one.startswith(item[:-1]))}
+            meant = {
+                one
+                for one in known
+                if one == item or (item.endswith("*") and one.startswith(item[:-1]))
+            }
             assert meant, item
             said |= meant
     assert {item for item in known if not item.endswith(".real")} <= said
@@ -136,27 +163,37 @@ def test_every_claim_has_a_statement(name: str) -> None:
 
 @pytest.mark.parametrize("name", TITLES)
 def test_statements_are_sound(name: str) -> None:
-    """Tests that each has a known status, and what its status needs: an experiment, a test that exists, or a reason."""
+    """Tests that each has a known status, and what its status needs: an experiment, a test that
+    exists, or a reason.
+    """
     one = paper(name)
     for said in one.statements.values():
         assert said.status in STATUSES, said.id
         assert said.status != "not-attempted" or not (said.by or said.test), said.id
-        assert said.by or said.test or (said.reason and said.status in ("not-attempted", "audited")), said.id
+        assert (
+            said.by or said.test or (said.reason and said.status in ("not-attempted", "audited"))
+        ), said.id
         assert bool(said.test) == (said.status in THEOREMS), said.id
         assert not said.by or said.by in one.experiments, said.id
-        assert said.check in CHECKS and (said.check == "can fail" or said.by or said.reason), said.id
+        assert said.check in CHECKS and (said.check == "can fail" or said.by or said.reason), (
+            said.id
+        )
         assert said.status != "simulated" or one.experiments[said.by], said.id
         if said.test:
             file, _, function = said.test.partition("::")
             tree = ast.parse((ROOT / file).read_text())
-            assert function in {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}, said.test
+            assert function in {
+                node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
+            }, said.test
     assert set(one.experiments) == set(one.module.EXPERIMENTS)
     assert {used for names in one.experiments.values() for used in names} == set(one.assumptions)
 
 
 @pytest.mark.parametrize("name", TITLES)
 def test_assumptions_are_sound(name: str) -> None:
-    """Tests that every default lies within its range, that ranges have two ends, and that there is a reason."""
+    """Tests that every default lies within its range, that ranges have two ends, and that there is
+    a reason.
+    """
     for one in paper(name).assumptions.values():
         assert one.reason
         if one.choices:
@@ -168,16 +205,29 @@ def test_assumptions_are_sound(name: str) -> None:
 
 
 def test_entries_have_the_form_of_the_ledger() -> None:
-    """Tests that every entry has the fields that the format asks for, of its types, and unique items per paper."""
+    """Tests that every entry has the fields that the format asks for, of its types, and unique
+    items per paper.
+    """
     listed = entries()
     assert len({(entry["paper"], entry["item"]) for entry in listed}) == len(listed) > 400
     for entry in listed:
-        assert {"paper", "item", "place", "statement", "printed", "ours", "status", "assumptions"} <= entry.keys()
+        assert {
+            "paper",
+            "item",
+            "place",
+            "statement",
+            "printed",
+            "ours",
+            "status",
+            "assumptions",
+        } <= entry.keys()
         assert entry["status"] != "not-attempted" or entry["reason"]
         for key in ("printed", "ours"):
             value = entry[key]
             assert (
-                value is None or isinstance(value, (int, float, str)) or (isinstance(value, list) and len(value) == 2)
+                value is None
+                or isinstance(value, (int, float, str))
+                or (isinstance(value, list) and len(value) == 2)
             )
         assert 0.0 <= entry.get("share", 0.0) <= 1.0
         for share in (entry, entry.get("near", {})):
@@ -188,10 +238,14 @@ def test_entries_have_the_form_of_the_ledger() -> None:
 
 
 def test_when_a_statement_holds() -> None:
-    """Tests that each form has its range: within 10 % of a number, in a range, above 0, at least, exact."""
+    """Tests that each form has its range: within 10 % of a number, in a range, above 0, at least,
+    exact.
+    """
 
     def said(printed: Any = None, status: str = "simulated", **more: Any) -> Statement:
-        return Statement(id="a", place="b", statement="c", printed=printed, status=status, by="d", **more)
+        return Statement(
+            id="a", place="b", statement="c", printed=printed, status=status, by="d", **more
+        )
 
     assert said(2.0).agrees(2.19) and not said(2.0).agrees(2.21) and said(-2.0).agrees(-1.81)
     assert said([5, 25]).agrees(25.0) and not said([5, 25]).agrees(4.9)
@@ -202,9 +256,13 @@ def test_when_a_statement_holds() -> None:
     assert said(holds=(0.0, 0.1)).agrees(0.0)
 
 
-@pytest.mark.parametrize(("held", "samples"), [(0, 64), (64, 64), (32, 32), (1, 3), (40, 64), (1, 2)])
+@pytest.mark.parametrize(
+    ("held", "samples"), [(0, 64), (64, 64), (32, 32), (1, 3), (40, 64), (1, 2)]
+)
 def test_intervals_are_exact(held: int, samples: int) -> None:
-    """Tests that the interval of a share is that of Clopper and Pearson, as SciPy's exact test has it."""
+    """Tests that the interval of a share is that of Clopper and Pearson, as SciPy's exact test has
+    it.
+    """
     from scipy.stats import binomtest
 
     exact = binomtest(held, samples).proportion_ci(method="exact")
@@ -213,10 +271,18 @@ def test_intervals_are_exact(held: int, samples: int) -> None:
 
 
 def test_counts_name_what_can_fail() -> None:
-    """Tests that neither what cannot fail is counted, nor lines on the real pair beside the papers' own."""
+    """Tests that neither what cannot fail is counted, nor lines on the real pair beside the papers'
+    own.
+    """
 
     def entry(item: str, share: float, check: str = "can fail") -> dict[str, Any]:
-        return {"item": item, "status": "simulated", "holds": share > 0.5, "check": check, "share": share}
+        return {
+            "item": item,
+            "status": "simulated",
+            "holds": share > 0.5,
+            "check": check,
+            "share": share,
+        }
 
     listed = [entry("a", 1.0), entry("b", 0.0), entry("c", 1.0, "identity"), entry("a.real", 1.0)]
     listed.append({"item": "d", "status": "not-attempted"})
@@ -228,7 +294,9 @@ def test_counts_name_what_can_fail() -> None:
 
 @pytest.mark.parametrize("name", TITLES)
 def test_five_sentences(name: str) -> None:
-    """Tests that a paper has five sentences of at most 35 words, whose shares are those of the record."""
+    """Tests that a paper has five sentences of at most 35 words, whose shares are those of the
+    record.
+    """
     lines = summary(paper(name), entries(paper(name)))
     assert len(lines) == 5
     for said, line in zip(paper(name).summary, lines, strict=True):
@@ -239,7 +307,9 @@ def test_five_sentences(name: str) -> None:
 def test_values_of_assumptions() -> None:
     """Tests that places become values evenly, by logarithm, as integers, and as choices."""
     assert Assumption(name="a", default=1, reason="b", low=0.0, high=4.0).at(0.25) == 1.0
-    assert Assumption(name="a", default=1, reason="b", low=1.0, high=100.0, log=True).at(0.5) == pytest.approx(10.0)
+    assert Assumption(name="a", default=1, reason="b", low=1.0, high=100.0, log=True).at(
+        0.5
+    ) == pytest.approx(10.0)
     assert Assumption(name="a", default=1, reason="b", low=1, high=4, integer=True).at(0.4) == 2
     choices = Assumption(name="a", default="x", reason="b", choices=("x", "y"))
     assert [choices.at(place) for place in (0.0, 0.49, 0.5, 1.0)] == ["x", "x", "y", "y"]

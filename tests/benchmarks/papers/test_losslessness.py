@@ -31,20 +31,32 @@ def exact_total_variation(first: list[Fraction], second: list[Fraction]) -> Frac
 LAWS = WEIGHTS.map(law)
 
 
-def quantise_then_sample_law(p: list[Fraction], q: list[Fraction], resolution: int) -> list[Fraction]:
-    """Return the law of the token if drafts are drawn from the quantised law and verified with it."""
+def quantise_then_sample_law(
+    p: list[Fraction], q: list[Fraction], resolution: int
+) -> list[Fraction]:
+    """Return the law of the token if drafts are drawn from the quantised law and verified with
+    it.
+    """
     q_hat = naive.quantised(q, resolution)
     return naive.output_law(p, q_hat, q_hat)
 
 
-def sample_then_quantise_law(p: list[Fraction], q: list[Fraction], resolution: int) -> list[Fraction]:
-    """Return the law of the token if drafts are drawn from q and verified with the quantised law."""
+def sample_then_quantise_law(
+    p: list[Fraction], q: list[Fraction], resolution: int
+) -> list[Fraction]:
+    """Return the law of the token if drafts are drawn from q and verified with the quantised
+    law.
+    """
     return naive.output_law(p, q, naive.quantised(q, resolution))
 
 
 @given(LAWS, LAWS, st.integers(1, 12))
-def test_quantise_then_sample_is_lossless(p: list[Fraction], q: list[Fraction], resolution: int) -> None:
-    """Tests that Proposition 1 holds: the output law equals p as fractions, for every p, q and resolution."""
+def test_quantise_then_sample_is_lossless(
+    p: list[Fraction], q: list[Fraction], resolution: int
+) -> None:
+    """Tests that Proposition 1 holds: the output law equals p as fractions, for every p, q and
+    resolution.
+    """
     assert quantise_then_sample_law(p, q, resolution) == p
 
 
@@ -52,10 +64,14 @@ def test_quantise_then_sample_is_lossless(p: list[Fraction], q: list[Fraction], 
 def test_sample_then_quantise_is_lossless_on_the_lattice_only(
     p: list[Fraction], q: list[Fraction], resolution: int
 ) -> None:
-    """Tests that the error is at most TV(q, q-hat): none for a lattice point, and what comes out is a law."""
+    """Tests that the error is at most TV(q, q-hat): none for a lattice point, and what comes out is
+    a law.
+    """
     found = sample_then_quantise_law(p, q, resolution)
     assert sum(found) == 1 and min(found) >= 0
-    q_hat = [Fraction(int(o), resolution) for o in nearest_counts([float(x) for x in q], resolution)]
+    q_hat = [
+        Fraction(int(o), resolution) for o in nearest_counts([float(x) for x in q], resolution)
+    ]
     if q_hat == q:
         assert found == p
     sampled = naive.output_law(p, q, q_hat)
@@ -63,16 +79,21 @@ def test_sample_then_quantise_is_lossless_on_the_lattice_only(
 
 
 def test_sample_then_quantise_loses_the_law() -> None:
-    """Tests that p = (1/2, 1/2), q = (2/3, 1/3) at resolution 1 give the error 1/6 worked out by hand."""
+    """Tests that p = (1/2, 1/2), q = (2/3, 1/3) at resolution 1 give the error 1/6 worked out by
+    hand.
+    """
     p, q = law([1, 1]), law([2, 1])
-    # q-hat = (1, 0): the draft 0 is accepted with 1/2 and else replaced by 1; the draft 1 (q-hat 0, p > 0) is accepted
+    # q-hat = (1, 0): the draft 0 is accepted with 1/2 and else replaced by 1; the draft 1 (q-hat 0,
+    # p > 0) is accepted
     assert sample_then_quantise_law(p, q, 1) == [Fraction(1, 3), Fraction(2, 3)]
     assert exact_total_variation(sample_then_quantise_law(p, q, 1), p) == Fraction(1, 6)
     assert quantise_then_sample_law(p, q, 1) == p
 
 
 def test_a_draft_that_neither_law_has() -> None:
-    """Tests that a draft with p = q-hat = 0 is rejected and replaced from the residual, or from p if there is none."""
+    """Tests that a draft with p = q-hat = 0 is rejected and replaced from the residual, or from p
+    if there is none.
+    """
     third = Fraction(1, 3)
     p, q = [Fraction(1, 2), Fraction(1, 2), Fraction(0)], [third, third, third]
     assert naive.output_law(p, q, p) == p
@@ -84,9 +105,14 @@ def test_a_draft_that_neither_law_has() -> None:
 
 
 def test_error_falls_with_the_resolution() -> None:
-    """Tests that the error of sample-then-quantise goes to 0 as 1/l while quantise-then-sample has none at any l."""
+    """Tests that the error of sample-then-quantise goes to 0 as 1/l while quantise-then-sample has
+    none at any l.
+    """
     p, q = law([5, 3, 2, 1, 1]), law([7, 5, 3, 2, 0])
-    errors = [exact_total_variation(sample_then_quantise_law(p, q, l), p) for l in (1, 10, 100, 1000)]  # noqa: E741
+    errors = [
+        exact_total_variation(sample_then_quantise_law(p, q, resolution), p)
+        for resolution in (1, 10, 100, 1000)
+    ]
     assert errors[0] > Fraction(1, 10) and 0 < errors[3] < Fraction(1, 500)
     assert all(quantise_then_sample_law(p, q, resolution) == p for resolution in (1, 10, 100, 1000))
 
@@ -98,5 +124,7 @@ def test_floating_point_agrees(seed: int) -> None:
     p, q = (law(rng.integers(0, 100, size=40).tolist()) for _ in range(2))
     a, b = (np.array([float(x) for x in one]) for one in (p, q))
     q_hat = quantised(nearest_counts(b, 16))
-    assert output_law(a, b, q_hat) == pytest.approx([float(x) for x in sample_then_quantise_law(p, q, 16)], abs=1e-14)
+    assert output_law(a, b, q_hat) == pytest.approx(
+        [float(x) for x in sample_then_quantise_law(p, q, 16)], abs=1e-14
+    )
     assert output_law(a, q_hat, q_hat) == pytest.approx([float(x) for x in p], abs=1e-14)

@@ -1,4 +1,6 @@
-"""What quantising does to outputs, against rational arithmetic and against what must hold of any laws."""
+"""What quantising does to outputs, against rational arithmetic and against what must hold of any
+laws.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +13,41 @@ from papers.quantised_outputs import entropy, quantised_outputs
 
 pytestmark = pytest.mark.nightly
 
-P, Q = [Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)], [Fraction(2, 3), Fraction(1, 4), Fraction(1, 12)]
+P, Q = (
+    [Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)],
+    [Fraction(2, 3), Fraction(1, 4), Fraction(1, 12)],
+)
 
 
 def test_against_rational_arithmetic() -> None:
-    """Tests that errors and entropies of S-Q are those of its exact law, at resolutions where q-hat has zeros."""
+    """Tests that errors and entropies of S-Q are those of its exact law, at resolutions where q-hat
+    has zeros.
+    """
     found = quantised_outputs(np.array([P], dtype=float), np.array([Q], dtype=float), [1, 3, 12])
     for column, resolution in enumerate((1, 3, 12)):
         law = output_law(P, Q, quantised(Q, resolution))
         error = sum(abs(a - b) for a, b in zip(P, law, strict=True)) / 2
         assert found["lost_error"][0, column] == pytest.approx(float(error), abs=1e-15)
-        assert found["lost_entropy"][0, column] == pytest.approx(float(entropy(np.array(law, dtype=float))))
+        assert found["lost_entropy"][0, column] == pytest.approx(
+            float(entropy(np.array(law, dtype=float)))
+        )
     assert found["impossible"][0].tolist() == pytest.approx([1 / 3, 1 / 12, 0.0])
-    assert found["kept_rate"][0, 2] == found["lost_rate"][0, 2] == pytest.approx(1 / 2 + 1 / 4 + 1 / 12)
+    assert (
+        found["kept_rate"][0, 2]
+        == found["lost_rate"][0, 2]
+        == pytest.approx(1 / 2 + 1 / 4 + 1 / 12)
+    )
     assert found["draft_peak"].tolist() == pytest.approx([2 / 3])
 
 
 def test_quantise_sample_keeps_the_law() -> None:
-    """Tests that Q-S leaves law and entropy of many random laws alone at any resolution, and S-Q does not."""
+    """Tests that Q-S leaves law and entropy of many random laws alone at any resolution, and S-Q
+    does not.
+    """
     p, q = np.random.default_rng(0).dirichlet(np.full(30, 0.3), size=(2, 40))
     found = quantised_outputs(p, q, [4, 64])
     assert found["kept_error"].max() < 1e-12 < found["lost_error"].mean(axis=0).min()
-    assert found["kept_entropy"] == pytest.approx(np.repeat(found["verify_entropy"][:, None], 2, axis=1))
+    assert found["kept_entropy"] == pytest.approx(
+        np.repeat(found["verify_entropy"][:, None], 2, axis=1)
+    )
     assert (found["impossible"] <= found["lost_rate"] + 1e-12).all()

@@ -13,19 +13,25 @@ pytestmark = pytest.mark.nightly
 
 SHEET = {
     (name, said.id): said
-    for name in TITLES for said in paper(name).statements.values() if said.status in THEOREMS
-}  # fmt: skip
+    for name in TITLES
+    for said in paper(name).statements.values()
+    if said.status in THEOREMS
+}
 
 
 def test_every_theorem_has_a_check() -> None:
-    """Tests that what the ledger calls proved or refuted is checked here, or names a test of its own."""
+    """Tests that what the ledger calls proved or refuted is checked here, or names a test of its
+    own.
+    """
     assert set(CHECKS) <= set(SHEET)
     assert all(key in CHECKS for key, said in SHEET.items() if said.test.endswith("::test_theorem"))
 
 
 @pytest.mark.parametrize(("name", "item"), CHECKS, ids="/".join)
 def test_theorem(name: str, item: str) -> None:
-    """Tests that a proved statement holds on all instances, and that a refuted one has a counterexample."""
+    """Tests that a proved statement holds on all instances, and that a refuted one has a
+    counterexample.
+    """
     found = CHECKS[name, item]()
     assert (found.counterexample != "") == (SHEET[name, item].status == "refuted"), found.verdict
     assert found.instances > 0 or found.counterexample
@@ -43,11 +49,16 @@ def test_fluid_relation_by_hand() -> None:
     half = Fraction(1, 2)
     assert fluid_relation(half, Fraction(0), [1, 0]) == (Fraction(5, 2), Fraction(5, 2))
     assert fluid_relation(Fraction(0), half, [1]) == (Fraction(5, 4), Fraction(3, 2))
-    assert fluid_relation(Fraction(0), half, [2, 1]) == (Fraction(1 + 1 + 1) + Fraction(1, 12), Fraction(3 + 2))
+    assert fluid_relation(Fraction(0), half, [2, 1]) == (
+        Fraction(1 + 1 + 1) + Fraction(1, 12),
+        Fraction(3 + 2),
+    )
 
 
 def test_both_readings_of_theorem_1() -> None:
-    """Tests that the starved client's goodput nears x* at the limits of the estimates as beta falls, and no other."""
+    """Tests that the starved client's goodput nears x* at the limits of the estimates as beta
+    falls, and no other.
+    """
     off = []
     for beta in (0.05, 0.005):
         drafts, seen, goodput = theorems._starving(beta)

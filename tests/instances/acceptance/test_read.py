@@ -16,7 +16,9 @@ from specopt.models.errors import InvalidInput
 from specopt.models.position_acceptance import PositionAcceptance
 
 
-def scrape(drafts: int, tokens: int, accepted: list[int], engine: str = "0", model: str = 'm{}\\"x') -> str:
+def scrape(
+    drafts: int, tokens: int, accepted: list[int], engine: str = "0", model: str = 'm{}\\"x'
+) -> str:
     """Return a scrape as an engine gives it, other counters around."""
     labels = f'engine="{engine}",model_name="{model}"'
     lines = [
@@ -27,7 +29,8 @@ def scrape(drafts: int, tokens: int, accepted: list[int], engine: str = "0", mod
         f"vllm:spec_decode_num_draft_tokens_total{{{labels}}} {tokens}.0",
         f"vllm:spec_decode_num_accepted_tokens_total{{{labels}}} {sum(accepted)}.0",
         *(
-            f'vllm:spec_decode_num_accepted_tokens_per_pos_total{{{labels},position="{j}"}} {count}.0'
+            f'vllm:spec_decode_num_accepted_tokens_per_pos_total{{{labels},position="{j}"}}'
+            f" {count}.0"
             for j, count in enumerate(accepted)
         ),
         'vllm:num_requests_running{engine="0"} 3.0',
@@ -42,7 +45,9 @@ def written(tmp_path: Path, content: str | bytes, name: str = "file") -> Path:
     return path
 
 
-def by_position(path: Path, before: Path | None = None, *, model: str | None = None) -> PositionAcceptance:
+def by_position(
+    path: Path, before: Path | None = None, *, model: str | None = None
+) -> PositionAcceptance:
     """Return what is read, which must be by position."""
     found = read_acceptance(path, before, model=model)
     assert isinstance(found, PositionAcceptance)
@@ -50,7 +55,9 @@ def by_position(path: Path, before: Path | None = None, *, model: str | None = N
 
 
 def test_difference_of_two_scrapes(tmp_path: Path) -> None:
-    """Tests that counts between two scrapes give conditional rates: 900 of 1000, then 600 of 900, then 150 of 600."""
+    """Tests that counts between two scrapes give conditional rates: 900 of 1000, then 600 of 900,
+    then 150 of 600.
+    """
     before = written(tmp_path, scrape(500, 1500, [400, 300, 200]), "before")
     after = written(tmp_path, scrape(1500, 4500, [1300, 900, 350]), "after")
     found = by_position(after, before)
@@ -79,17 +86,31 @@ def test_engines_add_up_and_models_are_told_apart(tmp_path: Path) -> None:
     ("before", "after", "message"),
     [
         (None, "vllm:spec_decode_num_drafts_total{ 3", "line 1: expected name{labels} value"),
-        (None, 'vllm:spec_decode_num_drafts_total{a="b"} x', "line 1: expected a count >= 0, got 'x'"),
+        (
+            None,
+            'vllm:spec_decode_num_drafts_total{a="b"} x',
+            "line 1: expected a count >= 0, got 'x'",
+        ),
         (None, 'vllm:spec_decode_num_drafts_total{a="b"} NaN', "expected a count"),
-        (None, "vllm:spec_decode_num_drafts_total 3", "accepted_tokens_per_pos_total for the positions 0, 1"),
+        (
+            None,
+            "vllm:spec_decode_num_drafts_total 3",
+            "accepted_tokens_per_pos_total for the positions 0, 1",
+        ),
         (None, scrape(10, 20, [5, 6]), "do not rise with the position"),
-        (None, scrape(10, 21, [5, 4]), "expected from 10 to 20 tokens in 10 drafts of up to 2, got 21"),
+        (
+            None,
+            scrape(10, 21, [5, 4]),
+            "expected from 10 to 20 tokens in 10 drafts of up to 2, got 21",
+        ),
         (None, scrape(0, 0, [0, 0]), "expected drafts between the scrapes, got none"),
         (scrape(20, 40, [15, 5]), scrape(10, 20, [5, 5]), "went down from 20 to 10"),
         (scrape(10, 30, [5, 4, 3]), scrape(20, 40, [9, 6]), "expected at least 3 positions, got 2"),
     ],
 )
-def test_bad_scrapes_are_named(tmp_path: Path, before: str | None, after: str, message: str) -> None:
+def test_bad_scrapes_are_named(
+    tmp_path: Path, before: str | None, after: str, message: str
+) -> None:
     """Tests that each impossible scrape is refused with its reason."""
     earlier = None if before is None else written(tmp_path, before, "before")
     with pytest.raises(InvalidInput, match=message):
@@ -110,9 +131,13 @@ def test_shorter_drafts_are_warned_of(tmp_path: Path) -> None:
 
 
 def test_two_scrapes_in_one_file_are_refused(tmp_path: Path) -> None:
-    """Tests that a series that comes twice is not added up: that is for engines, which differ in their labels."""
+    """Tests that a series that comes twice is not added up: that is for engines, which differ in
+    their labels.
+    """
     both = scrape(500, 1500, [400, 300, 200]) + "\n" + scrape(1500, 4500, [1300, 900, 350])
-    with pytest.raises(InvalidInput, match=r"line 13: expected one scrape, got .*drafts twice with the same labels"):
+    with pytest.raises(
+        InvalidInput, match=r"line 13: expected one scrape, got .*drafts twice with the same labels"
+    ):
         by_position(written(tmp_path, both))
 
 
@@ -120,7 +145,8 @@ def test_two_scrapes_in_one_file_are_refused(tmp_path: Path) -> None:
 def test_timestamps_are_passed_over(stamp: str, tmp_path: Path) -> None:
     """Tests that samples may end with a time, in milliseconds or, as in OpenMetrics, in seconds."""
     text = "\n".join(
-        line if line.startswith("#") else f"{line} {stamp}" for line in scrape(100, 200, [80, 40]).split("\n")
+        line if line.startswith("#") else f"{line} {stamp}"
+        for line in scrape(100, 200, [80, 40]).split("\n")
     )
     assert by_position(written(tmp_path, text)).rates == pytest.approx([0.8, 0.5])
 
@@ -128,7 +154,11 @@ def test_timestamps_are_passed_over(stamp: str, tmp_path: Path) -> None:
 def test_histograms_of_requests(tmp_path: Path) -> None:
     """Tests that histograms are pooled, wherever in the responses they lie."""
     one = {"acceptance_histogram": [8, 0, 6, 6], "num_draft_tokens": 60, "num_spec_tokens": 3}
-    two = {"metrics": {"speculative_decoding": {"acceptance_histogram": [2, 8, 0, 0], "num_draft_tokens": 30}}}
+    two = {
+        "metrics": {
+            "speculative_decoding": {"acceptance_histogram": [2, 8, 0, 0], "num_draft_tokens": 30}
+        }
+    }
     found = by_position(written(tmp_path, json.dumps([one, two])))
     assert found.rates == pytest.approx([20 / 30, 12 / 20, 6 / 12])
     lines = "\ufeff" + json.dumps(one) + "\r\n\r\n" + json.dumps(two)
@@ -148,26 +178,39 @@ def test_steps_give_shorter_drafts_their_due(tmp_path: Path) -> None:
     assert found.rates == pytest.approx([3 / 4, 1 / 2])
     assert found.notes == ()
     del request["per_step_drafted"]
-    assert "drafts had 1.5 tokens on average, not all 2" in by_position(written(tmp_path, json.dumps(request))).notes[0]
+    assert (
+        "drafts had 1.5 tokens on average, not all 2"
+        in by_position(written(tmp_path, json.dumps(request))).notes[0]
+    )
 
 
 def test_lengths_apart_identify_every_position(tmp_path: Path) -> None:
-    """Tests that with a histogram per draft length, as an object or as lists, positions count where at risk."""
+    """Tests that with a histogram per draft length, as an object or as lists, positions count where
+    at risk.
+    """
     known = {"acceptance_histogram_by_draft_length": {"1": [3, 7], "3": [1, 2, 2, 5]}}
     total = {"acceptance_histogram": [4, 9, 2, 5], "num_draft_tokens": 40}
     two = {"metrics": {"acceptance_histogram_by_draft_length": [[4], [1, 1], [0, 2, 6]]}}
     found = by_position(written(tmp_path, json.dumps([{**known, **total}, two])))
     assert found.reached is not None
-    assert found.reached.tolist() == [30.0, 9.0 + 8.0, 7.0]  # 10 + 10, 2 + 8; two drafts or more, one accepted; three
+    assert found.reached.tolist() == [
+        30.0,
+        9.0 + 8.0,
+        7.0,
+    ]  # 10 + 10, 2 + 8; two drafts or more, one accepted; three
     assert found.rates.tolist() == [25.0 / 30.0, 13.0 / 17.0, 5.0 / 7.0]
     assert found.notes == ()
     assert "not all 3" in by_position(written(tmp_path, json.dumps([total, two]))).notes[0]
 
 
 def test_a_law_that_depends_on_the_length_is_noted(tmp_path: Path) -> None:
-    """Tests that where a position is accepted less in longer drafts than chance explains, this is said."""
+    """Tests that where a position is accepted less in longer drafts than chance explains, this is
+    said.
+    """
     short, long = [100, 200, 700], [500, 300, 100, 100]
-    found = by_position(written(tmp_path, json.dumps({"acceptance_histogram_by_draft_length": [short, long]})))
+    found = by_position(
+        written(tmp_path, json.dumps({"acceptance_histogram_by_draft_length": [short, long]}))
+    )
     assert "position 1 has 0.900 in drafts of 2 and 0.500 in drafts of 3" in found.notes[0]
     same = {"acceptance_histogram_by_draft_length": {"1": [10, 90], "2": [9, 20, 71]}}
     assert by_position(written(tmp_path, json.dumps(same))).notes == ()
@@ -187,9 +230,13 @@ some-model-0813:
 
 
 def test_golden_lengths(tmp_path: Path) -> None:
-    """Tests that golden lengths are read by mode, answered from the table, and noted where they fall."""
+    """Tests that golden lengths are read by mode, answered from the table, and noted where they
+    fall.
+    """
     path = written(tmp_path, GOLDEN, "al.yaml")
-    with pytest.raises(InvalidInput, match="mode of some-model-0813: expected one, got thinking_off, thinking_on"):
+    with pytest.raises(
+        InvalidInput, match="mode of some-model-0813: expected one, got thinking_off, thinking_on"
+    ):
         read_acceptance(path)
     found = read_acceptance(path, mode="thinking_on")
     assert isinstance(found, AcceptanceLengths)
@@ -209,10 +256,16 @@ def test_golden_lengths(tmp_path: Path) -> None:
 
 
 def test_a_key_that_comes_twice_is_refused(tmp_path: Path) -> None:
-    """Tests that YAML, JSON and lines of JSON with a key twice, and YAML with a key that is no text, are refused."""
+    """Tests that YAML, JSON and lines of JSON with a key twice, and YAML with a key that is no
+    text, are refused.
+    """
     for name, text, words in (
         ("a.yaml", GOLDEN + "    3: 3\n", "field '3' appears twice"),
-        ("a.json", '{"acceptance_rate": 0.5, "acceptance_rate": 0.6}', "field 'acceptance_rate' appears twice"),
+        (
+            "a.json",
+            '{"acceptance_rate": 0.5, "acceptance_rate": 0.6}',
+            "field 'acceptance_rate' appears twice",
+        ),
         ("a.jsonl", '{"a": 1}\n{"a": 1, "a": 2}', "line 2: expected JSON: field 'a' appears twice"),
         ("b.yaml", "acceptance_rate: 0.5\nnull: 1", "key None: expected text"),
     ):
@@ -255,7 +308,9 @@ def test_bad_lengths_are_named(tmp_path: Path, content: str, message: str) -> No
 
 
 def test_bench_serve(tmp_path: Path) -> None:
-    """Tests that the benchmark's cumulative rates become conditional, and its percentage is not taken for alpha."""
+    """Tests that the benchmark's cumulative rates become conditional, and its percentage is not
+    taken for alpha.
+    """
     bench = {
         "spec_decode_acceptance_rate": 50.0,
         "spec_decode_acceptance_length": 2.8,
@@ -277,7 +332,9 @@ def test_bench_serve(tmp_path: Path) -> None:
     assert appended.rates.tolist() == found.rates.tolist()
     only = {"spec_decode_per_position_acceptance_rates": [0.5, 0.25]}
     assert by_position(written(tmp_path, json.dumps(only))).reached is None
-    with pytest.raises(InvalidInput, match="per_position_acceptance_rates: expected a list of rates, got None"):
+    with pytest.raises(
+        InvalidInput, match="per_position_acceptance_rates: expected a list of rates, got None"
+    ):
         by_position(written(tmp_path, json.dumps({"spec_decode_acceptance_rate": 50.0})))
 
 
@@ -288,9 +345,9 @@ def test_rates_of_ones_own(tmp_path: Path) -> None:
     assert again.rates.tolist() == found.rates.tolist()
     assert again.lower.tolist() == found.lower.tolist()
     varied = PositionAcceptance.from_totals(100.0, 150.0, [60.0, 30.0, 10.0])
-    assert by_position(written(tmp_path, json.dumps(varied.to_dict()))).expected_tokens(3, "lower") == pytest.approx(
-        varied.expected_tokens(3, "lower")
-    )
+    assert by_position(written(tmp_path, json.dumps(varied.to_dict()))).expected_tokens(
+        3, "lower"
+    ) == pytest.approx(varied.expected_tokens(3, "lower"))
     one = by_position(written(tmp_path, '{"acceptance_rate": 0.8, "lower": 0.7, "upper": 0.9}'))
     assert one.extends
     assert one.lower.tolist() == [0.7]
@@ -302,22 +359,40 @@ def test_rates_of_ones_own(tmp_path: Path) -> None:
         (b"", "got an empty file"),
         (b"\xff\xfe", "expected text in UTF-8"),
         ("[]", "expected a Prometheus scrape"),
-        ('{"acceptance_rate": 0.5, "acceptance_rates": [0.5]}', "either acceptance_rate or acceptance_rates"),
+        (
+            '{"acceptance_rate": 0.5, "acceptance_rates": [0.5]}',
+            "either acceptance_rate or acceptance_rates",
+        ),
         ('{"acceptance_rate": 80}', r"acceptance_rate: expected numbers in \[0, 1\], got 80"),
         ('{"acceptance_rates": []}', r"acceptance_rates: expected numbers in \[0, 1\], got \[\]"),
-        ('{"spec_decode_num_drafts": 1}\n{"spec_decode_num_drafts": 2}', "expected one run of vllm bench serve, got 2"),
+        (
+            '{"spec_decode_num_drafts": 1}\n{"spec_decode_num_drafts": 2}',
+            "expected one run of vllm bench serve, got 2",
+        ),
         ('{"acceptance_rate": true}', r"acceptance_rate: expected numbers in \[0, 1\]"),
         ('{"acceptance_rate": NaN}', "NaN is not a number of JSON"),
         ('{"acceptance_rates": [0.5], "levels": 1}', "unknown field 'levels'"),
-        ('{"acceptance_histogram_by_draft_length": 3}', "draft_length: expected counts by draft length, got 3"),
-        ('{"acceptance_histogram_by_draft_length": {"2": [1, 2]}}', "2: expected counts of steps with 0 to 2 accepted"),
+        (
+            '{"acceptance_histogram_by_draft_length": 3}',
+            "draft_length: expected counts by draft length, got 3",
+        ),
+        (
+            '{"acceptance_histogram_by_draft_length": {"2": [1, 2]}}',
+            "2: expected counts of steps with 0 to 2 accepted",
+        ),
         ('{"acceptance_histogram_by_draft_length": [3]}', "0: expected a list of counts, got 3"),
         ('{"acceptance_histogram": [1]}', "acceptance_histogram: expected counts of steps"),
         (
-            f'{{"spec_decode_per_position_acceptance_rates": [0.5], "spec_decode_num_drafts": 1{"0" * 400}}}',
+            (
+                '{"spec_decode_per_position_acceptance_rates": [0.5], "spec_decode_num_drafts":'
+                f" 1{'0' * 400}}}"
+            ),
             "spec_decode_num_drafts: expected a number in",
         ),
-        ('{"acceptance_histogram": [1, 2.5]}', r"acceptance_histogram\[1\]: expected an integer >= 0"),
+        (
+            '{"acceptance_histogram": [1, 2.5]}',
+            r"acceptance_histogram\[1\]: expected an integer >= 0",
+        ),
         ('{"acceptance_rates": [0.5]}\n{"acceptance', "line 2: expected JSON"),
     ],
 )
@@ -348,8 +423,16 @@ def files(draw: st.DrawFn) -> bytes:
     """Arbitrary bytes, arbitrary JSON, or a good file with some bytes changed."""
     good = (
         scrape(100, 200, [80, 40]),
-        json.dumps({"acceptance_histogram": [1, 2, 3], "per_step_drafted": [2] * 6, "per_step_accepted": [1] * 6}),
-        json.dumps({"spec_decode_num_drafts": 10, "spec_decode_per_position_acceptance_rates": [0.5, 0.1]}),
+        json.dumps(
+            {
+                "acceptance_histogram": [1, 2, 3],
+                "per_step_drafted": [2] * 6,
+                "per_step_accepted": [1] * 6,
+            }
+        ),
+        json.dumps(
+            {"spec_decode_num_drafts": 10, "spec_decode_per_position_acceptance_rates": [0.5, 0.1]}
+        ),
         json.dumps({"acceptance_rates": [0.5, 0.4], "lower": [0.4, 0.3], "upper": [0.6, 0.5]}),
         json.dumps({"acceptance_histogram_by_draft_length": {"1": [3, 4], "3": [1, 0, 2, 5]}}),
         json.dumps({"a": {"b": {"1": 1.5, "2": 1.9}}}),
@@ -360,14 +443,22 @@ def files(draw: st.DrawFn) -> bytes:
         return draw(st.binary(max_size=60))
     if kind == 1:
         scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
-        key = st.sampled_from(["acceptance_histogram", "acceptance_rates", "spec_decode_num_drafts", "lower"])
-        value = draw(st.recursive(scalars, lambda x: st.lists(x, max_size=3) | st.dictionaries(key, x, max_size=3)))
+        key = st.sampled_from(
+            ["acceptance_histogram", "acceptance_rates", "spec_decode_num_drafts", "lower"]
+        )
+        value = draw(
+            st.recursive(
+                scalars, lambda x: st.lists(x, max_size=3) | st.dictionaries(key, x, max_size=3)
+            )
+        )
         return json.dumps(value).encode()
     return _mutated(draw, draw(st.sampled_from(good)))
 
 
 @given(files())
-def test_any_file_is_refused_or_read(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+def test_any_file_is_refused_or_read(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes
+) -> None:
     """Tests that arbitrary files give valid rates or one clear refusal."""
     path = tmp_path_factory.mktemp("fuzz") / "file"
     path.write_bytes(content)
@@ -379,5 +470,7 @@ def test_any_file_is_refused_or_read(tmp_path_factory: pytest.TempPathFactory, c
     if isinstance(found, AcceptanceLengths):
         assert np.isfinite(found.expected_tokens(found.most_drafts or 0)).all()
         return
-    assert ((found.lower >= 0.0) & (found.lower <= found.rates) & (found.rates <= found.upper)).all()
+    assert (
+        (found.lower >= 0.0) & (found.lower <= found.rates) & (found.rates <= found.upper)
+    ).all()
     assert np.isfinite(found.expected_tokens(len(found.rates))).all()

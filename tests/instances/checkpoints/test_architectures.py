@@ -21,25 +21,58 @@ from helpers.model_cases import (
 from specopt.instances.checkpoints.model_config import parse_model_config
 from specopt.models.errors import Unsupported
 
-# model: config, parameters, of which in routed experts, active per token with embeddings, KV bytes per token
+# model: config, parameters, of which in routed experts, active per token with embeddings, KV bytes
+# per token
 PUBLISHED: dict[str, tuple[Any, int, int, int, int]] = {
-    "Qwen3-30B-A3B": (QWEN3_30B, 30_532_122_624, 28_991_029_248, 3_353_032_704, 48 * 2 * 4 * 128 * 2),
+    "Qwen3-30B-A3B": (
+        QWEN3_30B,
+        30_532_122_624,
+        28_991_029_248,
+        3_353_032_704,
+        48 * 2 * 4 * 128 * 2,
+    ),
     "Mixtral-8x7B": (MIXTRAL, 46_702_792_704, 45_097_156_608, 12_879_925_248, 32 * 2 * 8 * 128 * 2),
-    "DeepSeek-V2-Lite": (DEEPSEEK_V2_LITE, 15_706_484_224, 14_394_851_328, 2_661_150_208, 27 * (512 + 64) * 2),
+    "DeepSeek-V2-Lite": (
+        DEEPSEEK_V2_LITE,
+        15_706_484_224,
+        14_394_851_328,
+        2_661_150_208,
+        27 * (512 + 64) * 2,
+    ),
     "Qwen3.5-27B": (QWEN35_27B, 26_895_998_464, 0, 26_895_998_464, 16 * 2 * 4 * 256 * 2),
-    "Gemma-4-26B-A4B": (GEMMA4_26B, 25_805_933_872 - 572_792_112, 22_837_985_280, 3_822_530_560, 5 * 2 * 2 * 512 * 2),
+    "Gemma-4-26B-A4B": (
+        GEMMA4_26B,
+        25_805_933_872 - 572_792_112,
+        22_837_985_280,
+        3_822_530_560,
+        5 * 2 * 2 * 512 * 2,
+    ),
     "MiMo-7B": (MIMO_7B, 7_833_409_536 - 210_790_400, 0, 7_622_619_136, 36 * 2 * 8 * 128 * 2),
-    "DeepSeek-V3": (DEEPSEEK_V3, 671_026_404_352, 653_908_770_816, 37_552_282_624, 61 * (512 + 64) * 2),
-    "gpt-oss-20b": (GPT_OSS_20B, 20_914_757_184, 19_116_933_120, 4_187_440_704, 12 * 2 * 8 * 64 * 2),
+    "DeepSeek-V3": (
+        DEEPSEEK_V3,
+        671_026_404_352,
+        653_908_770_816,
+        37_552_282_624,
+        61 * (512 + 64) * 2,
+    ),
+    "gpt-oss-20b": (
+        GPT_OSS_20B,
+        20_914_757_184,
+        19_116_933_120,
+        4_187_440_704,
+        12 * 2 * 8 * 64 * 2,
+    ),
 }
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_counts(name: str) -> None:
-    """Tests that counts are those of the architecture built without weights (transformers on the meta device).
+    """Tests that counts are those of the architecture built without weights (transformers on the
+    meta device).
 
-    Gemma 4: 25,805,933,872 with 572,792,112 of vision. MiMo-7B was built as the Qwen2 that it is; with its prediction
-    layer, 210,790,400 (see `test_heads`), it has 7,833,409,536. KV bytes are written out: layers x values x 2.
+    Gemma 4: 25,805,933,872 with 572,792,112 of vision. MiMo-7B was built as the Qwen2 that it is;
+    with its prediction layer, 210,790,400 (see `test_heads`), it has 7,833,409,536. KV bytes are
+    written out: layers x values x 2.
     """
     data, parameters, routed, active, kv_bytes = PUBLISHED[name]
     found = parse_model_config(data)
@@ -50,23 +83,36 @@ def test_published_counts(name: str) -> None:
 
 
 def test_vision_is_counted_apart() -> None:
-    """Tests that Gemma 4's image encoder has 572,792,112 parameters, and that an unknown one is left open."""
+    """Tests that Gemma 4's image encoder has 572,792,112 parameters, and that an unknown one is
+    left open.
+    """
     assert parse_model_config(GEMMA4_26B).vision_parameters == 572_792_112
     llava = {"model_type": "llava", "vision_config": {"hidden_size": 8}, "text_config": LLAMA_8B}
     assert parse_model_config(llava).vision_parameters is None
 
 
 def test_qwen_vision_by_hand() -> None:
-    """Tests that the encoder of Qwen3-VL has its tensors listed one by one, depths that feed the decoder included."""
+    """Tests that the encoder of Qwen3-VL has its tensors listed one by one, depths that feed the
+    decoder included.
+    """
     vision = {
-        "depth": 2, "hidden_size": 8, "intermediate_size": 12, "in_channels": 3, "temporal_patch_size": 2,
-        "patch_size": 4, "spatial_merge_size": 2, "out_hidden_size": 64, "num_position_embeddings": 9,
+        "depth": 2,
+        "hidden_size": 8,
+        "intermediate_size": 12,
+        "in_channels": 3,
+        "temporal_patch_size": 2,
+        "patch_size": 4,
+        "spatial_merge_size": 2,
+        "out_hidden_size": 64,
+        "num_position_embeddings": 9,
         "deepstack_visual_indexes": [1],
-    }  # fmt: skip
+    }
     block = 2 * (8 + 8) + (24 * 8 + 24) + (8 * 8 + 8) + (12 * 8 + 12) + (8 * 12 + 8)
     merger = (32 * 32 + 32) + (64 * 32 + 64)
     expected = (8 * 3 * 2 * 4 * 4 + 8) + 9 * 8 + 2 * block + (8 + 8 + merger) + (32 + 32 + merger)
-    found = parse_model_config({"model_type": "qwen3_5", "text_config": SMALL["qwen3_5"], "vision_config": vision})
+    found = parse_model_config(
+        {"model_type": "qwen3_5", "text_config": SMALL["qwen3_5"], "vision_config": vision}
+    )
     assert found.vision_parameters == expected
 
 
@@ -78,7 +124,11 @@ def test_a_window_bounds_the_cache() -> None:
     windows = parse_model_config(SMALL["mistral"] | {"sliding_window": 16})
     assert windows.kv_bytes_per_token == plain.kv_bytes_per_token == windows.window_kv_bytes
     assert (windows.growing_kv_bytes, plain.window_kv_bytes) == (0, 0)
-    some = SMALL["qwen3"] | {"use_sliding_window": True, "max_window_layers": 3, "sliding_window": 16}
+    some = SMALL["qwen3"] | {
+        "use_sliding_window": True,
+        "max_window_layers": 3,
+        "sliding_window": 16,
+    }
     assert parse_model_config(some).kv_bytes_per_token == 3 * 2 * 2 * 16 * 2
     assert "more grow per token up to 16 tokens only" in parse_model_config(some).notes[-1]
     assert "every cache grows per token up to 16 tokens only" in windows.notes[-1]
@@ -86,7 +136,9 @@ def test_a_window_bounds_the_cache() -> None:
 
 
 def test_states_do_not_grow() -> None:
-    """Tests that linear attention keeps a matrix per head and the last inputs of its convolution, and no cache."""
+    """Tests that linear attention keeps a matrix per head and the last inputs of its convolution,
+    and no cache.
+    """
     found = parse_model_config(SMALL["qwen3_5"])
     assert found.state_bytes_per_sequence == 3 * 2 * (4 * 8 * 12 + 3 * (2 * 2 * 8 + 4 * 12))
     assert found.kv_bytes_per_token == 1 * 2 * 2 * 16 * 2
@@ -94,11 +146,17 @@ def test_states_do_not_grow() -> None:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_a_token_reads_what_is_active(name: str) -> None:
-    """Tests that one token reads the active weights but the table of embeddings, and multiplies by their matrices."""
+    """Tests that one token reads the active weights but the table of embeddings, and multiplies by
+    their matrices.
+    """
     found = parse_model_config(SMALL[name])
     tied = SMALL[name].get("tie_word_embeddings", name.startswith(("gemma", "smollm3")))
     table = 0 if tied else SMALL[name]["vocab_size"] * SMALL[name]["hidden_size"]
-    table += SMALL[name].get("vocab_size_per_layer_input", 0) * 4 * SMALL[name].get("hidden_size_per_layer_input", 0)
+    table += (
+        SMALL[name].get("vocab_size_per_layer_input", 0)
+        * 4
+        * SMALL[name].get("hidden_size_per_layer_input", 0)
+    )
     assert found.reads.bytes(1) == pytest.approx(2 * (found.active_parameters - table), rel=1e-12)
     assert found.flops_per_token < 2 * found.active_parameters
     assert found.flops_per_logit == 2 * SMALL[name]["vocab_size"] * SMALL[name]["hidden_size"]
@@ -114,7 +172,9 @@ def test_dense_operations_are_the_cost_models(data: Any) -> None:
 
 
 def test_layers_may_borrow_keys_and_values() -> None:
-    """Tests that the last layers of a small Gemma 4 cache nothing, and that no pass reads a table per layer."""
+    """Tests that the last layers of a small Gemma 4 cache nothing, and that no pass reads a table
+    per layer.
+    """
     data = SMALL["gemma4 with embeddings per layer"]
     found = parse_model_config(data)
     assert (found.kv_bytes_per_token, found.window_kv_bytes) == (2 * 2 * 32 * 2, 2 * 2 * 16 * 2)
@@ -131,7 +191,9 @@ def test_layers_may_borrow_keys_and_values() -> None:
     ],
 )
 def test_the_note_says_what_it_has(name: str, reason: str) -> None:
-    """Tests that a model that is no dense decoder has no cost model of `serving-latency`, and that a note says why."""
+    """Tests that a model that is no dense decoder has no cost model of `serving-latency`, and that
+    a note says why.
+    """
     found = parse_model_config(SMALL[name])
     assert found.dense is None and found.notes[0] == (
         f"paper: null, for the papers' cost model knows dense decoders alone, and this has {reason}"

@@ -23,19 +23,25 @@ FAMILIES = {file.stem: json.loads(file.read_text()) for file in sorted(FOLDER.gl
 
 
 def built(model_type: str, fields: dict[str, Any] | None) -> tuple[Any, int]:
-    """The config of a type in transformers (None: its default), and the parameters of the decoder of its class."""
+    """The config of a type in transformers (None: its default), and the parameters of the decoder
+    of its class.
+    """
     transformers: Any = pytest.importorskip("transformers")
     torch: Any = pytest.importorskip("torch")
     auto = transformers.models.auto
     given = {} if fields is None else fields
     if model_type == "step3p5":  # known as a part of step3p7 alone
         config = transformers.AutoConfig.for_model("step3p7", text_config=given).text_config
-        module = __import__("transformers.models.step3p7.modeling_step3p7", fromlist=["Step3p7TextModel"])
+        module = __import__(
+            "transformers.models.step3p7.modeling_step3p7", fromlist=["Step3p7TextModel"]
+        )
         build = module.Step3p7TextModel
     else:
         config = transformers.AutoConfig.for_model(model_type, **given)
         causal = model_type in auto.modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-        build = (transformers.AutoModelForCausalLM if causal else transformers.AutoModel).from_config
+        build = (
+            transformers.AutoModelForCausalLM if causal else transformers.AutoModel
+        ).from_config
     with torch.device("meta"):
         model = build(config)
     model.tie_weights()
@@ -47,13 +53,17 @@ def built(model_type: str, fields: dict[str, Any] | None) -> tuple[Any, int]:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_counts_of_built_architectures(name: str) -> None:
-    """Tests that parameters of every type are those counted once on torch's meta device (see `META_COUNTS`)."""
+    """Tests that parameters of every type are those counted once on torch's meta device (see
+    `META_COUNTS`).
+    """
     assert parse_model_config(SMALL[name]).parameters == META_COUNTS[name]
 
 
 @pytest.mark.parametrize("name", [*SMALL, *sorted(set(FAMILIES) - UNKNOWN_THERE)])
 def test_the_library_still_counts_so(name: str) -> None:
-    """Tests that transformers, where it is installed, builds as many parameters on the meta device."""
+    """Tests that transformers, where it is installed, builds as many parameters on the meta
+    device.
+    """
     data = SMALL.get(name) or FAMILIES[name]
     tokens = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
     fields: dict[str, Any] = {**data.get("text_config", data), **tokens}
@@ -63,11 +73,16 @@ def test_the_library_still_counts_so(name: str) -> None:
 
 
 def test_every_architecture_that_the_library_knows() -> None:
-    """Tests that the default config of each of its decoders is counted as it is built, or refused by name."""
+    """Tests that the default config of each of its decoders is counted as it is built, or refused
+    by name.
+    """
     transformers: Any = pytest.importorskip("transformers")
     auto = transformers.models.auto
     known = auto.configuration_auto.CONFIG_MAPPING
-    names = {*auto.modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, *(name for name in MODEL_TYPES if name in known)}
+    names = {
+        *auto.modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+        *(name for name in MODEL_TYPES if name in known),
+    }
     counted, refused = set(), set()
     for name in sorted(names & set(MODEL_TYPES) - PARTS_THERE):
         config = known[name]()
@@ -82,6 +97,13 @@ def test_every_architecture_that_the_library_knows() -> None:
         with contextlib.suppress(InvalidInput):  # not every class builds from its defaults
             assert parse_model_config({"model_type": name}).parameters == built(name, None)[1], name
     assert refused == {
-        "bamba", "deepseek_v2", "dots1", "gemma4_text", "glm4_moe", "glm4v_moe_text", "lfm2_moe", "qwen3_moe",
-    }  # their defaults leave sizes out  # fmt: skip
+        "bamba",
+        "deepseek_v2",
+        "dots1",
+        "gemma4_text",
+        "glm4_moe",
+        "glm4v_moe_text",
+        "lfm2_moe",
+        "qwen3_moe",
+    }  # their defaults leave sizes out
     assert len(counted) >= 45

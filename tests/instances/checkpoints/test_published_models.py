@@ -1,4 +1,6 @@
-"""Models of today: counts against their published checkpoints, and small configs of every family."""
+"""Models of today: counts against their published checkpoints, and small configs of every
+family.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,19 @@ from specopt.instances.checkpoints.model_config import parse_model_config
 from specopt.models.errors import InvalidInput
 
 FOLDER = Path(__file__).parents[2] / "data" / "model_configs"
-SMALL = {file.stem: json.loads(file.read_text()) for file in sorted(FOLDER.glob("*.json")) if file.stem != "counts"}
+SMALL = {
+    file.stem: json.loads(file.read_text())
+    for file in sorted(FOLDER.glob("*.json"))
+    if file.stem != "counts"
+}
 COUNTS: dict[str, dict[str, Any]] = json.loads((FOLDER / "counts.json").read_text())
 
 
 @pytest.mark.parametrize("name", CHECKPOINTS)
 def test_values_of_checkpoints(name: str) -> None:
-    """Tests that decoder and heads have exactly the values that the safetensors headers of the hub add up to."""
+    """Tests that decoder and heads have exactly the values that the safetensors headers of the hub
+    add up to.
+    """
     expected = CHECKPOINTS[name]
     found = parse_model_config(expected.config)
     counted = found.parameters + sum(head.parameters for head in found.heads)
@@ -35,7 +43,9 @@ def test_values_of_checkpoints(name: str) -> None:
 
 @pytest.mark.parametrize("name", BYTES)
 def test_bytes_of_checkpoints(name: str) -> None:
-    """Tests that quantised checkpoints have the bytes of their files to 0.1 %: scales differ in their precision."""
+    """Tests that quantised checkpoints have the bytes of their files to 0.1 %: scales differ in
+    their precision.
+    """
     config, total, other = BYTES[name]
     found = parse_model_config(config)
     counted = (found.weight_bytes + sum(head.weight_bytes for head in found.heads)) / GIB
@@ -46,11 +56,23 @@ def test_kimi_k3_by_its_tensors() -> None:
     """Tests that Kimi-K3 has the tensors of its files, listed one by one."""
     hidden = 7168
     delta = [
-        (128,), (96, hidden), (12288,), (128, hidden), (12288, 128), (128,), *[(12288, 1, 4), (12288, hidden)] * 3
-    ]  # fmt: skip
+        (128,),
+        (96, hidden),
+        (12288,),
+        (128, hidden),
+        (12288, 128),
+        (128,),
+        *[(12288, 1, 4), (12288, hidden)] * 3,
+    ]
     latent = [(512,), (576, hidden), (24576, 512), (1536,), (1536, hidden), (18432, 1536)]
     each = [(hidden,)] * 6 + [(12288, hidden), (hidden, 12288)]
-    routed = [(896, 3072, 3584)] * 3 + [(896, hidden), (3584, hidden), (3584,), (hidden, 3584), *[(6144, hidden)] * 3]
+    routed = [(896, 3072, 3584)] * 3 + [
+        (896, hidden),
+        (3584, hidden),
+        (3584,),
+        (hidden, 3584),
+        *[(6144, hidden)] * 3,
+    ]
     once = [(163840, hidden)] * 2 + [(33792, hidden)] * 3 + [(hidden,)] * 3
     counts = ((delta, 69), (latent, 24), (each, 93), (routed, 92), (once, 1))
     found = parse_model_config(KIMI_K3)
@@ -60,26 +82,45 @@ def test_kimi_k3_by_its_tensors() -> None:
 
 
 def test_a_published_dspark_head() -> None:
-    """Tests that a DSpark head for Qwen3.8-27B has the bytes of its file, 2,718,576,122, without its header."""
+    """Tests that a DSpark head for Qwen3.8-27B has the bytes of its file, 2,718,576,122, without
+    its header.
+    """
     found = parse_model_config(QWEN_DSPARK)
     assert found.kind == "dspark" and 0 < 2_718_576_122 - found.weight_bytes < 10_000
     assert found.borrowed_parameters == 2 * 248320 * 5120
 
 
 def test_targets_with_a_dspark_head_inside() -> None:
-    """Tests that the layers of such a head may be listed, and that it is named, not counted as a plain one."""
+    """Tests that the layers of such a head may be listed, and that it is named, not counted as a
+    plain one.
+    """
     data = SMALL["deepseek-v4"]
-    found = parse_model_config(data | {"compress_ratios": [0, 0, 4, 128, 4, 0, 0, 0], "dspark_block_size": 5})
+    found = parse_model_config(
+        data | {"compress_ratios": [0, 0, 4, 128, 4, 0, 0, 0], "dspark_block_size": 5}
+    )
     assert found.parameters == COUNTS["deepseek-v4"]["parameters"] and found.heads == ()
-    assert any("num_nextn_predict_layers: layers for drafting; they are not counted" in note for note in found.notes)
+    assert any(
+        "num_nextn_predict_layers: layers for drafting; they are not counted" in note
+        for note in found.notes
+    )
 
 
 def test_other_names_of_the_same() -> None:
     """Tests that GLM-5.3-Flash's own names of kinds and sizes mean what the library's mean."""
-    data = {key: value for key, value in SMALL["glm-5-next"].items() if not key.startswith("linear_")}
-    names = {"linear_attention": "linear_attention", "indexed_attention": "deepseek_sparse_attention"}
+    data = {
+        key: value for key, value in SMALL["glm-5-next"].items() if not key.startswith("linear_")
+    }
+    names = {
+        "linear_attention": "linear_attention",
+        "indexed_attention": "deepseek_sparse_attention",
+    }
     data["layer_types"] = [names[name] for name in data["layer_types"]]
-    data["linear_attn_config"] = {"num_heads": 4, "head_dim": 8, "short_conv_kernel_size": 4, "kda_layers": [0, 1]}
+    data["linear_attn_config"] = {
+        "num_heads": 4,
+        "head_dim": 8,
+        "short_conv_kernel_size": 4,
+        "kda_layers": [0, 1],
+    }
     wrapped = parse_model_config({"model_type": "glm5_next", "text_config": data | {"mhc": True}})
     assert wrapped.parameters == COUNTS["glm-5-next"]["parameters"]
 
@@ -97,15 +138,27 @@ def test_small_configs(name: str) -> None:
     } == COUNTS[name]
 
 
-AWQ = {"quant_method": "awq", "bits": 4, "group_size": 32, "zero_point": True, "modules_to_not_convert": ["lm_head"]}
+AWQ = {
+    "quant_method": "awq",
+    "bits": 4,
+    "group_size": 32,
+    "zero_point": True,
+    "modules_to_not_convert": ["lm_head"],
+}
 
 
-@given(st.sampled_from([*SMALL.values(), *model_cases.SMALL.values(), EAGLE3_8B, MIMO_7B]), st.data())
+@given(
+    st.sampled_from([*SMALL.values(), *model_cases.SMALL.values(), EAGLE3_8B, MIMO_7B]), st.data()
+)
 @settings(max_examples=500)
 def test_broken_configs(config: dict[str, Any], data: st.DataObject) -> None:
-    """Tests that a family's config with some field broken or gone is refused as bad input, or counted."""
+    """Tests that a family's config with some field broken or gone is refused as bad input, or
+    counted.
+    """
     whole = json.loads(json.dumps(config | {"quantization_config": AWQ}))
-    part = data.draw(st.sampled_from([whole, whole.get("text_config", whole), whole["quantization_config"]]))
+    part = data.draw(
+        st.sampled_from([whole, whole.get("text_config", whole), whole["quantization_config"]])
+    )
     for key in data.draw(st.lists(st.sampled_from(sorted(part)), min_size=1, max_size=2)):
         part[key] = data.draw(st.integers(-1, 9) | junk)
     with contextlib.suppress(InvalidInput):
@@ -116,36 +169,66 @@ def test_broken_configs(config: dict[str, Any], data: st.DataObject) -> None:
 
 LAYER = 2 * 64 * 64 + 2 * 64 * 32 + 2 * 16 + 3 * 64 * 96 + 2 * 64
 BLOCK: dict[str, Any] = {
-    "model_type": "qwen3", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
-    "num_key_value_heads": 2, "head_dim": 16, "intermediate_size": 96, "vocab_size": 112,
-}  # fmt: skip
+    "model_type": "qwen3",
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "intermediate_size": 96,
+    "vocab_size": 112,
+}
 DFLASH = 2 * LAYER + 3 * 64 * 64 + 2 * 64
 
 
 @pytest.mark.parametrize(
     ("data", "kind", "expected"),
     [
-        ({"architectures": ["DFlashDraftModel"], "dflash_config": {"target_layer_ids": [1, 2, 3]}}, "dflash", DFLASH),
         (
-            {"architectures": ["DFlashDraftModel"], "aux_hidden_state_layer_ids": [1, 2, 3], "draft_vocab_size": 50},
+            {
+                "architectures": ["DFlashDraftModel"],
+                "dflash_config": {"target_layer_ids": [1, 2, 3]},
+            },
+            "dflash",
+            DFLASH,
+        ),
+        (
+            {
+                "architectures": ["DFlashDraftModel"],
+                "aux_hidden_state_layer_ids": [1, 2, 3],
+                "draft_vocab_size": 50,
+            },
             "dflash",
             DFLASH + 50 * 64,
         ),
         (
-            {"architectures": ["DSparkDraftModel"], "target_layer_ids": [1, 2, 3], "markov_rank": 8},
+            {
+                "architectures": ["DSparkDraftModel"],
+                "target_layer_ids": [1, 2, 3],
+                "markov_rank": 8,
+            },
             "dspark",
             DFLASH + 2 * 8 * 112 + 64 + 8 + 1,
         ),
         (
-            {"architectures": ["DominoDraftModel"], "dflash_config": {
-                "target_layer_ids": [1, 2, 3], "projector_type": "domino", "gru_hidden_dim": 10, "emb_dim": 6}},
+            {
+                "architectures": ["DominoDraftModel"],
+                "dflash_config": {
+                    "target_layer_ids": [1, 2, 3],
+                    "projector_type": "domino",
+                    "gru_hidden_dim": 10,
+                    "emb_dim": 6,
+                },
+            },
             "domino",
             DFLASH + 3 * 10 * (64 + 10) + 6 * (64 + 10) + 112 * 6,
         ),
     ],
-)  # fmt: skip
+)
 def test_heads_that_draft_blocks(data: dict[str, Any], kind: str, expected: int) -> None:
-    """Tests that DFlash, DSpark and Domino have their tensors, in a config of their own or of one kind within it."""
+    """Tests that DFlash, DSpark and Domino have their tensors, in a config of their own or of one
+    kind within it.
+    """
     found = parse_model_config(BLOCK | data)
     assert (found.kind, found.parameters) == (kind, expected)
     if "dflash_config" in data:
@@ -154,10 +237,17 @@ def test_heads_that_draft_blocks(data: dict[str, Any], kind: str, expected: int)
 
 
 def test_parallel_eagle() -> None:
-    """Tests that P-EAGLE is EAGLE-3 with a table of its own, and a vector for hidden states that are not there."""
-    base = {key: value for key, value in BLOCK.items() if key != "head_dim"} | {"model_type": "llama"}
+    """Tests that P-EAGLE is EAGLE-3 with a table of its own, and a vector for hidden states that
+    are not there.
+    """
+    base = {key: value for key, value in BLOCK.items() if key != "head_dim"} | {
+        "model_type": "llama"
+    }
     eagle = parse_model_config(base | {"architectures": ["LlamaForCausalLMEagle3"]})
-    for more in ({"architectures": ["PEagleDraftModel"]}, {"draft_vocab_size": 112, "ptd_token_id": 3}):
+    for more in (
+        {"architectures": ["PEagleDraftModel"]},
+        {"draft_vocab_size": 112, "ptd_token_id": 3},
+    ):
         found = parse_model_config(base | more)
         assert found.kind == "p-eagle"
         assert found.parameters == eagle.parameters + 112 * 64 + 3 * 64

@@ -1,4 +1,6 @@
-"""Quantised weights: bytes against published checkpoints and by hand, and what quantisation must not change."""
+"""Quantised weights: bytes against published checkpoints and by hand, and what quantisation must
+not change.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,14 @@ from specopt.instances.checkpoints.quantisation import Scheme
 ROWS, COLUMNS = 128, 256
 NAMES = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 SQUARE: dict[str, Any] = {
-    "model_type": "llama", "hidden_size": 256, "intermediate_size": 256, "num_hidden_layers": 2,
-    "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 100,
-}  # fmt: skip
+    "model_type": "llama",
+    "hidden_size": 256,
+    "intermediate_size": 256,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 4,
+    "vocab_size": 100,
+}
 """Two layers of seven 256 x 256 matrices."""
 
 BLOCK_FP8 = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
@@ -32,16 +39,26 @@ MXFP4 = {
 }
 
 
-def compressed(*, ignore: tuple[str, ...] = ("lm_head",), activations: Any = None, **weights: Any) -> dict[str, Any]:
+def compressed(
+    *, ignore: tuple[str, ...] = ("lm_head",), activations: Any = None, **weights: Any
+) -> dict[str, Any]:
     """A config as llm-compressor writes it, of one group."""
     group = {"targets": ["Linear"], "weights": weights, "input_activations": activations}
-    return {"quant_method": "compressed-tensors", "config_groups": {"group_0": group}, "ignore": list(ignore)}
+    return {
+        "quant_method": "compressed-tensors",
+        "config_groups": {"group_0": group},
+        "ignore": list(ignore),
+    }
 
 
 W4 = compressed(num_bits=4, type="int", strategy="group", group_size=128, symmetric=True)
 W8 = compressed(num_bits=8, type="float", strategy="channel", symmetric=True)
 NVFP4 = compressed(
-    num_bits=4, type="float", strategy="tensor_group", group_size=16, activations={"dynamic": "local", "num_bits": 4}
+    num_bits=4,
+    type="float",
+    strategy="tensor_group",
+    group_size=16,
+    activations={"dynamic": "local", "num_bits": 4},
 )
 
 VALUES = 256 * 256
@@ -57,14 +74,20 @@ BY_HAND: dict[str, tuple[dict[str, Any], float]] = {
     "W4A16": (W4, VALUES / 2 + 256 * 2 * 2),
     "FP8 per channel": (W8, VALUES + 256 * 2),
     "NVFP4": (NVFP4, VALUES / 2 + VALUES / 16 + 4 + 4),
-    "NVFP4 of ModelOpt": ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, VALUES / 2 + VALUES / 16 + 4 + 4),
+    "NVFP4 of ModelOpt": (
+        {"quant_method": "modelopt", "quant_algo": "NVFP4"},
+        VALUES / 2 + VALUES / 16 + 4 + 4,
+    ),
     "8 bits": ({"quant_method": "bitsandbytes", "load_in_8bit": True}, VALUES + 256 * 4),
-    "4 bits": ({"quant_method": "bitsandbytes", "load_in_4bit": True}, VALUES / 2 + VALUES / 64 * 4),
+    "4 bits": (
+        {"quant_method": "bitsandbytes", "load_in_4bit": True},
+        VALUES / 2 + VALUES / 64 * 4,
+    ),
     "4 bits, scales quantised": (
         {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_use_double_quant": True},
-        VALUES / 2 + VALUES / 64 + VALUES / 64 / 256 * 4
+        VALUES / 2 + VALUES / 64 + VALUES / 64 / 256 * 4,
     ),
-}  # fmt: skip
+}
 
 
 def quantised(data: dict[str, Any], config: dict[str, Any]) -> ModelConfig:
@@ -74,7 +97,9 @@ def quantised(data: dict[str, Any], config: dict[str, Any]) -> ModelConfig:
 
 @pytest.mark.parametrize("name", BY_HAND)
 def test_bytes_of_a_matrix(name: str) -> None:
-    """Tests that values, scales, zero points and orders count as written out; head, embeddings, norms stay plain."""
+    """Tests that values, scales, zero points and orders count as written out; head, embeddings,
+    norms stay plain.
+    """
     config, expected = BY_HAND[name]
     plain, found = parse_model_config(SQUARE), quantised(SQUARE, config)
     outside = 2 * (2 * 100 * 256 + 5 * 256)
@@ -82,14 +107,18 @@ def test_bytes_of_a_matrix(name: str) -> None:
     if config["quant_method"] == "modelopt":  # it names what it leaves out, and names nothing here
         head = 100 * 256 // 2 + 100 * 256 // 16 + 8 - 2 * 100 * 256
     assert found.weight_bytes == 14 * expected + outside + head
-    assert (found.parameters, found.kv_bytes_per_token) == (plain.parameters, plain.kv_bytes_per_token)
+    assert (found.parameters, found.kv_bytes_per_token) == (
+        plain.parameters,
+        plain.kv_bytes_per_token,
+    )
     assert found.storage.method == config["quant_method"]
 
 
 def test_published_checkpoints() -> None:
     """Tests that all tensors of gpt-oss have the bytes that the index of its checkpoint states.
 
-    `total_size` of model.safetensors.index.json: 13,761,264,768 for the 20B model, 65,248,815,744 for the 120B one.
+    `total_size` of model.safetensors.index.json: 13,761,264,768 for the 20B model, 65,248,815,744
+    for the 120B one.
     """
     assert quantised(GPT_OSS_20B, MXFP4).weight_bytes == 13_761_264_768
     larger = GPT_OSS_20B | {"num_hidden_layers": 36, "num_local_experts": 128}
@@ -97,19 +126,34 @@ def test_published_checkpoints() -> None:
 
 
 @pytest.mark.parametrize("name", SMALL)
-@pytest.mark.parametrize("config", [BLOCK_FP8, AWQ, GPTQ, MXFP4, W4, W8], ids=lambda item: str(item["quant_method"]))
+@pytest.mark.parametrize(
+    "config", [BLOCK_FP8, AWQ, GPTQ, MXFP4, W4, W8], ids=lambda item: str(item["quant_method"])
+)
 def test_quantisation_changes_bytes_alone(name: str, config: dict[str, Any]) -> None:
-    """Tests that parameters, operations and caches are those of plain weights, and that no pass reads more."""
+    """Tests that parameters, operations and caches are those of plain weights, and that no pass
+    reads more.
+    """
     plain, found = parse_model_config(SMALL[name]), quantised(SMALL[name], config)
-    for what in ("parameters", "active_parameters", "routed_expert_parameters", "kv_bytes_per_token",
-                 "flops_per_token", "flops_per_token_pair", "flops_per_logit"):  # fmt: skip
+    for what in (
+        "parameters",
+        "active_parameters",
+        "routed_expert_parameters",
+        "kv_bytes_per_token",
+        "flops_per_token",
+        "flops_per_token_pair",
+        "flops_per_logit",
+    ):
         assert getattr(found, what) == getattr(plain, what)
     if config is not GPTQ:  # the order of its columns outweighs what such small matrices save
-        assert found.weight_bytes <= plain.weight_bytes and found.reads.bytes(5) <= plain.reads.bytes(5)
+        assert found.weight_bytes <= plain.weight_bytes and found.reads.bytes(
+            5
+        ) <= plain.reads.bytes(5)
 
 
 def test_names_that_stay_plain() -> None:
-    """Tests that names, parts of names, wildcards and regular expressions hold, also for a decoder in a wrapper."""
+    """Tests that names, parts of names, wildcards and regular expressions hold, also for a decoder
+    in a wrapper.
+    """
     everything, outside = 14 * VALUES, 2 * (2 * 100 * 256 + 5 * 256)
     for names, kept in (
         (["model.layers.0.self_attn.q_proj"], 1),
@@ -125,10 +169,15 @@ def test_names_that_stay_plain() -> None:
 
 
 def test_targets_of_groups() -> None:
-    """Tests that a group holds for what it names, the general one for the rest, and one without weights for none."""
+    """Tests that a group holds for what it names, the general one for the rest, and one without
+    weights for none.
+    """
     groups = {
         "general": {"targets": ["Linear"], "weights": {"num_bits": 8, "strategy": "tensor"}},
-        "mlp": {"targets": ["re:.*mlp.*"], "weights": {"num_bits": 4, "group_size": 128, "type": "int"}},
+        "mlp": {
+            "targets": ["re:.*mlp.*"],
+            "weights": {"num_bits": 4, "group_size": 128, "type": "int"},
+        },
         "none": {"targets": ["re:.*k_proj"], "weights": None},
     }
     config = {"quant_method": "compressed-tensors", "config_groups": groups, "ignore": ["lm_head"]}
@@ -136,15 +185,21 @@ def test_targets_of_groups() -> None:
     outside = 2 * (2 * 100 * 256 + 5 * 256)
     assert quantised(SQUARE, config).weight_bytes == 6 * small + 8 * large + outside
     layers = {f"model.layers.0.self_attn.{name}": {"quant_algo": "FP8"} for name in NAMES[:4]}
-    mixed = {"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", "quantized_layers": layers}
+    mixed = {
+        "quant_method": "modelopt",
+        "quant_algo": "MIXED_PRECISION",
+        "quantized_layers": layers,
+    }
     assert quantised(SQUARE, mixed).weight_bytes == 4 * (VALUES + 8) + 10 * 2 * VALUES + outside
 
 
 def test_byte_caches() -> None:
     """Tests that a cache that is quantised with the weights counts a byte per value."""
     plain = parse_model_config(SQUARE).kv_bytes_per_token
-    for config in (W8 | {"kv_cache_scheme": {"num_bits": 8, "type": "float"}},
-                   {"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}):  # fmt: skip
+    for config in (
+        W8 | {"kv_cache_scheme": {"num_bits": 8, "type": "float"}},
+        {"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_quant_algo": "FP8"},
+    ):
         assert quantised(SQUARE, config).kv_bytes_per_token * 2 == plain
 
 
@@ -156,6 +211,8 @@ def test_a_size_that_is_asked_for_goes_before() -> None:
 
 
 def test_blocks_cover_the_matrix() -> None:
-    """Tests that a matrix has a scale for every block that it touches, and bytes for every value."""
+    """Tests that a matrix has a scale for every block that it touches, and bytes for every
+    value.
+    """
     scheme = Scheme(bits=4, rows=128, columns=128, scale_bits=16)
     assert scheme.bytes(129, 257) == 129 * 257 // 2 + 1 + 2 * 3 * 2

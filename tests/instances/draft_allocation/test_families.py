@@ -19,7 +19,15 @@ def make(family: str, **parameters: Any) -> DraftAllocationProblem:
 
 def test_uniform() -> None:
     """Tests that the draws keep their ranges, and that the seed decides."""
-    problem = make("uniform", clients=5000, budget=7, min_acceptance=0.2, max_acceptance=0.8, weight_spread=10, cap=6)
+    problem = make(
+        "uniform",
+        clients=5000,
+        budget=7,
+        min_acceptance=0.2,
+        max_acceptance=0.8,
+        weight_spread=10,
+        cap=6,
+    )
     assert problem.clients == 5000
     assert problem.budget_tokens == 7
     assert problem.acceptance_rates.min() >= 0.2 and problem.acceptance_rates.max() <= 0.8
@@ -33,7 +41,9 @@ def test_uniform() -> None:
 
 
 def test_table_1() -> None:
-    """Tests that the paper's sizes and budgets are offered, and weights are one over the goodput of the even split."""
+    """Tests that the paper's sizes and budgets are offered, and weights are one over the goodput of
+    the even split.
+    """
     for clients, budgets in ((4, (24, 28)), (8, (16, 20))):
         for budget in budgets:
             problem = make("paper-5", clients=clients, budget=budget, rates="wide")

@@ -20,7 +20,9 @@ def make(family: str, **parameters: Any) -> DraftControlProblem:
 
 @pytest.mark.parametrize(("regime", "mean"), [("low", 350e3), ("high", 4e6)])
 def test_the_regimes_of_paper_3(regime: str, mean: float) -> None:
-    """Tests that the mean uplink rate is the printed one, however long the states last, and the timings are fixed."""
+    """Tests that the mean uplink rate is the printed one, however long the states last, and the
+    timings are fixed.
+    """
     for up, down in ((0.1, 0.1), (0.05, 0.4), (1.0, 1.0)):
         problem = make("paper-3", regime=regime, low_to_high=up, high_to_low=down, contrast=5.0)
         rates = np.array([state.uplink_bits_per_second for state in problem.states])
@@ -31,7 +33,9 @@ def test_the_regimes_of_paper_3(regime: str, mean: float) -> None:
 
 
 def test_acceptance_rises_with_resolution_and_falls_with_temperature() -> None:
-    """Tests that finer lattices and colder distributions are accepted more, in every state of confidence."""
+    """Tests that finer lattices and colder distributions are accepted more, in every state of
+    confidence.
+    """
     cold, hot = (make("paper-3", temperature=value) for value in (0.5, 1.5))
     for one, other in zip(cold.states, hot.states, strict=True):
         assert (np.diff(one.acceptance_rates) >= -1e-15).all()
@@ -48,12 +52,18 @@ def test_lattice_distance_is_the_nearest_point() -> None:
             for i in range(resolution + 1)
             for j in range(resolution + 1 - i)
         ]
-        assert lattice_distance(q, resolution) == pytest.approx(min(np.abs(p - q).sum() / 2 for p in points))
+        assert lattice_distance(q, resolution) == pytest.approx(
+            min(np.abs(p - q).sum() / 2 for p in points)
+        )
 
 
 def test_random_and_alternating() -> None:
-    """Tests that sizes and ranges are kept and the seed decides; and that the alternating chain has period 2."""
-    problem = make("random", states=7, resolutions=4, min_draft=0, max_draft=9, downlink_factor=0.0, seed=5)
+    """Tests that sizes and ranges are kept and the seed decides; and that the alternating chain has
+    period 2.
+    """
+    problem = make(
+        "random", states=7, resolutions=4, min_draft=0, max_draft=9, downlink_factor=0.0, seed=5
+    )
     assert len(problem.states) == 7 and problem.resolutions.tolist() == [10, 46, 215, 1000]
     assert all(1e5 <= state.uplink_bits_per_second <= 1e7 for state in problem.states)
     assert all(state.downlink_bits_per_second is None for state in problem.states)

@@ -9,7 +9,8 @@ from specopt import FairGoodputProblem, generate
 
 
 @pytest.mark.parametrize(
-    ("name", "low", "high"), [("equal", 0.75, 0.75), ("mild", 0.6, 0.9), ("wide", 0.3, 0.95), ("extreme", 0.05, 0.98)]
+    ("name", "low", "high"),
+    [("equal", 0.75, 0.75), ("mild", 0.6, 0.9), ("wide", 0.3, 0.95), ("extreme", 0.05, 0.98)],
 )
 @pytest.mark.parametrize(("clients", "budget"), [(4, 24), (4, 28), (8, 16), (8, 20)])
 def test_table_1(clients: int, budget: int, name: str, low: float, high: float) -> None:

@@ -13,7 +13,9 @@ from specopt.models.serving_latency.problem import ServingLatencyProblem
 
 
 def test_numbers_keep_six_digits() -> None:
-    """Tests that rounding moves no number by more than half of its sixth digit, and no integer at all."""
+    """Tests that rounding moves no number by more than half of its sixth digit, and no integer at
+    all.
+    """
     problem = generate("serving-latency/paper-1", seed=3)
     short = rounded(problem)
     assert isinstance(problem, ServingLatencyProblem) and isinstance(short, ServingLatencyProblem)
@@ -33,7 +35,9 @@ def test_transitions_stay_stochastic() -> None:
 
 
 def test_names_and_kinds() -> None:
-    """Tests that kinds whose families have instances have at least 30 of them, under different names, of all sizes."""
+    """Tests that kinds whose families have instances have at least 30 of them, under different
+    names, of all sizes.
+    """
     for kind in KINDS:
         found = [one for one in instances_of_kind(kind.name).values() if one.source is None]
         if not found:  # real instances alone
@@ -47,7 +51,8 @@ def test_names_and_kinds() -> None:
 def test_problems_follow_their_recipe() -> None:
     """Tests that a recipe's seed and parameters decide its problem."""
     one, two = (
-        Recipe(name="serving-latency/paper-1/x", size="small", seed=seed, parameters={"tasks": 3}) for seed in (1, 2)
+        Recipe(name="serving-latency/paper-1/x", size="small", seed=seed, parameters={"tasks": 3})
+        for seed in (1, 2)
     )
     assert one.generate() == one.generate() != two.generate()
     assert (one.kind, one.family) == ("serving-latency", "serving-latency/paper-1")

@@ -17,9 +17,15 @@ def make(family: str, **parameters: Any) -> PromptChunkingProblem:
 
 
 def test_paper_4() -> None:
-    """Tests that hidden sizes are 5120 and 4096 at two bytes, MB are 10^6 bytes, and g has the knots of Fig. 1."""
+    """Tests that hidden sizes are 5120 and 4096 at two bytes, MB are 10^6 bytes, and g has the
+    knots of Fig. 1.
+    """
     problem = make("paper-4", prompt_tokens=351)
-    assert (problem.prompt_tokens, problem.bytes_per_token, problem.pipeline_length) == (351, 10240.0, 4)
+    assert (problem.prompt_tokens, problem.bytes_per_token, problem.pipeline_length) == (
+        351,
+        10240.0,
+        4,
+    )
     assert (problem.uplink_bytes_per_second, problem.downlink_bytes_per_second) == (7.5e6, 12.5e6)
     assert (problem.background_tokens, problem.message_overhead_seconds) == (10.0, 3e-3)
     assert problem.cloud_delay.at(512.0) == 0.071217721
@@ -27,10 +33,18 @@ def test_paper_4() -> None:
 
 
 def test_random_in_its_ranges() -> None:
-    """Tests that links are in the paper's ranges, that g rises, and that seeds differ and repeat."""
+    """Tests that links are in the paper's ranges, that g rises, and that seeds differ and
+    repeat.
+    """
     for seed in range(20):
         problem = make("random", seed=seed, knots=2 + seed % 5)
-        assert 5e6 <= problem.uplink_bytes_per_second <= 10e6 <= problem.downlink_bytes_per_second <= 15e6
+        assert (
+            5e6
+            <= problem.uplink_bytes_per_second
+            <= 10e6
+            <= problem.downlink_bytes_per_second
+            <= 15e6
+        )
         assert len(problem.cloud_delay.tokens) == 2 + seed % 5
         assert np.all(problem.cloud_delay.slopes > 0)
         assert problem == make("random", seed=seed, knots=2 + seed % 5)
@@ -39,6 +53,8 @@ def test_random_in_its_ranges() -> None:
 
 def test_random_modes() -> None:
     """Tests that pipeline, wait, download and message cost can be chosen."""
-    problem = make("random", pipeline_length=3, wait="none", download="last", max_message_milliseconds=0.0)
+    problem = make(
+        "random", pipeline_length=3, wait="none", download="last", max_message_milliseconds=0.0
+    )
     assert (problem.pipeline_length, problem.wait, problem.download) == (3, "none", "last")
     assert problem.message_overhead_seconds == 0.0

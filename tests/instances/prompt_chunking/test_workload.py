@@ -1,4 +1,6 @@
-"""The settings of paper 4: g of Fig. 1 against what the text says, and rounds of drafts that end by a threshold."""
+"""The settings of paper 4: g of Fig. 1 against what the text says, and rounds of drafts that end by
+a threshold.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from specopt.models.prompt_chunking.workload import Rounds
 
 
 def test_figure_1_is_what_the_text_says() -> None:
-    """Tests that g gives 10.1 % at 32 tokens, 0.28 s at 2000, and the 82.3 ms and 6.6 times of chunks of 32."""
+    """Tests that g gives 10.1 % at 32 tokens, 0.28 s at 2000, and the 82.3 ms and 6.6 times of
+    chunks of 32.
+    """
     assert FIGURE_1.at(41) / FIGURE_1.at(10) == pytest.approx(1.101, abs=5e-4)
     assert FIGURE_1.at(2000) == 0.28
     saved = FIGURE_1.at(2009) + 63 * FIGURE_1.at(10) - 63 * FIGURE_1.at(41) - FIGURE_1.at(10)
@@ -29,13 +33,17 @@ def test_the_larger_model_is_slower() -> None:
     share = 37 * (4 * 5120**2 + 3 * 5120 * 13824) / (30 * (4 * 4096**2 + 3 * 4096 * 11008))
     assert cloud_delay("vicuna-13b").seconds == pytest.approx(FIGURE_1.seconds * share)
     assert cloud_delay("vicuna-7b", 0.5).seconds == pytest.approx(FIGURE_1.seconds / 2)
-    assert all(b > a for a, b in zip(draft_seconds("vicuna-7b"), draft_seconds("vicuna-13b"), strict=True))
+    assert all(
+        b > a for a, b in zip(draft_seconds("vicuna-7b"), draft_seconds("vicuna-13b"), strict=True)
+    )
     assert draft_seconds("vicuna-7b")[0] > draft_seconds("vicuna-7b", adapter=False)[0]
 
 
 def test_workloads() -> None:
     """Tests that sizes and scales of both data sets are right, and that another name is refused."""
-    workload = paper_4_workload("cnn-dm", link_scale=2.0, pipeline_length=8, local_overhead_seconds=0.0)
+    workload = paper_4_workload(
+        "cnn-dm", link_scale=2.0, pipeline_length=8, local_overhead_seconds=0.0
+    )
     assert workload.bytes_per_token == 10240.0
     assert workload.uplink_bytes_per_second.tolist() == [1e7, 2e7]
     assert workload.pipeline_length == 8
@@ -67,9 +75,12 @@ def test_rounds_by_drawing(mean: float, stop: float) -> None:
             gained += 1
         seen[length, gained] = seen.get((length, gained), 0) + 1
     for length, gained, probability, hit in zip(
-        rounds.drafted.tolist(), rounds.gained.tolist(), rounds.probabilities.tolist(),
-        [] if rounds.hit is None else rounds.hit.tolist(), strict=True,
-    ):  # fmt: skip
+        rounds.drafted.tolist(),
+        rounds.gained.tolist(),
+        rounds.probabilities.tolist(),
+        [] if rounds.hit is None else rounds.hit.tolist(),
+        strict=True,
+    ):
         assert seen.get((length, gained), 0) / 40000 == pytest.approx(probability, abs=0.01)
         assert hit == (0.6 if gained >= length else 0.0)
 

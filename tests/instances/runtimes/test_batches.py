@@ -26,7 +26,12 @@ COLUMNS = ("batch_new_tokens", "batch_interactions", "batch_cached_tokens")
 
 def batch_features(batches: list[Batch]) -> np.ndarray[Any, Any]:
     """Features of each batch, the sums of those of its requests."""
-    return np.array([[column.sum() for column in features(np.array(new), np.array(cached))] for new, cached in batches])
+    return np.array(
+        [
+            [column.sum() for column in features(np.array(new), np.array(cached))]
+            for new, cached in batches
+        ]
+    )
 
 
 def measured(count: int, noise: float, seed: int) -> tuple[list[Batch], np.ndarray[Any, Any]]:
@@ -61,7 +66,9 @@ def fitted(batches: list[Batch], seconds: Any, **options: Any) -> RuntimeFit:
 
 
 def test_features_predict_what_the_estimator_predicts() -> None:
-    """Tests that the features of a batch times the coefficients are the estimator's time (Eq. 18-19)."""
+    """Tests that the features of a batch times the coefficients are the estimator's time (Eq.
+    18-19).
+    """
     batches, exact = measured(20, 0.0, 0)
     coefficients = np.array([getattr(TABLE_12, name) for name in COEFFICIENTS])
     x = batch_features(batches)
@@ -71,7 +78,9 @@ def test_features_predict_what_the_estimator_predicts() -> None:
 
 @pytest.mark.parametrize("errors", ["absolute", "relative"])
 def test_fit_recovers_the_truth(errors: str) -> None:
-    """Tests that exact times give back exact coefficients, and noisy ones errors and limits near the noise."""
+    """Tests that exact times give back exact coefficients, and noisy ones errors and limits near
+    the noise.
+    """
     found = fitted(*measured(123, 0.0, 1), errors=errors)
     for name in COEFFICIENTS:
         assert getattr(found.estimator, name) == pytest.approx(getattr(TABLE_12, name), rel=1e-8)
@@ -91,10 +100,14 @@ def test_fit_recovers_the_truth(errors: str) -> None:
 
 
 def test_coefficients_are_not_negative() -> None:
-    """Tests that times that fall with the cached tokens give a coefficient of 0, with a limit of 0."""
+    """Tests that times that fall with the cached tokens give a coefficient of 0, with a limit of
+    0.
+    """
     batches, _ = measured(60, 0.0, 4)
     x = batch_features(batches)
-    found = fitted(batches, np.maximum(3e-5 * x[:, 0] + 4e-8 * x[:, 1] - 1e-6 * x[:, 2] + 0.05, 1e-3))
+    found = fitted(
+        batches, np.maximum(3e-5 * x[:, 0] + 4e-8 * x[:, 1] - 1e-6 * x[:, 2] + 0.05, 1e-3)
+    )
     assert found.coefficients[2] == found.lower[2] == 0.0
     assert found.estimator.seconds_per_cached_token == 0.0
 

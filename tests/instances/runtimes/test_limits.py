@@ -1,4 +1,6 @@
-"""Confidence limits of fits: they hold the true coefficients as often as they say, for few rows and for many."""
+"""Confidence limits of fits: they hold the true coefficients as often as they say, for few rows and
+for many.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def inputs_of(form: Form, rows: int, rng: np.random.Generator) -> Floats:
     return np.column_stack([new, (cached + new) * new, cached]).astype(np.float64)
 
 
-def limits(form: Form, inputs: Floats, y: Floats, weights: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
+def limits(
+    form: Form, inputs: Floats, y: Floats, weights: Floats, level: float = 0.95
+) -> tuple[Floats, Floats]:
     """Return the limits of a fit."""
     found = form.fit(inputs, y, weights)
     return confidence_limits(form.design(found, inputs), found.ravel(), y, weights, level)
@@ -36,7 +40,9 @@ def limits(form: Form, inputs: Floats, y: Floats, weights: Floats, level: float 
 @pytest.mark.parametrize("rows", [8, 12, 40])
 @pytest.mark.parametrize("form", TRUTH, ids=lambda form: form.name)
 def test_limits_cover_the_truth(form: Form, rows: int, relative: bool) -> None:
-    """Tests that 95 % limits hold 92 to 98 % of the true coefficients, with equal noise and with relative noise."""
+    """Tests that 95 % limits hold 92 to 98 % of the true coefficients, with equal noise and with
+    relative noise.
+    """
     rng = np.random.default_rng(rows)
     truth = TRUTH[form]
     inside = []
@@ -52,7 +58,9 @@ def test_limits_cover_the_truth(form: Form, rows: int, relative: bool) -> None:
 
 
 def test_limits_of_unequal_noise() -> None:
-    """Tests that limits hold, too, where noise grows with the time although absolute errors are minimised."""
+    """Tests that limits hold, too, where noise grows with the time although absolute errors are
+    minimised.
+    """
     form, truth, rng = Linear(), np.array([[2e-4, 0.03]]), np.random.default_rng(0)
     inside = []
     for _ in range(RUNS):
@@ -64,20 +72,25 @@ def test_limits_of_unequal_noise() -> None:
 
 
 def test_equal_rows_give_students_interval() -> None:
-    """Tests that two groups of equally many rows have Welch's interval for the slope, which is by hand."""
+    """Tests that two groups of equally many rows have Welch's interval for the slope, which is by
+    hand.
+    """
     rng = np.random.default_rng(1)
     x = np.repeat([0.0, 1.0], 6)
     y = 1.0 + x + 0.1 * rng.standard_normal(12)
     low, high = (y[x == value] for value in (0.0, 1.0))
     error = np.sqrt(low.var(ddof=1) / 6 + high.var(ddof=1) / 6)
     lower, upper = limits(Linear(), x[:, None], y, np.ones(12))
-    # with equal noise the estimate of the slope's variance has the 10 degrees of freedom of the pooled one
+    # with equal noise the estimate of the slope's variance has the 10 degrees of freedom of the
+    # pooled one
     assert upper[0] - lower[0] == pytest.approx(2.0 * stdtrit(10, 0.975) * error)
     assert upper[0] + lower[0] == pytest.approx(2.0 * (high.mean() - low.mean()))
 
 
 def test_what_rows_do_not_tell() -> None:
-    """Tests that limits are the most that a coefficient may be where no row is left over, or a piece has one input."""
+    """Tests that limits are the most that a coefficient may be where no row is left over, or a
+    piece has one input.
+    """
     lower, upper = limits(Linear(), np.array([[1.0], [10.0]]), np.array([1.0, 2.0]), np.ones(2))
     assert lower.tolist() == [0.0, 0.0]
     assert upper == pytest.approx([0.2, 1.0])
@@ -85,7 +98,9 @@ def test_what_rows_do_not_tell() -> None:
     steeper = x > 5.0
     design = np.column_stack([x * ~steeper, ~steeper, x * steeper, steeper])
     fit = np.array([0.0, 1.0, 0.4, 1.0])  # the second piece has one input
-    lower, upper = confidence_limits(design, fit, np.array([1.0, 1.01, 0.99, 1.0, 5.0]), np.ones(5), 0.95)
+    lower, upper = confidence_limits(
+        design, fit, np.array([1.0, 1.01, 0.99, 1.0, 5.0]), np.ones(5), 0.95
+    )
     assert lower[2:].tolist() == [0.0, 0.0]
     assert upper[2:] == pytest.approx([0.5, 5.0])
     assert 0.9 < lower[1] <= 1.0 <= upper[1] < 1.1

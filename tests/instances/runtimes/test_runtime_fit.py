@@ -30,7 +30,9 @@ X = np.array([1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 192, 224, 256, 320, 
 def fitted(path: Path, x: Any, seconds: Any, form: str = "auto", **options: Any) -> RuntimeFit:
     """Write a table of tokens and seconds, read and fit it."""
     file = path / "table.csv"
-    file.write_text("tokens,seconds\n" + "".join(f"{a},{float(b)!r}\n" for a, b in zip(x, seconds, strict=True)))
+    file.write_text(
+        "tokens,seconds\n" + "".join(f"{a},{float(b)!r}\n" for a, b in zip(x, seconds, strict=True))
+    )
     table = read_runtime_table(file, TableColumns(x=("tokens",), y=("seconds",)))
     return fit_runtime(table, work_of(table), form, **options)
 
@@ -47,7 +49,9 @@ def roofline(x: Any) -> Any:
 
 @pytest.mark.parametrize("errors", ["absolute", "relative"])
 def test_the_right_form_is_chosen(tmp_path: Path, errors: str) -> None:
-    """Tests that the simplest form that is true is chosen, exact times give it back, and the reason is told."""
+    """Tests that the simplest form that is true is chosen, exact times give it back, and the reason
+    is told.
+    """
     found = fitted(tmp_path, X, line(X), errors=errors)
     assert found.form.name == "linear"
     assert found.coefficients[0] == pytest.approx(LINE, rel=1e-9)
@@ -58,21 +62,32 @@ def test_the_right_form_is_chosen(tmp_path: Path, errors: str) -> None:
     assert found.form.name == "roofline"
     assert found.coefficients == pytest.approx(np.array(ROOFLINE), rel=1e-9)
     assert found.cross_validation is not None
-    assert "roofline: the least in error; MAPE on held-out inputs: linear" in found.cross_validation.reason
+    assert (
+        "roofline: the least in error; MAPE on held-out inputs: linear"
+        in found.cross_validation.reason
+    )
     noisy = line(X) * np.random.default_rng(1).uniform(0.97, 1.03, len(X))
     assert fitted(tmp_path, X, noisy, errors=errors).form.name == "linear"
 
 
 @pytest.mark.parametrize(("errors", "name"), [((0.10, 0.04), "linear"), ((0.08, 0.14), "roofline")])
 def test_a_simpler_form_may_be_worse_by_chance(errors: tuple[float, float], name: str) -> None:
-    """Tests that a line is taken if it is worse no more than parts differ: 2 points of 6, not 6 of 0."""
-    candidates: dict[Form, Floats] = {FORMS[form]: np.ones((2, 1)) for form in ("linear", "roofline")}
-    validation = CrossValidation(folds=2, mape={"linear": errors, "roofline": (0.02, 0.08)}, misfit={})
+    """Tests that a line is taken if it is worse no more than parts differ: 2 points of 6, not 6 of
+    0.
+    """
+    candidates: dict[Form, Floats] = {
+        FORMS[form]: np.ones((2, 1)) for form in ("linear", "roofline")
+    }
+    validation = CrossValidation(
+        folds=2, mape={"linear": errors, "roofline": (0.02, 0.08)}, misfit={}
+    )
     assert choose(candidates, validation)[0].name == name
 
 
 def test_a_line_that_is_off_is_told(tmp_path: Path) -> None:
-    """Tests that a line off by more than 10 % says where, and that another form is better; and that 9 % is fine."""
+    """Tests that a line off by more than 10 % says where, and that another form is better; and that
+    9 % is fine.
+    """
     found = fitted(tmp_path, X, roofline(X), "linear")
     assert found.form.name == "linear"
     first, second = found.warnings
@@ -86,7 +101,9 @@ def test_a_line_that_is_off_is_told(tmp_path: Path) -> None:
 
 
 def test_additive_is_the_fit_of_batches(tmp_path: Path) -> None:
-    """Tests that the additive form is ordinary least squares where all are positive, and taken where it is true."""
+    """Tests that the additive form is ordinary least squares where all are positive, and taken
+    where it is true.
+    """
     rng = np.random.default_rng(0)
     new, cached = rng.integers(1, 400, 60), rng.integers(0, 2000, 60)
     features = np.column_stack([new, (cached + new) * new, cached]).astype(float)
@@ -110,7 +127,9 @@ def test_the_spread_of_measured_passes(tmp_path: Path) -> None:
     file = tmp_path / "table.csv"
     file.write_text("new,seconds\n1,0.1\n2,0.2\n4,0.3\n")
     table = read_runtime_table(file, TableColumns(x=("new",), y=("seconds",)))
-    found = MeasuredRuntime.from_table(table, (np.array([0.05, 0.1, 0.35]), np.array([0.15, 0.4, 0.3])))
+    found = MeasuredRuntime.from_table(
+        table, (np.array([0.05, 0.1, 0.35]), np.array([0.15, 0.4, 0.3]))
+    )
     assert found.passes.spread == pytest.approx([0.1, 0.3, 0.0])
     assert MeasuredRuntime.from_table(table).passes.spread is None
 
@@ -124,7 +143,9 @@ def test_metrics_by_hand() -> None:
     assert (found.max_error_seconds, found.max_relative_error, found.samples) == (1.0, 0.5, 4)
     assert found.r2 == pytest.approx(1.0 - 2.0 / 28.75)
     assert fit_metrics(np.ones(3), np.ones(3)).r2 is None
-    assert widest([(0.1, 0.2), (0.05, 0.3)]) == (0.0, 0.3) and widest([(-0.2, -0.1), (-0.3, -0.2)]) == (-0.3, 0.0)
+    assert widest([(0.1, 0.2), (0.05, 0.3)]) == (0.0, 0.3) and widest(
+        [(-0.2, -0.1), (-0.3, -0.2)]
+    ) == (-0.3, 0.0)
 
 
 def test_the_file_says_everything(tmp_path: Path) -> None:
@@ -133,7 +154,10 @@ def test_the_file_says_everything(tmp_path: Path) -> None:
     data = json.loads(json.dumps(fitted(tmp_path, X, noisy).to_dict(), allow_nan=False))
     assert [data["form"], data["unit"]] == ["roofline", "tokens"]
     assert data["metrics"]["samples"] == len(X)
-    assert data["cross_validation"]["mape"]["roofline"]["mean"] < data["cross_validation"]["mape"]["linear"]["mean"]
+    assert (
+        data["cross_validation"]["mape"]["roofline"]["mean"]
+        < data["cross_validation"]["mape"]["linear"]["mean"]
+    )
     time = pass_time(data, "fit", decoder=None, all_logits=True)
     assert time.has_limits
     low, fit, high = (time.seconds(X, np.array(1.0), np.array(0.0), which) for which in WHICH)
@@ -195,16 +219,24 @@ def test_few_inputs(tmp_path: Path) -> None:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    st.lists(st.tuples(st.floats(0, 1e30, allow_subnormal=False), st.floats(1e-12, 1e9)), min_size=1, max_size=12),
+    st.lists(
+        st.tuples(st.floats(0, 1e30, allow_subnormal=False), st.floats(1e-12, 1e9)),
+        min_size=1,
+        max_size=12,
+    ),
     st.sampled_from(["auto", "linear", "roofline"]),
     st.sampled_from(["absolute", "relative"]),
 )
 def test_any_numbers_fit_or_are_refused(
     tmp_path: Path, rows: list[tuple[float, float]], form: str, errors: str
 ) -> None:
-    """Tests that any numbers that a table may hold give a finite fit with coefficients >= 0, or are refused."""
+    """Tests that any numbers that a table may hold give a finite fit with coefficients >= 0, or are
+    refused.
+    """
     try:
-        found = fitted(tmp_path, [repr(x) for x, _ in rows], [y for _, y in rows], form, errors=errors)
+        found = fitted(
+            tmp_path, [repr(x) for x, _ in rows], [y for _, y in rows], form, errors=errors
+        )
     except InvalidInput as error:
         assert "\n" not in str(error)
         return

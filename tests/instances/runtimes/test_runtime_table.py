@@ -22,7 +22,9 @@ def read(path: Path, data: bytes, **columns: Any) -> RuntimeTable:
     """Write a file and read it."""
     file = path / "table.csv"
     file.write_bytes(data)
-    return read_runtime_table(file, TableColumns(**({"x": ("tokens",), "y": ("seconds",)} | columns)))
+    return read_runtime_table(
+        file, TableColumns(**({"x": ("tokens",), "y": ("seconds",)} | columns))
+    )
 
 
 QUIRKS = {
@@ -39,7 +41,9 @@ QUIRKS = {
 
 @pytest.mark.parametrize("quirk", QUIRKS)
 def test_quirks_change_nothing(tmp_path: Path, quirk: str) -> None:
-    """Tests that line ends, blank lines, a byte-order mark, spaces and a missing newline make no difference."""
+    """Tests that line ends, blank lines, a byte-order mark, spaces and a missing newline make no
+    difference.
+    """
     found = read(tmp_path, QUIRKS[quirk](PLAIN))
     assert found.x.tolist() == [[1.0], [2.0], [8.0]]
     assert found.seconds.tolist() == [0.25, 0.5, 1.5]
@@ -50,7 +54,9 @@ def test_quirks_change_nothing(tmp_path: Path, quirk: str) -> None:
 
 
 def test_filters(tmp_path: Path) -> None:
-    """Tests that a filter keeps its rows, as text or as numbers, and that other rows need no numbers."""
+    """Tests that a filter keeps its rows, as text or as numbers, and that other rows need no
+    numbers.
+    """
     assert read(tmp_path, PLAIN, where={"device": "b"}).lines.tolist() == [4]
     assert read(tmp_path, PLAIN, where={"tokens": "2.0"}).lines.tolist() == [3]
     assert read(tmp_path, PLAIN + b"oops,oops,c\n", where={"device": "a"}).rows == (4, 2)
@@ -69,16 +75,22 @@ def test_units_and_sums(tmp_path: Path) -> None:
 
 
 def test_sums_over_layers(tmp_path: Path) -> None:
-    """Tests that the time of a pass is the sum over its layers, each the mean of its rows, as often as said."""
+    """Tests that the time of a pass is the sum over its layers, each the mean of its rows, as often
+    as said.
+    """
     columns: dict[str, Any] = {"y": ("time_us",), "y_unit": "us", "sum_over": "layer"}
     found = read(tmp_path, LAYERS, **columns)
     assert found.x.tolist() == [[1.0], [2.0]]
     assert found.seconds.tolist() == pytest.approx([14e-6, 24e-6])
     assert found.lines.tolist() == [2, 3]
-    assert read(tmp_path, LAYERS, **columns, repeat=64).seconds.tolist() == pytest.approx([896e-6, 1536e-6])
+    assert read(tmp_path, LAYERS, **columns, repeat=64).seconds.tolist() == pytest.approx(
+        [896e-6, 1536e-6]
+    )
     once = read(tmp_path, LAYERS, **columns, repeat=64, repeats={"embed": 1})
     assert once.seconds.tolist() == pytest.approx([707e-6, 1284e-6])
-    with pytest.raises(InvalidInput, match=r"line 7: expected a row with layer = embed for tokens = 3"):
+    with pytest.raises(
+        InvalidInput, match=r"line 7: expected a row with layer = embed for tokens = 3"
+    ):
         read(tmp_path, LAYERS + b"mlp,3,1\n", **columns)
     with pytest.raises(InvalidInput, match=r"repeat: expected one of mlp, embed, got 'head'"):
         read(tmp_path, LAYERS, **columns, repeats={"head": 1})
@@ -90,8 +102,13 @@ def test_sums_over_layers(tmp_path: Path) -> None:
 
 
 def test_rows_that_differ_are_told(tmp_path: Path) -> None:
-    """Tests that rows of one input with far different times are told, as a filter may be missing."""
-    assert "same tokens = 1 take from 0.25 s to 1 s" in read(tmp_path, PLAIN + b"1,1.0,b\n").warnings[0]
+    """Tests that rows of one input with far different times are told, as a filter may be
+    missing.
+    """
+    assert (
+        "same tokens = 1 take from 0.25 s to 1 s"
+        in read(tmp_path, PLAIN + b"1,1.0,b\n").warnings[0]
+    )
     assert read(tmp_path, PLAIN + b"1,0.3,b\n").warnings == ()
 
 
@@ -101,8 +118,14 @@ def test_rows_that_differ_are_told(tmp_path: Path) -> None:
         (b"", "expected a table, got an empty file"),
         (b"\xef\xbb\xbf\n\n", "expected a table, got an empty file"),
         (b"tokens,seconds\n", "expected at least one row below the header"),
-        (b"tokens,time\n1,2\n", "line 1: expected one column 'seconds', the header has tokens, time"),
-        (b"tokens,seconds,tokens\n1,2,3\n", "line 1: expected one column 'tokens', the header has it twice"),
+        (
+            b"tokens,time\n1,2\n",
+            "line 1: expected one column 'seconds', the header has tokens, time",
+        ),
+        (
+            b"tokens,seconds,tokens\n1,2,3\n",
+            "line 1: expected one column 'tokens', the header has it twice",
+        ),
         (b"\ntokens,seconds\n1,2\n3\n", "line 4, seconds: expected 2 fields, as in the header"),
         (b"tokens,seconds\n1,2\n3,4,5\n", "line 3: expected 2 fields, as in the header"),
         (b"tokens,seconds\n1,nan\n", "line 2, seconds: expected a time >= 0, got 'nan'"),
@@ -122,7 +145,9 @@ def test_rows_that_differ_are_told(tmp_path: Path) -> None:
 )
 def test_bad_tables_name_line_and_column(tmp_path: Path, data: bytes, message: str) -> None:
     """Tests that a malformed table is refused with file, line and column, in one line."""
-    with pytest.raises(InvalidInput, match=f"^{re.escape(str(tmp_path))}.*{re.escape(message)}") as caught:
+    with pytest.raises(
+        InvalidInput, match=f"^{re.escape(str(tmp_path))}.*{re.escape(message)}"
+    ) as caught:
         read(tmp_path, data)
     assert "\n" not in str(caught.value)
 
@@ -164,14 +189,31 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
 
 
 WORDS = st.sampled_from(
-    [b"", b",", b"\n", b"\r", b'"', b"\0", b"-1", b"nan", b"1e999", b"1e-300", b"9" * 400, b"\xff", b"1", b"tokens"]
+    [
+        b"",
+        b",",
+        b"\n",
+        b"\r",
+        b'"',
+        b"\0",
+        b"-1",
+        b"nan",
+        b"1e999",
+        b"1e-300",
+        b"9" * 400,
+        b"\xff",
+        b"1",
+        b"tokens",
+    ]
 )
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_fuzzed_tables(tmp_path: Path, data: st.DataObject) -> None:
-    """Tests that arbitrary bytes and mutated tables are refused in one line, or read as finite times."""
+    """Tests that arbitrary bytes and mutated tables are refused in one line, or read as finite
+    times.
+    """
     source = data.draw(st.sampled_from([PLAIN, LAYERS, b""]))
     at = data.draw(st.integers(0, len(source)))
     cut = data.draw(st.integers(0, 4))

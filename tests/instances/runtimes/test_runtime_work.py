@@ -14,7 +14,15 @@ from specopt.instances.runtimes.work import work_of
 from specopt.models.pass_time import pass_time
 
 DECODER = ExactDecoder(
-    layers=2, hidden=32, ffn=64, heads=4, kv_heads=2, head_dim=8, gated=True, vocabulary=50, tied=False
+    layers=2,
+    hidden=32,
+    ffn=64,
+    heads=4,
+    kv_heads=2,
+    head_dim=8,
+    gated=True,
+    vocabulary=50,
+    tied=False,
 )
 
 
@@ -38,7 +46,9 @@ def test_tokens(tmp_path: Path) -> None:
 @pytest.mark.parametrize("all_logits", [False, True])
 def test_operations_are_those_of_a_pass(tmp_path: Path, all_logits: bool) -> None:
     """Tests that operations are what `specopt export vllm` counts for the same pass."""
-    work = work_of(table(tmp_path, cached="cached", batch="batch"), decoder=DECODER, all_logits=all_logits)
+    work = work_of(
+        table(tmp_path, cached="cached", batch="batch"), decoder=DECODER, all_logits=all_logits
+    )
     assert work.total is not None
     for row, (new, cached, batch) in enumerate([(5, 0, 2), (1, 9, 3)]):
         runtime = {"seconds_per_flop": 1.0, "overhead_seconds": 0.0}
@@ -46,7 +56,9 @@ def test_operations_are_those_of_a_pass(tmp_path: Path, all_logits: bool) -> Non
         assert work.total[row, 0] == time.seconds(np.array(batch), np.array(new), np.array(cached))
     assert work.slope == "seconds_per_flop"
     pairs = 4 * 2 * 4 * 8 * 5 * 5
-    by_hand = 2 * 2 * (32 * 8 * 12 + 3 * 32 * 64) * 5 + pairs + 2 * 32 * 50 * (5 if all_logits else 1)
+    by_hand = (
+        2 * 2 * (32 * 8 * 12 + 3 * 32 * 64) * 5 + pairs + 2 * 32 * 50 * (5 if all_logits else 1)
+    )
     assert work.total[0, 0] == 2 * by_hand
 
 
@@ -64,10 +76,26 @@ def test_operations_of_the_table(tmp_path: Path) -> None:
     [
         ({"x": ("flops",)}, {}, "'flops' is not in tokens by its name: say the x-unit"),
         ({"x": ("new", "cached")}, {}, "x: expected one column, or three"),
-        ({"x": ("new", "cached", "flops")}, {"x_unit": "flops"}, "x: three columns are the features"),
-        ({"x": ("new", "cached", "flops")}, {"decoder": DECODER}, "x: three columns are the features"),
-        ({"x": ("new", "cached", "flops"), "batch": "batch"}, {}, "x: three columns are the features"),
-        ({"x": ("flops",), "cached": "cached"}, {"x_unit": "flops"}, "cached: expected no such column"),
+        (
+            {"x": ("new", "cached", "flops")},
+            {"x_unit": "flops"},
+            "x: three columns are the features",
+        ),
+        (
+            {"x": ("new", "cached", "flops")},
+            {"decoder": DECODER},
+            "x: three columns are the features",
+        ),
+        (
+            {"x": ("new", "cached", "flops"), "batch": "batch"},
+            {},
+            "x: three columns are the features",
+        ),
+        (
+            {"x": ("flops",), "cached": "cached"},
+            {"x_unit": "flops"},
+            "cached: expected no such column",
+        ),
     ],
 )
 def test_what_does_not_go_together(

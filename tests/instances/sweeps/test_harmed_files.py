@@ -18,20 +18,40 @@ from testbed.engine.tables import write_csv
 
 CASES = int(os.environ.get("SPECOPT_FUZZ_FILES", "20"))
 VLLM = {
-    "model_id": "m", "max_concurrency": 8, "failed": 0, "output_throughput": 90.5, "dataset_name": "random",
-    "random_input_len": 400, "spec_decode_acceptance_length": 2.5, "spec_decode_num_drafts": 100,
-    "spec_decode_draft_tokens": 300, "spec_decode_per_position_acceptance_rates": [0.8, 0.5, 0.2],
-    "speculative_config": {"num_speculative_tokens": 3, "num_speculative_tokens_per_batch_size": [[1, 64, 3]]},
-}  # fmt: skip
+    "model_id": "m",
+    "max_concurrency": 8,
+    "failed": 0,
+    "output_throughput": 90.5,
+    "dataset_name": "random",
+    "random_input_len": 400,
+    "spec_decode_acceptance_length": 2.5,
+    "spec_decode_num_drafts": 100,
+    "spec_decode_draft_tokens": 300,
+    "spec_decode_per_position_acceptance_rates": [0.8, 0.5, 0.2],
+    "speculative_config": {
+        "num_speculative_tokens": 3,
+        "num_speculative_tokens_per_batch_size": [[1, 64, 3]],
+    },
+}
 SGLANG = {
-    "max_concurrency": 8, "concurrency": 7.5, "output_throughput": 90.5, "mean_e2e_latency_ms": 9.0,
-    "accept_length": 2.5, "server_info": {"decode": [{"speculative_num_steps": 3, "speculative_eagle_topk": 1}]},
-}  # fmt: skip
+    "max_concurrency": 8,
+    "concurrency": 7.5,
+    "output_throughput": 90.5,
+    "mean_e2e_latency_ms": 9.0,
+    "accept_length": 2.5,
+    "server_info": {"decode": [{"speculative_num_steps": 3, "speculative_eagle_topk": 1}]},
+}
 GUIDELLM = {
     "benchmarks": [
         {
-            "config": {"strategy": {"type_": "concurrent", "streams": 8}, "backend": {"model": "m"}},
-            "metrics": {"request_totals": {"errored": 0}, "output_tokens_per_second": {"successful": {"mean": 90.5}}},
+            "config": {
+                "strategy": {"type_": "concurrent", "streams": 8},
+                "backend": {"model": "m"},
+            },
+            "metrics": {
+                "request_totals": {"errored": 0},
+                "output_tokens_per_second": {"successful": {"mean": 90.5}},
+            },
         }
     ]
 }
@@ -39,7 +59,9 @@ METRICS = [
     {"Name": "Wihtout EAGLE3", "output_throughput": 80.5, "accept_length": 1.0},
     {"Name": "d", "output_throughput": 90.5, "accept_length": 2.5},
 ]
-BUNDLE = {"m": {"gsm8k": {"results": [{"batch_size": 8, "steps": 3, "topk": 1, "metrics": METRICS}]}}}
+BUNDLE = {
+    "m": {"gsm8k": {"results": [{"batch_size": 8, "steps": 3, "topk": 1, "metrics": METRICS}]}}
+}
 TABLE = (
     "concurrency,draft_length,output_tokens_per_second,mean_acceptance_length,context_tokens,workload,repeat\n"
     + "".join(
@@ -92,7 +114,11 @@ def test_harmed_files_are_refused_or_read(name: str, tmp_path: Path) -> None:
     for number in range(CASES):
         rng = random.Random(f"{name} {number}")
         torn = rng.random() < 0.15
-        data = harmed_bytes(rng, content.encode()) if torn else harm(rng).encode("utf-8", "surrogatepass")
+        data = (
+            harmed_bytes(rng, content.encode())
+            if torn
+            else harm(rng).encode("utf-8", "surrogatepass")
+        )
         path.write_bytes(data)
         try:
             sweep = read_sweep(path, draft_length=given)
@@ -100,7 +126,10 @@ def test_harmed_files_are_refused_or_read(name: str, tmp_path: Path) -> None:
             assert str(error).isprintable(), (number, data[:500])
             continue
         read += 1
-        assert all(one.isprintable() for one in (*sweep.notes, *sweep.workloads)), (number, data[:500])
+        assert all(one.isprintable() for one in (*sweep.notes, *sweep.workloads)), (
+            number,
+            data[:500],
+        )
         path.write_text(write_csv(sweep), encoding="utf-8", newline="")
         assert read_sweep(path).measurements == sweep.measurements, (number, data[:500])
     assert 0 < read < CASES

@@ -18,8 +18,12 @@ from specopt.instances.traces import read_trace
     ],
     ids=["2023", "2024"],
 )
-def test_values(tmp_path: Path, data: bytes, seconds: list[float], inputs: list[int], outputs: list[int]) -> None:
-    """Tests that dates become seconds since the first row, across midnight and new year, to the seventh digit."""
+def test_values(
+    tmp_path: Path, data: bytes, seconds: list[float], inputs: list[int], outputs: list[int]
+) -> None:
+    """Tests that dates become seconds since the first row, across midnight and new year, to the
+    seventh digit.
+    """
     path = tmp_path / "azure.csv"
     path.write_bytes(data)
     found = read_trace(path)

@@ -10,7 +10,9 @@ from specopt.instances.traces import read_trace
 
 
 def test_six_columns(tmp_path: Path) -> None:
-    """Tests that failed requests of the older form are dropped and counted, and that models are kept."""
+    """Tests that failed requests of the older form are dropped and counted, and that models are
+    kept.
+    """
     path = tmp_path / "burstgpt.csv"
     path.write_bytes(BURSTGPT)
     found = read_trace(path)
@@ -23,7 +25,9 @@ def test_six_columns(tmp_path: Path) -> None:
 
 
 def test_eight_columns(tmp_path: Path) -> None:
-    """Tests that the newer form is read by name: not the elapsed time, and with a comma in quotes."""
+    """Tests that the newer form is read by name: not the elapsed time, and with a comma in
+    quotes.
+    """
     path = tmp_path / "burstgpt.csv"
     path.write_bytes(BURSTGPT_NEW)
     found = read_trace(path)

@@ -29,7 +29,9 @@ def test_numbers(unit: str, text: str, seconds: float) -> None:
     assert Clock(unit).seconds(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "nan", "inf", "1_000", "0x10", "1,5", "٣", "1e999", "--1", "1700000000000"])
+@pytest.mark.parametrize(
+    "text", ["", "nan", "inf", "1_000", "0x10", "1,5", "٣", "1e999", "--1", "1700000000000"]
+)
 def test_what_is_no_number_of_seconds(text: str) -> None:
     """Tests that words, digits of other scripts and milliseconds since 1970 are no seconds."""
     assert Clock("s").seconds(text) is None
@@ -58,9 +60,19 @@ def test_time_zones() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["2023-02-29 00:00:00", "2023-11-16", "2023-11-16 24:00:00", "2023-11-16 1:00:00", "16/11/2023 18:15:46", "5",
-     "2023-11-16 18:15:60", "2023-11-16 18:15:46.", "2023-11-16 18:15:46.1234567890", "0000-01-01 00:00:00"],
-)  # fmt: skip
+    [
+        "2023-02-29 00:00:00",
+        "2023-11-16",
+        "2023-11-16 24:00:00",
+        "2023-11-16 1:00:00",
+        "16/11/2023 18:15:46",
+        "5",
+        "2023-11-16 18:15:60",
+        "2023-11-16 18:15:46.",
+        "2023-11-16 18:15:46.1234567890",
+        "0000-01-01 00:00:00",
+    ],
+)
 def test_what_is_no_date(text: str) -> None:
     """Tests that days that do not exist and other notations are refused."""
     assert Clock("date").seconds(text) is None
@@ -71,7 +83,9 @@ def test_what_is_no_date(text: str) -> None:
         st.datetimes(
             min_value=datetime(1, 1, 3),
             max_value=datetime(9999, 12, 29),
-            timezones=st.integers(-1439, 1439).map(lambda minutes: timezone(timedelta(minutes=minutes))),
+            timezones=st.integers(-1439, 1439).map(
+                lambda minutes: timezone(timedelta(minutes=minutes))
+            ),
         ),
         min_size=2,
         max_size=2,
@@ -82,10 +96,15 @@ def test_dates_are_those_of_datetime(moments: list[datetime]) -> None:
     clock = Clock("date")
     assert clock.seconds(moments[0].isoformat()) == 0.0
     difference = moments[1].astimezone(UTC) - moments[0].astimezone(UTC)
-    assert clock.seconds(moments[1].isoformat(sep=" ")) == (difference // timedelta(microseconds=1)) / 10**6
+    assert (
+        clock.seconds(moments[1].isoformat(sep=" "))
+        == (difference // timedelta(microseconds=1)) / 10**6
+    )
 
 
 def test_units_are_known() -> None:
     """Tests that an unknown unit is refused with those that there are."""
-    with pytest.raises(InvalidInput, match="time_unit: expected one of s, ms, us, ns, date, got 'h'"):
+    with pytest.raises(
+        InvalidInput, match="time_unit: expected one of s, ms, us, ns, date, got 'h'"
+    ):
         Clock("h")

@@ -10,7 +10,9 @@ from specopt.instances.traces import read_trace
 
 
 def test_values(tmp_path: Path) -> None:
-    """Tests that milliseconds become seconds, that keys come in any order, and that block ids may be missing."""
+    """Tests that milliseconds become seconds, that keys come in any order, and that block ids may
+    be missing.
+    """
     path = tmp_path / "mooncake.jsonl"
     path.write_bytes(MOONCAKE)
     found = read_trace(path)

@@ -22,7 +22,9 @@ def table(tmp_path: Path) -> Path:
 
 
 def test_named_columns(table: Path) -> None:
-    """Tests that columns and the unit of time are those that the user names, and names are kept if asked for."""
+    """Tests that columns and the unit of time are those that the user names, and names are kept if
+    asked for.
+    """
     found = read_trace(table, columns={**NAMED, "name": "who"}, time_unit="ms")
     assert found.format == "csv"
     assert found.arrival_seconds.tolist() == [0.0, 1.5]
@@ -36,21 +38,43 @@ def test_named_columns(table: Path) -> None:
 def test_dates(tmp_path: Path) -> None:
     """Tests that times can be dates, and that columns not named are called as usual."""
     path = tmp_path / "requests.csv"
-    path.write_text("t,input_tokens,output_tokens\n2024-05-10 10:00:00,1,2\n2024-05-10T10:00:01.5,3,4\n")
-    assert read_trace(path, columns={"arrival": "t"}, time_unit="date").arrival_seconds.tolist() == [0.0, 1.5]
+    path.write_text(
+        "t,input_tokens,output_tokens\n2024-05-10 10:00:00,1,2\n2024-05-10T10:00:01.5,3,4\n"
+    )
+    assert read_trace(
+        path, columns={"arrival": "t"}, time_unit="date"
+    ).arrival_seconds.tolist() == [0.0, 1.5]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"columns": {"arrives": "when"}}, "columns: expected keys among arrival, input, output, name, got 'arrives'"),
-        ({"columns": {"arrival": " "}}, "columns: expected the name of a column for arrival, got ' '"),
+        (
+            {"columns": {"arrives": "when"}},
+            "columns: expected keys among arrival, input, output, name, got 'arrives'",
+        ),
+        (
+            {"columns": {"arrival": " "}},
+            "columns: expected the name of a column for arrival, got ' '",
+        ),
         ({"columns": {"arrival": 1}}, "columns: expected the name of a column for arrival, got 1"),
-        ({"columns": {**NAMED, "input": "answer"}}, "columns: expected 3 different columns, got when, answer, ans"),
-        ({"columns": {**NAMED, "input": "prompts"}}, "line 1: expected one column 'prompts', the header has who, wh"),
+        (
+            {"columns": {**NAMED, "input": "answer"}},
+            "columns: expected 3 different columns, got when, answer, ans",
+        ),
+        (
+            {"columns": {**NAMED, "input": "prompts"}},
+            "line 1: expected one column 'prompts', the header has who, wh",
+        ),
         ({"columns": {**NAMED, "name": "whom"}}, "line 1: expected one column 'whom'"),
-        ({"columns": NAMED, "time_unit": "minutes"}, "time_unit: expected one of s, ms, us, ns, date, got 'minutes'"),
-        ({"columns": NAMED, "time_unit": "date"}, "line 2, when: expected a date and time such as .*, got '1500'"),
+        (
+            {"columns": NAMED, "time_unit": "minutes"},
+            "time_unit: expected one of s, ms, us, ns, date, got 'minutes'",
+        ),
+        (
+            {"columns": NAMED, "time_unit": "date"},
+            "line 2, when: expected a date and time such as .*, got '1500'",
+        ),
     ],
 )
 def test_wrong_columns(table: Path, options: dict[str, Any], message: str) -> None:

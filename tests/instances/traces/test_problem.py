@@ -17,7 +17,11 @@ from specopt import (
 )
 from specopt.api.generate import from_trace
 from specopt.instances.traces import Trace
-from specopt.instances.verification_batch.pending import AMPLE_BYTES, KV_BYTES_PER_TOKEN, with_contexts
+from specopt.instances.verification_batch.pending import (
+    AMPLE_BYTES,
+    KV_BYTES_PER_TOKEN,
+    with_contexts,
+)
 
 TRACE = Trace(
     arrival_seconds=[0.0, 0.5, 0.5, 2.0, 3.0, 9.0],  # type: ignore[arg-type]
@@ -36,7 +40,9 @@ def serving(seed: int = 0, **parameters: Any) -> ServingLatencyProblem:
     return found
 
 
-def verification(family: str | None = None, seed: int = 0, **parameters: Any) -> VerificationBatchProblem:
+def verification(
+    family: str | None = None, seed: int = 0, **parameters: Any
+) -> VerificationBatchProblem:
     """The trace as pending requests."""
     found = from_trace("verification-batch").problem(TRACE, family, seed=seed, **parameters)
     assert isinstance(found, VerificationBatchProblem)
@@ -44,7 +50,9 @@ def verification(family: str | None = None, seed: int = 0, **parameters: Any) ->
 
 
 def test_serving_latency() -> None:
-    """Tests that lengths are the trace's, and the channel and all else those of the family with that seed."""
+    """Tests that lengths are the trace's, and the channel and all else those of the family with
+    that seed.
+    """
     found = serving(seed=7, pair="68M-7B", bandwidth=5e6)
     drawn = generate("serving-latency/paper-1", tasks=6, seed=7, pair="68M-7B", bandwidth=5e6)
     assert isinstance(drawn, ServingLatencyProblem)
@@ -53,14 +61,18 @@ def test_serving_latency() -> None:
     assert found.snr.tolist() == drawn.snr.tolist()
     assert found.longest_output == 200
     changed = ("input_tokens", "output_tokens", "max_output_tokens", "name", "notes")
-    left, right = ({k: v for k, v in p.to_dict().items() if k not in changed} for p in (found, drawn))
+    left, right = (
+        {k: v for k, v in p.to_dict().items() if k not in changed} for p in (found, drawn)
+    )
     assert left == right
     assert serving(seed=7) == serving(seed=7) != serving(seed=8)
 
 
 def test_arrivals_are_stretched_to_a_rate() -> None:
     """Tests that a family with arrivals takes the trace's, at the mean rate that is asked for."""
-    found = from_trace("continuous-serving").problem(TRACE, "arrivals", requests_per_second=5.0, seed=7)
+    found = from_trace("continuous-serving").problem(
+        TRACE, "arrivals", requests_per_second=5.0, seed=7
+    )
     assert isinstance(found, ContinuousServingProblem) and found.arrival_seconds is not None
     assert found.arrival_seconds.tolist() == pytest.approx((TRACE.arrival_seconds / 9.0).tolist())
     assert found.output_tokens.tolist() == TRACE.output_tokens.tolist()
@@ -69,8 +81,9 @@ def test_arrivals_are_stretched_to_a_rate() -> None:
 def test_provenance() -> None:
     """Tests that notes and name say which rows of which file a problem is, and what was dropped."""
     found = serving(seed=7)
-    assert found.notes == (
-        "Rows 40 to 45 of day.csv, 3 with 0 output tokens dropped; all else from serving-latency/paper-1, seed 7."
+    assert (
+        found.notes == "Rows 40 to 45 of day.csv, 3 with 0 output tokens dropped; all else from"
+        " serving-latency/paper-1, seed 7."
     )
     assert found.name == "day.csv 40-45 paper-1 seed=7"
     assert verification("warm").name == "day.csv 40-45 warm seed=0"
@@ -78,7 +91,9 @@ def test_provenance() -> None:
 
 @pytest.mark.parametrize("family", ["warm", "mixed", "tight", "memory-bound"])
 def test_verification_batch(family: str) -> None:
-    """Tests that contexts are the trace's prompts, cached or to be computed, and all else is the family's."""
+    """Tests that contexts are the trace's prompts, cached or to be computed, and all else is the
+    family's.
+    """
     found = verification(family, seed=3)
     drawn = generate(f"verification-batch/{family}", requests=6, seed=3)
     assert isinstance(drawn, VerificationBatchProblem)
@@ -87,7 +102,10 @@ def test_verification_batch(family: str) -> None:
     drafted = found.new_tokens - np.where(cold, TRACE.input_tokens, 0) - 1
     assert drafted.min() >= 1 and drafted.max() <= 8
     assert (drafted + 1)[~cold].tolist() == drawn.new_tokens[~cold].tolist()
-    assert found.request_memory_bytes.tolist() == ((TRACE.input_tokens + drafted + 1) * KV_BYTES_PER_TOKEN).tolist()
+    assert (
+        found.request_memory_bytes.tolist()
+        == ((TRACE.input_tokens + drafted + 1) * KV_BYTES_PER_TOKEN).tolist()
+    )
     assert found.expected_tokens.tolist() == drawn.expected_tokens.tolist()
     assert found.deadline_seconds.tolist() == drawn.deadline_seconds.tolist()
     if family == "memory-bound":
@@ -98,7 +116,9 @@ def test_verification_batch(family: str) -> None:
 
 @pytest.mark.parametrize("family", ["mixed", "memory-bound"])
 def test_the_drawn_contexts_give_the_drawn_problem(family: str) -> None:
-    """Tests that putting a family's own contexts in changes nothing: drafts are those that were drawn."""
+    """Tests that putting a family's own contexts in changes nothing: drafts are those that were
+    drawn.
+    """
     drawn = generate(f"verification-batch/{family}", requests=50, seed=3)
     assert isinstance(drawn, VerificationBatchProblem)
     totals = np.rint(drawn.request_memory_bytes / KV_BYTES_PER_TOKEN).astype(np.int64)
@@ -108,7 +128,9 @@ def test_the_drawn_contexts_give_the_drawn_problem(family: str) -> None:
     assert again.memory_bytes == pytest.approx(drawn.memory_bytes)
     assert again.new_tokens.tolist() == drawn.new_tokens.tolist()
     assert again.cached_tokens.tolist() == drawn.cached_tokens.tolist()
-    with pytest.raises(InvalidInput, match="contexts: expected 50 lengths, one per request, got 49"):
+    with pytest.raises(
+        InvalidInput, match="contexts: expected 50 lengths, one per request, got 49"
+    ):
         with_contexts(drawn, contexts[1:], seed=3)
 
 
@@ -125,17 +147,37 @@ def test_problems_are_solved() -> None:
             "fair-goodput",
             None,
             {},
-            "kind: expected one of serving-latency, continuous-serving, verification-batch, got 'fair-goodput'",
+            (
+                "kind: expected one of serving-latency, continuous-serving, verification-batch, got"
+                " 'fair-goodput'"
+            ),
         ),
-        ("serving-latency", "mixed", {}, "family: expected one of paper-1 for serving-latency, got 'mixed'"),
-        ("verification-batch", "serving-latency/paper-1", {}, "family: expected one of mixed, warm, tight, memory-bou"),
+        (
+            "serving-latency",
+            "mixed",
+            {},
+            "family: expected one of paper-1 for serving-latency, got 'mixed'",
+        ),
+        (
+            "verification-batch",
+            "serving-latency/paper-1",
+            {},
+            "family: expected one of mixed, warm, tight, memory-bou",
+        ),
         ("serving-latency", None, {"tasks": 3}, "tasks: comes from the trace"),
         ("verification-batch", None, {"requests": 3}, "requests: comes from the trace"),
         ("serving-latency", None, {"alpha": 2.0}, "alpha"),
-        ("serving-latency", None, {"colour": 2.0}, "colour: serving-latency/paper-1 has no such parameter"),
+        (
+            "serving-latency",
+            None,
+            {"colour": 2.0},
+            "colour: serving-latency/paper-1 has no such parameter",
+        ),
     ],
 )
-def test_bad_requests(kind: str, family: str | None, parameters: dict[str, Any], message: str) -> None:
+def test_bad_requests(
+    kind: str, family: str | None, parameters: dict[str, Any], message: str
+) -> None:
     """Tests that kinds, families and parameters that do not exist are refused by name."""
     with pytest.raises(InvalidInput, match=message):
         from_trace(kind).problem(TRACE, family, **parameters)

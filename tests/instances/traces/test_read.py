@@ -54,14 +54,23 @@ QUIRKS = {
 @pytest.mark.parametrize("quirk", QUIRKS)
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_quirks_change_nothing(path: Path, example: str, quirk: str) -> None:
-    """Tests that line ends, blank lines, a byte-order mark and a missing newline make no difference, nor naming it."""
+    """Tests that line ends, blank lines, a byte-order mark and a missing newline make no
+    difference, nor naming it.
+    """
     expected = read(path, EXAMPLES[example])
     name = example.partition("-")[0]
-    for found in (read(path, QUIRKS[quirk](EXAMPLES[example])), read(path, QUIRKS[quirk](EXAMPLES[example]), name)):
+    for found in (
+        read(path, QUIRKS[quirk](EXAMPLES[example])),
+        read(path, QUIRKS[quirk](EXAMPLES[example]), name),
+    ):
         assert found.arrival_seconds.tolist() == expected.arrival_seconds.tolist()
         assert found.input_tokens.tolist() == expected.input_tokens.tolist()
         assert found.output_tokens.tolist() == expected.output_tokens.tolist()
-        assert (found.names, found.rows_read, found.dropped) == (expected.names, expected.rows_read, expected.dropped)
+        assert (found.names, found.rows_read, found.dropped) == (
+            expected.names,
+            expected.rows_read,
+            expected.dropped,
+        )
         assert (found.format, found.source) == (name, "trace")
 
 
@@ -71,7 +80,9 @@ def test_columns_are_found_by_name(path: Path, example: str) -> None:
     expected = read(path, EXAMPLES[example])
     table = list(csv.reader(EXAMPLES[example].decode().splitlines()))
     mirrored = io.StringIO()
-    csv.writer(mirrored, quoting=csv.QUOTE_ALL).writerows([f" {field}\t" for field in reversed(row)] for row in table)
+    csv.writer(mirrored, quoting=csv.QUOTE_ALL).writerows(
+        [f" {field}\t" for field in reversed(row)] for row in table
+    )
     found = read(path, mirrored.getvalue().encode())
     assert found.arrival_seconds.tolist() == expected.arrival_seconds.tolist()
     assert found.input_tokens.tolist() == expected.input_tokens.tolist()
@@ -98,7 +109,13 @@ def test_header_alone(path: Path, example: str) -> None:
         (b"1,2", r"line 2, output_tokens: expected 3 fields, as in the header, got \['1', '2'\]"),
         (b"1", "line 2, input_tokens: expected 3 fields"),
         (b"1,2,3,4", "line 2: expected 3 fields, as in the header"),
-        (b"1,2.0,3", r"line 2, input_tokens: expected a whole number of tokens from 0 to 10,000,000, got '2\.0'"),
+        (
+            b"1,2.0,3",
+            (
+                r"line 2, input_tokens: expected a whole number of tokens from 0 to 10,000,000, got"
+                r" '2\.0'"
+            ),
+        ),
         (b"1,2,3e2", "line 2, output_tokens: .*got '3e2'"),
         (b"1,-2,3", "line 2, input_tokens: .*got '-2'"),
         (b"1,+2,3", "line 2, input_tokens: .*got '\\+2'"),
@@ -107,7 +124,10 @@ def test_header_alone(path: Path, example: str) -> None:
         (b"1,10000001,3", "line 2, input_tokens: .*got '10000001'"),
         (b"1," + b"9" * 5000 + b",3", "line 2, input_tokens: .*got '999"),
         ("1,٣,3".encode(), "line 2, input_tokens: .*got '٣'"),
-        (b"soon,2,3", "line 2, arrival_seconds: expected a time in s of less than 1e\\+11, got 'soon'"),
+        (
+            b"soon,2,3",
+            "line 2, arrival_seconds: expected a time in s of less than 1e\\+11, got 'soon'",
+        ),
         (b"1700000000000,2,3", "line 2, arrival_seconds: expected a time in s"),
         (b"2023-11-16 18:15:46,2,3", "line 2, arrival_seconds: expected a time in s"),
         (b'1,"2"x,3', "line 2: expected a row of a CSV file: ',' expected after"),
@@ -116,7 +136,10 @@ def test_header_alone(path: Path, example: str) -> None:
         (b'1,"2\n2",3', "line 2, input_tokens: .*got '2.n2'"),
         (b"1,2\x00,3", "line 2: expected text, got 'a NUL byte'"),
         (b"1,2,3\xff", "line 2: expected text in UTF-8, got 'the byte 0xff'"),
-        (b"1,2,3 " + b" " * LONGEST_LINE, "line 2: expected a line of less than 1,000,000 characters"),
+        (
+            b"1,2,3 " + b" " * LONGEST_LINE,
+            "line 2: expected a line of less than 1,000,000 characters",
+        ),
     ],
 )
 def test_malformed_rows_name_their_line(path: Path, row: bytes, message: str) -> None:
@@ -128,46 +151,104 @@ def test_malformed_rows_name_their_line(path: Path, row: bytes, message: str) ->
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (b'{"timestamp": 0, "input_length": 5', "line 2: expected one JSON object, no key twice, got"),
+        (
+            b'{"timestamp": 0, "input_length": 5',
+            "line 2: expected one JSON object, no key twice, got",
+        ),
         (b"[1, 2]", "line 2: expected one JSON object"),
         (b"[" * 100_000, "line 2: expected one JSON object"),
-        (b'{"timestamp": 0, "timestamp": 0, "input_length": 5, "output_length": 5}', "no key twice"),
-        (b'{"timestamp": 0, "input_length": 5}', "line 2, output_length: expected the fields timestamp, input_len"),
-        (b'{"timestamp": 0, "input_length": 5.0, "output_length": 5}', "line 2, input_length: .*tokens.*got 5.0"),
-        (b'{"timestamp": 0, "input_length": 5, "output_length": true}', "line 2, output_length: .*got True"),
-        (b'{"timestamp": 0, "input_length": -5, "output_length": 1}', "line 2, input_length: .*got -5"),
-        (b'{"timestamp": 0, "input_length": [[]], "output_length": 1}', "line 2, input_length: .*got 'list'"),
-        (b'{"timestamp": 0, "input_length": 10000001, "output_length": 1}', "line 2, input_length: .*got 10000001"),
-        (b'{"timestamp": NaN, "input_length": 5, "output_length": 1}', "line 2, timestamp: expected a time in ms.*nan"),
-        (b'{"timestamp": true, "input_length": 5, "output_length": 1}', "line 2, timestamp: .*got True"),
-        (b'{"timestamp": "0", "input_length": 5, "output_length": 1}', "line 2, timestamp: .*got '0'"),
+        (
+            b'{"timestamp": 0, "timestamp": 0, "input_length": 5, "output_length": 5}',
+            "no key twice",
+        ),
+        (
+            b'{"timestamp": 0, "input_length": 5}',
+            "line 2, output_length: expected the fields timestamp, input_len",
+        ),
+        (
+            b'{"timestamp": 0, "input_length": 5.0, "output_length": 5}',
+            "line 2, input_length: .*tokens.*got 5.0",
+        ),
+        (
+            b'{"timestamp": 0, "input_length": 5, "output_length": true}',
+            "line 2, output_length: .*got True",
+        ),
+        (
+            b'{"timestamp": 0, "input_length": -5, "output_length": 1}',
+            "line 2, input_length: .*got -5",
+        ),
+        (
+            b'{"timestamp": 0, "input_length": [[]], "output_length": 1}',
+            "line 2, input_length: .*got 'list'",
+        ),
+        (
+            b'{"timestamp": 0, "input_length": 10000001, "output_length": 1}',
+            "line 2, input_length: .*got 10000001",
+        ),
+        (
+            b'{"timestamp": NaN, "input_length": 5, "output_length": 1}',
+            "line 2, timestamp: expected a time in ms.*nan",
+        ),
+        (
+            b'{"timestamp": true, "input_length": 5, "output_length": 1}',
+            "line 2, timestamp: .*got True",
+        ),
+        (
+            b'{"timestamp": "0", "input_length": 5, "output_length": 1}',
+            "line 2, timestamp: .*got '0'",
+        ),
         (
             b'{"timestamp": 1' + b"0" * 400 + b', "input_length": 5, "output_length": 1}',
             "line 2, timestamp: .*got 1000",
         ),
-        (b'{"timestamp": 1' + b"0" * 9999 + b', "input_length": 5, "output_length": 1}', "line 2: expected one JSON"),
+        (
+            b'{"timestamp": 1' + b"0" * 9999 + b', "input_length": 5, "output_length": 1}',
+            "line 2: expected one JSON",
+        ),
     ],
 )
 def test_malformed_objects_name_their_line(path: Path, line: bytes, message: str) -> None:
-    """Tests that a malformed JSON line names its line and field, what was expected and what came."""
+    """Tests that a malformed JSON line names its line and field, what was expected and what
+    came.
+    """
     refused(path, MOONCAKE.splitlines(keepends=True)[0] + line, message)
 
 
 @pytest.mark.parametrize(
     ("format", "data", "message"),
     [
-        (None, b"a,b,c\n1,2,3\n", "line 1: expected the columns of a known trace, got 'a,b,c'; known are azure"),
+        (
+            None,
+            b"a,b,c\n1,2,3\n",
+            "line 1: expected the columns of a known trace, got 'a,b,c'; known are azure",
+        ),
         (None, b"\n\n\x00\x01\x02", "line 3: expected text, got 'a NUL byte'"),
         (None, b"\xff\xfea\x00,\x00", "line 1: expected text, got 'a NUL byte'"),
         (None, b"\x80\n", "line 1: expected text in UTF-8, got 'the byte 0x80'"),
         (None, b"x" * (LONGEST_LINE + 5), "line 1: expected a line of less than"),
         (None, b'"', "line 1: expected the columns of a known trace"),
-        (None, b"5,ChatGPT,472,18,490,Conversation log\n", "line 1: expected the columns of a known trace"),
-        (None, b"num_prefill_tokens,num_decode_tokens\n1,2\n", "line 1: expected the columns of a known trace"),
-        (None, HEADER.strip() + b",arrived_at,num_prefill_tokens,num_decode_tokens\n", "line 1: .*vidur and csv"),
+        (
+            None,
+            b"5,ChatGPT,472,18,490,Conversation log\n",
+            "line 1: expected the columns of a known trace",
+        ),
+        (
+            None,
+            b"num_prefill_tokens,num_decode_tokens\n1,2\n",
+            "line 1: expected the columns of a known trace",
+        ),
+        (
+            None,
+            HEADER.strip() + b",arrived_at,num_prefill_tokens,num_decode_tokens\n",
+            "line 1: .*vidur and csv",
+        ),
         ("azure", BURSTGPT, "line 1: expected one column 'TIMESTAMP', the header has Timestamp,"),
         ("mooncake", AZURE_2023, "line 1: expected one JSON object"),
-        ("csv", b"arrival_seconds,input_tokens,output_tokens,input_tokens\n1,2,3,4\n", "'input_tokens'.*has it twice"),
+        (
+            "csv",
+            b"arrival_seconds,input_tokens,output_tokens,input_tokens\n1,2,3,4\n",
+            "'input_tokens'.*has it twice",
+        ),
     ],
 )
 def test_other_files(path: Path, format: str | None, data: bytes, message: str) -> None:
@@ -176,12 +257,18 @@ def test_other_files(path: Path, format: str | None, data: bytes, message: str) 
 
 
 def test_failed_rows(path: Path) -> None:
-    """Tests that rows without tokens are dropped and counted by reason, and that a file of them alone is refused."""
+    """Tests that rows without tokens are dropped and counted by reason, and that a file of them
+    alone is refused.
+    """
     found = read(path, HEADER + b"0,5,0\n1,0,5\n2,5,6\n3,0,0\n4,7,8\n")
     assert found.arrival_seconds.tolist() == [0.0, 2.0]
     assert found.rows_read == 5
     assert dict(found.dropped) == {"0 output tokens": 2, "0 input tokens": 1}
-    refused(path, HEADER + b"0,5,0\n1,0,5\n", "but all 2 are dropped: 1 with 0 output tokens, 1 with 0 input tokens")
+    refused(
+        path,
+        HEADER + b"0,5,0\n1,0,5\n",
+        "but all 2 are dropped: 1 with 0 output tokens, 1 with 0 input tokens",
+    )
 
 
 def test_rows_out_of_order(path: Path) -> None:
@@ -195,13 +282,20 @@ def test_rows_out_of_order(path: Path) -> None:
 
 
 def test_windows_stop_reading(path: Path) -> None:
-    """Tests that a window counts usable rows in the file's order, and that what comes after it is not looked at."""
+    """Tests that a window counts usable rows in the file's order, and that what comes after it is
+    not looked at.
+    """
     found = read(path, HEADER + b"0,1,1\n1,2,0\n2,3,3\n9,4,4\n8,5,5\nnonsense\n", start=1, rows=3)
     assert found.input_tokens.tolist() == [3, 5, 4]
     assert found.arrival_seconds.tolist() == [0.0, 6.0, 7.0]
     assert (found.start, found.rows_read, found.dropped_rows) == (1, 5, 1)
-    refused(path, HEADER + b"0,1,1\n1,2,0\n2,3,3\n", r"2 usable rows of the trace \(0 to 1\), got rows 1 to 2 \(3 read",
-            start=1, rows=2)  # fmt: skip
+    refused(
+        path,
+        HEADER + b"0,1,1\n1,2,0\n2,3,3\n",
+        r"2 usable rows of the trace \(0 to 1\), got rows 1 to 2 \(3 read",
+        start=1,
+        rows=2,
+    )
     refused(path, PLAIN_CSV, "got rows from 2 on", start=2)
 
 
@@ -217,14 +311,21 @@ def test_files_that_cannot_be_read(path: Path, tmp_path: Path) -> None:
     for place in (path, tmp_path):
         with pytest.raises(InvalidInput, match="cannot be read"):
             read_trace(place)
-    with pytest.raises(InvalidInput, match="format: expected one of azure, burstgpt, mooncake, vidur, csv, got 'xml'"):
+    with pytest.raises(
+        InvalidInput,
+        match="format: expected one of azure, burstgpt, mooncake, vidur, csv, got 'xml'",
+    ):
         read_trace(path, "xml")
-    with pytest.raises(InvalidInput, match="columns, time_unit: expected the format csv, got azure"):
+    with pytest.raises(
+        InvalidInput, match="columns, time_unit: expected the format csv, got azure"
+    ):
         read_trace(path, "azure", columns={"arrival": "t"})
 
 
 def is_read_or_refused(path: Path, data: bytes, format: str | None) -> None:
-    """Check that a file gives a trace that keeps its promises, or bad input on one line that names the file."""
+    """Check that a file gives a trace that keeps its promises, or bad input on one line that names
+    the file.
+    """
     try:
         found = read(path, data, format)
     except InvalidInput as error:
@@ -239,11 +340,14 @@ def is_read_or_refused(path: Path, data: bytes, format: str | None) -> None:
     assert found.format in FORMATS
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @pytest.mark.parametrize("format", [None, *FORMATS])
 @given(
     data=st.one_of(
-        st.binary(max_size=200), st.text(alphabet='{}[]",:.\r\n 0123456789ae-_', max_size=80).map(str.encode)
+        st.binary(max_size=200),
+        st.text(alphabet='{}[]",:.\r\n 0123456789ae-_', max_size=80).map(str.encode),
     )
 )
 def test_arbitrary_bytes(path: Path, format: str | None, data: bytes) -> None:
@@ -251,7 +355,9 @@ def test_arbitrary_bytes(path: Path, format: str | None, data: bytes) -> None:
     is_read_or_refused(path, data, format)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @pytest.mark.parametrize("example", EXAMPLES)
 @given(data=st.data())
 def test_mutated_traces(path: Path, example: str, data: st.DataObject) -> None:

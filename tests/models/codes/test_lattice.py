@@ -30,28 +30,38 @@ def law(weights: list[int]) -> list[Fraction]:
     return [Fraction(w, sum(weights)) for w in weights]
 
 
-@pytest.mark.parametrize(("resolution", "vocabulary", "bits"), [(100, OPT_VOCABULARY, 1038), (7, 1, 0), (1, 8, 3)])
+@pytest.mark.parametrize(
+    ("resolution", "vocabulary", "bits"), [(100, OPT_VOCABULARY, 1038), (7, 1, 0), (1, 8, 3)]
+)
 def test_known_bits(resolution: int, vocabulary: int, bits: int) -> None:
-    """Tests that resolution 100 takes 1038 bits for OPT, one token none, and resolution 1 those of a token."""
+    """Tests that resolution 100 takes 1038 bits for OPT, one token none, and resolution 1 those of
+    a token.
+    """
     assert distribution_bits(resolution, vocabulary) == bits
 
 
 @given(st.integers(1, 7), st.integers(1, 5))
 def test_bits_count_the_lattice(resolution: int, vocabulary: int) -> None:
-    """Tests that b is the fewest bits that tell the points of the lattice apart, the points being enumerated."""
+    """Tests that b is the fewest bits that tell the points of the lattice apart, the points being
+    enumerated.
+    """
     points = len(list(naive.lattice(resolution, vocabulary)))
     assert distribution_bits(resolution, vocabulary) == naive.bits(points)
 
 
 def test_two_tokens_meet_every_power_of_two() -> None:
-    """Tests that V = 2, with l + 1 points, needs no bit too many where l + 1 is a power of two, none too few after."""
+    """Tests that V = 2, with l + 1 points, needs no bit too many where l + 1 is a power of two,
+    none too few after.
+    """
     assert [distribution_bits(2**m - 1, 2) for m in range(1, 40)] == list(range(1, 40))
     assert [distribution_bits(2**m, 2) for m in range(1, 40)] == list(range(2, 41))
 
 
 @pytest.mark.parametrize("vocabulary", [3, 4, 17, 1000, OPT_VOCABULARY])
 def test_bits_of_all_resolutions(vocabulary: int) -> None:
-    """Tests that resolutions to 2000 are exact: the coefficient itself is carried along as an integer."""
+    """Tests that resolutions to 2000 are exact: the coefficient itself is carried along as an
+    integer.
+    """
     points = 1
     for resolution in range(1, 2001):
         points = points * (vocabulary - 1 + resolution) // resolution
@@ -68,9 +78,16 @@ def test_bits_of_fine_resolutions(resolution: int) -> None:
 
 
 def test_doubt_is_settled_by_integers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that logarithms decide nothing where their error leaves two integers possible, and are far within it."""
+    """Tests that logarithms decide nothing where their error leaves two integers possible, and are
+    far within it.
+    """
     logarithm = math.lgamma
-    for resolution, vocabulary in ((4500, 4501), (10_000, 2_002), (2_001, 1_000_000), (100_000, 2_500)):
+    for resolution, vocabulary in (
+        (4500, 4501),
+        (10_000, 2_002),
+        (2_001, 1_000_000),
+        (100_000, 2_500),
+    ):
         exact = (math.comb(resolution + vocabulary - 1, resolution) - 1).bit_length()
         assert distribution_bits(resolution, vocabulary) == exact
         monkeypatch.setattr(lattice, "_LOGARITHM_ERROR", 1e-14)
@@ -83,15 +100,21 @@ def test_doubt_is_settled_by_integers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @given(WEIGHTS, st.integers(1, 6))
 def test_nearest_in_three_distances(weights: list[int], resolution: int) -> None:
-    """Tests that the rounding is nearest in L1, L2 and Linf at once among all lattice points, in rationals."""
+    """Tests that the rounding is nearest in L1, L2 and Linf at once among all lattice points, in
+    rationals.
+    """
     counts = naive.nearest_counts(law(weights), resolution)
     assert sum(counts) == resolution and min(counts) >= 0
-    assert naive.distances(law(weights), counts) == naive.nearest_distances(law(weights), resolution)
+    assert naive.distances(law(weights), counts) == naive.nearest_distances(
+        law(weights), resolution
+    )
 
 
 @given(st.lists(st.integers(1, 8), min_size=1, max_size=5), st.integers(1, 6))
 def test_floating_point_is_as_near(weights: list[int], resolution: int) -> None:
-    """Tests that the rounding of floating-point distributions is as near as any lattice point, but for rounding."""
+    """Tests that the rounding of floating-point distributions is as near as any lattice point, but
+    for rounding.
+    """
     counts = nearest_counts([float(q) for q in law(weights)], resolution)
     assert counts.sum() == resolution and counts.min() >= 0
     found = naive.distances(law(weights), counts.tolist())
@@ -101,7 +124,9 @@ def test_floating_point_is_as_near(weights: list[int], resolution: int) -> None:
 
 @given(st.lists(st.integers(0, 64), min_size=2, max_size=6), st.integers(0, 8).map(lambda m: 2**m))
 def test_floating_point_is_exact_on_binary_fractions(head: list[int], resolution: int) -> None:
-    """Tests that array and rational rounding give the same point, ties included, where arithmetic is exact."""
+    """Tests that array and rational rounding give the same point, ties included, where arithmetic
+    is exact.
+    """
     weights = [*head, 512 - sum(head)]
     counts = nearest_counts([w / 512 for w in weights], resolution)
     assert counts.tolist() == naive.nearest_counts([Fraction(w, 512) for w in weights], resolution)
@@ -115,7 +140,9 @@ def test_ties_go_to_the_first() -> None:
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=40).filter(any), st.floats(-9e-6, 9e-6))
 def test_lattice_points_stay(counts: list[int], error: float) -> None:
-    """Tests that a lattice point is its own nearest, also when its sum is a little off 1, and is not changed."""
+    """Tests that a lattice point is its own nearest, also when its sum is a little off 1, and is
+    not changed.
+    """
     q = quantised(counts) * (1.0 + error)
     before = q.copy()
     assert nearest_counts(q, sum(counts)).tolist() == counts
@@ -124,14 +151,18 @@ def test_lattice_points_stay(counts: list[int], error: float) -> None:
 
 @pytest.mark.parametrize("total", [1.0 - 9e-6, 1.0 + 9e-6])
 def test_sums_a_little_off_cost_nothing(total: float) -> None:
-    """Tests that a sum off 1 by more than a unit of the lattice is shared out, not taken from single tokens."""
+    """Tests that a sum off 1 by more than a unit of the lattice is shared out, not taken from
+    single tokens.
+    """
     counts = 10**6 * np.array([7, 1, 0, 92, 900])
     assert nearest_counts(total * quantised(counts), 10**9) == pytest.approx(counts, abs=1)
 
 
 @given(st.integers(1, 400), st.integers(1, 10**9), st.integers(0, 2**32), st.floats(0.0, 30.0))
 def test_counts_sum_to_the_resolution(size: int, resolution: int, seed: int, spread: float) -> None:
-    """Tests that counts sum to the resolution, stay within a unit of l q, and that impossible tokens get none."""
+    """Tests that counts sum to the resolution, stay within a unit of l q, and that impossible
+    tokens get none.
+    """
     rng = np.random.default_rng(seed)
     q = np.exp(spread * rng.standard_normal(size)) * (rng.random(size) < 0.8)
     q[rng.integers(size)] = q.max() + 1e-3
@@ -143,7 +174,9 @@ def test_counts_sum_to_the_resolution(size: int, resolution: int, seed: int, spr
 
 
 def test_batches_are_rows() -> None:
-    """Tests that a batch gives what its rows give, in double and in single precision, whatever its shape."""
+    """Tests that a batch gives what its rows give, in double and in single precision, whatever its
+    shape.
+    """
     rng = np.random.default_rng(5)
     q = rng.dirichlet(np.full(1000, 0.1), size=(2, 3))
     for laws in (q, q.astype(np.float32)):
@@ -159,7 +192,10 @@ def test_batches_are_rows() -> None:
     ("values", "message"),
     [
         ([0.5, 0.6], r"distributions: expected probabilities that sum to 1, got the sum 1\.1"),
-        ([[0.5, 0.5], [0.5, math.nan]], r"distributions\[1\]: expected probabilities that sum to 1, got the sum nan"),
+        (
+            [[0.5, 0.5], [0.5, math.nan]],
+            r"distributions\[1\]: expected probabilities that sum to 1, got the sum nan",
+        ),
         ([math.inf, 0.5], "sum inf"),
         ([[1.5, -0.5]], r"distributions\[0\]\[1\]: expected a probability >= 0, got -0\.5"),
         ([], "along the last axis"),

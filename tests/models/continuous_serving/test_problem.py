@@ -35,7 +35,9 @@ def test_judge_agrees_with_naive(case: Case) -> None:
     found = problem.evaluate(plan)
     assert found.objective == pytest.approx(expected["objective"], rel=1e-11)
     for name in ("inference_seconds", "communication_seconds"):
-        assert found.terms[name] == pytest.approx(expected[name], rel=1e-9, abs=1e-11 * found.objective)
+        assert found.terms[name] == pytest.approx(
+            expected[name], rel=1e-9, abs=1e-11 * found.objective
+        )
     if problem.objective == "mean_latency":
         assert problem.latencies(plan).mean() == pytest.approx(found.objective, rel=1e-11)
     violations = problem.violations(plan)
@@ -48,16 +50,24 @@ def test_judge_agrees_with_naive(case: Case) -> None:
 def test_fixed_batches_as_one_phase_are_no_slower(
     case: tuple[ServingLatencyProblem, ServingLatencyPlan], equal: bool
 ) -> None:
-    """Tests that fixed batches are feasible as one phase and no slower; as fast where members finish together."""
+    """Tests that fixed batches are feasible as one phase and no slower; as fast where members
+    finish together.
+    """
     problem, plan = case
     if equal:
-        problem = dataclasses.replace(problem, output_tokens=np.full(problem.tasks, problem.output_tokens[0]))
+        problem = dataclasses.replace(
+            problem, output_tokens=np.full(problem.tasks, problem.output_tokens[0])
+        )
     free = ContinuousServingProblem(**problem.shared_fields())
     data = {name: value for name, value in plan.to_dict().items() if name != "batches"}
     one = ContinuousServingPlan.from_dict(data | {"phases": [phase(1, *map(list, plan.batches))]})
     before, after = problem.evaluate(plan).objective, free.evaluate(one).objective
     assert after <= before * (1 + 1e-11)
-    if equal or problem.output_lengths == "conservative" or all(len(batch) == 1 for batch in plan.batches):
+    if (
+        equal
+        or problem.output_lengths == "conservative"
+        or all(len(batch) == 1 for batch in plan.batches)
+    ):
         assert after == pytest.approx(before, rel=1e-11)
     if not problem.violations(plan):
         assert free.violations(one) == []
@@ -79,9 +89,12 @@ def test_names_of_tasks_do_not_matter(case: Case, random: Any) -> None:
         data["output_samples"] = [[row[k] for k in old] for row in data["output_samples"]]
     planned["bandwidth_share"] = [planned["bandwidth_share"][k] for k in old]
     planned["phases"] = [
-        phase | {"batches": [[new[k] for k in batch] for batch in phase["batches"]]} for phase in planned["phases"]
+        phase | {"batches": [[new[k] for k in batch] for batch in phase["batches"]]}
+        for phase in planned["phases"]
     ]
-    again = ContinuousServingProblem.from_dict(data).evaluate(ContinuousServingPlan.from_dict(planned))
+    again = ContinuousServingProblem.from_dict(data).evaluate(
+        ContinuousServingPlan.from_dict(planned)
+    )
     assert again.objective == pytest.approx(problem.evaluate(plan).objective, rel=1e-12)
 
 
@@ -94,15 +107,26 @@ def test_json_round_trip(problem: ContinuousServingProblem) -> None:
 
 
 def tiny(**changes: Any) -> ContinuousServingProblem:
-    """Two tasks that draft in 1 s and verify in 10 s, whatever their size; they need 3 and 2 steps of 1.5 tokens."""
+    """Two tasks that draft in 1 s and verify in 10 s, whatever their size; they need 3 and 2 steps
+    of 1.5 tokens.
+    """
     shape = {"layers": 1, "hidden": 1, "ffn": 1}
     data: dict[str, Any] = {
-        "format": "specopt/1", "kind": "continuous-serving", "input_tokens": [3, 1], "output_tokens": [4, 2],
-        "snr": [1.0, 3.0], "bandwidth_hz": 32.0, "draft": shape, "verify": shape,
+        "format": "specopt/1",
+        "kind": "continuous-serving",
+        "input_tokens": [3, 1],
+        "output_tokens": [4, 2],
+        "snr": [1.0, 3.0],
+        "bandwidth_hz": 32.0,
+        "draft": shape,
+        "verify": shape,
         "draft_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 1.0},
-        "verify_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 10.0}, "draft_memory_bytes": 1e6,
-        "acceptance_rate": 0.5, "max_speculation_length": 3, "output_lengths": "known",
-    }  # fmt: skip
+        "verify_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 10.0},
+        "draft_memory_bytes": 1e6,
+        "acceptance_rate": 0.5,
+        "max_speculation_length": 3,
+        "output_lengths": "known",
+    }
     return ContinuousServingProblem.from_dict(data | changes)
 
 
@@ -125,32 +149,50 @@ def test_phases_by_hand() -> None:
     moved = plan(phase(1, *apart), phase(2, *together))
     assert tiny().evaluate(moved).terms["inference_seconds"] == 21 + 11 + 11
     assert tiny(regroup_seconds=2.0).evaluate(moved).terms["inference_seconds"] == 21 + 15 + 11
-    fewer = plan(phase(1, *apart, speculation_length=[3, 1]), phase(2, *together, speculation_length=3))
-    assert tiny().evaluate(fewer).terms["inference_seconds"] == 23 + 13 + 13  # 4 tokens need three of 1.875
+    fewer = plan(
+        phase(1, *apart, speculation_length=[3, 1]), phase(2, *together, speculation_length=3)
+    )
+    assert (
+        tiny().evaluate(fewer).terms["inference_seconds"] == 23 + 13 + 13
+    )  # 4 tokens need three of 1.875
     found = tiny(objective="mean_latency").evaluate(plan(phase(1, *apart)))
     assert found.terms["inference_seconds"] == (21 + 21 + 11 + 21 + 21) / 2
 
 
 def test_stretches_by_hand() -> None:
-    """Tests that steps in which the same tasks are served are one stretch, the prefill one of its own."""
+    """Tests that steps in which the same tasks are served are one stretch, the prefill one of its
+    own.
+    """
     played = tiny(output_tokens=[6, 2]).played(plan(phase(1, [0, 1])))[0]
     assert [(one.first_step, one.last_step, one.sizes) for one in played.stretches] == [
-        (1, 1, (2,)), (2, 2, (2,)), (3, 4, (1,))
-    ]  # fmt: skip
-    assert [(one.start, one.end) for one in played.stretches] == [(6.0, 17.0), (17.0, 28.0), (28.0, 50.0)]
+        (1, 1, (2,)),
+        (2, 2, (2,)),
+        (3, 4, (1,)),
+    ]
+    assert [(one.start, one.end) for one in played.stretches] == [
+        (6.0, 17.0),
+        (17.0, 28.0),
+        (28.0, 50.0),
+    ]
 
 
 def test_arrivals_by_hand() -> None:
-    """Tests that idle time passes, tasks join at the next step by a prefill of their own, shares are given back."""
+    """Tests that idle time passes, tasks join at the next step by a prefill of their own, shares
+    are given back.
+    """
     shares = {"bandwidth_share": [1.0, 1.0]}  # uploads take 3 and 0.5 s
     both = plan(phase(1, [0, 1]), **shares)
     late = tiny(arrival_seconds=[107.0, 207.0])
     found = late.evaluate(both)
     assert found.objective == pytest.approx(100 + 0.5 + 22) and late.violations(both) == []
     assert found.terms["communication_seconds"] == pytest.approx(3.0)
-    joining = tiny(arrival_seconds=[0.0, 4.0])  # 0 is ready at 3, 1 at 4.5, steps begin at 3, 14 and 14 + 21
+    joining = tiny(
+        arrival_seconds=[0.0, 4.0]
+    )  # 0 is ready at 3, 1 at 4.5, steps begin at 3, 14 and 14 + 21
     assert joining.evaluate(both).objective == pytest.approx(3 + 11 + 21 + 11)
-    assert tiny(arrival_seconds=[0.0, 2.0]).violations(both) == ["bandwidth_share: sums to 2, more than 1"]
+    assert tiny(arrival_seconds=[0.0, 2.0]).violations(both) == [
+        "bandwidth_share: sums to 2, more than 1"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -158,9 +200,17 @@ def test_arrivals_by_hand() -> None:
     [
         ({}, plan(), "phases: expected at least one, got none"),
         ({}, plan(phase(2, [0, 1])), "phases[0].first_step: expected 1, got 2"),
-        ({}, plan(phase(1, [0, 1]), phase(1, [0, 1])), "phases[1].first_step: expected more than 1, got 1"),
+        (
+            {},
+            plan(phase(1, [0, 1]), phase(1, [0, 1])),
+            "phases[1].first_step: expected more than 1, got 1",
+        ),
         ({}, plan(phase(1, [0])), "phases[0].batches: expected each of the tasks 0 to 1 once"),
-        ({}, plan(phase(1, [0, 1], [1])), "phases[0].batches: expected each of the tasks 0 to 1 once"),
+        (
+            {},
+            plan(phase(1, [0, 1], [1])),
+            "phases[0].batches: expected each of the tasks 0 to 1 once",
+        ),
         (
             {},
             plan(phase(1, [0, 1], speculation_length=[1, 1])),
@@ -171,7 +221,11 @@ def test_arrivals_by_hand() -> None:
             plan(phase(1, [0, 1], speculation_length=0)),
             "phases[0].speculation_length: expected at least 1, got 0",
         ),
-        ({}, plan(phase(1, [0, 1], speculation_length=4)), "phases[0].speculation_length: expected 1 to 3, got 4"),
+        (
+            {},
+            plan(phase(1, [0, 1], speculation_length=4)),
+            "phases[0].speculation_length: expected 1 to 3, got 4",
+        ),
         (
             {"draft_memory_bytes": 12.0 + 2 * 4 * 5.5},
             plan(phase(1, [0, 1])),
@@ -179,32 +233,55 @@ def test_arrivals_by_hand() -> None:
         ),
     ],
 )
-def test_violations_say_what_is_wrong(problem: dict[str, Any], planned: ContinuousServingPlan, message: str) -> None:
+def test_violations_say_what_is_wrong(
+    problem: dict[str, Any], planned: ContinuousServingPlan, message: str
+) -> None:
     """Tests that what is no plan, or too much, has its sentence."""
     assert message in tiny(**problem).violations(planned)
 
 
 def test_memory_counts_what_is_reached() -> None:
-    """Tests that a batch counts the longest of its members after the step, no finished ones, each at most its own."""
-    # after step 1: max(3, 1) + 1.5 for two; after step 2: 3 + 3 and 1 + 2 for two; after step 3: 3 + 4 for one
+    """Tests that a batch counts the longest of its members after the step, no finished ones, each
+    at most its own.
+    """
+    # after step 1: max(3, 1) + 1.5 for two; after step 2: 3 + 3 and 1 + 2 for two; after step 3: 3
+    # + 4 for one
     needed = 12.0 + 2 * 4 * 6
     together = plan(phase(1, [0, 1]))
     assert tiny(draft_memory_bytes=needed).violations(together) == []
     assert len(tiny(draft_memory_bytes=needed - 0.5).violations(together)) == 1
-    assert tiny(draft_memory_bytes=needed - 0.5).violations(plan(phase(1, [0, 1]), phase(2, [0], [1]))) == []
+    assert (
+        tiny(draft_memory_bytes=needed - 0.5).violations(plan(phase(1, [0, 1]), phase(2, [0], [1])))
+        == []
+    )
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"arrival_seconds": [0.0]}, "arrival_seconds: expected 2 entries"),
-        ({"arrival_seconds": [0.0, -1.0]}, r"arrival_seconds\[1\]: expected float >= 0.0, got -1.0"),
+        (
+            {"arrival_seconds": [0.0, -1.0]},
+            r"arrival_seconds\[1\]: expected float >= 0.0, got -1.0",
+        ),
         ({"arrival_seconds": [0.0, 1e101]}, r"arrival_seconds\[1\]: expected at most 1e\+100"),
-        ({"acceptance_rate": [0.5]}, "acceptance_rate: expected 2 entries, as in input_tokens, got 1"),
-        ({"acceptance_rate": [0.5, 1]}, r"acceptance_rate\[1\]: expected a number > 0 and < 1, got 1"),
+        (
+            {"acceptance_rate": [0.5]},
+            "acceptance_rate: expected 2 entries, as in input_tokens, got 1",
+        ),
+        (
+            {"acceptance_rate": [0.5, 1]},
+            r"acceptance_rate\[1\]: expected a number > 0 and < 1, got 1",
+        ),
         ({"output_lengths": "predicted"}, "output_samples: required field is missing"),
-        ({"output_samples": [[1]]}, r"output_samples\[0\]: expected 2 entries, as in input_tokens, got 1"),
-        ({"output_samples": [[1, 2], [1]]}, r"output_samples\[1\]: expected a row as long as the first"),
+        (
+            {"output_samples": [[1]]},
+            r"output_samples\[0\]: expected 2 entries, as in input_tokens, got 1",
+        ),
+        (
+            {"output_samples": [[1, 2], [1]]},
+            r"output_samples\[1\]: expected a row as long as the first",
+        ),
         ({"output_samples": [[1, 0]]}, r"output_samples\[0\]\[1\]: expected an integer >= 1"),
         ({"regroup_seconds": 1e97}, "draft_runtime: expected at most .* seconds in all, got"),
         ({"regroup_seconds": -1.0}, "regroup_seconds: expected .* >= 0"),
@@ -223,7 +300,9 @@ def test_bad_fields_are_refused(changes: dict[str, Any], message: str) -> None:
 
 
 def test_shares_held_at_one_time() -> None:
-    """Tests that shares overlap from each one's start up to its end, however starts and ends are ordered."""
+    """Tests that shares overlap from each one's start up to its end, however starts and ends are
+    ordered.
+    """
     random = np.random.default_rng(0)
     for _ in range(50):
         start, share = random.integers(0, 5, 6).astype(np.float64), random.random(6)

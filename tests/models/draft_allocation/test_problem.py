@@ -50,7 +50,9 @@ def test_by_hand() -> None:
     """Tests that Eq. 5 gives 1 + 1/2 + 1/4, twice the server's own token, and half of 1 + 0.9."""
     evaluation = problem().evaluate(plan(2, 0, 1))
     assert evaluation.objective == pytest.approx(1.75 + 2.0 + 0.95, rel=1e-15)
-    assert evaluation.terms == pytest.approx({"own_tokens": 3.5, "accepted_draft_tokens": 0.75 + 0.45})
+    assert evaluation.terms == pytest.approx(
+        {"own_tokens": 3.5, "accepted_draft_tokens": 0.75 + 0.45}
+    )
 
 
 @pytest.mark.parametrize("rate", [0.0, 1e-307, 0.3, 1 - 1e-12, 1 - 2**-53])
@@ -62,7 +64,9 @@ def test_no_draft_yields_one_token(rate: float) -> None:
 
 @pytest.mark.parametrize("drafts", [1, 1000, 10**9, 10**15])
 def test_rates_next_to_1_keep_their_digits(drafts: int) -> None:
-    """Tests that 1 - a^(S+1) does not cancel: for tiny 1 - a the goodput is S + 1 - (1 - a) S (S + 1) / 2 + ..."""
+    """Tests that 1 - a^(S+1) does not cancel: for tiny 1 - a the goodput is S + 1 - (1 - a) S (S +
+    1) / 2 + ...
+    """
     miss = 2.0**-53
     one = problem(acceptance_rates=[1 - miss], weights=[1.0], budget_tokens=drafts)
     x = miss * (drafts + 1)
@@ -86,9 +90,11 @@ def test_violations(drafts: tuple[int, ...], message: str) -> None:
 def test_limits_are_allowed() -> None:
     """Tests that a plan at its clients' limits and its budget violates nothing."""
     one = DraftAllocationProblem(
-        acceptance_rates=np.array([0.5, 0.5]), weights=np.array([1.0, 1.0]), budget_tokens=5,
+        acceptance_rates=np.array([0.5, 0.5]),
+        weights=np.array([1.0, 1.0]),
+        budget_tokens=5,
         max_draft_tokens=np.array([2, 3]),
-    )  # fmt: skip
+    )
     assert one.violations(DraftAllocationPlan(draft_tokens=np.array([2, 3]))) == []
     assert one.violations(DraftAllocationPlan(draft_tokens=np.array([3, 2]))) == [
         "draft_tokens[0]: expected at most 2, got 3"
@@ -106,8 +112,14 @@ def test_wrong_length_has_no_objective() -> None:
     [
         ({"weights": [1.0]}, "weights: expected 3 entries, as in acceptance_rates, got 1"),
         ({"weights": [1e308, 1e308, 1e308]}, "weights: expected a finite sum"),
-        ({"max_draft_tokens": [1, 2]}, "max_draft_tokens: expected 3 entries, as in acceptance_rates, got 2"),
-        ({"acceptance_rates": [], "weights": []}, "acceptance_rates: expected .*length >= 1|at least 1 entry"),
+        (
+            {"max_draft_tokens": [1, 2]},
+            "max_draft_tokens: expected 3 entries, as in acceptance_rates, got 2",
+        ),
+        (
+            {"acceptance_rates": [], "weights": []},
+            "acceptance_rates: expected .*length >= 1|at least 1 entry",
+        ),
     ],
 )
 def test_refusals(fields: dict[str, Any], message: str) -> None:
@@ -119,7 +131,9 @@ def test_refusals(fields: dict[str, Any], message: str) -> None:
 def test_columns_are_required_unless_optional() -> None:
     """Tests that None stands for absent where a column is optional, and is refused elsewhere."""
     rates = np.array([0.5])
-    one = DraftAllocationProblem(acceptance_rates=rates, weights=rates, budget_tokens=3, max_draft_tokens=None)
+    one = DraftAllocationProblem(
+        acceptance_rates=rates, weights=rates, budget_tokens=3, max_draft_tokens=None
+    )
     assert one.caps.tolist() == [3]
     with pytest.raises(InvalidInput, match="weights: expected a list of numbers, got None"):
         DraftAllocationProblem(acceptance_rates=rates, weights=None, budget_tokens=3)  # type: ignore[arg-type]
@@ -145,5 +159,9 @@ def test_schema() -> None:
     """Tests that the schema has limits of the domain, and leaves the caps optional."""
     schema = DraftAllocationProblem.json_schema()
     assert schema["required"] == ["format", "kind", "acceptance_rates", "weights", "budget_tokens"]
-    assert schema["properties"]["acceptance_rates"]["items"] == {"type": "number", "minimum": 0, "exclusiveMaximum": 1}
+    assert schema["properties"]["acceptance_rates"]["items"] == {
+        "type": "number",
+        "minimum": 0,
+        "exclusiveMaximum": 1,
+    }
     assert schema["properties"]["max_draft_tokens"]["items"]["minimum"] == 0

@@ -35,7 +35,11 @@ BASE: dict[str, Any] = {
     "resolutions": [3, 1],
     "states": [
         {"uplink_bits_per_second": 10.0, "acceptance_rates": [0.75, 0.5]},
-        {"uplink_bits_per_second": 20.0, "downlink_bits_per_second": 4.0, "acceptance_rates": [0.5, 0.25]},
+        {
+            "uplink_bits_per_second": 20.0,
+            "downlink_bits_per_second": 4.0,
+            "acceptance_rates": [0.5, 0.25],
+        },
     ],
     "transition": [[0.5, 0.5], [1.0, 0.0]],
 }
@@ -48,24 +52,35 @@ def problem(**fields: Any) -> DraftControlProblem:
 
 def plan(*policy: tuple[int, int]) -> DraftControlPlan:
     """A plan of (draft length, resolution) pairs."""
-    return DraftControlPlan(policy=tuple(DraftChoice(draft_length=L, resolution=r) for L, r in policy))
+    return DraftControlPlan(
+        policy=tuple(DraftChoice(draft_length=L, resolution=r) for L, r in policy)
+    )
 
 
 @given(draft_controls(longest=5), st.data())
 def test_judge_equals_naive(problem: DraftControlProblem, data: st.DataObject) -> None:
-    """Tests that the objective of any policy is the oracle's, and that it is what its terms sum to."""
+    """Tests that the objective of any policy is the oracle's, and that it is what its terms sum
+    to.
+    """
     able = st.sampled_from(naive.actions(problem.to_dict()))
     policy = data.draw(st.lists(able, min_size=len(problem.states), max_size=len(problem.states)))
     evaluation = problem.evaluate(plan(*policy))
-    assert evaluation.objective == pytest.approx(float(naive.objective(problem.to_dict(), policy)), rel=1e-12)
+    assert evaluation.objective == pytest.approx(
+        float(naive.objective(problem.to_dict(), policy)), rel=1e-12
+    )
     assert sum(evaluation.terms.values()) == pytest.approx(evaluation.objective, rel=1e-14)
     assert problem.violations(plan(*policy)) == []
 
 
 def test_by_hand() -> None:
-    """Tests that an iteration in both states, and the rate, with shares 2/3 and 1/3, are those worked out by hand."""
+    """Tests that an iteration in both states, and the rate, with shares 2/3 and 1/3, are those
+    worked out by hand.
+    """
     at = problem()
-    first, second = DraftChoice(draft_length=2, resolution=3), DraftChoice(draft_length=3, resolution=1)
+    first, second = (
+        DraftChoice(draft_length=2, resolution=3),
+        DraftChoice(draft_length=3, resolution=1),
+    )
     # V = 8: 3 bits per token; C(10, 7) = 120 points: 7 bits; C(8, 7) = 8 points: 3 bits
     assert at.iteration_seconds(0, first) == 2 * 0.25 + 2 * (3 + 7) / 10 + 1
     assert at.iteration_seconds(1, second) == 3 * 0.25 + 3 * (3 + 3) / 20 + 1 + (2 + 3) / 4
@@ -77,7 +92,9 @@ def test_by_hand() -> None:
 
 
 def test_myopic_and_optimal_policies_of_the_alternating_link() -> None:
-    """Tests that the counterexample to Eq. 13 has 16 + 1038 bits per draft, and its three policies their rates."""
+    """Tests that the counterexample to Eq. 13 has 16 + 1038 bits per draft, and its three policies
+    their rates.
+    """
     at = generate("draft-control/alternating")
     assert isinstance(at, DraftControlProblem)
     assert at.distribution_bits(at.states[0]) == [1038.0]
@@ -87,13 +104,24 @@ def test_myopic_and_optimal_policies_of_the_alternating_link() -> None:
 
 
 def test_bits_are_exact_next_to_powers_of_two() -> None:
-    """Tests that bits of Eq. 6 and of tokens are right where a count is a power of two, or one above it."""
-    for V, resolution, bits in ((2, 1, 1), (2, 4, 3), (4, 1, 2), (5, 1, 3), (2, 2**16 - 1, 16), (2, 2**16, 17)):
+    """Tests that bits of Eq. 6 and of tokens are right where a count is a power of two, or one
+    above it.
+    """
+    for V, resolution, bits in (
+        (2, 1, 1),
+        (2, 4, 3),
+        (4, 1, 2),
+        (5, 1, 3),
+        (2, 2**16 - 1, 16),
+        (2, 2**16, 17),
+    ):
         at = problem(vocabulary_size=V, resolutions=[resolution, resolution + 7])
         assert at.distribution_bits(at.states[0])[0] == bits
     token_bits = {2: 1, 3: 2, 4: 2, 5: 3, 2**16: 16, 2**16 + 1: 17}
     for V, bits in token_bits.items():
-        seconds = problem(vocabulary_size=V).iteration_seconds(1, DraftChoice(draft_length=0, resolution=1))
+        seconds = problem(vocabulary_size=V).iteration_seconds(
+            1, DraftChoice(draft_length=0, resolution=1)
+        )
         assert seconds == 1.0 + bits / 4.0
 
 
@@ -101,17 +129,30 @@ def test_support_code_takes_the_bits_of_the_state() -> None:
     """Tests that the code decides which bits count, and that bits may be given and not used."""
     states = [{**state, "distribution_bits": [2.5, 0.0]} for state in BASE["states"]]
     choice = DraftChoice(draft_length=2, resolution=3)
-    assert problem(states=states).iteration_seconds(0, choice) == problem().iteration_seconds(0, choice) == 3.5
-    assert problem(states=states, distribution_code="support").iteration_seconds(0, choice) == 0.5 + 1.1 + 1
+    assert (
+        problem(states=states).iteration_seconds(0, choice)
+        == problem().iteration_seconds(0, choice)
+        == 3.5
+    )
+    assert (
+        problem(states=states, distribution_code="support").iteration_seconds(0, choice)
+        == 0.5 + 1.1 + 1
+    )
 
 
 def test_terms() -> None:
-    """Tests that the terms are the server's own tokens and the accepted drafts: 1.75 tokens in 1 + 0.25 + 0.9 s."""
+    """Tests that the terms are the server's own tokens and the accepted drafts: 1.75 tokens in 1 +
+    0.25 + 0.9 s.
+    """
     one = problem(states=BASE["states"][:1], transition=[[1.0]])
     evaluation = one.evaluate(plan((1, 3)))
     seconds = one.iteration_seconds(0, plan((1, 3)).policy[0])
     assert evaluation.terms == pytest.approx(
-        {"own_tokens_per_second": 1.0 / seconds, "accepted_draft_tokens_per_second": 0.75 / seconds}, rel=1e-15
+        {
+            "own_tokens_per_second": 1.0 / seconds,
+            "accepted_draft_tokens_per_second": 0.75 / seconds,
+        },
+        rel=1e-15,
     )
 
 
@@ -120,12 +161,16 @@ def test_terms() -> None:
 )
 def test_many_recurrent_classes(count: int, end: str) -> None:
     """Tests that of many recurrent classes four are shown, and the others counted."""
-    with pytest.raises(InvalidInput, match=rf"expected exactly one recurrent class, got {count}: .*{end}$"):
+    with pytest.raises(
+        InvalidInput, match=rf"expected exactly one recurrent class, got {count}: .*{end}$"
+    ):
         problem(states=BASE["states"][:1] * count, transition=np.eye(count).tolist())
 
 
 def test_violations() -> None:
-    """Tests that a draft length outside the range is a violation, and what is no plan at all is refused."""
+    """Tests that a draft length outside the range is a violation, and what is no plan at all is
+    refused.
+    """
     at = problem(draft_lengths=[1, 2])
     assert at.violations(plan((0, 3), (3, 1))) == [
         "policy[0].draft_length: expected 1 to 2, got 0",
@@ -142,10 +187,14 @@ def test_violations() -> None:
 
 
 def test_verification_by_length() -> None:
-    """Tests that each draft length has its own seconds, that none has more than are given, and that they are kept."""
+    """Tests that each draft length has its own seconds, that none has more than are given, and that
+    they are kept.
+    """
     at = problem(verify_seconds=[1.0, 2.0, 3.0, 5.0, 4.0])
     same = problem(verify_seconds=4.0)
-    assert at.iteration_seconds(0, plan((4, 3)).policy[0]) == same.iteration_seconds(0, plan((4, 3)).policy[0])
+    assert at.iteration_seconds(0, plan((4, 3)).policy[0]) == same.iteration_seconds(
+        0, plan((4, 3)).policy[0]
+    )
     assert at.iteration_seconds(0, plan((0, 3)).policy[0]) == 1.0
     message = "policy[1].draft_length: expected at most 4, as far as verify_seconds is given, got 5"
     assert at.violations(plan((0, 3), (5, 1))) == [message]
@@ -158,13 +207,25 @@ def test_verification_by_length() -> None:
     ("fields", "message"),
     [
         ({"draft_lengths": [1]}, "draft_lengths: expected array of length 2, got [1]"),
-        ({"draft_lengths": [3, 2]}, "draft_lengths: expected [min, max] with min <= max, got [3, 2]"),
+        (
+            {"draft_lengths": [3, 2]},
+            "draft_lengths: expected [min, max] with min <= max, got [3, 2]",
+        ),
         ({"resolutions": [3, 3]}, "resolutions[1]: expected distinct resolutions, got 3 twice"),
-        ({"resolutions": [3]}, "states[0].acceptance_rates: expected 1 entries, as in resolutions, got 2"),
-        ({"states": BASE["states"][:1]}, "transition: expected 1 rows, one for each of the states, got 2"),
+        (
+            {"resolutions": [3]},
+            "states[0].acceptance_rates: expected 1 entries, as in resolutions, got 2",
+        ),
+        (
+            {"states": BASE["states"][:1]},
+            "transition: expected 1 rows, one for each of the states, got 2",
+        ),
         (
             {"distribution_code": "support"},
-            'states[0].distribution_bits: expected 2 entries with the distribution code "support", got none',
+            (
+                "states[0].distribution_bits: expected 2 entries with the distribution code"
+                ' "support", got none'
+            ),
         ),
         (
             {"transition": [[1.0, 0.0], [0.0, 1.0]]},
@@ -172,13 +233,17 @@ def test_verification_by_length() -> None:
         ),
         (
             {"draft_lengths": [0, 2], "verify_seconds": 0.0},
-            "verify_seconds: expected a number > 0, because an iteration without drafts would take no time "
-            "in states[0], got 0.0",
+            (
+                "verify_seconds: expected a number > 0, because an iteration without drafts would"
+                " take no time in states[0], got 0.0"
+            ),
         ),
         (
             {"draft_lengths": [0, 2], "verify_seconds": [0.0, 1.0, 1.0]},
-            "verify_seconds: expected a number > 0, because an iteration without drafts would take no time "
-            "in states[0], got 0.0",
+            (
+                "verify_seconds: expected a number > 0, because an iteration without drafts would"
+                " take no time in states[0], got 0.0"
+            ),
         ),
         (
             {"verify_seconds": [1.0] * 4},
@@ -186,7 +251,10 @@ def test_verification_by_length() -> None:
         ),
         ({"verify_seconds": [1.0, -1.0]}, "verify_seconds[1]: expected a number >= 0, got -1.0"),
         ({"verify_seconds": []}, "verify_seconds: expected at least one number, got none"),
-        ({"transition": [[0.5, 0.6], [1.0, 0.0]]}, "transition[0]: expected probabilities that sum to 1 within 1e-09"),
+        (
+            {"transition": [[0.5, 0.6], [1.0, 0.0]]},
+            "transition[0]: expected probabilities that sum to 1 within 1e-09",
+        ),
     ],
 )
 def test_refusals(fields: dict[str, Any], message: str) -> None:
@@ -198,14 +266,20 @@ def test_refusals(fields: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"acceptance_rates": [0.5]}, "acceptance_rates: expected 2 entries, as in resolutions, got 1"),
+        (
+            {"acceptance_rates": [0.5]},
+            "acceptance_rates: expected 2 entries, as in resolutions, got 1",
+        ),
         (
             {"distribution_bits": [1.0, 1.0, 1.0]},
             "distribution_bits: expected 2 entries, as in acceptance_rates, got 3",
         ),
         (
             {"uplink_bits_per_second": 3e-308},
-            "uplink_bits_per_second: expected iterations whose seconds are floating-point numbers > 0, got from 1.0",
+            (
+                "uplink_bits_per_second: expected iterations whose seconds are floating-point"
+                " numbers > 0, got from 1.0"
+            ),
         ),
     ],
 )
@@ -225,10 +299,14 @@ def test_objects_are_checked_too() -> None:
     state = ChannelState(uplink_bits_per_second=1.0, acceptance_rates=np.array([0.5]))
     with pytest.raises(InvalidInput, match=r"states\[1\]: expected ChannelState, got None"):
         DraftControlProblem(
-            vocabulary_size=2, draft_seconds_per_token=0.0, verify_seconds=1.0, draft_lengths=(0, 1),
-            resolutions=np.array([1]), states=(state, None),  # type: ignore[arg-type]
+            vocabulary_size=2,
+            draft_seconds_per_token=0.0,
+            verify_seconds=1.0,
+            draft_lengths=(0, 1),
+            resolutions=np.array([1]),
+            states=(state, None),  # type: ignore[arg-type]
             transition=problem().transition,
-        )  # fmt: skip
+        )
 
 
 def test_round_trip(tmp_path: Path) -> None:

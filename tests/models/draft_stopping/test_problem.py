@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specopt import AcceptanceRate, DraftStoppingPlan, DraftStoppingProblem, InvalidInput, generate, simulate, solve
+from specopt import (
+    AcceptanceRate,
+    DraftStoppingPlan,
+    DraftStoppingProblem,
+    InvalidInput,
+    generate,
+    simulate,
+    solve,
+)
 from specopt.kinds.draft_stopping.strategies import problems as draft_stoppings
 from specopt.models.draft_stopping.problem import STOP
 
@@ -18,13 +26,19 @@ ACCEPTED, REJECTED, AFTER = range(3)
 
 
 def naive(problem: DraftStoppingProblem, plan: DraftStoppingPlan) -> float:
-    """The objective in rational arithmetic: every class, every number of accepted tokens, every run of scores."""
-    scores = [[Fraction(x) for x in law.tolist()]
-              for law in (problem.scores.accepted, problem.scores.first_rejection, problem.scores.after)]  # fmt: skip
+    """The objective in rational arithmetic: every class, every number of accepted tokens, every run
+    of scores.
+    """
+    scores = [
+        [Fraction(x) for x in law.tolist()]
+        for law in (problem.scores.accepted, problem.scores.first_rejection, problem.scores.after)
+    ]
     rows, most, bins = plan.next.rows.tolist(), problem.max_draft_tokens, problem.scores.bins
     accepted = drafted = beside = Fraction(0)
     cost = problem.to_dict()["round_seconds"]
-    for share, rates in zip(problem.probabilities.tolist(), problem.acceptance_rates.tolist(), strict=True):
+    for share, rates in zip(
+        problem.probabilities.tolist(), problem.acceptance_rates.tolist(), strict=True
+    ):
         for right in range(most + 1):
             chance = Fraction(share)
             for rate in rates[:right]:
@@ -54,20 +68,26 @@ def with_plans(draw: st.DrawFn) -> tuple[DraftStoppingProblem, DraftStoppingPlan
         [draw(st.sampled_from([STOP, *range(node + 1, nodes)])) for _ in range(problem.scores.bins)]
         for node in range(nodes)
     ]
-    return problem, DraftStoppingPlan.from_dict({"start": draw(st.integers(STOP, nodes - 1)), "next": rows})
+    return problem, DraftStoppingPlan.from_dict(
+        {"start": draw(st.integers(STOP, nodes - 1)), "next": rows}
+    )
 
 
 @settings(max_examples=60)
 @given(pair=with_plans())
 def test_judge_equals_naive(pair: tuple[DraftStoppingProblem, DraftStoppingPlan]) -> None:
-    """Tests that the judge's objective is that of all rounds, one by one, in rational arithmetic."""
+    """Tests that the judge's objective is that of all rounds, one by one, in rational
+    arithmetic.
+    """
     problem, plan = pair
     assert problem.violations(plan) == []
     assert problem.evaluate(plan).objective == pytest.approx(naive(problem, plan), rel=1e-12)
 
 
 def test_a_node_reached_at_two_depths() -> None:
-    """Tests that acceptance follows the position, not the node, where two paths of different lengths meet."""
+    """Tests that acceptance follows the position, not the node, where two paths of different
+    lengths meet.
+    """
     problem: Any = generate("draft-stopping/random", classes=2, bins=2, max_draft=3, seed=4)
     plan = DraftStoppingPlan.from_dict({"start": 0, "next": [[1, 2], [2, 2], [-1, -1]]})
     assert problem.evaluate(plan).objective == pytest.approx(naive(problem, plan), rel=1e-12)
@@ -80,7 +100,11 @@ def test_a_node_reached_at_two_depths() -> None:
         (0, [[1, 0], [-1, -1]], "next[0][1]: expected -1 or a node in 1..1, got 0"),
         (0, [[1, 2], [-1, -1]], "next[0][1]: expected -1 or a node in 1..1, got 2"),
         (0, [[-1]], "next: expected 2 entries per row, one per score, got 1"),
-        (0, [[1, 1], [2, 2], [3, -1], [4, 4], [-1, -1]], "next: a path drafts 5 tokens, the most is 4"),
+        (
+            0,
+            [[1, 1], [2, 2], [3, -1], [4, 4], [-1, -1]],
+            "next: a path drafts 5 tokens, the most is 4",
+        ),
     ],
 )
 def test_what_is_no_plan(start: int, rows: list[list[int]], said: str) -> None:
@@ -96,27 +120,53 @@ def test_what_is_no_plan(start: int, rows: list[list[int]], said: str) -> None:
     ("change", "said"),
     [
         ({"rounds": []}, "rounds: expected at least 1 entry, got 0"),
-        ({"rounds": [{"probability": 0.5, "acceptance_rate": 0.5}]},
-         "rounds.probability: expected probabilities that sum to 1, got a sum of 0.5"),
-        ({"rounds": [{"probability": 1.0, "acceptance_rate": [0.5, 0.5]}]},
-         "rounds[0].acceptance_rate: expected one number or max_draft_tokens = 8 of them, got 2"),
-        ({"rounds": [{"probability": 1.0, "acceptance_rate": [0.5, True]}]},
-         "rounds[0].acceptance_rate[1]: expected a number >= 0 and <= 1, got True"),
-        ({"scores": {"accepted": [1.0], "first_rejection": [0.9], "after": [1.0]}},
-         "scores.first_rejection: expected probabilities that sum to 1, got a sum of 0.9"),
-        ({"scores": {"accepted": [1.0], "first_rejection": [0.5, 0.5], "after": [1.0]}},
-         "scores.first_rejection: expected 1 entries, as in accepted, got 2"),
-        ({"scores": {key: [1.0, *([0.0] * 1000)] for key in ("accepted", "first_rejection", "after")}},
-         "scores.accepted: expected at most 1000 entries, got 1001"),
+        (
+            {"rounds": [{"probability": 0.5, "acceptance_rate": 0.5}]},
+            "rounds.probability: expected probabilities that sum to 1, got a sum of 0.5",
+        ),
+        (
+            {"rounds": [{"probability": 1.0, "acceptance_rate": [0.5, 0.5]}]},
+            "rounds[0].acceptance_rate: expected one number or max_draft_tokens = 8 of them, got 2",
+        ),
+        (
+            {"rounds": [{"probability": 1.0, "acceptance_rate": [0.5, True]}]},
+            "rounds[0].acceptance_rate[1]: expected a number >= 0 and <= 1, got True",
+        ),
+        (
+            {"scores": {"accepted": [1.0], "first_rejection": [0.9], "after": [1.0]}},
+            "scores.first_rejection: expected probabilities that sum to 1, got a sum of 0.9",
+        ),
+        (
+            {"scores": {"accepted": [1.0], "first_rejection": [0.5, 0.5], "after": [1.0]}},
+            "scores.first_rejection: expected 1 entries, as in accepted, got 2",
+        ),
+        (
+            {
+                "scores": {
+                    key: [1.0, *([0.0] * 1000)] for key in ("accepted", "first_rejection", "after")
+                }
+            },
+            "scores.accepted: expected at most 1000 entries, got 1001",
+        ),
         ({"max_draft_tokens": 1001}, "max_draft_tokens: expected int <= 1000, got 1001"),
-        ({"round_seconds": 2.5e-308}, "round_seconds: expected finite rates and times, got 2.5e-308 seconds"),
-        ({"round_seconds": [0.1] * 8},
-         "round_seconds: expected one number, or 9 for drafts of 0 to 8 tokens, got 8"),
+        (
+            {"round_seconds": 2.5e-308},
+            "round_seconds: expected finite rates and times, got 2.5e-308 seconds",
+        ),
+        (
+            {"round_seconds": [0.1] * 8},
+            "round_seconds: expected one number, or 9 for drafts of 0 to 8 tokens, got 8",
+        ),
         ({"round_seconds": [0.1, 0.0]}, "round_seconds[1]: expected a number > 0, got 0.0"),
-        ({"round_seconds": [1e-3] * 8 + [2e3]},
-         "round_seconds: expected numbers of at most 1,000,000 times the least, got 0.001 and 2000"),
+        (
+            {"round_seconds": [1e-3] * 8 + [2e3]},
+            (
+                "round_seconds: expected numbers of at most 1,000,000 times the least, got 0.001"
+                " and 2000"
+            ),
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_problem(change: dict[str, Any], said: str) -> None:
     """Tests that a message names the field, what was expected and what came."""
     data = generate("draft-stopping/paper-2").to_dict() | change
@@ -128,18 +178,24 @@ def test_what_is_no_problem(change: dict[str, Any], said: str) -> None:
 def test_as_many_scores_as_are_allowed() -> None:
     """Tests that the most scores are taken."""
     data = generate("draft-stopping/paper-2").to_dict()
-    data["scores"] = {key: [1.0, *([0.0] * 999)] for key in ("accepted", "first_rejection", "after")}
+    data["scores"] = {
+        key: [1.0, *([0.0] * 999)] for key in ("accepted", "first_rejection", "after")
+    }
     assert DraftStoppingProblem.from_dict(data).scores.bins == 1000
 
 
 def test_rounds_by_length() -> None:
-    """Tests that a list of one number is that number, and that the measured cost of a draft decides against it."""
+    """Tests that a list of one number is that number, and that the measured cost of a draft decides
+    against it.
+    """
     problem = generate("draft-stopping/paper-2", max_draft=4)
     assert isinstance(problem, DraftStoppingProblem)
     listed = DraftStoppingProblem.from_dict(problem.to_dict() | {"round_seconds": 5 * [0.15]})
     best = solve(problem)
     assert solve(listed).objective == pytest.approx(best.objective, rel=1e-12)
-    dear = DraftStoppingProblem.from_dict(problem.to_dict() | {"round_seconds": [0.03] + 4 * [0.15]})
+    dear = DraftStoppingProblem.from_dict(
+        problem.to_dict() | {"round_seconds": [0.03] + 4 * [0.15]}
+    )
     none = solve(dear)
     assert none.objective == solve(dear, "no-drafts").objective
     assert isinstance(best.plan, DraftStoppingPlan) and isinstance(none.plan, DraftStoppingPlan)

@@ -1,4 +1,6 @@
-"""The judge of fair goodput against one that plays every entry, and what problem, plan and schedule refuse."""
+"""The judge of fair goodput against one that plays every entry, and what problem, plan and schedule
+refuse.
+"""
 
 from __future__ import annotations
 
@@ -62,26 +64,34 @@ def test_an_example_by_hand() -> None:
 
 
 def test_an_example_per_second_by_hand() -> None:
-    """Tests that rounds last as long as the slowest client, those without drafts too, and the verification."""
+    """Tests that rounds last as long as the slowest client, those without drafts too, and the
+    verification.
+    """
     timed = problem(**SECOND)
     assert timed.round_seconds(np.array([2, 0, 0])) == pytest.approx(0.05 + 0.05 + 0.002)
     assert timed.round_seconds(np.array([0, 0, 0])) == pytest.approx(0.03 + 0.05)
     assert timed.round_seconds(np.array([1, 0, 2])) == pytest.approx(0.07 + 0.05 + 0.003)
     goodput, tokens = timed.realised(plan().schedule)
     assert goodput[1] == pytest.approx(0.25 / 0.102 + 0.75 / 0.123)
-    assert tokens[0] == pytest.approx((2 * 0.25 / 0.102 + 0.75 / 0.123) / (0.25 / 0.102 + 0.75 / 0.123))
+    assert tokens[0] == pytest.approx(
+        (2 * 0.25 / 0.102 + 0.75 / 0.123) / (0.25 / 0.102 + 0.75 / 0.123)
+    )
 
 
 @given(st.data())
 def test_judge_equals_naive(data: st.DataObject) -> None:
-    """Tests that rates, drafts, utility and verdict are those of playing the schedule entry by entry."""
+    """Tests that rates, drafts, utility and verdict are those of playing the schedule entry by
+    entry.
+    """
     problem = data.draw(fair_goodputs())
     plan = data.draw(plans(problem))
     form, schedule = problem.to_dict(), plan.to_dict()["schedule"]
     goodput, tokens = naive.played(form, schedule)
     assert plan.goodput == pytest.approx(goodput, rel=1e-12)
     assert plan.mean_draft_tokens == pytest.approx(tokens, rel=1e-12, abs=1e-12)
-    assert problem.evaluate(plan).objective == pytest.approx(naive.utility(form, goodput), rel=1e-9, abs=1e-12)
+    assert problem.evaluate(plan).objective == pytest.approx(
+        naive.utility(form, goodput), rel=1e-9, abs=1e-12
+    )
     assert problem.violations(plan) == []
     assert naive.keeps_limits(form, schedule)
 
@@ -93,7 +103,9 @@ def test_limits_equal_naive(data: st.DataObject) -> None:
     tight = data.draw(fair_goodputs(clients=(3, 3), budget=(0, 4), per=("round",)))
     schedule = data.draw(plans(loose)).to_dict()["schedule"]
     zeros = {"goodput": [0.0] * 3, "mean_draft_tokens": [0.0] * 3}
-    goodput, tokens = tight.realised(FairGoodputPlan.from_dict({**zeros, "schedule": schedule}).schedule)
+    goodput, tokens = tight.realised(
+        FairGoodputPlan.from_dict({**zeros, "schedule": schedule}).schedule
+    )
     plan = FairGoodputPlan(goodput=goodput, mean_draft_tokens=tokens, schedule=schedule)
     assert (tight.violations(plan) == []) == naive.keeps_limits(tight.to_dict(), schedule)
 
@@ -120,22 +132,40 @@ def test_changes_and_full_entries_say_the_same() -> None:
 
 VIOLATED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"budget_tokens": 2}, {}, "schedule[1]: 3 draft tokens, 2 are allowed (and 1 more such)"),
-    ({"max_draft_tokens": [2, 0, 1]}, {}, "schedule[1]: 2 draft tokens for client 2, 1 are allowed (and 1 more such)"),
+    (
+        {"max_draft_tokens": [2, 0, 1]},
+        {},
+        "schedule[1]: 2 draft tokens for client 2, 1 are allowed (and 1 more such)",
+    ),
     ({}, {"goodput": [1.5625, 1.0, 1.94]}, "goodput[2]: 1.94, but the schedule gives 1.984375"),
-    ({}, {"mean_draft_tokens": [1.25, 0.5, 1.5]}, "mean_draft_tokens[1]: 0.5, but the schedule gives 0"),
+    (
+        {},
+        {"mean_draft_tokens": [1.25, 0.5, 1.5]},
+        "mean_draft_tokens[1]: 0.5, but the schedule gives 0",
+    ),
     (
         {"min_goodput": [1.0, 1.1, 2.0]},
         {},
         "min_goodput[1]: the schedule gives 1, at least 1.1 is due (and 1 more such)",
     ),
-    ({}, {"schedule": [{"share": 0.5, "draft_tokens": [1, 0, 1]}]}, "schedule: shares sum to 0.5 instead of 1"),
+    (
+        {},
+        {"schedule": [{"share": 0.5, "draft_tokens": [1, 0, 1]}]},
+        "schedule: shares sum to 0.5 instead of 1",
+    ),
     ({}, {"goodput": [1.0, 1.0]}, "goodput: expected 3 entries, got 2"),
-    ({}, {"schedule": [{"share": 1.0, "draft_tokens": [1]}]}, "schedule[0].draft_tokens: expected 3 entries, got 1"),
+    (
+        {},
+        {"schedule": [{"share": 1.0, "draft_tokens": [1]}]},
+        "schedule[0].draft_tokens: expected 3 entries, got 1",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("fields", "other", "message"), VIOLATED)
-def test_violations_name_the_place(fields: dict[str, Any], other: dict[str, Any], message: str) -> None:
+def test_violations_name_the_place(
+    fields: dict[str, Any], other: dict[str, Any], message: str
+) -> None:
     """Tests that every constraint is judged, and its sentence says where and by how much."""
     goodput = {"goodput": [1.5625, 1.0, 1.984375], "mean_draft_tokens": [1.25, 0.0, 1.5]}
     if "goodput" in other and len(other["goodput"]) == 2:
@@ -146,14 +176,32 @@ def test_violations_name_the_place(fields: dict[str, Any], other: dict[str, Any]
 REFUSED_PLANS: list[tuple[Any, str]] = [
     ([], "plan.schedule: expected at least one entry, got none"),
     ({}, "plan.schedule: expected array, got .*object"),
-    ([{"share": 1.0, "changes": []}], r"plan.schedule\[0\].draft_tokens: required field is missing"),
-    ([{"share": 1.0, "draft_tokens": []}], r"plan.schedule\[0\].draft_tokens: expected at least 1 entry, got 0"),
+    (
+        [{"share": 1.0, "changes": []}],
+        r"plan.schedule\[0\].draft_tokens: required field is missing",
+    ),
+    (
+        [{"share": 1.0, "draft_tokens": []}],
+        r"plan.schedule\[0\].draft_tokens: expected at least 1 entry, got 0",
+    ),
     ([{"draft_tokens": [1]}], r"plan.schedule\[0\].share: required field is missing"),
-    ([{"share": -0.5, "draft_tokens": [1]}], r"plan.schedule\[0\].share: expected float >= 0.0, got -0.5"),
-    ([{"share": 1.0, "draft_tokens": [1.5]}], r"plan.schedule\[0\].draft_tokens\[0\]: expected int, got 1.5"),
-    ([{"share": 1.0, "draft_tokens": [-1]}], r"plan.schedule\[0\].draft_tokens\[0\]: expected int >= 0, got -1"),
+    (
+        [{"share": -0.5, "draft_tokens": [1]}],
+        r"plan.schedule\[0\].share: expected float >= 0.0, got -0.5",
+    ),
+    (
+        [{"share": 1.0, "draft_tokens": [1.5]}],
+        r"plan.schedule\[0\].draft_tokens\[0\]: expected int, got 1.5",
+    ),
+    (
+        [{"share": 1.0, "draft_tokens": [-1]}],
+        r"plan.schedule\[0\].draft_tokens\[0\]: expected int >= 0, got -1",
+    ),
     ([{"share": 1.0, "tokens": [1]}], r"plan.schedule\[0\].tokens: unknown field"),
-    ([{"share": 1.0}], r"plan.schedule\[0\]: expected one of draft_tokens and changes, got neither"),
+    (
+        [{"share": 1.0}],
+        r"plan.schedule\[0\]: expected one of draft_tokens and changes, got neither",
+    ),
     (
         [{"share": 1.0, "draft_tokens": [1], "changes": []}],
         r"plan.schedule\[0\]: expected one of draft_tokens and changes, got both",
@@ -185,35 +233,72 @@ def test_bad_schedules_are_refused(schedule: Any, message: str) -> None:
 
 
 def test_schedules_built_from_arrays_are_checked() -> None:
-    """Tests that arrays that make no schedule are refused, and that the caller's arrays stay theirs."""
+    """Tests that arrays that make no schedule are refused, and that the caller's arrays stay
+    theirs.
+    """
     share = np.array([1.0])
     good = {"share": share, "starts": [0, 2], "clients": [0, 1], "tokens": [1, 1], "full": [True]}
     schedule = Schedule(**good)  # type: ignore[arg-type]
     share[0] = 7.0
     assert schedule.share[0] == 1.0
-    assert [schedule.share.dtype, schedule.tokens.dtype, schedule.full.dtype] == [np.float64, np.int64, np.bool_]
+    assert [schedule.share.dtype, schedule.tokens.dtype, schedule.full.dtype] == [
+        np.float64,
+        np.int64,
+        np.bool_,
+    ]
     assert Schedule(**good | {"share": [1]}).share.dtype == np.float64  # type: ignore[arg-type]
     unfit = "schedule: expected arrays of one schedule, got lengths that do not fit"
-    two = {"share": [1.0, 0.0], "starts": [0, 2, 3], "clients": [0, 1, 1], "tokens": [1, 1, 2], "full": [True, False]}
+    two = {
+        "share": [1.0, 0.0],
+        "starts": [0, 2, 3],
+        "clients": [0, 1, 1],
+        "tokens": [1, 1, 2],
+        "full": [True, False],
+    }
     assert len(Schedule(**two)) == 2  # type: ignore[arg-type]
     for change, message in (
         ({"share": [np.nan, 1.0]}, "schedule[0].share: expected a share >= 0, got nan"),
         ({"share": [1.0, -1.0]}, "schedule[1].share: expected a share >= 0, got -1.0"),
-        ({"starts": [0, 2, 4]}, unfit), ({"starts": [0, 3]}, unfit), ({"starts": [1, 2, 3]}, unfit),
-        ({"starts": [0, 4, 3]}, unfit), ({"full": [True]}, unfit), ({"tokens": [1, 1]}, unfit),
-        ({"full": [False, True]}, "schedule[0].draft_tokens: required field is missing (the first entry is in full)"),
-        ({"full": [True, True]}, "schedule[1].draft_tokens: expected 2 entries, as in schedule[0], got 1"),
-        ({"clients": [1, 0, 1]}, "schedule[0]: expected every client in order where an entry is in full"),
+        ({"starts": [0, 2, 4]}, unfit),
+        ({"starts": [0, 3]}, unfit),
+        ({"starts": [1, 2, 3]}, unfit),
+        ({"starts": [0, 4, 3]}, unfit),
+        ({"full": [True]}, unfit),
+        ({"tokens": [1, 1]}, unfit),
+        (
+            {"full": [False, True]},
+            "schedule[0].draft_tokens: required field is missing (the first entry is in full)",
+        ),
+        (
+            {"full": [True, True]},
+            "schedule[1].draft_tokens: expected 2 entries, as in schedule[0], got 1",
+        ),
+        (
+            {"clients": [1, 0, 1]},
+            "schedule[0]: expected every client in order where an entry is in full",
+        ),
         ({"clients": [0, 1, 2]}, "schedule[1].changes: expected clients 0 to 1, got 2"),
         ({"clients": [0, 1, -1]}, "schedule[1].changes: expected clients 0 to 1, got -1"),
-        ({"tokens": [1, 1, -1]}, f"schedule[1].changes: expected tokens from 0 to {10**15}, got -1"),
-        ({"tokens": [1, 10**15 + 1, 1]}, f"schedule[0].changes: expected tokens from 0 to {10**15}, got {10**15 + 1}"),
-    ):  # fmt: skip
+        (
+            {"tokens": [1, 1, -1]},
+            f"schedule[1].changes: expected tokens from 0 to {10**15}, got -1",
+        ),
+        (
+            {"tokens": [1, 10**15 + 1, 1]},
+            f"schedule[0].changes: expected tokens from 0 to {10**15}, got {10**15 + 1}",
+        ),
+    ):
         with pytest.raises(InvalidInput) as refusal:
             Schedule(**two | change)  # type: ignore[arg-type]
         assert str(refusal.value) == message
     assert Schedule(**two | {"tokens": [0, 10**15, 0]}).tokens.tolist() == [0, 10**15, 0]  # type: ignore[arg-type]
-    for array in (schedule.share, schedule.starts, schedule.clients, schedule.tokens, schedule.full):
+    for array in (
+        schedule.share,
+        schedule.starts,
+        schedule.clients,
+        schedule.tokens,
+        schedule.full,
+    ):
         assert not array.flags.writeable
 
 
@@ -224,12 +309,18 @@ def test_schedules_of_allocations() -> None:
     assert [(share, row.tolist()) for share, row in found] == [(0.5, [1, 2]), (0.5, [3, 2])]
     assert all(row.dtype == np.int64 for _, row in found)
     assert schedule.full.tolist() == [True, True]
-    assert schedule.dump() == [{"share": 0.5, "draft_tokens": [1, 2]}, {"share": 0.5, "draft_tokens": [3, 2]}]
+    assert schedule.dump() == [
+        {"share": 0.5, "draft_tokens": [1, 2]},
+        {"share": 0.5, "draft_tokens": [3, 2]},
+    ]
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"weights": [1.0]}, "weights: expected 3 entries, as in acceptance_rates, got 1"),
-    ({"per": "second"}, r"draft_seconds_per_token: required field is missing \(per 'second' needs it\)"),
+    (
+        {"per": "second"},
+        r"draft_seconds_per_token: required field is missing \(per 'second' needs it\)",
+    ),
     (
         SECOND | {"network_seconds": [0.0] * 3, "verify_overhead_seconds": 0.0},
         "verify_overhead_seconds: expected more than 0 where no client's network takes time",
@@ -260,11 +351,13 @@ def test_the_schema_of_a_schedule() -> None:
     }
     entries = [
         {
-            "type": "object", "properties": {"share": {"type": "number", "minimum": 0}, name: form},
-            "required": ["share", name], "additionalProperties": False,
+            "type": "object",
+            "properties": {"share": {"type": "number", "minimum": 0}, name: form},
+            "required": ["share", name],
+            "additionalProperties": False,
         }
         for name, form in forms.items()
-    ]  # fmt: skip
+    ]
     found = Schedule.schema()
     for entry in found["items"]["anyOf"]:
         for field in entry["properties"].values():
@@ -276,7 +369,10 @@ def test_the_schema_of_a_schedule() -> None:
     ("fields", "name"),
     [
         (SECOND | {"verify_overhead_seconds": 1e260}, "verify_overhead_seconds"),
-        (SECOND | {"network_seconds": [0.0] * 3, "verify_overhead_seconds": 1e-260}, "verify_overhead_seconds"),
+        (
+            SECOND | {"network_seconds": [0.0] * 3, "verify_overhead_seconds": 1e-260},
+            "verify_overhead_seconds",
+        ),
         ({"weights": [1e260, 1.0, 1.0]}, "weights"),
         ({"weights": [1e-260] * 3}, "fairness"),
         ({"fairness": 60.0, "acceptance_rates": [0.5, 0.0, 1 - 1e-12]}, "fairness"),
@@ -284,16 +380,26 @@ def test_the_schema_of_a_schedule() -> None:
     ],
 )
 def test_what_floating_point_cannot_hold_is_refused(fields: dict[str, Any], name: str) -> None:
-    """Tests that rounds, weights and utilities out of range are refused by the field that is to blame."""
-    with pytest.raises(InvalidInput, match=f"^{name}: expected rounds, weights and a utility in the range"):
+    """Tests that rounds, weights and utilities out of range are refused by the field that is to
+    blame.
+    """
+    with pytest.raises(
+        InvalidInput, match=f"^{name}: expected rounds, weights and a utility in the range"
+    ):
         problem(**fields)
 
 
 def test_what_an_objective_is_held_against() -> None:
-    """Tests that the terms of a utility that is 0 by cancellation give it a size, and else it is its own."""
-    fair = FairGoodputProblem(acceptance_rates=np.array([0.5, 0.5]), budget_tokens=0, fairness=1.0, per="round")
+    """Tests that the terms of a utility that is 0 by cancellation give it a size, and else it is
+    its own.
+    """
+    fair = FairGoodputProblem(
+        acceptance_rates=np.array([0.5, 0.5]), budget_tokens=0, fairness=1.0, per="round"
+    )
     evaluation = fair.evaluate(
-        FairGoodputPlan(goodput=np.ones(2), mean_draft_tokens=np.zeros(2), schedule=Schedule.of([1.0], [[0, 0]]))
+        FairGoodputPlan(
+            goodput=np.ones(2), mean_draft_tokens=np.zeros(2), schedule=Schedule.of([1.0], [[0, 0]])
+        )
     )
     assert (evaluation.objective, evaluation.size, evaluation.terms) == (0.0, 0.0, {"utility": 0.0})
     for fairness in (0.0, 1.0, 2.0):
@@ -302,12 +408,19 @@ def test_what_an_objective_is_held_against() -> None:
 
 
 def test_schema_has_both_forms_of_an_entry() -> None:
-    """Tests that the plan's schema knows entries in full and as changes, the problem's its defaults."""
+    """Tests that the plan's schema knows entries in full and as changes, the problem's its
+    defaults.
+    """
     from specopt.models.schema import schema
 
     forms = schema(FairGoodputPlan)["properties"]["schedule"]["items"]["anyOf"]
     assert [form["required"] for form in forms] == [["share", "draft_tokens"], ["share", "changes"]]
-    assert FairGoodputProblem.json_schema()["required"] == ["format", "kind", "acceptance_rates", "budget_tokens"]
+    assert FairGoodputProblem.json_schema()["required"] == [
+        "format",
+        "kind",
+        "acceptance_rates",
+        "budget_tokens",
+    ]
 
 
 def test_files(tmp_path: Path) -> None:
@@ -335,16 +448,25 @@ def test_many_changes_are_judged_in_time() -> None:
         )
         judged = FairGoodputProblem(acceptance_rates=np.full(size, 0.5), budget_tokens=size)
         goodput, tokens = judged.realised(schedule)
-        assert judged.violations(FairGoodputPlan(goodput=goodput, mean_draft_tokens=tokens, schedule=schedule)) == []
+        assert (
+            judged.violations(
+                FairGoodputPlan(goodput=goodput, mean_draft_tokens=tokens, schedule=schedule)
+            )
+            == []
+        )
         assert tokens == pytest.approx((size - clients) / (size + 1), rel=1e-9)
         assert goodput == pytest.approx(1 + 0.5 * tokens, rel=1e-12)
 
-    assert growth(lambda: judge(2_500), lambda: judge(50_000), tries=2) < 100  # 400 where it was a product
+    assert (
+        growth(lambda: judge(2_500), lambda: judge(50_000), tries=2) < 100
+    )  # 400 where it was a product
 
 
 @pytest.mark.parametrize("fairness", [0.0, 0.5, 1.0, 2.0, 40.0])
 def test_the_common_rate(fairness: float) -> None:
-    """Tests that equal rates are worth themselves whatever the weights, and that others lie between."""
+    """Tests that equal rates are worth themselves whatever the weights, and that others lie
+    between.
+    """
     one = problem(fairness=fairness, weights=[3.0, 1.0, 0.5])
     for rate in (0.5, 2.0, 3.0):
         assert one.worth(one.utility(np.full(3, rate)), one.scale) == pytest.approx(rate, rel=1e-12)
@@ -365,8 +487,12 @@ def test_tokens_are_counted_exactly() -> None:
             "schedule",
         )
         goodput, tokens = rich.realised(schedule)
-        found = rich.violations(FairGoodputPlan(goodput=goodput, mean_draft_tokens=tokens, schedule=schedule))
-        assert found == ([f"schedule[1]: {most + 1} draft tokens, {most} are allowed"] if more else [])
+        found = rich.violations(
+            FairGoodputPlan(goodput=goodput, mean_draft_tokens=tokens, schedule=schedule)
+        )
+        assert found == (
+            [f"schedule[1]: {most + 1} draft tokens, {most} are allowed"] if more else []
+        )
 
 
 def test_many_tokens_are_counted_exactly() -> None:
@@ -375,16 +501,26 @@ def test_many_tokens_are_counted_exactly() -> None:
     rich = FairGoodputProblem(acceptance_rates=np.zeros(12), budget_tokens=most, per="round")
     schedule = Schedule.of([0.5, 0.5], [[most] * 11 + [most - 1], [most] * 12])
     goodput, tokens = rich.realised(schedule)
-    found = rich.violations(FairGoodputPlan(goodput=goodput, mean_draft_tokens=tokens, schedule=schedule))
-    assert found == [f"schedule[0]: {12 * most - 1} draft tokens, {most} are allowed (and 1 more such)"]
+    found = rich.violations(
+        FairGoodputPlan(goodput=goodput, mean_draft_tokens=tokens, schedule=schedule)
+    )
+    assert found == [
+        f"schedule[0]: {12 * most - 1} draft tokens, {most} are allowed (and 1 more such)"
+    ]
 
 
 def test_what_is_declared_is_held_against_what_cancels() -> None:
-    """Tests that mean drafts may differ by rounding of the changes that add up to them, and no more."""
+    """Tests that mean drafts may differ by rounding of the changes that add up to them, and no
+    more.
+    """
     rich = FairGoodputProblem(acceptance_rates=np.zeros(1), budget_tokens=10**6, per="round")
-    schedule = Schedule.parse([{"share": 1e-3, "draft_tokens": [10**6]}, {"share": 0.999, "changes": [[0, 0]]}], "s")
+    schedule = Schedule.parse(
+        [{"share": 1e-3, "draft_tokens": [10**6]}, {"share": 0.999, "changes": [[0, 0]]}], "s"
+    )
     for off, sentences in ((1.9e-3, 0), (2.1e-3, 1)):  # 1e-9 of 10^6 (1 + 0.999)
-        plan = FairGoodputPlan(goodput=np.ones(1), mean_draft_tokens=np.array([1000 + off]), schedule=schedule)
+        plan = FairGoodputPlan(
+            goodput=np.ones(1), mean_draft_tokens=np.array([1000 + off]), schedule=schedule
+        )
         assert len(rich.violations(plan)) == sentences
 
 
@@ -399,10 +535,16 @@ def test_a_schedule_is_played_once() -> None:
 
 
 def test_no_rate_has_no_utility(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a client without a rate is refused, and that a utility of nothing is worth no number."""
+    """Tests that a client without a rate is refused, and that a utility of nothing is worth no
+    number.
+    """
     with pytest.raises(InvalidInput) as refusal:
         problem().evaluate(plan(schedule=[{"share": 0.0, "draft_tokens": [1, 0, 0]}]))
     assert str(refusal.value) == "schedule: expected shares that give every client a positive rate"
-    assert np.isnan(FairGoodputProblem.worth(0.0, (3.0, 0.5))) and np.isnan(FairGoodputProblem.worth(1.0, (3.0, 2.0)))
+    assert np.isnan(FairGoodputProblem.worth(0.0, (3.0, 0.5))) and np.isnan(
+        FairGoodputProblem.worth(1.0, (3.0, 2.0))
+    )
     monkeypatch.setattr(FairGoodputProblem, "utility", lambda self, goodput: 0.0)
-    assert problem().evaluate(plan()).size == pytest.approx(np.log([1.5625, 1.984375]).sum())  # logarithms that cancel
+    assert problem().evaluate(plan()).size == pytest.approx(
+        np.log([1.5625, 1.984375]).sum()
+    )  # logarithms that cancel

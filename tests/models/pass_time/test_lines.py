@@ -18,7 +18,9 @@ STEEP = LinearRuntime(seconds_per_flop=1.0, overhead_seconds=0.5)
 
 
 def test_linear_by_hand() -> None:
-    """Tests that Eq. 17 holds: 1 s per operation, 3 operations for each of 2 tasks, half a second at least."""
+    """Tests that Eq. 17 holds: 1 s per operation, 3 operations for each of 2 tasks, half a second
+    at least.
+    """
     assert STEEP.seconds(2, np.array([3.0, 0.0])).tolist() == [6.5, 0.5]
 
 
@@ -29,21 +31,32 @@ def test_piecewise_is_the_maximum() -> None:
 
 
 @given(runtimes, st.integers(1, 100), st.floats(0, 1e15))
-def test_runtime_is_that_of_naive(runtime: LinearRuntime | PiecewiseRuntime, size: int, flops: float) -> None:
+def test_runtime_is_that_of_naive(
+    runtime: LinearRuntime | PiecewiseRuntime, size: int, flops: float
+) -> None:
     """Tests that both forms are those of the oracle."""
-    assert float(runtime.seconds(size, np.array(flops))) == naive.pass_seconds(dump(runtime), size, flops)
+    assert float(runtime.seconds(size, np.array(flops))) == naive.pass_seconds(
+        dump(runtime), size, flops
+    )
 
 
-@given(st.lists(linear_runtimes(), min_size=1, max_size=5), st.lists(st.floats(0, 1e15), min_size=1, max_size=5))
+@given(
+    st.lists(linear_runtimes(), min_size=1, max_size=5),
+    st.lists(st.floats(0, 1e15), min_size=1, max_size=5),
+)
 def test_envelope_is_the_maximum(pieces: list[LinearRuntime], works: list[float]) -> None:
-    """Tests that the kernels' sorted envelope gives the maximum of the pieces, at its corners too."""
+    """Tests that the kernels' sorted envelope gives the maximum of the pieces, at its corners
+    too.
+    """
     runtime = PiecewiseRuntime(pieces=tuple(pieces))
     rows = envelope(runtime)
     assert (np.diff(rows[:, 0]) > 0).all()
     assert (np.diff(rows[:, 2]) > 0).all() or len(rows) == 1
     for work in [*works, *(end for end in rows[:, 2] if np.isfinite(end))]:
         slope, height, _ = rows[np.searchsorted(rows[:, 2], work)]
-        assert slope * work + height == pytest.approx(float(runtime.seconds(1, np.array(work))), rel=1e-12)
+        assert slope * work + height == pytest.approx(
+            float(runtime.seconds(1, np.array(work))), rel=1e-12
+        )
 
 
 def test_no_pieces_are_refused() -> None:

@@ -1,4 +1,6 @@
-"""Tables of measured passes: interpolation, monotonicity, limits, the engine's staircase, refusals."""
+"""Tables of measured passes: interpolation, monotonicity, limits, the engine's staircase,
+refusals.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,22 @@ def made(table: Any, **more: Any) -> PassTime:
 def columns(seconds: Any, points: Any = POINTS, **more: Any) -> dict[str, Any]:
     """Return a table in columns."""
     batch, new, cached = (list(column) for column in zip(*points, strict=True))
-    return {"batch": batch, "new_tokens": new, "cached_tokens": cached, "seconds": list(seconds), **more}
+    return {
+        "batch": batch,
+        "new_tokens": new,
+        "cached_tokens": cached,
+        "seconds": list(seconds),
+        **more,
+    }
 
 
-def at(time: PassTime, batch: float, new: float, cached: float = 0.0, which: Which = "fitted") -> float:
+def at(
+    time: PassTime, batch: float, new: float, cached: float = 0.0, which: Which = "fitted"
+) -> float:
     """Return the seconds of one pass."""
-    return float(time.seconds(np.array(float(batch)), np.array(float(new)), np.array(float(cached)), which))
+    return float(
+        time.seconds(np.array(float(batch)), np.array(float(new)), np.array(float(cached)), which)
+    )
 
 
 def smooth(batch: float, new: float, cached: float) -> float:
@@ -41,14 +53,27 @@ def smooth(batch: float, new: float, cached: float) -> float:
 
 
 def test_points_are_met_and_lines_between_them() -> None:
-    """Tests that monotone times are met at the points, and that what is linear is met between and beyond them."""
+    """Tests that monotone times are met at the points, and that what is linear is met between and
+    beyond them.
+    """
     time = made(columns(smooth(*point) for point in POINTS))
-    for batch, new, cached in [*POINTS, (3, 3, 50), (1, 7, 0), (4, 1.5, 99), (8, 16, 200), (8, 1, 0)]:
+    for batch, new, cached in [
+        *POINTS,
+        (3, 3, 50),
+        (1, 7, 0),
+        (4, 1.5, 99),
+        (8, 16, 200),
+        (8, 1, 0),
+    ]:
         assert at(time, batch, new, cached) == pytest.approx(smooth(batch, new, cached), rel=1e-9)
         assert at(time, batch, new, cached, "upper") >= smooth(batch, new, cached) * (1 - 1e-9)
     assert time.measured == "batches 1-4, new tokens 1-8, cached tokens 0-100"
     assert time.contexts == (0.0, 100.0)
-    sizes = (np.array([1.0, 4.0, 5.0, 1.0, 1.0]), np.array([1.0, 8.0, 1.0, 9.0, 1.0]), np.array([0, 100, 0, 0, 101.0]))
+    sizes = (
+        np.array([1.0, 4.0, 5.0, 1.0, 1.0]),
+        np.array([1.0, 8.0, 1.0, 9.0, 1.0]),
+        np.array([0, 100, 0, 0, 101.0]),
+    )
     assert time.covers(*sizes).tolist() == [True, True, False, False, False]
 
 
@@ -58,7 +83,9 @@ times = st.lists(st.floats(1e-3, 1.0), min_size=len(POINTS), max_size=len(POINTS
 @settings(max_examples=25)
 @given(times, st.lists(st.floats(0.0, 0.1), min_size=len(POINTS), max_size=len(POINTS)))
 def test_more_work_never_takes_less(seconds: list[float], spread: list[float]) -> None:
-    """Tests that the interpolation and its limits rise with each size, whatever was measured, and hold all of it."""
+    """Tests that the interpolation and its limits rise with each size, whatever was measured, and
+    hold all of it.
+    """
     time = made(columns(seconds, spread=spread))
     axes = np.array([1, 1.5, 2, 3, 4]), np.array([1, 2, 3, 4, 6, 8.0]), np.array([0, 60, 100.0])
     batch, new, cached = np.meshgrid(*axes, indexing="ij")
@@ -75,9 +102,11 @@ def test_more_work_never_takes_less(seconds: list[float], spread: list[float]) -
 @settings(max_examples=25)
 @given(times)
 def test_isotonic_regression_is_the_nearest(seconds: list[float]) -> None:
-    """Tests that the isotonic fit is optimal, and which monotone functions are tightest on both sides.
+    """Tests that the isotonic fit is optimal, and which monotone functions are tightest on both
+    sides.
 
-    The residuals of a projection on a cone are orthogonal to it, and at an obtuse angle to all else in the cone.
+    The residuals of a projection on a cone are orthogonal to it, and at an obtuse angle to all else
+    in the cone.
     """
     values = np.log(seconds).reshape(3, 4, 2)
     fit = isotonic(values)
@@ -94,8 +123,15 @@ def test_isotonic_regression_is_the_nearest(seconds: list[float]) -> None:
 
 
 def test_between_points_limits_hold_what_may_be_there() -> None:
-    """Tests that limits between points are as wide as the step that was left out, and no wider than the neighbours."""
-    steps = [0.01, 0.02, 0.02, 0.02]  # a jump from 1 to 2 new tokens, which a line from 1 to 4 misses
+    """Tests that limits between points are as wide as the step that was left out, and no wider than
+    the neighbours.
+    """
+    steps = [
+        0.01,
+        0.02,
+        0.02,
+        0.02,
+    ]  # a jump from 1 to 2 new tokens, which a line from 1 to 4 misses
     points = [(1, new, 0) for new in (1, 2, 4, 8)]
     time = made(columns(steps, points))
     guess = 0.01 + 0.01 / 3
@@ -107,9 +143,13 @@ def test_between_points_limits_hold_what_may_be_there() -> None:
 
 
 def test_repeats_and_falling_times_are_in_the_limits() -> None:
-    """Tests that equal points are repeats, and that times which fall with the work are told and held."""
+    """Tests that equal points are repeats, and that times which fall with the work are told and
+    held.
+    """
     time = made(columns([0.03, 0.05, 0.02, 0.02], [(1, 1, 0), (1, 1, 0), (2, 1, 0), (4, 1, 0)]))
-    assert [at(time, 1, 1, which=which) for which in ("lower", "upper")] == pytest.approx([0.02, 0.05])
+    assert [at(time, 1, 1, which=which) for which in ("lower", "upper")] == pytest.approx(
+        [0.02, 0.05]
+    )
     assert at(time, 4, 1) == pytest.approx(at(time, 1, 1))
     assert "fall where the work grows" in time.notes[0]
 
@@ -125,12 +165,21 @@ def test_the_staircase() -> None:
     assert time.covers(sizes, np.array(1.0), np.array(0.0)).tolist() == [True, True, True, False]
     jump = made(columns(seconds[:3], points[:3]), captured_batches=[1, 2, 4], beyond=5.0)
     assert [at(jump, batch, 1) for batch in (4, 6)] == pytest.approx([0.013, 5 * 0.015])
-    assert at(made(columns(seconds[:3], points[:3]), captured_batches=[1, 2, 4]), 6, 1) == pytest.approx(0.015)
+    assert at(
+        made(columns(seconds[:3], points[:3]), captured_batches=[1, 2, 4]), 6, 1
+    ) == pytest.approx(0.015)
     assert not jump.covers(np.array(5.0), np.array(1.0), np.array(0.0))
-    line = {"seconds_per_token": 1e-3, "overhead_seconds": 0.0, "captured_batches": [8, 16], "beyond": 3.0}
+    line = {
+        "seconds_per_token": 1e-3,
+        "overhead_seconds": 0.0,
+        "captured_batches": [8, 16],
+        "beyond": 3.0,
+    }
     form = pass_time(line, "file", decoder=None, all_logits=True)
     assert [at(form, batch, 1) for batch in (1, 9, 20)] == pytest.approx([8e-3, 16e-3, 60e-3])
-    mean = pass_time(line | {"captured_batches": [1], "beyond": 9e5}, "file", decoder=None, all_logits=True)
+    mean = pass_time(
+        line | {"captured_batches": [1], "beyond": 9e5}, "file", decoder=None, all_logits=True
+    )
     assert at(mean, 1.5, 1) == pytest.approx(1350.0)
 
 
@@ -140,7 +189,10 @@ def test_the_staircase() -> None:
         ({"batch": [1, 2]}, "file.table.new_tokens: expected 2 entries, as in batch, got 24"),
         ({"seconds": [0.0] * 24}, r"file.table.seconds\[0\]: expected float > 0.0"),
         ({"spread": [-1.0] * 24}, r"file.table.spread\[0\]: expected float >= 0.0"),
-        ({"batch": [1] * 23 + [3]}, "file.table: expected a complete grid, .* missing, the first at batch = "),
+        (
+            {"batch": [1] * 23 + [3]},
+            "file.table: expected a complete grid, .* missing, the first at batch = ",
+        ),
         ({"secs": []}, "file.table.secs: unknown field"),
     ],
 )
@@ -151,7 +203,9 @@ def test_bad_tables_are_named(change: dict[str, Any], message: str) -> None:
 
 
 def test_bad_staircases_are_named() -> None:
-    """Tests that a table with batches beyond the captured takes no factor, and is refused with them alone."""
+    """Tests that a table with batches beyond the captured takes no factor, and is refused with them
+    alone.
+    """
     table = columns([0.1] * len(POINTS))
     with pytest.raises(InvalidInput, match=r"file.beyond: expected no factor"):
         made(table, captured_batches=[1, 2], beyond=2.0)
@@ -160,8 +214,12 @@ def test_bad_staircases_are_named() -> None:
     with pytest.raises(InvalidInput, match=r"file.beyond: expected a number"):
         made(columns([0.1, 0.2], [(1, 1, 0), (2, 1, 0)]), captured_batches=[1, 2], beyond=1e6)
     larger = columns([0.1, 0.2], [(8, 1, 0), (16, 1, 0)])
-    with pytest.raises(InvalidInput, match=r"file.captured_batches: expected passes of captured sizes"):
+    with pytest.raises(
+        InvalidInput, match=r"file.captured_batches: expected passes of captured sizes"
+    ):
         made(larger, captured_batches=[1, 2])
     for sizes in ([1, 2, 2], [2, 1], [0, 1], [1, MAX_TOKENS + 1], [], [True, 2], (1, 2), [1.0]):
-        with pytest.raises(InvalidInput, match=r"file.captured_batches: expected increasing integers >= 1"):
+        with pytest.raises(
+            InvalidInput, match=r"file.captured_batches: expected increasing integers >= 1"
+        ):
             made(table, captured_batches=sizes)

@@ -12,7 +12,17 @@ from specopt.models.errors import InvalidInput
 from specopt.models.pass_time import PassTime, VerificationTime, Which, pass_time
 
 WHICH: tuple[Which, ...] = ("lower", "fitted", "upper")
-SMALL = ExactDecoder(layers=2, hidden=8, ffn=16, heads=2, kv_heads=1, head_dim=4, gated=True, vocabulary=10, tied=True)
+SMALL = ExactDecoder(
+    layers=2,
+    hidden=8,
+    ffn=16,
+    heads=2,
+    kv_heads=1,
+    head_dim=4,
+    gated=True,
+    vocabulary=10,
+    tied=True,
+)
 TOKENS = {"seconds_per_token": 1e-3, "overhead_seconds": 0.01}
 
 
@@ -21,9 +31,13 @@ def made(data: Any, **settings: Any) -> PassTime:
     return pass_time(data, "file", **{"decoder": None, "all_logits": True, **settings})
 
 
-def at(time: PassTime, batch: float, new: float, cached: float = 0.0, which: Which = "fitted") -> float:
+def at(
+    time: PassTime, batch: float, new: float, cached: float = 0.0, which: Which = "fitted"
+) -> float:
     """Return the seconds of one pass."""
-    return float(time.seconds(np.array(float(batch)), np.array(float(new)), np.array(float(cached)), which))
+    return float(
+        time.seconds(np.array(float(batch)), np.array(float(new)), np.array(float(cached)), which)
+    )
 
 
 def test_per_token_by_hand() -> None:
@@ -36,21 +50,27 @@ def test_per_token_by_hand() -> None:
 
 @pytest.mark.parametrize(("all_logits", "logits"), [(True, 3), (False, 1)])
 def test_operations_by_hand(all_logits: bool, logits: int) -> None:
-    """Tests that a pass counts its operations, all logits or the last one's, and reads its cache once per request."""
+    """Tests that a pass counts its operations, all logits or the last one's, and reads its cache
+    once per request.
+    """
     per_flop = {"seconds_per_flop": 1e-9, "overhead_seconds": 0.0}
     W = 8 * 4 * (2 * 2 + 2 * 1) + 3 * 8 * 16
     found = made(per_flop, decoder=SMALL, all_logits=all_logits)
     alone = 2 * (2 * W * 3 + 4 * 2 * 4 * 3 * 3) + 2 * 8 * 10 * logits
     one_query = 2 * 4 * 2 * 4 * 5
     assert at(found, 7, 3, 5) == pytest.approx(7 * (alone + one_query) * 1e-9, rel=1e-12)
-    assert at(found, 7, 3, 5, "upper") == pytest.approx(7 * (alone + 3 * one_query) * 1e-9, rel=1e-12)
+    assert at(found, 7, 3, 5, "upper") == pytest.approx(
+        7 * (alone + 3 * one_query) * 1e-9, rel=1e-12
+    )
     read = made({**per_flop, "seconds_per_kv_byte": 1e-6}, decoder=SMALL, all_logits=all_logits)
     kv_bytes = 2 * 2 * 1 * 4 * 2 * 5
     assert at(read, 7, 3, 5) == pytest.approx(7 * (alone * 1e-9 + kv_bytes * 1e-6), rel=1e-12)
 
 
 def test_cached_tokens_are_read_once_per_request() -> None:
-    """Tests that without a model the cache costs what is said per token, whatever the new tokens."""
+    """Tests that without a model the cache costs what is said per token, whatever the new
+    tokens.
+    """
     found = made({**TOKENS, "seconds_per_cached_token": 1e-5})
     for new in (1, 5):
         assert at(found, 3, new, 100) - at(found, 3, new, 0) == pytest.approx(3 * 100 * 1e-5)
@@ -60,8 +80,12 @@ def test_cached_tokens_are_read_once_per_request() -> None:
 
 def test_an_estimator_by_hand() -> None:
     """Tests that the additive form is that of verification batches."""
-    data = {"seconds_per_new_token": 1e-3, "seconds_per_interaction": 1e-6, "seconds_per_cached_token": 1e-5,
-            "overhead_seconds": 0.02}  # fmt: skip
+    data = {
+        "seconds_per_new_token": 1e-3,
+        "seconds_per_interaction": 1e-6,
+        "seconds_per_cached_token": 1e-5,
+        "overhead_seconds": 0.02,
+    }
     by_hand = VerificationTime(**data).seconds(np.full(3, 4), np.full(3, 50))
     for runtime in (data, {"form": "additive", "estimator": data}):
         assert at(made(runtime), 3, 4, 50) == pytest.approx(by_hand, rel=1e-12)
@@ -77,7 +101,9 @@ FIT = {
 
 
 def test_a_fits_file_brings_limits_and_model() -> None:
-    """Tests that `runtime`, `lower`, `upper` and `model` of a fit's file are taken, other keys left."""
+    """Tests that `runtime`, `lower`, `upper` and `model` of a fit's file are taken, other keys
+    left.
+    """
     found = made(FIT)
     assert found.has_limits
     low, mid, high = (at(found, 1, 1, which=which) for which in WHICH)
@@ -87,7 +113,9 @@ def test_a_fits_file_brings_limits_and_model() -> None:
 
 
 def test_limits_hold_the_misfit() -> None:
-    """Tests that limits are at least as wide as the misfit, and that the measured range is told and kept."""
+    """Tests that limits are at least as wide as the misfit, and that the measured range is told and
+    kept.
+    """
     found = made(FIT | {"misfit": {"low": -0.3, "high": 0.6}, "range": {"flops": [100.0, 1e6]}})
     low, mid, high = (at(found, 1, 1, which=which) for which in WHICH)
     assert (low, high) == pytest.approx((0.7 * mid, 1.6 * mid))
@@ -97,14 +125,21 @@ def test_limits_hold_the_misfit() -> None:
     assert not found.covers(one, 1e9 * one, 0.0 * one)
     told = made(FIT | {"contexts": [100, 300]})
     assert (told.contexts, told.measured) == ((100.0, 300.0), "context 100-300")
-    assert told.covers(one, one, np.array([99.0, 100.0, 200.0, 300.0, 301.0])).tolist() == [False, *[True] * 3, False]
+    assert told.covers(one, one, np.array([99.0, 100.0, 200.0, 300.0, 301.0])).tolist() == [
+        False,
+        *[True] * 3,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(
     ("data", "message"),
     [
         ([], r"file: expected a runtime, got \[\]"),
-        ({"seconds_per_flop": 4e-13, "overhead_seconds": 0.1}, "file.seconds_per_flop: 4e-13 is per operation"),
+        (
+            {"seconds_per_flop": 4e-13, "overhead_seconds": 0.1},
+            "file.seconds_per_flop: 4e-13 is per operation",
+        ),
         ({"seconds_per_token": -1.0, "overhead_seconds": 0.1}, "seconds_per_token"),
         (
             {"seconds_per_token": 1e308, "overhead_seconds": 0.1},
@@ -114,20 +149,41 @@ def test_limits_hold_the_misfit() -> None:
         ({"seconds_per_token": 1.0, "overhead_seconds": 0.1, "unit": "s"}, "unit"),
         ({"pieces": []}, "pieces: expected `*array`* of length >= 1, got"),
         ({"pieces": [TOKENS, {"seconds_per_flop": 1.0, "overhead_seconds": 0.0}]}, "pieces"),
-        ({"runtime": TOKENS, "lower": {"pieces": [TOKENS, TOKENS]}}, "file.lower: expected as many pieces"),
+        (
+            {"runtime": TOKENS, "lower": {"pieces": [TOKENS, TOKENS]}},
+            "file.lower: expected as many pieces",
+        ),
         (
             {"runtime": TOKENS, "upper": {"seconds_per_flop": 1.0, "overhead_seconds": 1.0}},
             "file.upper: expected seconds_per_token, as in runtime",
         ),
         ({"runtime": TOKENS, "misfit": [0, 1]}, r"file.misfit: expected low and high"),
-        ({"runtime": TOKENS, "misfit": {"low": -1.0, "high": 0}}, "file.misfit.low: expected a number in"),
-        ({"runtime": TOKENS, "range": {"flops": [1, 2]}}, "file.range: unknown field 'flops'; known: batch, tokens"),
-        ({"runtime": TOKENS, "range": {"tokens": [2, 1]}}, r"file.range.tokens\[1\]: expected a finite number >= 2"),
-        ({"runtime": TOKENS, "contexts": 3}, "file.contexts: expected a list of cached tokens, got 3"),
+        (
+            {"runtime": TOKENS, "misfit": {"low": -1.0, "high": 0}},
+            "file.misfit.low: expected a number in",
+        ),
+        (
+            {"runtime": TOKENS, "range": {"flops": [1, 2]}},
+            "file.range: unknown field 'flops'; known: batch, tokens",
+        ),
+        (
+            {"runtime": TOKENS, "range": {"tokens": [2, 1]}},
+            r"file.range.tokens\[1\]: expected a finite number >= 2",
+        ),
+        (
+            {"runtime": TOKENS, "contexts": 3},
+            "file.contexts: expected a list of cached tokens, got 3",
+        ),
         ({"runtime": TOKENS, "contexts": [-1]}, r"file.contexts\[0\]: expected a number"),
         ({**TOKENS, "seconds_per_kv_byte": 1e-9}, "file.seconds_per_kv_byte: expected a model"),
-        ({**TOKENS, "seconds_per_kv_byte": 1, "seconds_per_cached_token": 1}, "file: expected seconds_per_cached_t"),
-        ({**TOKENS, "captured_batches": [4, 2]}, "file.captured_batches: expected increasing integers >= 1"),
+        (
+            {**TOKENS, "seconds_per_kv_byte": 1, "seconds_per_cached_token": 1},
+            "file: expected seconds_per_cached_t",
+        ),
+        (
+            {**TOKENS, "captured_batches": [4, 2]},
+            "file.captured_batches: expected increasing integers >= 1",
+        ),
         ({**TOKENS, "beyond": 2.0}, "file.captured_batches: required field is missing"),
         ({**TOKENS, "captured_batches": [4], "beyond": 0.5}, "file.beyond: expected a number"),
         (

@@ -23,7 +23,9 @@ def close(one: float | None, other: float | None) -> bool:
 
 @given(st.data())
 def test_judged_twice(data: Any) -> None:
-    """Tests that two judges agree on what is feasible, on the objective and on all terms that both report."""
+    """Tests that two judges agree on what is feasible, on the objective and on all terms that both
+    report.
+    """
     problem = data.draw(strategies.problems())
     plan = data.draw(strategies.plans(problem))
     try:
@@ -35,7 +37,11 @@ def test_judged_twice(data: Any) -> None:
     found = problem.evaluate(plan)
     assert close(found.objective, expected["objective"])
     terms, twice = found.terms, expected["terms"]
-    for name, other in (("watts", "watts"), ("price_per_second", "price"), ("joules_per_token", "joules_per_token")):
+    for name, other in (
+        ("watts", "watts"),
+        ("price_per_second", "price"),
+        ("joules_per_token", "joules_per_token"),
+    ):
         assert close(terms[name], twice[other]), name
     for rows, others in zip(terms["classes"].values(), twice["classes"].values(), strict=True):
         for row, other in zip(rows, others, strict=True):
@@ -44,24 +50,60 @@ def test_judged_twice(data: Any) -> None:
 
 
 def test_every_draft_group_has_its_own_clients() -> None:
-    """Tests that of two draft groups each is held against the clients that refer to it, and takes what theirs takes."""
-    passes = [{"overhead_seconds": 0.01, "seconds_per_sequence": 0.0, "seconds_per_token": 0.0,
-               "seconds_per_cached_token": 1e-4}]  # fmt: skip
+    """Tests that of two draft groups each is held against the clients that refer to it, and takes
+    what theirs takes.
+    """
+    passes = [
+        {
+            "overhead_seconds": 0.01,
+            "seconds_per_sequence": 0.0,
+            "seconds_per_token": 0.0,
+            "seconds_per_cached_token": 1e-4,
+        }
+    ]
     client = {"acceptance": {"d": 0.5}, "min_tokens_per_second": 0.0}
-    problem = PlacementProblem.from_dict({
-        "format": "specopt/1", "kind": "placement", "objective": "goodput", "max_draft_tokens": 1,
-        "verifiers": [{"name": "v", "units": 1, "memory_bytes": 999.0, "weights_bytes": 1.0, "kv_bytes_per_token": 1.0,
-                       "passes": passes}],
-        "drafters": [{"name": "d", "weights_bytes": 1.0, "kv_bytes_per_token": 1.0, "server": {"p": passes}}],
-        "draft_pools": [{"name": "p", "units": 2, "memory_bytes": 999.0, "round_trip_seconds": {"v": 0.0}}],
-        "classes": [client | {"name": "short", "clients": 2, "context_tokens": 4},
-                    client | {"name": "long", "clients": 2, "context_tokens": 80}],
-    })  # fmt: skip
+    problem = PlacementProblem.from_dict(
+        {
+            "format": "specopt/1",
+            "kind": "placement",
+            "objective": "goodput",
+            "max_draft_tokens": 1,
+            "verifiers": [
+                {
+                    "name": "v",
+                    "units": 1,
+                    "memory_bytes": 999.0,
+                    "weights_bytes": 1.0,
+                    "kv_bytes_per_token": 1.0,
+                    "passes": passes,
+                }
+            ],
+            "drafters": [
+                {
+                    "name": "d",
+                    "weights_bytes": 1.0,
+                    "kv_bytes_per_token": 1.0,
+                    "server": {"p": passes},
+                }
+            ],
+            "draft_pools": [
+                {"name": "p", "units": 2, "memory_bytes": 999.0, "round_trip_seconds": {"v": 0.0}}
+            ],
+            "classes": [
+                client | {"name": "short", "clients": 2, "context_tokens": 4},
+                client | {"name": "long", "clients": 2, "context_tokens": 80},
+            ],
+        }
+    )
 
     def plan(short: int, most: int) -> PlacementPlan:
-        clients = [{"class": name, "place": "pool", "draft_tokens": 1, "per_unit": count, "draft_group": g}
-                   for g, (name, count) in enumerate({"short": short, "long": 2}.items())]  # fmt: skip
-        drafts = [{"pool": "p", "drafter": "d", "units": 1, "per_unit": each} for each in (short, most)]
+        clients = [
+            {"class": name, "place": "pool", "draft_tokens": 1, "per_unit": count, "draft_group": g}
+            for g, (name, count) in enumerate({"short": short, "long": 2}.items())
+        ]
+        drafts = [
+            {"pool": "p", "drafter": "d", "units": 1, "per_unit": each} for each in (short, most)
+        ]
         groups = [{"verifier": "v", "units": 1, "clients": clients}]
         return PlacementPlan.from_dict({"groups": groups, "draft_groups": drafts})
 
@@ -90,21 +132,51 @@ def test_every_draft_group_has_its_own_clients() -> None:
 
 @pytest.mark.parametrize(
     ("objective", "where"),
-    [("capacity", r"classes\[0\].min_tokens_per_second"), ("cost", r"verifiers\[0\].price_per_second"),
-     ("energy", r"verifiers\[0\].busy_watts")],
-)  # fmt: skip
+    [
+        ("capacity", r"classes\[0\].min_tokens_per_second"),
+        ("cost", r"verifiers\[0\].price_per_second"),
+        ("energy", r"verifiers\[0\].busy_watts"),
+    ],
+)
 def test_what_an_objective_needs(objective: str, where: str) -> None:
-    """Tests that a problem without what its objective adds up is refused by the field that lacks."""
-    passes = [{"overhead_seconds": 0.01, "seconds_per_sequence": 0.0, "seconds_per_token": 0.0,
-               "seconds_per_cached_token": 0.0}]  # fmt: skip
+    """Tests that a problem without what its objective adds up is refused by the field that
+    lacks.
+    """
+    passes = [
+        {
+            "overhead_seconds": 0.01,
+            "seconds_per_sequence": 0.0,
+            "seconds_per_token": 0.0,
+            "seconds_per_cached_token": 0.0,
+        }
+    ]
     least = 0.0 if objective == "capacity" else 1.0
     data = {
-        "format": "specopt/1", "kind": "placement", "objective": objective, "max_draft_tokens": 1, "drafters": [],
-        "verifiers": [{"name": "v", "units": 1, "memory_bytes": 9.0, "weights_bytes": 1.0, "kv_bytes_per_token": 1.0,
-                       "passes": passes}],
-        "classes": [{"name": "c", "clients": 1, "context_tokens": 4, "acceptance": {},
-                     "min_tokens_per_second": least}],
-    }  # fmt: skip
+        "format": "specopt/1",
+        "kind": "placement",
+        "objective": objective,
+        "max_draft_tokens": 1,
+        "drafters": [],
+        "verifiers": [
+            {
+                "name": "v",
+                "units": 1,
+                "memory_bytes": 9.0,
+                "weights_bytes": 1.0,
+                "kv_bytes_per_token": 1.0,
+                "passes": passes,
+            }
+        ],
+        "classes": [
+            {
+                "name": "c",
+                "clients": 1,
+                "context_tokens": 4,
+                "acceptance": {},
+                "min_tokens_per_second": least,
+            }
+        ],
+    }
     with pytest.raises(InvalidInput, match=rf"^{where}: expected > 0 \(objective '{objective}'\)"):
         PlacementProblem.from_dict(data)
 

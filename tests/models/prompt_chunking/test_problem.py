@@ -46,7 +46,9 @@ def test_judge_equals_naive(problem: PromptChunkingProblem, data: st.DataObject)
     """Tests that the objective is the oracle's in every mode, and the verdict the text's."""
     chunks = data.draw(plans(problem, restricted=False)).chunks.tolist()
     evaluation = problem.evaluate(plan(*chunks))
-    assert evaluation.objective == pytest.approx(float(naive.first_token(problem.to_dict(), chunks)), rel=1e-12)
+    assert evaluation.objective == pytest.approx(
+        float(naive.first_token(problem.to_dict(), chunks)), rel=1e-12
+    )
     assert sum(evaluation.terms.values()) == pytest.approx(evaluation.objective, rel=1e-12)
     allowed = len(chunks) <= (problem.max_chunks or 99) and all(
         x % (problem.grid_tokens or 1) == 0 for x in chunks[:-1]
@@ -57,13 +59,19 @@ def test_judge_equals_naive(problem: PromptChunkingProblem, data: st.DataObject)
 def test_by_hand() -> None:
     """Tests that two chunks of a serial pipeline of two take what the steps by hand give.
 
-    g(2) = 0.24, w = 0.12; g(2 + 5) = 0.34, 0.17 per stage. Uploads end at 0.5 and 1.0. Stage 1: 0.5 + 0.12 + 0.17 =
-    0.79, then 1.0 + 0.29 = 1.29; stage 2: 0.96, 1.46. Downloads of 0.25: 1.21, then 1.71.
+    g(2) = 0.24, w = 0.12; g(2 + 5) = 0.34, 0.17 per stage. Uploads end at 0.5 and 1.0. Stage 1: 0.5
+    + 0.12 + 0.17 = 0.79, then 1.0 + 0.29 = 1.29; stage 2: 0.96, 1.46. Downloads of 0.25: 1.21, then
+    1.71.
     """
     evaluation = problem().evaluate(plan(5, 5))
     assert evaluation.objective == pytest.approx(1.71)
     assert evaluation.terms == pytest.approx(
-        {"upload_seconds": 1.0, "cloud_seconds": 0.46, "download_seconds": 0.25, "head_seconds": 0.0}
+        {
+            "upload_seconds": 1.0,
+            "cloud_seconds": 0.46,
+            "download_seconds": 0.25,
+            "head_seconds": 0.0,
+        }
     )
 
 
@@ -86,9 +94,13 @@ def test_modes_by_hand(fields: dict[str, Any], seconds: float) -> None:
 
 
 def test_timeline() -> None:
-    """Tests that each resource serves one chunk at a time, in order, and each chunk one resource after the other."""
+    """Tests that each resource serves one chunk at a time, in order, and each chunk one resource
+    after the other.
+    """
     times = problem(local_overhead_seconds=0.1, link_latency_seconds=0.2).timeline(plan(2, 5, 3))
-    assert [chunk.arrive for chunk in times] == pytest.approx([chunk.upload[1] + 0.2 for chunk in times], rel=1e-15)
+    assert [chunk.arrive for chunk in times] == pytest.approx(
+        [chunk.upload[1] + 0.2 for chunk in times], rel=1e-15
+    )
     assert [chunk.tokens for chunk in times] == [2, 5, 3]
     for chunk in times:
         jobs = [chunk.local, chunk.upload, *chunk.stages, chunk.download]
@@ -96,25 +108,34 @@ def test_timeline() -> None:
         assert all(left[1] <= right[0] + 1e-12 for left, right in pairwise(jobs))
     for before, after in pairwise(times):
         assert before.upload[1] <= after.upload[0]
-        assert all(left[1] <= right[0] for left, right in zip(before.stages, after.stages, strict=True))
+        assert all(
+            left[1] <= right[0] for left, right in zip(before.stages, after.stages, strict=True)
+        )
         assert before.download[1] <= after.download[0]
 
 
 @pytest.mark.parametrize("stages", [2, 3, 7, 40])
 @pytest.mark.parametrize("seed", range(6))
 def test_stages_by_the_longest_way(stages: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that the judge's time after many stages is that of playing one stage after the other."""
+    """Tests that the judge's time after many stages is that of playing one stage after the
+    other.
+    """
     monkeypatch.setattr("specopt.models.prompt_chunking.problem.MAX_STAGES_IN_TURN", 1)
     random = np.random.default_rng(seed)
     chunks = random.integers(1, 60, size=40)
     busy = {"tokens": [0.0, 20.0, 21.0, 60.0], "seconds": [0.01, 0.02, 0.3, 0.5]}
     case = problem(
-        prompt_tokens=int(chunks.sum()), pipeline_length=stages, cloud_delay=busy,
-        uplink_bytes_per_second=10.0 ** (seed + 1), wait=("serial", "overlap", "none")[seed % 3],
-    )  # fmt: skip
+        prompt_tokens=int(chunks.sum()),
+        pipeline_length=stages,
+        cloud_delay=busy,
+        uplink_bytes_per_second=10.0 ** (seed + 1),
+        wait=("serial", "overlap", "none")[seed % 3],
+    )
     *_, last = case.timeline(plan(*chunks.tolist()))
     terms = case.evaluate(plan(*chunks.tolist())).terms
-    assert terms["upload_seconds"] + terms["cloud_seconds"] == pytest.approx(last.stages[-1][1], rel=1e-12)
+    assert terms["upload_seconds"] + terms["cloud_seconds"] == pytest.approx(
+        last.stages[-1][1], rel=1e-12
+    )
 
 
 def test_many_stages_cost_the_judge_nothing() -> None:
@@ -139,7 +160,9 @@ def test_violations(fields: dict[str, Any], chunks: tuple[int, ...], message: st
 
 
 def test_the_last_chunk_is_free() -> None:
-    """Tests that the grid does not bind the last chunk, and one that no chunk can end at but the last."""
+    """Tests that the grid does not bind the last chunk, and one that no chunk can end at but the
+    last.
+    """
     assert problem(grid_tokens=4).violations(plan(4, 4, 2)) == []
     assert problem(grid_tokens=64).violations(plan(10)) == []
     assert problem(grid_tokens=4).most_chunks == 3
@@ -156,15 +179,30 @@ def test_wrong_sums_have_no_objective() -> None:
     ("fields", "message"),
     [
         ({"uplink_bytes_per_second": 3e-308}, "uplink_bytes_per_second: expected a finite time"),
-        ({"cloud_delay": {"tokens": [0.0], "seconds": [0.1]}}, "cloud_delay.tokens: expected at least 2"),
-        ({"cloud_delay": {"tokens": [0.0, 0.0], "seconds": [0.1, 0.2]}}, r"cloud_delay.tokens\[1\]: expected more"),
-        ({"cloud_delay": {"tokens": [0.0, 1.0], "seconds": [0.2, 0.1]}}, r"cloud_delay.seconds\[1\]: expected no less"),
+        (
+            {"cloud_delay": {"tokens": [0.0], "seconds": [0.1]}},
+            "cloud_delay.tokens: expected at least 2",
+        ),
+        (
+            {"cloud_delay": {"tokens": [0.0, 0.0], "seconds": [0.1, 0.2]}},
+            r"cloud_delay.tokens\[1\]: expected more",
+        ),
+        (
+            {"cloud_delay": {"tokens": [0.0, 1.0], "seconds": [0.2, 0.1]}},
+            r"cloud_delay.seconds\[1\]: expected no less",
+        ),
         (
             {"cloud_delay": {"tokens": [0.0, 1.0, 2.0], "seconds": [0.2, 0.3]}},
             "cloud_delay.seconds: expected 3 entries",
         ),
-        ({"cloud_delay": {"tokens": [0.0, 1e-300], "seconds": [0.0, 1e300]}}, "cloud_delay.tokens: .*slopes"),
-        ({"cloud_delay": {"tokens": [0.0, 1.0], "seconds": [0.0, 1e308]}}, "cloud_delay: expected finite times"),
+        (
+            {"cloud_delay": {"tokens": [0.0, 1e-300], "seconds": [0.0, 1e300]}},
+            "cloud_delay.tokens: .*slopes",
+        ),
+        (
+            {"cloud_delay": {"tokens": [0.0, 1.0], "seconds": [0.0, 1e308]}},
+            "cloud_delay: expected finite times",
+        ),
     ],
 )
 def test_refusals(fields: dict[str, Any], message: str) -> None:
@@ -179,14 +217,30 @@ def test_files(tmp_path: Path) -> None:
     save(one, tmp_path / "problem.json")
     assert load(tmp_path / "problem.json") == one
     assert isinstance(one.cloud_delay, CloudDelay)
-    optional = {"wait", "download", "max_chunks", "grid_tokens", "head_seconds", "link_latency_seconds"}
+    optional = {
+        "wait",
+        "download",
+        "max_chunks",
+        "grid_tokens",
+        "head_seconds",
+        "link_latency_seconds",
+    }
     assert not optional & set(PromptChunkingProblem.json_schema()["required"])
-    assert (problem().wait, problem().download, problem().message_overhead_seconds) == ("serial", "all", 0.0)
+    assert (problem().wait, problem().download, problem().message_overhead_seconds) == (
+        "serial",
+        "all",
+        0.0,
+    )
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=12), st.integers(1, 6))
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=12),
+    st.integers(1, 6),
+)
 def test_both_ways_through_the_stages_agree(chunks: list[tuple[int, int]], stages: int) -> None:
-    """Tests that the longest way gives the times that one stage after the other gives, for any order of sizes."""
+    """Tests that the longest way gives the times that one stage after the other gives, for any
+    order of sizes.
+    """
     slow, quick = _StagesInTurn(stages), _LongestWay(stages)
     entry = 0.0
     for wait, busy in chunks:

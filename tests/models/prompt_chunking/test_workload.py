@@ -17,7 +17,9 @@ WORKLOAD = paper_4_workload()
 
 
 def test_lengths_have_mean_and_deviation() -> None:
-    """Tests that lognormal lengths are those of Table 3, and that a trace is drawn from as it is."""
+    """Tests that lognormal lengths are those of Table 3, and that a trace is drawn from as it
+    is.
+    """
     tokens = paper_4_workload("cnn-dm").lengths(40000, np.random.default_rng(0))
     assert tokens.mean() == pytest.approx(1036.6, rel=0.02)
     assert tokens.std() == pytest.approx(511.8, rel=0.05)

@@ -24,7 +24,11 @@ from specopt import (
     simulate,
     solve,
 )
-from specopt.kinds.serving_latency.strategies import problems, problems_with_plans, served_problems_with_plans
+from specopt.kinds.serving_latency.strategies import (
+    problems,
+    problems_with_plans,
+    served_problems_with_plans,
+)
 from specopt.models.acceptance import slowest_rounds
 from specopt.models.serving_latency.schedule import steps_per_batch
 
@@ -32,19 +36,29 @@ from specopt.models.serving_latency.schedule import steps_per_batch
 @settings(max_examples=100)
 @given(problems_with_plans(max_output=30) | problems_with_plans(max_output=12, **MEASURED))
 def test_judge_agrees_with_naive(case: tuple[ServingLatencyProblem, ServingLatencyPlan]) -> None:
-    """Tests that objective and terms are those of the naive oracle, mechanisms, costs, runtimes and rounds alike."""
+    """Tests that objective and terms are those of the naive oracle, mechanisms, costs, runtimes and
+    rounds alike.
+    """
     problem, plan = case
     expected = naive.evaluate(problem.to_dict(), plan.to_dict())
     found = problem.evaluate(plan)
     assert found.objective == pytest.approx(expected["objective"], rel=1e-12)
-    assert found.terms["inference_seconds"] == pytest.approx(expected["inference_seconds"], rel=1e-12)
-    assert found.terms["communication_seconds"] == pytest.approx(expected["communication_seconds"], rel=1e-12)
+    assert found.terms["inference_seconds"] == pytest.approx(
+        expected["inference_seconds"], rel=1e-12
+    )
+    assert found.terms["communication_seconds"] == pytest.approx(
+        expected["communication_seconds"], rel=1e-12
+    )
 
 
 @settings(max_examples=60)
 @given(served_problems_with_plans(tasks=(1, 5), max_output=20))
-def test_rates_and_samples_agree_with_naive(case: tuple[ServingLatencyProblem, ServingLatencyPlan]) -> None:
-    """Tests that objective and feasibility are the naive ones with a rate for each task and predicted lengths."""
+def test_rates_and_samples_agree_with_naive(
+    case: tuple[ServingLatencyProblem, ServingLatencyPlan],
+) -> None:
+    """Tests that objective and feasibility are the naive ones with a rate for each task and
+    predicted lengths.
+    """
     problem, plan = case
     expected = naive_served.evaluate(problem.to_dict(), plan.to_dict())
     assert problem.evaluate(plan).objective == pytest.approx(expected["objective"], rel=1e-11)
@@ -53,15 +67,23 @@ def test_rates_and_samples_agree_with_naive(case: tuple[ServingLatencyProblem, S
 
 @settings(max_examples=100)
 @given(problems_with_plans(feasible=False))
-def test_violations_agree_with_naive(case: tuple[ServingLatencyProblem, ServingLatencyPlan]) -> None:
+def test_violations_agree_with_naive(
+    case: tuple[ServingLatencyProblem, ServingLatencyPlan],
+) -> None:
     """Tests that a plan violates something exactly when the naive oracle says so."""
     problem, plan = case
-    assert bool(problem.violations(plan)) == bool(naive.violations(problem.to_dict(), plan.to_dict()))
+    assert bool(problem.violations(plan)) == bool(
+        naive.violations(problem.to_dict(), plan.to_dict())
+    )
 
 
 @given(problems_with_plans(output_lengths=("conservative",)))
-def test_contiguous_batches_are_no_worse(case: tuple[ServingLatencyProblem, ServingLatencyPlan]) -> None:
-    """Tests that batches of the same sizes in the same positions, contiguous in input length, cost no more."""
+def test_contiguous_batches_are_no_worse(
+    case: tuple[ServingLatencyProblem, ServingLatencyPlan],
+) -> None:
+    """Tests that batches of the same sizes in the same positions, contiguous in input length, cost
+    no more.
+    """
     problem, plan = case
     padded = [int(problem.input_tokens[list(batch)].max()) for batch in plan.batches]
     ascending = [int(k) for k in np.argsort(problem.input_tokens, kind="stable")]
@@ -77,10 +99,15 @@ def test_contiguous_batches_are_no_worse(case: tuple[ServingLatencyProblem, Serv
 
 def test_contiguity_can_lose_on_known_lengths() -> None:
     """Tests that with known output lengths batching by output can beat every contiguous choice."""
-    problem = tiny(  # short and long answers alternate along the input lengths; memory takes two tasks a batch
-        input_tokens=[10, 11, 12, 13], output_tokens=[1, 40, 1, 40], snr=[1.0] * 4,
-        output_lengths="known", mechanism="sequential", draft_memory_bytes=12 + 2 * 4 * 53,
-    )  # fmt: skip
+    # short and long answers alternate along the input lengths; memory takes two tasks a batch
+    problem = tiny(
+        input_tokens=[10, 11, 12, 13],
+        output_tokens=[1, 40, 1, 40],
+        snr=[1.0] * 4,
+        output_lengths="known",
+        mechanism="sequential",
+        draft_memory_bytes=12 + 2 * 4 * 53,
+    )
 
     def judged(*batches: tuple[int, ...]) -> float:
         chosen = plan(batches=batches, bandwidth_share=[0.25] * 4)
@@ -96,7 +123,9 @@ def test_contiguity_can_lose_on_known_lengths() -> None:
 
 
 @given(problems_with_plans())
-def test_sequential_is_no_faster_than_pipelined(case: tuple[ServingLatencyProblem, ServingLatencyPlan]) -> None:
+def test_sequential_is_no_faster_than_pipelined(
+    case: tuple[ServingLatencyProblem, ServingLatencyPlan],
+) -> None:
     """Tests that overlapping draft and verification never costs time, at equal plans."""
     problem, plan = case
     if problem.mechanism_of(plan) == "autoregressive":
@@ -108,17 +137,25 @@ def test_sequential_is_no_faster_than_pipelined(case: tuple[ServingLatencyProble
 
 
 @given(problems_with_plans())
-def test_known_lengths_are_no_slower(case: tuple[ServingLatencyProblem, ServingLatencyPlan]) -> None:
-    """Tests that a plan takes no longer when tasks stop at their own length than when all run to O_max."""
+def test_known_lengths_are_no_slower(
+    case: tuple[ServingLatencyProblem, ServingLatencyPlan],
+) -> None:
+    """Tests that a plan takes no longer when tasks stop at their own length than when all run to
+    O_max.
+    """
     problem, plan = case
     known = dataclasses.replace(problem, output_lengths="known").evaluate(plan).objective
-    conservative = dataclasses.replace(problem, output_lengths="conservative").evaluate(plan).objective
+    conservative = (
+        dataclasses.replace(problem, output_lengths="conservative").evaluate(plan).objective
+    )
     assert known <= conservative * (1 + 1e-12)
 
 
 @given(problems_with_plans(), st.sampled_from([2.0, 0.001]))
 def test_units_scale(case: tuple[ServingLatencyProblem, ServingLatencyPlan], factor: float) -> None:
-    """Tests that scaling every second scales inference, and dividing the band scales communication."""
+    """Tests that scaling every second scales inference, and dividing the band scales
+    communication.
+    """
     problem, plan = case
 
     def slower(runtime: Any) -> Any:
@@ -172,7 +209,9 @@ def plan(**changes: Any) -> ServingLatencyPlan:
 
 
 def test_pipeline_by_hand() -> None:
-    """Tests that a case without arithmetic is right: draft 1 s, verify 10 s, two batches, ceil(4 / 1.5) = 3 steps."""
+    """Tests that a case without arithmetic is right: draft 1 s, verify 10 s, two batches, ceil(4 /
+    1.5) = 3 steps.
+    """
     found = tiny().evaluate(plan())
     assert found.terms["inference_seconds"] == 3 * (1 + 10 + 10)
     # task 0: 32 bits x 3 / (16 Hz x log2(2)); task 1: 32 / (16 x log2(4))
@@ -184,7 +223,9 @@ def test_other_mechanisms_by_hand() -> None:
     assert tiny(mechanism="sequential").evaluate(plan()).terms["inference_seconds"] == 3 * 22
     alone = tiny(mechanism="autoregressive").evaluate(plan(speculation_length=0))
     assert alone.terms["inference_seconds"] == 4 * 20
-    assert alone.terms["communication_seconds"] == pytest.approx(3.0, rel=1e-15)  # the verify model's 16 bits
+    assert alone.terms["communication_seconds"] == pytest.approx(
+        3.0, rel=1e-15
+    )  # the verify model's 16 bits
 
 
 def test_known_lengths_by_hand() -> None:
@@ -196,12 +237,16 @@ def test_known_lengths_by_hand() -> None:
 
 
 def test_flops_by_hand() -> None:
-    """Tests that Eq. 13 and 14 hold at hidden = ffn = layers = 1, l = 2, alpha = 0.5, where L = 1.75."""
+    """Tests that Eq. 13 and 14 hold at hidden = ffn = layers = 1, l = 2, alpha = 0.5, where L =
+    1.75.
+    """
     problem = tiny(
-        input_tokens=[3], output_tokens=[3], snr=[1.0],
+        input_tokens=[3],
+        output_tokens=[3],
+        snr=[1.0],
         draft_runtime={"seconds_per_flop": 1.0, "overhead_seconds": 0.0},
         verify_runtime={"seconds_per_flop": 1.0, "overhead_seconds": 0.0},
-    )  # fmt: skip
+    )
     # n = 1: 4 x 3 x (2 + 3 + 1), then 4 x (2 + (3 - 1 + 1) + 1 + 1); verify 4 x 5 x (2 + 5 + 1)
     # n = 2: 4 x (2 + (3 + 0.75 + i - 1) + 1 + 1), i = 1, 2; verify 4 x 3 x (2 + 3.75 + 2 + 1 + 1)
     expected = 72 + 4 * 7 + 160 + 4 * 7.75 + 4 * 8.75 + 12 * 9.75
@@ -210,7 +255,9 @@ def test_flops_by_hand() -> None:
 
 
 def test_any_is_the_named_mechanism() -> None:
-    """Tests that a plan of an "any" problem is judged as its own mechanism says, lambda included."""
+    """Tests that a plan of an "any" problem is judged as its own mechanism says, lambda
+    included.
+    """
     for mechanism, length in (("pipelined", 1), ("sequential", 1), ("autoregressive", 0)):
         own = tiny(mechanism=mechanism).evaluate(plan(speculation_length=length))
         free = tiny(mechanism="any").evaluate(plan(speculation_length=length, mechanism=mechanism))
@@ -222,7 +269,11 @@ def test_any_is_the_named_mechanism() -> None:
     [
         ({}, {"bandwidth_share": [0.5, 0.6]}, "bandwidth_share: sums to 1.1, more than 1"),
         ({}, {"speculation_length": 4}, "speculation_length: expected 1 to 3, got 4"),
-        ({}, {"speculation_length": 0}, "speculation_length: expected at least 1 (pipelined), got 0"),
+        (
+            {},
+            {"speculation_length": 0},
+            "speculation_length: expected at least 1 (pipelined), got 0",
+        ),
         (
             {"mechanism": "autoregressive"},
             {"speculation_length": 1},
@@ -236,7 +287,11 @@ def test_any_is_the_named_mechanism() -> None:
         ({}, {"batches": [[0], [1, -1]]}, "batches[1]: expected tasks 0 to 1, got -1"),
         ({}, {"bandwidth_share": [0.5]}, "bandwidth_share: expected 2 entries, got 1"),
         ({}, {"bandwidth_share": [0.5, 0.0]}, "bandwidth_share[1]: expected more than 0, got 0.0"),
-        ({"mechanism": "any"}, {}, "plan.mechanism: expected one of pipelined, sequential, autoregressive, got none"),
+        (
+            {"mechanism": "any"},
+            {},
+            "plan.mechanism: expected one of pipelined, sequential, autoregressive, got none",
+        ),
         ({}, {"mechanism": "sequential"}, "plan.mechanism: expected 'pipelined', got 'sequential'"),
         (
             {"draft_memory_bytes": 12.0 + 4 * 6},
@@ -250,7 +305,9 @@ def test_any_is_the_named_mechanism() -> None:
         ),
     ],
 )
-def test_violations_say_what_is_wrong(problem: dict[str, Any], changes: dict[str, Any], message: str) -> None:
+def test_violations_say_what_is_wrong(
+    problem: dict[str, Any], changes: dict[str, Any], message: str
+) -> None:
     """Tests that each broken constraint of problem (24) has its sentence."""
     assert message in tiny(**problem).violations(plan(**changes))
 
@@ -262,7 +319,9 @@ def test_memory_counts_padded_tokens(which: str) -> None:
     together = plan(batches=[[0, 1]])
     assert tiny(**{which: needed}).violations(together) == []
     assert len(tiny(**{which: needed - 0.5}).violations(together)) == 1
-    assert tiny(**{which: needed - 1e-10}).violations(together) == []  # within the tolerance of the format
+    assert (
+        tiny(**{which: needed - 1e-10}).violations(together) == []
+    )  # within the tolerance of the format
 
 
 def test_known_memory_counts_the_batch_itself() -> None:
@@ -280,7 +339,8 @@ def test_evaluate_refuses_what_is_no_plan() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["draft", "draft_runtime", "draft_memory_bytes", "acceptance_rate", "max_speculation_length"]
+    "name",
+    ["draft", "draft_runtime", "draft_memory_bytes", "acceptance_rate", "max_speculation_length"],
 )
 def test_drafting_needs_its_fields(name: str) -> None:
     """Tests that the draft fields may be left out for autoregressive decoding alone."""
@@ -319,7 +379,13 @@ def runtime(seconds: float) -> dict[str, float]:
 
 def alone(seconds: float) -> ServingLatencyProblem:
     """A problem without drafts whose passes take constant seconds."""
-    absent = ("draft", "draft_runtime", "draft_memory_bytes", "acceptance_rate", "max_speculation_length")
+    absent = (
+        "draft",
+        "draft_runtime",
+        "draft_memory_bytes",
+        "acceptance_rate",
+        "max_speculation_length",
+    )
     changes: dict[str, Any] = dict.fromkeys(absent) | {"mechanism": "autoregressive"}
     return dataclasses.replace(tiny(), **changes, verify_runtime=LinearRuntime(**runtime(seconds)))
 
@@ -328,17 +394,38 @@ def alone(seconds: float) -> ServingLatencyProblem:
     ("changes", "message"),
     [
         # two tasks, at most 10 tokens with what is drafted, 4 passes a step: 800 passes in all
-        ({"draft_runtime": runtime(2e97)}, "draft_runtime: expected at most 1e+100 seconds in all, got 1.6e+100"),
-        ({"verify_runtime": runtime(2e97)}, "verify_runtime: expected at most 1e+100 seconds in all, got 1.6e+100"),
-        ({"verify_runtime": runtime(1e308)}, "verify_runtime: expected at most 1e+100 seconds in all, got inf"),
-        # 32 bits per token at 32 Hz and a spectral efficiency of 1: 1 s for the second task's token at most
-        ({"snr": [1.0, 1e-200]}, "snr[1]: expected uploads of 1e-100 to 1e+100 seconds, got 6.93147e+199"),
-        ({"snr": [3e-308, 1.0], "bandwidth_hz": 0.1}, "snr[0]: expected uploads of 1e-100 to 1e+100 seconds, got inf"),
-        ({"bandwidth_hz": 1e102}, "snr[1]: expected uploads of 1e-100 to 1e+100 seconds, got 1.6e-101"),
+        (
+            {"draft_runtime": runtime(2e97)},
+            "draft_runtime: expected at most 1e+100 seconds in all, got 1.6e+100",
+        ),
+        (
+            {"verify_runtime": runtime(2e97)},
+            "verify_runtime: expected at most 1e+100 seconds in all, got 1.6e+100",
+        ),
+        (
+            {"verify_runtime": runtime(1e308)},
+            "verify_runtime: expected at most 1e+100 seconds in all, got inf",
+        ),
+        # 32 bits per token at 32 Hz and a spectral efficiency of 1: 1 s for the second task's token
+        # at most
+        (
+            {"snr": [1.0, 1e-200]},
+            "snr[1]: expected uploads of 1e-100 to 1e+100 seconds, got 6.93147e+199",
+        ),
+        (
+            {"snr": [3e-308, 1.0], "bandwidth_hz": 0.1},
+            "snr[0]: expected uploads of 1e-100 to 1e+100 seconds, got inf",
+        ),
+        (
+            {"bandwidth_hz": 1e102},
+            "snr[1]: expected uploads of 1e-100 to 1e+100 seconds, got 1.6e-101",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_floating_point_cannot_hold_is_refused(changes: dict[str, Any], message: str) -> None:
-    """Tests that seconds out of range are refused by the field that is to blame, with the seconds."""
+    """Tests that seconds out of range are refused by the field that is to blame, with the
+    seconds.
+    """
     with pytest.raises(InvalidInput) as refusal:
         tiny(**changes)
     assert str(refusal.value) == message
@@ -350,48 +437,92 @@ GRID = {"batch": [1, 1, 2, 2], "new_tokens": [1, 3, 1, 3], "cached_tokens": [0] 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"draft_runtime": {"passes": GRID | {"seconds": [1.0, 2.0, 3.0, 1.5]}}},
-         "draft_runtime.passes.seconds: expected times that do not fall as batches, new or cached tokens grow"),
-        ({"verify_runtime": {"passes": {name: column[:3] for name, column in (GRID | {"seconds": [1.0] * 4}).items()}}},
-         "verify_runtime.passes: expected a complete grid"),
-        ({"batching": "rebatched"},
-         "batching: serving-latency has no such field, its batches are fixed; batches that change between decoding "
-         "steps are the kind continuous-serving"),
-        ({"batching": "static"}, "batching: serving-latency has no such field, its batches are fixed"),
+        (
+            {"draft_runtime": {"passes": GRID | {"seconds": [1.0, 2.0, 3.0, 1.5]}}},
+            (
+                "draft_runtime.passes.seconds: expected times that do not fall as batches, new or"
+                " cached tokens grow"
+            ),
+        ),
+        (
+            {
+                "verify_runtime": {
+                    "passes": {
+                        name: column[:3] for name, column in (GRID | {"seconds": [1.0] * 4}).items()
+                    }
+                }
+            },
+            "verify_runtime.passes: expected a complete grid",
+        ),
+        (
+            {"batching": "rebatched"},
+            (
+                "batching: serving-latency has no such field, its batches are fixed; batches that"
+                " change between decoding steps are the kind continuous-serving"
+            ),
+        ),
+        (
+            {"batching": "static"},
+            "batching: serving-latency has no such field, its batches are fixed",
+        ),
         ({"arrival_seconds": [0.0] * 3}, "arrival_seconds: unknown field"),
-        ({"rounds": "slowest", "output_lengths": "predicted", "output_samples": [[1, 1]]},
-         "rounds: expected 'mean' unless output_lengths is 'conservative' or 'known'"),
-        ({"rounds": "slowest", "max_output_tokens": 10_001}, "rounds: expected 'mean' beyond 10,000 output tokens"),
+        (
+            {"rounds": "slowest", "output_lengths": "predicted", "output_samples": [[1, 1]]},
+            "rounds: expected 'mean' unless output_lengths is 'conservative' or 'known'",
+        ),
+        (
+            {"rounds": "slowest", "max_output_tokens": 10_001},
+            "rounds: expected 'mean' beyond 10,000 output tokens",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_measured_is_refused(changes: dict[str, Any], message: str) -> None:
-    """Tests that a table with a hole or that falls is refused, and what static batches alone can have elsewhere."""
+    """Tests that a table with a hole or that falls is refused, and what static batches alone can
+    have elsewhere.
+    """
     with pytest.raises(InvalidInput, match=f"^{re.escape(message)}"):
         ServingLatencyProblem.from_dict(tiny().to_dict() | changes)
 
 
 def test_what_works_with_operations_refuses_a_table() -> None:
-    """Tests that a method for lines and the simulation say what they cannot take, and who can is named."""
+    """Tests that a method for lines and the simulation say what they cannot take, and who can is
+    named.
+    """
     at = ServingLatencyProblem.from_dict(
         tiny().to_dict() | {"draft_runtime": {"passes": GRID | {"seconds": [1.0] * 4}}}
     )
-    with pytest.raises(Unsupported, match="it has measured passes as draft_runtime, the method takes lines or pieces"):
+    with pytest.raises(
+        Unsupported,
+        match="it has measured passes as draft_runtime, the method takes lines or pieces",
+    ):
         solve(at, "milp")
-    with pytest.raises(Unsupported, match="draft_runtime, verify_runtime: expected lines or pieces here"):
+    with pytest.raises(
+        Unsupported, match="draft_runtime, verify_runtime: expected lines or pieces here"
+    ):
         simulate(at, solve(at))
     slowest = tiny(rounds="slowest", output_lengths="known")
-    with pytest.raises(Unsupported, match=r'it has the rounds "slowest" of known output lengths.*brute-force'):
+    with pytest.raises(
+        Unsupported, match=r'it has the rounds "slowest" of known output lengths.*brute-force'
+    ):
         solve(slowest, "no-batching")
 
 
 def test_the_slowest_of_a_batch() -> None:
-    """Tests that alone a task takes its own mean rounds, together as many as the slowest, each by its own rate."""
-    at = tiny(rounds="slowest", output_tokens=[9, 9], acceptance_rate=[0.1, 0.9], output_lengths="known")
+    """Tests that alone a task takes its own mean rounds, together as many as the slowest, each by
+    its own rate.
+    """
+    at = tiny(
+        rounds="slowest", output_tokens=[9, 9], acceptance_rate=[0.1, 0.9], output_lengths="known"
+    )
     alone, slow = slowest_rounds([(9, 0.9)], 1), slowest_rounds([(9, 0.1)], 1)
     assert (alone, slow) == (6, 9)
     share = [0.5, 0.5]
-    assert steps_per_batch(at, plan(speculation_length=1, batches=((0,), (1,)), bandwidth_share=share)) == [slow, alone]
-    assert steps_per_batch(at, plan(speculation_length=1, batches=((0, 1),), bandwidth_share=share)) == [slow]
+    assert steps_per_batch(
+        at, plan(speculation_length=1, batches=((0,), (1,)), bandwidth_share=share)
+    ) == [slow, alone]
+    assert steps_per_batch(
+        at, plan(speculation_length=1, batches=((0, 1),), bandwidth_share=share)
+    ) == [slow]
 
 
 def test_what_floating_point_can_hold_is_taken() -> None:

@@ -10,27 +10,39 @@ from hypothesis import given, settings
 
 from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem
 from specopt.kinds.serving_latency.strategies import problems_with_plans
-from specopt.models.serving_latency.schedule import Slot, stage_seconds, step_schedule, steps_per_batch
+from specopt.models.serving_latency.schedule import (
+    Slot,
+    stage_seconds,
+    step_schedule,
+    steps_per_batch,
+)
 
 
 @settings(max_examples=30)
 @given(problems_with_plans(max_output=8))
 def test_steps_add_up_to_the_judge(case: tuple[ServingLatencyProblem, ServingLatencyPlan]) -> None:
-    """Tests that the ends of all steps sum to the judge's inference time, each slot as long as its stages take."""
+    """Tests that the ends of all steps sum to the judge's inference time, each slot as long as its
+    stages take.
+    """
     problem, plan = case
     problem = replace(problem, draft_memory_bytes=1e30, verify_memory_bytes=None)
     steps = steps_per_batch(problem, plan)
     total = 0.0
     for step in range(1, max(steps) + 1):
         slots = step_schedule(problem, plan, step)
-        assert [slot.batch for slot in slots] == [m for m, count in enumerate(steps) if count >= step]
+        assert [slot.batch for slot in slots] == [
+            m for m, count in enumerate(steps) if count >= step
+        ]
         for slot in slots:
             draft, verify = stage_seconds(problem, plan, plan.batches[slot.batch], step)
             assert slot.tasks == len(plan.batches[slot.batch])
             assert slot.verify[1] - slot.verify[0] == pytest.approx(verify)
             assert (slot.draft is None) == (problem.mechanism_of(plan) == "autoregressive")
             if slot.draft is not None:
-                assert slot.draft[1] - slot.draft[0] == pytest.approx(draft) and slot.draft[1] <= slot.verify[0]
+                assert (
+                    slot.draft[1] - slot.draft[0] == pytest.approx(draft)
+                    and slot.draft[1] <= slot.verify[0]
+                )
         for before, after in itertools.pairwise(slots):
             assert before.verify[1] <= after.verify[0]
             assert before.draft is None or after.draft is None or before.draft[1] <= after.draft[0]
@@ -39,15 +51,26 @@ def test_steps_add_up_to_the_judge(case: tuple[ServingLatencyProblem, ServingLat
 
 
 def example(**changes: object) -> tuple[ServingLatencyProblem, ServingLatencyPlan]:
-    """Two tasks in two batches; models of one layer and hidden size 1 that draft in 1 s and verify in 10 s."""
+    """Two tasks in two batches; models of one layer and hidden size 1 that draft in 1 s and verify
+    in 10 s.
+    """
     shape = {"layers": 1, "hidden": 1, "ffn": 1}
     problem: dict[str, object] = {
-        "format": "specopt/1", "kind": "serving-latency", "input_tokens": [3, 1], "output_tokens": [4, 2],
-        "snr": [1.0, 3.0], "bandwidth_hz": 32.0, "draft": shape, "verify": shape,
+        "format": "specopt/1",
+        "kind": "serving-latency",
+        "input_tokens": [3, 1],
+        "output_tokens": [4, 2],
+        "snr": [1.0, 3.0],
+        "bandwidth_hz": 32.0,
+        "draft": shape,
+        "verify": shape,
         "draft_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 1.0},
-        "verify_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 10.0}, "draft_memory_bytes": 1e6,
-        "acceptance_rate": 0.5, "max_speculation_length": 3, "output_lengths": "known",
-    }  # fmt: skip
+        "verify_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 10.0},
+        "draft_memory_bytes": 1e6,
+        "acceptance_rate": 0.5,
+        "max_speculation_length": 3,
+        "output_lengths": "known",
+    }
     plan = {"speculation_length": 1, "batches": [[0], [1]], "bandwidth_share": [0.5, 0.5]}
     if changes.get("mechanism") == "autoregressive":
         plan["speculation_length"] = 0
@@ -55,18 +78,27 @@ def example(**changes: object) -> tuple[ServingLatencyProblem, ServingLatencyPla
 
 
 def test_slots_by_hand() -> None:
-    """Tests that drafts overlap verification where they may, and that the shorter batch leaves after its two steps."""
-    pipelined, sequential, alone = (example(mechanism=m) for m in ("pipelined", "sequential", "autoregressive"))
+    """Tests that drafts overlap verification where they may, and that the shorter batch leaves
+    after its two steps.
+    """
+    pipelined, sequential, alone = (
+        example(mechanism=m) for m in ("pipelined", "sequential", "autoregressive")
+    )
     assert steps_per_batch(*pipelined) == steps_per_batch(*sequential) == [3, 2]
     assert steps_per_batch(*alone) == [4, 2]
     assert step_schedule(*pipelined, 1) == [
-        Slot(0, 1, (0.0, 1.0), (1.0, 11.0)), Slot(1, 1, (1.0, 2.0), (11.0, 21.0))
-    ]  # fmt: skip
+        Slot(0, 1, (0.0, 1.0), (1.0, 11.0)),
+        Slot(1, 1, (1.0, 2.0), (11.0, 21.0)),
+    ]
     assert step_schedule(*sequential, 2) == [
-        Slot(0, 1, (0.0, 1.0), (1.0, 11.0)), Slot(1, 1, (11.0, 12.0), (12.0, 22.0))
-    ]  # fmt: skip
+        Slot(0, 1, (0.0, 1.0), (1.0, 11.0)),
+        Slot(1, 1, (11.0, 12.0), (12.0, 22.0)),
+    ]
     assert step_schedule(*pipelined, 3) == [Slot(0, 1, (0.0, 1.0), (1.0, 11.0))]
-    assert step_schedule(*alone, 1) == [Slot(0, 1, None, (0.0, 10.0)), Slot(1, 1, None, (10.0, 20.0))]
+    assert step_schedule(*alone, 1) == [
+        Slot(0, 1, None, (0.0, 10.0)),
+        Slot(1, 1, None, (10.0, 20.0)),
+    ]
 
 
 def test_stages_by_hand() -> None:
@@ -74,13 +106,16 @@ def test_stages_by_hand() -> None:
     per_flop = {"seconds_per_flop": 1.0, "overhead_seconds": 0.0}
     problem, plan = example(draft_runtime=per_flop, verify_runtime=per_flop)
     plan = ServingLatencyPlan.from_dict(plan.to_dict() | {"speculation_length": 2})
-    # as in the judge's test: 4 x 3 x (2 + 3 + 1), then 4 x (2 + (3 - 1 + 1) + 1 + 1); verify 4 x 5 x (2 + 5 + 1)
+    # as in the judge's test: 4 x 3 x (2 + 3 + 1), then 4 x (2 + (3 - 1 + 1) + 1 + 1); verify 4 x 5
+    # x (2 + 5 + 1)
     assert stage_seconds(problem, plan, (0,), 1) == pytest.approx((72 + 4 * 7, 160))
     assert stage_seconds(problem, plan, (0,), 2) == pytest.approx((4 * 7.75 + 4 * 8.75, 12 * 9.75))
 
 
 def test_what_is_refused() -> None:
-    """Tests that a step that a plan does not have, and a plan that violates the problem, are refused."""
+    """Tests that a step that a plan does not have, and a plan that violates the problem, are
+    refused.
+    """
     problem, plan = example()
     for step in (0, 4):
         with pytest.raises(InvalidInput, match=f"^step: expected 1 to 3, got {step}$"):

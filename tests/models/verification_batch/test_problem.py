@@ -1,4 +1,6 @@
-"""The judge of verification batching against exact rational arithmetic, and what the problem refuses."""
+"""The judge of verification batching against exact rational arithmetic, and what the problem
+refuses.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import verification_batch as naive
 
-from specopt import InvalidInput, VerificationBatchPlan, VerificationBatchProblem, VerificationTime, load, save
+from specopt import (
+    InvalidInput,
+    VerificationBatchPlan,
+    VerificationBatchProblem,
+    VerificationTime,
+    load,
+    save,
+)
 from specopt.kinds.verification_batch.strategies import problems as verification_batches
 
 BASE: dict[str, Any] = {
@@ -47,7 +56,9 @@ def plan(*batch: int) -> VerificationBatchPlan:
 def test_judge_equals_naive(problem: VerificationBatchProblem, data: st.DataObject) -> None:
     """Tests that objective and verdict are the oracle's, feasible or not."""
     batch = data.draw(
-        st.lists(st.sampled_from(range(problem.requests)), unique=True) if problem.requests else st.just([])
+        st.lists(st.sampled_from(range(problem.requests)), unique=True)
+        if problem.requests
+        else st.just([])
     )
     evaluation = problem.evaluate(plan(*batch))
     assert evaluation.objective == float(naive.objective(problem.to_dict(), batch))
@@ -56,11 +67,15 @@ def test_judge_equals_naive(problem: VerificationBatchProblem, data: st.DataObje
 
 
 def test_estimator_by_hand() -> None:
-    """Tests that Eq. 18-19 give 0.05 * 2 + 0.005 * (10 + 2) * 2 + 0.01 * 10 for the second request."""
+    """Tests that Eq. 18-19 give 0.05 * 2 + 0.005 * (10 + 2) * 2 + 0.01 * 10 for the second
+    request.
+    """
     estimator = problem().estimator
     weights = estimator.weights(problem().new_tokens, problem().cached_tokens)
     assert weights == pytest.approx([0.2 + 0.08, 0.1 + 0.12 + 0.1, 0.05 + 0.105 + 0.2])
-    assert estimator.seconds(problem().new_tokens, problem().cached_tokens) == pytest.approx(0.125 + weights.sum())
+    assert estimator.seconds(problem().new_tokens, problem().cached_tokens) == pytest.approx(
+        0.125 + weights.sum()
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,20 +109,27 @@ def test_terms() -> None:
 
 
 def test_times_add_up_over_members() -> None:
-    """Tests that Eq. 19 counts the tokens of every member: 0.125 + 0.05 * 3 + 0.005 * (24 + 21) + 0.01 * 30."""
+    """Tests that Eq. 19 counts the tokens of every member: 0.125 + 0.05 * 3 + 0.005 * (24 + 21) +
+    0.01 * 30.
+    """
     assert problem(deadline_seconds=[9.0, 1.75, 1.85]).violations(plan(1, 2)) == [
         "batch: takes 0.8 s, request 1 is due in 0.75 s (at 1.75 s)"
     ]
 
 
-@pytest.mark.parametrize(("spacings", "feasible"), [(-1, True), (1, True), (2, True), (3, False), (100, False)])
+@pytest.mark.parametrize(
+    ("spacings", "feasible"), [(-1, True), (1, True), (2, True), (3, False), (100, False)]
+)
 def test_clock_readings_are_as_fine_as_they_are(spacings: int, feasible: bool) -> None:
-    """Tests that on a Unix clock a batch may be late by the spacing of the two readings, and by no more."""
+    """Tests that on a Unix clock a batch may be late by the spacing of the two readings, and by no
+    more.
+    """
     now = 1.76e9
     late = problem(
-        now_seconds=now, deadline_seconds=[now + 1.0 - spacings * float(np.spacing(now))] * 3,
+        now_seconds=now,
+        deadline_seconds=[now + 1.0 - spacings * float(np.spacing(now))] * 3,
         estimator=dict.fromkeys(BASE["estimator"], 0.0) | {"overhead_seconds": 1.0},
-    )  # fmt: skip
+    )
     assert (late.violations(plan(0)) == []) is feasible
 
 
@@ -119,9 +141,17 @@ def test_defective_plans_have_no_objective() -> None:
 
 
 def test_empty() -> None:
-    """Tests that the empty batch is feasible and worth 0, late requests and an empty queue included."""
+    """Tests that the empty batch is feasible and worth 0, late requests and an empty queue
+    included.
+    """
     assert problem(deadline_seconds=[0.0, 0.0, 0.0]).violations(plan()) == []
-    columns = ("expected_tokens", "new_tokens", "cached_tokens", "request_memory_bytes", "deadline_seconds")
+    columns = (
+        "expected_tokens",
+        "new_tokens",
+        "cached_tokens",
+        "request_memory_bytes",
+        "deadline_seconds",
+    )
     nobody = problem(**{key: [] for key in columns})
     assert nobody.requests == 0
     assert nobody.violations(plan()) == []
@@ -131,10 +161,19 @@ def test_empty() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"deadline_seconds": [1.0]}, "deadline_seconds: expected 3 entries, as in expected_tokens, got 1"),
+        (
+            {"deadline_seconds": [1.0]},
+            "deadline_seconds: expected 3 entries, as in expected_tokens, got 1",
+        ),
         ({"expected_tokens": [1e308, 1e308, 1e308]}, "expected_tokens: expected a finite sum"),
-        ({"request_memory_bytes": [1e308, 1e308, 1e308]}, "^request_memory_bytes: expected a finite sum"),
-        ({"estimator": BASE["estimator"] | {"seconds_per_new_token": 1e308}}, "^estimator: expected a finite sum"),
+        (
+            {"request_memory_bytes": [1e308, 1e308, 1e308]},
+            "^request_memory_bytes: expected a finite sum",
+        ),
+        (
+            {"estimator": BASE["estimator"] | {"seconds_per_new_token": 1e308}},
+            "^estimator: expected a finite sum",
+        ),
     ],
 )
 def test_refusals(fields: dict[str, Any], message: str) -> None:

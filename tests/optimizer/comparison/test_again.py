@@ -26,9 +26,14 @@ OF_LIBRARY = saved("draft-allocation")[0]
 def lines(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
     """A folder of two instances, one of them of the library, and its records."""
     folder = tmp_path_factory.mktemp("kept")
-    problems = {"mine": generate("serving-latency/paper-1", tasks=5, seed=1), OF_LIBRARY: load_saved(OF_LIBRARY)}
+    problems = {
+        "mine": generate("serving-latency/paper-1", tasks=5, seed=1),
+        OF_LIBRARY: load_saved(OF_LIBRARY),
+    }
     store = Store(folder)
-    for cell in cells_of([StaticBatching(size=2), "water-level"], problems, time_limit=600.0, gap=0.0, seeds=(0,)):
+    for cell in cells_of(
+        [StaticBatching(size=2), "water-level"], problems, time_limit=600.0, gap=0.0, seeds=(0,)
+    ):
         store.keep(cell.problem_sha256, cell.problem)
         store.append(Record.of(cell, **worker.answer((cell, []))))
     store.close()
@@ -37,12 +42,17 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str
 
 @pytest.fixture
 def changed(lines: tuple[Path, list[dict[str, Any]]], tmp_path: Path) -> Callable[..., str]:
-    """Write the records again, that of serving latency with other values, beside the same problems."""
+    """Write the records again, that of serving latency with other values, beside the same
+    problems.
+    """
 
     def write(**values: Any) -> str:
         folder, records = lines
         (tmp_path / "problems").symlink_to(folder / "problems")
-        texts = [json.dumps(one | (values if one["kind"] == "serving-latency" else {})) + "\n" for one in records]
+        texts = [
+            json.dumps(one | (values if one["kind"] == "serving-latency" else {})) + "\n"
+            for one in records
+        ]
         (tmp_path / "records-x.jsonl").write_text("".join(texts))
         return str(tmp_path)
 
@@ -50,15 +60,21 @@ def changed(lines: tuple[Path, list[dict[str, Any]]], tmp_path: Path) -> Callabl
 
 
 def test_a_folder_keeps_what_a_reviewer_needs(lines: tuple[Path, list[dict[str, Any]]]) -> None:
-    """Tests that a record has plan, stats and versions, and that a problem outside the library is a file."""
+    """Tests that a record has plan, stats and versions, and that a problem outside the library is a
+    file.
+    """
     folder, records = lines
     by = {one["kind"]: one for one in records}
-    assert [path.stem for path in (folder / "problems").iterdir()] == [by["serving-latency"]["problem_sha256"]]
+    assert [path.stem for path in (folder / "problems").iterdir()] == [
+        by["serving-latency"]["problem_sha256"]
+    ]
     for one in records:
         assert one["plan"] and one["stats"] and one["versions"]
 
 
-def test_all_plans_are_as_recorded(changed: Callable[..., str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_plans_are_as_recorded(
+    changed: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
     """Tests that what was not changed is judged as it was, of the library and of one's own."""
     assert run(["compare", changed(), "--again"]) == 0
     assert capsys.readouterr().out == "2 of 2 records have a plan; 2 are as the judge finds them\n"
@@ -79,30 +95,46 @@ def test_all_plans_are_as_recorded(changed: Callable[..., str], capsys: pytest.C
     ],
 )
 def test_what_differs_is_said(
-    values: dict[str, Any], said: str, changed: Callable[..., str], capsys: pytest.CaptureFixture[str]
+    values: dict[str, Any],
+    said: str,
+    changed: Callable[..., str],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Tests that each number that the judge does not confirm is named, and the command ends with 1."""
+    """Tests that each number that the judge does not confirm is named, and the command ends with
+    1.
+    """
     folder = changed(**values)
     assert run(["compare", folder, "--again"]) == 1
     shown = capsys.readouterr().out
     assert said in shown and "static-batching size=2 on mine, seed 0" in shown
     assert shown.endswith("2 of 2 records have a plan; 1 are as the judge finds them\n")
     assert run(["compare", folder, "--again", "--json"]) == 1
-    assert [bool(one["differences"]) for one in json.loads(capsys.readouterr().out)].count(True) == 1
+    assert [bool(one["differences"]) for one in json.loads(capsys.readouterr().out)].count(
+        True
+    ) == 1
 
 
 def test_a_problem_of_another_digest_is_refused(changed: Callable[..., str]) -> None:
-    """Tests that a file that no longer holds the problem whose digest is its name is said, and not judged by."""
+    """Tests that a file that no longer holds the problem whose digest is its name is said, and not
+    judged by.
+    """
     folder = Path(changed())
     (digest,) = (path.stem for path in (folder / "problems").iterdir())
     (folder / "problems").unlink()
     (folder / "problems").mkdir()
-    save(generate("serving-latency/paper-1", tasks=5, seed=2), folder / "problems" / f"{digest}.json")
+    save(
+        generate("serving-latency/paper-1", tasks=5, seed=2), folder / "problems" / f"{digest}.json"
+    )
     said = [one.differences for one in judged_again(Store(folder)) if one.differences]
     assert len(said) == 1 and "expected one whose digest is the name of" in said[0][0]
 
 
-def test_old_records_have_no_plan(changed: Callable[..., str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_old_records_have_no_plan(
+    changed: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
     """Tests that a record of an earlier version is said to have no plan, and is no difference."""
     assert run(["compare", changed(plan=None), "--again"]) == 0
-    assert "1 of earlier versions have an objective, but no plan: not judged" in capsys.readouterr().out
+    assert (
+        "1 of earlier versions have an objective, but no plan: not judged"
+        in capsys.readouterr().out
+    )

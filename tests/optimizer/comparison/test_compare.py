@@ -28,7 +28,9 @@ QUICK = ["algorithm-1", "max-batching"]
 
 def small(count: int = 2) -> dict[str, Any]:
     """Return a few small problems of two kinds."""
-    found: dict[str, Any] = {f"a/{i}": generate("serving-latency/paper-1", tasks=5, seed=i) for i in range(count)}
+    found: dict[str, Any] = {
+        f"a/{i}": generate("serving-latency/paper-1", tasks=5, seed=i) for i in range(count)
+    }
     found["b"] = generate("draft-allocation/uniform", seed=1)
     return found
 
@@ -36,10 +38,14 @@ def small(count: int = 2) -> dict[str, Any]:
 def test_every_cell_once_and_resumed(
     in_this_process: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Tests that each method runs on each problem it takes, is kept, and runs again only where a line is damaged."""
+    """Tests that each method runs on each problem it takes, is kept, and runs again only where a
+    line is damaged.
+    """
     methods: list[str | Method] = [*QUICK, "water-level", StaticBatching(size=2)]
     seen: list[CompareProgress] = []
-    first = compare(methods, small(), time_limit=600.0, jobs=2, folder=tmp_path, callback=seen.append)
+    first = compare(
+        methods, small(), time_limit=600.0, jobs=2, folder=tmp_path, callback=seen.append
+    )
     assert len(first) == 2 * 3 + 1
     assert {record.status for record in first} <= {"optimal", "feasible"}
     assert {record.label for record in first} == {*QUICK, "water-level", "static-batching size=2"}
@@ -47,9 +53,18 @@ def test_every_cell_once_and_resumed(
     in_this_process.clear()
     again = compare(methods, small(), time_limit=600.0, jobs=2, folder=tmp_path)
     assert [*again] == [*first] and not in_this_process
-    more = compare(methods, small(3), time_limit=600.0, jobs=1, folder=tmp_path, callback=lambda at: at.done >= 8)
+    more = compare(
+        methods,
+        small(3),
+        time_limit=600.0,
+        jobs=1,
+        folder=tmp_path,
+        callback=lambda at: at.done >= 8,
+    )
     assert len(more) == len(Store(tmp_path).records()) == 8
-    path = next(one for one in tmp_path.glob("records-*.jsonl") if len(one.read_bytes().splitlines()) == 1)
+    path = next(
+        one for one in tmp_path.glob("records-*.jsonl") if len(one.read_bytes().splitlines()) == 1
+    )
     path.write_bytes(path.read_bytes()[:-20] + b"\n")
     assert len(compare(methods, small(3), time_limit=600.0, jobs=1, folder=tmp_path)) == 10
     assert len(Store(tmp_path).records()) == 10
@@ -58,11 +73,25 @@ def test_every_cell_once_and_resumed(
 
 
 def test_shards_share_a_folder(
-    in_this_process: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    in_this_process: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Tests that n shards run every cell once, that work is a limit, and that nothing is left to run."""
+    """Tests that n shards run every cell once, that work is a limit, and that nothing is left to
+    run.
+    """
     monkeypatch.setitem(sys.modules, "vl_convert", None)  # pictures take long
-    command = ["compare", "draft-allocation/uniform", "--instances", "2", "--method", "greedy", "--method", "auto"]
+    command = [
+        "compare",
+        "draft-allocation/uniform",
+        "--instances",
+        "2",
+        "--method",
+        "greedy",
+        "--method",
+        "auto",
+    ]
     command += ["--param", "clients=2", "--work", "--jobs", "1", "-o", str(tmp_path)]
     for shard, size in (("1/3", 2), ("2/3", 1), ("3/3", 1), ("9/9", 0)):
         assert run([*command, "--shard", shard, "--json"]) == 0
@@ -71,7 +100,9 @@ def test_shards_share_a_folder(
     assert len(records) == 4 and {one.time_limit for one in records.values()} == {None}
     in_this_process.clear()
     assert run([*command, "--json"]) == 0
-    assert [one["instance"][-12:-2] for one in json.loads(capsys.readouterr().out)] == ["clients=2]"] * 4
+    assert [one["instance"][-12:-2] for one in json.loads(capsys.readouterr().out)] == [
+        "clients=2]"
+    ] * 4
     assert not in_this_process
     for wrong in ("3", "0/2", "3/2"):
         assert run([*command, "--shard", wrong]) == 2
@@ -79,7 +110,8 @@ def test_shards_share_a_folder(
 
 
 def test_cells_depend_on_what_matters() -> None:
-    """Tests that problem, method, sources and limits identify a cell, not its name, nor how a number is written.
+    """Tests that problem, method, sources and limits identify a cell, not its name, nor how a
+    number is written.
 
     A comparison of the command line goes on with what Python began: 2 seconds are 2.0.
     """
@@ -98,8 +130,19 @@ def test_cells_depend_on_what_matters() -> None:
 
 @pytest.mark.nightly
 def test_a_killed_comparison_goes_on_and_two_writers_share_a_folder(tmp_path: Path) -> None:
-    """Tests that finished cells are kept after kill -9, and that two comparisons at once do the rest."""
-    command = [sys.executable, "-P", "-m", "specopt", "compare", "serving-latency/paper-1", "--instances", "6"]
+    """Tests that finished cells are kept after kill -9, and that two comparisons at once do the
+    rest.
+    """
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "specopt",
+        "compare",
+        "serving-latency/paper-1",
+        "--instances",
+        "6",
+    ]
     command += [*(f"--method={name}" for name in QUICK), "--jobs", "1", "-o", str(tmp_path / "out")]
 
     def start() -> subprocess.Popen[bytes]:
@@ -139,14 +182,18 @@ def test_a_folder_that_cannot_be_written_is_one_message(
             monkeypatch.setattr(os, "write", full)
             return future
 
-    with pytest.raises(InvalidInput, match=r"records-.*: cannot be written \(No space left on device\)"):
+    with pytest.raises(
+        InvalidInput, match=r"records-.*: cannot be written \(No space left on device\)"
+    ):
         compare(QUICK[:1], small(1), folder=tmp_path / "out", executor=Here())
     assert in_this_process == QUICK[:1]
 
 
 @pytest.mark.parametrize("loss", [ConnectionError("worker lost"), CancelledError("worker lost")])
 def test_what_an_executor_loses_is_a_record(loss: BaseException, tmp_path: Path) -> None:
-    """Tests that what the executor itself loses is a failed cell, not the end of the comparison, and is run again."""
+    """Tests that what the executor itself loses is a failed cell, not the end of the comparison,
+    and is run again.
+    """
 
     class Losing(Executor):
         def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -155,12 +202,16 @@ def test_what_an_executor_loses_is_a_record(loss: BaseException, tmp_path: Path)
             return future
 
     found = compare(QUICK, small(1), executor=Losing(), folder=tmp_path)
-    assert [record.error for record in found] == [f"executor: {type(loss).__name__}: worker lost"] * 2
+    assert [record.error for record in found] == [
+        f"executor: {type(loss).__name__}: worker lost"
+    ] * 2
     assert Store(tmp_path).records() == {}
 
 
 def test_ray_runs_cells(in_this_process: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that every cell is a task of Ray on one processor, and that Ray is ended where it was started here."""
+    """Tests that every cell is a task of Ray on one processor, and that Ray is ended where it was
+    started here.
+    """
     calls: list[str] = []
 
     class Task:
@@ -205,9 +256,16 @@ from specopt import generate
 from specopt.comparison.compare import compare
 if __name__ == "__main__":
     problems = [generate("serving-latency/paper-1", tasks=5, seed=i) for i in range(3)]
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as cluster:
         address = cluster.scheduler_address.removeprefix("tcp://")
-        found = compare(["algorithm-1", "max-batching"], problems, executor=f"dask://{address}", folder=sys.argv[1])
+        found = compare(
+            ["algorithm-1", "max-batching"],
+            problems,
+            executor=f"dask://{address}",
+            folder=sys.argv[1],
+        )
     print(len(found), sorted({record.status for record in found}))
 """
     (tmp_path / "run.py").write_text(script)
@@ -230,14 +288,24 @@ if __name__ == "__main__":
         ({"time_limit": -1.0}, "time_limit: expected a finite number >= 0"),
         ({"gap": -1.0}, "gap: expected a finite number >= 0, got -1.0"),
         ({"gap": float("nan")}, "gap: expected a finite number >= 0, got nan"),
-        ({"executor": "dask://nonsense"}, "executor: expected dask://HOST:PORT, got 'dask://nonsense'"),
+        (
+            {"executor": "dask://nonsense"},
+            "executor: expected dask://HOST:PORT, got 'dask://nonsense'",
+        ),
         ({"seeds": ()}, "seeds: expected at least one"),
-        ({"executor": "cluster"}, "executor: expected local, dask://HOST:PORT or ray, got 'cluster'"),
+        (
+            {"executor": "cluster"},
+            "executor: expected local, dask://HOST:PORT or ray, got 'cluster'",
+        ),
     ],
 )
 def test_bad_arguments_are_named(settings: dict[str, Any], message: str) -> None:
     """Tests that arguments outside their domain are refused before anything runs."""
-    given = {"methods": QUICK, "problems": {"a": generate("serving-latency/paper-1", tasks=5)}, **settings}
+    given = {
+        "methods": QUICK,
+        "problems": {"a": generate("serving-latency/paper-1", tasks=5)},
+        **settings,
+    }
     with pytest.raises(InvalidInput, match=message):
         compare(given.pop("methods"), given.pop("problems"), **given)
 
@@ -247,6 +315,7 @@ def test_an_executor_that_takes_no_more_is_one_message() -> None:
     executor = ThreadPoolExecutor(1)
     executor.shutdown()
     with pytest.raises(
-        InvalidInput, match=r"executor: takes no more cells .*RuntimeError: cannot schedule new futures"
+        InvalidInput,
+        match=r"executor: takes no more cells .*RuntimeError: cannot schedule new futures",
     ):
         compare(QUICK, small(1), executor=executor)

@@ -1,4 +1,6 @@
-"""Methods of one's own in comparisons: what was given runs, under its own name, and again after an edit."""
+"""Methods of one's own in comparisons: what was given runs, under its own name, and again after an
+edit.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def broken_method() -> Method:
 
 
 def test_what_was_given_runs(tmp_path: Path) -> None:
-    """Tests that a subclass that raises is a failure with its message, though a method of its name would succeed."""
+    """Tests that a subclass that raises is a failure with its message, though a method of its name
+    would succeed.
+    """
     (record,) = compare([broken_method()], [PROBLEM], jobs=1, folder=tmp_path)
     assert (record.method, record.status) == ("fcfs", "failed")
     assert record.error == "ArithmeticError: mine, and broken"
@@ -44,15 +48,21 @@ def test_what_was_given_runs(tmp_path: Path) -> None:
 
 
 def test_a_shared_name_is_refused() -> None:
-    """Tests that two methods of one name and kind are refused by their import paths, and a method twice is not."""
-    with pytest.raises(InvalidInput, match=r"FirstComeFirstServed and .*Broken share the name 'fcfs'"):
+    """Tests that two methods of one name and kind are refused by their import paths, and a method
+    twice is not.
+    """
+    with pytest.raises(
+        InvalidInput, match=r"FirstComeFirstServed and .*Broken share the name 'fcfs'"
+    ):
         compare(["fcfs", broken_method()], [PROBLEM])
     twice: list[str | Method] = ["fcfs", FirstComeFirstServed(), FirstComeFirstServed(skip=True)]
     assert len(cells_of(twice, [PROBLEM], time_limit=1.0, gap=0.0, seeds=(0,))) == 2
 
 
 def test_what_cannot_travel_is_refused() -> None:
-    """Tests that a method that holds what no other process can have is named before anything runs."""
+    """Tests that a method that holds what no other process can have is named before anything
+    runs.
+    """
     lock = (sys.stdout for _ in range(1))
 
     @dataclass(frozen=True)
@@ -82,11 +92,17 @@ class First(FirstComeFirstServed):
 """
 
 
-def test_an_edit_of_a_module_of_its_package_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a method's digest follows a module that it takes from its package, and no module beside that."""
+def test_an_edit_of_a_module_of_its_package_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that a method's digest follows a module that it takes from its package, and no module
+    beside that.
+    """
     package = tmp_path / "own_package"
     package.mkdir()
-    texts = {"first": METHOD.replace("from own_helper import order", "from own_package import helper")}
+    texts = {
+        "first": METHOD.replace("from own_helper import order", "from own_package import helper")
+    }
     for name in ("__init__", "helper", "other", "first"):
         (package / f"{name}.py").write_text(texts.get(name, ""))
     monkeypatch.syspath_prepend(tmp_path)
@@ -95,7 +111,9 @@ def test_an_edit_of_a_module_of_its_package_is_seen(tmp_path: Path, monkeypatch:
     (package / "other.py").write_text("ORDER = 2\n")
     assert sources_of(first) == before
     (package / "helper.py").write_text("ORDER = 2\n")
-    assert {name for name, digest in sources_of(first).items() if digest != before[name]} == {"method"}
+    assert {name for name, digest in sources_of(first).items() if digest != before[name]} == {
+        "method"
+    }
 
 
 CELL = """
@@ -116,14 +134,17 @@ class First(FirstComeFirstServed):
         assert order() == 1
         return super().run(problem, budget)
 
-(found,) = compare([First()], [generate("verification-batch/mixed", requests=5)], jobs=1, folder=sys.argv[1])
+problem = generate("verification-batch/mixed", requests=5)
+(found,) = compare([First()], [problem], jobs=1, folder=sys.argv[1])
 print(found.status, found.key, found.started)
 """
 
 
 @pytest.mark.nightly
 def test_a_class_without_a_file_travels(tmp_path: Path) -> None:
-    """Tests that a class of a notebook runs in a worker, is not run again, and is after an edit of what it calls."""
+    """Tests that a class of a notebook runs in a worker, is not run again, and is after an edit of
+    what it calls.
+    """
 
     def run(order: str) -> list[str]:
         command = [sys.executable, "-P", "-c", CELL.replace("ORDER", order), str(tmp_path / "out")]

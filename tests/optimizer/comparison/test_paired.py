@@ -19,7 +19,9 @@ from specopt.comparison.tables import pairs_of_methods
 
 
 def six(worse: float = 2.0) -> list[Record]:
-    """Return records of a good method and a worse one on six problems, of a third one like the first."""
+    """Return records of a good method and a worse one on six problems, of a third one like the
+    first.
+    """
     found = [record("good", f"a/{place}", 1.0) for place in range(6)] + [
         record("like", f"a/{place}", 1.0 + 1e-12) for place in range(6)
     ]
@@ -27,8 +29,12 @@ def six(worse: float = 2.0) -> list[Record]:
 
 
 def test_pairs_are_told_apart() -> None:
-    """Tests that six problems give p = 2/64, times the pairs that are left by Holm, and an interval round the mean."""
-    tests = {(one.first, one.second): one for one in specopt.paired_tests(Comparison(six(), known={}))}
+    """Tests that six problems give p = 2/64, times the pairs that are left by Holm, and an interval
+    round the mean.
+    """
+    tests = {
+        (one.first, one.second): one for one in specopt.paired_tests(Comparison(six(), known={}))
+    }
     gaps = [1.0 - 1.0 / (2.0 + place) for place in range(6)]
     same, apart = tests["good", "like"], tests["good", "worse_&_%"]
     assert (same.p_value, same.mean_difference, same.low, same.high) == (1.0, 0.0, 0.0, 0.0)
@@ -40,7 +46,9 @@ def test_pairs_are_told_apart() -> None:
 
 
 def test_seeds_of_a_problem_are_one_observation() -> None:
-    """Tests that seeds are averaged, and that cells that one method lacks or has no plan for are left out."""
+    """Tests that seeds are averaged, and that cells that one method lacks or has no plan for are
+    left out.
+    """
     records = [
         record("a", "a/1", 1.0),
         record("a", "a/1", 1.0, seed=1),
@@ -50,7 +58,12 @@ def test_seeds_of_a_problem_are_one_observation() -> None:
     records += [record("a", "a/2", 1.0), record("b", "a/2", None), record("a", "a/3", 1.0)]
     (test,) = specopt.paired_tests(Comparison(records, known={}))
     assert (test.problems, test.mean_difference, test.low, test.p_value) == (1, -0.625, None, 1.0)
-    assert specopt.paired_tests(Comparison([record("a", "a/1", 1.0), record("b", "a/2", 1.0)], known={})) == []
+    assert (
+        specopt.paired_tests(
+            Comparison([record("a", "a/1", 1.0), record("b", "a/2", 1.0)], known={})
+        )
+        == []
+    )
 
 
 def test_holm_keeps_the_order_of_p_values() -> None:
@@ -59,7 +72,9 @@ def test_holm_keeps_the_order_of_p_values() -> None:
 
 
 def test_pairs_as_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that the command prints or writes the paired tests, and that names mean nothing to Markdown."""
+    """Tests that the command prints or writes the paired tests, and that names mean nothing to
+    Markdown.
+    """
     store = Store(tmp_path / "in")
     for one in six(2.0625):
         store.append(one)

@@ -63,7 +63,9 @@ def run(cell: Cell, grace: float) -> Record:
 
 
 def test_highs_keeps_to_one_thread() -> None:
-    """Tests that HiGHS has one thread in a worker: it refuses two, and takes whatever number there is."""
+    """Tests that HiGHS has one thread in a worker: it refuses two, and takes whatever number there
+    is.
+    """
     command = [sys.executable, "-P", "-c", HIGHS_WITH_TWO_THREADS]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "True"]
@@ -71,7 +73,10 @@ def test_highs_keeps_to_one_thread() -> None:
 
 def test_a_worker_that_ended_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that one process answers request after request, and another one those after its end."""
-    be(monkeypatch, PROCESS + "    pipe.send(os.getpid())\n    if b'last' in request:\n        break\n")
+    be(
+        monkeypatch,
+        PROCESS + "    pipe.send(os.getpid())\n    if b'last' in request:\n        break\n",
+    )
     found = []
     with contextlib.closing(Worker()) as one:
         for request in ("first", "last", "next"):
@@ -103,10 +108,17 @@ def test_a_crash_is_a_record(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_workers_that_are_ended_end_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that no thread waits for a worker once all are ended, whether it works or is about to be started."""
+    """Tests that no thread waits for a worker once all are ended, whether it works or is about to
+    be started.
+    """
     be(monkeypatch, SLEEPING)
     workers = Workers()
-    with ThreadPoolExecutor(1) as executor, contextlib.closing(workers), workers.one() as busy, workers.one() as late:
+    with (
+        ThreadPoolExecutor(1) as executor,
+        contextlib.closing(workers),
+        workers.one() as busy,
+        workers.one() as late,
+    ):
         asked = executor.submit(busy.ask, "", 600.0)
         while busy.process is None and not asked.done():
             time.sleep(0.01)
@@ -119,8 +131,12 @@ def test_workers_that_are_ended_end_at_once(monkeypatch: pytest.MonkeyPatch) -> 
                     one.ask("", 60.0)
 
 
-def test_comparisons_in_one_process_leave_each_other_alone(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a worker stays for the next cell, and the end of a comparison kills none of another comparison."""
+def test_comparisons_in_one_process_leave_each_other_alone(
+    cell: Cell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that a worker stays for the next cell, and the end of a comparison kills none of
+    another comparison.
+    """
     be(monkeypatch, ANSWERING)
     with submitting("local", 1, 600.0) as submit:
         first = submit(cell).result()
@@ -131,20 +147,28 @@ def test_comparisons_in_one_process_leave_each_other_alone(cell: Cell, monkeypat
     assert not any(one.failed for one in (first, inside, again))
 
 
-def test_a_worker_that_has_loaded_other_sources_is_replaced(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_has_loaded_other_sources_is_replaced(
+    cell: Cell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Tests that after an edit of a method its cells go to a process that has not loaded it yet."""
     be(monkeypatch, ANSWERING)
     with contextlib.closing(Workers()) as workers:
         edited = replace(cell, sources={"method": "edited"})
-        first, again, other = (run_cell(one, 600.0, workers).termination for one in (cell, cell, edited))
+        first, again, other = (
+            run_cell(one, 600.0, workers).termination for one in (cell, cell, edited)
+        )
     assert first == again != other
 
 
 def test_a_refusal_is_a_record(cell: Cell) -> None:
-    """Tests that a method that cannot take the problem, or differs from what was asked for, fails with a message."""
+    """Tests that a method that cannot take the problem, or differs from what was asked for, fails
+    with a message.
+    """
     other = WaterLevel()
     wrong = replace(cell, pickled=pickled(other, "methods: other"), sources=sources_of(type(other)))
     refused = worker.answer((wrong, []))["error"]
     assert "water-level cannot take this problem: it solves draft-allocation" in refused
     edited = worker.answer((replace(cell, sources={"method": "edited"}), []))["error"]
-    assert "algorithm-1 differs here from the one that was asked for: ['version', 'method'" in edited
+    assert (
+        "algorithm-1 differs here from the one that was asked for: ['version', 'method'" in edited
+    )

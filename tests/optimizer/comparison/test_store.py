@@ -15,7 +15,9 @@ from specopt.comparison.cell import Cell, Record
 from specopt.comparison.store import Store
 from specopt.solvers.draft_allocation.greedy import Greedy
 
-CELL = Cell.of("b", generate("draft-allocation/uniform", seed=1), Greedy(), 0.2, 0.0, 0, {"specopt": "1"})
+CELL = Cell.of(
+    "b", generate("draft-allocation/uniform", seed=1), Greedy(), 0.2, 0.0, 0, {"specopt": "1"}
+)
 RECORD = Record.of(CELL, status="optimal", objective=2.5, bound=2.5, versions={"specopt": "1"})
 
 
@@ -30,9 +32,16 @@ def written(folder: Path, *records: Record) -> Path:
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    """Tests that records come back as they were, one line each, and that the first of a cell counts."""
+    """Tests that records come back as they were, one line each, and that the first of a cell
+    counts.
+    """
     other = replace(
-        RECORD, key="other", instance="\u0000\u00e4\n", objective=None, status="failed", error="by exit code 1"
+        RECORD,
+        key="other",
+        instance="\u0000\u00e4\n",
+        objective=None,
+        status="failed",
+        error="by exit code 1",
     )
     folder = tmp_path / "made" / "on the way"
     assert Store(folder).damaged == []
@@ -42,7 +51,9 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 
 def test_writers_have_files_of_their_own(tmp_path: Path) -> None:
-    """Tests that two stores of one folder never share a file, and that each reads the records of both."""
+    """Tests that two stores of one folder never share a file, and that each reads the records of
+    both.
+    """
     stores = [Store(tmp_path) for _ in range(2)]
     for key, store in zip("ab", stores, strict=True):
         store.append(replace(RECORD, key=key))
@@ -56,7 +67,9 @@ def test_writers_have_files_of_their_own(tmp_path: Path) -> None:
 
 
 def test_an_empty_file_is_removed(tmp_path: Path) -> None:
-    """Tests that a store that wrote nothing leaves nothing, one that did leaves it, and closing twice is no error."""
+    """Tests that a store that wrote nothing leaves nothing, one that did leaves it, and closing
+    twice is no error.
+    """
     store = Store(tmp_path)
     store.open()
     assert len(list(tmp_path.iterdir())) == 1
@@ -73,7 +86,9 @@ def test_an_empty_file_is_removed(tmp_path: Path) -> None:
 
 
 def test_records_reach_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that every record is written through to the disk, also where the system takes it in small parts."""
+    """Tests that every record is written through to the disk, also where the system takes it in
+    small parts.
+    """
     flushed: list[int] = []
     fsync, write = os.fsync, os.write
 
@@ -89,7 +104,9 @@ def test_records_reach_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_is_written_is_json_that_others_can_read(tmp_path: Path) -> None:
-    """Tests that no number is written that JSON has not, and that the umask alone keeps others from reading."""
+    """Tests that no number is written that JSON has not, and that the umask alone keeps others from
+    reading.
+    """
     before = os.umask(0o022)
     try:
         path = written(tmp_path, RECORD)
@@ -101,13 +118,17 @@ def test_what_is_written_is_json_that_others_can_read(tmp_path: Path) -> None:
 
 
 def test_torn_lines_are_skipped(tmp_path: Path) -> None:
-    """Tests that a line torn by a kill is passed over in silence, and that a line that is no record is named."""
+    """Tests that a line torn by a kill is passed over in silence, and that a line that is no record
+    is named.
+    """
     path = written(tmp_path, RECORD)
     path.write_bytes(b"[1]\n" + path.read_bytes() + path.read_bytes()[:40])
     store = Store(tmp_path)
     for _ in range(2):
         assert list(store.records()) == [RECORD.key]
-        assert store.damaged == [f"{path}:1: no record (the top level: expected object, got [1] (array))"]
+        assert store.damaged == [
+            f"{path}:1: no record (the top level: expected object, got [1] (array))"
+        ]
 
 
 def harmed() -> dict[str, bytes]:
@@ -140,9 +161,16 @@ def harmed() -> dict[str, bytes]:
 
 @pytest.mark.parametrize("name", harmed())
 def test_damaged_lines_are_named(name: str, tmp_path: Path) -> None:
-    """Tests that each damaged line is reported by file and line in printable text, and hides no other."""
+    """Tests that each damaged line is reported by file and line in printable text, and hides no
+    other.
+    """
     path = written(tmp_path, RECORD)
-    path.write_bytes(path.read_bytes() + harmed()[name] + b"\n" + path.read_bytes().replace(b'"key": "', b'"key": "x'))
+    path.write_bytes(
+        path.read_bytes()
+        + harmed()[name]
+        + b"\n"
+        + path.read_bytes().replace(b'"key": "', b'"key": "x')
+    )
     store = Store(tmp_path)
     assert list(store.records()) == [RECORD.key, "x" + RECORD.key]
     (message,) = store.damaged
@@ -161,7 +189,9 @@ def test_what_is_no_file_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_refused_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a folder that cannot be made, read or written is refused by name with the reason."""
+    """Tests that a folder that cannot be made, read or written is refused by name with the
+    reason.
+    """
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidInput, match=r"^\S*/file/out: cannot be made \(Not a directory\)$"):
         Store(tmp_path / "file" / "out")
@@ -170,7 +200,10 @@ def test_refused_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     store = Store(tmp_path / "gone")
     store.folder.rmdir()
     for call in (store.open, lambda: store.append(RECORD)):
-        with pytest.raises(InvalidInput, match=r"/gone/records-\S*: cannot be written \(No such file or directory\)$"):
+        with pytest.raises(
+            InvalidInput,
+            match=r"/gone/records-\S*: cannot be written \(No such file or directory\)$",
+        ):
             call()
 
     def refuse(*_: object) -> None:

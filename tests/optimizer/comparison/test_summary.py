@@ -31,7 +31,15 @@ def comparison() -> Comparison:
             record("exact", "b/1", None, 50.0, seconds=10.0),
             record("algorithm-1", "a/1", 110.0, seconds=0.1),
             record("algorithm-1", "a/2", 95.0, 80.0, seconds=0.1),
-            record("algorithm-1", "b/1", None, status="failed", seconds=None, error="killed", wall_seconds=15.0),
+            record(
+                "algorithm-1",
+                "b/1",
+                None,
+                status="failed",
+                seconds=None,
+                error="killed",
+                wall_seconds=15.0,
+            ),
         ]
     )
 
@@ -60,22 +68,31 @@ def test_failures_count(comparison: Comparison) -> None:
     assert paper.seconds == pytest.approx(shifted_geometric_mean([0.1, 0.1, 15.0]))
     failed = next(r for r in comparison if r.failed)
     assert time_of(failed) == 15.0
-    assert who_wins(comparison) == {"a": {"algorithm-1": 0.5, "exact": 0.5}, "b": {"algorithm-1": 0.0, "exact": 0.0}}
+    assert who_wins(comparison) == {
+        "a": {"algorithm-1": 0.5, "exact": 0.5},
+        "b": {"algorithm-1": 0.0, "exact": 0.0},
+    }
 
 
-def test_a_page_begins_with_who_wins(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a page says first who has the best plans, of equals who proves more, and then what failed."""
+def test_a_page_begins_with_who_wins(
+    comparison: Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that a page says first who has the best plans, of equals who proves more, and then what
+    failed.
+    """
     monkeypatch.setattr("specopt.report.page.can_draw", lambda: False)
     winner, failed = comparison_page(comparison, ()).lead
-    assert winner == (
-        "serving-latency: the best plan in 33 % of the runs, and 33 % proven optimal or infeasible, by exact; "
-        "the mean gap to the best bound is 5 %."
+    assert (
+        winner == "serving-latency: the best plan in 33 % of the runs, and 33 % proven optimal or"
+        " infeasible, by exact; the mean gap to the best bound is 5 %."
     )
     assert failed.startswith("1 of 6 runs failed")
 
 
 def test_methods_are_averaged_over_the_same_cells() -> None:
-    """Tests that averages are over cells that all took, and that shares of all count refusals and failures."""
+    """Tests that averages are over cells that all took, and that shares of all count refusals and
+    failures.
+    """
     found = Comparison(
         [
             record("exact", "a/1", 100.0, 100.0, seconds=4.0),
@@ -88,7 +105,9 @@ def test_methods_are_averaged_over_the_same_cells() -> None:
         known={},
     )
     exact, rough = summaries(found)
-    assert [(row.label, row.cells, row.all_cells, row.refused, row.failed) for row in (exact, rough)] == [
+    assert [
+        (row.label, row.cells, row.all_cells, row.refused, row.failed) for row in (exact, rough)
+    ] == [
         ("exact", 2, 4, 2, 0),
         ("rough", 2, 4, 0, 1),
     ]
@@ -101,14 +120,18 @@ def test_methods_are_averaged_over_the_same_cells() -> None:
     for profile in (gap_profile(found, "serving-latency"), time_profile(found, "serving-latency")):
         assert [len(values) for values in profile.values()] == [4, 4]
         assert np.isinf(profile["exact"]).tolist() == [False, False, True, True]
-    nothing_shared = Comparison([record("exact", "a/1", 1.0), record("rough", "a/2", 2.0)], known={})
-    assert [(row.cells, row.wins, row.seconds, row.all_wins) for row in summaries(nothing_shared)] == [
-        (0, None, None, 0.5)
-    ] * 2
+    nothing_shared = Comparison(
+        [record("exact", "a/1", 1.0), record("rough", "a/2", 2.0)], known={}
+    )
+    assert [
+        (row.cells, row.wins, row.seconds, row.all_wins) for row in summaries(nothing_shared)
+    ] == [(0, None, None, 0.5)] * 2
 
 
 def test_a_proof_of_infeasibility_is_an_answer() -> None:
-    """Tests that it counts as proven, wins and keeps its time, while a quick end without a plan takes its limit."""
+    """Tests that it counts as proven, wins and keeps its time, while a quick end without a plan
+    takes its limit.
+    """
     proof = record("exact", "a", None, status="infeasible", seconds=0.5)
     nothing = record("algorithm-1", "a", None, seconds=0.01)
     comparison = Comparison([proof, nothing], known={})
@@ -131,24 +154,37 @@ def test_profiles_keep_what_failed(comparison: Comparison) -> None:
 
 
 def test_profiles_can_be_read() -> None:
-    """Tests that a dozen methods are told apart, gaps of rounding are drawn as the least, and no labels overlap."""
-    records = [record(f"m{i:02}", "a", 10.0 * (1 + 10.0 ** (i - 10)), bound=10.0, seconds=2.0**i) for i in range(12)]
+    """Tests that a dozen methods are told apart, gaps of rounding are drawn as the least, and no
+    labels overlap.
+    """
+    records = [
+        record(f"m{i:02}", "a", 10.0 * (1 + 10.0 ** (i - 10)), bound=10.0, seconds=2.0**i)
+        for i in range(12)
+    ]
     picture = profile_figure(Comparison(records, known={}))
     gaps, times = picture.charts
     for chart in (gaps, times):
         assert chart.title.startswith("serving-latency: ")
         encoding = chart.spec["encoding"]
-        looks = zip(encoding["color"]["scale"]["range"], encoding["strokeDash"]["scale"]["range"], strict=True)
+        looks = zip(
+            encoding["color"]["scale"]["range"],
+            encoding["strokeDash"]["scale"]["range"],
+            strict=True,
+        )
         assert len(set(looks)) == 12
     starts: dict[str, float] = {}
     for row in gaps.rows:
         starts.setdefault(row["method"], row["gap (%)"])
-    assert [starts[f"m{i:02}"] for i in range(4)] == pytest.approx([1e-4] * 4)  # gaps of 1e-10 to 1e-7
+    assert [starts[f"m{i:02}"] for i in range(4)] == pytest.approx(
+        [1e-4] * 4
+    )  # gaps of 1e-10 to 1e-7
     assert starts["m05"] > 1e-4
     axes = re.findall('role-axis-label".*?</g>', picture._repr_html_())
     assert len(axes) == 4
     for axis in axes:
-        label = r'anchor="(\w+)" transform="translate\(([-.\d]+),([-.\d]+)\)"[^>]*opacity="1">([^<]+)<'
+        label = (
+            r'anchor="(\w+)" transform="translate\(([-.\d]+),([-.\d]+)\)"[^>]*opacity="1">([^<]+)<'
+        )
         boxes = [label_box(*found) for found in re.findall(label, axis)]
         assert len(boxes) >= 3
         for (left, right, y), (other, end, height) in itertools.combinations(boxes, 2):
@@ -156,19 +192,25 @@ def test_profiles_can_be_read() -> None:
 
 
 def label_box(anchor: str, x: str, y: str, text: str) -> tuple[float, float, float]:
-    """Return left and right end of a label and its height on the paper: 12 pixels high, at most 7 a character."""
+    """Return left and right end of a label and its height on the paper: 12 pixels high, at most 7 a
+    character.
+    """
     width = 7.0 * len(text)
     left = float(x) - {"start": 0.0, "middle": 0.5, "end": 1.0}[anchor] * width
     return left, left + width, float(y)
 
 
 def test_a_file_holds_every_record(comparison: Comparison, tmp_path: Path) -> None:
-    """Tests that Parquet has a row per record, and that a comparison without records has the same columns."""
+    """Tests that Parquet has a row per record, and that a comparison without records has the same
+    columns.
+    """
     from pyarrow import parquet
 
     comparison.to_parquet(tmp_path / "c.parquet")
     table = parquet.read_table(tmp_path / "c.parquet").to_pylist()
-    assert [(row["key"], row["objective"]) for row in table] == [(one.key, one.objective) for one in comparison]
+    assert [(row["key"], row["objective"]) for row in table] == [
+        (one.key, one.objective) for one in comparison
+    ]
     assert table == comparison.rows()
     empty = Comparison([]).to_arrow()
     assert empty.num_rows == 0 and empty.schema.equals(comparison.to_arrow().schema)
@@ -176,14 +218,33 @@ def test_a_file_holds_every_record(comparison: Comparison, tmp_path: Path) -> No
 
 @pytest.mark.usefixtures("in_this_process")
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that the command runs files, folders and families, prints a summary and leaves its files."""
+    """Tests that the command runs files, folders and families, prints a summary and leaves its
+    files.
+    """
     folder = tmp_path / "mine"
     folder.mkdir()
     for seed in (1, 2):
         save(generate("serving-latency/paper-1", tasks=5, seed=seed), folder / f"{seed}.json")
     out = tmp_path / "out"
-    command = ["compare", str(folder), "draft-allocation/uniform", "--instances", "1", "--jobs", "2", "-o", str(out)]
-    command += ["--method", "static-batching:size=2", "--method", "algorithm-1", "--method", "water-level"]
+    command = [
+        "compare",
+        str(folder),
+        "draft-allocation/uniform",
+        "--instances",
+        "1",
+        "--jobs",
+        "2",
+        "-o",
+        str(out),
+    ]
+    command += [
+        "--method",
+        "static-batching:size=2",
+        "--method",
+        "algorithm-1",
+        "--method",
+        "water-level",
+    ]
     assert run(command) == 0
     shown = capsys.readouterr().out
     assert "serving-latency: 2 instances" in shown
@@ -197,9 +258,20 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_picture_is_claimed_only_where_it_is_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tests that where nothing can draw one line says what to install, and tables are written all the same."""
+    """Tests that where nothing can draw one line says what to install, and tables are written all
+    the same.
+    """
     monkeypatch.setitem(sys.modules, "vl_convert", None)
-    command = ["compare", "draft-allocation/uniform", "--instances", "1", "--method", "greedy", "-o", str(tmp_path)]
+    command = [
+        "compare",
+        "draft-allocation/uniform",
+        "--instances",
+        "1",
+        "--method",
+        "greedy",
+        "-o",
+        str(tmp_path),
+    ]
     assert run(command) == 0
     said = capsys.readouterr().err
     assert said.count("pip install 'specopt[plot]'") == 1
@@ -208,7 +280,10 @@ def test_a_picture_is_claimed_only_where_it_is_written(
 
 @pytest.mark.parametrize("folder", [True, False])
 def test_an_interruption_before_the_first_record(
-    folder: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    folder: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Tests that Ctrl-C before there is anything to summarise ends with 130 and one line."""
 
@@ -216,7 +291,16 @@ def test_an_interruption_before_the_first_record(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("specopt.commands.compare.run_comparison", interrupted)
-    assert run(["compare", "draft-allocation/uniform", *(["-o", str(tmp_path / "out")] if folder else [])]) == 130
+    assert (
+        run(
+            [
+                "compare",
+                "draft-allocation/uniform",
+                *(["-o", str(tmp_path / "out")] if folder else []),
+            ]
+        )
+        == 130
+    )
     assert capsys.readouterr().err == "specopt: interrupted\n"
 
 
@@ -225,11 +309,16 @@ def test_an_interruption_before_the_first_record(
     [
         (["nothing"], "nothing: expected a problem file, a folder, a family"),
         (["draft-allocation/uniform", "--method", "exact"], "--method: expected some of"),
-        (["draft-allocation/uniform", "--method", "greedy:size=1"], "--method greedy: no option 'size'"),
+        (
+            ["draft-allocation/uniform", "--method", "greedy:size=1"],
+            "--method greedy: no option 'size'",
+        ),
         (["draft-allocation/uniform", "--instances", "0"], "instances: expected an integer >= 1"),
     ],
 )
-def test_bad_usage_is_one_message(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_usage_is_one_message(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Tests that what cannot be compared exits with 2 and one message."""
     assert run(["compare", *arguments]) == 2
     captured = capsys.readouterr()
@@ -239,9 +328,14 @@ def test_bad_usage_is_one_message(arguments: list[str], message: str, capsys: py
 
 @pytest.mark.usefixtures("in_this_process")
 def test_a_twin_is_not_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that only instances that no method takes are listed as left out, not a second file of one problem."""
+    """Tests that only instances that no method takes are listed as left out, not a second file of
+    one problem.
+    """
     for name in ("one", "twin"):
         save(generate("draft-allocation/uniform", seed=0), tmp_path / f"{name}.json")
     save(generate("serving-latency/paper-1", tasks=2), tmp_path / "other.json")
     assert run(["compare", str(tmp_path), "--method", "greedy", "--jobs", "1"]) == 0
-    assert f"1 instances that none of the methods takes: {tmp_path.name}/other" in capsys.readouterr().out
+    assert (
+        f"1 instances that none of the methods takes: {tmp_path.name}/other"
+        in capsys.readouterr().out
+    )

@@ -13,7 +13,11 @@ from specopt.commands.cli import run
 from specopt.comparison.cell import Record
 from specopt.comparison.store import Store, merged
 
-DRAFTS: dict[str, Any] = {"kind": "draft-allocation", "bound": 200.0, "sources": {"version": "specopt 0.1.0"}}
+DRAFTS: dict[str, Any] = {
+    "kind": "draft-allocation",
+    "bound": 200.0,
+    "sources": {"version": "specopt 0.1.0"},
+}
 
 
 def kept(folder: Path, *records: Record) -> Path:
@@ -27,7 +31,11 @@ def kept(folder: Path, *records: Record) -> Path:
 
 def test_folders_are_merged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that the newest record of a cell counts, in whatever order folders are given."""
-    first = kept(tmp_path / "1", record("greedy", "a/1", 50.0, **DRAFTS), record("water_level", "a/1", 200.0, **DRAFTS))
+    first = kept(
+        tmp_path / "1",
+        record("greedy", "a/1", 50.0, **DRAFTS),
+        record("water_level", "a/1", 200.0, **DRAFTS),
+    )
     second = kept(tmp_path / "2", record("greedy", "a/1", 150.0, started="2026-02-01", **DRAFTS))
     for folders in ((first, second), (second, first)):
         assert run(["compare", "--table", *map(str, folders)]) == 0
@@ -42,7 +50,9 @@ def test_folders_are_merged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_what_cannot_be_merged_is_named(tmp_path: Path) -> None:
     """Tests that a folder without results, and a name that two distributions share, are refused."""
-    with pytest.raises(InvalidInput, match="expected a folder with results of a comparison, got none"):
+    with pytest.raises(
+        InvalidInput, match="expected a folder with results of a comparison, got none"
+    ):
         merged([tmp_path])
     mine = {"version": "mine 1.0", "method": "def"}
     folder = kept(
@@ -50,5 +60,7 @@ def test_what_cannot_be_merged_is_named(tmp_path: Path) -> None:
         record("greedy", "a/1", 50.0, **DRAFTS),
         record("greedy", "b", 60.0, **(DRAFTS | {"sources": mine})),
     )
-    with pytest.raises(InvalidInput, match="methods of 'specopt' and 'mine' share the name 'greedy'"):
+    with pytest.raises(
+        InvalidInput, match="methods of 'specopt' and 'mine' share the name 'greedy'"
+    ):
         merged([folder])

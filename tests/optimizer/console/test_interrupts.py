@@ -1,4 +1,6 @@
-"""Ctrl-C, SIGTERM and SIGHUP at any moment: the exit code of the signal, no traceback, no process left behind."""
+"""Ctrl-C, SIGTERM and SIGHUP at any moment: the exit code of the signal, no traceback, no process
+left behind.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,19 @@ import pytest
 
 import specopt
 
-CODES = (130, -signal.SIGINT)  # shells say 130 of both; the latter where Python itself has begun to end
+CODES = (
+    130,
+    -signal.SIGINT,
+)  # shells say 130 of both; the latter where Python itself has begun to end
 COMMANDS = {
     "help": "--help",
     "solve": "solve PROBLEM --method brute-force",
     "simulate": "simulate PROBLEM RESULT --replications 100000",
     "compare": "compare PROBLEM --jobs 2 --time-limit 60 --method brute-force --method exact",
-    "keep": "compare PROBLEM --jobs 1 --time-limit 600 --method no-batching --method brute-force --json -o FOLDER",
+    "keep": (
+        "compare PROBLEM --jobs 1 --time-limit 600 --method no-batching --method brute-force --json"
+        " -o FOLDER"
+    ),
 }
 
 
@@ -41,7 +49,9 @@ main()
 
 
 def started(tmp_path: Path, name: str, cold: bool = False) -> subprocess.Popen[str]:
-    """Start a command that works longer than any test waits; with an empty cache of kernels if asked to."""
+    """Start a command that works longer than any test waits; with an empty cache of kernels if
+    asked to.
+    """
     problem, result = tmp_path / "problem.json", tmp_path / "result.json"
     if not problem.exists():
         hard = specopt.generate("serving-latency/paper-1", tasks=8, max_output=8000, seed=2)
@@ -55,12 +65,20 @@ def started(tmp_path: Path, name: str, cold: bool = False) -> subprocess.Popen[s
     command = [sys.executable, "-P", "-m", "specopt", *words]
     pipe = subprocess.PIPE
     return subprocess.Popen(
-        command, stdout=pipe, stderr=pipe, text=True, env=environment, preexec_fn=restore, start_new_session=True
+        command,
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        env=environment,
+        preexec_fn=restore,
+        start_new_session=True,
     )
 
 
 def restore() -> None:
-    """Let a child take every signal, also where the tests run in the background, or under nohup, and ignore some."""
+    """Let a child take every signal, also where the tests run in the background, or under nohup,
+    and ignore some.
+    """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
@@ -121,7 +139,9 @@ def test_ctrl_c_while_loading(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])
 @pytest.mark.parametrize("name", ["help", "solve", "simulate", "compare"])
 def test_ctrl_c_at_any_moment(name: str, cold: bool, tmp_path: Path) -> None:
-    """Tests that an interrupt at a random moment, compilation included, is exit 130 without a traceback."""
+    """Tests that an interrupt at a random moment, compilation included, is exit 130 without a
+    traceback.
+    """
     rng = random.Random(f"{name} {cold}")
     for _ in range(4):
         child = started(tmp_path, name, cold)
@@ -146,9 +166,15 @@ def test_sigterm_ends_workers_too(tmp_path: Path) -> None:
     assert gone(below, 600.0)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_a_signal_writes_the_best_plan_so_far(number: signal.Signals, code: int, tmp_path: Path) -> None:
-    """Tests that a solve that is told to end prints and writes its plan, and that its exit code names the signal."""
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_a_signal_writes_the_best_plan_so_far(
+    number: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    """Tests that a solve that is told to end prints and writes its plan, and that its exit code
+    names the signal.
+    """
     problem, plan = tmp_path / "problem.json", tmp_path / "plan.json"
     specopt.save(specopt.generate("draft-allocation/uniform", seed=1), problem)
     words = ["specopt", "solve", str(problem), "--method", "greedy", "--json", "-o", str(plan)]
@@ -167,12 +193,15 @@ def test_a_signal_writes_the_best_plan_so_far(number: signal.Signals, code: int,
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
 def test_a_comparison_that_is_terminated_keeps_what_is_done(tmp_path: Path) -> None:
-    """Tests that finished cells are kept and the one at work is no failure, even if its worker gets the signal first.
+    """Tests that finished cells are kept and the one at work is no failure, even if its worker gets
+    the signal first.
 
     A batch system sends it to all processes of a job.
     """
     child = started(tmp_path, "keep")
-    while not any(path.read_text().endswith("\n") for path in (tmp_path / "folder").glob("records-*.jsonl")):
+    while not any(
+        path.read_text().endswith("\n") for path in (tmp_path / "folder").glob("records-*.jsonl")
+    ):
         assert child.poll() is None
         time.sleep(0.02)
     below = descendants(child.pid)
@@ -182,7 +211,9 @@ def test_a_comparison_that_is_terminated_keeps_what_is_done(tmp_path: Path) -> N
     child.terminate()
     out, _ = child.communicate(timeout=600)
     assert child.returncode == 143
-    assert [(row["method"], row["status"]) for row in json.loads(out)] == [("no-batching", "feasible")]
+    assert [(row["method"], row["status"]) for row in json.loads(out)] == [
+        ("no-batching", "feasible")
+    ]
     assert gone(below, 600.0)
 
 
@@ -206,7 +237,9 @@ def test_a_process_that_ignores_ctrl_c_goes_on() -> None:
 
 
 def test_what_an_interrupt_left_half_made_says_nothing() -> None:
-    """Tests that objects that cannot end themselves are forgotten, and that any other failure is still printed."""
+    """Tests that objects that cannot end themselves are forgotten, and that any other failure is
+    still printed.
+    """
     program = (
         "import sys; sys.orig_argv = sys.argv = ['specopt']\n"
         "import specopt.console.interrupts\n"
@@ -216,6 +249,8 @@ def test_what_an_interrupt_left_half_made_says_nothing() -> None:
         "    def __del__(self): raise ValueError('wrong')\n"
         "one, two = Half(), Wrong()\n"
     )
-    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True
+    )
     assert "never_set" not in done.stderr
     assert "ValueError: wrong" in done.stderr

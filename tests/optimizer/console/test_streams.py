@@ -1,4 +1,6 @@
-"""Streams that are closed, broken or full, and files that are none: silence or one message, never a traceback."""
+"""Streams that are closed, broken or full, and files that are none: silence or one message, never a
+traceback.
+"""
 
 from __future__ import annotations
 
@@ -45,18 +47,26 @@ def test_a_reader_that_goes_away_is_no_news() -> None:
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_closed_streams(number: int) -> None:
-    """Tests that a command whose stdout or stderr was closed before its start runs and ends as usual."""
+    """Tests that a command whose stdout or stderr was closed before its start runs and ends as
+    usual.
+    """
     for arguments, code in ((["schema", "draft-control"], 0), (["schema", "nothing"], 2)):
-        script = "import os, sys; os.close(int(sys.argv[1])); os.execv(sys.executable, sys.argv[2:])"
+        script = (
+            "import os, sys; os.close(int(sys.argv[1])); os.execv(sys.executable, sys.argv[2:])"
+        )
         command = [sys.executable, "-P", "-m", "specopt", *arguments]
-        child = subprocess.run([sys.executable, "-c", script, str(number), *command], capture_output=True, timeout=600)
+        child = subprocess.run(
+            [sys.executable, "-c", script, str(number), *command], capture_output=True, timeout=600
+        )
         assert child.returncode == code
         assert b"Traceback" not in child.stderr
         assert bool(child.stdout) == (number == 2 and code == 0)
 
 
 def test_a_broken_stderr_changes_nothing(problem: Path, tmp_path: Path) -> None:
-    """Tests that messages and progress that nobody reads do not end the work, nor change the exit code."""
+    """Tests that messages and progress that nobody reads do not end the work, nor change the exit
+    code.
+    """
     for arguments, code in (
         (["generate", "draft-allocation/uniform", "-o", tmp_path / "new.json"], 0),
         (["model", "x"], 2),
@@ -84,7 +94,9 @@ def test_names_beyond_the_encoding_of_stdout(tmp_path: Path) -> None:
     path = tmp_path / "problem.json"
     data = specopt.generate("draft-allocation/uniform", clients=3).to_dict()
     path.write_text(json.dumps(data | {"name": "Zoë 中"}))
-    child = process("solve", path, stdout=subprocess.PIPE, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    child = process(
+        "solve", path, stdout=subprocess.PIPE, env={**os.environ, "PYTHONIOENCODING": "ascii"}
+    )
     out, _ = child.communicate(timeout=600)
     assert child.returncode == 0
     assert "Zo\\xeb \\u4e2d" in out
@@ -107,7 +119,9 @@ def run_as_specopt(words: list[str], environment: dict[str, str]) -> tuple[str, 
     """Run the installed script, and return its stdout and stderr."""
     script = str(Path(sys.executable).parent / "specopt")
     env = os.environ | environment
-    done = subprocess.run([script, *words], capture_output=True, text=True, env=env, timeout=600, check=True)
+    done = subprocess.run(
+        [script, *words], capture_output=True, text=True, env=env, timeout=600, check=True
+    )
     return done.stdout, done.stderr
 
 
@@ -117,13 +131,21 @@ def run_as_specopt(words: list[str], environment: dict[str, str]) -> tuple[str, 
 def writing(problem: Path, tmp_path: Path) -> dict[str, list[str]]:
     """Return every command that writes a file with -o, its target left out."""
     result, table = tmp_path / "a-result.json", tmp_path / "table.csv"
-    runtime, rates, trace = tmp_path / "runtime.json", tmp_path / "rates.json", tmp_path / "trace.csv"
+    runtime, rates, trace = (
+        tmp_path / "runtime.json",
+        tmp_path / "rates.json",
+        tmp_path / "trace.csv",
+    )
     specopt.save(specopt.solve(specopt.load(problem)), result)  # type: ignore[arg-type]
-    table.write_text("tokens,s\n" + "".join(f"{n},{0.01 + 0.002 * n + 0.0001 * (n % 3)}\n" for n in range(1, 20)))
+    table.write_text(
+        "tokens,s\n" + "".join(f"{n},{0.01 + 0.002 * n + 0.0001 * (n % 3)}\n" for n in range(1, 20))
+    )
     one = {"seconds_per_token": 2e-4, "overhead_seconds": 0.03}
     runtime.write_text(json.dumps({"draft": one, "verify": one}))
     rates.write_text(json.dumps({"acceptance_rates": [0.8, 0.7]}))
-    trace.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,300,40\n")
+    trace.write_text(
+        "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,300,40\n"
+    )
     return {
         "solve": ["solve", str(problem)],
         "generate": ["generate", "draft-allocation/uniform"],
@@ -131,13 +153,26 @@ def writing(problem: Path, tmp_path: Path) -> dict[str, list[str]]:
         "fit": ["fit", str(table), "--x", "tokens", "--y", "s", "--form", "linear"],
         "csv": ["export", "csv", str(result)],
         "yaml": ["export", "yaml", str(result)],
-        "vllm": ["export", "vllm", "--runtime", str(runtime), "--acceptance", str(rates), "--max-batch", "8"],
+        "vllm": [
+            "export",
+            "vllm",
+            "--runtime",
+            str(runtime),
+            "--acceptance",
+            str(rates),
+            "--max-batch",
+            "8",
+        ],
     }
 
 
 @pytest.mark.parametrize("name", ["solve", "generate", "import", "fit", "csv", "yaml", "vllm"])
-def test_targets(name: str, problem: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Tests that commands write targets as they should: stdout alone, a link kept, the impossible refused."""
+def test_targets(
+    name: str, problem: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that commands write targets as they should: stdout alone, a link kept, the impossible
+    refused.
+    """
     command = writing(problem, tmp_path)[name]
     plain, real, link = tmp_path / "plain", tmp_path / "real", tmp_path / "link"
     assert run([*command, "-o", str(plain)]) == 0
@@ -151,7 +186,9 @@ def test_targets(name: str, problem: Path, tmp_path: Path, capfd: pytest.Capture
     real.write_text("old")
     link.symlink_to(real)
     assert run([*command, "-o", str(link)]) == 0
-    assert link.is_symlink() and without_seconds(real.read_text()) == without_seconds(plain.read_text())
+    assert link.is_symlink() and without_seconds(real.read_text()) == without_seconds(
+        plain.read_text()
+    )
     capfd.readouterr()
 
     lost = tmp_path / "lost"
@@ -186,7 +223,9 @@ def test_what_stdout_appends_to_is_kept(problem: Path, tmp_path: Path) -> None:
 
 
 def test_a_closed_stdout_stays_taken(tmp_path: Path) -> None:
-    """Tests that where descriptor 1 was closed at the start, no file that is opened later becomes it."""
+    """Tests that where descriptor 1 was closed at the start, no file that is opened later becomes
+    it.
+    """
     program = (
         "import os, sys\n"
         "from specopt.console.stdout import take_stdout\n"
@@ -195,5 +234,7 @@ def test_a_closed_stdout_stays_taken(tmp_path: Path) -> None:
         "sys.exit(opened.fileno() == 1)\n"
     )
     command = f'exec "{sys.executable}" -P -c "$0" "$1" >&-'
-    ended = subprocess.run(["sh", "-c", command, program, str(tmp_path / "file")], stderr=subprocess.PIPE, timeout=600)
+    ended = subprocess.run(
+        ["sh", "-c", command, program, str(tmp_path / "file")], stderr=subprocess.PIPE, timeout=600
+    )
     assert (ended.returncode, ended.stderr) == (0, b"")

@@ -12,8 +12,12 @@ from specopt.views.result import print_result
 
 
 def test_names_are_neither_markup_nor_control_sequences(capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that a problem's name is printed as it is, and that what would steer the terminal is shown escaped."""
-    problem = dataclasses.replace(generate("draft-allocation/ties"), name="[bold]a[/nothing] :smile: \x1b[2J\tb")
+    """Tests that a problem's name is printed as it is, and that what would steer the terminal is
+    shown escaped.
+    """
+    problem = dataclasses.replace(
+        generate("draft-allocation/ties"), name="[bold]a[/nothing] :smile: \x1b[2J\tb"
+    )
     print_result(problem, solve(problem), console())
     out = capsys.readouterr().out
     assert "[bold]a[/nothing] :smile: \\x1b[2J" in out
@@ -21,7 +25,9 @@ def test_names_are_neither_markup_nor_control_sequences(capsys: pytest.CaptureFi
 
 
 def test_every_way_to_print_escapes(capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that titles, lines, tables and bare text escape alike, keep their line breaks, and cut nothing."""
+    """Tests that titles, lines, tables and bare text escape alike, keep their line breaks, and cut
+    nothing.
+    """
     out = console()
     title(out, "one ", "\x1b[1mtwo")
     line(out, "three", "\x9bfour")

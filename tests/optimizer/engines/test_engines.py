@@ -1,4 +1,6 @@
-"""Every engine's configuration: it does at each batch size what the schedule says, by the engine's own rules."""
+"""Every engine's configuration: it does at each batch size what the schedule says, by the engine's
+own rules.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,11 @@ def in_sglang(config: dict[str, Any], batch: int) -> int:
     """Return what SGLang drafts: keys are lower bounds, one candidate is pinned."""
     if "speculative_adaptive" not in config:
         return int(config["speculative_num_steps"])
-    slots = {int(key): slot for key, slot in config["speculative_adaptive_config"].items() if key.isdecimal()}
+    slots = {
+        int(key): slot
+        for key, slot in config["speculative_adaptive_config"].items()
+        if key.isdecimal()
+    }
     (steps,) = slots[max(key for key in slots if key <= batch)]["candidate_steps"]
     return int(steps)
 
@@ -46,7 +52,9 @@ def in_old_tensorrt(config: dict[str, Any], batch: int) -> int:
 
 
 def in_new_tensorrt(config: dict[str, Any], batch: int) -> int:
-    """Return what TensorRT-LLM drafts since March 2026: keys are upper bounds, nothing above the last."""
+    """Return what TensorRT-LLM drafts since March 2026: keys are upper bounds, nothing above the
+    last.
+    """
     entries = {int(key): drafts for key, drafts in config["draft_len_schedule"].items()}
     return int(next((entries[key] for key in sorted(entries) if batch <= key), 0))
 
@@ -57,7 +65,9 @@ def schedules(draw: st.DrawFn) -> Schedule:
     sizes = draw(st.lists(st.integers(1, 9), min_size=1, max_size=6))
     drafts = draw(st.lists(st.integers(0, 7), min_size=len(sizes), max_size=len(sizes)).filter(any))
     highs = np.cumsum(sizes).tolist()
-    return Schedule(ranges=tuple(zip([1, *(high + 1 for high in highs[:-1])], highs, drafts, strict=True)))
+    return Schedule(
+        ranges=tuple(zip([1, *(high + 1 for high in highs[:-1])], highs, drafts, strict=True))
+    )
 
 
 @pytest.mark.parametrize(
@@ -71,9 +81,13 @@ def schedules(draw: st.DrawFn) -> Schedule:
 )
 @given(schedule=schedules())
 def test_engines_do_what_the_schedule_says(
-    name: str, version: str | None, drafted: Callable[[dict[str, Any], int], int], schedule: Schedule
+    name: str,
+    version: str | None,
+    drafted: Callable[[dict[str, Any], int], int],
+    schedule: Schedule,
 ) -> None:
-    """Tests that a configuration keeps the engine's rules and drafts as scheduled at every batch size, through JSON.
+    """Tests that a configuration keeps the engine's rules and drafts as scheduled at every batch
+    size, through JSON.
 
     TensorRT-LLM takes no longer drafts after shorter ones: exactly these schedules are refused.
     """
@@ -86,11 +100,15 @@ def test_engines_do_what_the_schedule_says(
     config = json.loads(json.dumps(engine.config(schedule, version)))
     RULES[name](config, version)
     batches = range(1, schedule.largest_batch + 1)
-    assert [drafted(config, batch) for batch in batches] == [schedule.at(batch) for batch in batches]
+    assert [drafted(config, batch) for batch in batches] == [
+        schedule.at(batch) for batch in batches
+    ]
     assert engine.notes(schedule, version)
 
 
-NOTHING = Schedule(ranges=((1, 64, None),), batches=(1, 8), speedups=np.array([[1.0, 0.7], [1.0, 0.5]]))
+NOTHING = Schedule(
+    ranges=((1, 64, None),), batches=(1, 8), speedups=np.array([[1.0, 0.7], [1.0, 0.5]])
+)
 MIXED = Schedule(
     ranges=((1, 4, 2), (5, 8, 1), (9, 16, 0)),
     batches=(1, 8, 16),
@@ -100,7 +118,9 @@ MIXED = Schedule(
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_what_does_not_pay_is_left_out(name: str) -> None:
-    """Tests that without a gain there is no configuration, but the advice to leave speculation out, with the number."""
+    """Tests that without a gain there is no configuration, but the advice to leave speculation out,
+    with the number.
+    """
     engine = ENGINES[name]
     assert engine.config(NOTHING, NEW) is None
     (note,) = engine.notes(NOTHING, NEW)
@@ -123,12 +143,19 @@ def test_other_versions_are_not_vouched_for(name: str) -> None:
 def test_vllm_is_told_its_limits() -> None:
     """Tests that the notes name data parallelism, the old runner, and batches beyond the table."""
     notes = " ".join(ENGINES["vllm"].notes(MIXED, None))
-    for words in ("data parallelism above 1", "drafts 2 at every batch size", "V1", "beyond 16 carry the last"):
+    for words in (
+        "data parallelism above 1",
+        "drafts 2 at every batch size",
+        "V1",
+        "beyond 16 carry the last",
+    ):
         assert words in notes
 
 
 def test_sglang_flags_say_the_same() -> None:
-    """Tests that one length needs no adaptive configuration, and that the flags agree with the arguments."""
+    """Tests that one length needs no adaptive configuration, and that the flags agree with the
+    arguments.
+    """
     one = Schedule(ranges=((1, 64, 3),))
     assert ENGINES["sglang"].config(one, None) == {
         "speculative_num_steps": 3,
@@ -136,17 +163,32 @@ def test_sglang_flags_say_the_same() -> None:
         "speculative_num_draft_tokens": 4,
     }
     notes = ENGINES["sglang"].notes(MIXED, None)
-    assert "--speculative-num-steps 2 --speculative-eagle-topk 1 --speculative-num-draft-tokens 3 " in notes[0]
-    assert "captured CUDA graph size: capture the last size of every range but the last (4, 8)" in notes[-1]
+    assert (
+        "--speculative-num-steps 2 --speculative-eagle-topk 1 --speculative-num-draft-tokens 3 "
+        in notes[0]
+    )
+    assert (
+        "captured CUDA graph size: capture the last size of every range but the last (4, 8)"
+        in notes[-1]
+    )
 
 
 @pytest.mark.parametrize(
     ("version", "keys"),
-    [("1.2.1", {"1", "5", "9"}), ("1.3.0rc5.post2", {"1", "5", "9"}), (OLD, {"1", "5", "9"}),
-     (NEW, {"4", "8", "16"}), ("v1.3.0rc29", {"4", "8", "16"}), ("1.3.0", {"4", "8", "16"}), ("1.4", {"4", "8", "16"})],
-)  # fmt: skip
+    [
+        ("1.2.1", {"1", "5", "9"}),
+        ("1.3.0rc5.post2", {"1", "5", "9"}),
+        (OLD, {"1", "5", "9"}),
+        (NEW, {"4", "8", "16"}),
+        ("v1.3.0rc29", {"4", "8", "16"}),
+        ("1.3.0", {"4", "8", "16"}),
+        ("1.4", {"4", "8", "16"}),
+    ],
+)
 def test_tensorrt_keys_change_their_meaning_with_the_version(version: str, keys: set[str]) -> None:
-    """Tests that the same schedule has lower bounds as keys up to 1.3.0rc7 and upper bounds from 1.3.0rc8 on."""
+    """Tests that the same schedule has lower bounds as keys up to 1.3.0rc7 and upper bounds from
+    1.3.0rc8 on.
+    """
     config = ENGINES["tensorrt-llm"].config(MIXED, version)
     assert config is not None
     assert set(config["draft_len_schedule"]) == keys
@@ -154,9 +196,12 @@ def test_tensorrt_keys_change_their_meaning_with_the_version(version: str, keys:
 
 @pytest.mark.parametrize(
     ("version", "message"),
-    [(None, "lower bounds of the batch size before 1.3.0rc8 and upper bounds since"), ("latest", "got 'latest'"),
-     ("1.1.0", "expected 1.2 or later")],
-)  # fmt: skip
+    [
+        (None, "lower bounds of the batch size before 1.3.0rc8 and upper bounds since"),
+        ("latest", "got 'latest'"),
+        ("1.1.0", "expected 1.2 or later"),
+    ],
+)
 def test_tensorrt_needs_its_version(version: str | None, message: str) -> None:
     """Tests that without a usable version nothing is exported, as its keys would be ambiguous."""
     with pytest.raises(InvalidInput, match=message):
@@ -164,12 +209,17 @@ def test_tensorrt_needs_its_version(version: str | None, message: str) -> None:
 
 
 def test_llama_cpp_takes_the_best_single_length() -> None:
-    """Tests that one length is chosen by its mean over all batch sizes, and what that loses is said."""
+    """Tests that one length is chosen by its mean over all batch sizes, and what that loses is
+    said.
+    """
     config = ENGINES["llama.cpp"].config(MIXED, None)
     assert config == {"--spec-draft-n-max": 1, "--spec-draft-n-min": 0, "--spec-draft-p-min": 0.0}
     RULES["llama.cpp"](config, None)
     notes = " ".join(ENGINES["llama.cpp"].notes(MIXED, None))
-    assert "1 reaches 1.236x of no speculation on average, a length per batch size 1.409x; 12.3 % are lost" in notes
+    assert (
+        "1 reaches 1.236x of no speculation on average, a length per batch size 1.409x; 12.3 % are"
+        " lost" in notes
+    )
     assert "slower than no speculation at 1 of 3 batch sizes, from 16 to 16" in notes
     with pytest.raises(InvalidInput, match="expected speed-ups to choose"):
         ENGINES["llama.cpp"].config(Schedule(ranges=MIXED.ranges), None)
@@ -181,30 +231,106 @@ TABLE = "num_speculative_tokens_per_batch_size"
 @pytest.mark.parametrize(
     ("name", "version", "config", "message"),
     [
-        ("vllm", None, {"num_speculative_tokens": 0}, "num_speculative_tokens: expected an integer >= 1"),
+        (
+            "vllm",
+            None,
+            {"num_speculative_tokens": 0},
+            "num_speculative_tokens: expected an integer >= 1",
+        ),
         ("vllm", None, {"num_speculative_tokens": 1, TABLE: []}, "expected a list of"),
-        ("vllm", None, {"num_speculative_tokens": 1, TABLE: [[1, 2]]}, r"\[0\]: expected \[first, last, drafts\]"),
-        ("vllm", None, {"num_speculative_tokens": 1, TABLE: [[2, 4, 1]]}, "first range to start at 1, got 2"),
-        ("vllm", None, {"num_speculative_tokens": 1, TABLE: [[1, 4, 1], [4, 8, 0]]}, "one to 4 and one from 4"),
-        ("vllm", None, {"num_speculative_tokens": 1, TABLE: [[1, 4, 2]]}, r"\[0\]\[2\]: expected an integer from 0"),
-        ("vllm", None, {"num_speculative_tokens": 1, TABLE: [[3, 2, 1]]}, r"\[0\]\[1\]: expected an integer >= 3"),
-        ("sglang", None, {"speculative_num_steps": 2, "speculative_eagle_topk": 2}, "topk: expected an integer from 1"),
+        (
+            "vllm",
+            None,
+            {"num_speculative_tokens": 1, TABLE: [[1, 2]]},
+            r"\[0\]: expected \[first, last, drafts\]",
+        ),
+        (
+            "vllm",
+            None,
+            {"num_speculative_tokens": 1, TABLE: [[2, 4, 1]]},
+            "first range to start at 1, got 2",
+        ),
+        (
+            "vllm",
+            None,
+            {"num_speculative_tokens": 1, TABLE: [[1, 4, 1], [4, 8, 0]]},
+            "one to 4 and one from 4",
+        ),
+        (
+            "vllm",
+            None,
+            {"num_speculative_tokens": 1, TABLE: [[1, 4, 2]]},
+            r"\[0\]\[2\]: expected an integer from 0",
+        ),
+        (
+            "vllm",
+            None,
+            {"num_speculative_tokens": 1, TABLE: [[3, 2, 1]]},
+            r"\[0\]\[1\]: expected an integer >= 3",
+        ),
         (
             "sglang",
             None,
-            {"speculative_num_steps": 2, "speculative_eagle_topk": 1, "speculative_num_draft_tokens": 2},
+            {"speculative_num_steps": 2, "speculative_eagle_topk": 2},
+            "topk: expected an integer from 1",
+        ),
+        (
+            "sglang",
+            None,
+            {
+                "speculative_num_steps": 2,
+                "speculative_eagle_topk": 1,
+                "speculative_num_draft_tokens": 2,
+            },
             "speculative_num_draft_tokens: expected an integer from 3 to 3",
         ),
-        ("tensorrt-llm", OLD, {"max_draft_len": 4, "draft_len_schedule": {"4": 4}}, "expected a batch size 1"),
-        ("tensorrt-llm", NEW, {"max_draft_len": 4, "draft_len_schedule": {"4": 3}}, "4: expected an integer from 4"),
-        ("tensorrt-llm", NEW, {"max_draft_len": 4, "draft_len_schedule": {"0": 4}}, "batch sizes >= 1 as keys"),
-        ("tensorrt-llm", NEW, {"max_draft_len": 4, "draft_len_schedule": {}}, "expected entries, got none"),
-        ("tensorrt-llm", NEW, {"max_draft_len": 4, "max_concurrency": 8}, "max_concurrency: expected none"),
-        ("llama.cpp", None, {"--spec-draft-n-max": 2, "--spec-draft-n-min": 3}, "n-min: expected an integer"),
-        ("llama.cpp", None, {"--spec-draft-n-max": 2, "--spec-draft-p-min": 1.5}, "p-min: expected a number"),
+        (
+            "tensorrt-llm",
+            OLD,
+            {"max_draft_len": 4, "draft_len_schedule": {"4": 4}},
+            "expected a batch size 1",
+        ),
+        (
+            "tensorrt-llm",
+            NEW,
+            {"max_draft_len": 4, "draft_len_schedule": {"4": 3}},
+            "4: expected an integer from 4",
+        ),
+        (
+            "tensorrt-llm",
+            NEW,
+            {"max_draft_len": 4, "draft_len_schedule": {"0": 4}},
+            "batch sizes >= 1 as keys",
+        ),
+        (
+            "tensorrt-llm",
+            NEW,
+            {"max_draft_len": 4, "draft_len_schedule": {}},
+            "expected entries, got none",
+        ),
+        (
+            "tensorrt-llm",
+            NEW,
+            {"max_draft_len": 4, "max_concurrency": 8},
+            "max_concurrency: expected none",
+        ),
+        (
+            "llama.cpp",
+            None,
+            {"--spec-draft-n-max": 2, "--spec-draft-n-min": 3},
+            "n-min: expected an integer",
+        ),
+        (
+            "llama.cpp",
+            None,
+            {"--spec-draft-n-max": 2, "--spec-draft-p-min": 1.5},
+            "p-min: expected a number",
+        ),
     ],
-)  # fmt: skip
-def test_what_an_engine_refuses_is_refused(name: str, version: str | None, config: Any, message: str) -> None:
+)
+def test_what_an_engine_refuses_is_refused(
+    name: str, version: str | None, config: Any, message: str
+) -> None:
     """Tests that each broken rule of an engine is named."""
     with pytest.raises(InvalidInput, match=message):
         RULES[name](config, version)
@@ -239,23 +365,42 @@ def test_sglang_slots_are_checked(slots: dict[str, Any], message: str) -> None:
         (Setup("mtp"), {"speculative_algorithm": "NEXTN"}),
         (Setup("eagle3-head"), {"speculative_algorithm": "EAGLE3"}),
         (Setup("own"), {}),
-        (Setup("ngram", mode="adaptive"), {"speculative_algorithm": "NGRAM", "speculative_adaptive": True}),
-        (Setup("eagle", topk=2), {"speculative_algorithm": "EAGLE", "speculative_eagle_topk": 2,
-                                  "speculative_num_draft_tokens": None}),
+        (
+            Setup("ngram", mode="adaptive"),
+            {"speculative_algorithm": "NGRAM", "speculative_adaptive": True},
+        ),
+        (
+            Setup("eagle", topk=2),
+            {
+                "speculative_algorithm": "EAGLE",
+                "speculative_eagle_topk": 2,
+                "speculative_num_draft_tokens": None,
+            },
+        ),
     ],
-)  # fmt: skip
+)
 def test_sglang_is_set_up_as_measured(drafts: Setup, expected: dict[str, Any]) -> None:
-    """Tests that the algorithm, trees and adaptive lengths of a measured drafter are what SGLang is told."""
+    """Tests that the algorithm, trees and adaptive lengths of a measured drafter are what SGLang is
+    told.
+    """
     assert ENGINES["sglang"].setup(drafts) == expected
 
 
 def test_llama_cpp_leaves_out_what_pays_at_no_single_length() -> None:
-    """Tests that without a single length that gains on average llama.cpp does not draft, 1.0 included."""
+    """Tests that without a single length that gains on average llama.cpp does not draft, 1.0
+    included.
+    """
     ranges, batches = ((1, 1, 2), (2, 8, 1)), (1, 8)
-    losing = Schedule(ranges=ranges, batches=batches, speedups=np.array([[1.0, 0.5, 1.4], [1.0, 2.0, 0.6]]))
+    losing = Schedule(
+        ranges=ranges, batches=batches, speedups=np.array([[1.0, 0.5, 1.4], [1.0, 2.0, 0.6]])
+    )
     assert losing.best_single() == (1, 1.0)
     assert ENGINES["llama.cpp"].config(losing, None) is None
-    gaining = Schedule(ranges=ranges, batches=batches, speedups=np.array([[1.0, 0.5, 1.8], [1.0, 2.0, 0.6]]))
+    gaining = Schedule(
+        ranges=ranges, batches=batches, speedups=np.array([[1.0, 0.5, 1.8], [1.0, 2.0, 0.6]])
+    )
     assert ENGINES["llama.cpp"].config(gaining, None) == {
-        "--spec-draft-n-max": 2, "--spec-draft-n-min": 0, "--spec-draft-p-min": 0.0,
-    }  # fmt: skip
+        "--spec-draft-n-max": 2,
+        "--spec-draft-n-min": 0,
+        "--spec-draft-p-min": 0.0,
+    }

@@ -15,7 +15,9 @@ from specopt.models.fields import Floats
 
 
 def test_charts_say_what_they_leave_out() -> None:
-    """Tests that a chart has at most its marks, and that its note counts the rows where there are more."""
+    """Tests that a chart has at most its marks, and that its note counts the rows where there are
+    more.
+    """
     for clients, left_out in ((12, ""), (MAX_MARKS + 1, " The first 1,500 of 1,501.")):
         problem = generate("draft-allocation/uniform", clients=clients)
         assert isinstance(problem, DraftAllocationProblem)
@@ -27,12 +29,18 @@ def test_charts_say_what_they_leave_out() -> None:
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_lines_are_told_apart(dark: bool) -> None:
-    """Tests that no two of many lines share colour and dashes, and that similar colours differ in dashes."""
+    """Tests that no two of many lines share colour and dashes, and that similar colours differ in
+    dashes.
+    """
     encoding = looks("line", range(32))
     names, dashes = (encoding[channel]["scale"]["range"] for channel in ("color", "strokeDash"))
     assert len(set(zip(names, dashes, strict=True))) == 32
-    colours = [rgb(PALETTE[name.removeprefix("var(--").rstrip(")")][dark]) for name in names[:SERIES]]
-    for (one, dash), (other, another) in itertools.combinations(zip(colours, dashes, strict=False), 2):
+    colours = [
+        rgb(PALETTE[name.removeprefix("var(--").rstrip(")")][dark]) for name in names[:SERIES]
+    ]
+    for (one, dash), (other, another) in itertools.combinations(
+        zip(colours, dashes, strict=False), 2
+    ):
         distance = np.linalg.norm(one - other)
         assert distance > 0.25
         assert distance > 0.55 or dash != another
@@ -40,7 +48,9 @@ def test_lines_are_told_apart(dark: bool) -> None:
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_colours_stand_out_from_their_paper(dark: bool) -> None:
-    """Tests that words, and labels in bars, have a contrast of 4 at least on light and on dark paper."""
+    """Tests that words, and labels in bars, have a contrast of 4 at least on light and on dark
+    paper.
+    """
     light = {name: luminance(both[dark]) for name, both in PALETTE.items()}
     for name in ("ink", "soft", "good", "bad", *(f"series-{i}" for i in range(SERIES))):
         assert max(light[name], light["paper"]) / min(light[name], light["paper"]) > 4.0, name

@@ -1,4 +1,6 @@
-"""What belongs to a kind of problem is declared in one place, and nothing else tells kinds apart."""
+"""What belongs to a kind of problem is declared in one place, and nothing else tells kinds
+apart.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +33,25 @@ SOURCES = sorted(
 
 
 def test_nothing_else_tells_kinds_apart() -> None:
-    """Tests that no source has a kind's name as a value, or uses the problem and plan classes of several kinds."""
+    """Tests that no source has a kind's name as a value, or uses the problem and plan classes of
+    several kinds.
+    """
     wrong = []
     for path in SOURCES:
         tree = ast.parse(path.read_text())
-        lines = [line for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for line in node.body]
-        declared = [line.value for line in lines if isinstance(line, ast.Assign) and _name(line.targets[0]) == "kind"]
-        values = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and node not in declared]
+        lines = [
+            line for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for line in node.body
+        ]
+        declared = [
+            line.value
+            for line in lines
+            if isinstance(line, ast.Assign) and _name(line.targets[0]) == "kind"
+        ]
+        values = [
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and node not in declared
+        ]
         wrong += [f"{path}: {node.value!r}" for node in values if node.value in NAMES]
         used = {CLASSES[_name(node)] for node in ast.walk(tree) if _name(node) in CLASSES}
         wrong += [f"{path}: {sorted(used)}"] if len(used) > 1 else []
@@ -56,7 +70,9 @@ def test_every_folder_of_kinds_is_listed() -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_declarations_fit_together(kind: Kind) -> None:
-    """Tests that methods, families, view, and what sensitivity varies are of the kind that declares them."""
+    """Tests that methods, families, view, and what sensitivity varies are of the kind that declares
+    them.
+    """
     assert kind_of(kind.name) is kind is kind_of(kind.problem)
     assert kind.methods and all(method.solves is kind.problem for method in kind.methods)
     assert kind.families and all(family.kind == kind.name for family in kind.families)
@@ -69,7 +85,9 @@ def test_declarations_fit_together(kind: Kind) -> None:
 
 @pytest.mark.parametrize("name", ["draft-allocation", "fair-goodput"])
 def test_rates_near_one_rise_as_far_as_they_may(name: str) -> None:
-    """Tests that sensitivity raises every uncertain acceptance rate, and near 1 by less than 0.01."""
+    """Tests that sensitivity raises every uncertain acceptance rate, and near 1 by less than
+    0.01.
+    """
     kind = kind_of(name)
     assert kind.uncertainty is not None
     problem: Any = kind.families[0].generate(seed=1)
@@ -81,5 +99,7 @@ def test_rates_near_one_rise_as_far_as_they_may(name: str) -> None:
 
 def test_unknown_kinds() -> None:
     """Tests that a wrong name lists the right ones."""
-    with pytest.raises(InvalidInput, match=r"kind: expected one of serving-latency, .*, got 'cooking'"):
+    with pytest.raises(
+        InvalidInput, match=r"kind: expected one of serving-latency, .*, got 'cooking'"
+    ):
         kind_of("cooking")

@@ -64,7 +64,10 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
     for folder, inner in LAYERS.items():
         for source in (ROOT / folder, ROOT / "tests" / "toy" / folder):
             shutil.copytree(
-                source, site / "specopt" / inner, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__")
+                source,
+                site / "specopt" / inner,
+                dirs_exist_ok=True,
+                ignore=shutil.ignore_patterns("__pycache__"),
             )
     listed = site / "specopt" / "kinds" / "__init__.py"
     text = listed.read_text()
@@ -72,9 +75,13 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
     assert text.count(entry) == 1
     listed.write_text(text.replace(entry, f'{entry}    "toy",\n'))
     done = subprocess.run(
-        [sys.executable, "-P", "-W", "error", "-c", DRIVER], input=json.dumps(COMMANDS), cwd=work,
-        env={**os.environ, "PYTHONPATH": str(site)}, capture_output=True, text=True,
-    )  # fmt: skip
+        [sys.executable, "-P", "-W", "error", "-c", DRIVER],
+        input=json.dumps(COMMANDS),
+        cwd=work,
+        env={**os.environ, "PYTHONPATH": str(site)},
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     return {name: Outcome(**outcome) for name, outcome in json.loads(done.stdout).items()}
 
@@ -86,7 +93,9 @@ def test_problems_come_from_its_family(outcomes: dict[str, Outcome]) -> None:
 
 
 def test_its_method_solves_it(outcomes: dict[str, Outcome]) -> None:
-    """Tests that its method is listed and taken, that its view prints the plan, and that the judge reads both files."""
+    """Tests that its method is listed and taken, that its view prints the plan, and that the judge
+    reads both files.
+    """
     assert "all-of-them" in outcomes["methods"].out
     assert outcomes["solve"].code == 0, outcomes["solve"].err
     assert "toy by all-of-them: optimal" in outcomes["solve"].out
@@ -96,27 +105,42 @@ def test_its_method_solves_it(outcomes: dict[str, Outcome]) -> None:
 
 def test_its_plans_are_tables(outcomes: dict[str, Outcome]) -> None:
     """Tests that a plan of the new kind is exported by its own rows."""
-    assert list(csv.DictReader(outcomes["csv"].out.splitlines())) == [{"thing": str(i)} for i in range(4)]
+    assert list(csv.DictReader(outcomes["csv"].out.splitlines())) == [
+        {"thing": str(i)} for i in range(4)
+    ]
 
 
 def test_it_is_compared(outcomes: dict[str, Outcome]) -> None:
-    """Tests that a comparison takes files and families of the new kind, in processes of their own."""
+    """Tests that a comparison takes files and families of the new kind, in processes of their
+    own.
+    """
     records = outcomes["compare"].json
     assert [record["objective"] for record in records] == [8.0, 14.0, 16.0]
     assert {record["status"] for record in records} == {"optimal"}
 
 
 def test_what_it_declares_is_there_and_what_not_is_refused(outcomes: dict[str, Outcome]) -> None:
-    """Tests that its perturbation is worth what it is, and that all that it does not declare is refused in a line."""
+    """Tests that its perturbation is worth what it is, and that all that it does not declare is
+    refused in a line.
+    """
     changes = outcomes["sensitivity"].json["changes"]
     assert [(change["unit"], change["change"]) for change in changes] == [("+1 thing", 2.0)]
     for name, said in (
         ("simulate", "toy has no simulator"),
         (
             "robustness",
-            "toy counts on no acceptance rate or output length; these do: serving-latency, continuous-serving",
+            (
+                "toy counts on no acceptance rate or output length; these do: serving-latency,"
+                " continuous-serving"
+            ),
         ),
-        ("import", "kind: expected one of serving-latency, continuous-serving, verification-batch, got 'toy'"),
+        (
+            "import",
+            (
+                "kind: expected one of serving-latency, continuous-serving, verification-batch, got"
+                " 'toy'"
+            ),
+        ),
         ("library", "problems: expected at least one, got none"),
     ):
         outcome = outcomes[name]

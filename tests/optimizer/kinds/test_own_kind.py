@@ -1,4 +1,6 @@
-"""A kind of problem from a distribution of its own: `tests/toy` as a package, installed beside specopt."""
+"""A kind of problem from a distribution of its own: `tests/toy` as a package, installed beside
+specopt.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ include = ["toy_kind*"]
 """
 
 IN_PYTHON = """
-from specopt import Status, compare, families, generate, load, methods, save, solve, to_arrow, verify
+from specopt import Status, compare, families, generate, load, methods, save, solve
+from specopt import to_arrow, verify
 from specopt.testing import NotConformant, check_method, check_solver
 
 save(generate("toy/plain", most=3), "plain.json")
@@ -48,9 +51,11 @@ assert methods()[-1] is method
 assert (record.status, record.objective) == ("optimal", 6.0), record.error
 assert record.sources["version"] == "toy-kind 0.1"
 check_method(method(), [problem])
-check_solver(lambda problem: problem.plan_type(count=problem.limit), "toy", exact=True, examples=5, folder=None)
+best = lambda problem: problem.plan_type(count=problem.limit)
+check_solver(best, "toy", exact=True, examples=5, folder=None)
 try:
-    check_solver(lambda problem: problem.plan_type(count=0), "toy", exact=True, examples=20, folder=None)
+    none = lambda problem: problem.plan_type(count=0)
+    check_solver(none, "toy", exact=True, examples=20, folder=None)
     raise SystemExit("a wrong solver passed")
 except NotConformant as wrong:
     assert wrong.problem.limit == 1
@@ -62,25 +67,53 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder into which the toy kind is installed."""
     folder = tmp_path_factory.mktemp("own")
     for file in TOY.rglob("*.py"):
-        place = folder / "source" / "toy_kind" / str(file.relative_to(TOY)).removeprefix(f"optimizer{os.sep}")
+        place = (
+            folder
+            / "source"
+            / "toy_kind"
+            / str(file.relative_to(TOY)).removeprefix(f"optimizer{os.sep}")
+        )
         place.parent.mkdir(parents=True, exist_ok=True)
         own = r"specopt\.((models|solvers|instances|kinds)\.toy)"
         place.write_text(re.sub(own, r"toy_kind.\1", file.read_text()))
     (folder / "source" / "pyproject.toml").write_text(PROJECT)
-    command = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--no-build-isolation"]
-    command += ["--disable-pip-version-check", "--target", str(folder / "target"), str(folder / "source")]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-index",
+        "--no-deps",
+        "--no-build-isolation",
+    ]
+    command += [
+        "--disable-pip-version-check",
+        "--target",
+        str(folder / "target"),
+        str(folder / "source"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     return folder / "target"
 
 
-def python(folder: Path, *arguments: str, beside: Path | None = None) -> subprocess.CompletedProcess[str]:
+def python(
+    folder: Path, *arguments: str, beside: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run Python where a folder's distributions are installed, and perhaps those of another one."""
-    path = os.pathsep.join(filter(None, [str(folder), str(beside or ""), os.environ.get("PYTHONPATH")]))
+    path = os.pathsep.join(
+        filter(None, [str(folder), str(beside or ""), os.environ.get("PYTHONPATH")])
+    )
     return subprocess.run(
-        [sys.executable, "-P", *arguments], capture_output=True, text=True, timeout=600, check=False, cwd=folder,
+        [sys.executable, "-P", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+        cwd=folder,
         env={**os.environ, "PYTHONPATH": path},
-    )  # fmt: skip
+    )
 
 
 def command(folder: Path, *words: str) -> str:
@@ -91,22 +124,30 @@ def command(folder: Path, *words: str) -> str:
 
 
 def test_it_works_in_python(installed: Path) -> None:
-    """Tests that its problems are generated, saved, loaded, solved, compared and judged, and its method checked."""
+    """Tests that its problems are generated, saved, loaded, solved, compared and judged, and its
+    method checked.
+    """
     done = python(installed, "-W", "error", "-c", IN_PYTHON)
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.nightly
 def test_it_works_on_the_command_line(installed: Path) -> None:
-    """Tests that files of the kind are read by commands that nobody has told of it, and that its view prints plans."""
+    """Tests that files of the kind are read by commands that nobody has told of it, and that its
+    view prints plans.
+    """
     assert json.loads(command(installed, "schema", "toy"))["properties"]["kind"]["const"] == "toy"
     command(installed, "generate", "toy/plain", "--param", "most=3", "-o", "toy.json")
     listed = json.loads(command(installed, "methods", "toy.json", "--json"))
-    assert [(one["name"], one["distribution"]) for one in listed] == [("all-of-them", "toy-kind 0.1")]
+    assert [(one["name"], one["distribution"]) for one in listed] == [
+        ("all-of-them", "toy-kind 0.1")
+    ]
     assert json.loads(command(installed, "methods", "--json"))[-1] == listed[0]
     assert "taken           3 of 3" in command(installed, "solve", "toy.json", "-o", "solved.json")
     assert "feasible" in command(installed, "evaluate", "toy.json", "solved.json")
-    records = command(installed, "compare", "toy.json", "toy/plain", "--instances", "1", "--jobs", "1", "--json")
+    records = command(
+        installed, "compare", "toy.json", "toy/plain", "--instances", "1", "--jobs", "1", "--json"
+    )
     assert [record["objective"] for record in json.loads(records)] == [6.0, 14.0]
     command(installed, "report", "solved.json", "--problem", "toy.json", "-o", "toy.html")
     assert "all-of-them" in (installed / "toy.html").read_text()
@@ -130,21 +171,28 @@ BROKEN = [
     [pytest.param(*BROKEN[0], id="import")]
     + [pytest.param(*one, id=one[0], marks=pytest.mark.nightly) for one in BROKEN[1:]],
 )
-def test_a_broken_one_is_one_line(installed: Path, tmp_path: Path, name: str, body: str, said: str) -> None:
-    """Tests that a kind that cannot be used is named where all are listed, and that specopt's own work as ever."""
+def test_a_broken_one_is_one_line(
+    installed: Path, tmp_path: Path, name: str, body: str, said: str
+) -> None:
+    """Tests that a kind that cannot be used is named where all are listed, and that specopt's own
+    work as ever.
+    """
     (tmp_path / "mine.py").write_text(body + "\n")
     info = tmp_path / "mine-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(f"[specopt.kinds]\n{name} = mine:KIND\n")
     script = (
-        "import logging, sys; logging.basicConfig(format='%(message)s'); from specopt import methods, solve, generate\n"
-        "from specopt.kinds import kind_of\n"
-        "solve(generate('verification-batch/mixed', requests=3)); assert 'mine' not in sys.modules\n"
-        "assert len(methods()) == len(methods()) > 20\n"
-        "try:\n    print(kind_of(sys.argv[1]).problem.__module__)\nexcept Exception as error:\n    print(error)"
+        "import logging, sys; logging.basicConfig(format='%(message)s'); from specopt import"
+        " methods, solve, generate\nfrom specopt.kinds import"
+        " kind_of\nsolve(generate('verification-batch/mixed', requests=3)); assert 'mine' not in"
+        " sys.modules\nassert len(methods()) == len(methods()) > 20\ntry:\n   "
+        " print(kind_of(sys.argv[1]).problem.__module__)\nexcept Exception as error:\n   "
+        " print(error)"
     )
     done = python(tmp_path, "-c", script, name, beside=installed if name == "other" else None)
     line = f"plug-in {name} (specopt.kinds) of mine 1.0: {said}"
     assert (done.returncode, done.stderr) == (0, line + "\n")
-    assert done.stdout == ("specopt.models.serving_latency.problem\n" if name == "serving-latency" else line + "\n")
+    assert done.stdout == (
+        "specopt.models.serving_latency.problem\n" if name == "serving-latency" else line + "\n"
+    )

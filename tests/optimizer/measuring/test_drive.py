@@ -35,20 +35,44 @@ def _command(port: int, fault: str = "") -> str:
     return shlex.join([sys.executable, stand_in_server.__file__, str(port)]) + f" {{k}} {fault}"
 
 
-def _drive(port: int, sweep: Path, fault: str, patience: float = 60.0, start_seconds: float = 120.0) -> Drive:
-    client = Client(endpoint=f"http://127.0.0.1:{port}/v1", max_tokens=(12,), seconds=0.5, patience=patience)
-    return Drive(command=_command(port, fault), sweep=sweep, client=client, start_seconds=start_seconds)
+def _drive(
+    port: int, sweep: Path, fault: str, patience: float = 60.0, start_seconds: float = 120.0
+) -> Drive:
+    client = Client(
+        endpoint=f"http://127.0.0.1:{port}/v1", max_tokens=(12,), seconds=0.5, patience=patience
+    )
+    return Drive(
+        command=_command(port, fault), sweep=sweep, client=client, start_seconds=start_seconds
+    )
 
 
 @pytest.mark.slow
 def test_an_engine_is_measured_until_nothing_is_to_be_gained(
     port: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Tests that the command starts a server for each length, finds the best one, and goes on where it ended."""
+    """Tests that the command starts a server for each length, finds the best one, and goes on where
+    it ended.
+    """
     sweep = tmp_path / "sweep.csv"
-    arguments = ["tune", str(sweep), "--drive", _command(port), "--endpoint", f"http://127.0.0.1:{port}",
-                 "--loads", "1,2", "--max-length", "3", "--tokens", "12", "--seconds", "0.5", "--regret", "0.2",
-                 "--json"]  # fmt: skip
+    arguments = [
+        "tune",
+        str(sweep),
+        "--drive",
+        _command(port),
+        "--endpoint",
+        f"http://127.0.0.1:{port}",
+        "--loads",
+        "1,2",
+        "--max-length",
+        "3",
+        "--tokens",
+        "12",
+        "--seconds",
+        "0.5",
+        "--regret",
+        "0.2",
+        "--json",
+    ]
     assert run(arguments) == 0
     found = json.loads(capsys.readouterr().out)
     assert {length for _, _, length in found["ranges"]} == {FASTEST}
@@ -57,7 +81,9 @@ def test_an_engine_is_measured_until_nothing_is_to_be_gained(
     for row in rows:
         length = 0 if row["draft_length"] == "none" else int(row["draft_length"])
         law = int(row["concurrency"]) * tokens_of_step(length) / seconds_of_step(length)
-        assert 0.2 * law < float(row["output_tokens_per_second"]) < 1.05 * law  # a busy machine is slower, never faster
+        assert (
+            0.2 * law < float(row["output_tokens_per_second"]) < 1.05 * law
+        )  # a busy machine is slower, never faster
         if length:
             assert float(row["mean_acceptance_length"]) == tokens_of_step(length)
     assert run(arguments) == 0
@@ -76,7 +102,9 @@ def test_an_engine_is_measured_until_nothing_is_to_be_gained(
 def test_a_server_that_fails_is_one_line(
     fault: str, more: dict[str, float], words: str, port: int, tmp_path: Path
 ) -> None:
-    """Tests that each way to fail is named with the draft length, and that the server is gone afterwards."""
+    """Tests that each way to fail is named with the draft length, and that the server is gone
+    afterwards.
+    """
     with pytest.raises(ServerFailed, match=words) as failed:
         _drive(port, tmp_path / "sweep.csv", fault, **more).run(Tuner([1, 2], [1, 2, 3]))
     assert "the server with draft length none" in str(failed.value)
@@ -87,9 +115,14 @@ def test_a_server_that_fails_is_one_line(
 
 @pytest.mark.parametrize(
     ("command", "words"),
-    [("false {k}", "ended with status 1"), ("no-such-program {k}", "cannot start 'no-such-program'")],
+    [
+        ("false {k}", "ended with status 1"),
+        ("no-such-program {k}", "cannot start 'no-such-program'"),
+    ],
 )
-def test_a_command_that_starts_nothing_is_one_line(command: str, words: str, port: int, tmp_path: Path) -> None:
+def test_a_command_that_starts_nothing_is_one_line(
+    command: str, words: str, port: int, tmp_path: Path
+) -> None:
     """Tests that a program that ends, or is not there, is said."""
     client = Client(endpoint=f"http://127.0.0.1:{port}")
     with pytest.raises(ServerFailed, match=words):
@@ -97,7 +130,9 @@ def test_a_command_that_starts_nothing_is_one_line(command: str, words: str, por
 
 
 def test_a_command_names_the_draft_length(tmp_path: Path) -> None:
-    """Tests that a command without {k}, which would measure one setting as all, is refused; so is no address."""
+    """Tests that a command without {k}, which would measure one setting as all, is refused; so is
+    no address.
+    """
     with pytest.raises(InvalidInput, match=r"expected a command with \{k\}"):
         Drive(command="serve", sweep=tmp_path / "s.csv", client=Client(endpoint="http://x"))
     with pytest.raises(InvalidInput, match="expected an address"):
@@ -125,7 +160,9 @@ class _Played:
 
 
 def test_what_was_measured_is_kept(tmp_path: Path) -> None:
-    """Tests that a drive that is interrupted goes on with what it lacks, and that a server stays for its length."""
+    """Tests that a drive that is interrupted goes on with what it lacks, and that a server stays
+    for its length.
+    """
     starts: list[int | None] = []
 
     class Played(Drive):

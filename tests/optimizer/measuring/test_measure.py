@@ -54,7 +54,9 @@ class FakeTimer:
     launch = "eager"
     version = "0.0"
 
-    def __init__(self, free: int | None = None, before: Callable[[ForwardPass], None] | None = None) -> None:
+    def __init__(
+        self, free: int | None = None, before: Callable[[ForwardPass], None] | None = None
+    ) -> None:
         self.free, self.before = free, before
         self.loaded: list[tuple[str, str]] = []
         self.timed: list[ForwardPass] = []
@@ -80,28 +82,42 @@ class FakeTimer:
 
 
 def test_phases() -> None:
-    """Tests that a pass without cache is a prefill, one token a decode, several a verification that scores them all."""
-    passes = [ForwardPass(batch=1, new_tokens=new, cached_tokens=cached) for new, cached in ((5, 0), (1, 9), (5, 9))]
+    """Tests that a pass without cache is a prefill, one token a decode, several a verification that
+    scores them all.
+    """
+    passes = [
+        ForwardPass(batch=1, new_tokens=new, cached_tokens=cached)
+        for new, cached in ((5, 0), (1, 9), (5, 9))
+    ]
     assert [work.phase for work in passes] == ["prefill", "decode", "verify"]
     assert [work.logit_positions for work in passes] == [1, 1, 5]
 
 
 def test_flops_are_those_of_the_format() -> None:
-    """Tests that the operations of a pass are layers (2 W m + 4 heads head_dim m t) + 2 hidden vocabulary logits."""
+    """Tests that the operations of a pass are layers (2 W m + 4 heads head_dim m t) + 2 hidden
+    vocabulary logits.
+    """
     weights = 32 * 8 * (2 * 4 + 2 * 2) + 3 * 32 * 64
     work = ForwardPass(batch=7, new_tokens=5, cached_tokens=9)
     assert work.flops_per_task(TINY) == 2 * (2 * weights * 5 + 4 * 4 * 8 * 5 * 14) + 2 * 32 * 50 * 5
 
 
-@given(configs(), st.integers(1, 9), st.integers(1, 30), st.integers(0, 30), st.sampled_from([2, 4]))
+@given(
+    configs(), st.integers(1, 9), st.integers(1, 30), st.integers(0, 30), st.sampled_from([2, 4])
+)
 def test_memory_grows_and_holds_cache_and_logits(
     data: dict[str, Any], batch: int, new: int, cached: int, size: int
 ) -> None:
-    """Tests that the estimate is at least the cache and the logits, and no less for more of anything."""
+    """Tests that the estimate is at least the cache and the logits, and no less for more of
+    anything.
+    """
     config = parse_model_config(data, value_bytes=size)
     work = ForwardPass(batch=batch, new_tokens=new, cached_tokens=cached)
     found = work.memory_bytes(config, size)
-    least = batch * ((new + cached) * config.kv_bytes_per_token + work.logit_positions * data["vocab_size"] * size)
+    least = batch * (
+        (new + cached) * config.kv_bytes_per_token
+        + work.logit_positions * data["vocab_size"] * size
+    )
     assert found >= least
     for more in ((batch + 1, new, cached), (batch, new + 1, cached), (batch, new, cached + 1)):
         larger = ForwardPass(batch=more[0], new_tokens=more[1], cached_tokens=more[2])
@@ -140,7 +156,9 @@ def table(text: str) -> list[dict[str, str]]:
 
 
 def test_rows() -> None:
-    """Tests that every combination is measured once, with quantiles of its seconds and sums over its batch."""
+    """Tests that every combination is measured once, with quantiles of its seconds and sums over
+    its batch.
+    """
     timer = FakeTimer()
     found = measure_with(timer, [TINY], SMALL)
     assert (found.skipped, found.interrupted) == ((), False)
@@ -150,10 +168,16 @@ def test_rows() -> None:
     ]
     last = found.rows[-1]
     assert (last.phase, last.logit_positions) == ("verify", 4)
-    assert (last.batch_new_tokens, last.batch_interactions, last.batch_cached_tokens) == (12, 3 * 4 * 12, 24)
+    assert (last.batch_new_tokens, last.batch_interactions, last.batch_cached_tokens) == (
+        12,
+        3 * 4 * 12,
+        24,
+    )
     assert last.batch_flops == 3 * last.flops_per_task == 3 * timer.timed[-1].flops_per_task(TINY)
     assert (last.seconds_min, last.seconds_median) == (3.0, 7.5)
-    assert last.seconds_p10 == pytest.approx(3.0 * 1.3) and last.seconds_p90 == pytest.approx(3.0 * 3.7)
+    assert last.seconds_p10 == pytest.approx(3.0 * 1.3) and last.seconds_p90 == pytest.approx(
+        3.0 * 3.7
+    )
 
 
 def test_csv() -> None:
@@ -171,7 +195,9 @@ def test_csv() -> None:
 
 
 def test_default_data_types() -> None:
-    """Tests that a CPU measures single precision, a GPU the config's type or bfloat16, unless one is asked for."""
+    """Tests that a CPU measures single precision, a GPU the config's type or bfloat16, unless one
+    is asked for.
+    """
     half = parse_model_config(LLAMA | {"torch_dtype": "float16"})
     timer = FakeTimer()
     measure_with(timer, [half], SMALL)
@@ -186,7 +212,9 @@ def test_default_data_types() -> None:
 
 def test_what_does_not_fit_is_named_and_the_rest_measured() -> None:
     """Tests that rows beyond the memory, by estimate, are left out by name."""
-    chosen = Settings(batch=(1, 50), new_tokens=(1, 40), cached_tokens=(0, 80), repeats=1, warm_up=1)
+    chosen = Settings(
+        batch=(1, 50), new_tokens=(1, 40), cached_tokens=(0, 80), repeats=1, warm_up=1
+    )
     needed = [work.memory_bytes(TINY, 4) for work in chosen.passes]
     free = int(sorted(needed)[-2] / 0.9) + 1
     found = measure_with(FakeTimer(free), [TINY], chosen)
@@ -196,7 +224,9 @@ def test_what_does_not_fit_is_named_and_the_rest_measured() -> None:
 
 
 def test_weights_that_do_not_fit() -> None:
-    """Tests that a model whose weights do not fit is named before it is loaded, and that the next is measured."""
+    """Tests that a model whose weights do not fit is named before it is loaded, and that the next
+    is measured.
+    """
     large = parse_model_config(LLAMA | {"vocab_size": 100_000}, name="large")
     timer = FakeTimer(4_000_000)
     found = measure_with(timer, [large, TINY], SMALL)
@@ -248,7 +278,18 @@ def timer(monkeypatch: pytest.MonkeyPatch) -> FakeTimer:
     return fake
 
 
-OPTIONS = ("--batch", "1,2", "--new-tokens", "1, 4", "--cached-tokens", "8", "--repeats", "3", "--warm-up", "1")
+OPTIONS = (
+    "--batch",
+    "1,2",
+    "--new-tokens",
+    "1, 4",
+    "--cached-tokens",
+    "8",
+    "--repeats",
+    "3",
+    "--warm-up",
+    "1",
+)
 
 
 def test_command_writes_the_table(
@@ -259,17 +300,35 @@ def test_command_writes_the_table(
     assert run(["measure", str(config_file), "-o", str(target), *OPTIONS]) == 0
     captured = capsys.readouterr()
     assert captured.out == "" and "4 rows written to" in captured.err
-    assert [row["phase"] for row in table(target.read_text())] == ["decode", "decode", "verify", "verify"]
+    assert [row["phase"] for row in table(target.read_text())] == [
+        "decode",
+        "decode",
+        "verify",
+        "verify",
+    ]
 
 
 def test_command_tells_unsteady_rows(
     config_file: Path, tmp_path: Path, timer: FakeTimer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Tests that rows whose repeats differ widely are counted in a warning, and steady ones give none."""
+    """Tests that rows whose repeats differ widely are counted in a warning, and steady ones give
+    none.
+    """
     target = tmp_path / "table.csv"
     assert run(["measure", str(config_file), "-o", str(target), *OPTIONS]) == 0
     assert "warning: 4 of 4 rows vary" in capsys.readouterr().err
-    once = ("--repeats", "1", "--warm-up", "1", "--batch", "1", "--new-tokens", "1", "--cached-tokens", "8")
+    once = (
+        "--repeats",
+        "1",
+        "--warm-up",
+        "1",
+        "--batch",
+        "1",
+        "--new-tokens",
+        "1",
+        "--cached-tokens",
+        "8",
+    )
     assert run(["measure", str(config_file), "-o", str(target), *once]) == 0
     assert "warning" not in capsys.readouterr().err
 
@@ -336,7 +395,9 @@ def test_command_refusals(
 def test_command_refuses_files(
     config_file: Path, tmp_path: Path, timer: FakeTimer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Tests that a missing config, a table over the config and a missing folder are refused before the work."""
+    """Tests that a missing config, a table over the config and a missing folder are refused before
+    the work.
+    """
     for config, target, word in (
         (tmp_path / "none.json", tmp_path / "t.csv", "none.json"),
         (config_file, config_file, "overwrite"),
@@ -348,7 +409,10 @@ def test_command_refuses_files(
 
 
 def test_without_torch(
-    config_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    config_file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Tests that without torch there is one message that says what to install."""
     monkeypatch.setitem(sys.modules, "torch", None)
@@ -364,7 +428,9 @@ def test_without_torch(
 
 
 def test_the_shipped_table_is_of_the_shipped_configs() -> None:
-    """Tests that each row of the measured pair is a pass of its config, and says on what, with what and when."""
+    """Tests that each row of the measured pair is a pass of its config, and says on what, with what
+    and when.
+    """
     folder = files("specopt.instances.data.measured")
     rows = table((folder / "cpu-pair.csv").read_text())
     assert {row["model"] for row in rows} == {"draft-15m", "verify-100m"}
@@ -378,11 +444,19 @@ def test_the_shipped_table_is_of_the_shipped_configs() -> None:
     }
     for row in rows:
         work = ForwardPass(
-            batch=int(row["batch"]), new_tokens=int(row["new_tokens"]), cached_tokens=int(row["cached_tokens"])
+            batch=int(row["batch"]),
+            new_tokens=int(row["new_tokens"]),
+            cached_tokens=int(row["cached_tokens"]),
         )
         assert tuple(row) == COLUMNS
         assert row["phase"] == work.phase
         assert int(row["flops_per_task"]) == work.flops_per_task(shapes[row["model"]])
         quantiles = [float(row[f"seconds_{name}"]) for name in ("min", "p10", "median", "p90")]
         assert quantiles[0] > 0 and quantiles == sorted(quantiles)
-        assert row["device"] and row["torch"] and row["date"] and row["dtype"] == "float32" and row["threads"] == "1"
+        assert (
+            row["device"]
+            and row["torch"]
+            and row["date"]
+            and row["dtype"] == "float32"
+            and row["threads"] == "1"
+        )

@@ -29,16 +29,23 @@ def decoder(data: dict[str, Any]) -> Any:
     return made
 
 
-def forward(made: Any, tokens: Any, cached: int, logits: int, cache: Any, stored: bool | None = None) -> Any:
+def forward(
+    made: Any, tokens: Any, cached: int, logits: int, cache: Any, stored: bool | None = None
+) -> Any:
     """One pass."""
-    rotation, mask = made.rotation(cached + tokens.shape[1]), made.mask(tokens.shape[1], cached, stored=stored)
+    rotation, mask = (
+        made.rotation(cached + tokens.shape[1]),
+        made.mask(tokens.shape[1], cached, stored=stored),
+    )
     return made.forward(tokens, cache, cached, logits, rotation, mask)
 
 
 @given(configs(), st.integers(1, 3))
 @settings(max_examples=40)
 def test_parameters_are_those_of_the_config(data: dict[str, Any], batch: int) -> None:
-    """Tests that the tensors made have as many values as the config is said to have, in weights and in cache."""
+    """Tests that the tensors made have as many values as the config is said to have, in weights and
+    in cache.
+    """
     config = parse_model_config(data)
     if config.projected:
         with pytest.raises(Unsupported, match="projection"):
@@ -52,8 +59,12 @@ def test_parameters_are_those_of_the_config(data: dict[str, Any], batch: int) ->
 
 @given(configs(), st.integers(1, 5), st.integers(1, 4), st.integers(1, 2))
 @settings(max_examples=40)
-def test_cached_passes_are_one_long_pass(data: dict[str, Any], first: int, second: int, batch: int) -> None:
-    """Tests that a prefill and a verification behind it score as one prefill of everything, with a mask or without."""
+def test_cached_passes_are_one_long_pass(
+    data: dict[str, Any], first: int, second: int, batch: int
+) -> None:
+    """Tests that a prefill and a verification behind it score as one prefill of everything, with a
+    mask or without.
+    """
     if parse_model_config(data).projected:
         data = data | {"word_embed_proj_dim": data["hidden_size"]}
     data = data | ({"max_position_embeddings": 30} if data["model_type"] == "opt" else {})
@@ -69,9 +80,19 @@ def test_cached_passes_are_one_long_pass(data: dict[str, Any], first: int, secon
 
 
 def test_a_gpus_verification_stores_no_mask() -> None:
-    """Tests that no tensor of new by cached tokens is made for a GPU, nor for a pass that needs none anywhere."""
-    made = decoder({"model_type": "llama", "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1,
-                    "num_attention_heads": 2, "vocab_size": 10})  # fmt: skip
+    """Tests that no tensor of new by cached tokens is made for a GPU, nor for a pass that needs
+    none anywhere.
+    """
+    made = decoder(
+        {
+            "model_type": "llama",
+            "hidden_size": 8,
+            "intermediate_size": 8,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 2,
+            "vocab_size": 10,
+        }
+    )
     assert tuple(made.mask(3, 5).shape) == (3, 8)
     made.device = torch.device("cuda")
     bias = made.mask(3, 5)
@@ -81,7 +102,9 @@ def test_a_gpus_verification_stores_no_mask() -> None:
 
 
 def test_values_are_those_of_a_plain_decoder() -> None:
-    """Tests that logits agree with attention in plain loops: grouped heads, gate, rotary positions."""
+    """Tests that logits agree with attention in plain loops: grouped heads, gate, rotary
+    positions.
+    """
     data = {
         "model_type": "llama",
         "hidden_size": 12,
@@ -117,13 +140,19 @@ def test_values_are_those_of_a_plain_decoder() -> None:
         for t in range(5):
             for head in range(4):
                 q = turned(qkv[t, head], t)
-                scores = np.array([q @ turned(qkv[s, 4 + head // 2], s) for s in range(t + 1)]) / math.sqrt(6)
+                scores = np.array(
+                    [q @ turned(qkv[s, 4 + head // 2], s) for s in range(t + 1)]
+                ) / math.sqrt(6)
                 weights = np.exp(scores - scores.max())
                 weights /= weights.sum()
-                mixed[t, 6 * head : 6 * head + 6] = sum(weights[s] * qkv[s, 6 + head // 2] for s in range(t + 1))
+                mixed[t, 6 * head : 6 * head + 6] = sum(
+                    weights[s] * qkv[s, 6 + head // 2] for s in range(t + 1)
+                )
         x = x + mixed @ layer.output[0].numpy().T + layer.output[1].numpy()
         both = norm(x, layer.norms[1][0].numpy()) @ layer.up[0].numpy().T
         gate, up = both[:, :7], both[:, 7:]
         x = x + (gate / (1 + np.exp(-gate)) * up) @ layer.down[0].numpy().T
     expected = norm(x, made.final_norm[0].numpy()) @ made.head.numpy().T
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)  # angles are in single precision
+    np.testing.assert_allclose(
+        found, expected, rtol=1e-5, atol=1e-6
+    )  # angles are in single precision

@@ -37,8 +37,12 @@ def timer() -> Any:
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_every_phase_and_data_type_runs(dtype: str) -> None:
-    """Tests that prefill, decode and verification are timed in each data type, and what the rows say."""
-    chosen = Settings(batch=(1, 2), new_tokens=(1, 3), cached_tokens=(0, 4), repeats=3, dtype=dtype, device="cpu")
+    """Tests that prefill, decode and verification are timed in each data type, and what the rows
+    say.
+    """
+    chosen = Settings(
+        batch=(1, 2), new_tokens=(1, 3), cached_tokens=(0, 4), repeats=3, dtype=dtype, device="cpu"
+    )
     found = measure([TINY], chosen)
     assert (len(found.rows), found.skipped, found.interrupted) == (8, (), False)
     for row in found.rows:
@@ -48,11 +52,15 @@ def test_every_phase_and_data_type_runs(dtype: str) -> None:
 
 
 def test_threads_are_set() -> None:
-    """Tests that the number of threads asked for is used and told, and that the caller's comes back."""
+    """Tests that the number of threads asked for is used and told, and that the caller's comes
+    back.
+    """
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        settings = Settings(batch=(1,), new_tokens=(1,), cached_tokens=(0,), repeats=1, threads=1, device="cpu")
+        settings = Settings(
+            batch=(1,), new_tokens=(1,), cached_tokens=(0,), repeats=1, threads=1, device="cpu"
+        )
         assert measure([TINY], settings).rows[0].threads == 1
         assert torch.get_num_threads() == 2
     finally:
@@ -60,7 +68,9 @@ def test_threads_are_set() -> None:
 
 
 def test_a_device_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a CUDA device is refused where there is none, and that `auto` then takes the CPU."""
+    """Tests that a CUDA device is refused where there is none, and that `auto` then takes the
+    CPU.
+    """
     from specopt.measuring.torch_timer import TorchTimer
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
@@ -71,7 +81,11 @@ def test_a_device_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [MemoryError("no"), torch.OutOfMemoryError("no"), RuntimeError("DefaultCPUAllocator: can't allocate memory")],
+    [
+        MemoryError("no"),
+        torch.OutOfMemoryError("no"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+    ],
 )
 def test_running_out_of_memory(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     """Tests that each way in which torch runs out of memory is one, in weights and in passes."""
@@ -120,7 +134,9 @@ def test_memory_estimates_hold_what_is_allocated() -> None:
 
 
 def test_replayed_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that, with a recorder in a GPU's place, a pass runs beside once, is captured, and then replayed alone."""
+    """Tests that, with a recorder in a GPU's place, a pass runs beside once, is captured, and then
+    replayed alone.
+    """
     log: list[str] = []
 
     class Named:
@@ -155,7 +171,9 @@ def test_replayed_passes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_gpu_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that, with events in a GPU's place, each pass lies between two of them and milliseconds become seconds."""
+    """Tests that, with events in a GPU's place, each pass lies between two of them and milliseconds
+    become seconds.
+    """
     log: list[str] = []
 
     class FakeEvent:
@@ -181,7 +199,9 @@ def test_gpu_events(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_passes_asked_for_are_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that every pass, timed or before, is one of the decoder over the new tokens behind the cached ones."""
+    """Tests that every pass, timed or before, is one of the decoder over the new tokens behind the
+    cached ones.
+    """
     from specopt.measuring.torch_decoder import TorchDecoder
 
     seen: list[tuple[Any, ...]] = []

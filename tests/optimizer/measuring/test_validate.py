@@ -1,4 +1,6 @@
-"""Tests of `specopt validate`: predictions held against servers, and what they rest on, corrected."""
+"""Tests of `specopt validate`: predictions held against servers, and what they rest on,
+corrected.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +44,11 @@ MOST = 0.08
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work in a folder with a sweep of what is believed."""
     monkeypatch.chdir(tmp_path)
-    rows = [(c, "none" if k is None else k, BELIEVED.speed(c, k), BELIEVED.tokens(k) if k else "")
-            for c in LOADS for k in LENGTHS]  # fmt: skip
+    rows = [
+        (c, "none" if k is None else k, BELIEVED.speed(c, k), BELIEVED.tokens(k) if k else "")
+        for c in LOADS
+        for k in LENGTHS
+    ]
     head = ("concurrency", "draft_length", "output_tokens_per_second", "mean_acceptance_length")
     with Path("sweep.csv").open("w") as file:
         csv.writer(file).writerows([head, *rows])
@@ -51,7 +56,10 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _saw(law: Law, places: Sequence[tuple[int, int | None]]) -> list[Seen]:
     """Return loads at the law's pace."""
-    return [Seen(c, k, Load(law.speed(c, k), 0.1, law.tokens(k) if k else None, 0.005)) for c, k in places]
+    return [
+        Seen(c, k, Load(law.speed(c, k), 0.1, law.tokens(k) if k else None, 0.005))
+        for c, k in places
+    ]
 
 
 def _validate(*arguments: str) -> int:
@@ -63,16 +71,23 @@ def _validate(*arguments: str) -> int:
 
 @pytest.mark.slow
 def test_one_correction_predicts_what_was_withheld(capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that loads and a draft length that were not measured are predicted after one correction, over real HTTP."""
+    """Tests that loads and a draft length that were not measured are predicted after one
+    correction, over real HTTP.
+    """
     more = ["--tokens", "24", "--seconds", "2"]
     for length in (None, 3):
         with serving(TRUE, length) as endpoint:
             asked = ["sweep.csv", "--endpoint", endpoint, "--loads", "1,4,16", *more, "--json"]
-            assert _validate(*asked, "-o", "corrected.csv", "--acceptance-output", "rates.json") == 0
+            assert (
+                _validate(*asked, "-o", "corrected.csv", "--acceptance-output", "rates.json") == 0
+            )
         before = json.loads(capsys.readouterr().out)
     assert before["median_error"] > 0.3
     assert before["order"]["pairs"] == 3
-    assert {row["in"] for row in before["factors"]} == {"mean_acceptance_length", "output_tokens_per_second"}
+    assert {row["in"] for row in before["factors"]} == {
+        "mean_acceptance_length",
+        "output_tokens_per_second",
+    }
     found = read_acceptance("rates.json")
     assert isinstance(found, PositionAcceptance)
     assert len(found.rates) == 3
@@ -80,7 +95,16 @@ def test_one_correction_predicts_what_was_withheld(capsys: pytest.CaptureFixture
     assert found.lower[0] < found.rates[0] < found.upper[0]
     for length in (None, 2, 3):
         with serving(TRUE, length) as endpoint:
-            asked = ["corrected.csv", "--endpoint", endpoint, "--loads", "2,8", *more, "--record", "withheld.json"]
+            asked = [
+                "corrected.csv",
+                "--endpoint",
+                endpoint,
+                "--loads",
+                "2,8",
+                *more,
+                "--record",
+                "withheld.json",
+            ]
             assert _validate(*asked, "--json") == 0
         after = json.loads(capsys.readouterr().out)
     assert len(after["loads"]) == 6
@@ -89,19 +113,35 @@ def test_one_correction_predicts_what_was_withheld(capsys: pytest.CaptureFixture
 
 
 def test_a_server_is_read_and_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Tests that people get a page, that prompts and lengths are the user's, and that the record is whole JSON."""
+    """Tests that people get a page, that prompts and lengths are the user's, and that the record is
+    whole JSON.
+    """
     Path("prompts.txt").write_text("one\n\ntwo\n")
     Path("trace.csv").write_text("arrival_seconds,input_tokens,output_tokens\n0,40,9\n1,10,12\n")
     with serving(TRUE, 1) as endpoint:
-        asked = ["sweep.csv", "--endpoint", f"{endpoint}/v1", "--loads", "1", "--seconds", "0.5", "--prompts",
-                 "prompts.txt", "--trace", "trace.csv"]  # fmt: skip
+        asked = [
+            "sweep.csv",
+            "--endpoint",
+            f"{endpoint}/v1",
+            "--loads",
+            "1",
+            "--seconds",
+            "0.5",
+            "--prompts",
+            "prompts.txt",
+            "--trace",
+            "trace.csv",
+        ]
         assert _validate(*asked) == 0
         out, err = capsys.readouterr()
         assert _validate(*asked) == 0
         assert "concurrency 1" not in capsys.readouterr().err  # nothing is left to measure
     assert _validate(*asked, "--draft-length", "1") == 0  # nor does a whole record need a server
     assert "Acceptance by position: 0." in out
-    assert "Order of options: 0 of 0 pairs that the intervals tell apart are as predicted: start the server" in out
+    assert (
+        "Order of options: 0 of 0 pairs that the intervals tell apart are as predicted: start the"
+        " server" in out
+    )
     assert "concurrency 1, draft length 1: " in err
     assert "synthetic" not in err
     [one] = json.loads(Path("validate.json").read_text())["loads"]
@@ -118,12 +158,30 @@ def test_a_server_is_read_and_shown(capsys: pytest.CaptureFixture[str], tmp_path
 
 @pytest.mark.parametrize(
     ("fault", "words"),
-    [("refuses", "500 Internal Server Error"), ("hangs", "no answer within 0.5 s"), ("later", "at concurrency 4: ")],
+    [
+        ("refuses", "500 Internal Server Error"),
+        ("hangs", "no answer within 0.5 s"),
+        ("later", "at concurrency 4: "),
+    ],
 )
-def test_a_server_that_fails_is_one_line(fault: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that errors and silence end the command with one line and code 2, and that earlier loads are kept."""
+def test_a_server_that_fails_is_one_line(
+    fault: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that errors and silence end the command with one line and code 2, and that earlier
+    loads are kept.
+    """
     with serving(Law(0.01, 0.0, 0.0, 0.5), None, fault) as endpoint:
-        asked = ["sweep.csv", "--endpoint", endpoint, "--loads", "1,4", "--tokens", "8", "--seconds", "0.2"]
+        asked = [
+            "sweep.csv",
+            "--endpoint",
+            endpoint,
+            "--loads",
+            "1,4",
+            "--tokens",
+            "8",
+            "--seconds",
+            "0.2",
+        ]
         assert _validate(*asked, "--patience", "0.5" if fault == "hangs" else "60") == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -147,14 +205,17 @@ def _endless(said: bytes) -> Callable[..., Coroutine[Any, Any, None]]:
 
 
 @pytest.mark.parametrize(
-    "said", [b": keep-alive\n\n", b'data: {"choices": [{"text": "a"}]}\n\n', b"a line without an end"]
+    "said",
+    [b": keep-alive\n\n", b'data: {"choices": [{"text": "a"}]}\n\n', b"a line without an end"],
 )
 def test_an_answer_without_an_end_is_cut(said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that a request has a time limit, whatever the server goes on sending."""
     monkeypatch.setattr(LawServer, "stream", _endless(said))
     with serving(Law(0.01, 0.0, 0.0, 0.5), None) as url:
         asked = Client(endpoint=url, model="stand-in", seconds=0.1, patience=0.2)
-        with pytest.raises(ServerFailed, match=r"2 of 2 requests failed, .*/v1/completions: no answer within 0.2 s"):
+        with pytest.raises(
+            ServerFailed, match=r"2 of 2 requests failed, .*/v1/completions: no answer within 0.2 s"
+        ):
             asked.run(1)
 
 
@@ -178,7 +239,10 @@ def test_a_head_without_an_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
         writer.close()
 
     monkeypatch.setattr(LawServer, "answer", drip)
-    with serving(Law(0.01, 0.0, 0.0, 0.5), None) as url, pytest.raises(ServerFailed, match=r"no answer within 0.2 s"):
+    with (
+        serving(Law(0.01, 0.0, 0.0, 0.5), None) as url,
+        pytest.raises(ServerFailed, match=r"no answer within 0.2 s"),
+    ):
         Client(endpoint=url, patience=0.2).models()
 
 
@@ -200,13 +264,19 @@ def refusing(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(("share", "failed"), [(0.1, 1), (0.09, None), (0.0, None)])
-def test_a_share_of_the_requests_may_fail(share: float, failed: int | None, refusing: dict[str, int]) -> None:
-    """Tests that a request is tried twice, that failed ones are counted, and that more than the share end a load."""
+def test_a_share_of_the_requests_may_fail(
+    share: float, failed: int | None, refusing: dict[str, int]
+) -> None:
+    """Tests that a request is tried twice, that failed ones are counted, and that more than the
+    share end a load.
+    """
     prompts = ("a", "once", "twice", "b", "c", "d", "e", "f", "g", "h")
     with serving(Law(0.002, 0.0, 0.0, 0.5), None) as url:
         asked = Client(endpoint=url, prompts=prompts, max_tokens=(2,), requests=10, failures=share)
         if failed is None:
-            with pytest.raises(ServerFailed, match=r"at concurrency 1: 1 of \d+ requests failed, the first: .* 503"):
+            with pytest.raises(
+                ServerFailed, match=r"at concurrency 1: 1 of \d+ requests failed, the first: .* 503"
+            ):
                 asked.run(1)
         else:
             load = asked.run(1)
@@ -214,12 +284,29 @@ def test_a_share_of_the_requests_may_fail(share: float, failed: int | None, refu
             assert refusing == {"once": 0, "twice": 0}
 
 
-def test_failed_requests_are_reported(refusing: dict[str, int], capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that the share that failed is said while loading, in the text, and in the JSON with its notes."""
+def test_failed_requests_are_reported(
+    refusing: dict[str, int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that the share that failed is said while loading, in the text, and in the JSON with its
+    notes.
+    """
     Path("prompts.txt").write_text("a\ntwice\nb\n")
     with serving(Law(0.002, 0.0, 0.0, 0.5), None) as url:
-        asked = ["sweep.csv", "--endpoint", url, "--loads", "1", "--prompts", "prompts.txt", "--tokens", "2",
-                 "--requests", "3", "--failures", "0.4"]  # fmt: skip
+        asked = [
+            "sweep.csv",
+            "--endpoint",
+            url,
+            "--loads",
+            "1",
+            "--prompts",
+            "prompts.txt",
+            "--tokens",
+            "2",
+            "--requests",
+            "3",
+            "--failures",
+            "0.4",
+        ]
         assert _validate(*asked) == 0
         out, err = capsys.readouterr()
         assert "tokens/s, 1 of 3 requests failed\n" in err
@@ -246,10 +333,15 @@ def test_a_usage_that_is_none_is_one_line(usage: object, monkeypatch: pytest.Mon
     event = LawServer.event
 
     def other(self: LawServer, writer: object, data: dict[str, object]) -> None:
-        event(self, writer, data if data["usage"] is None else {"usage": {"completion_tokens": usage}})  # type: ignore[arg-type]
+        event(
+            self, writer, data if data["usage"] is None else {"usage": {"completion_tokens": usage}}
+        )  # type: ignore[arg-type]
 
     monkeypatch.setattr(LawServer, "event", other)
-    with serving(Law(0.01, 0.0, 0.0, 0.5), None) as url, pytest.raises(ServerFailed, match="/v1/completions"):
+    with (
+        serving(Law(0.01, 0.0, 0.0, 0.5), None) as url,
+        pytest.raises(ServerFailed, match="/v1/completions"),
+    ):
         Client(endpoint=url, seconds=0.1, max_tokens=(2,)).run(1)
 
 
@@ -265,7 +357,9 @@ def test_a_usage_that_is_none_is_one_line(usage: object, monkeypatch: pytest.Mon
 )
 def test_no_client_asks_what_cannot_be_asked(given: dict[str, Any]) -> None:
     """Tests that an address without a server, and no patience at all, are refused."""
-    with pytest.raises(InvalidInput, match=r"endpoint: expected an address|(patience|requests|failures): expected"):
+    with pytest.raises(
+        InvalidInput, match=r"endpoint: expected an address|(patience|requests|failures): expected"
+    ):
         Client(**{"endpoint": "http://127.0.0.1:8000", **given})
 
 
@@ -286,7 +380,11 @@ class _Played:
 
     def __init__(self, **given: Any) -> None:
         self.given, self.max_tokens = given, given["max_tokens"]
-        self.prompts, self.seconds, self.endpoint = given["prompts"], given["seconds"], given["endpoint"]
+        self.prompts, self.seconds, self.endpoint = (
+            given["prompts"],
+            given["seconds"],
+            given["endpoint"],
+        )
         self.requests, self.patience = given["requests"], given["patience"]
 
     def models(self) -> list[str]:
@@ -311,8 +409,12 @@ def played(monkeypatch: pytest.MonkeyPatch) -> type[_Played]:
     return _Played
 
 
-def test_ctrl_c_keeps_what_was_measured(played: type[_Played], capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that what was measured is shown, written and gone on from; nothing is measured twice."""
+def test_ctrl_c_keeps_what_was_measured(
+    played: type[_Played], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that what was measured is shown, written and gone on from; nothing is measured
+    twice.
+    """
     played.left = 2
     assert _validate("sweep.csv", "--draft-length", "2", "--json", "-o", "corrected.csv") == 130
     out, err = capsys.readouterr()
@@ -349,9 +451,15 @@ def test_other_records_are_refused(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["sweep.csv", "--load-generator", "curl"], "--load-generator: expected own, guidellm or vllm, got 'curl'"),
+        (
+            ["sweep.csv", "--load-generator", "curl"],
+            "--load-generator: expected own, guidellm or vllm, got 'curl'",
+        ),
         (["sweep.csv", "--load-generator", "guidellm"], "`pip install guidellm` brings it"),
-        (["sweep.csv", "--loads", "0,1", "--draft-length", "2"], "--loads: expected an integer from 1 to 4,096, got 0"),
+        (
+            ["sweep.csv", "--loads", "0,1", "--draft-length", "2"],
+            "--loads: expected an integer from 1 to 4,096, got 0",
+        ),
         (
             ["sweep.csv", "--loads", "9999", "--draft-length", "2"],
             "--loads: expected an integer from 1 to 4,096, got 9999",
@@ -363,12 +471,20 @@ def test_other_records_are_refused(
     ],
 )
 def test_what_cannot_be_is_refused(
-    arguments: list[str], words: str, played: type[_Played], capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    words: str,
+    played: type[_Played],
+    capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     """Tests that wrong arguments are named before anything is measured."""
     monkeypatch.setenv("PATH", "")
-    rows = ["concurrency,draft_length,output_tokens_per_second,drafter", "1,none,9,", "1,1,10,a", "1,1,11,b"]
+    rows = [
+        "concurrency,draft_length,output_tokens_per_second,drafter",
+        "1,none,9,",
+        "1,1,10,a",
+        "1,1,11,b",
+    ]
     Path("several.csv").write_text("\n".join(rows) + "\n")
     assert _validate(*arguments) == 2
     assert words in capsys.readouterr().err
@@ -392,40 +508,85 @@ if "--fail" in words:
     sys.exit("no tokenizer of that name")
 """
 RESULTS = {
-    "vllm": {"output_throughput": 50.0, "max_concurrency": 4, "model_id": "m", "failed": 0, "completed": 9,
-             "spec_decode_acceptance_length": 2.5},
-    "guidellm": {"benchmarks": [{"config": {"strategy": {"type_": "concurrent", "streams": 4}},
-                 "metrics": {"output_tokens_per_second": {"successful": {"mean": 50.0}},
-                             "request_totals": {"errored": 0}}}]},
-}  # fmt: skip
+    "vllm": {
+        "output_throughput": 50.0,
+        "max_concurrency": 4,
+        "model_id": "m",
+        "failed": 0,
+        "completed": 9,
+        "spec_decode_acceptance_length": 2.5,
+    },
+    "guidellm": {
+        "benchmarks": [
+            {
+                "config": {"strategy": {"type_": "concurrent", "streams": 4}},
+                "metrics": {
+                    "output_tokens_per_second": {"successful": {"mean": 50.0}},
+                    "request_totals": {"errored": 0},
+                },
+            }
+        ]
+    },
+}
 """What the programs write, as far as it is read."""
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", RESULTS)
 def test_other_load_generators_are_called(
-    name: str, played: type[_Played], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    played: type[_Played],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    """Tests that a program on PATH gets prompts, load and address, its file is read, and its failure is one line."""
+) -> None:
+    """Tests that a program on PATH gets prompts, load and address, its file is read, and its
+    failure is one line.
+    """
     program = tmp_path / "bin" / name
     program.parent.mkdir()
     program.write_text(PROGRAM.format(python=sys.executable, result=RESULTS[name]))
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
-    asked = ["sweep.csv", "--loads", "4", "--draft-length", "3", "--tokens", "32", "--seconds", "5", "--json"]
-    assert _validate(*asked, "--load-generator", f"{name} --more 'than one'", "--endpoint", "http://host:1/v1") == 0
+    asked = [
+        "sweep.csv",
+        "--loads",
+        "4",
+        "--draft-length",
+        "3",
+        "--tokens",
+        "32",
+        "--seconds",
+        "5",
+        "--json",
+    ]
+    assert (
+        _validate(
+            *asked,
+            "--load-generator",
+            f"{name} --more 'than one'",
+            "--endpoint",
+            "http://host:1/v1",
+        )
+        == 0
+    )
     [row] = json.loads(capsys.readouterr().out)["loads"]
     assert row["measured"] == 50.0
     words = json.loads(Path("called.json").read_text())
     assert words[-2:] == ["--more", "than one"]
     if name == "vllm":
-        assert [words[words.index(at) + 1] for at in ("--base-url", "--model", "--max-concurrency")] == [
-            "http://host:1", "stand-in", "4"
-        ]  # fmt: skip
+        assert [
+            words[words.index(at) + 1] for at in ("--base-url", "--model", "--max-concurrency")
+        ] == ["http://host:1", "stand-in", "4"]
     else:
-        given = {at: json.loads(words[words.index(f"--{at}") + 1]) for at in ("backend", "profile", "constraint")}
-        assert (given["backend"]["target"], given["backend"]["model"]) == ("http://host:1", "stand-in")
+        given = {
+            at: json.loads(words[words.index(f"--{at}") + 1])
+            for at in ("backend", "profile", "constraint")
+        }
+        assert (given["backend"]["target"], given["backend"]["model"]) == (
+            "http://host:1",
+            "stand-in",
+        )
         assert (given["profile"]["streams"], given["constraint"]["seconds"]) == (4, 5.0)
     lines = [json.loads(line) for line in Path("asked.jsonl").read_text().splitlines()]
     assert len(lines) == np.ceil(BELIEVED.speed(4, 3) * 5 / 32)
@@ -443,15 +604,23 @@ def test_other_load_generators_are_called(
 
 
 def test_runtimes_are_corrected() -> None:
-    """Tests that passes, overhead and the cost of 0 drafts are corrected as far as withheld loads tell, in any form."""
+    """Tests that passes, overhead and the cost of 0 drafts are corrected as far as withheld loads
+    tell, in any form.
+    """
     rates = PositionAcceptance.constant(TRUE.rate)
     sizes = [(b, n) for b in (1, 4, 16) for n in (1, 2, 4)]
-    table = {"batch": [b for b, _ in sizes], "new_tokens": [n for _, n in sizes],
-             "seconds": [BELIEVED.of_pass + BELIEVED.of_token * b * n for b, n in sizes],
-             "spread": [0.001 for _ in sizes]}  # fmt: skip
+    table = {
+        "batch": [b for b, _ in sizes],
+        "new_tokens": [n for _, n in sizes],
+        "seconds": [BELIEVED.of_pass + BELIEVED.of_token * b * n for b, n in sizes],
+        "spread": [0.001 for _ in sizes],
+    }
     line = {"seconds_per_token": BELIEVED.of_token, "overhead_seconds": BELIEVED.of_pass}
     for verify in (line, {"table": table}):
-        data = {"draft": {"seconds_per_token": 0.0, "overhead_seconds": BELIEVED.of_draft}, "verify": verify}
+        data = {
+            "draft": {"seconds_per_token": 0.0, "overhead_seconds": BELIEVED.of_draft},
+            "verify": verify,
+        }
         believed = OfPasses(data, "runtimes", rates)
         assert believed.loads == ((1, 2, 4, 8, 16, 32, 64) if verify is line else (1, 2, 4, 8, 16))
         seen = _saw(TRUE, [(c, k) for c in (1, 4, 16) for k in (None, 0, 1, 3)])
@@ -460,13 +629,19 @@ def test_runtimes_are_corrected() -> None:
         assert report(believed, withheld)["median_error"] > 0.2
         assert report(corrected, withheld)["median_error"] <= MOST
         assert corrected.runtimes.zero_draft_cost == pytest.approx((TRUE.idle, TRUE.idle), abs=0.03)
-        sources = {row["in"] for row in report(believed, seen)["factors"] if row["draft_length"] == 0}
+        sources = {
+            row["in"] for row in report(believed, seen)["factors"] if row["draft_length"] == 0
+        }
         assert sources == {"zero_draft_cost"}
 
 
-@pytest.mark.parametrize("true", [TRUE, Law(0.04, 0.0003, 0.002, 0.9), Law(0.015, 0.002, 0.006, 0.5)])
+@pytest.mark.parametrize(
+    "true", [TRUE, Law(0.04, 0.0003, 0.002, 0.9), Law(0.015, 0.002, 0.006, 0.5)]
+)
 def test_sweeps_are_corrected(true: Law) -> None:
-    """Tests that three loads with and without drafts correct the others, whether the server is faster or slower."""
+    """Tests that three loads with and without drafts correct the others, whether the server is
+    faster or slower.
+    """
     seen = _saw(true, [(c, k) for c in (1, 4, 16) for k in (None, 3)])
     believed = OfSweep(read_sweeps(["sweep.csv"]), "sweep.csv")
     Path("corrected.csv").write_text(believed.corrected(seen))
@@ -479,10 +654,20 @@ def test_sweeps_are_corrected(true: Law) -> None:
     assert again["order"] == {"pairs": 3, "separated": 3, "right": 3}
 
 
-def test_runtimes_are_validated_by_the_command(played: type[_Played], capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that --acceptance makes the source runtimes, and that the output is read as such again."""
-    Path("runtimes.json").write_text(json.dumps({name: {"seconds_per_token": 0.001, "overhead_seconds": 0.01}
-                                                 for name in ("draft", "verify")}))  # fmt: skip
+def test_runtimes_are_validated_by_the_command(
+    played: type[_Played], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that --acceptance makes the source runtimes, and that the output is read as such
+    again.
+    """
+    Path("runtimes.json").write_text(
+        json.dumps(
+            {
+                name: {"seconds_per_token": 0.001, "overhead_seconds": 0.01}
+                for name in ("draft", "verify")
+            }
+        )
+    )
     Path("rates.json").write_text(json.dumps({"acceptance_rate": TRUE.rate}))
     asked = ["--acceptance", "rates.json", "--draft-length", "2", "--loads", "1,8", "--json"]
     assert _validate("runtimes.json", *asked, "-o", "corrected.json") == 0
@@ -503,7 +688,9 @@ def test_runtimes_are_validated_by_the_command(played: type[_Played], capsys: py
     ],
 )
 def test_the_draft_length_is_what_was_drafted(counted: tuple[float, ...], length: int) -> None:
-    """Tests that an engine that drafts by a table counts with what it drafted, not with what it is configured with."""
+    """Tests that an engine that drafts by a table counts with what it drafted, not with what it is
+    configured with.
+    """
     assert Seen(4, 3, Load(100.0, 0.1, 2.0, 0.01, counted)).place == (4, length)
 
 
@@ -519,14 +706,23 @@ def test_a_draft_length_that_the_server_denies_is_refused(
     assert _validate("sweep.csv", "--draft-length", "2") == 0
 
 
-def test_what_tune_wrote_is_held_against_the_server(played: type[_Played], capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that the predictions of a tuned table are those of its sweep, and that other objects are no plan."""
+def test_what_tune_wrote_is_held_against_the_server(
+    played: type[_Played], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that the predictions of a tuned table are those of its sweep, and that other objects
+    are no plan.
+    """
     assert run(["tune", "sweep.csv", "-o", "plan.json"]) == 0
     capsys.readouterr()
-    assert _validate("plan.json", "--draft-length", "2", "--loads", "2,8", "--json", "-o", "new.csv") == 0
+    assert (
+        _validate("plan.json", "--draft-length", "2", "--loads", "2,8", "--json", "-o", "new.csv")
+        == 0
+    )
     rows = json.loads(capsys.readouterr().out)["loads"]
     assert [row["concurrency"] for row in rows] == [2, 8]
-    assert [row["predicted"] for row in rows] == pytest.approx([BELIEVED.speed(2, 2), BELIEVED.speed(8, 2)], rel=0.05)
+    assert [row["predicted"] for row in rows] == pytest.approx(
+        [BELIEVED.speed(2, 2), BELIEVED.speed(8, 2)], rel=0.05
+    )
     assert read_sweeps(["new.csv"]).draft_lengths[-1] == 3
     Path("plan.json").write_text(json.dumps({"predictions": [{"concurrency": "two"}]}))
     Path("validate.json").unlink()
@@ -535,14 +731,26 @@ def test_what_tune_wrote_is_held_against_the_server(played: type[_Played], capsy
 
 
 def test_other_json_is_no_plan(played: type[_Played], capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that lines of JSON are read as the sweep that they are, and that a plan must name its drafter."""
-    rows = [{"max_concurrency": c, "output_throughput": 40.0 * c**0.7, "completed": 9, "accept_length": 2.0}
-            for c in (1, 2, 4)]  # fmt: skip
+    """Tests that lines of JSON are read as the sweep that they are, and that a plan must name its
+    drafter.
+    """
+    rows = [
+        {
+            "max_concurrency": c,
+            "output_throughput": 40.0 * c**0.7,
+            "completed": 9,
+            "accept_length": 2.0,
+        }
+        for c in (1, 2, 4)
+    ]
     Path("runs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert _validate("runs.jsonl") == 2
     assert "draft_length: expected one from the caller" in capsys.readouterr().err
     assert _validate("runs.jsonl@2", "--loads", "2", "--draft-length", "2") == 0
-    several = [{"concurrency": 2, "draft_length": 2, "tokens_per_second": 9.0, "drafter": name} for name in "ab"]
+    several = [
+        {"concurrency": 2, "draft_length": 2, "tokens_per_second": 9.0, "drafter": name}
+        for name in "ab"
+    ]
     Path("plan.json").write_text(json.dumps({"predictions": several, "option": None}))
     Path("validate.json").unlink()
     capsys.readouterr()
@@ -556,9 +764,13 @@ def test_other_json_is_no_plan(played: type[_Played], capsys: pytest.CaptureFixt
 
 
 def test_a_sweep_without_acceptance_is_corrected_by_its_output() -> None:
-    """Tests that what a server accepts corrects nothing twice where the sweep says nothing of acceptance."""
+    """Tests that what a server accepts corrects nothing twice where the sweep says nothing of
+    acceptance.
+    """
     rows = [f"{c},{k},{BELIEVED.speed(c, k)}" for c in LOADS for k in LENGTHS if k]
-    Path("bare.csv").write_text("\n".join(["concurrency,draft_length,output_tokens_per_second", *rows]) + "\n")
+    Path("bare.csv").write_text(
+        "\n".join(["concurrency,draft_length,output_tokens_per_second", *rows]) + "\n"
+    )
     prediction = OfSweep(read_sweeps(["bare.csv"]), "bare.csv")
     Path("new.csv").write_text(prediction.corrected(_saw(TRUE, [(1, 2), (4, 2), (16, 2)])))
     found = {one.point: one for one in read_sweeps(["new.csv"]).measurements}
@@ -585,7 +797,9 @@ def test_a_load_has_so_many_requests() -> None:
 
 
 def test_a_wait_ends_with_the_first_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a load waits until its first token, and that its tokens count as spread over the whole answer."""
+    """Tests that a load waits until its first token, and that its tokens count as spread over the
+    whole answer.
+    """
     now = [0.0]
 
     def lines() -> Iterator[bytes]:
@@ -621,7 +835,9 @@ def test_a_server_without_models_or_with_pages_is_one_line(monkeypatch: pytest.M
         answer.read.return_value = said.encode()
         connection = MagicMock()
         connection.getresponse.return_value = answer
-        monkeypatch.setattr("http.client.HTTPConnection", lambda *_, connection=connection, **__: connection)
+        monkeypatch.setattr(
+            "http.client.HTTPConnection", lambda *_, connection=connection, **__: connection
+        )
         with pytest.raises(ServerFailed, match=words):
             Client(endpoint="http://127.0.0.1:8000").models()
 
@@ -629,8 +845,12 @@ def test_a_server_without_models_or_with_pages_is_one_line(monkeypatch: pytest.M
 def test_counters_that_go_down_are_named(
     played: type[_Played], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tests that a server that was started anew during a load is not taken for one that drafts less than nothing."""
-    monkeypatch.setattr(played, "run", lambda self, concurrency: Load(9.0, 0.1, 2.0, 0.0, (-5.0, -5.0, -1.0)))
+    """Tests that a server that was started anew during a load is not taken for one that drafts less
+    than nothing.
+    """
+    monkeypatch.setattr(
+        played, "run", lambda self, concurrency: Load(9.0, 0.1, 2.0, 0.0, (-5.0, -5.0, -1.0))
+    )
     assert _validate("sweep.csv", "--draft-length", "1") == 2
     assert "at concurrency 1: the counters went down" in capsys.readouterr().err
     assert not Path("validate.json").exists()

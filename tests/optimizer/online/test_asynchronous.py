@@ -1,4 +1,6 @@
-"""The scheduler behind asyncio: verdicts, back-pressure, tasks that are cancelled, verifiers that fail or stall."""
+"""The scheduler behind asyncio: verdicts, back-pressure, tasks that are cancelled, verifiers that
+fail or stall.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,14 @@ async def verdict(scheduler: Serving, key: int | str, draft: int = 0, **changes:
     """Submit a draft of a response that is on time."""
     now = scheduler.clock()
     fields = {
-        "class_speed": 4.0, "expected_tokens": 3.0, "new_tokens": 5, "cached_tokens": 200, "tokens_done": 0,
-        "response_start_seconds": now, "iteration_start_seconds": now,
-    }  # fmt: skip
+        "class_speed": 4.0,
+        "expected_tokens": 3.0,
+        "new_tokens": 5,
+        "cached_tokens": 200,
+        "tokens_done": 0,
+        "response_start_seconds": now,
+        "iteration_start_seconds": now,
+    }
     return await scheduler.submit(key, draft, **(fields | changes))
 
 
@@ -39,9 +46,11 @@ async def doubled(drafts: dict[int | str, int]) -> dict[int | str, int]:
 
 
 def play(
-    body: Callable[[Serving], Coroutine[Any, Any, None]], verify: Any = doubled,
-    scheduler: VerificationScheduler | None = None, **options: Any,
-) -> None:  # fmt: skip
+    body: Callable[[Serving], Coroutine[Any, Any, None]],
+    verify: Any = doubled,
+    scheduler: VerificationScheduler | None = None,
+    **options: Any,
+) -> None:
     """Run a coroutine with a scheduler, and see to it that nothing is left behind in it."""
 
     async def run() -> None:
@@ -64,7 +73,9 @@ def test_everybody_gets_the_verdict_on_the_own_draft() -> None:
         return await doubled(drafts)
 
     async def body(serving: Serving) -> None:
-        assert await asyncio.gather(*(verdict(serving, k, k) for k in range(300))) == [2 * k for k in range(300)]
+        assert await asyncio.gather(*(verdict(serving, k, k) for k in range(300))) == [
+            2 * k for k in range(300)
+        ]
 
     play(body, verify)
     assert sum(sizes) == 300
@@ -72,11 +83,15 @@ def test_everybody_gets_the_verdict_on_the_own_draft() -> None:
 
 
 def test_a_clock_that_is_set_back() -> None:
-    """Tests that time stands still where the clock is set back, so that requests are due as before."""
+    """Tests that time stands still where the clock is set back, so that requests are due as
+    before.
+    """
     readings = iter([0.0, 3600.0, 1.0, 1.5])
 
     async def read() -> list[float]:
-        serving: Serving = AsyncScheduler(VerificationScheduler(TABLE_12), doubled, clock=lambda: next(readings))
+        serving: Serving = AsyncScheduler(
+            VerificationScheduler(TABLE_12), doubled, clock=lambda: next(readings)
+        )
         return [serving.clock() for _ in range(4)]
 
     assert asyncio.run(read()) == [0.0, 3600.0, 3600.0, 3600.5]
@@ -100,7 +115,9 @@ def test_back_pressure() -> None:
 
 
 def test_a_cancelled_task_takes_its_request_with_it() -> None:
-    """Tests that requests of cancelled tasks go, waiting or running, and that their keys and places are free again."""
+    """Tests that requests of cancelled tasks go, waiting or running, and that their keys and places
+    are free again.
+    """
     started, go_on = asyncio.Event(), asyncio.Event()
 
     async def verify(drafts: dict[int | str, int]) -> dict[int | str, int]:
@@ -122,7 +139,10 @@ def test_a_cancelled_task_takes_its_request_with_it() -> None:
         again = [asyncio.create_task(verdict(serving, key, 21)) for key in "ab"]
         await asyncio.sleep(0)
         go_on.set()
-        assert await asyncio.gather(*again) == [42, 42]  # and not the verdict on the draft of before
+        assert await asyncio.gather(*again) == [
+            42,
+            42,
+        ]  # and not the verdict on the draft of before
 
     play(body, verify, most_requests=2)
 
@@ -147,7 +167,9 @@ def test_cancelled_in_the_moment_of_the_verdict() -> None:
 
 
 def test_a_failure_reaches_those_who_wait() -> None:
-    """Tests that the failure of one batch is told to its requests only, with its cause, and that the next one runs."""
+    """Tests that the failure of one batch is told to its requests only, with its cause, and that
+    the next one runs.
+    """
     calls = 0
 
     async def verify(drafts: dict[int | str, int]) -> Any:
@@ -170,7 +192,9 @@ def test_a_failure_reaches_those_who_wait() -> None:
 
 
 def test_a_stalled_batch_is_verified_again() -> None:
-    """Tests that a call that hangs is cancelled after its time, and that its requests are verified again."""
+    """Tests that a call that hangs is cancelled after its time, and that its requests are verified
+    again.
+    """
     hung = 0
 
     async def verify(drafts: dict[int | str, int]) -> dict[int | str, int]:
@@ -188,10 +212,14 @@ def test_a_stalled_batch_is_verified_again() -> None:
 
 
 def test_closing_drains() -> None:
-    """Tests that what was taken is verified before the scheduler closes, and that later requests are refused."""
+    """Tests that what was taken is verified before the scheduler closes, and that later requests
+    are refused.
+    """
 
     async def run() -> None:
-        serving: Serving = AsyncScheduler(VerificationScheduler(TABLE_12), doubled, most_requests=10)
+        serving: Serving = AsyncScheduler(
+            VerificationScheduler(TABLE_12), doubled, most_requests=10
+        )
         async with serving:
             tasks = [asyncio.create_task(verdict(serving, k, k)) for k in range(12)]
             await asyncio.sleep(0)
@@ -227,7 +255,9 @@ def test_a_body_that_fails_does_not_wait() -> None:
 
 
 def test_clocks_that_jump_or_break() -> None:
-    """Tests that jumps of the clock lose nothing, even where requests could wait, and that a broken clock is told."""
+    """Tests that jumps of the clock lose nothing, even where requests could wait, and that a broken
+    clock is told.
+    """
     offset = 0.0
 
     async def body(serving: Serving) -> None:
@@ -251,7 +281,9 @@ def test_clocks_that_jump_or_break() -> None:
 
 
 def test_refusals() -> None:
-    """Tests that bad requests are refused without harm to others, and schedulers with requests of nobody altogether."""
+    """Tests that bad requests are refused without harm to others, and schedulers with requests of
+    nobody altogether.
+    """
 
     async def body(serving: Serving) -> None:
         with pytest.raises(InvalidInput, match="class_speed"):
@@ -264,15 +296,23 @@ def test_refusals() -> None:
     play(body)
     scheduler = VerificationScheduler(TABLE_12)
     scheduler.submit(
-        1, class_speed=4.0, expected_tokens=3.0, new_tokens=5, cached_tokens=0, response_start_seconds=0.0,
-        tokens_done=0, iteration_start_seconds=0.0,
-    )  # fmt: skip
+        1,
+        class_speed=4.0,
+        expected_tokens=3.0,
+        new_tokens=5,
+        cached_tokens=0,
+        response_start_seconds=0.0,
+        tokens_done=0,
+        iteration_start_seconds=0.0,
+    )
     with pytest.raises(InvalidInput, match="without requests"):
         AsyncScheduler(scheduler, doubled)
 
 
 def test_prefixes_that_go_are_told_and_times_are_learned() -> None:
-    """Tests that a full cache names the prefixes that leave it, and that estimates follow what the verifier takes."""
+    """Tests that a full cache names the prefixes that leave it, and that estimates follow what the
+    verifier takes.
+    """
     gone: list[int | str] = []
 
     async def verify(drafts: dict[int | str, int]) -> dict[int | str, int]:
@@ -293,7 +333,9 @@ def test_prefixes_that_go_are_told_and_times_are_learned() -> None:
 
 
 def test_all_are_told_though_one_call_fails() -> None:
-    """Tests that where telling that a prefix goes fails, the others are told, and the batch fails with the cause."""
+    """Tests that where telling that a prefix goes fails, the others are told, and the batch fails
+    with the cause.
+    """
     told: list[int | str] = []
 
     def drop(key: int | str) -> None:
@@ -310,11 +352,17 @@ def test_all_are_told_though_one_call_fails() -> None:
         assert sorted(map(str, told)) == ["a", "b", "c"]
         assert await verdict(serving, "e", 2, **due) == 4
 
-    play(body, scheduler=VerificationScheduler(TABLE_12, kv_bytes_per_token=1.0, cache_memory_bytes=650.0), drop=drop)
+    play(
+        body,
+        scheduler=VerificationScheduler(TABLE_12, kv_bytes_per_token=1.0, cache_memory_bytes=650.0),
+        drop=drop,
+    )
 
 
 class Turn(NamedTuple):
-    """What a client does: waits so many turns of the loop, submits under a key, and gives up after so many."""
+    """What a client does: waits so many turns of the loop, submits under a key, and gives up after
+    so many.
+    """
 
     before: int
     key: int
@@ -322,15 +370,22 @@ class Turn(NamedTuple):
 
 
 class Call(NamedTuple):
-    """What a call of the verifier does: takes so many turns, leaves out every so many-th verdict, or raises."""
+    """What a call of the verifier does: takes so many turns, leaves out every so many-th verdict,
+    or raises.
+    """
 
     turns: int
     leaves_out: int
     raises: bool
 
 
-TURNS = st.lists(st.builds(Turn, st.integers(0, 6), st.integers(0, 9), st.none() | st.integers(0, 8)), max_size=30)
-CALLS = st.lists(st.builds(Call, st.integers(0, 4), st.integers(0, 3), st.booleans()), min_size=1, max_size=8)
+TURNS = st.lists(
+    st.builds(Turn, st.integers(0, 6), st.integers(0, 9), st.none() | st.integers(0, 8)),
+    max_size=30,
+)
+CALLS = st.lists(
+    st.builds(Call, st.integers(0, 4), st.integers(0, 3), st.booleans()), min_size=1, max_size=8
+)
 JUMPS = st.lists(st.sampled_from([0.0, 0.001, 0.1, -50.0, 1e6]), min_size=1, max_size=6)
 
 
@@ -339,9 +394,11 @@ JUMPS = st.lists(st.sampled_from([0.0, 0.001, 0.1, -50.0, 1e6]), min_size=1, max
 def test_whatever_happens_each_client_has_one_outcome(
     turns: list[Turn], calls: list[Call], jumps: list[float], most: int
 ) -> None:
-    """Tests that clients that leave, verifiers that fail and clocks that jump lose no request and serve none twice.
+    """Tests that clients that leave, verifiers that fail and clocks that jump lose no request and
+    serve none twice.
 
-    Of each client comes the verdict on its own draft, `NotVerified`, a refusal of a key in use, or that it gave up.
+    Of each client comes the verdict on its own draft, `NotVerified`, a refusal of a key in use, or
+    that it gave up.
     """
     verified: Counter[int] = Counter()
     script, steps, now = itertools.cycle(calls), itertools.cycle(jumps), 0.0
@@ -359,7 +416,11 @@ def test_whatever_happens_each_client_has_one_outcome(
         if call.raises:
             raise RuntimeError("a bad batch")
         told = enumerate(drafts.items(), 1)
-        return {key: 2 * draft for place, (key, draft) in told if not call.leaves_out or place % call.leaves_out}
+        return {
+            key: 2 * draft
+            for place, (key, draft) in told
+            if not call.leaves_out or place % call.leaves_out
+        }
 
     async def client(serving: Serving, number: int, turn: Turn) -> object:
         for _ in range(turn.before):
@@ -378,8 +439,12 @@ def test_whatever_happens_each_client_has_one_outcome(
     async def run() -> list[object]:
         inner = VerificationScheduler(TABLE_12)
         async with asyncio.timeout(60.0):
-            async with AsyncScheduler[int, int](inner, verify, most_requests=most, clock=clock) as s:
-                found = await asyncio.gather(*(client(s, number, turn) for number, turn in enumerate(turns)))
+            async with AsyncScheduler[int, int](
+                inner, verify, most_requests=most, clock=clock
+            ) as s:
+                found = await asyncio.gather(
+                    *(client(s, number, turn) for number, turn in enumerate(turns))
+                )
         assert inner.pending == inner.running == ()
         return found
 

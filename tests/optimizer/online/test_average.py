@@ -16,7 +16,9 @@ VALUES = st.lists(st.floats(0.0, 1e6), min_size=1, max_size=40)
 
 @given(VALUES, st.floats(0.0, 0.99))
 def test_without_limit_it_is_equation_1(values: list[float], smoothing: float) -> None:
-    """Tests that with an infinite limit it is the plain moving average, which begins with the first value."""
+    """Tests that with an infinite limit it is the plain moving average, which begins with the first
+    value.
+    """
     average = Average()
     expected = values[0]
     for index, value in enumerate(values):
@@ -36,7 +38,9 @@ def test_it_stays_among_the_values(values: list[float]) -> None:
 
 
 def test_outliers_in_a_row_widen_the_bound() -> None:
-    """Tests that the steps towards a value far off grow by 0.8 + 0.2 x 4 from one to the next, the first bounded."""
+    """Tests that the steps towards a value far off grow by 0.8 + 0.2 x 4 from one to the next, the
+    first bounded.
+    """
     average = Average()
     for index in range(40):
         average = average.after(100.0 + (-1.0) ** index, 0.8, 4.0)

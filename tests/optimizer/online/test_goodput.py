@@ -19,7 +19,9 @@ from specopt.solvers.fair_goodput.policies import Fixed, Gradient, Robust
 POLICIES = ("robust", "gradient")
 
 
-def play(scheduler: GoodputScheduler, rates: dict[Any, float], rounds: int, seed: int = 0) -> dict[Any, float]:
+def play(
+    scheduler: GoodputScheduler, rates: dict[Any, float], rounds: int, seed: int = 0
+) -> dict[Any, float]:
     """Play rounds with random acceptances and return the mean drafts of each client."""
     draw = np.random.default_rng(seed)
     total = dict.fromkeys(scheduler.clients, 0.0)
@@ -28,7 +30,9 @@ def play(scheduler: GoodputScheduler, rates: dict[Any, float], rounds: int, seed
         accepted = []
         for client, count in zip(clients, drafts.tolist(), strict=True):
             total[client] += count / rounds
-            accepted.append(min(int(draw.geometric(1.0 - rates[client])) - 1, count) if count else 0)
+            accepted.append(
+                min(int(draw.geometric(1.0 - rates[client])) - 1, count) if count else 0
+            )
         scheduler.observe(accepted)
     return total
 
@@ -63,7 +67,9 @@ def test_robust_learns_the_rates() -> None:
 
 
 def test_goodput_where_acceptance_is_not_what_it_seems() -> None:
-    """Tests that of clients half of whose rounds are hard the scheduler knows what they get, not what mu would say."""
+    """Tests that of clients half of whose rounds are hard the scheduler knows what they get, not
+    what mu would say.
+    """
     scheduler, draw, got = GoodputScheduler(3, 9), np.random.default_rng(0), np.zeros(3)
     for _ in range(2000):
         drafts = scheduler.allocate()
@@ -75,7 +81,9 @@ def test_goodput_where_acceptance_is_not_what_it_seems() -> None:
 
 
 def test_weights_matter() -> None:
-    """Tests that among equals the heavier client drafts more, and that weights alone matter, not their unit."""
+    """Tests that among equals the heavier client drafts more, and that weights alone matter, not
+    their unit.
+    """
     rates = {0: 0.8, 1: 0.8}
     drafts = play(GoodputScheduler(2, 8, weights=[1.0, 3.0]), rates, 500)
     assert drafts[1] > 1.5 * drafts[0]
@@ -103,7 +111,9 @@ def test_estimates_at_the_ends(policy: str, rate: float) -> None:
 
 
 def test_idle_clients_are_probed() -> None:
-    """Tests that a client that starves under Algorithm 1 gets its probes under the robust policy."""
+    """Tests that a client that starves under Algorithm 1 gets its probes under the robust
+    policy.
+    """
     options = {"initial_estimates": [0.001, 0.9, 0.9]}
     for policy, least, most in (("gradient", 0, 0), (Robust(optimism=0.0, probe_after=40), 4, 60)):
         scheduler = GoodputScheduler(3, 4, policy, **options)  # type: ignore[arg-type]
@@ -130,7 +140,9 @@ def test_eq_3_and_4() -> None:
 
 
 def test_no_drafts_no_news() -> None:
-    """Tests that Eq. 3, which is 0/0 without drafts, leaves the estimate alone, and that NaN ratios do no harm."""
+    """Tests that Eq. 3, which is 0/0 without drafts, leaves the estimate alone, and that NaN ratios
+    do no harm.
+    """
     for policy in POLICIES:
         scheduler = GoodputScheduler(2, 4, policy, max_draft_tokens=[0, 4])
         scheduler.allocate()
@@ -140,7 +152,9 @@ def test_no_drafts_no_news() -> None:
 
 
 def test_counts_and_ratios_are_one_evidence() -> None:
-    """Tests that a ratio of accepted to tested drafts says the same as the counts if all were accepted."""
+    """Tests that a ratio of accepted to tested drafts says the same as the counts if all were
+    accepted.
+    """
     one, two = GoodputScheduler(2, 6), GoodputScheduler(2, 6)
     for scheduler in (one, two):
         drafts = scheduler.allocate()
@@ -172,7 +186,9 @@ def test_clients_join_and_leave() -> None:
 
 
 def test_stragglers_report_by_number() -> None:
-    """Tests that clients of earlier rounds may report late and once each, and that it is worth what it was in time."""
+    """Tests that clients of earlier rounds may report late and once each, and that it is worth what
+    it was in time.
+    """
     prompt, late = GoodputScheduler(["a", "b"], 6), GoodputScheduler(["a", "b"], 6)
     for scheduler in (prompt, late):
         assert scheduler.round_number == -1
@@ -185,7 +201,9 @@ def test_stragglers_report_by_number() -> None:
     assert late.estimates[0] == prompt.estimates[0]
     assert late.goodput[0] == prompt.goodput[0]
     for again in (0, 1, 7):
-        with pytest.raises(InvalidInput, match="round: expected one that somebody has still to report"):
+        with pytest.raises(
+            InvalidInput, match="round: expected one that somebody has still to report"
+        ):
             late.observe({"a": 1}, round=again)
     late.allocate()
     late.observe({"b": 0})
@@ -198,7 +216,9 @@ def test_stragglers_report_by_number() -> None:
 
 
 def test_only_those_who_are_ready() -> None:
-    """Tests that the budget goes to the clients named, and that the others are neither fed nor taken to be silent."""
+    """Tests that the budget goes to the clients named, and that the others are neither fed nor
+    taken to be silent.
+    """
     scheduler = GoodputScheduler(["slow", "fast", "other"], 6)
     for _ in range(50):
         drafts = scheduler.allocate(["fast", "other"])
@@ -211,7 +231,9 @@ def test_only_those_who_are_ready() -> None:
 
 
 def test_silent_clients_cost_little() -> None:
-    """Tests that a client that stops reporting gets single drafts, ever more rarely, until it is back."""
+    """Tests that a client that stops reporting gets single drafts, ever more rarely, until it is
+    back.
+    """
     scheduler = GoodputScheduler(3, 9)
     given = []
     for _ in range(300):
@@ -220,7 +242,15 @@ def test_silent_clients_cost_little() -> None:
         given.append(int(drafts[2]))
         scheduler.observe({0: min(2, int(drafts[0])), 1: min(2, int(drafts[1]))})
     assert min(given[:8]) > 1
-    assert [turn for turn, count in enumerate(given) if turn > 7 and count] == [8, 16, 32, 64, 128, 192, 256]
+    assert [turn for turn, count in enumerate(given) if turn > 7 and count] == [
+        8,
+        16,
+        32,
+        64,
+        128,
+        192,
+        256,
+    ]
     assert max(given[8:]) == 1
     scheduler.allocate()
     scheduler.observe({2: 0})
@@ -228,7 +258,9 @@ def test_silent_clients_cost_little() -> None:
 
 
 def test_fairness_begins_anew_when_clients_come_or_go() -> None:
-    """Tests that those who had more before a crowd came get their share of today at once, and so do the newcomers."""
+    """Tests that those who had more before a crowd came get their share of today at once, and so do
+    the newcomers.
+    """
     scheduler = GoodputScheduler(["old"], 12)
     rates: dict[Any, float] = {"old": 0.8, **dict.fromkeys(range(5), 0.8)}
     play(scheduler, rates, 1000)
@@ -242,7 +274,9 @@ def test_fairness_begins_anew_when_clients_come_or_go() -> None:
 
 
 def test_a_newcomer_gets_its_share() -> None:
-    """Tests that a client that joins late is not made to wait, nor given all: equals become equal again."""
+    """Tests that a client that joins late is not made to wait, nor given all: equals become equal
+    again.
+    """
     rates = {0: 0.7, 1: 0.7, "new": 0.7}
     scheduler = GoodputScheduler(2, 9)
     play(scheduler, rates, 500)
@@ -254,10 +288,15 @@ def test_a_newcomer_gets_its_share() -> None:
 @given(st.data())
 @settings(max_examples=30)
 def test_state_resumes(data: st.DataObject) -> None:
-    """Tests that a scheduler restored from JSON goes on exactly as the original, from any moment of a round."""
+    """Tests that a scheduler restored from JSON goes on exactly as the original, from any moment of
+    a round.
+    """
     policy: Any = data.draw(st.sampled_from([Robust(), Robust(memories=()), Gradient(), "robust"]))
     scheduler = GoodputScheduler(
-        ["a", 1, "c"], data.draw(st.integers(0, 12)), policy, fairness=data.draw(st.sampled_from([0.0, 1.0, 2.0]))
+        ["a", 1, "c"],
+        data.draw(st.integers(0, 12)),
+        policy,
+        fairness=data.draw(st.sampled_from([0.0, 1.0, 2.0])),
     )
     rates = {"a": 0.2, 1: 0.6, "c": 0.9}
     play(scheduler, rates, data.draw(st.integers(0, 20)))
@@ -298,8 +337,14 @@ def test_allocations_are_the_callers() -> None:
         ({"accepted": [0, -1]}, "accepted[1]: expected 0 to 2"),
         ({"accepted": [1, 0], "tested": [2, 2]}, "tested[1]: expected 0 to 1"),
         ({"accepted": [1, 0], "tested": [0, 0]}, "tested[0]: expected 1 to 2"),
-        ({"accepted": [1, 0], "acceptance_ratios": [0.5, 1.5]}, "acceptance_ratios[1]: expected a ratio from 0 to 1"),
-        ({"accepted": [1, 0], "acceptance_ratios": [math.nan, 0.5]}, "acceptance_ratios[0]: expected a ratio"),
+        (
+            {"accepted": [1, 0], "acceptance_ratios": [0.5, 1.5]},
+            "acceptance_ratios[1]: expected a ratio from 0 to 1",
+        ),
+        (
+            {"accepted": [1, 0], "acceptance_ratios": [math.nan, 0.5]},
+            "acceptance_ratios[0]: expected a ratio",
+        ),
         ({"accepted": {7: 0}}, "accepted: expected clients of the round, each once, got 7"),
         ({"accepted": {0: 0}, "tested": [0, 0]}, "tested: expected the clients of `accepted`"),
         ({"accepted": {0: 0}, "tested": {1: 0}}, "tested: expected the clients of `accepted`"),
@@ -333,7 +378,10 @@ def test_fewer_drafts_than_allowed() -> None:
         ({"clients": [1.5]}, "client: expected a string or an integer"),
         ({"budget_tokens": 2.5}, "budget_tokens: expected an integer"),
         ({"policy": "best"}, "policy: expected one of robust, gradient"),
-        ({"policy": Fixed()}, "policy: expected one of robust, gradient, Robust, Gradient, got Fixed"),
+        (
+            {"policy": Fixed()},
+            "policy: expected one of robust, gradient, Robust, Gradient, got Fixed",
+        ),
         ({"fairness": -1.0}, "fairness: expected a number in [0, 100]"),
         ({"fairness": math.inf}, "fairness: expected a number in [0, 100]"),
         ({"weights": [1.0]}, "weights: expected 2 entries"),
@@ -356,7 +404,11 @@ def test_bad_calls() -> None:
         scheduler.observe([0, 0])
     with pytest.raises(InvalidInput, match="expected one of the clients, got 'x'"):
         scheduler.leave("x")
-    for change in ({"facts": [[1.0]]}, {"policy": {"name": "robust", "speed": 1}}, {"rounds": [{"clients": [0]}]}):
+    for change in (
+        {"facts": [[1.0]]},
+        {"policy": {"name": "robust", "speed": 1}},
+        {"rounds": [{"clients": [0]}]},
+    ):
         with pytest.raises(InvalidInput, match=r"state\.(facts|policy|rounds)"):
             GoodputScheduler.from_state({**scheduler.state(), **change})
     with pytest.raises(InvalidInput, match=r"state\.policy: required field is missing"):
@@ -380,7 +432,9 @@ def test_bad_policies() -> None:
 
 
 def test_rounds_that_are_easy_or_hard() -> None:
-    """Tests that where half of the rounds are hard, drafts are valued by place, and that steady clients stay as is."""
+    """Tests that where half of the rounds are hard, drafts are valued by place, and that steady
+    clients stay as is.
+    """
     draw, hard = np.random.default_rng(3), (0.05, 0.2)
     scheduler = GoodputScheduler(3, 9)
     for _ in range(1500):
@@ -389,7 +443,9 @@ def test_rounds_that_are_easy_or_hard() -> None:
         scheduler.observe(np.minimum(draw.geometric(1.0 - np.array(rates)) - 1, drafts))
     facts = scheduler._facts
     for place in range(2):
-        chances = [(0.95 ** (place + 1) + one ** (place + 1)) / (0.95**place + one**place) for one in hard]
+        chances = [
+            (0.95 ** (place + 1) + one ** (place + 1)) / (0.95**place + one**place) for one in hard
+        ]
         assert facts[:2, RATES + place] == pytest.approx(chances, abs=0.06)
     assert facts[2, BY_PLACE] < 0.1 < 0.9 < facts[:2, BY_PLACE].min()
     assert facts[2, RATES : RATES + 3] == pytest.approx(0.7, abs=0.03)

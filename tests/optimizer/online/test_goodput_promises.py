@@ -1,4 +1,6 @@
-"""The scheduler with rates that were promised, and in real time: against the optimum of whoever knows the clients."""
+"""The scheduler with rates that were promised, and in real time: against the optimum of whoever
+knows the clients.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,15 @@ from specopt.online import GoodputScheduler
 
 
 def play(
-    problem: FairGoodputProblem, scheduler: GoodputScheduler, rounds: int, skipped: int = 0, seed: int = 0
+    problem: FairGoodputProblem,
+    scheduler: GoodputScheduler,
+    rounds: int,
+    skipped: int = 0,
+    seed: int = 0,
 ) -> Floats:
-    """Play rounds with random acceptances; return the mean rates, in the unit of the problem, after those skipped."""
+    """Play rounds with random acceptances; return the mean rates, in the unit of the problem, after
+    those skipped.
+    """
     draw = np.random.default_rng(seed)
     tokens, time = np.zeros(problem.clients), 0.0
     for turn in range(rounds):
@@ -38,7 +46,13 @@ def play(
 
 def timing(problem: FairGoodputProblem) -> dict[str, Any]:
     """What the scheduler is told of a problem per second."""
-    names = ("per", "draft_seconds_per_token", "network_seconds", "verify_overhead_seconds", "verify_seconds_per_token")
+    names = (
+        "per",
+        "draft_seconds_per_token",
+        "network_seconds",
+        "verify_overhead_seconds",
+        "verify_seconds_per_token",
+    )
     return {name: getattr(problem, name) for name in names}
 
 
@@ -51,7 +65,9 @@ def best(problem: FairGoodputProblem) -> float:
 
 @pytest.mark.parametrize("fairness", [0.0, 1.0])
 def test_promises_are_kept(fairness: float) -> None:
-    """Tests that promised rates are kept within some per cent, at no loss; without the promise they are far away."""
+    """Tests that promised rates are kept within some per cent, at no loss; without the promise they
+    are far away.
+    """
     problem = minimum_rates(rates="wide", tightness=0.7, fairness=fairness, seed=3)
     assert problem.min_goodput is not None
     promised = GoodputScheduler(8, 20, fairness=fairness, min_goodput=problem.min_goodput)
@@ -63,10 +79,15 @@ def test_promises_are_kept(fairness: float) -> None:
 
 
 def test_promises_beyond_the_budget() -> None:
-    """Tests that promises that cannot all be kept are missed alike, and that no draft goes elsewhere."""
+    """Tests that promises that cannot all be kept are missed alike, and that no draft goes
+    elsewhere.
+    """
     problem = FairGoodputProblem(acceptance_rates=np.full(5, 0.8), budget_tokens=8)
     rates = play(
-        problem, GoodputScheduler(5, 8, fairness=0.0, min_goodput=[3.0, 3.0, 3.0, 3.0, 0.0]), 1000, skipped=200
+        problem,
+        GoodputScheduler(5, 8, fairness=0.0, min_goodput=[3.0, 3.0, 3.0, 3.0, 0.0]),
+        1000,
+        skipped=200,
     )
     assert rates[:4] == pytest.approx(expected_tokens(0.8, 2), abs=0.1)
     assert rates[4] < 1.1
@@ -74,7 +95,9 @@ def test_promises_beyond_the_budget() -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_per_second(seed: int) -> None:
-    """Tests that the scheduler comes close to the optimum per second, which the rule per round is far away from."""
+    """Tests that the scheduler comes close to the optimum per second, which the rule per round is
+    far away from.
+    """
     problem = per_second(seed=seed)
     optimum = best(problem)
     assert play_gap(problem, optimum, GoodputScheduler(8, 20, **timing(problem))) < 0.02
@@ -87,7 +110,9 @@ def play_gap(problem: FairGoodputProblem, optimum: float, scheduler: GoodputSche
 
 
 def test_promises_per_second() -> None:
-    """Tests that a rate per second that was promised is kept, by the scheduler's own account, too."""
+    """Tests that a rate per second that was promised is kept, by the scheduler's own account,
+    too.
+    """
     problem = per_second(seed=1)
     plan = specopt.solve(problem).plan
     assert isinstance(plan, FairGoodputPlan)
@@ -102,7 +127,9 @@ def test_promises_per_second() -> None:
 
 
 def test_only_those_who_are_ready_take_time() -> None:
-    """Tests that a round without the slow clients does not wait for them, and that a snapshot goes on the same."""
+    """Tests that a round without the slow clients does not wait for them, and that a snapshot goes
+    on the same.
+    """
     problem = per_second(seed=0)
     scheduler = GoodputScheduler(8, 20, **timing(problem), min_goodput=[0.0] * 7 + [8.0])
     play(problem, scheduler, 20)
@@ -123,7 +150,10 @@ def test_only_those_who_are_ready_take_time() -> None:
         ({"per": "minute"}, "per: expected one of"),
         ({"min_goodput": [1.0]}, "min_goodput: expected 2 entries"),
         ({"network_seconds": [0.1, -0.1]}, "network_seconds: expected a finite number >= 0"),
-        ({"verify_overhead_seconds": -1.0}, "verify_overhead_seconds: expected a finite number >= 0"),
+        (
+            {"verify_overhead_seconds": -1.0},
+            "verify_overhead_seconds: expected a finite number >= 0",
+        ),
     ],
 )
 def test_bad_input(arguments: dict[str, Any], message: str) -> None:

@@ -1,5 +1,5 @@
-"""Schedulers as state machines: whatever is called in whatever order, nothing is lost, nothing comes twice, and a
-scheduler that was restored decides as the one that went on.
+"""Schedulers as state machines: whatever is called in whatever order, nothing is lost, nothing
+comes twice, and a scheduler that was restored decides as the one that went on.
 
 `SPECOPT_MACHINES=2000` runs many more examples than the suite does.
 """
@@ -37,8 +37,11 @@ from specopt.online.verification import Batch
 
 EXAMPLES = int(os.environ.get("SPECOPT_MACHINES", "12"))
 SETTINGS = settings(
-    max_examples=EXAMPLES, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
-)  # fmt: skip
+    max_examples=EXAMPLES,
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
 DEPLOYMENT = paper_1()
 OTHER = dataclasses.replace(DEPLOYMENT, acceptance_rate=0.3)
 keys: Any = st.integers(0, 11)
@@ -46,7 +49,9 @@ POLICIES = ("slack", "fcfs", "edf", "algorithm-1-drop", "per-epoch")
 
 
 class Twins(RuleBasedStateMachine):
-    """A scheduler, and once it was restored the copy beside it: every call is made of both, with one outcome."""
+    """A scheduler, and once it was restored the copy beside it: every call is made of both, with
+    one outcome.
+    """
 
     other_process: ClassVar[ProcessPoolExecutor]
 
@@ -66,14 +71,18 @@ class Twins(RuleBasedStateMachine):
         return None if isinstance(found[0], Exception) else found[0]
 
     def restore(self, again: Callable[[Any], Any]) -> None:
-        """Let a copy go on beside the first, from what JSON says of one that another process restored."""
+        """Let a copy go on beside the first, from what JSON says of one that another process
+        restored.
+        """
         text = json.dumps(self.twins[0].state(), allow_nan=False)
         there = self.other_process.submit(restored, again, text).result(600.0)
         assert there == text
         self.twins = [self.twins[0], again(json.loads(there))]
 
     def at_once(self, work: Callable[[Any, str], None]) -> None:
-        """Let threads work at once, each with a key of its own that it takes away again; the first goes on alone."""
+        """Let threads work at once, each with a key of its own that it takes away again; the first
+        goes on alone.
+        """
         for one in self.twins:
             failed: list[BaseException] = []
 
@@ -84,7 +93,9 @@ class Twins(RuleBasedStateMachine):
                 except BaseException as error:
                     failed.append(error)
 
-            threads = [threading.Thread(target=run, args=(f"thread {number}",)) for number in range(3)]
+            threads = [
+                threading.Thread(target=run, args=(f"thread {number}",)) for number in range(3)
+            ]
             for thread in threads:
                 thread.start()
             for thread in threads:
@@ -102,7 +113,9 @@ class Verifying(Twins):
     """A verifier. `alive`: the requests that are there, by key, each with its own number."""
 
     @initialize(
-        policy=st.sampled_from(POLICIES), cache=st.sampled_from([None, 600.0]), lost=st.sampled_from([0.0, 0.5, 1e9])
+        policy=st.sampled_from(POLICIES),
+        cache=st.sampled_from([None, 600.0]),
+        lost=st.sampled_from([0.0, 0.5, 1e9]),
     )
     def begin(self, policy: Any, cache: float | None, lost: float) -> None:
         """Begin without requests."""
@@ -122,15 +135,27 @@ class Verifying(Twins):
         self.ended: Counter[int] = Counter()
 
     @rule(
-        key=keys, tau=st.sampled_from([1.0, 8.0]), done=st.integers(0, 30), cached=st.sampled_from([0, 90, 200]),
+        key=keys,
+        tau=st.sampled_from([1.0, 8.0]),
+        done=st.integers(0, 30),
+        cached=st.sampled_from([0, 90, 200]),
         age=st.floats(0.0, 5.0),
-    )  # fmt: skip
+    )
     def submit(self, key: int, tau: float, done: int, cached: int, age: float) -> None:
         """A request comes."""
-        self.both(lambda one: one.submit(
-            key, class_speed=tau, expected_tokens=3.0, new_tokens=5, cached_tokens=cached, tokens_done=done,
-            response_start_seconds=self.now - age, iteration_start_seconds=self.now - 0.1, arrival_seconds=self.now,
-        ))  # fmt: skip
+        self.both(
+            lambda one: one.submit(
+                key,
+                class_speed=tau,
+                expected_tokens=3.0,
+                new_tokens=5,
+                cached_tokens=cached,
+                tokens_done=done,
+                response_start_seconds=self.now - age,
+                iteration_start_seconds=self.now - 0.1,
+                arrival_seconds=self.now,
+            )
+        )
         if key not in self.alive and key in self.twins[0].pending:
             self.count += 1
             self.alive[key] = self.count
@@ -147,7 +172,9 @@ class Verifying(Twins):
     @precondition(lambda self: self.batches)
     @rule(place=st.integers(0, 9), seconds=st.sampled_from([None, 0.01, 0.02, 5.0]))
     def complete(self, place: int, seconds: float | None) -> None:
-        """A batch ends, be it one that was lost or abandoned long ago; nothing that it ends ended before."""
+        """A batch ends, be it one that was lost or abandoned long ago; nothing that it ends ended
+        before.
+        """
         batch, numbers = self.batches[-1 - place % len(self.batches)]
         for key in self.both(lambda one: one.complete(batch, seconds=seconds)):
             self.ended[numbers[key]] += 1
@@ -174,11 +201,20 @@ class Verifying(Twins):
         """A response ends."""
         self.both(lambda one: one.forget(key))
 
-    @rule(change=st.sampled_from([
-        *(("policy", name) for name in POLICIES), ("guard_seconds", 0.01), ("memory_bytes", 500.0),
-        ("memory_bytes", 900.0), ("refuse_late", True), ("refuse_late", False), ("cache_memory_bytes", 300.0),
-        ("lost_after_seconds", 0.1),
-    ]))  # fmt: skip
+    @rule(
+        change=st.sampled_from(
+            [
+                *(("policy", name) for name in POLICIES),
+                ("guard_seconds", 0.01),
+                ("memory_bytes", 500.0),
+                ("memory_bytes", 900.0),
+                ("refuse_late", True),
+                ("refuse_late", False),
+                ("cache_memory_bytes", 300.0),
+                ("lost_after_seconds", 0.1),
+            ]
+        )
+    )
     def change(self, change: tuple[str, Any]) -> None:
         """An operator changes a setting."""
         self.both(lambda one: setattr(one, *change))
@@ -194,10 +230,16 @@ class Verifying(Twins):
 
         def work(one: VerificationScheduler, key: str) -> None:
             one.submit(
-                key, class_speed=4.0, expected_tokens=3.0, new_tokens=5, cached_tokens=0, tokens_done=0,
-                response_start_seconds=self.now + 1e6, iteration_start_seconds=self.now + 1e6,
+                key,
+                class_speed=4.0,
+                expected_tokens=3.0,
+                new_tokens=5,
+                cached_tokens=0,
+                tokens_done=0,
+                response_start_seconds=self.now + 1e6,
+                iteration_start_seconds=self.now + 1e6,
                 arrival_seconds=self.now,
-            )  # fmt: skip
+            )
             one.cancel(key)
 
         self.at_once(work)
@@ -279,7 +321,9 @@ class Serving(Twins):
 
 
 class Goodput(Twins):
-    """Clients of a budget. `clients`: those that are there; `open`: what they have still to report, by round."""
+    """Clients of a budget. `clients`: those that are there; `open`: what they have still to report,
+    by round.
+    """
 
     @initialize(per=st.sampled_from(["round", "second"]))
     def begin(self, per: Any) -> None:
@@ -308,7 +352,11 @@ class Goodput(Twins):
         drafts = self.both(lambda one: one.allocate(ready).tolist())
         assert (drafts is None) == (ready is not None and not ready <= set(self.clients))
         if drafts is not None:
-            given = {key: count for key, count in zip(self.clients, drafts, strict=True) if not ready or key in ready}
+            given = {
+                key: count
+                for key, count in zip(self.clients, drafts, strict=True)
+                if not ready or key in ready
+            }
             assert sum(given.values()) <= self.twins[0].budget_tokens
             self.open[self.twins[0].round_number] = {} if ready == set() else given
 
@@ -328,7 +376,9 @@ class Goodput(Twins):
         self.open[number].pop(key, None)
 
     @rule(
-        change=st.sampled_from([("policy", "gradient"), ("policy", "robust"), ("budget_tokens", 4), ("weights", 2.0)])
+        change=st.sampled_from(
+            [("policy", "gradient"), ("policy", "robust"), ("budget_tokens", 4), ("weights", 2.0)]
+        )
     )
     def change(self, change: tuple[str, Any]) -> None:
         """An operator changes a setting."""
@@ -358,7 +408,9 @@ class Goodput(Twins):
 
 
 class Prompts(Twins):
-    """Devices and batches that a monitor sees. `devices`: those that it knows, in the order in which they came."""
+    """Devices and batches that a monitor sees. `devices`: those that it knows, in the order in
+    which they came.
+    """
 
     @initialize(smoothing=st.sampled_from([0.0, 0.8]), limit=st.sampled_from([None, 4.0]))
     def begin(self, smoothing: float, limit: float | None) -> None:
@@ -374,7 +426,11 @@ class Prompts(Twins):
     @rule(key=keys, up=st.sampled_from([None, 0.0, 1e5, 1e7]), down=st.sampled_from([None, 1e6]))
     def observe_device(self, key: int, up: float | None, down: float | None) -> None:
         """A device reports; one without anything new is not known by that."""
-        self.both(lambda one: one.observe_device(key, uplink_bytes_per_second=up, downlink_bytes_per_second=down))
+        self.both(
+            lambda one: one.observe_device(
+                key, uplink_bytes_per_second=up, downlink_bytes_per_second=down
+            )
+        )
         self.devices = list(self.twins[0].devices)
         assert key in self.devices or up == 0.0 or up is down is None
 
@@ -387,7 +443,9 @@ class Prompts(Twins):
     @rule(key=keys)
     def decide(self, key: int) -> None:
         """A prompt comes: both state the same problem."""
-        self.both(lambda one: one.problem(key, 500, bytes_per_token=4e3, pipeline_length=2).to_dict())
+        self.both(
+            lambda one: one.problem(key, 500, bytes_per_token=4e3, pipeline_length=2).to_dict()
+        )
         self.both(lambda one: one.parallel_steps(key, 4, bytes_per_token=4e3))
 
     @rule()
@@ -421,7 +479,9 @@ def other_process() -> Iterator[None]:
 
 @pytest.mark.parametrize("machine", [Verifying, Serving, Goodput, Prompts])
 def test_machine(machine: type[Twins]) -> None:
-    """Tests that in any order of calls nothing is lost, nothing comes twice, and a restored scheduler decides alike."""
+    """Tests that in any order of calls nothing is lost, nothing comes twice, and a restored
+    scheduler decides alike.
+    """
     case = machine.TestCase
     case.settings = SETTINGS
     case("runTest").runTest()

@@ -32,9 +32,16 @@ LINE = re.compile(r'(# (HELP|TYPE) \w+ .+|[a-z_]+\{(\w+="(\\.|[^"\\])*",?)*\} [0
 def request(**changes: Any) -> dict[str, Any]:
     """A request of a response that has just begun, at 10, and is due at 10.75."""
     return {
-        "class_speed": 4.0, "expected_tokens": 3.0, "new_tokens": 5, "cached_tokens": 200, "tokens_done": 0,
-        "response_start_seconds": 10.0, "iteration_start_seconds": 10.0, "arrival_seconds": 10.0, **changes,
-    }  # fmt: skip
+        "class_speed": 4.0,
+        "expected_tokens": 3.0,
+        "new_tokens": 5,
+        "cached_tokens": 200,
+        "tokens_done": 0,
+        "response_start_seconds": 10.0,
+        "iteration_start_seconds": 10.0,
+        "arrival_seconds": 10.0,
+        **changes,
+    }
 
 
 def numbers(text: str) -> dict[str, float]:
@@ -63,7 +70,10 @@ def test_counters_of_verification() -> None:
     scheduler.refuse_late = False
     scheduler.next_batch(10.0)
     scheduler.submit("waits", **request())
-    assert (numbers(scheduler.metrics())["waiting"], numbers(scheduler.metrics())["running"]) == (1, 2)
+    assert (numbers(scheduler.metrics())["waiting"], numbers(scheduler.metrics())["running"]) == (
+        1,
+        2,
+    )
     scheduler.abandon()
     scheduler.cancel("waits")
     scheduler.next_batch(10.0)
@@ -76,10 +86,17 @@ def test_counters_of_verification() -> None:
         one.complete(batch, seconds=0.2)
         found = numbers(one.metrics())
         assert found == {
-            "waiting": 0, "running": 0, "served_total": 2, "late_total": 1, "refused_total": 1, "cancelled_total": 2,
-            "put_back_total": 6, "evicted_total": 0, "batch_seconds_total": 0.2,
+            "waiting": 0,
+            "running": 0,
+            "served_total": 2,
+            "late_total": 1,
+            "refused_total": 1,
+            "cancelled_total": 2,
+            "put_back_total": 6,
+            "evicted_total": 0,
+            "batch_seconds_total": 0.2,
             "batch_error_seconds_total": pytest.approx(0.2 - expected),
-        }  # fmt: skip
+        }
     assert next(iter(numbers(scheduler.metrics(pair='a"\\\n')))) == 'waiting{pair="a\\"\\\\\\n"}'
 
 
@@ -109,7 +126,12 @@ def test_counters_of_the_others() -> None:
     found = numbers(again.metrics())
     assert found == numbers(goodput.metrics())
     assert (found["rounds_total"], found["served_total"], found["tested_total"]) == (66, 2, 3)
-    assert (found["late_total"], found["evicted_total"], found["waiting"], found["clients"]) == (1, 1, 64, 2)
+    assert (found["late_total"], found["evicted_total"], found["waiting"], found["clients"]) == (
+        1,
+        1,
+        64,
+        2,
+    )
     estimate = GoodputScheduler(2, 4).estimates[0]
     assert found["error_total"] == pytest.approx(2 - 2 * estimate + estimate)
 
@@ -132,24 +154,36 @@ def test_counters_of_the_others() -> None:
     monitor.observe_device("a", draft_seconds=1.0)
     found = numbers(PromptMonitor.from_state(monitor.state()).metrics())
     assert found == {
-        "devices": 1, "batches_total": 2, "batch_seconds_total": 0.75, "batch_error_seconds_total": 0.25
-    }  # fmt: skip
+        "devices": 1,
+        "batches_total": 2,
+        "batch_seconds_total": 0.75,
+        "batch_error_seconds_total": 0.25,
+    }
 
 
 def test_a_policy_that_is_changed_decides() -> None:
-    """Tests that a changed policy, memory or guard decides the next batch as in a scheduler that began with it."""
+    """Tests that a changed policy, memory or guard decides the next batch as in a scheduler that
+    began with it.
+    """
 
     def filled(**options: Any) -> VerificationScheduler:
         scheduler = VerificationScheduler(TABLE_12, kv_bytes_per_token=1.0, **options)
         for key in range(40):
-            scheduler.submit(key, **request(tokens_done=key * 7 % 40, iteration_start_seconds=9.8 + key % 9 / 50.0))
+            scheduler.submit(
+                key,
+                **request(tokens_done=key * 7 % 40, iteration_start_seconds=9.8 + key % 9 / 50.0),
+            )
         return scheduler
 
     for name, values in {
-        "policy": ("fcfs", "edf", "algorithm-1-drop", Policy(defer_seconds=0.5)), "memory_bytes": (3000.0, 410.0),
-    }.items():  # fmt: skip
+        "policy": ("fcfs", "edf", "algorithm-1-drop", Policy(defer_seconds=0.5)),
+        "memory_bytes": (3000.0, 410.0),
+    }.items():
         for value in values:
-            changed, given = filled(memory_bytes=4000.0), filled(**({"memory_bytes": 4000.0} | {name: value}))
+            changed, given = (
+                filled(memory_bytes=4000.0),
+                filled(**({"memory_bytes": 4000.0} | {name: value})),
+            )
             changed.abandon()
             assert changed.next_batch(10.0).keys != given.next_batch(10.0).keys
             changed.abandon()
@@ -159,7 +193,9 @@ def test_a_policy_that_is_changed_decides() -> None:
             assert changed.state() == given.state() | {"totals": changed.state()["totals"]}
     scheduler = filled(policy="algorithm-1")
     scheduler.guard_seconds = 0.5
-    assert scheduler.next_batch(10.0) == filled(policy="algorithm-1", guard_seconds=0.5).next_batch(10.0)
+    assert scheduler.next_batch(10.0) == filled(policy="algorithm-1", guard_seconds=0.5).next_batch(
+        10.0
+    )
     scheduler.abandon()
     with pytest.raises(InvalidInput, match="within the memory"):
         scheduler.memory_bytes = 200.0  # a request that waits would never run
@@ -170,7 +206,12 @@ def test_a_policy_that_is_changed_decides() -> None:
 
 def test_what_has_no_effect_cannot_be_set() -> None:
     """Tests that attributes that do not exist, or cannot change, are refused by every object."""
-    for one in (VerificationScheduler(TABLE_12), GoodputScheduler(2, 4), ServingScheduler(paper_1()), PromptMonitor()):
+    for one in (
+        VerificationScheduler(TABLE_12),
+        GoodputScheduler(2, 4),
+        ServingScheduler(paper_1()),
+        PromptMonitor(),
+    ):
         with pytest.raises(AttributeError, match="wait"):
             one.wait = 3  # type: ignore[union-attr]
     for name in ("kv_bytes_per_token",):
@@ -185,10 +226,16 @@ def test_what_has_no_effect_cannot_be_set() -> None:
 
 
 def test_goodput_and_serving_change() -> None:
-    """Tests that weights, the policy of goodput and the deployment of serving can change between two rounds."""
+    """Tests that weights, the policy of goodput and the deployment of serving can change between
+    two rounds.
+    """
     changed, given = GoodputScheduler(2, 6), GoodputScheduler(2, 6, weights=[5.0, 1.0])
     changed.weights = [5.0, 1.0]
-    assert changed.allocate().tolist() == given.allocate().tolist() != GoodputScheduler(2, 6).allocate().tolist()
+    assert (
+        changed.allocate().tolist()
+        == given.allocate().tolist()
+        != GoodputScheduler(2, 6).allocate().tolist()
+    )
     changed.observe([3, 0])
     before = changed.estimates
     changed.policy = "gradient"
@@ -213,16 +260,22 @@ def test_goodput_and_serving_change() -> None:
 
 
 def test_a_request_that_would_be_late_is_refused() -> None:
-    """Tests that the end foretold is the one that comes, and that only requests that cannot be in time are refused."""
+    """Tests that the end foretold is the one that comes, and that only requests that cannot be in
+    time are refused.
+    """
     policies: tuple[PolicyName, ...] = ("slack", "fcfs", "edf", "per-epoch")
     for policy in policies:
-        scheduler = VerificationScheduler(TABLE_12, policy, memory_bytes=10 * 205.0, kv_bytes_per_token=1.0)
+        scheduler = VerificationScheduler(
+            TABLE_12, policy, memory_bytes=10 * 205.0, kv_bytes_per_token=1.0
+        )
         for key in range(35):
             scheduler.submit(key, **request(response_start_seconds=9.0 + key / 50.0))
         now = 10.0 + scheduler.next_batch(10.0).seconds
         scheduler.refuse_late = True
         with pytest.raises(Refused) as caught:
-            scheduler.submit("too late", **request(response_start_seconds=9.2, arrival_seconds=10.01))
+            scheduler.submit(
+                "too late", **request(response_start_seconds=9.2, arrival_seconds=10.01)
+            )
         assert caught.value.earliest_seconds > 9.95
         scheduler.refuse_late = False
         scheduler.submit("too late", **request(response_start_seconds=9.2, arrival_seconds=10.01))
@@ -241,7 +294,9 @@ def test_a_request_that_would_be_late_is_refused() -> None:
 
 
 def test_serving_under_threads() -> None:
-    """Tests that threads that submit, cancel, plan, complete and look lose no task and finish none twice."""
+    """Tests that threads that submit, cancel, plan, complete and look lose no task and finish none
+    twice.
+    """
     scheduler = ServingScheduler(paper_1())
     scheduler.warm_up()
     finished: list[Any] = []
@@ -276,6 +331,10 @@ def test_serving_under_threads() -> None:
     assert failures == []
     own = [key for key in finished if not key.endswith("x")]
     left = [key for key in scheduler.tasks if not str(key).endswith("x")]
-    assert sorted([*own, *left]) == sorted(f"{number} {turn}" for number in range(6) for turn in range(60))
-    served = [key for key in finished if key not in cancelled]  # one may leave a step that it was in
+    assert sorted([*own, *left]) == sorted(
+        f"{number} {turn}" for number in range(6) for turn in range(60)
+    )
+    served = [
+        key for key in finished if key not in cancelled
+    ]  # one may leave a step that it was in
     assert numbers(scheduler.metrics())["served_total"] == len(served)

@@ -1,4 +1,6 @@
-"""The cache of prefixes that the online scheduler keeps account of: what goes, who runs ahead, who is forgotten."""
+"""The cache of prefixes that the online scheduler keeps account of: what goes, who runs ahead, who
+is forgotten.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +19,28 @@ TAU = {"slow": 2.0, "fast": 8.0}
 
 
 def request(scheduler: VerificationScheduler, key: str, now: float, done: int, cached: int) -> None:
-    """Submit a request for a window of four drafts, of a response that began at 0 and whose name says its class."""
+    """Submit a request for a window of four drafts, of a response that began at 0 and whose name
+    says its class.
+    """
     scheduler.submit(
-        key, class_speed=TAU[key.split()[0]], expected_tokens=2.94, new_tokens=5 if cached else 205 + done,
-        cached_tokens=cached, response_start_seconds=0.0, tokens_done=done, iteration_start_seconds=now - 0.09,
+        key,
+        class_speed=TAU[key.split()[0]],
+        expected_tokens=2.94,
+        new_tokens=5 if cached else 205 + done,
+        cached_tokens=cached,
+        response_start_seconds=0.0,
+        tokens_done=done,
+        iteration_start_seconds=now - 0.09,
         arrival_seconds=now,
-    )  # fmt: skip
+    )
 
 
-def play(scheduler: VerificationScheduler, seconds: float, devices: int, room: float) -> tuple[float, set[str]]:
-    """Serve devices whose responses never end; return the share of cold verifications, and who was late at the end."""
+def play(
+    scheduler: VerificationScheduler, seconds: float, devices: int, room: float
+) -> tuple[float, set[str]]:
+    """Serve devices whose responses never end; return the share of cold verifications, and who was
+    late at the end.
+    """
     keys = [f"{kind} {i}" for i in range(devices) for kind in TAU]
     done, kept = dict.fromkeys(keys, 0), dict.fromkeys(keys, 0)
     arrivals = [(0.09, key) for key in keys]
@@ -37,7 +51,9 @@ def play(scheduler: VerificationScheduler, seconds: float, devices: int, room: f
         arrivals = sorted(arrival for arrival in arrivals if arrival[0] > now)
         batch = scheduler.next_batch(now)
         for key in map(str, batch.drop):
-            assert kept[key] > 0 and key not in batch.keys  # only what is there goes, and nothing that is read
+            assert (
+                kept[key] > 0 and key not in batch.keys
+            )  # only what is there goes, and nothing that is read
             kept[key] = 0
             if key in scheduler.pending:
                 scheduler.update(key, new_tokens=205 + done[key], cached_tokens=0)
@@ -56,16 +72,24 @@ def play(scheduler: VerificationScheduler, seconds: float, devices: int, room: f
 
 
 def test_a_part_of_the_room_is_enough() -> None:
-    """Tests that with room for part of the prefixes all responses keep their speed, and few are computed again."""
+    """Tests that with room for part of the prefixes all responses keep their speed, and few are
+    computed again.
+    """
     room = KV_BYTES * 14_000.0
     short = VerificationScheduler(TABLE_12, kv_bytes_per_token=KV_BYTES, cache_memory_bytes=room)
     share, late = play(short, 20.0, 30, room)
     assert late == set()
     assert 0.005 < share < 0.15
     assert short._prefixes is not None
-    ahead = {kind: [short._prefixes.ahead_seconds(f"{kind} {i}") > 0.0 for i in range(30)] for kind in TAU}
+    ahead = {
+        kind: [short._prefixes.ahead_seconds(f"{kind} {i}") > 0.0 for i in range(30)]
+        for kind in TAU
+    }
     assert all(ahead["slow"]) and not all(ahead["fast"])  # a slow one saves more room
-    assert play(VerificationScheduler(TABLE_12, kv_bytes_per_token=KV_BYTES), 20.0, 30, np.inf)[0] < 0.05
+    assert (
+        play(VerificationScheduler(TABLE_12, kv_bytes_per_token=KV_BYTES), 20.0, 30, np.inf)[0]
+        < 0.05
+    )
 
 
 def served(scheduler: VerificationScheduler, *keys: str) -> Batch:
@@ -78,7 +102,9 @@ def served(scheduler: VerificationScheduler, *keys: str) -> Batch:
 
 
 def test_what_rounding_leaves_needs_no_room() -> None:
-    """Tests that prefixes whose sum, less each of them, is more than nothing are dropped, and then the search ends."""
+    """Tests that prefixes whose sum, less each of them, is more than nothing are dropped, and then
+    the search ends.
+    """
     cached = np.full(10, 0.1)
     rest = sum(cached.tolist())
     for size in cached.tolist():
@@ -89,8 +115,12 @@ def test_what_rounding_leaves_needs_no_room() -> None:
 
 
 def test_what_is_due_last_goes_first() -> None:
-    """Tests that a batch drops the prefix due last, nothing of its own, and that who is forgotten takes no room."""
-    scheduler = VerificationScheduler(TABLE_12, kv_bytes_per_token=KV_BYTES, cache_memory_bytes=KV_BYTES * 1000.0)
+    """Tests that a batch drops the prefix due last, nothing of its own, and that who is forgotten
+    takes no room.
+    """
+    scheduler = VerificationScheduler(
+        TABLE_12, kv_bytes_per_token=KV_BYTES, cache_memory_bytes=KV_BYTES * 1000.0
+    )
     assert served(scheduler, "slow a", "slow b", "slow c").drop == ()
     copy = VerificationScheduler.from_state(
         json.loads(json.dumps(scheduler.state(), allow_nan=False)), shift_seconds=0.0
@@ -99,6 +129,10 @@ def test_what_is_due_last_goes_first() -> None:
     assert served(copy, "fast d").drop == served(scheduler, "fast d").drop == ("slow c",)
     scheduler.forget("slow a")
     assert served(scheduler, "fast e").drop == ()
-    assert served(scheduler, *(f"fast {i}" for i in range(9))).drop == ("fast d", "slow b", "fast e")
+    assert served(scheduler, *(f"fast {i}" for i in range(9))).drop == (
+        "fast d",
+        "slow b",
+        "fast e",
+    )
     with pytest.raises(InvalidInput, match="cache_memory_bytes"):
         VerificationScheduler(TABLE_12, cache_memory_bytes=-1.0)

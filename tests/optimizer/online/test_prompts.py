@@ -37,7 +37,9 @@ def test_equations_1_and_2_by_hand() -> None:
 
 def test_two_knots_move_by_the_smallest_change() -> None:
     """Tests that no other change of the two knots pins g with a smaller sum of squares."""
-    delay = CloudDelay(tokens=np.array([0.0, 100.0, 200.0, 300.0]), seconds=np.array([0.1, 0.2, 0.3, 0.4]))
+    delay = CloudDelay(
+        tokens=np.array([0.0, 100.0, 200.0, 300.0]), seconds=np.array([0.1, 0.2, 0.3, 0.4])
+    )
     monitor = PromptMonitor(delay, smoothing=0.0, outlier_limit=None)
     monitor.observe_batch(125.0, 0.24)
     change = monitor.cloud_delay.seconds - delay.seconds
@@ -48,9 +50,15 @@ def test_two_knots_move_by_the_smallest_change() -> None:
         assert other > change[1] ** 2 + change[2] ** 2
 
 
-@given(BATCHES, st.sampled_from(["observed", "smoothed"]), st.sampled_from([None, 4.0]), st.booleans())
-def test_g_stays_in_order(batches: list[tuple[float, float]], pinned: str, limit: float | None, empty: bool) -> None:
-    """Tests that g is non-negative and non-decreasing whatever comes, and pinned where the plain averages say."""
+@given(
+    BATCHES, st.sampled_from(["observed", "smoothed"]), st.sampled_from([None, 4.0]), st.booleans()
+)
+def test_g_stays_in_order(
+    batches: list[tuple[float, float]], pinned: str, limit: float | None, empty: bool
+) -> None:
+    """Tests that g is non-negative and non-decreasing whatever comes, and pinned where the plain
+    averages say.
+    """
     monitor = PromptMonitor(None if empty else FIGURE_1, pinned=pinned, outlier_limit=limit)  # type: ignore[arg-type]
     known = not empty
     for tokens, seconds in batches:
@@ -66,7 +74,9 @@ def test_g_stays_in_order(batches: list[tuple[float, float]], pinned: str, limit
 
 
 def test_empty_start() -> None:
-    """Tests that the first batch makes g, that nothing is invented before, and devices stand in for each other."""
+    """Tests that the first batch makes g, that nothing is invented before, and devices stand in for
+    each other.
+    """
     monitor = PromptMonitor()
     assert monitor.background_tokens == 0.0
     for call in (
@@ -82,7 +92,9 @@ def test_empty_start() -> None:
     monitor.observe_device("a", uplink_bytes_per_second=4e6, downlink_bytes_per_second=8e6)
     monitor.observe_device("b", uplink_bytes_per_second=8e6, draft_seconds=0.01)
     assert monitor.device("new", "uplink_bytes_per_second") == 6e6
-    problem = monitor.problem("b", 351, bytes_per_token=8192.0, pipeline_length=4, wait="overlap", max_chunks=5)
+    problem = monitor.problem(
+        "b", 351, bytes_per_token=8192.0, pipeline_length=4, wait="overlap", max_chunks=5
+    )
     assert problem.uplink_bytes_per_second == 8e6
     assert problem.downlink_bytes_per_second == 8e6
     assert problem.background_tokens == 50.0
@@ -94,7 +106,9 @@ def test_empty_start() -> None:
 
 
 def test_learns_g_from_noisy_batches() -> None:
-    """Tests that from nothing g is learned within a few percent where batches are, outliers and all."""
+    """Tests that from nothing g is learned within a few percent where batches are, outliers and
+    all.
+    """
     random = np.random.default_rng(0)
     monitor, plain = PromptMonitor(), PromptMonitor(outlier_limit=None)
     for _ in range(3000):
@@ -113,7 +127,9 @@ def test_learns_g_from_noisy_batches() -> None:
 
 
 def test_a_simulated_cloud_is_learned() -> None:
-    """Tests that a monitor that sees the batches of a simulated run knows mu by Eq. 1, and g where batches are."""
+    """Tests that a monitor that sees the batches of a simulated run knows mu by Eq. 1, and g where
+    batches are.
+    """
     workload = paper_4_workload(requests_per_second=9.0)
     scheme = Scheme(name="", rounds=Rounds.one_by_one())
     log = run_once(workload, scheme, requests=150, warm_up_requests=0, log_batches=4000).log
@@ -128,7 +144,9 @@ def test_a_simulated_cloud_is_learned() -> None:
 
 
 def test_one_outlier_hardly_moves_and_a_change_is_followed() -> None:
-    """Tests that a single reading of a hundredth hardly counts, and that a lasting fall to half is followed."""
+    """Tests that a single reading of a hundredth hardly counts, and that a lasting fall to half is
+    followed.
+    """
     monitor = PromptMonitor()
     for index in range(30):
         monitor.observe_device("a", uplink_bytes_per_second=1e7 * (1.0 + 0.02 * (-1) ** index))
@@ -140,8 +158,12 @@ def test_one_outlier_hardly_moves_and_a_change_is_followed() -> None:
 
 
 @given(BATCHES, BATCHES)
-def test_state_is_everything(before: list[tuple[float, float]], after: list[tuple[float, float]]) -> None:
-    """Tests that a monitor restored from JSON goes on exactly like the one that was not interrupted."""
+def test_state_is_everything(
+    before: list[tuple[float, float]], after: list[tuple[float, float]]
+) -> None:
+    """Tests that a monitor restored from JSON goes on exactly like the one that was not
+    interrupted.
+    """
     monitor = PromptMonitor(draft_seconds=0.01)
     for tokens, seconds in before:
         monitor.observe_batch(tokens, seconds)
@@ -159,16 +181,22 @@ def test_bad_values_are_refused_and_change_nothing() -> None:
     monitor = PromptMonitor(FIGURE_1)
     monitor.observe_batch(10.0, 0.03)
     state = json.dumps(monitor.state())
-    for tokens, seconds, match in ((-1.0, 1.0, "tokens"), (1.0, math.nan, "seconds"), (True, 1.0, "tokens")):
+    for tokens, seconds, match in (
+        (-1.0, 1.0, "tokens"),
+        (1.0, math.nan, "seconds"),
+        (True, 1.0, "tokens"),
+    ):
         with pytest.raises(InvalidInput, match=match):
             monitor.observe_batch(tokens, seconds)
     with pytest.raises(InvalidInput, match="uplink_bytes_per_second"):
         monitor.observe_device("a", uplink_bytes_per_second=0.0)
     assert json.dumps(monitor.state()) == state
     for options, match in (
-        ({"smoothing": 1.0}, "smoothing"), ({"pinned": "here"}, "pinned"), ({"outlier_limit": 0.5}, "outlier_limit"),
+        ({"smoothing": 1.0}, "smoothing"),
+        ({"pinned": "here"}, "pinned"),
+        ({"outlier_limit": 0.5}, "outlier_limit"),
         ({"draft_seconds": -1.0}, "draft_seconds"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(InvalidInput, match=match):
             PromptMonitor(**options)
     for broken in ({}, {**monitor.state(), "errors": []}, {**monitor.state(), "devices": [1]}):

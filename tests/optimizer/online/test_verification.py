@@ -40,22 +40,36 @@ def submit(scheduler: VerificationScheduler, key: int | str, **changes: float) -
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_same_decisions_as_the_simulator(policy: PolicyName) -> None:
-    """Tests that the scheduler, call by call, takes every batch of a simulation without randomness."""
+    """Tests that the scheduler, call by call, takes every batch of a simulation without
+    randomness.
+    """
     workload = dataclasses.replace(
-        mixed_classes(), prompt_sigma=0.0, response_sigma=0.0, jitter_seconds=0.0, acceptance_rates=np.ones(4)
+        mixed_classes(),
+        prompt_sigma=0.0,
+        response_sigma=0.0,
+        jitter_seconds=0.0,
+        acceptance_rates=np.ones(4),
     )
     devices, pace = 60, 0.02 if policy == "algorithm-1" else 1.0
-    workload = dataclasses.replace(workload, think_seconds=0.0, response_median_tokens=4096.0, class_speeds=np.array(
-        [2.0 * pace, 4.0 * pace, 6.0 * pace, 8.0 * pace]
-    ))  # fmt: skip
+    workload = dataclasses.replace(
+        workload,
+        think_seconds=0.0,
+        response_median_tokens=4096.0,
+        class_speeds=np.array([2.0 * pace, 4.0 * pace, 6.0 * pace, 8.0 * pace]),
+    )
     if policy == "slack":  # slow classes: requests are deferred too
         workload = dataclasses.replace(workload, class_speeds=np.array([0.5, 1.0, 2.0, 9.0]))
     seconds = 50.0 if policy == "slack" else 10.0  # it idles
-    run = run_once(workload, policy, devices=devices, seconds=seconds, warm_up_seconds=0.0, events=100_000)
+    run = run_once(
+        workload, policy, devices=devices, seconds=seconds, warm_up_seconds=0.0, events=100_000
+    )
     events = run.events
     assert len(events) > 2000
     scheduler = VerificationScheduler(
-        workload.estimator, policy, guard_seconds=workload.guard_seconds, kv_bytes_per_token=workload.kv_bytes_per_token
+        workload.estimator,
+        policy,
+        guard_seconds=workload.guard_seconds,
+        kv_bytes_per_token=workload.kv_bytes_per_token,
     )
     scheduler.warm_up()
     speeds = workload.class_speeds[
@@ -70,11 +84,17 @@ def test_same_decisions_as_the_simulator(policy: PolicyName) -> None:
             came, j = arrivals.pop(0)
             cold = done[j] == 0.0
             scheduler.submit(
-                j, class_speed=float(speeds[j]), expected_tokens=5.0, new_tokens=154 if cold else 5,
-                cached_tokens=0 if cold else int(150 + done[j] - 1), response_start_seconds=0.0,
-                tokens_done=int(done[j]), iteration_start_seconds=float(begun[j]), return_seconds=0.01,
+                j,
+                class_speed=float(speeds[j]),
+                expected_tokens=5.0,
+                new_tokens=154 if cold else 5,
+                cached_tokens=0 if cold else int(150 + done[j] - 1),
+                response_start_seconds=0.0,
+                tokens_done=int(done[j]),
+                iteration_start_seconds=float(begun[j]),
+                return_seconds=0.01,
                 arrival_seconds=float(came),
-            )  # fmt: skip
+            )
         batch = scheduler.next_batch(clock)
         if not batch.keys:
             clock = min((came for came, _ in arrivals[:1]), default=math.inf)
@@ -97,13 +117,23 @@ def test_same_decisions_as_the_simulator(policy: PolicyName) -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_state_round_trip(policy: PolicyName) -> None:
-    """Tests that a scheduler restored from its state, through JSON, decides as the one that it copies."""
+    """Tests that a scheduler restored from its state, through JSON, decides as the one that it
+    copies.
+    """
     scheduler = VerificationScheduler(
-        TABLE_12, Policy(name=policy, defer_seconds=1.0, give_up_seconds=math.inf), memory_bytes=1e9,
+        TABLE_12,
+        Policy(name=policy, defer_seconds=1.0, give_up_seconds=math.inf),
+        memory_bytes=1e9,
         kv_bytes_per_token=1e5,
-    )  # fmt: skip
+    )
     for key in range(300):
-        submit(scheduler, key, cached_tokens=50 + key % 7, tokens_done=30 + key % 11, iteration_start_seconds=9.0)
+        submit(
+            scheduler,
+            key,
+            cached_tokens=50 + key % 7,
+            tokens_done=30 + key % 11,
+            iteration_start_seconds=9.0,
+        )
     first = scheduler.next_batch(10.0)
     text = json.dumps(scheduler.state(), allow_nan=False)
     copy = VerificationScheduler.from_state(json.loads(text))
@@ -120,7 +150,9 @@ def test_state_round_trip(policy: PolicyName) -> None:
 
 
 def test_a_batch_of_before_the_restart_serves_no_later_request() -> None:
-    """Tests that a key that was served, and is used again after a restart, is not taken for the one of before."""
+    """Tests that a key that was served, and is used again after a restart, is not taken for the one
+    of before.
+    """
     scheduler = VerificationScheduler(TABLE_12, "fcfs")
     submit(scheduler, "a")
     batch = scheduler.next_batch(10.0)
@@ -136,13 +168,20 @@ def test_a_broken_state_is_refused() -> None:
     scheduler = VerificationScheduler(TABLE_12)
     submit(scheduler, "a")
     state = scheduler.state()
-    for broken in ({}, {**state, "columns": []}, {**state, "running": ["b"]}, {**state, "policy": None}):
+    for broken in (
+        {},
+        {**state, "columns": []},
+        {**state, "running": ["b"]},
+        {**state, "policy": None},
+    ):
         with pytest.raises(InvalidInput, match=r"^state\.\w+: "):
             VerificationScheduler.from_state(broken)
 
 
 def test_urgent_first() -> None:
-    """Tests that `slack` takes the response furthest behind first, then the one given up, then who could wait."""
+    """Tests that `slack` takes the response furthest behind first, then the one given up, then who
+    could wait.
+    """
     scheduler = VerificationScheduler(TABLE_12)
     submit(scheduler, "ahead", tokens_done=60)
     submit(scheduler, "given up", tokens_done=30)
@@ -155,11 +194,17 @@ def test_urgent_first() -> None:
 
 @pytest.mark.parametrize("error", [0.7, 1.3])
 def test_a_wrong_estimator_changes_no_decision(error: float) -> None:
-    """Tests that `slack` takes those in need in the same batches by an estimator that is 30 % wrong."""
-    wrong = VerificationTime(**{name: error * value for name, value in dataclasses.asdict(TABLE_12).items()})
+    """Tests that `slack` takes those in need in the same batches by an estimator that is 30 %
+    wrong.
+    """
+    wrong = VerificationTime(
+        **{name: error * value for name, value in dataclasses.asdict(TABLE_12).items()}
+    )
     batches = []
     for estimator in (TABLE_12, wrong):
-        scheduler = VerificationScheduler(estimator, kv_bytes_per_token=1e5, memory_bytes=1e9, cache_memory_bytes=9e8)
+        scheduler = VerificationScheduler(
+            estimator, kv_bytes_per_token=1e5, memory_bytes=1e9, cache_memory_bytes=9e8
+        )
         for key in range(80):
             submit(scheduler, key, class_speed=4.0 + key % 2, tokens_done=33 + key % 9)
         batches.append(scheduler.next_batch(10.0))
@@ -170,10 +215,18 @@ def test_a_wrong_estimator_changes_no_decision(error: float) -> None:
 
 
 def test_spare_capacity_is_spent_in_short_batches() -> None:
-    """Tests that requests that could wait join, warm ones first, while a batch is a quarter of the tightest's time."""
+    """Tests that requests that could wait join, warm ones first, while a batch is a quarter of the
+    tightest's time.
+    """
     scheduler = VerificationScheduler(TABLE_12)
     for key in range(300):  # deadline 10.65: 0.65 s are allowed
-        submit(scheduler, key, tokens_done=100, arrival_seconds=10.0, cached_tokens=0 if key % 2 else 200)
+        submit(
+            scheduler,
+            key,
+            tokens_done=100,
+            arrival_seconds=10.0,
+            cached_tokens=0 if key % 2 else 200,
+        )
     tight = scheduler.state()["tight_seconds"]
     assert 0.65 * math.exp(-0.1) < tight < 0.65 * math.exp(0.1)
     taken = len(scheduler.next_batch(10.0).keys)
@@ -186,7 +239,9 @@ def test_spare_capacity_is_spent_in_short_batches() -> None:
     assert scheduler.next_batch(10.0).keys == tuple(f"in need {key}" for key in range(taken))
     scheduler.abandon()
     submit(scheduler, "tight", iteration_start_seconds=9.0, arrival_seconds=9.5)
-    for key in range(60):  # a class whose time is shorter is noticed; 1 % that come too late are not
+    for key in range(
+        60
+    ):  # a class whose time is shorter is noticed; 1 % that come too late are not
         submit(scheduler, f"late {key}", tokens_done=100, arrival_seconds=20.0)
     assert scheduler.state()["tight_seconds"] < 0.01 * tight
 
@@ -210,7 +265,9 @@ def test_batches_respect_memory() -> None:
 
 
 def test_misuse_is_refused() -> None:
-    """Tests that keys used twice, batches that overlap and completions of something else are refused."""
+    """Tests that keys used twice, batches that overlap and completions of something else are
+    refused.
+    """
     scheduler = VerificationScheduler(TABLE_12)
     assert scheduler.next_batch(0.0).keys == ()
     submit(scheduler, 1)
@@ -244,19 +301,28 @@ def test_a_decision_grows_with_what_waits(policy: PolicyName) -> None:
         for _ in range(7):
             one = VerificationScheduler(TABLE_12, policy, guard_seconds=0.005)
             for key in range(size):
-                submit(one, key, class_speed=float(generator.integers(2, 9)), tokens_done=int(generator.integers(80)))
+                submit(
+                    one,
+                    key,
+                    class_speed=float(generator.integers(2, 9)),
+                    tokens_done=int(generator.integers(80)),
+                )
             schedulers.append(one)
         return lambda: schedulers.pop().next_batch(10.0)
 
     VerificationScheduler(TABLE_12, policy).warm_up()
-    assert growth(pending(200), pending(3_200)) < 500  # 256 where it is the square, 4,096 where it was the cube
+    assert (
+        growth(pending(200), pending(3_200)) < 500
+    )  # 256 where it is the square, 4,096 where it was the cube
 
 
 # ---------------------------------------------------------------------------- in a server
 
 
 def test_a_batch_that_fails_waits_again_in_its_place() -> None:
-    """Tests that abandoned requests are pending again in the order of their arrival, and that nothing else changes."""
+    """Tests that abandoned requests are pending again in the order of their arrival, and that
+    nothing else changes.
+    """
     scheduler = VerificationScheduler(TABLE_12, "fcfs", memory_bytes=1000.0, kv_bytes_per_token=1.0)
     for key in range(6):
         submit(scheduler, key)
@@ -283,7 +349,9 @@ def test_cancelled_after_its_batch_failed() -> None:
 
 
 def test_a_batch_that_never_ends_wedges_nothing() -> None:
-    """Tests that a lost batch waits again after its time, and that its late end serves nobody twice."""
+    """Tests that a lost batch waits again after its time, and that its late end serves nobody
+    twice.
+    """
     scheduler = VerificationScheduler(TABLE_12, "fcfs", lost_after_seconds=1.0)
     for key in "ab":
         submit(scheduler, key)
@@ -300,7 +368,9 @@ def test_a_batch_that_never_ends_wedges_nothing() -> None:
 
 
 def test_cancelled_while_it_runs() -> None:
-    """Tests that a running request can be cancelled and its key used again; the old batch does not serve it."""
+    """Tests that a running request can be cancelled and its key used again; the old batch does not
+    serve it.
+    """
     scheduler = VerificationScheduler(TABLE_12, "fcfs")
     for key in "ab":
         submit(scheduler, key)
@@ -317,7 +387,9 @@ def test_cancelled_while_it_runs() -> None:
 
 
 def test_a_batch_is_learned_from_once_and_only_while_it_runs() -> None:
-    """Tests that seconds told of no batch, twice, or of one that failed or was lost leave the estimates alone."""
+    """Tests that seconds told of no batch, twice, or of one that failed or was lost leave the
+    estimates alone.
+    """
     scheduler = VerificationScheduler(TABLE_12, "fcfs", lost_after_seconds=1.0)
     for key in "ab":
         submit(scheduler, key)
@@ -341,8 +413,12 @@ def test_a_batch_is_learned_from_once_and_only_while_it_runs() -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_warming_up_calls_every_kernel(policy: PolicyName, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that no call after `warm_up` meets a kernel for the first time, whatever policy, and cache or not."""
-    declared = {name for name, each in vars(kernels).items() if hasattr(each, "declared")} - {"play"}
+    """Tests that no call after `warm_up` meets a kernel for the first time, whatever policy, and
+    cache or not.
+    """
+    declared = {name for name, each in vars(kernels).items() if hasattr(each, "declared")} - {
+        "play"
+    }
     of_cache = {"evict", "run_ahead"}
     assert of_cache < declared
     called: set[str] = set()
@@ -358,7 +434,9 @@ def test_warming_up_calls_every_kernel(policy: PolicyName, monkeypatch: pytest.M
         monkeypatch.setattr(kernels, name, recording(name, getattr(kernels, name)))
     VerificationScheduler(TABLE_12, policy, guard_seconds=0.1).warm_up()
     assert called == declared - of_cache
-    VerificationScheduler(TABLE_12, policy, kv_bytes_per_token=1.0, cache_memory_bytes=0.0).warm_up()
+    VerificationScheduler(
+        TABLE_12, policy, kv_bytes_per_token=1.0, cache_memory_bytes=0.0
+    ).warm_up()
     assert called == declared
 
 
@@ -372,7 +450,9 @@ def test_a_refused_request_leaves_no_trace() -> None:
 
 
 def test_eight_threads_share_one_scheduler() -> None:
-    """Tests that with threads that submit, cancel, decide and complete, each request is served or cancelled, once."""
+    """Tests that with threads that submit, cancel, decide and complete, each request is served or
+    cancelled, once.
+    """
     scheduler = VerificationScheduler(TABLE_12, "edf")
     scheduler.warm_up()
     count, per_thread = 6, 150
@@ -419,12 +499,15 @@ def test_eight_threads_share_one_scheduler() -> None:
         sys.setswitchinterval(usual)
     assert failures == []
     assert not any(thread.is_alive() for thread in threads)
-    assert sorted([*served, *cancelled]) == sorted(f"{n}-{turn}" for n in range(count) for turn in range(per_thread))
+    assert sorted([*served, *cancelled]) == sorted(
+        f"{n}-{turn}" for n in range(count) for turn in range(per_thread)
+    )
     assert scheduler.pending == scheduler.running == ()
 
 
 def test_twenty_thousand_may_wait() -> None:
-    """Tests that with 20,000 waiting, half of them cancelled, the others are decided on as in a fresh scheduler.
+    """Tests that with 20,000 waiting, half of them cancelled, the others are decided on as in a
+    fresh scheduler.
 
     And that a decision costs less than to sort what waits.
     """
@@ -449,7 +532,9 @@ def test_twenty_thousand_may_wait() -> None:
 
 @pytest.mark.parametrize(("slope", "overhead"), [(1.3, 1.3), (0.7, 0.7), (1.3, 0.7), (0.7, 1.3)])
 def test_estimates_follow_what_batches_take(slope: float, overhead: float) -> None:
-    """Tests that estimates 30 % off are mended in 60 batches, with noise and stalls, and where it slows."""
+    """Tests that estimates 30 % off are mended in 60 batches, with noise and stalls, and where it
+    slows.
+    """
     scheduler = VerificationScheduler(TABLE_12.scaled(slope, overhead), "fcfs")
     draw = np.random.default_rng(7)
 
@@ -470,7 +555,9 @@ def test_estimates_follow_what_batches_take(slope: float, overhead: float) -> No
         return float(np.mean(errors[-20:]))
 
     assert serve(60, 1.0) < 0.05
-    scheduler = VerificationScheduler.from_state(json.loads(json.dumps(scheduler.state(), allow_nan=False)))
+    scheduler = VerificationScheduler.from_state(
+        json.loads(json.dumps(scheduler.state(), allow_nan=False))
+    )
     assert serve(20, 1.0) < 0.05  # what was learned survives a restart
     assert serve(100, 1.5) < 0.05
     assert min(dataclasses.astuple(scheduler.estimator)) >= 0.0

@@ -1,4 +1,6 @@
-"""Calls of every online object take effect as a whole or not at all, whatever is passed and wherever they fail."""
+"""Calls of every online object take effect as a whole or not at all, whatever is passed and
+wherever they fail.
+"""
 
 from __future__ import annotations
 
@@ -48,13 +50,29 @@ DEPLOYMENT = paper_1()
 key: Any = st.sampled_from(KEYS) | st.sampled_from((*HASHABLE, [1], {}))
 number: Any = st.sampled_from(USUAL) | st.sampled_from((*USUAL, *WILD))
 keys: Any = st.lists(st.sampled_from((*KEYS, "x")), max_size=3) | st.lists(key, max_size=3)
-by_key: Any = st.none() | st.dictionaries(st.sampled_from(KEYS), number, max_size=3) | st.dictionaries(
-    st.sampled_from(HASHABLE), number, max_size=3
-)  # fmt: skip
-REQUEST = ("class_speed", "expected_tokens", "new_tokens", "cached_tokens", "response_start_seconds", "tokens_done",
-           "iteration_start_seconds")  # fmt: skip
+by_key: Any = (
+    st.none()
+    | st.dictionaries(st.sampled_from(KEYS), number, max_size=3)
+    | st.dictionaries(st.sampled_from(HASHABLE), number, max_size=3)
+)
+REQUEST = (
+    "class_speed",
+    "expected_tokens",
+    "new_tokens",
+    "cached_tokens",
+    "response_start_seconds",
+    "tokens_done",
+    "iteration_start_seconds",
+)
 LINKS = ("uplink_bytes_per_second", "downlink_bytes_per_second", "draft_seconds")
-CLIENT = ("weight", "max_draft_tokens", "initial_estimate", "min_goodput", "draft_seconds_per_token", "network_seconds")
+CLIENT = (
+    "weight",
+    "max_draft_tokens",
+    "initial_estimate",
+    "min_goodput",
+    "draft_seconds_per_token",
+    "network_seconds",
+)
 
 
 def options(names: tuple[str, ...]) -> st.SearchStrategy[dict[str, Any]]:
@@ -65,16 +83,28 @@ def options(names: tuple[str, ...]) -> st.SearchStrategy[dict[str, Any]]:
 def request(name: str = "", **changes: Any) -> dict[str, Any]:
     """A request that is due at 10."""
     return {
-        "key": name, "class_speed": 4.0, "expected_tokens": 3.0, "new_tokens": 5, "cached_tokens": 200,
-        "response_start_seconds": 0.0, "tokens_done": 36, "iteration_start_seconds": 9.9, **changes,
-    }  # fmt: skip
+        "key": name,
+        "class_speed": 4.0,
+        "expected_tokens": 3.0,
+        "new_tokens": 5,
+        "cached_tokens": 200,
+        "response_start_seconds": 0.0,
+        "tokens_done": 36,
+        "iteration_start_seconds": 9.9,
+        **changes,
+    }
 
 
 def verification(scheduler: VerificationScheduler, data: st.DataObject, given: list[Batch]) -> Any:
     """One call of a verification scheduler."""
-    name = data.draw(st.sampled_from(["submit"] * 4 + ["next_batch"] * 3 + ["complete"] * 2 + [
-        "update", "cancel", "forget", "abandon"
-    ]))  # fmt: skip
+    name = data.draw(
+        st.sampled_from(
+            ["submit"] * 4
+            + ["next_batch"] * 3
+            + ["complete"] * 2
+            + ["update", "cancel", "forget", "abandon"]
+        )
+    )
     if name == "submit":
         changes = data.draw(options((*REQUEST, "return_seconds", "arrival_seconds")))
         return scheduler.submit(**request(data.draw(key), **changes))
@@ -82,18 +112,26 @@ def verification(scheduler: VerificationScheduler, data: st.DataObject, given: l
         given.append(scheduler.next_batch(data.draw(number)))
         return given[-1]
     if name == "complete":
-        made = st.builds(Batch, keys=keys.map(tuple), seconds=st.just(1.0),
-                         serials=st.lists(st.integers(0, 3), max_size=3).map(tuple))  # fmt: skip
+        made = st.builds(
+            Batch,
+            keys=keys.map(tuple),
+            seconds=st.just(1.0),
+            serials=st.lists(st.integers(0, 3), max_size=3).map(tuple),
+        )
         batch = data.draw(st.none() | keys | made | st.sampled_from([None, *given]))
         return scheduler.complete(batch, seconds=data.draw(st.none() | number))
     if name == "update":
-        return scheduler.update(data.draw(key), new_tokens=data.draw(number), cached_tokens=data.draw(number))
+        return scheduler.update(
+            data.draw(key), new_tokens=data.draw(number), cached_tokens=data.draw(number)
+        )
     return scheduler.abandon() if name == "abandon" else getattr(scheduler, name)(data.draw(key))
 
 
 def goodput(scheduler: GoodputScheduler, data: st.DataObject, given: list[Any]) -> Any:
     """One call of a goodput scheduler."""
-    name = data.draw(st.sampled_from(["join", "leave", "allocate", "allocate", "observe", "observe", "budget"]))
+    name = data.draw(
+        st.sampled_from(["join", "leave", "allocate", "allocate", "observe", "observe", "budget"])
+    )
     if name == "join":
         return scheduler.join(data.draw(key), **data.draw(options(CLIENT)))
     if name == "leave":
@@ -104,26 +142,40 @@ def goodput(scheduler: GoodputScheduler, data: st.DataObject, given: list[Any]) 
         scheduler.budget_tokens = data.draw(number)
         return None
     counts = (
-        st.just([0] * len(scheduler.clients)) | by_key.map(lambda found: found or {}) | st.lists(number, max_size=3)
+        st.just([0] * len(scheduler.clients))
+        | by_key.map(lambda found: found or {})
+        | st.lists(number, max_size=3)
     )
     accepted, ratios = data.draw(counts), data.draw(st.none() | counts)
     if ratios is not None and data.draw(st.booleans()) and isinstance(accepted, dict):
         ratios = dict.fromkeys(accepted, 0.5)
-    return scheduler.observe(accepted, data.draw(st.none() | counts), acceptance_ratios=ratios,
-                             round=data.draw(st.none() | number))  # fmt: skip
+    return scheduler.observe(
+        accepted,
+        data.draw(st.none() | counts),
+        acceptance_ratios=ratios,
+        round=data.draw(st.none() | number),
+    )
 
 
 def serving(scheduler: ServingScheduler, data: st.DataObject, given: list[Any]) -> Any:
     """One call of a serving scheduler."""
-    name = data.draw(st.sampled_from(["submit", "submit", "next_step", "next_step", "complete", "complete", "cancel"]))
+    name = data.draw(
+        st.sampled_from(
+            ["submit", "submit", "next_step", "next_step", "complete", "complete", "cancel"]
+        )
+    )
     if name == "submit":
         rate = data.draw(st.none() | number)
-        return scheduler.submit(data.draw(key), input_tokens=data.draw(number), acceptance_rate=rate)
+        return scheduler.submit(
+            data.draw(key), input_tokens=data.draw(number), acceptance_rate=rate
+        )
     if name == "next_step":
         return scheduler.next_step()
-    return scheduler.complete(data.draw(by_key), data.draw(keys)) if name == "complete" else scheduler.cancel(
-        data.draw(key)
-    )  # fmt: skip
+    return (
+        scheduler.complete(data.draw(by_key), data.draw(keys))
+        if name == "complete"
+        else scheduler.cancel(data.draw(key))
+    )
 
 
 def prompts(monitor: PromptMonitor, data: st.DataObject, given: list[Any]) -> Any:
@@ -133,9 +185,11 @@ def prompts(monitor: PromptMonitor, data: st.DataObject, given: list[Any]) -> An
         return monitor.observe_batch(data.draw(number), data.draw(number))
     if name == "observe_device":
         return monitor.observe_device(data.draw(key), **data.draw(options(LINKS)))
-    return monitor.forget(data.draw(key)) if name == "forget" else monitor.device(
-        data.draw(key), data.draw(st.sampled_from((*LINKS, "color")))
-    )  # fmt: skip
+    return (
+        monitor.forget(data.draw(key))
+        if name == "forget"
+        else monitor.device(data.draw(key), data.draw(st.sampled_from((*LINKS, "color"))))
+    )
 
 
 def still_verifies(scheduler: VerificationScheduler, now: float = 1e100) -> list[Any]:
@@ -165,7 +219,9 @@ def still_steps(scheduler: ServingScheduler) -> list[Any]:
     """Serve a new task with all that there are."""
     scheduler.submit("new", input_tokens=30)
     step = scheduler.next_step()
-    assert sorted(map(str, scheduler.tasks)) == sorted(str(one) for batch in step.batches for one in batch.keys)
+    assert sorted(map(str, scheduler.tasks)) == sorted(
+        str(one) for batch in step.batches for one in batch.keys
+    )
     scheduler.complete(finished=["new"])
     return [step, scheduler.state()]
 
@@ -182,23 +238,40 @@ def made_for(name: str, variant: int) -> Any:
     """An object of every kind, in some variants."""
     policy: Any = ("fcfs", "edf", "slack", "per-epoch", "algorithm-1-drop")[variant % 5]
     if name == "verification":
-        bounded: dict[str, Any] = {"kv_bytes_per_token": 1.0, "cache_memory_bytes": 300.0, "memory_bytes": 500.0}
-        return VerificationScheduler(TABLE_12, policy, **(bounded if variant % 2 else {}), lost_after_seconds=5.0)
+        bounded: dict[str, Any] = {
+            "kv_bytes_per_token": 1.0,
+            "cache_memory_bytes": 300.0,
+            "memory_bytes": 500.0,
+        }
+        return VerificationScheduler(
+            TABLE_12, policy, **(bounded if variant % 2 else {}), lost_after_seconds=5.0
+        )
     if name == "goodput":
         per: Any = ("round", "second")[variant // 2 % 2]
-        return GoodputScheduler(["a", 1], 6, ("robust", "gradient")[variant % 2], fairness=variant / 2.0, per=per,
-                                network_seconds=[0.1, 0.2], min_goodput=[0.0, 1.5])  # fmt: skip
+        return GoodputScheduler(
+            ["a", 1],
+            6,
+            ("robust", "gradient")[variant % 2],
+            fairness=variant / 2.0,
+            per=per,
+            network_seconds=[0.1, 0.2],
+            min_goodput=[0.0, 1.5],
+        )
     pinned: Any = ("observed", "smoothed")[variant // 2 % 2]
-    return ServingScheduler(DEPLOYMENT) if name == "serving" else PromptMonitor(
-        FIGURE_1 if variant % 2 else None, pinned=pinned
-    )  # fmt: skip
+    return (
+        ServingScheduler(DEPLOYMENT)
+        if name == "serving"
+        else PromptMonitor(FIGURE_1 if variant % 2 else None, pinned=pinned)
+    )
 
 
 def restored(one: Any) -> Any:
     """The object that its state makes, through strict JSON."""
     state = json.loads(json.dumps(one.state(), allow_nan=False))
     kind = type(one)
-    again = kind.from_state(DEPLOYMENT, state) if kind is ServingScheduler else kind.from_state(state)
+    again = (
+        kind.from_state(DEPLOYMENT, state) if kind is ServingScheduler else kind.from_state(state)
+    )
     assert again.state() == one.state()
     return again
 
@@ -215,7 +288,9 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[..., list[Any]]]] = {
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_refused_call_changes_nothing(name: str, data: st.DataObject) -> None:
-    """Tests that any call succeeds or is InvalidInput and leaves no trace, that service goes on, and state resumes."""
+    """Tests that any call succeeds or is InvalidInput and leaves no trace, that service goes on,
+    and state resumes.
+    """
     one: Any = made_for(name, data.draw(st.integers(0, 9)))
     given: list[Any] = []
     call, still = CALLS[name]
@@ -232,7 +307,9 @@ def test_a_refused_call_changes_nothing(name: str, data: st.DataObject) -> None:
 
 
 def test_no_tokens_expected_where_the_cache_is_bounded() -> None:
-    """Tests that a request that expects no token is served from a cache that is too small, and others after it."""
+    """Tests that a request that expects no token is served from a cache that is too small, and
+    others after it.
+    """
     scheduler = made_for("verification", 1)
     for name in "ab":
         scheduler.submit(**request(name, expected_tokens=0, tokens_done=30))
@@ -243,7 +320,9 @@ def test_no_tokens_expected_where_the_cache_is_bounded() -> None:
 
 
 def test_a_refused_report_credits_nobody() -> None:
-    """Tests that one NaN among three leaves the step running and all as they were, and a refused task is none."""
+    """Tests that one NaN among three leaves the step running and all as they were, and a refused
+    task is none.
+    """
     scheduler = ServingScheduler(DEPLOYMENT)
     for name in "abc":
         scheduler.submit(name, input_tokens=10)
@@ -257,12 +336,18 @@ def test_a_refused_report_credits_nobody() -> None:
     scheduler.cancel("b")
     scheduler.submit("b", input_tokens=500)
     scheduler.complete({"a": 1, "b": 2, "c": 3})
-    assert [task.reached for task in scheduler._tasks.values()] == [11.0, 13.0, 500.0]  # the new b was not served
+    assert [task.reached for task in scheduler._tasks.values()] == [
+        11.0,
+        13.0,
+        500.0,
+    ]  # the new b was not served
 
 
 @pytest.mark.parametrize("bad", [math.nan, 1.0, True, b"x", None, [1], ("a",), 2**128, "\ud800"])
 def test_keys_are_strings_or_integers(bad: Any) -> None:
-    """Tests that every call refuses what is no key, by the parameter's name, and takes integers of 128 bits."""
+    """Tests that every call refuses what is no key, by the parameter's name, and takes integers of
+    128 bits.
+    """
     verifier, clients = made_for("verification", 1), made_for("goodput", 0)
     server, monitor = made_for("serving", 0), made_for("prompts", 1)
     calls: tuple[Any, ...] = (
@@ -281,14 +366,19 @@ def test_keys_are_strings_or_integers(bad: Any) -> None:
         lambda: monitor.device(bad, "draft_seconds"),
     )
     for call in calls:
-        with pytest.raises(InvalidInput, match=r"(key|batch|client|clients|device): expected a string or an integer"):
+        with pytest.raises(
+            InvalidInput,
+            match=r"(key|batch|client|clients|device): expected a string or an integer",
+        ):
             call()
     verifier.submit(**request(2**128 - 1))  # type: ignore[arg-type]
     assert restored(verifier).pending == (2**128 - 1,)
 
 
 def test_averages_that_decay_for_long_count_as_nothing() -> None:
-    """Tests that an idle cloud and drafts that are never accepted, whose averages get denormal, are served."""
+    """Tests that an idle cloud and drafts that are never accepted, whose averages get denormal, are
+    served.
+    """
     monitor = made_for("prompts", 1)
     monitor.observe_batch(10.0, 0.03)
     for _ in range(3400):
@@ -311,7 +401,10 @@ def fails_at(place: int, call: Callable[[], Any]) -> bool:
 
     def watch(frame: Any, event: str, argument: Any) -> None:
         nonlocal left
-        ends = frame.f_code.co_flags & inspect.CO_GENERATOR or getattr(argument, "__name__", "") == "__exit__"
+        ends = (
+            frame.f_code.co_flags & inspect.CO_GENERATOR
+            or getattr(argument, "__name__", "") == "__exit__"
+        )
         if event in ("call", "c_call") and not ends and not done:
             left -= 1
             if left == 0:
@@ -337,7 +430,9 @@ def in_the_middle(name: str, method: str) -> Any:
         for index in range(6):
             one.submit(**request(str(index), cached_tokens=90, tokens_done=30 + index))
         first = one.next_batch(10.0)
-        if method == "next_batch":  # some are known to the cache, some run and are lost, some are new
+        if (
+            method == "next_batch"
+        ):  # some are known to the cache, some run and are lost, some are new
             one.complete(first)
             one.submit(**request("late", cached_tokens=90))
             one.next_batch(10.1)
@@ -395,7 +490,9 @@ def changes_of(one: Any) -> dict[str, Callable[[], Any]]:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_that_fails_in_the_middle_changes_nothing(name: str) -> None:
-    """Tests that wherever a call runs out of memory, the state is as before, and that the next one succeeds."""
+    """Tests that wherever a call runs out of memory, the state is as before, and that the next one
+    succeeds.
+    """
     for method in changes_of(in_the_middle(name, "")):
         one, place = in_the_middle(name, method), 1
         call = changes_of(one)[method]
@@ -411,13 +508,17 @@ def test_a_call_that_fails_in_the_middle_changes_nothing(name: str) -> None:
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_wrong_state_is_refused_or_serves(name: str, data: st.DataObject) -> None:
-    """Tests that a state with a value exchanged is refused by the name of a field, or restores what serves."""
+    """Tests that a state with a value exchanged is refused by the name of a field, or restores what
+    serves.
+    """
     _, still = CALLS[name]
     one = in_the_middle(name, "")
     state = json.loads(json.dumps(one.state(), allow_nan=False))
     kind, place, path = type(one), state, []
     while isinstance(place, (dict, list)) and place and data.draw(st.integers(0, 3)):
-        step: Any = data.draw(st.sampled_from(list(place) if isinstance(place, dict) else range(len(place))))
+        step: Any = data.draw(
+            st.sampled_from(list(place) if isinstance(place, dict) else range(len(place)))
+        )
         path.append(step)
         inner, place = place, place[step]
     if not path:
@@ -427,7 +528,11 @@ def test_a_wrong_state_is_refused_or_serves(name: str, data: st.DataObject) -> N
     else:
         del inner[path[-1]]
     try:
-        again = kind.from_state(DEPLOYMENT, state) if kind is ServingScheduler else kind.from_state(state)
+        again = (
+            kind.from_state(DEPLOYMENT, state)
+            if kind is ServingScheduler
+            else kind.from_state(state)
+        )
     except InvalidInput as error:
         assert str(error).startswith("state"), error
         return

@@ -1,4 +1,6 @@
-"""Reports in a browser: `make browser-test` installs what drives it, the system's packages have Chromium."""
+"""Reports in a browser: `make browser-test` installs what drives it, the system's packages have
+Chromium.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from specopt.report.sources import page_of
 
 pytest.importorskip("vl_convert")
 playwright = pytest.importorskip("playwright.sync_api")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
 
 PICTURES = os.environ.get("SPECOPT_SCREENSHOTS")
@@ -54,12 +58,17 @@ def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.mark.parametrize("look", LOOKS)
 def test_a_page_is_whole_quiet_and_alone(browser: Any, page: Path, look: str) -> None:
-    """Tests that charts are drawn by the page itself, nothing is logged or asked for, and nothing overflows."""
+    """Tests that charts are drawn by the page itself, nothing is logged or asked for, and nothing
+    overflows.
+    """
     opened = browser.new_context(**LOOKS[look]).new_page()
     said: list[str] = []
     opened.on("console", lambda message: said.append(message.text))
     opened.on("pageerror", lambda error: said.append(str(error)))
-    opened.on("request", lambda one: said.extend([] if one.url.startswith(("file:", "data:")) else [one.url]))
+    opened.on(
+        "request",
+        lambda one: said.extend([] if one.url.startswith(("file:", "data:")) else [one.url]),
+    )
     opened.goto(page.as_uri())
     charts = opened.locator("figure").count()
     opened.wait_for_function(f"document.querySelectorAll('.vega-embed svg').length === {charts}")
@@ -84,7 +93,9 @@ def test_text_and_pictures_need_no_scripts(browser: Any, page: Path) -> None:
 
 
 def test_keys_sort_a_table_and_zoom_a_timeline(browser: Any, tmp_path: Path) -> None:
-    """Tests that a column's numbers are sorted by Enter, and that an arrow key on a slider changes the axis."""
+    """Tests that a column's numbers are sorted by Enter, and that an arrow key on a slider changes
+    the axis.
+    """
     problem, plan = problem_and_plan("serving-latency/paper-1")
     path = tmp_path / "plan.html"
     path.write_text(to_html(result_page(result_of(problem, plan), problem, ())))

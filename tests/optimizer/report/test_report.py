@@ -1,4 +1,6 @@
-"""Reports: every nature of file as one page that asks for nothing, shows what matters and runs nothing of a file."""
+"""Reports: every nature of file as one page that asks for nothing, shows what matters and runs
+nothing of a file.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"' onl
 
 
 class Page(HTMLParser):
-    """What a browser makes of a page, as far as it matters: text outside scripts, elements, attributes, nesting."""
+    """What a browser makes of a page, as far as it matters: text outside scripts, elements,
+    attributes, nesting.
+    """
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -40,7 +44,10 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note an element."""
         self.elements.append((tag, dict(attrs)))
-        if tag not in ("meta", "img", "path", "rect", "line", "stop") or self.get_starttag_text() == "":
+        if (
+            tag not in ("meta", "img", "path", "rect", "line", "stop")
+            or self.get_starttag_text() == ""
+        ):
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -59,13 +66,17 @@ class Page(HTMLParser):
 
 
 def check(html: str) -> Page:
-    """Check what holds of every page, and return it: well formed, asks for nothing, runs only its own scripts."""
+    """Check what holds of every page, and return it: well formed, asks for nothing, runs only its
+    own scripts.
+    """
     page = Page(html)
     assert html.startswith("<!DOCTYPE html>")
     assert page.open == []
     names = [name for name, _ in page.elements]
     assert names.count("h1") == names.count("title") == names.count("main") == 1
-    scripts = [attributes.get("type", "code") for name, attributes in page.elements if name == "script"]
+    scripts = [
+        attributes.get("type", "code") for name, attributes in page.elements if name == "script"
+    ]
     assert scripts.count("code") == (2 if pages.can_draw() else 1)
     assert set(scripts) <= {"code", "application/json"}
     for _, attributes in page.elements:
@@ -86,7 +97,9 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("family", PLANS)
 def test_a_plan_of_every_kind_has_its_charts_as_tables(family: str) -> None:
-    """Tests that a page shows the judge's word, the charts' rows and the plan's without any library or script."""
+    """Tests that a page shows the judge's word, the charts' rows and the plan's without any library
+    or script.
+    """
     problem, plan = problem_and_plan(family)
     assert problem.violations(plan) == []
     page = check(to_html(result_page(result_of(problem, plan), problem, ("r.json",))))
@@ -100,28 +113,41 @@ def test_a_plan_of_every_kind_has_its_charts_as_tables(family: str) -> None:
 
 @pytest.mark.parametrize("family", PLANS)
 def test_charts_are_drawn_and_described_alike(family: str) -> None:
-    """Tests that a picture and what scripts draw come with every chart, from the rows of its table."""
+    """Tests that a picture and what scripts draw come with every chart, from the rows of its
+    table.
+    """
     pytest.importorskip("vl_convert")
     problem, plan = problem_and_plan(family)
     html = to_html(result_page(result_of(problem, plan), problem, ()))
     check(html)
     specs = re.findall(r"<script type='application/json'>(.*?)</script>", html)
-    assert len(specs) == html.count("<figure>") == len(re.findall("<div class=plot><svg", html)) >= 1
+    assert (
+        len(specs) == html.count("<figure>") == len(re.findall("<div class=plot><svg", html)) >= 1
+    )
     for spec in map(json.loads, specs):
         title = re.escape(escape(spec["description"]))
-        (header, *_) = re.findall(f"{title}[^<]*</caption><thead><tr>(.*?)</tr>", html)
+        header, *_ = re.findall(f"{title}[^<]*</caption><thead><tr>(.*?)</tr>", html)
         assert list(spec["data"]["values"][0]) == re.findall("<th[^>]*>(.*?)</th>", header)
 
 
 @pytest.mark.parametrize("drawn", [False, True])
-def test_what_files_say_is_shown_and_never_run(drawn: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Tests that markup in names, methods, explanations, counters and claims is text on the page."""
+def test_what_files_say_is_shown_and_never_run(
+    drawn: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Tests that markup in names, methods, explanations, counters and claims is text on the
+    page.
+    """
     if drawn:
         pytest.importorskip("vl_convert")
     monkeypatch.setattr(pages, "can_draw", lambda: drawn)
     problem, plan = problem_and_plan("draft-allocation/paper-5")
     named = problem_type(problem.kind).from_dict(problem.to_dict() | {"name": HOSTILE})
-    fields = {"method": HOSTILE, "options": {HOSTILE: HOSTILE}, "stats": {HOSTILE: HOSTILE}, "versions": {"x": HOSTILE}}
+    fields = {
+        "method": HOSTILE,
+        "options": {HOSTILE: HOSTILE},
+        "stats": {HOSTILE: HOSTILE},
+        "versions": {"x": HOSTILE},
+    }
     page = check(to_html(result_page(result_of(named, plan, **fields), named, (HOSTILE,))))
     shown = HOSTILE.replace("\x1b", "\\x1b")
     assert page.text.count(shown) >= 6
@@ -130,7 +156,9 @@ def test_what_files_say_is_shown_and_never_run(drawn: bool, monkeypatch: pytest.
     table = tmp_path / "sweep.csv"
     header, *lines = SWEEP.read_text().splitlines()
     quoted = '"' + HOSTILE.replace('"', '""').replace("\x1b", "") + '"'
-    table.write_text("\n".join((f"{header},workload", *(f"{one},{quoted}" for one in lines))) + "\n")
+    table.write_text(
+        "\n".join((f"{header},workload", *(f"{one},{quoted}" for one in lines))) + "\n"
+    )
     assert HOSTILE.replace("\x1b", "") in check(to_html(page_of((str(table),)))).text
 
 
@@ -149,7 +177,9 @@ def test_a_wrong_objective_is_replaced_by_the_judges() -> None:
     """Tests that objective and gap are recomputed, and that the page says so."""
     problem, plan = problem_and_plan("draft-allocation/paper-5")
     objective = problem.evaluate(plan).objective
-    claimed = result_of(problem, plan, status=Status.OPTIMAL, objective=2 * objective, bound=2 * objective, gap=0.0)
+    claimed = result_of(
+        problem, plan, status=Status.OPTIMAL, objective=2 * objective, bound=2 * objective, gap=0.0
+    )
     page = result_page(claimed, problem, ())
     words = " ".join(page.lead)
     assert f"{problem.objective_label}</" in page.body[0]
@@ -168,29 +198,50 @@ def test_a_sweep_has_its_page() -> None:
 
 @pytest.mark.usefixtures("plain")
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that a result has its page with and without its problem, and one line says which library is missing."""
+    """Tests that a result has its page with and without its problem, and one line says which
+    library is missing.
+    """
     problem, plan = problem_and_plan("draft-allocation/paper-5")
     save(problem, tmp_path / "p.json")
     save(result_of(problem, plan), tmp_path / "r.json")
     page = tmp_path / "page.html"
     assert run(["report", str(tmp_path / "r.json"), "-o", str(page)]) == 0
     assert "As the file claims" in check(page.read_text()).text
-    assert run(["report", str(tmp_path / "r.json"), "--problem", str(tmp_path / "p.json"), "-o", str(page)]) == 0
+    assert (
+        run(
+            [
+                "report",
+                str(tmp_path / "r.json"),
+                "--problem",
+                str(tmp_path / "p.json"),
+                "-o",
+                str(page),
+            ]
+        )
+        == 0
+    )
     assert "Judged again" in check(page.read_text()).text
     lines = capsys.readouterr().err.splitlines()
     assert lines[2:] == [
-        "no charts, their tables instead: pictures need vl-convert-python: pip install 'specopt[plot]'",
+        (
+            "no charts, their tables instead: pictures need vl-convert-python: pip install"
+            " 'specopt[plot]'"
+        ),
         f"written to {page}",
     ]
 
 
 def test_what_makes_no_report_is_refused(tmp_path: Path) -> None:
-    """Tests that problems, foreign results, records, a problem beside another source and two results have messages."""
+    """Tests that problems, foreign results, records, a problem beside another source and two
+    results have messages.
+    """
     problem, plan = problem_and_plan("draft-allocation/paper-5")
     save(problem, tmp_path / "p.json")
     save(result_of(problem, plan), tmp_path / "r.json")
     (tmp_path / "empty").mkdir()
-    (tmp_path / "record.json").write_text(json.dumps({"format": "specopt-testbed/1", "kind": "serving-latency"}))
+    (tmp_path / "record.json").write_text(
+        json.dumps({"format": "specopt-testbed/1", "kind": "serving-latency"})
+    )
     other = type(problem).from_dict(problem.to_dict() | {"budget_tokens": 21})
     for sources, given_, words in (
         (["p.json"], None, "expected a result, got a problem"),
@@ -207,19 +258,25 @@ def test_what_makes_no_report_is_refused(tmp_path: Path) -> None:
 
 
 def test_notebooks_show_problems_and_results() -> None:
-    """Tests that problems and results have HTML for notebooks, and that nothing of theirs is taken for markup."""
+    """Tests that problems and results have HTML for notebooks, and that nothing of theirs is taken
+    for markup.
+    """
     problem = dataclasses.replace(generate("draft-allocation/uniform", clients=3), name=HOSTILE)
     result = solve(problem)
     shown, found = problem._repr_html_(), result._repr_html_()
     assert shown is not None and found is not None
-    assert HOSTILE.replace("\x1b", "\\x1b") in Page(shown).text and "budget tokens" in Page(shown).text
+    assert (
+        HOSTILE.replace("\x1b", "\\x1b") in Page(shown).text and "budget tokens" in Page(shown).text
+    )
     assert {name for name, _ in Page(shown).elements} <= {"div", "dl", "dt", "dd"}
     assert "No plan is better" in Page(found).text
     assert [name for name, _ in Page(found).elements].count("tr") == 1 + 3
 
 
 def test_numbers_stand_flush_right() -> None:
-    """Tests that columns of numbers, gaps among them, are marked as such, and columns with any text are not."""
+    """Tests that columns of numbers, gaps among them, are marked as such, and columns with any text
+    are not.
+    """
     rows: list[dict[str, object]] = [
         {"a number": None, "a text": "x", "mixed": 1},
         {"a number": 0.5, "a text": "y", "mixed": "z"},

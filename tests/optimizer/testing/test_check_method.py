@@ -76,11 +76,15 @@ def test_broken_promises_are_named(method: Method, message: str) -> None:
     """Tests that each broken promise is an error that names it, the method and the problem."""
     with pytest.raises(NotConformant, match=message) as error:
         check_method(method)
-    assert str(error.value).startswith(f"{method.name}{' on verification-batch/' if method.source else ''}")
+    assert str(error.value).startswith(
+        f"{method.name}{' on verification-batch/' if method.source else ''}"
+    )
 
 
 def test_a_method_that_keeps_its_promises_passes() -> None:
-    """Tests that a method of specopt passes on instances of the library, and that no instance is no pass."""
+    """Tests that a method of specopt passes on instances of the library, and that no instance is no
+    pass.
+    """
     check_method(FirstComeFirstServed(skip=True))
     with pytest.raises(InvalidInput, match="problems: expected some that fcfs takes, got none"):
         check_method(FirstComeFirstServed(), [])
@@ -95,7 +99,9 @@ class Short(FirstComeFirstServed):
     def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
         """Take all requests of many."""
         many = problem.requests > 20
-        return Outcome(plan=plan_of(range(problem.requests))) if many else super().run(problem, budget)
+        return (
+            Outcome(plan=plan_of(range(problem.requests))) if many else super().run(problem, budget)
+        )
 
 
 @dataclass(frozen=True)
@@ -111,8 +117,12 @@ class Sleepy(FirstComeFirstServed):
 
 
 def test_larger_problems_and_limits_are_met() -> None:
-    """Tests that a method that fails on many requests alone is caught, and one that sleeps through its limit."""
+    """Tests that a method that fails on many requests alone is caught, and one that sleeps through
+    its limit.
+    """
     with pytest.raises(InternalError, match="short"):
         check_method(Short())
-    with pytest.raises(NotConformant, match=r"sleepy on .*: takes 1\.\d+ s with a time limit of 1 s"):
+    with pytest.raises(
+        NotConformant, match=r"sleepy on .*: takes 1\.\d+ s with a time limit of 1 s"
+    ):
         check_method(Sleepy())

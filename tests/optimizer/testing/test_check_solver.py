@@ -1,4 +1,6 @@
-"""Plain functions from a problem to a plan: right ones pass, wrong ones are caught on a small problem that is saved."""
+"""Plain functions from a problem to a plan: right ones pass, wrong ones are caught on a small
+problem that is saved.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ def test_the_default_passes(kind: str, tmp_path: Path) -> None:
 def test_a_heuristic_passes_as_such(tmp_path: Path) -> None:
     """Tests that a greedy rule is no failure as long as it claims nothing, the library included."""
     check_solver(greedy, "verification-batch", examples=30, folder=tmp_path)
-    with pytest.raises(NotConformant, match=r"claims optima and reaches .*, but .* is possible|relation "):
+    with pytest.raises(
+        NotConformant, match=r"claims optima and reaches .*, but .* is possible|relation "
+    ):
         check_solver(greedy, "verification-batch", exact=True, folder=None)
 
 
@@ -77,15 +81,22 @@ def test_a_heuristic_passes_as_such(tmp_path: Path) -> None:
         pytest.param(fickle, "gives two answers to one problem", marks=pytest.mark.nightly),
         pytest.param(lazy, "finds no plan, though there is one of 0.0", marks=pytest.mark.nightly),
         pytest.param(vandal, "changes the problem", marks=pytest.mark.nightly),
-        (strange, "returns no plan: expected VerificationBatchPlan, a result, its JSON form or None"),
+        (
+            strange,
+            "returns no plan: expected VerificationBatchPlan, a result, its JSON form or None",
+        ),
     ],
 )
 def test_wrong_solvers_are_caught(solver: Any, message: str, tmp_path: Path) -> None:
-    """Tests that each failure is named, shrunk, and saved as a problem on which the same check fails again."""
+    """Tests that each failure is named, shrunk, and saved as a problem on which the same check
+    fails again.
+    """
     with pytest.raises(NotConformant, match=message) as error:
         check_solver(solver, "verification-batch", folder=tmp_path)
     (path,) = tmp_path.iterdir()
-    assert f"{solver.__name__} on verification-batch" in str(error.value) and str(path) in str(error.value)
+    assert f"{solver.__name__} on verification-batch" in str(error.value) and str(path) in str(
+        error.value
+    )
     problem = load(path)
     assert isinstance(problem, VerificationBatchProblem) and problem.requests <= 3
     if solver is not fickle:
@@ -94,13 +105,17 @@ def test_wrong_solvers_are_caught(solver: Any, message: str, tmp_path: Path) -> 
 
 
 def test_the_library_is_met(tmp_path: Path) -> None:
-    """Tests that a solver that fails on large problems only passes the random ones and fails the library's."""
+    """Tests that a solver that fails on large problems only passes the random ones and fails the
+    library's.
+    """
 
     def up_to_ten(problem: VerificationBatchProblem) -> Any:
         return greedy(problem) if problem.requests <= 10 else careless(problem)
 
     check_solver(up_to_ten, "verification-batch", examples=10, sizes=(), folder=None)
-    with pytest.raises(NotConformant, match=r"up_to_ten on verification-batch/\S+ \(.*\): violates"):
+    with pytest.raises(
+        NotConformant, match=r"up_to_ten on verification-batch/\S+ \(.*\): violates"
+    ):
         check_solver(up_to_ten, "verification-batch", examples=0, sizes=["paper"], folder=None)
 
 
@@ -116,4 +131,6 @@ def test_wrong_arguments_are_named() -> None:
 
 def test_named_methods_are_functions_too() -> None:
     """Tests that a named method passes through `partial`, infeasible problems included."""
-    check_solver(partial(solve, method="brute-force"), "draft-allocation", exact=True, examples=10, sizes=())
+    check_solver(
+        partial(solve, method="brute-force"), "draft-allocation", exact=True, examples=10, sizes=()
+    )

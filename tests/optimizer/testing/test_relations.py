@@ -25,7 +25,9 @@ SHAPES = {"least rates lowered": {"least": True}}
 @pytest.mark.nightly
 @pytest.mark.parametrize("one", relations(), ids=lambda one: f"{one.kind}: {one.name}")
 def test_exact_methods_keep_it(one: Relation) -> None:
-    """Tests that the relation holds for the optima of every exact method, and that its condition occurs."""
+    """Tests that the relation holds for the optima of every exact method, and that its condition
+    occurs.
+    """
     held = 0
 
     @settings(max_examples=8, suppress_health_check=list(HealthCheck))
@@ -39,7 +41,9 @@ def test_exact_methods_keep_it(one: Relation) -> None:
             value = method()
             if value.exact and value.refusal(other) is None:
                 tolerance = 2 * value.tolerance + TOLERANCE
-                held += one.check(partial(solve, method=value), problem, seed=seed, tolerance=tolerance)
+                held += one.check(
+                    partial(solve, method=value), problem, seed=seed, tolerance=tolerance
+                )
 
     check()
     assert held > 0
@@ -48,13 +52,18 @@ def test_exact_methods_keep_it(one: Relation) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("one", relations(), ids=lambda one: f"{one.kind}: {one.name}")
 def test_each_can_fail(one: Relation) -> None:
-    """Tests that an answer a thousandth worse than the relation implies is refused, with problem and reason."""
+    """Tests that an answer a thousandth worse than the relation implies is refused, with problem
+    and reason.
+    """
 
     def demanding(problem: Problem, objective: float) -> float:
         better = -1e-3 if problem.sense == "minimize" else 1e-3
         return one.implied(problem, objective) + better * abs(objective)
 
-    strict, caught = dataclasses.replace(one, implied=demanding, change=lambda data, random: data), 0
+    strict, caught = (
+        dataclasses.replace(one, implied=demanding, change=lambda data, random: data),
+        0,
+    )
 
     @settings(max_examples=10, suppress_health_check=list(HealthCheck))
     @given(strategies.problems(one.kind))
@@ -79,10 +88,16 @@ def test_names_and_kinds_are_checked() -> None:
     """Tests that every kind has relations with names of their own, and that others are refused."""
     assert {one.kind for one in relations()} == set(KIND)
     assert len({(one.kind, one.name) for one in relations()}) == len(relations())
-    with pytest.raises(InvalidInput, match=r"name: expected one of requests permuted, .*, got 'more'"):
+    with pytest.raises(
+        InvalidInput, match=r"name: expected one of requests permuted, .*, got 'more'"
+    ):
         relation("verification-batch", "more")
-    with pytest.raises(InvalidInput, match="problem: expected one of fair-goodput, got draft-allocation"):
-        relation("fair-goodput", "one more token").check(solve, generate("draft-allocation/ties", clients=3, budget=2))
+    with pytest.raises(
+        InvalidInput, match="problem: expected one of fair-goodput, got draft-allocation"
+    ):
+        relation("fair-goodput", "one more token").check(
+            solve, generate("draft-allocation/ties", clients=3, budget=2)
+        )
 
 
 def test_plans_that_come_or_go_are_seen() -> None:
@@ -97,12 +112,17 @@ def test_plans_that_come_or_go_are_seen() -> None:
 
 
 def test_changes_of_a_tight_memory() -> None:
-    """Tests that memory for one request holds one in other units, and two with a quarter and a byte more: by hand."""
+    """Tests that memory for one request holds one in other units, and two with a quarter and a byte
+    more: by hand.
+    """
     mixed: Any = generate("verification-batch/mixed", requests=2)
     problem = dataclasses.replace(
-        mixed, memory_bytes=4.0, request_memory_bytes=np.array([4.0, 1.0]),
-        expected_tokens=np.array([3.0, 2.0]), deadline_seconds=np.full(2, 1e3),
-    )  # fmt: skip
+        mixed,
+        memory_bytes=4.0,
+        request_memory_bytes=np.array([4.0, 1.0]),
+        expected_tokens=np.array([3.0, 2.0]),
+        deadline_seconds=np.full(2, 1e3),
+    )
     assert solve(problem).objective == 3.0
     for name, tokens in (("bytes scaled", 3.0), ("more memory", 5.0)):
         changed = relation("verification-batch", name).changed(problem)

@@ -14,7 +14,9 @@ from specopt.testing import strategies
 
 @pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
 def test_plans_are_feasible_and_differ(kind: str) -> None:
-    """Tests that every kind has problems, and for most of them several plans, all of which the judge accepts."""
+    """Tests that every kind has problems, and for most of them several plans, all of which the
+    judge accepts.
+    """
     worth: dict[str, set[float]] = {}
 
     @settings(
@@ -33,15 +35,22 @@ def test_plans_are_feasible_and_differ(kind: str) -> None:
 
 @settings(max_examples=10)
 @given(problems_with_plans(tasks=(1, 3)))
-def test_plans_of_phases_can_be_judged(case: tuple[ContinuousServingProblem, ContinuousServingPlan]) -> None:
+def test_plans_of_phases_can_be_judged(
+    case: tuple[ContinuousServingProblem, ContinuousServingPlan],
+) -> None:
     """Tests that the judge takes plans of phases, memory aside."""
     problem, plan = case
     assert problem.evaluate(plan).objective >= 0.0
 
 
 def test_examples_shrink() -> None:
-    """Tests that a batch of two with a request that does not fit shrinks to plain numbers, whatever the time is."""
-    early = find(strategies.problems("verification-batch"), lambda problem: problem.to_dict()["now_seconds"] < 0.0)
+    """Tests that a batch of two with a request that does not fit shrinks to plain numbers, whatever
+    the time is.
+    """
+    early = find(
+        strategies.problems("verification-batch"),
+        lambda problem: problem.to_dict()["now_seconds"] < 0.0,
+    )
     assert early.to_dict()["expected_tokens"] == []
     problem = find(strategies.problems("verification-batch"), lambda problem: problem.requests >= 2)
     data = problem.to_dict()
@@ -51,5 +60,7 @@ def test_examples_shrink() -> None:
 
 def test_an_unknown_kind_is_named() -> None:
     """Tests that a kind that is none is refused with those that are."""
-    with pytest.raises(InvalidInput, match=r"kind: expected one of serving-latency, .*, got 'verification'"):
+    with pytest.raises(
+        InvalidInput, match=r"kind: expected one of serving-latency, .*, got 'verification'"
+    ):
         strategies.problems("verification")

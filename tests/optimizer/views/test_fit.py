@@ -14,23 +14,35 @@ from specopt.views.fit import fit_figure
 
 def line(path: Path, seconds: list[float]) -> RuntimeFit:
     """Fit a line to times at 1, 2, 3, ... tokens."""
-    path.write_text("tokens,seconds\n" + "".join(f"{i + 1},{each!r}\n" for i, each in enumerate(seconds)))
+    path.write_text(
+        "tokens,seconds\n" + "".join(f"{i + 1},{each!r}\n" for i, each in enumerate(seconds))
+    )
     table = read_runtime_table(path, TableColumns(x=("tokens",), y=("seconds",)))
     return fit_runtime(table, work_of(table), "linear", errors="absolute")
 
 
 def test_charts_of_two_fits(tmp_path: Path) -> None:
-    """Tests that times stand above errors, a fit in each column, with its name and what it reaches."""
-    found = line(tmp_path / "a.csv", [0.010, 0.022, 0.028, 0.040]), line(tmp_path / "b.csv", [3.0] * 4)
+    """Tests that times stand above errors, a fit in each column, with its name and what it
+    reaches.
+    """
+    found = (
+        line(tmp_path / "a.csv", [0.010, 0.022, 0.028, 0.040]),
+        line(tmp_path / "b.csv", [3.0] * 4),
+    )
     picture = fit_figure(dict(zip(("draft", ""), found, strict=True)))
     above, other, below, _ = picture.charts
     assert (picture.columns, below.title) == (2, "")
     assert above.title == f"draft: linear, R² 0.9846, MAPE {found[0].metrics.mape:.2%}"
     assert other.title == "linear, MAPE 0.00%"
     for chart in (above, below):
-        assert [row["measured"] for row in chart.rows] == pytest.approx([10.0, 22.0, 28.0, 40.0])  # ms
+        assert [row["measured"] for row in chart.rows] == pytest.approx(
+            [10.0, 22.0, 28.0, 40.0]
+        )  # ms
         assert [row["linear fit"] for row in chart.rows] == pytest.approx([10.6, 20.2, 29.8, 39.4])
         assert [row["fit too slow by (%)"] for row in chart.rows] == pytest.approx(
-            [100 * (b / a - 1) for a, b in zip((10.0, 22.0, 28.0, 40.0), (10.6, 20.2, 29.8, 39.4), strict=True)]
+            [
+                100 * (b / a - 1)
+                for a, b in zip((10.0, 22.0, 28.0, 40.0), (10.6, 20.2, 29.8, 39.4), strict=True)
+            ]
         )
     assert [layer["mark"] for layer in above.spec["layer"]][1] == "line"

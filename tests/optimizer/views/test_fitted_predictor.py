@@ -20,18 +20,30 @@ from specopt.views.fitted_predictor import print_fitted
     ],
 )
 def test_the_verdict_is_on_belief(belief: tuple[float, float], best: str, verdict: str) -> None:
-    """Tests that belief is recommended where its interval is above the fixed window, whatever other rules gain."""
+    """Tests that belief is recommended where its interval is above the fixed window, whatever other
+    rules gain.
+    """
     rules = [
         {
-            "method": name, "model": 9.0, "held_out": 9.0 if name == best else 8.0, "standard_error": 0.1,
-            "gain": 0.0, "gain_interval": belief if name == "belief" else (-0.02, 0.02),
+            "method": name,
+            "model": 9.0,
+            "held_out": 9.0 if name == best else 8.0,
+            "standard_error": 0.1,
+            "gain": 0.0,
+            "gain_interval": belief if name == "belief" else (-0.02, 0.02),
         }
         for name in ("belief", "first-rejection", "fixed-window")
-    ]  # fmt: skip
+    ]
     found = {
-        "predictor": "logistic", "rounds": 90, "dropped": 0, "problem": {"max_draft_tokens": 4}, "false_reject": 0.1,
-        "false_accept": 0.2, "area": 0.7, "rules": rules,
-    }  # fmt: skip
+        "predictor": "logistic",
+        "rounds": 90,
+        "dropped": 0,
+        "problem": {"max_draft_tokens": 4},
+        "false_reject": 0.1,
+        "false_accept": 0.2,
+        "area": 0.7,
+        "rules": rules,
+    }
     out = StringIO()
     print_fitted(found, Console(file=out, width=100))
     assert verdict in out.getvalue().splitlines()[-1]

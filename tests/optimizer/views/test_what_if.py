@@ -48,7 +48,15 @@ def test_simulate_prints_a_summary(invoke: Invoke, files: tuple[Path, Path]) -> 
     """Tests that the mean, its interval, the quantiles and the model's number are shown."""
     code, out, _ = invoke("simulate", *files, "--replications", "50")
     assert code == 0
-    for word in ("played 50 times", "95 % confidence", "communication", "model", "known lengths", "quantile", "95%"):
+    for word in (
+        "played 50 times",
+        "95 % confidence",
+        "communication",
+        "model",
+        "known lengths",
+        "quantile",
+        "95%",
+    ):
         assert word in out
     code, out, _ = invoke("simulate", *files, "--drop-finished")
     assert code == 0
@@ -64,12 +72,16 @@ def test_simulate_json(invoke: Invoke, files: tuple[Path, Path]) -> None:
     expected = specopt.simulate(problem, result, replications=60, seed=5).to_dict()
     assert json.loads(out) | {"seconds": 0} == expected | {"seconds": 0}
     assert json.loads(out)["model"] == result.objective
-    other = json.loads(invoke("simulate", *files, "--replications", "60", "--seed", "6", "--json")[1])
+    other = json.loads(
+        invoke("simulate", *files, "--replications", "60", "--seed", "6", "--json")[1]
+    )
     assert other["mean"] != expected["mean"]
 
 
 def test_simulate_refuses(invoke: Invoke, files: tuple[Path, Path], tmp_path: Path) -> None:
-    """Tests that other problems' results, results without plan, broken plans and bad numbers exit with 2."""
+    """Tests that other problems' results, results without plan, broken plans and bad numbers exit
+    with 2.
+    """
     problem, result = files
     other = tmp_path / "other.json"
     specopt.save(specopt.generate("serving-latency/paper-1", tasks=4, seed=9), other)
@@ -91,21 +103,42 @@ def test_sensitivity_prints_a_table(invoke: Invoke, files: tuple[Path, Path]) ->
     code, out, _ = invoke("sensitivity", files[0])
     assert code == 0
     for word in (
-        "solved again by auto", "+1 MHz bandwidth", "+1 GB draft memory", "+0.01 acceptance rate",
-        "+1 longest speculation", "draft passes 1 % faster", "verify passes 1 % faster", "proven", "finite differences",
-    ):  # fmt: skip
+        "solved again by auto",
+        "+1 MHz bandwidth",
+        "+1 GB draft memory",
+        "+0.01 acceptance rate",
+        "+1 longest speculation",
+        "draft passes 1 % faster",
+        "verify passes 1 % faster",
+        "proven",
+        "finite differences",
+    ):
         assert word in out
 
 
 def test_sensitivity_json(invoke: Invoke, files: tuple[Path, Path]) -> None:
-    """Tests that --json prints one entry per resource, and that method, options, limit and seed are taken."""
+    """Tests that --json prints one entry per resource, and that method, options, limit and seed are
+    taken.
+    """
     code, out, _ = invoke("sensitivity", files[0], "--json")
     assert code == 0
     data = json.loads(out)
     assert data["status"] == "optimal"
     assert len(data["changes"]) == 6
-    assert all(entry["proven"] and entry["bounds"] == [entry["change"]] * 2 for entry in data["changes"])
-    arguments = ("--method", "static-batching", "--option", "size=2", "--time-limit", "30", "--seed", "1", "--json")
+    assert all(
+        entry["proven"] and entry["bounds"] == [entry["change"]] * 2 for entry in data["changes"]
+    )
+    arguments = (
+        "--method",
+        "static-batching",
+        "--option",
+        "size=2",
+        "--time-limit",
+        "30",
+        "--seed",
+        "1",
+        "--json",
+    )
     code, out, _ = invoke("sensitivity", files[0], *arguments)
     assert code == 0
     data = json.loads(out)
@@ -133,13 +166,17 @@ def test_sensitivity_refuses(invoke: Invoke, files: tuple[Path, Path]) -> None:
     refused(invoke("sensitivity", files[0], "--time-limit", "-1"), "time_limit", "-1")
 
 
-def test_sensitivity_interrupted(invoke: Invoke, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sensitivity_interrupted(
+    invoke: Invoke, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Tests that after Ctrl-C what was found is printed, and the exit code is 130."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("specopt.solvers.serving_latency.algorithm_1.algorithm_1_batches", interrupt)
+    monkeypatch.setattr(
+        "specopt.solvers.serving_latency.algorithm_1.algorithm_1_batches", interrupt
+    )
     code, out, _ = invoke("sensitivity", files[0], "--method", "algorithm-1")
     assert code == 130
     assert "solved again by algorithm-1" in out

@@ -1,4 +1,6 @@
-"""Serving as tasks arrive: what was done is a plan of the same latency, whoever decided; the scheduler's manners."""
+"""Serving as tasks arrive: what was done is a plan of the same latency, whoever decided; the
+scheduler's manners.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import continuous_serving as naive
 
-from specopt import ContinuousServingProblem, InvalidInput, LinearRuntime, ServingLatencyProblem, Unsupported, generate
+from specopt import (
+    ContinuousServingProblem,
+    InvalidInput,
+    LinearRuntime,
+    ServingLatencyProblem,
+    Unsupported,
+    generate,
+)
 from specopt.kinds.continuous_serving.strategies import problems
 from specopt.online import ServingScheduler
 from specopt.solvers.budget import Budget
@@ -35,9 +44,13 @@ def deployment(**changes: Any) -> ContinuousServingProblem:
 @settings(max_examples=40, deadline=None)
 @given(problems(tasks=(1, 7), max_output=30, max_length=4), st.sampled_from(POLICIES))
 def test_what_was_done_is_a_plan(problem: ContinuousServingProblem, policy: str) -> None:
-    """Tests that a policy's plan is feasible and has its latency by the judge: memory, pauses, rates of every task."""
+    """Tests that a policy's plan is feasible and has its latency by the judge: memory, pauses,
+    rates of every task.
+    """
     known: Any = "known" if problem.output_lengths == "predicted" else problem.output_lengths
-    problem = dataclasses.replace(problem, regroup_seconds=0.0, objective="mean_latency", output_lengths=known)
+    problem = dataclasses.replace(
+        problem, regroup_seconds=0.0, objective="mean_latency", output_lengths=known
+    )
     try:
         found = play(problem, policy, 1)
     except (InvalidInput, Unsupported):
@@ -53,7 +66,9 @@ def test_what_was_done_is_a_plan(problem: ContinuousServingProblem, policy: str)
 
 
 def test_static_lots_need_room_for_the_longest_output() -> None:
-    """Tests that Algorithm 1, which plans with O_max, refuses tasks that fit with their own lengths alone."""
+    """Tests that Algorithm 1, which plans with O_max, refuses tasks that fit with their own lengths
+    alone.
+    """
     problem = deployment(output_lengths="known", max_output_tokens=10**6)
     assert play(problem, "continuous").mean > 0.0
     with pytest.raises(InvalidInput, match="draft-model memory alone"):
@@ -61,7 +76,9 @@ def test_static_lots_need_room_for_the_longest_output() -> None:
 
 
 def test_static_lots_are_timed_by_the_judge() -> None:
-    """Tests that tasks that arrive together take no longer than Algorithm 1's plan, and a late one waits for them."""
+    """Tests that tasks that arrive together take no longer than Algorithm 1's plan, and a late one
+    waits for them.
+    """
     together = deployment(arrival_seconds=np.zeros(12))
     late = dataclasses.replace(together, arrival_seconds=np.array([0.0] * 11 + [1e-3]))
     first = play(together, "algorithm-1")
@@ -74,9 +91,13 @@ def test_static_lots_are_timed_by_the_judge() -> None:
 
 
 def test_drafts_while_it_pays() -> None:
-    """Tests that a lone task is drafted for, which beats all, and a crowd is not: not to know it costs one prompt."""
+    """Tests that a lone task is drafted for, which beats all, and a crowd is not: not to know it
+    costs one prompt.
+    """
     for rate, share, most in ((0.2, (0.9, 1.0), 0.9), (20.0, (0.0, 0.3), 1.05)):
-        problem = generate("continuous-serving/arrivals", tasks=25, requests_per_second=rate, seed=2)
+        problem = generate(
+            "continuous-serving/arrivals", tasks=25, requests_per_second=rate, seed=2
+        )
         assert isinstance(problem, ContinuousServingProblem)
         problem = dataclasses.replace(problem, embedding_bits_per_token=32.0)
         found = play(problem, "online")
@@ -85,21 +106,32 @@ def test_drafts_while_it_pays() -> None:
 
 
 def test_what_the_draft_model_cannot_hold_is_served_alone() -> None:
-    """Tests that a task beyond the draft memory is served without drafts, where pauses are allowed, and not refused."""
+    """Tests that a task beyond the draft memory is served without drafts, where pauses are allowed,
+    and not refused.
+    """
     problem = deployment()
     assert problem.draft is not None
     lengths = problem.input_tokens + problem.output_tokens
-    room = float(problem.draft.parameter_bytes + problem.draft.kv_bytes_per_token * (np.sort(lengths)[-2] + 1))
+    room = float(
+        problem.draft.parameter_bytes
+        + problem.draft.kv_bytes_per_token * (np.sort(lengths)[-2] + 1)
+    )
     problem = dataclasses.replace(problem, draft_memory_bytes=room)
     found = play(problem, "online")
-    assert found.plan is not None and problem.violations(found.plan) == [] and 0.0 < found.drafting_share < 1.0
+    assert (
+        found.plan is not None
+        and problem.violations(found.plan) == []
+        and 0.0 < found.drafting_share < 1.0
+    )
     for policy in ("continuous", "algorithm-1"):
         with pytest.raises(InvalidInput, match="of draft-model memory alone"):
             play(problem, policy)
 
 
 def test_what_drafting_is_behind_with_is_taken_in_where_memory_is_tight() -> None:
-    """Tests that seven tasks of 30 unseen tokens, one at a time in memory, take seven times as long as one of them."""
+    """Tests that seven tasks of 30 unseen tokens, one at a time in memory, take seven times as long
+    as one of them.
+    """
     problem = deployment(min_speculation_length=1)
     assert problem.draft is not None
     room = float(problem.draft.parameter_bytes + 1.5 * problem.draft.kv_bytes_per_token * 220)
@@ -116,8 +148,12 @@ def test_what_drafting_is_behind_with_is_taken_in_where_memory_is_tight() -> Non
     st.lists(st.integers(1, 40), min_size=1, max_size=4),
 )
 def test_batches_are_good(problem: ContinuousServingProblem, inputs: list[int]) -> None:
-    """Tests that a first step lies between the least over contiguous batches and the better of one batch and alone."""
-    problem = dataclasses.replace(problem, draft_memory_bytes=1e30, verify_memory_bytes=None, min_speculation_length=1)
+    """Tests that a first step lies between the least over contiguous batches and the better of one
+    batch and alone.
+    """
+    problem = dataclasses.replace(
+        problem, draft_memory_bytes=1e30, verify_memory_bytes=None, min_speculation_length=1
+    )
     scheduler = ServingScheduler(problem)
     for key, tokens in enumerate(inputs):
         scheduler.submit(key, input_tokens=tokens)
@@ -162,12 +198,20 @@ def test_a_saved_scheduler_goes_on_alike() -> None:
 
 
 def test_a_broken_state_is_refused() -> None:
-    """Tests that what is no state, a damaged one, or one of a version that knew less is refused by name."""
+    """Tests that what is no state, a damaged one, or one of a version that knew less is refused by
+    name.
+    """
     scheduler = ServingScheduler(deployment())
     scheduler.submit("a", input_tokens=10)
     state = scheduler.state()
     older = {name: value for name, value in state.items() if name != "learned"}
-    broken: list[Any] = [{}, None, older, {**state, "tasks": [["a", {"reached": 1.0}]]}, {**state, "tasks": ["a"]}]
+    broken: list[Any] = [
+        {},
+        None,
+        older,
+        {**state, "tasks": [["a", {"reached": 1.0}]]},
+        {**state, "tasks": ["a"]},
+    ]
     for each in broken:
         with pytest.raises(InvalidInput, match=r"^state(\.\w+(\[\d\])*)*: "):
             ServingScheduler.from_state(deployment(), each)
@@ -178,9 +222,15 @@ def test_refusals() -> None:
     scheduler = ServingScheduler(deployment())
     scheduler.submit("a", input_tokens=10)
     for call, words in (
-        (lambda: scheduler.submit("a", input_tokens=10), "key: expected one that is not in use, got 'a'"),
+        (
+            lambda: scheduler.submit("a", input_tokens=10),
+            "key: expected one that is not in use, got 'a'",
+        ),
         (lambda: scheduler.submit("b", input_tokens=0), "input_tokens: expected"),
-        (lambda: scheduler.submit("b", input_tokens=1, acceptance_rate=1.0), "acceptance_rate: expected"),
+        (
+            lambda: scheduler.submit("b", input_tokens=1, acceptance_rate=1.0),
+            "acceptance_rate: expected",
+        ),
         (lambda: scheduler.cancel("b"), "key: expected a task at hand, got 'b'"),
         (lambda: scheduler.complete(), "complete: expected a running step"),
         (
@@ -192,7 +242,9 @@ def test_refusals() -> None:
         with pytest.raises(InvalidInput, match=words):
             call()
     scheduler.next_step()
-    with pytest.raises(InvalidInput, match="next_step: expected the running step to be complete first"):
+    with pytest.raises(
+        InvalidInput, match="next_step: expected the running step to be complete first"
+    ):
         scheduler.next_step()
     with pytest.raises(InvalidInput, match="complete: expected tasks of the running step, got 'b'"):
         scheduler.complete({"b": 1})
@@ -202,11 +254,16 @@ def test_refusals() -> None:
 
 @pytest.mark.parametrize("arrivals", [None, np.zeros(12)], ids=["waiting", "arriving"])
 def test_bound_of_one_token(arrivals: np.ndarray[Any, Any] | None) -> None:
-    """Tests that the bound of prompts and answers of one token is what they take and no more, arriving or waiting."""
+    """Tests that the bound of prompts and answers of one token is what they take and no more,
+    arriving or waiting.
+    """
     problem = deployment(
-        input_tokens=np.ones(12, dtype=np.int64), output_tokens=np.ones(12, dtype=np.int64), arrival_seconds=arrivals,
-        objective="makespan", verify_runtime=LinearRuntime(seconds_per_flop=1e-9, overhead_seconds=0.0),
-    )  # fmt: skip
+        input_tokens=np.ones(12, dtype=np.int64),
+        output_tokens=np.ones(12, dtype=np.int64),
+        arrival_seconds=arrivals,
+        objective="makespan",
+        verify_runtime=LinearRuntime(seconds_per_flop=1e-9, overhead_seconds=0.0),
+    )
     found = play(problem, "online")
     assert found.plan is not None
     bounds = [served_bound(prepared, Budget(problem)) for prepared in prepare_all(problem)]
@@ -218,14 +275,20 @@ def test_bound_of_one_token(arrivals: np.ndarray[Any, Any] | None) -> None:
 @settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 3)), min_size=1, max_size=4))
 def test_shortest_rest_first_ends_most(jobs: list[tuple[int, int]]) -> None:
-    """Tests that no schedule of unit steps has its j-th end before that of the shortest rest first."""
-    found = preemptive_ends(np.array([float(r) for r, _ in jobs]), np.array([float(w) for _, w in jobs]))
+    """Tests that no schedule of unit steps has its j-th end before that of the shortest rest
+    first.
+    """
+    found = preemptive_ends(
+        np.array([float(r) for r, _ in jobs]), np.array([float(w) for _, w in jobs])
+    )
     least = [np.inf] * len(jobs)
     states: set[tuple[tuple[int, ...], tuple[int, ...]]] = {(tuple(w for _, w in jobs), ())}
     for clock in range(20):
         following = set()
         for left, ends in states:
-            able = [k for k, (release, _) in enumerate(jobs) if release <= clock and left[k]] or [-1]
+            able = [k for k, (release, _) in enumerate(jobs) if release <= clock and left[k]] or [
+                -1
+            ]
             for k in able:
                 rest = tuple(w - (i == k) for i, w in enumerate(left))
                 done = (*ends, clock + 1) if k >= 0 and not rest[k] else ends

@@ -1,4 +1,6 @@
-"""Continuous serving: the exact method by two routes, the scheduler above it, the bound below it."""
+"""Continuous serving: the exact method by two routes, the scheduler above it, the bound below
+it.
+"""
 
 from __future__ import annotations
 
@@ -54,12 +56,16 @@ def lists(choices: list[Any], tasks: int) -> list[dict[str, Any]]:
 @settings(max_examples=12, deadline=None)
 @given(
     problems(
-        tasks=(1, 2), max_output=3, max_length=2,
+        tasks=(1, 2),
+        max_output=3,
+        max_length=2,
         mechanisms=["pipelined", "sequential", "autoregressive"],
     )
-)  # fmt: skip
+)
 def test_every_step_is_the_least_of_all_plans(problem: ContinuousServingProblem) -> None:
-    """Tests that the optimum is the least of all plans that there are of so few steps, each worked out alone."""
+    """Tests that the optimum is the least of all plans that there are of so few steps, each worked
+    out alone.
+    """
     problem = dataclasses.replace(problem, arrival_seconds=None, min_speculation_length=1)
     if problem.output_lengths == "predicted":
         problem = dataclasses.replace(problem, output_lengths="known")
@@ -83,13 +89,23 @@ def test_every_step_is_the_least_of_all_plans(problem: ContinuousServingProblem)
 
 
 def every_task_alone(problem: ContinuousServingProblem) -> list[ContinuousServingPlan]:
-    """Plans in which every task is a batch, with the shortest drafts that are allowed, by mechanism."""
+    """Plans in which every task is a batch, with the shortest drafts that are allowed, by
+    mechanism.
+    """
     tasks, found = problem.tasks, []
     for mechanism in problem.mechanisms:
         length = 0 if mechanism == "autoregressive" else problem.min_speculation_length
-        phase = {"first_step": 1, "batches": [[k] for k in range(tasks)], "speculation_length": length}
+        phase = {
+            "first_step": 1,
+            "batches": [[k] for k in range(tasks)],
+            "speculation_length": length,
+        }
         drafting = int(mechanism != "autoregressive")
-        data = {"speculation_length": drafting, "phases": [phase], "bandwidth_share": [1 / tasks] * tasks}
+        data = {
+            "speculation_length": drafting,
+            "phases": [phase],
+            "bandwidth_share": [1 / tasks] * tasks,
+        }
         if problem.mechanism == "any":
             data["mechanism"] = mechanism
         found.append(ContinuousServingPlan.from_dict(data))
@@ -99,7 +115,9 @@ def every_task_alone(problem: ContinuousServingProblem) -> list[ContinuousServin
 @settings(max_examples=12, deadline=None)
 @given(problems(tasks=(1, 3), max_output=5, max_length=2))
 def test_bound_below_optimum_below_heuristic(problem: ContinuousServingProblem) -> None:
-    """Tests that bound <= optimum <= heuristic, whatever is served how; where no plan is found, none fits."""
+    """Tests that bound <= optimum <= heuristic, whatever is served how; where no plan is found,
+    none fits.
+    """
     problem = dataclasses.replace(problem, arrival_seconds=None)
     found = solve(problem, "rebatching")
     if found.status is Status.INFEASIBLE:  # of predicted lengths one may be too long
@@ -115,17 +133,23 @@ def test_bound_below_optimum_below_heuristic(problem: ContinuousServingProblem) 
 
 @pytest.mark.parametrize("tasks", [1, 3])
 def test_no_batch_fits_with_drafts(tasks: int) -> None:
-    """Tests that tasks are served without drafts where the draft model's memory holds none of them."""
+    """Tests that tasks are served without drafts where the draft model's memory holds none of
+    them.
+    """
     data = generate("continuous-serving/paper-1", tasks=tasks, max_output=10, seed=1).to_dict()
     data |= {"min_speculation_length": 0, "draft_memory_bytes": 1e9}
     found = solve(ContinuousServingProblem.from_dict(data))
-    assert found.plan is not None and {phase.speculation_length for phase in found.plan.phases} == {0}
+    assert found.plan is not None and {phase.speculation_length for phase in found.plan.phases} == {
+        0
+    }
 
 
 @settings(max_examples=20, deadline=None)
 @given(problems_with_plans(tasks=(1, 8), max_output=40))
 def test_bound_below_every_plan(case: Case) -> None:
-    """Tests that no feasible plan lies below the bound: arrivals, samples, mixed lengths, rates of every task."""
+    """Tests that no feasible plan lies below the bound: arrivals, samples, mixed lengths, rates of
+    every task.
+    """
     problem, plan = case
     if not problem.violations(plan):
         assert bound(problem) <= problem.evaluate(plan).objective * (1 + 1e-9)
@@ -148,7 +172,9 @@ def test_prices_are_checked(problem: ContinuousServingProblem) -> None:
 
 @pytest.mark.parametrize("least", [0, 1])
 def test_prompts_are_counted(least: int) -> None:
-    """Tests that the bound of a task alone has its prompt: verified in any case, and taken in if it drafts."""
+    """Tests that the bound of a task alone has its prompt: verified in any case, and taken in if it
+    drafts.
+    """
     problem = generate("continuous-serving/arrivals", tasks=1, max_input=400, max_output=40, seed=3)
     assert isinstance(problem, ContinuousServingProblem)
     problem = dataclasses.replace(problem, min_speculation_length=least)
@@ -159,8 +185,12 @@ def test_prompts_are_counted(least: int) -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(problems(tasks=(1, 30), max_output=40, mechanisms=["pipelined"]), st.data())
-def test_no_step_earns_more_than_it_takes(problem: ContinuousServingProblem, data: st.DataObject) -> None:
-    """Tests that tokens between the knots, of prompts between the ends of a group, are paid by every step (Eq. 20)."""
+def test_no_step_earns_more_than_it_takes(
+    problem: ContinuousServingProblem, data: st.DataObject
+) -> None:
+    """Tests that tokens between the knots, of prompts between the ends of a group, are paid by
+    every step (Eq. 20).
+    """
     prepared = prepare(problem, "pipelined")
     if prepared.misfit() is not None:
         return
@@ -172,13 +202,20 @@ def test_no_step_earns_more_than_it_takes(problem: ContinuousServingProblem, dat
     random = np.random.default_rng(data.draw(st.integers(0, 1000)))
     outputs = prices.outputs[0]
     for _ in range(10):
-        gained = np.maximum(0.0, random.uniform(-0.5, 1.0) + random.random(prepared.tasks)).clip(0.0, 1.0) * outputs
+        gained = (
+            np.maximum(0.0, random.uniform(-0.5, 1.0) + random.random(prepared.tasks)).clip(
+                0.0, 1.0
+            )
+            * outputs
+        )
         place = int(random.integers(len(prepared.served_lengths)))
         length = prepared.served_lengths[place]
         after = np.minimum(outputs, gained + prices.tokens[:, place])
         earned = (price * (prices.stretches(after) - prices.stretches(gained))).sum(axis=1)
         runs = int(random.integers(1, min(14, prepared.tasks) + 1))
-        chosen = np.argsort(prepared.inputs + gained)[-int(random.integers(1, prepared.tasks + 1)) :]
+        chosen = np.argsort(prepared.inputs + gained)[
+            -int(random.integers(1, prepared.tasks + 1)) :
+        ]
         batches = [batch for batch in np.array_split(chosen, runs) if len(batch)]
         times = []
         for batch in batches:
@@ -198,7 +235,11 @@ def test_plans_are_feasible(problem: ContinuousServingProblem) -> None:
     found = solve(problem, "rebatching")
     if found.status is Status.INFEASIBLE:  # a task alone does not fit
         return
-    assert isinstance(found.plan, ContinuousServingPlan) and found.objective is not None and found.bound is not None
+    assert (
+        isinstance(found.plan, ContinuousServingPlan)
+        and found.objective is not None
+        and found.bound is not None
+    )
     assert problem.violations(found.plan) == []
     assert found.bound <= found.objective
 
@@ -206,7 +247,9 @@ def test_plans_are_feasible(problem: ContinuousServingProblem) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", EXECUTED)
 def test_hundred_tasks(name: str) -> None:
-    """Tests that a hundred tasks are served no slower than by the policy that reserves final lengths."""
+    """Tests that a hundred tasks are served no slower than by the policy that reserves final
+    lengths.
+    """
     problem = load(f"{__file__.rpartition('/tests/')[0]}/tests/data/latency-K100-{name}.json")
     assert isinstance(problem, ServingLatencyProblem)
     free = ContinuousServingProblem(**problem.shared_fields() | {"output_lengths": "known"})

@@ -18,9 +18,12 @@ EXACT = [method for method in METHODS if method.name != "milp"]
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=4), st.integers(0, 12))
 def test_allocations(caps: list[int], budget: int) -> None:
-    """Tests that the count is the number of allocations, as long as it is not larger than asked for."""
+    """Tests that the count is the number of allocations, as long as it is not larger than asked
+    for.
+    """
     expected = sum(
-        all(s <= cap for s, cap in zip(drafts, caps, strict=True)) for drafts in naive.allocations(len(caps), budget)
+        all(s <= cap for s, cap in zip(drafts, caps, strict=True))
+        for drafts in naive.allocations(len(caps), budget)
     )
     assert allocations([min(cap, budget) for cap in caps], budget, 10**9) == expected
     assert allocations([min(cap, budget) for cap in caps], budget, 20) > 20 or expected <= 20
@@ -37,7 +40,8 @@ def test_refuses_above_its_size() -> None:
     """Tests that the refusal names the size and the methods that can."""
     problem = generate("draft-allocation/uniform", clients=9, budget=20)
     with pytest.raises(
-        Unsupported, match=r"more than 200,000 allocations.*; methods that can: auto, water-level, greedy"
+        Unsupported,
+        match=r"more than 200,000 allocations.*; methods that can: auto, water-level, greedy",
     ):
         solve(problem, BruteForceAllocation())
     assert BruteForceAllocation not in methods(problem)

@@ -15,17 +15,23 @@ from specopt.solvers.draft_allocation import fast
 
 @given(draft_allocations(clients=(1, 8), budget=(0, 30)))
 def test_is_the_water_level(problem: DraftAllocationProblem) -> None:
-    """Tests that the call gives the plan of the method, from read-only arrays, too, and returns its sum."""
+    """Tests that the call gives the plan of the method, from read-only arrays, too, and returns its
+    sum.
+    """
     out = np.full(problem.clients, -1)
     caps = problem.max_draft_tokens
-    total = fast.allocate(problem.weights, problem.acceptance_rates, problem.budget_tokens, caps, out)
+    total = fast.allocate(
+        problem.weights, problem.acceptance_rates, problem.budget_tokens, caps, out
+    )
     plan = solve(problem, "water-level").plan
     assert isinstance(plan, DraftAllocationPlan)
     assert out.tolist() == plan.draft_tokens.tolist()
     assert total == out.sum()
     again = np.empty_like(out)
     caps = None if caps is None else caps.copy()
-    fast.allocate(problem.weights.copy(), problem.acceptance_rates.copy(), problem.budget_tokens, caps, again)
+    fast.allocate(
+        problem.weights.copy(), problem.acceptance_rates.copy(), problem.budget_tokens, caps, again
+    )
     assert again.tolist() == out.tolist()
 
 

@@ -24,16 +24,22 @@ from specopt.solvers.draft_allocation.method import lagrangian_bound, price_of, 
 
 @given(draft_allocations(budget=(0, 30)))
 def test_takes_the_largest_marginals(problem: DraftAllocationProblem) -> None:
-    """Tests that the allocation is worth as much as the C largest of all marginals, sorted at once."""
+    """Tests that the allocation is worth as much as the C largest of all marginals, sorted at
+    once.
+    """
     largest = DraftAllocationPlan(draft_tokens=np.array(naive.by_sorting(problem.to_dict())))
     result = solve(problem, "greedy")
     assert result.objective == pytest.approx(problem.evaluate(largest).objective, rel=1e-13)
 
 
 @settings(max_examples=100)
-@given(draft_allocations(clients=(1, 3), budget=(0, 6)), st.floats(0.0, 10.0, allow_subnormal=False))
+@given(
+    draft_allocations(clients=(1, 3), budget=(0, 6)), st.floats(0.0, 10.0, allow_subnormal=False)
+)
 def test_every_price_bounds(problem: DraftAllocationProblem, price: float) -> None:
-    """Tests that the Lagrangian bound holds for any price, and is attained at the price of the last token."""
+    """Tests that the Lagrangian bound holds for any price, and is attained at the price of the last
+    token.
+    """
     optimum = float(naive.optimum(problem.to_dict()))
     assert lagrangian_bound(problem, price) >= optimum * (1 - 1e-12)
     plan = solve(problem, "greedy").plan
@@ -44,7 +50,9 @@ def test_every_price_bounds(problem: DraftAllocationProblem, price: float) -> No
 
 @given(st.lists(st.floats(0, 1e300, allow_subnormal=False), min_size=1, max_size=5))
 def test_scaling_is_exact(weights: list[float]) -> None:
-    """Tests that weights are scaled by a power of two, with the largest in [1/2, 1) and no digit lost."""
+    """Tests that weights are scaled by a power of two, with the largest in [1/2, 1) and no digit
+    lost.
+    """
     found = scaled(np.array(weights))
     if max(weights) == 0:
         assert not found.any()
@@ -84,7 +92,9 @@ def test_useless_tokens_stay_unused() -> None:
 
 
 def test_out_of_time_gives_what_it_has(own_clock: None) -> None:
-    """Tests that an endless allocation ends in time, with the tokens taken so far and a valid bound."""
+    """Tests that an endless allocation ends in time, with the tokens taken so far and a valid
+    bound.
+    """
     problem = DraftAllocationProblem(
         acceptance_rates=np.array([1 - 1e-12, 0.5]), weights=np.ones(2), budget_tokens=10**15
     )

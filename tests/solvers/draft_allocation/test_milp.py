@@ -14,7 +14,9 @@ from specopt.solvers.draft_allocation.milp import goodputs
 def test_equals_water_level(cap: int, seed: int) -> None:
     """Tests that both find the same optimum, to 1e-12, for 30 clients."""
     problem = generate("draft-allocation/uniform", clients=30, budget=90, cap=cap, seed=seed)
-    assert solve(problem, "milp").objective == pytest.approx(solve(problem, "water-level").objective, rel=1e-12)
+    assert solve(problem, "milp").objective == pytest.approx(
+        solve(problem, "water-level").objective, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize(("clients", "budget"), [(4, 24), (4, 28), (8, 16), (8, 20)])
@@ -37,5 +39,8 @@ def test_goodputs() -> None:
 def test_refuses_above_its_size() -> None:
     """Tests that the refusal names the size."""
     problem = generate("draft-allocation/uniform", clients=100, budget=100)
-    with pytest.raises(Unsupported, match=r"it has 10,100 pairs of client and draft length, the method takes at most"):
+    with pytest.raises(
+        Unsupported,
+        match=r"it has 10,100 pairs of client and draft length, the method takes at most",
+    ):
         solve(problem, "milp")

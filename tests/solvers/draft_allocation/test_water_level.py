@@ -1,4 +1,6 @@
-"""The water level: the plan of greedy, bit for bit, at any budget and in any corner of floating point."""
+"""The water level: the plan of greedy, bit for bit, at any budget and in any corner of floating
+point.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +45,12 @@ def test_same_plan_at_large_budgets(problem: DraftAllocationProblem) -> None:
 @pytest.mark.parametrize("cap", [0, 7])
 @pytest.mark.parametrize("per_client", [0.1, 1, 4.5, 100])
 def test_same_plan_for_many_clients(per_client: float, cap: int) -> None:
-    """Tests that plan and objective are those of greedy, and of sorting all marginals, for 1000 clients."""
-    problem = generate("draft-allocation/uniform", clients=1000, budget=int(1000 * per_client), cap=cap, seed=3)
+    """Tests that plan and objective are those of greedy, and of sorting all marginals, for 1000
+    clients.
+    """
+    problem = generate(
+        "draft-allocation/uniform", clients=1000, budget=int(1000 * per_client), cap=cap, seed=3
+    )
     assert isinstance(problem, DraftAllocationProblem)
     found = drafts(problem, "water-level")
     assert found == drafts(problem, "greedy")
@@ -53,7 +59,9 @@ def test_same_plan_for_many_clients(per_client: float, cap: int) -> None:
 
 
 def uncertain(weights: Floats, rates: Floats, budget: int, caps: Ints | None, out: Ints) -> None:
-    """Check that an allocation is optimal from its marginals alone: no token left out beats one that is in."""
+    """Check that an allocation is optimal from its marginals alone: no token left out beats one
+    that is in.
+    """
     limit = np.full(len(out), budget) if caps is None else np.minimum(caps, budget)
     with np.errstate(under="ignore"):
         inside = np.where(out > 0, weights * np.power(rates, out), np.inf)
@@ -69,7 +77,9 @@ def uncertain(weights: Floats, rates: Floats, budget: int, caps: Ints | None, ou
 
 @pytest.mark.parametrize("seed", range(12))
 def test_corners(seed: int) -> None:
-    """Tests that 10,000 clients of wild rates, weights, caps, budgets to 10^15 are optimal, in 0.1 s of processor."""
+    """Tests that 10,000 clients of wild rates, weights, caps, budgets to 10^15 are optimal, in 0.1
+    s of processor.
+    """
     rng = np.random.default_rng(seed)
     count = 10_000
     kinds: list[Callable[[], Any]] = [
@@ -81,7 +91,9 @@ def test_corners(seed: int) -> None:
         lambda: rng.choice(NEXT_TO_1, count),
     ]
     rates = kinds[seed % 6]()
-    weights = (np.ones(count), rng.uniform(0, 1, count), 10.0 ** rng.uniform(-300, 0, count))[seed % 3]
+    weights = (np.ones(count), rng.uniform(0, 1, count), 10.0 ** rng.uniform(-300, 0, count))[
+        seed % 3
+    ]
     out = np.empty(count, np.int64)
     for budget in (1, count - 1, 4 * count + count // 2, 10**9 + 7, 10**15):
         for caps in (None, rng.integers(0, 9, count), rng.integers(0, 10**9, count)):
@@ -97,7 +109,9 @@ def test_corners(seed: int) -> None:
     st.integers(0, 2**50),
 )
 def test_counts_are_exact(weight: float, rate: float, level: float, guess: int, most: int) -> None:
-    """Tests that a count separates the products above the level from the others, however wrong the guess."""
+    """Tests that a count separates the products above the level from the others, however wrong the
+    guess.
+    """
     count = above(weight, rate, level, guess, most)
     assert 0 <= count <= most
     assert count == 0 or weight * rate**count > level
@@ -107,7 +121,9 @@ def test_counts_are_exact(weight: float, rate: float, level: float, guess: int, 
 @pytest.mark.parametrize("most", [[10**9] * 5, [3, 10**9, 2, 50, 10**9]])
 @pytest.mark.parametrize("budget", [1, 9, 400, 10**8])
 def test_the_level_is_that_of_the_budget(most: list[int], budget: int) -> None:
-    """Tests that as many marginals exceed the level as there are tokens, but for half a token per client."""
+    """Tests that as many marginals exceed the level as there are tokens, but for half a token per
+    client.
+    """
     log_w, log_a = np.log([1.0, 0.2, 0.6, 1e-3, 0.5]), np.log([0.3, 0.5, 0.7, 0.9, 0.99])
     x = find_level(log_w, -1.0 / log_a, np.array(most), budget)
     above_it = np.clip(np.floor((x - log_w) / log_a), 0, most)  # w a^n > e^x
@@ -122,4 +138,10 @@ def test_a_million_clients() -> None:
     assert result.by == "auto (water-level)"
     assert result.status is Status.OPTIMAL
     assert isinstance(result.plan, DraftAllocationPlan)
-    uncertain(problem.weights, problem.acceptance_rates, problem.budget_tokens, None, result.plan.draft_tokens)
+    uncertain(
+        problem.weights,
+        problem.acceptance_rates,
+        problem.budget_tokens,
+        None,
+        result.plan.draft_tokens,
+    )

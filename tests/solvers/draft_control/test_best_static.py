@@ -21,24 +21,36 @@ def test_best_static_is_the_best_of_one_action(problem: DraftControlProblem) -> 
 
 
 def test_adapting_pays_most_where_the_link_is_slow() -> None:
-    """Tests that the optimal policy of both regimes of paper 3 beats myopic and static ones, static by more."""
+    """Tests that the optimal policy of both regimes of paper 3 beats myopic and static ones, static
+    by more.
+    """
     for regime in ("low", "high"):
         problem = generate("draft-control/paper-3", regime=regime)
-        best, myopic, static = (solve(problem, m).objective for m in ("policy-iteration", "myopic", "best-static"))
+        best, myopic, static = (
+            solve(problem, m).objective for m in ("policy-iteration", "myopic", "best-static")
+        )
         assert best is not None and myopic is not None and static is not None
         assert best > 1.01 * myopic > 1.1 * static
 
 
 def test_no_drafts_is_the_rival_to_beat() -> None:
-    """Tests that with the seconds by length not drafting can win, and that it is refused where drafts are a must."""
+    """Tests that with the seconds by length not drafting can win, and that it is refused where
+    drafts are a must.
+    """
     data = generate("draft-control/alternating").to_dict()
     states = [state | {"acceptance_rates": [0.5]} for state in data["states"]]
-    measured = {"states": states, "draft_lengths": [0, 8], "verify_seconds": [0.05, 0.085, *([0.099] * 7)]}
+    measured = {
+        "states": states,
+        "draft_lengths": [0, 8],
+        "verify_seconds": [0.05, 0.085, *([0.099] * 7)],
+    }
     problem = DraftControlProblem.from_dict(data | measured)
     none = solve(problem, "no-drafts")
     assert none.objective == pytest.approx(20.0)
     assert solve(problem).objective == none.objective and none.gap == 0.0
     one = solve(DraftControlProblem.from_dict(data | measured | {"verify_seconds": 0.099}))
     assert isinstance(one.plan, DraftControlPlan) and one.plan.policy[1].draft_length == 5
-    with pytest.raises(Unsupported, match="it has drafts from 1 on, the method takes drafts of 0 tokens"):
+    with pytest.raises(
+        Unsupported, match="it has drafts from 1 on, the method takes drafts of 0 tokens"
+    ):
         solve(DraftControlProblem.from_dict(data), "no-drafts")

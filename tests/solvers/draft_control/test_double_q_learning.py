@@ -1,4 +1,6 @@
-"""Double Q-learning: how near it comes, what it does with its reward, and the keywords that every method honours."""
+"""Double Q-learning: how near it comes, what it does with its reward, and the keywords that every
+method honours.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from specopt import DraftControlProblem, InvalidInput, Progress, Status, Termination, generate, solve
+from specopt import (
+    DraftControlProblem,
+    InvalidInput,
+    Progress,
+    Status,
+    Termination,
+    generate,
+    solve,
+)
 from specopt.solvers.draft_control.double_q_learning import DoubleQLearning
 
 
@@ -19,7 +29,9 @@ def problem_of(family: str, **parameters: Any) -> DraftControlProblem:
 
 @pytest.mark.parametrize("regime", ["low", "high"])
 def test_near_the_optimum(regime: str) -> None:
-    """Tests that the policy learned from half a million iterations has at least 0.98 of the optimal rate."""
+    """Tests that the policy learned from half a million iterations has at least 0.98 of the optimal
+    rate.
+    """
     problem = problem_of("paper-3", regime=regime)
     best = solve(problem)
     found = solve(problem, "double-q-learning")
@@ -31,7 +43,9 @@ def test_near_the_optimum(regime: str) -> None:
 
 
 def test_reward_decides() -> None:
-    """Tests that N - rho T learns the optimum of the counterexample, and Eq. 13 the myopic policy, 10 % below."""
+    """Tests that N - rho T learns the optimum of the counterexample, and Eq. 13 the myopic policy,
+    10 % below.
+    """
     problem = problem_of("alternating")
     best, myopic = solve(problem).objective, solve(problem, "myopic").objective
     assert best is not None and myopic is not None
@@ -51,7 +65,9 @@ def test_running_ratio_is_the_rate_of_what_is_played() -> None:
 
 @pytest.mark.parametrize("ends", [(1.0, 0.0), (0.0, 1.0)])
 def test_exploration_is_linear_over_all_steps(ends: tuple[float, float]) -> None:
-    """Tests that half of the steps explore, and visit all states and actions alike, from always to never and back."""
+    """Tests that half of the steps explore, and visit all states and actions alike, from always to
+    never and back.
+    """
     problem = problem_of("alternating")
     low, high = problem.draft_lengths
     pairs = len(problem.states) * len(problem.resolutions) * (high - low + 1)
@@ -71,7 +87,9 @@ def test_seed_and_steps() -> None:
 
 
 def test_time_limit_and_callback() -> None:
-    """Tests that the limit ends the learning with the best policy so far, and that the callback can."""
+    """Tests that the limit ends the learning with the best policy so far, and that the callback
+    can.
+    """
     problem = problem_of("paper-3")
     endless = DoubleQLearning(steps=10_000_000_000)
     solve(problem, DoubleQLearning(steps=1))  # compile
@@ -89,7 +107,14 @@ def test_time_limit_and_callback() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"steps": 0}, {"reward": "greedy"}, {"discount": 1.0}, {"step_power": 0.5}, {"explore_to": 1.5}]
+    "options",
+    [
+        {"steps": 0},
+        {"reward": "greedy"},
+        {"discount": 1.0},
+        {"step_power": 0.5},
+        {"explore_to": 1.5},
+    ],
 )
 def test_bad_options(options: dict[str, object]) -> None:
     """Tests that options outside their domain are refused."""

@@ -27,33 +27,49 @@ def test_any_price_gives_a_bound(problem: DraftControlProblem, factor: float) ->
     price = factor * best
     kernels = importlib.import_module("specopt.solvers.draft_control.kernels.policy_iteration")
     nothing = np.zeros(len(problem.states), dtype=np.int64)
-    outcome = certify(kernels, prepared, nothing + prepared.shortest, nothing, Budget(problem), price)
+    outcome = certify(
+        kernels, prepared, nothing + prepared.shortest, nothing, Budget(problem), price
+    )
     assert outcome.bound is not None
     assert outcome.bound >= best * (1 - 1e-12)
     exact = problem.to_dict()
     expected = sum(
-        share * max(naive.tokens(exact, s, a) - price * naive.seconds(exact, s, a) for a in naive.actions(exact))
+        share
+        * max(
+            naive.tokens(exact, s, a) - price * naive.seconds(exact, s, a)
+            for a in naive.actions(exact)
+        )
         for s, share in enumerate(naive.stationary(naive.chain(exact)))
     )
-    assert outcome.stats["mean_violation"] == pytest.approx(float(expected), rel=1e-9, abs=1e-12 * max(1.0, price))
+    assert outcome.stats["mean_violation"] == pytest.approx(
+        float(expected), rel=1e-9, abs=1e-12 * max(1.0, price)
+    )
 
 
 @settings(max_examples=60)
 @given(draft_controls(longest=5), st.data())
-def test_cycle_rate_is_the_rate_of_the_policy(problem: DraftControlProblem, data: st.DataObject) -> None:
-    """Tests that what a cycle yields over what it takes is the oracle's rate of the policy, to rounding."""
+def test_cycle_rate_is_the_rate_of_the_policy(
+    problem: DraftControlProblem, data: st.DataObject
+) -> None:
+    """Tests that what a cycle yields over what it takes is the oracle's rate of the policy, to
+    rounding.
+    """
     exact = problem.to_dict()
     able = naive.actions(exact)
     policy = data.draw(
         st.lists(st.sampled_from(able), min_size=len(problem.states), max_size=len(problem.states))
-    )  # fmt: skip
+    )
     prepared = prepare(problem)
     kernels = importlib.import_module("specopt.solvers.draft_control.kernels.policy_iteration")
     lengths = np.array([length for length, _ in policy])
     indices = np.array([exact["resolutions"].index(resolution) for _, resolution in policy])
     tokens, seconds = weigh(kernels, prepared, lengths, indices)
-    assert tokens == pytest.approx([float(naive.tokens(exact, s, a)) for s, a in enumerate(policy)], rel=1e-13)
-    assert seconds == pytest.approx([float(naive.seconds(exact, s, a)) for s, a in enumerate(policy)], rel=1e-13)
+    assert tokens == pytest.approx(
+        [float(naive.tokens(exact, s, a)) for s, a in enumerate(policy)], rel=1e-13
+    )
+    assert seconds == pytest.approx(
+        [float(naive.seconds(exact, s, a)) for s, a in enumerate(policy)], rel=1e-13
+    )
     reduced = prepared.recurrent_chain
     kernels.stationary(reduced)
     rate = cycle_rate(reduced, tokens[prepared.recurrent], seconds[prepared.recurrent])
@@ -62,30 +78,49 @@ def test_cycle_rate_is_the_rate_of_the_policy(problem: DraftControlProblem, data
 
 @given(draft_controls(longest=6))
 def test_the_quickest_iteration_is_the_least_of_all(problem: DraftControlProblem) -> None:
-    """Tests that the seconds that the certificate divides by are the least of all actions, whatever their length."""
+    """Tests that the seconds that the certificate divides by are the least of all actions, whatever
+    their length.
+    """
     prepared = prepare(problem)
     least = prepared.all_actions()[1].min(axis=1)
     assert prepared.quickest == pytest.approx(least, rel=1e-14)
 
 
 def test_all_actions_are_what_the_kernel_weighs() -> None:
-    """Tests that the table of all actions has the tokens and seconds of each, in the order of its two columns."""
+    """Tests that the table of all actions has the tokens and seconds of each, in the order of its
+    two columns.
+    """
     problem = DraftControlProblem.from_dict(
         {
-            "format": "specopt/1", "kind": "draft-control", "vocabulary_size": 9, "draft_seconds_per_token": 0.5,
-            "verify_seconds": 0.25, "draft_lengths": [1, 6], "resolutions": [4, 2], "transition": [[0, 1], [1, 0]],
-            "states": [{"uplink_bits_per_second": 3.0, "acceptance_rates": [0.5, 1.0]},
-                       {"uplink_bits_per_second": 7.0, "downlink_bits_per_second": 2.0,
-                        "acceptance_rates": [0.0, 0.9]}],
+            "format": "specopt/1",
+            "kind": "draft-control",
+            "vocabulary_size": 9,
+            "draft_seconds_per_token": 0.5,
+            "verify_seconds": 0.25,
+            "draft_lengths": [1, 6],
+            "resolutions": [4, 2],
+            "transition": [[0, 1], [1, 0]],
+            "states": [
+                {"uplink_bits_per_second": 3.0, "acceptance_rates": [0.5, 1.0]},
+                {
+                    "uplink_bits_per_second": 7.0,
+                    "downlink_bits_per_second": 2.0,
+                    "acceptance_rates": [0.0, 0.9],
+                },
+            ],
         }
-    )  # fmt: skip
+    )
     tokens, seconds, lengths, indices = prepare(problem).all_actions()
     data = problem.to_dict()
     for column, (length, index) in enumerate(zip(lengths.tolist(), indices.tolist(), strict=True)):
         action = (length, data["resolutions"][index])
         for state in range(2):
-            assert tokens[state, column] == pytest.approx(float(naive.tokens(data, state, action)), rel=1e-14)
-            assert seconds[state, column] == pytest.approx(float(naive.seconds(data, state, action)), rel=1e-14)
+            assert tokens[state, column] == pytest.approx(
+                float(naive.tokens(data, state, action)), rel=1e-14
+            )
+            assert seconds[state, column] == pytest.approx(
+                float(naive.seconds(data, state, action)), rel=1e-14
+            )
     assert {(a, b) for a, b in zip(lengths.tolist(), indices.tolist(), strict=True)} == {
         (length, index) for length in range(1, 7) for index in range(2)
     }

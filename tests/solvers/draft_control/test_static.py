@@ -18,7 +18,7 @@ from specopt.kinds.draft_control.strategies import acceptance, uplinks
     st.sampled_from((1e-3, 0.1, 10.0)),
     st.integers(0, 40),
     st.integers(0, 900),
-)  # fmt: skip
+)
 def test_both_agree_on_long_drafts(
     rate: float, up: float, down: float | None, verify: float, shortest: int, more: int
 ) -> None:
@@ -43,7 +43,10 @@ def test_both_agree_on_long_drafts(
         }
     )
     data = problem.to_dict()
-    later = [verify * (1.0 if length < shortest + more // 2 else 0.1) for length in range(shortest + more + 1)]
+    later = [
+        verify * (1.0 if length < shortest + more // 2 else 0.1)
+        for length in range(shortest + more + 1)
+    ]
     for seconds in (verify, later):
         problem = DraftControlProblem.from_dict(data | {"verify_seconds": seconds})
         full, quick = solve(problem, "brute-force"), solve(problem, "policy-iteration")
@@ -52,7 +55,9 @@ def test_both_agree_on_long_drafts(
 
 
 def test_a_downlink_can_give_several_peaks() -> None:
-    """Tests that a rate can fall wherever one more bit counts the drafts, up to 16, and be best behind that."""
+    """Tests that a rate can fall wherever one more bit counts the drafts, up to 16, and be best
+    behind that.
+    """
     problem = DraftControlProblem.from_dict(
         {
             "format": "specopt/1",
@@ -63,11 +68,15 @@ def test_a_downlink_can_give_several_peaks() -> None:
             "draft_lengths": [1, 30],
             "resolutions": [1],
             "states": [
-                {"uplink_bits_per_second": 1e9, "downlink_bits_per_second": 0.25, "acceptance_rates": [0.98]}
+                {
+                    "uplink_bits_per_second": 1e9,
+                    "downlink_bits_per_second": 0.25,
+                    "acceptance_rates": [0.98],
+                }
             ],
             "transition": [[1.0]],
         }
-    )  # fmt: skip
+    )
     rates = [float(rate) for rate, _ in naive.rates(problem.to_dict())]
     falls = [L for L in range(1, 29) if rates[L] < rates[L - 1] and max(rates[L:]) > rates[L - 1]]
     assert [L + 1 for L in falls] == [2, 4, 8, 16]  # rates[L] is that of L + 1 drafts

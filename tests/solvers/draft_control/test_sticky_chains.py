@@ -1,4 +1,5 @@
-"""Chains that hardly ever leave a state, that nearly fall apart, or that go round: all methods, in exact rationals.
+"""Chains that hardly ever leave a state, that nearly fall apart, or that go round: all methods, in
+exact rationals.
 
 `SPECOPT_CORNERS=2000` in the environment takes 2,000 random chains, by default 60.
 """
@@ -30,7 +31,9 @@ def rare(random: Random) -> float:
 
 
 def transition(random: Random, size: int) -> list[list[float]]:
-    """Return a chain of one recurrent class: sticky, nearly decomposable, nearly periodic, or with a way in."""
+    """Return a chain of one recurrent class: sticky, nearly decomposable, nearly periodic, or with
+    a way in.
+    """
     shape = random.choice(("sticky", "blocks", "ring", "way in"))
     rows = [[0.0] * size for _ in range(size)]
     for i in range(size):
@@ -67,15 +70,23 @@ def corner(seed: int) -> DraftControlProblem:
     ]
     return DraftControlProblem.from_dict(
         {
-            "format": "specopt/1", "kind": "draft-control", "vocabulary_size": 2, "draft_lengths": [low, low + 2],
-            "draft_seconds_per_token": random.choice((0.0, 0.01)), "verify_seconds": random.choice((1e-3, 0.1)),
-            "resolutions": [1, 4], "states": states, "transition": transition(random, size),
+            "format": "specopt/1",
+            "kind": "draft-control",
+            "vocabulary_size": 2,
+            "draft_lengths": [low, low + 2],
+            "draft_seconds_per_token": random.choice((0.0, 0.01)),
+            "verify_seconds": random.choice((1e-3, 0.1)),
+            "resolutions": [1, 4],
+            "states": states,
+            "transition": transition(random, size),
         }
-    )  # fmt: skip
+    )
 
 
 def check(problem: DraftControlProblem, methods: tuple[str, ...]) -> None:
-    """Check objective and bound of exact methods against the optimum in rational numbers, and the judge."""
+    """Check objective and bound of exact methods against the optimum in rational numbers, and the
+    judge.
+    """
     data = problem.to_dict()
     best = naive.optimum_by_price(data, naive.chain(data))
     for method in methods:
@@ -84,13 +95,17 @@ def check(problem: DraftControlProblem, methods: tuple[str, ...]) -> None:
         assert result.objective is not None and result.bound is not None
         assert result.status.value == "optimal", method
         assert abs(Fraction(result.objective) - best) <= tolerance * best, method
-        assert abs(Fraction(result.bound) - Fraction(problem.widened(1.0)) * best) <= tolerance * best, method
+        assert (
+            abs(Fraction(result.bound) - Fraction(problem.widened(1.0)) * best) <= tolerance * best
+        ), method
         assert Fraction(result.bound) >= best, method
 
 
 @pytest.mark.parametrize("seed", range(CASES))
 def test_exact_methods_are_right_on_random_sticky_chains(seed: int) -> None:
-    """Tests that objectives and widened bounds are right to 1e-13, those of the linear program to 1e-6."""
+    """Tests that objectives and widened bounds are right to 1e-13, those of the linear program to
+    1e-6.
+    """
     check(corner(seed), (*DIRECT, "linear-program"))
 
 

@@ -1,4 +1,6 @@
-"""Draft stopping fitted to a log: the problem, the plans played on held-out rounds, and what the command says."""
+"""Draft stopping fitted to a log: the problem, the plans played on held-out rounds, and what the
+command says.
+"""
 
 from __future__ import annotations
 
@@ -42,15 +44,25 @@ def test_a_table_is_the_log_it_was_written_from(tmp_path: Path) -> None:
         ("round,outcome,x\n1.5,1,0.5\n", "line 2, round: expected an integer, got '1.5'"),
         ("round,outcome,x\n1,1,high\n", "line 2, x: expected a number, got 'high'"),
         ("round,outcome\n1,1\n", "line 1: expected at least one column of features, got none"),
-        ("round,result,x\n1,1,2\n", "expected one column 'outcome', the header has round, result, x"),
+        (
+            "round,result,x\n1,1,2\n",
+            "expected one column 'outcome', the header has round, result, x",
+        ),
         ("round,outcome,x\n", "expected at least one drafted token, got none"),
         ("round,outcome,x\n1,0,2\n1,1,2\n", "a 0 is followed by a 1"),
         ("round,outcome,x\n1,1,2\n1,-1,2\n", "a 1 is followed by a -1"),
-        ("round,outcome,x\n1,-1,2\n", "expected rounds that begin with 1 or 0, got one that begins with -1"),
+        (
+            "round,outcome,x\n1,-1,2\n",
+            "expected rounds that begin with 1 or 0, got one that begins with -1",
+        ),
     ],
 )
-def test_what_is_no_log(text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that a table that is no log is refused with the line, the column and what was expected."""
+def test_what_is_no_log(
+    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that a table that is no log is refused with the line, the column and what was
+    expected.
+    """
     path = tmp_path / "log.csv"
     path.write_text(text)
     assert run(["fit-predictor", str(path), *OPTIONS]) == 2
@@ -72,13 +84,19 @@ def test_rounds_are_played_one_by_one(fitted: FittedStopping) -> None:
 
 
 def test_errors_are_those_of_a_point_of_the_curve(fitted: FittedStopping) -> None:
-    """Tests that errors where the probability is cut are far below guessing, and near or below the curve's area."""
-    good = 1.0 - 0.5 * (fitted.false_accept + fitted.false_reject)  # the area of the curve through that point alone
+    """Tests that errors where the probability is cut are far below guessing, and near or below the
+    curve's area.
+    """
+    good = 1.0 - 0.5 * (
+        fitted.false_accept + fitted.false_reject
+    )  # the area of the curve through that point alone
     assert 0.6 < good <= fitted.area + 0.01 < 1.0
 
 
 def test_the_model_foretells_held_out_rounds(fitted: FittedStopping) -> None:
-    """Tests that the speed on held-out rounds is the model's within five standard errors, above the fixed window's."""
+    """Tests that the speed on held-out rounds is the model's within five standard errors, above the
+    fixed window's.
+    """
     best, window = solve(fitted.problem), solve(fitted.problem, "fixed-window").plan
     assert isinstance(best.plan, DraftStoppingPlan) and isinstance(window, DraftStoppingPlan)
     speed = fitted.speed(best.plan)
@@ -87,7 +105,9 @@ def test_the_model_foretells_held_out_rounds(fitted: FittedStopping) -> None:
     assert 0.0 < low < gain < high
     assert fitted.gain(window, window) == (0.0, 0.0, 0.0)
     played = np.array([*fitted.play(best.plan), *fitted.play(window)], dtype=np.float64)
-    mine, my_seconds, its, its_seconds = played.sum(axis=1, keepdims=True) - played  # each round left out once
+    mine, my_seconds, its, its_seconds = (
+        played.sum(axis=1, keepdims=True) - played
+    )  # each round left out once
     logs = np.log(mine / my_seconds * its_seconds / its)
     half = 1.96 * np.sqrt((len(logs) - 1) * logs.var())  # the jackknife's
     assert np.log1p(high) - np.log1p(gain) == pytest.approx(half, rel=0.01)
@@ -95,21 +115,34 @@ def test_the_model_foretells_held_out_rounds(fitted: FittedStopping) -> None:
 
 
 def test_short_rounds_are_dropped_and_counted() -> None:
-    """Tests that rounds shorter than the longest draft are left out, and that too few are refused."""
+    """Tests that rounds shorter than the longest draft are left out, and that too few are
+    refused.
+    """
     log = draft_log(62, window=4, seed=2)
     keep = np.ones(len(log), dtype=bool)
     keep[3] = False  # the first round has three tokens left
     assert log.rounds is not None
-    short = DraftLog(features=log.features[keep], outcomes=log.outcomes[keep], names=log.names, rounds=log.rounds[keep])
+    short = DraftLog(
+        features=log.features[keep],
+        outcomes=log.outcomes[keep],
+        names=log.names,
+        rounds=log.rounds[keep],
+    )
     found = fit_stopping(short, bins=2, **COSTS)  # type: ignore[arg-type]
     assert (found.rounds, found.dropped) == (61, 1)
     assert len(found._outcomes) == 20  # of 61, a third
-    with pytest.raises(InvalidInput, match="expected at least 30 rounds that drafted 5 tokens, got 0"):
+    with pytest.raises(
+        InvalidInput, match="expected at least 30 rounds that drafted 5 tokens, got 0"
+    ):
         fit_stopping(short, max_draft_tokens=5, **COSTS)  # type: ignore[arg-type]
 
 
-def test_rounds_have_seconds_by_their_drafts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that a whole list of seconds reaches problem and held-out rounds, and that not drafting is a rival."""
+def test_rounds_have_seconds_by_their_drafts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that a whole list of seconds reaches problem and held-out rounds, and that not drafting
+    is a rival.
+    """
     log = write(draft_log(600, window=3, signal=0.0, seed=5), tmp_path / "log.csv")
     given = ["fit-predictor", str(log), "--draft-seconds", "0.02", "--json", "--round-seconds"]
     assert run([*given, "0.05,0.15,0.16,0.17"]) == 0
@@ -117,7 +150,9 @@ def test_rounds_have_seconds_by_their_drafts(tmp_path: Path, capsys: pytest.Capt
     assert found["problem"]["round_seconds"] == [0.05, 0.15, 0.16, 0.17]
     rules = {one["method"]: one for one in found["rules"]}
     assert rules["no-drafts"]["held_out"] == rules["no-drafts"]["model"] == pytest.approx(20.0)
-    assert rules["optimal-stopping"]["held_out"] == pytest.approx(20.0)  # drafts cost more than they bring
+    assert rules["optimal-stopping"]["held_out"] == pytest.approx(
+        20.0
+    )  # drafts cost more than they bring
     for text, said in (
         ("0.1,0.2", "expected one number, or 4"),
         ("0.1,fast", "--round-seconds: expected numbers with commas"),

@@ -8,12 +8,16 @@ from helpers.draft_logs import FEATURES, acceptance_probability, draft_log, ease
 
 
 def test_outcomes_follow_the_stated_truth() -> None:
-    """Tests that the acceptance rate is as asked, and that tokens of like ease are accepted as often as stated."""
+    """Tests that the acceptance rate is as asked, and that tokens of like ease are accepted as
+    often as stated.
+    """
     log = draft_log(40_000, acceptance_rate=0.7, signal=0.8, seed=3)
     assert log.names == FEATURES
     judged = log.outcomes[log.judged]
     assert log.acceptance_rate == pytest.approx(0.7, abs=0.01)
-    truth = acceptance_probability(ease_of(log.features), acceptance_rate=0.7, signal=0.8)[log.judged]
+    truth = acceptance_probability(ease_of(log.features), acceptance_rate=0.7, signal=0.8)[
+        log.judged
+    ]
     for low in np.arange(0.0, 1.0, 0.1):
         inside = (truth >= low) & (truth < low + 0.1)
         error = np.sqrt(0.25 / max(1, inside.sum()))
@@ -22,7 +26,9 @@ def test_outcomes_follow_the_stated_truth() -> None:
 
 
 def test_rounds_are_whole() -> None:
-    """Tests that a round is accepted tokens, at most one first rejection, and only what comes after it."""
+    """Tests that a round is accepted tokens, at most one first rejection, and only what comes after
+    it.
+    """
     log = draft_log(500, window=6, seed=1)
     for row in log.outcomes.reshape(500, 6).tolist():
         text = "".join("ARX"[1 - one] for one in row)
@@ -40,4 +46,6 @@ def test_the_seed_decides() -> None:
 
 def test_no_signal() -> None:
     """Tests that without signal every token is as likely accepted."""
-    assert acceptance_probability([-2.0, 0.0, 2.0], acceptance_rate=0.4, signal=0.0) == pytest.approx([0.4] * 3)
+    assert acceptance_probability(
+        [-2.0, 0.0, 2.0], acceptance_rate=0.4, signal=0.0
+    ) == pytest.approx([0.4] * 3)

@@ -19,11 +19,17 @@ def parabola(count: int) -> Pieces:
 def worth(value: Pieces, beliefs: np.ndarray) -> np.ndarray:
     """Return what pieces are worth at a price of 1."""
     i = value.at(beliefs)
-    return np.asarray(value.accepted[i] * beliefs - value.time[i] * beliefs - value.time_after[i] * (1.0 - beliefs))
+    return np.asarray(
+        value.accepted[i] * beliefs
+        - value.time[i] * beliefs
+        - value.time_after[i] * (1.0 - beliefs)
+    )
 
 
 def test_what_is_dropped_is_worth_little_and_the_clock_is_asked() -> None:
-    """Tests that pieces become few, lose no more than is said, and that time may run out on the way."""
+    """Tests that pieces become few, lose no more than is said, and that time may run out on the
+    way.
+    """
     value = parabola(20 * EXACT_PIECES)
     fewer, lost = _without_worthless(value, 1.0, 1e-7, EXACT_PIECES, lambda: None)
     beliefs = np.linspace(0.0, 1.0, 10_001)

@@ -1,4 +1,6 @@
-"""Rejection predictors: what they learn from a log with known truth, their calibration, and a policy on them."""
+"""Rejection predictors: what they learn from a log with known truth, their calibration, and a
+policy on them.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ LOG = draft_log(3000, seed=5)
 
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_predictors_learn_the_truth(kind: Kind) -> None:
-    """Tests that each kind comes near the loss of the true probability, calibrated, and repeats itself by seed."""
+    """Tests that each kind comes near the loss of the true probability, calibrated, and repeats
+    itself by seed.
+    """
     train, test = LOG.split(0.6, seed=0)
     predictor = fit_predictor(train, kind, seed=1)
     judged = test.judged
@@ -30,21 +34,31 @@ def test_predictors_learn_the_truth(kind: Kind) -> None:
     assert report.counts.sum() == judged.sum()
     assert report.log_loss < truth.log_loss + 0.03
     assert report.brier < truth.brier + 0.01
-    assert report.expected_calibration_error < (0.08 if kind == "logistic" else 0.05)  # a line misses the curve
+    assert report.expected_calibration_error < (
+        0.08 if kind == "logistic" else 0.05
+    )  # a line misses the curve
     assert roc(found, outcomes).area > 0.75
     assert (fit_predictor(train, kind, seed=1).probability(test.features[judged]) == found).all()
 
 
 def test_scores_of_a_trained_predictor_foretell_fresh_rounds() -> None:
-    """Tests that the estimated score bins give a policy that is as fast on fresh rounds as they promise."""
+    """Tests that the estimated score bins give a policy that is as fast on fresh rounds as they
+    promise.
+    """
     train, test = LOG.split(0.6, seed=0)
     predictor = fit_predictor(train, "logistic")
     estimated = score_bins(predictor, test, bins=6)
     problem = DraftStoppingProblem(
-        max_draft_tokens=8, draft_seconds_per_token=0.02, round_seconds=0.1,
-        rounds=(RoundClass(probability=1.0, acceptance_rate=AcceptanceRate(np.array(test.acceptance_rate))),),
+        max_draft_tokens=8,
+        draft_seconds_per_token=0.02,
+        round_seconds=0.1,
+        rounds=(
+            RoundClass(
+                probability=1.0, acceptance_rate=AcceptanceRate(np.array(test.acceptance_rate))
+            ),
+        ),
         scores=estimated.predictor,
-    )  # fmt: skip
+    )
     best, window = solve(problem), solve(problem, "fixed-window")
     assert isinstance(best.plan, DraftStoppingPlan) and best.objective and window.objective
     assert best.objective > 1.05 * window.objective
@@ -57,7 +71,9 @@ def test_scores_of_a_trained_predictor_foretell_fresh_rounds() -> None:
 
 
 def test_calibration_by_hand() -> None:
-    """Tests that table and scores are right on four tokens, and that equal predictions share a row."""
+    """Tests that table and scores are right on four tokens, and that equal predictions share a
+    row.
+    """
     found = calibration([0.2, 0.2, 0.8, 0.8], [0, 1, 1, 1], bins=2)
     assert found.predicted == pytest.approx([0.2, 0.8])
     assert found.accepted == pytest.approx([0.5, 1.0])

@@ -1,4 +1,6 @@
-"""Fixed, random and constant allocations: what they are, and that the last is the best of its kind."""
+"""Fixed, random and constant allocations: what they are, and that the last is the best of its
+kind.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +32,18 @@ def test_best_constant(problem: FairGoodputProblem) -> None:
 @settings(max_examples=15)
 @given(problem=fair_goodputs(clients=(1, 3), budget=(0, 6)))
 def test_best_constant_however_steep(fairness: float, problem: FairGoodputProblem) -> None:
-    """Tests that the common rate of the best single allocation has all its digits at every fairness."""
+    """Tests that the common rate of the best single allocation has all its digits at every
+    fairness.
+    """
     steep = None
     with contextlib.suppress(InvalidInput):
         steep = dataclasses.replace(problem, fairness=fairness)
     assume(steep is not None)
     assert steep is not None
     result = solve(steep, "best-constant")
-    best = max(naive.utility(steep.to_dict(), column) for column in naive.columns(steep.to_dict()).T)
+    best = max(
+        naive.utility(steep.to_dict(), column) for column in naive.columns(steep.to_dict()).T
+    )
     assert result.objective is not None and steep.gap(result.objective, best) <= 1e-12
 
 
@@ -62,7 +68,9 @@ def test_fixed_divides_evenly_and_rounds_down() -> None:
 
 
 def test_random_throws_the_whole_budget() -> None:
-    """Tests that every round spends the budget where no cap binds, evenly in the mean, and that the seed decides."""
+    """Tests that every round spends the budget where no cap binds, evenly in the mean, and that the
+    seed decides.
+    """
     problem = generate("fair-goodput/paper-5", clients=4, budget=24)
     result = solve(problem, Random(rounds=400), seed=3)
     assert isinstance(result.plan, FairGoodputPlan)
@@ -78,7 +86,9 @@ def test_random_per_second_counts_rounds_alike() -> None:
     assert isinstance(problem, FairGoodputProblem)
     plan = solve(problem, "random", seed=1).plan
     assert isinstance(plan, FairGoodputPlan)
-    seconds = np.array([problem.round_seconds(allocation) for _, allocation in plan.schedule.allocations()])
+    seconds = np.array(
+        [problem.round_seconds(allocation) for _, allocation in plan.schedule.allocations()]
+    )
     assert plan.schedule.share == pytest.approx(seconds / seconds.sum())
     per_round = solve(dataclasses.replace(problem, per="round"), "random", seed=1).plan
     assert isinstance(per_round, FairGoodputPlan)
@@ -88,7 +98,9 @@ def test_random_per_second_counts_rounds_alike() -> None:
 @settings(max_examples=40)
 @given(fair_goodputs(clients=(1, 5), budget=(0, 12), per=("second",)))
 def test_rounds_as_short_as_any_bound_rates_per_second(problem: FairGoodputProblem) -> None:
-    """Tests that the bound of the rule per round is above the optimum per second, and exact without drafts."""
+    """Tests that the bound of the rule per round is above the optimum per second, and exact without
+    drafts.
+    """
     found, best = solve(problem, "tokens-per-round"), solve(problem)
     assert found.bound is not None and best.objective is not None
     assert found.bound >= best.objective - 1e-9 * abs(best.objective)

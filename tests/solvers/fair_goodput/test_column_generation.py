@@ -1,4 +1,6 @@
-"""Optima per second: proven from scratch, never below the rule that counts tokens per round, within their time."""
+"""Optima per second: proven from scratch, never below the rule that counts tokens per round, within
+their time.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def timed(**parameters: Any) -> FairGoodputProblem:
 
 @given(fair_goodputs(clients=(1, 4), budget=(0, 5), per=("second",), least=True))
 def test_the_oracle_proves_it(problem: FairGoodputProblem) -> None:
-    """Tests that no mixture of allocations beats the plan, by enumeration in code of its own, or that none exists."""
+    """Tests that no mixture of allocations beats the plan, by enumeration in code of its own, or
+    that none exists.
+    """
     result = solve(problem, "column-generation")
     form = problem.to_dict()
     short, doubt = naive.shortage(form)
@@ -40,7 +44,9 @@ def test_the_oracle_proves_it(problem: FairGoodputProblem) -> None:
 
 @given(fair_goodputs(clients=(1, 3), budget=(0, 5), per=("second",)), st.data())
 def test_the_best_round_is_exact(problem: FairGoodputProblem, data: st.DataObject) -> None:
-    """Tests that no allocation is worth more at any prices than the one found over ends of drafting."""
+    """Tests that no allocation is worth more at any prices than the one found over ends of
+    drafting.
+    """
     size = problem.clients
     prices = np.array(data.draw(st.lists(st.floats(0.01, 10), min_size=size, max_size=size)))
     worth, allocation = Rounds(problem).best_sum(prices, Budget(problem))
@@ -51,7 +57,9 @@ def test_the_best_round_is_exact(problem: FairGoodputProblem, data: st.DataObjec
 
 @given(fair_goodputs(clients=(1, 4), budget=(0, 6), per=("second",)))
 def test_the_sum_needs_one_round(problem: FairGoodputProblem) -> None:
-    """Tests that threshold-greedy and column-generation find the same sum, and that one allocation has it."""
+    """Tests that threshold-greedy and column-generation find the same sum, and that one allocation
+    has it.
+    """
     problem = dataclasses.replace(problem, fairness=0.0)
     one, other = solve(problem, "threshold-greedy"), solve(problem, "column-generation")
     assert one.status is Status.OPTIMAL and other.status is Status.OPTIMAL
@@ -62,22 +70,30 @@ def test_the_sum_needs_one_round(problem: FairGoodputProblem) -> None:
 
 @pytest.mark.parametrize("fairness", [0.0, 1.0, 2.0])
 def test_never_below_tokens_per_round_at_any_budget(fairness: float) -> None:
-    """Tests that the optimum is at least what the rule per round makes of any part of the budget."""
+    """Tests that the optimum is at least what the rule per round makes of any part of the
+    budget.
+    """
     for seed in range(3):
         problem = timed(clients=5, budget=16, rates="extreme", fairness=fairness, seed=seed)
         best = solve(problem)
         assert best.status is Status.OPTIMAL and best.objective is not None
         for budget in range(problem.budget_tokens + 1):
-            rule = solve(dataclasses.replace(problem, budget_tokens=budget), "tokens-per-round").plan
+            rule = solve(
+                dataclasses.replace(problem, budget_tokens=budget), "tokens-per-round"
+            ).plan
             assert isinstance(rule, FairGoodputPlan)
             assert problem.violations(rule) == []
-            assert problem.evaluate(rule).objective <= best.objective + 1e-9 * max(1.0, abs(best.objective))
+            assert problem.evaluate(rule).objective <= best.objective + 1e-9 * max(
+                1.0, abs(best.objective)
+            )
 
 
 @settings(max_examples=25)
 @given(fair_goodputs(clients=(1, 10), budget=(0, 40), per=("second",)))
 def test_never_below_tokens_per_round(problem: FairGoodputProblem) -> None:
-    """Tests that the rule stays below at the problem's own budget over random clients, the bound above both."""
+    """Tests that the rule stays below at the problem's own budget over random clients, the bound
+    above both.
+    """
     best, rule = solve(problem), solve(problem, "tokens-per-round")
     assert best.status is Status.OPTIMAL
     assert best.objective is not None and rule.objective is not None and best.bound is not None
@@ -91,10 +107,16 @@ def test_rounds_of_no_length_but_one_second_are_rounds() -> None:
     assert isinstance(problem, FairGoodputProblem)
     zeros = np.zeros(4)
     second = dataclasses.replace(
-        problem, per="second", draft_seconds_per_token=zeros, network_seconds=zeros,
-        verify_overhead_seconds=1.0, verify_seconds_per_token=0.0,
-    )  # fmt: skip
-    assert solve(second, "column-generation").objective == pytest.approx(solve(problem).objective, abs=1e-9)
+        problem,
+        per="second",
+        draft_seconds_per_token=zeros,
+        network_seconds=zeros,
+        verify_overhead_seconds=1.0,
+        verify_seconds_per_token=0.0,
+    )
+    assert solve(second, "column-generation").objective == pytest.approx(
+        solve(problem).objective, abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("rates", ["wide", "extreme", "equal"])
@@ -107,11 +129,15 @@ def test_32_clients_take_few_rounds(rates: str, fairness: float) -> None:
 
 
 def test_impossible_least_rates_are_named() -> None:
-    """Tests that an infeasible result says who cannot get what even alone, or what all get together."""
+    """Tests that an infeasible result says who cannot get what even alone, or what all get
+    together.
+    """
     problem = timed(clients=3, budget=6, seed=1)
     alone = solve(dataclasses.replace(problem, min_goodput=np.array([0.0, 500.0, 1.0])))
     assert alone.status is Status.INFEASIBLE
-    assert (alone.explanation or "").startswith("client 1 needs 500 tokens per second, and gains at most ")
+    assert (alone.explanation or "").startswith(
+        "client 1 needs 500 tokens per second, and gains at most "
+    )
     most = [float(Rounds(problem).best_sum(np.eye(3)[i], Budget(problem))[0]) for i in range(3)]
     together = solve(dataclasses.replace(problem, min_goodput=0.999 * np.array(most)))
     assert together.status is Status.INFEASIBLE
@@ -126,15 +152,27 @@ def test_large_problems_are_refused_with_a_way_out() -> None:
 
 
 def test_least_rates_that_do_not_bind() -> None:
-    """Tests that equal clients with least rates that they all exceed are soon proven, as without them."""
+    """Tests that equal clients with least rates that they all exceed are soon proven, as without
+    them.
+    """
     clients = 40
     problem = FairGoodputProblem(
-        acceptance_rates=np.full(clients, 0.7), budget_tokens=clients - 1, fairness=60.0, per="second",
-        draft_seconds_per_token=np.full(clients, 0.001), network_seconds=np.full(clients, 0.2),
-        verify_overhead_seconds=0.03, verify_seconds_per_token=0.0005, min_goodput=np.full(clients, 0.5),
-    )  # fmt: skip
+        acceptance_rates=np.full(clients, 0.7),
+        budget_tokens=clients - 1,
+        fairness=60.0,
+        per="second",
+        draft_seconds_per_token=np.full(clients, 0.001),
+        network_seconds=np.full(clients, 0.2),
+        verify_overhead_seconds=0.03,
+        verify_seconds_per_token=0.0005,
+        min_goodput=np.full(clients, 0.5),
+    )
     result = solve(problem)
     assert result.status is Status.OPTIMAL and result.stats["mixtures"] <= 3
     assert (
-        problem.gap(solve(dataclasses.replace(problem, min_goodput=None)).objective or 0.0, result.bound or 0.0) <= 1e-9
+        problem.gap(
+            solve(dataclasses.replace(problem, min_goodput=None)).objective or 0.0,
+            result.bound or 0.0,
+        )
+        <= 1e-9
     )

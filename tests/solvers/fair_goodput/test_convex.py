@@ -16,7 +16,9 @@ from specopt.solvers.fair_goodput.region import Region, region_of
 
 def test_lines_are_added_where_needed() -> None:
     """Tests that a client that takes nearly all tokens gets more lines than an even share."""
-    problem = FairGoodputProblem(acceptance_rates=np.array([0.99, *[0.01] * 19]), budget_tokens=60, fairness=0.5)
+    problem = FairGoodputProblem(
+        acceptance_rates=np.array([0.99, *[0.01] * 19]), budget_tokens=60, fairness=0.5
+    )
     result = solve(problem, "convex")
     assert result.status is Status.OPTIMAL
     assert result.stats["programs"] > 1
@@ -25,7 +27,9 @@ def test_lines_are_added_where_needed() -> None:
 
 @given(fair_goodputs(clients=(1, 6), budget=(0, 20), per=("round",)))
 def test_any_price_bounds(problem: FairGoodputProblem) -> None:
-    """Tests that the bound from any price is above the optimum, and touches it at the optimal price."""
+    """Tests that the bound from any price is above the optimum, and touches it at the optimal
+    price.
+    """
     region = region_of(problem)
     best = solve(problem, "dual")
     assert best.objective is not None
@@ -38,16 +42,26 @@ def test_any_price_bounds(problem: FairGoodputProblem) -> None:
 def test_repaired_solutions_keep_all_limits() -> None:
     """Tests that an inexact solution is moved inside limits and budget, whichever way it is off."""
     region = Region(np.array([0.0, 1.0, 0.0]), np.array([2.0, 3.0, 1.0]))
-    for tokens in ([2.5, 0.5, 1.5], [0.0, 3.0, 0.5], [-0.1, 1.0, 0.2], [2.0, 3.0, 1.0], [0.0, 1.0, 0.0]):
+    for tokens in (
+        [2.5, 0.5, 1.5],
+        [0.0, 3.0, 0.5],
+        [-0.1, 1.0, 0.2],
+        [2.0, 3.0, 1.0],
+        [0.0, 1.0, 0.0],
+    ):
         found = repaired(region, np.array(tokens), 4.0)
         assert (found >= region.least).all() and (found <= region.most).all()
         assert found.sum() == pytest.approx(4.0)
 
 
 def test_out_of_time_says_so() -> None:
-    """Tests that a program that runs out of time returns the quick plan without a claim, not a zero solution."""
+    """Tests that a program that runs out of time returns the quick plan without a claim, not a zero
+    solution.
+    """
     solve(generate("fair-goodput/paper-5"), "convex")  # imports CVXPY
-    problem = FairGoodputProblem(acceptance_rates=np.linspace(0.1, 0.9, 10_000), budget_tokens=30_000)
+    problem = FairGoodputProblem(
+        acceptance_rates=np.linspace(0.1, 0.9, 10_000), budget_tokens=30_000
+    )
     result = solve(problem, "convex", time_limit=0.25)
     assert result.termination is Termination.TIME_LIMIT
     assert result.status is Status.FEASIBLE

@@ -1,4 +1,5 @@
-"""Corners of fair goodput: all exact methods agree, and each one ends with a plan, a proof or a reason.
+"""Corners of fair goodput: all exact methods agree, and each one ends with a plan, a proof or a
+reason.
 
 `SPECOPT_CORNERS=1000` in the environment takes 1,000 random problems, by default 40.
 """
@@ -27,28 +28,43 @@ EDGES = Path(__file__).parents[2] / "data" / "edges"
 
 def methods(problem: FairGoodputProblem) -> tuple[str, ...]:
     """The exact methods of a problem, the default first."""
-    return ("dual", "convex", "enumeration") if problem.per == "round" else ("column-generation", "enumeration")
+    return (
+        ("dual", "convex", "enumeration")
+        if problem.per == "round"
+        else ("column-generation", "enumeration")
+    )
 
 
 def common_rate(problem: FairGoodputProblem, goodput: Floats) -> Decimal:
     """The common rate of some goodput, to 50 digits."""
     with localcontext() as context:
         context.prec = 50
-        weights, power = [Decimal(w) for w in problem.weight.tolist()], 1 - Decimal(problem.fairness)
+        weights, power = (
+            [Decimal(w) for w in problem.weight.tolist()],
+            1 - Decimal(problem.fairness),
+        )
         logs = [Decimal(x).ln() for x in goodput.tolist()]
         if not power:
-            return (sum((w * u for w, u in zip(weights, logs, strict=True)), Decimal(0)) / sum(weights)).exp()
-        mean = sum((w * (power * u).exp() for w, u in zip(weights, logs, strict=True)), Decimal(0)) / sum(weights)
+            return (
+                sum((w * u for w, u in zip(weights, logs, strict=True)), Decimal(0)) / sum(weights)
+            ).exp()
+        mean = sum(
+            (w * (power * u).exp() for w, u in zip(weights, logs, strict=True)), Decimal(0)
+        ) / sum(weights)
         return (mean.ln() / power).exp()
 
 
 def check(problem: FairGoodputProblem) -> dict[str, Result[FairGoodputPlan]]:
-    """Solve by all exact methods without a warning; check that they agree, each to its tolerance."""
+    """Solve by all exact methods without a warning; check that they agree, each to its
+    tolerance.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         results = {method: solve(problem, method) for method in methods(problem)}
     if any(result.status is Status.INFEASIBLE for result in results.values()):
-        assert all(result.status is Status.INFEASIBLE and result.explanation for result in results.values())
+        assert all(
+            result.status is Status.INFEASIBLE and result.explanation for result in results.values()
+        )
         return results
     rates = {}
     for method, result in results.items():
@@ -59,18 +75,24 @@ def check(problem: FairGoodputProblem) -> dict[str, Result[FairGoodputPlan]]:
     for method, result in results.items():
         assert rates[method] == pytest.approx(best, rel=1e-6), method
         assert rates[method] <= best * (1 + 2e-9), method
-        assert result.bound is not None and problem.worth(result.bound, problem.scale) >= best * (1 - 1e-9), method
+        assert result.bound is not None and problem.worth(result.bound, problem.scale) >= best * (
+            1 - 1e-9
+        ), method
     return results
 
 
 @pytest.mark.parametrize("seed", range(CASES))
 def test_exact_methods_agree_in_random_corners(seed: int) -> None:
-    """Tests that all methods agree at steep fairness, weights over 12 decades and least rates at the edge."""
+    """Tests that all methods agree at steep fairness, weights over 12 decades and least rates at
+    the edge.
+    """
     check(corner(seed))
 
 
 def test_a_utility_out_of_range_per_round_is_proven_per_second() -> None:
-    """Tests that a problem whose rates per round leave the range of the utility is proven, by all methods alike."""
+    """Tests that a problem whose rates per round leave the range of the utility is proven, by all
+    methods alike.
+    """
     problem = load(EDGES / "fair-goodput-refused-half-way.json")
     assert isinstance(problem, FairGoodputProblem)
     assert all(result.status is Status.OPTIMAL for result in check(problem).values())
@@ -80,26 +102,38 @@ def test_a_utility_out_of_range_per_round_is_proven_per_second() -> None:
 
 
 def test_least_rates_that_only_slack_made_free() -> None:
-    """Tests that a least rate worth a quarter of a draft token in the tenth digit is kept, and paid for, by all."""
+    """Tests that a least rate worth a quarter of a draft token in the tenth digit is kept, and paid
+    for, by all.
+    """
     problem = load(EDGES / "fair-goodput-enumeration-traceback.json")
     assert isinstance(problem, FairGoodputProblem)
     assert problem.min_goodput is not None
-    drafts = (float(problem.min_goodput[0]) - 1.0) / 1e-9  # per round, at one accepted token in 10^9
+    drafts = (
+        float(problem.min_goodput[0]) - 1.0
+    ) / 1e-9  # per round, at one accepted token in 10^9
     for method, result in check(problem).items():
         assert isinstance(result.plan, FairGoodputPlan), method
         assert result.plan.mean_draft_tokens[0] == pytest.approx(drafts, rel=1e-5), method
 
 
 def test_least_rates_above_two_tokens_by_less_than_a_solver_sees() -> None:
-    """Tests that a least rate 8e-15 above two tokens, at acceptance 2e-5, costs two thirds of a third one in all."""
+    """Tests that a least rate 8e-15 above two tokens, at acceptance 2e-5, costs two thirds of a
+    third one in all.
+    """
     data = {
-        "format": "specopt/1", "kind": "fair-goodput", "acceptance_rates": [1e-9, 2.252780706002433e-05, 0.5],
-        "budget_tokens": 4, "fairness": 0.999999, "min_goodput": [1.000000001, 1.00002252831457, 1.15],
-    }  # fmt: skip
+        "format": "specopt/1",
+        "kind": "fair-goodput",
+        "acceptance_rates": [1e-9, 2.252780706002433e-05, 0.5],
+        "budget_tokens": 4,
+        "fairness": 0.999999,
+        "min_goodput": [1.000000001, 1.00002252831457, 1.15],
+    }
     problem = FairGoodputProblem.from_dict(data)
     assert problem.min_goodput is not None
     a, least = Fraction(float(problem.acceptance_rates[1])), Fraction(float(problem.min_goodput[1]))
-    drafts = 2.0 + float((least - Fraction(1, 2**51) - 1 - a - a**2) / a**3)  # less the last two digits
+    drafts = 2.0 + float(
+        (least - Fraction(1, 2**51) - 1 - a - a**2) / a**3
+    )  # less the last two digits
     for method, result in check(problem).items():
         assert isinstance(result.plan, FairGoodputPlan), method
         digits = 1e-6 if method == "enumeration" else 1e-8
@@ -109,50 +143,87 @@ def test_least_rates_above_two_tokens_by_less_than_a_solver_sees() -> None:
 @pytest.mark.parametrize("part", [1.0, 1.0 + 1e-10, 1.0 + 9e-10, 1.0 + 2e-9])
 @pytest.mark.parametrize("per", ["round", "second"])
 def test_least_rates_are_reachable_as_the_judge_says(part: float, per: str) -> None:
-    """Tests that all least rates together at the edge are met to the judge's tolerance, beyond it proven infeasible."""
+    """Tests that all least rates together at the edge are met to the judge's tolerance, beyond it
+    proven infeasible.
+    """
     data = {
-        "format": "specopt/1", "kind": "fair-goodput", "acceptance_rates": [0.5, 0.5], "budget_tokens": 2,
-        "min_goodput": [1.5 * part, 1.5 * part], "per": per, "draft_seconds_per_token": [0.0, 0.0],
-        "network_seconds": [1.0, 1.0], "verify_overhead_seconds": 0.0, "verify_seconds_per_token": 0.0,
-    }  # fmt: skip
+        "format": "specopt/1",
+        "kind": "fair-goodput",
+        "acceptance_rates": [0.5, 0.5],
+        "budget_tokens": 2,
+        "min_goodput": [1.5 * part, 1.5 * part],
+        "per": per,
+        "draft_seconds_per_token": [0.0, 0.0],
+        "network_seconds": [1.0, 1.0],
+        "verify_overhead_seconds": 0.0,
+        "verify_seconds_per_token": 0.0,
+    }
     problem = FairGoodputProblem.from_dict(data)
     expected = Status.INFEASIBLE if part > 1.0 + 1e-9 else Status.OPTIMAL
-    assert [result.status for result in check(problem).values()] == [expected] * len(methods(problem))
+    assert [result.status for result in check(problem).values()] == [expected] * len(
+        methods(problem)
+    )
 
 
 @pytest.mark.parametrize("fairness", [0.999999, 1.000001])
 @pytest.mark.parametrize("per", ["round", "second"])
-def test_next_to_fairness_1_the_plans_agree_where_their_utilities_do_not_say(fairness: float, per: str) -> None:
-    """Tests that plans agree to 1e-11, where the common rate read off the utility is right to nine digits only."""
+def test_next_to_fairness_1_the_plans_agree_where_their_utilities_do_not_say(
+    fairness: float, per: str
+) -> None:
+    """Tests that plans agree to 1e-11, where the common rate read off the utility is right to nine
+    digits only.
+    """
     problem = FairGoodputProblem.from_dict(
         {
-            "format": "specopt/1", "kind": "fair-goodput", "acceptance_rates": [0.9, 0.55, 0.3], "budget_tokens": 5,
-            "weights": [1.0, 1.7, 0.6], "fairness": fairness, "per": per, "draft_seconds_per_token": [0.1, 0.02, 0.05],
-            "network_seconds": [0.1, 0.3, 0.0], "verify_overhead_seconds": 0.1, "verify_seconds_per_token": 0.01,
+            "format": "specopt/1",
+            "kind": "fair-goodput",
+            "acceptance_rates": [0.9, 0.55, 0.3],
+            "budget_tokens": 5,
+            "weights": [1.0, 1.7, 0.6],
+            "fairness": fairness,
+            "per": per,
+            "draft_seconds_per_token": [0.1, 0.02, 0.05],
+            "network_seconds": [0.1, 0.3, 0.0],
+            "verify_overhead_seconds": 0.1,
+            "verify_seconds_per_token": 0.01,
         }
-    )  # fmt: skip
+    )
     rates = []
     for result in check(problem).values():
         assert isinstance(result.plan, FairGoodputPlan) and result.objective is not None
         goodput = problem.realised(result.plan.schedule)[0]
         rates.append(float(common_rate(problem, goodput)))
-        assert problem.log_common_rate(goodput) == pytest.approx(float(common_rate(problem, goodput).ln()), rel=1e-14)
+        assert problem.log_common_rate(goodput) == pytest.approx(
+            float(common_rate(problem, goodput).ln()), rel=1e-14
+        )
         assert problem.worth(result.objective, problem.scale) == pytest.approx(rates[-1], rel=1e-9)
     assert rates == pytest.approx([rates[0]] * len(rates), rel=1e-11)
 
 
 @pytest.mark.parametrize("away", [1e-7, -1e-9, 1e-12, -1e-12, 2.3e-16, -1.2e-16])
 @pytest.mark.parametrize("per", ["round", "second"])
-def test_next_to_fairness_1_no_method_claims_what_utilities_do_not_show(away: float, per: str) -> None:
-    """Tests that exact methods and the default find the best common rate, and that no bound or claim contradicts it."""
-    draw, timed = np.random.default_rng(5), {key: value for key, value in TIMED.items() if key != "min_goodput"}
+def test_next_to_fairness_1_no_method_claims_what_utilities_do_not_show(
+    away: float, per: str
+) -> None:
+    """Tests that exact methods and the default find the best common rate, and that no bound or
+    claim contradicts it.
+    """
+    draw, timed = (
+        np.random.default_rng(5),
+        {key: value for key, value in TIMED.items() if key != "min_goodput"},
+    )
     for _ in range(2):
         problem = FairGoodputProblem.from_dict(
-            timed | {
-                "format": "specopt/1", "kind": "fair-goodput", "acceptance_rates": draw.uniform(0.1, 0.95, 3).tolist(),
-                "weights": draw.uniform(0.5, 2.0, 3).tolist(), "fairness": 1.0 + away, "per": per,
+            timed
+            | {
+                "format": "specopt/1",
+                "kind": "fair-goodput",
+                "acceptance_rates": draw.uniform(0.1, 0.95, 3).tolist(),
+                "weights": draw.uniform(0.5, 2.0, 3).tolist(),
+                "fairness": 1.0 + away,
+                "per": per,
             }
-        )  # fmt: skip
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             results = {one.name: solve(problem, one.name) for one in specopt.methods(problem)}
@@ -172,24 +243,34 @@ def test_next_to_fairness_1_no_method_claims_what_utilities_do_not_show(away: fl
 @pytest.mark.parametrize("fairness", [0.0, 0.5, 1.0 - 1e-9, 1.0, 1.0 + 1e-12, 1.5, 7.3])
 @pytest.mark.parametrize("per", ["round", "second"])
 def test_weights_far_apart(fairness: float, per: str) -> None:
-    """Tests that weights over 30 to 240 decades are solved by every method, its bounds above the best plan."""
+    """Tests that weights over 30 to 240 decades are solved by every method, its bounds above the
+    best plan.
+    """
     timed = {key: value for key, value in TIMED.items() if key != "min_goodput"}
     for lightest in (1e-30, 1e-31, 1e-100, 1e-240):
         problem = FairGoodputProblem.from_dict(
-            timed | {
-                "format": "specopt/1", "kind": "fair-goodput", "acceptance_rates": [0.8, 0.3, 0.6],
-                "weights": [lightest, 1.0, 1.0], "fairness": fairness, "per": per,
+            timed
+            | {
+                "format": "specopt/1",
+                "kind": "fair-goodput",
+                "acceptance_rates": [0.8, 0.3, 0.6],
+                "weights": [lightest, 1.0, 1.0],
+                "fairness": fairness,
+                "per": per,
             }
-        )  # fmt: skip
+        )
         results = {one.name: solve(problem, one.name) for one in specopt.methods(problem)}
         rates = {
-            name: common_rate(problem, problem.realised(found.plan.schedule)[0]) for name, found in results.items()
+            name: common_rate(problem, problem.realised(found.plan.schedule)[0])
+            for name, found in results.items()
         }
         best = float(max(rates.values()))
         assert float(rates["auto"]) == pytest.approx(best, rel=2e-9)
         for name, found in results.items():
             goodput = problem.realised(found.plan.schedule)[0]
-            assert problem.log_common_rate(goodput) == pytest.approx(float(rates[name].ln()), rel=1e-9, abs=1e-12)
+            assert problem.log_common_rate(goodput) == pytest.approx(
+                float(rates[name].ln()), rel=1e-9, abs=1e-12
+            )
             if found.status is Status.OPTIMAL:
                 assert float(rates[name]) == pytest.approx(best, rel=1e-6), name
             if found.bound is not None:
@@ -197,19 +278,32 @@ def test_weights_far_apart(fairness: float, per: str) -> None:
 
 
 TIMED: dict[str, Any] = {
-    "per": "second", "acceptance_rates": [0.999999, 0.999999, 0.1], "budget_tokens": 4, "fairness": 2.0,
-    "draft_seconds_per_token": [0.1, 0.1, 0.0], "network_seconds": [0.1, 0.1, 1.0], "verify_overhead_seconds": 0.1,
-    "verify_seconds_per_token": 0.01, "min_goodput": [2.631576317106139, 2.631576317106139, 0.8771929828947368],
-}  # fmt: skip
+    "per": "second",
+    "acceptance_rates": [0.999999, 0.999999, 0.1],
+    "budget_tokens": 4,
+    "fairness": 2.0,
+    "draft_seconds_per_token": [0.1, 0.1, 0.0],
+    "network_seconds": [0.1, 0.1, 1.0],
+    "verify_overhead_seconds": 0.1,
+    "verify_seconds_per_token": 0.01,
+    "min_goodput": [2.631576317106139, 2.631576317106139, 0.8771929828947368],
+}
 FREE: dict[str, Any] = {
-    "per": "second", "acceptance_rates": [0.9, 0.1, 0.999999], "budget_tokens": 2, "fairness": 0.0,
-    "draft_seconds_per_token": [0.0, 0.1, 0.0], "network_seconds": [1.0, 1.0, 0.1], "verify_overhead_seconds": 0.1,
-    "verify_seconds_per_token": 0.0, "min_goodput": [0.9090909100181819, 0.9090909100181819, 0.0],
-}  # fmt: skip
+    "per": "second",
+    "acceptance_rates": [0.9, 0.1, 0.999999],
+    "budget_tokens": 2,
+    "fairness": 0.0,
+    "draft_seconds_per_token": [0.0, 0.1, 0.0],
+    "network_seconds": [1.0, 1.0, 0.1],
+    "verify_overhead_seconds": 0.1,
+    "verify_seconds_per_token": 0.0,
+    "min_goodput": [0.9090909100181819, 0.9090909100181819, 0.0],
+}
 EDGE: dict[str, Any] = {
-    "acceptance_rates": [0.5, 0.5, 0.1], "budget_tokens": 3,
+    "acceptance_rates": [0.5, 0.5, 0.1],
+    "budget_tokens": 3,
     "min_goodput": [1.6250000016250001, 1.6250000016250001, 1.000000001],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
@@ -218,12 +312,20 @@ EDGE: dict[str, Any] = {
         TIMED,
         FREE,
         EDGE,
-        {"acceptance_rates": [0.5, 0.4], "budget_tokens": 2, "min_goodput": [1.75 * (1 + 1.05e-9), 0.5]},
+        {
+            "acceptance_rates": [0.5, 0.4],
+            "budget_tokens": 2,
+            "min_goodput": [1.75 * (1 + 1.05e-9), 0.5],
+        },
     ],
 )
 def test_least_rates_at_the_limit_of_what_is_forgiven(fields: dict[str, Any]) -> None:
-    """Tests that least rates missed by the very 1e-9 that the judge forgives are no internal error by any method."""
-    problem = FairGoodputProblem.from_dict({"format": "specopt/1", "kind": "fair-goodput", **fields})
+    """Tests that least rates missed by the very 1e-9 that the judge forgives are no internal error
+    by any method.
+    """
+    problem = FairGoodputProblem.from_dict(
+        {"format": "specopt/1", "kind": "fair-goodput", **fields}
+    )
     for method in methods(problem):
         result = solve(problem, method)
         if result.plan is None:

@@ -1,4 +1,6 @@
-"""The optimum per round: proven from scratch, equal to a convex program and to enumeration, and its properties."""
+"""The optimum per round: proven from scratch, equal to a convex program and to enumeration, and its
+properties.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from oracles import fair_goodput as naive
 
-from specopt import DraftAllocationProblem, FairGoodputPlan, FairGoodputProblem, Status, generate, solve
+from specopt import (
+    DraftAllocationProblem,
+    FairGoodputPlan,
+    FairGoodputProblem,
+    Status,
+    generate,
+    solve,
+)
 from specopt.kinds.fair_goodput.strategies import problems as fair_goodputs
 from specopt.models.acceptance import expected_tokens
 from specopt.solvers.budget import Budget
@@ -36,14 +45,18 @@ def optimum(problem: FairGoodputProblem) -> float:
 
 def demanding(rates: list[float], budget: int, least: list[float]) -> FairGoodputProblem:
     """A problem with least rates."""
-    return FairGoodputProblem(acceptance_rates=np.array(rates), budget_tokens=budget, min_goodput=np.array(least))
+    return FairGoodputProblem(
+        acceptance_rates=np.array(rates), budget_tokens=budget, min_goodput=np.array(least)
+    )
 
 
 @given(fair_goodputs(per=("round",), least=True))
 @example(demanding([1.5e-9, 0.9, 1.5e-9], 3, [1 + 3e-9, 1.9, 1 - 3e-9]))
 @example(demanding([1.5e-9, 0.9], 1, [1 + 1e-9, 1.0]))
 def test_the_oracle_proves_it(problem: FairGoodputProblem) -> None:
-    """Tests that no mixture of allocations beats the plan, by enumeration in code of its own, or that none exists."""
+    """Tests that no mixture of allocations beats the plan, by enumeration in code of its own, or
+    that none exists.
+    """
     result = solve(problem, "dual")
     form = problem.to_dict()
     short, doubt = naive.shortage(form)
@@ -57,7 +70,9 @@ def test_the_oracle_proves_it(problem: FairGoodputProblem) -> None:
 
 @given(fair_goodputs(clients=(1, 40), budget=(0, 300), per=("round",), least=True))
 def test_both_certificates(problem: FairGoodputProblem) -> None:
-    """Tests that duality gap and Frank-Wolfe gap are never negative and at most 1e-11, the bound above the plan."""
+    """Tests that duality gap and Frank-Wolfe gap are never negative and at most 1e-11, the bound
+    above the plan.
+    """
     result = solve(problem, "dual")
     if result.status is Status.INFEASIBLE:
         return
@@ -67,7 +82,9 @@ def test_both_certificates(problem: FairGoodputProblem) -> None:
     assert 0 <= result.stats["duality_gap"] <= 1e-11 * scale
     assert result.stats["frank_wolfe_gap"] >= 0
     assert isinstance(result.plan, FairGoodputPlan)
-    slope = float(problem.weight @ result.plan.goodput ** (1 - problem.fairness))  # the size of grad U . x
+    slope = float(
+        problem.weight @ result.plan.goodput ** (1 - problem.fairness)
+    )  # the size of grad U . x
     assert result.stats["frank_wolfe_gap"] <= 1e-9 * max(scale, slope)
 
 
@@ -77,7 +94,11 @@ def test_table_1(clients: int, budget: int, name: str) -> None:
     """Tests that the paper's configurations are solved and that the convex program agrees."""
     problem = generate("fair-goodput/paper-5", clients=clients, budget=budget, rates=name)
     result, other = solve(problem), solve(problem, "convex")
-    assert result.by == "auto (dual)" and result.status is Status.OPTIMAL and other.status is Status.OPTIMAL
+    assert (
+        result.by == "auto (dual)"
+        and result.status is Status.OPTIMAL
+        and other.status is Status.OPTIMAL
+    )
     assert result.objective is not None and other.objective is not None
     assert close(result.objective, other.objective, 1e-6)
     for baseline in ("fixed", "random", "best-constant"):
@@ -95,7 +116,9 @@ def test_equal_clients_share_equally() -> None:
 
 
 def test_two_clients_by_hand() -> None:
-    """Tests that one token between rates 0.5 and 0.25 splits where a / x is equal, or goes to one alone."""
+    """Tests that one token between rates 0.5 and 0.25 splits where a / x is equal, or goes to one
+    alone.
+    """
     problem = FairGoodputProblem(acceptance_rates=np.array([0.5, 0.25]), budget_tokens=1)
     plan = solve(problem).plan
     assert isinstance(plan, FairGoodputPlan)
@@ -106,13 +129,20 @@ def test_two_clients_by_hand() -> None:
     assert 0.5 / (1 + 0.5 * s) == pytest.approx(0.4 / (1 + 0.4 * (1 - s)), rel=1e-9)
 
 
-@given(fair_goodputs(clients=(2, 12), budget=(0, 60), per=("round",)), st.randoms(use_true_random=False))
+@given(
+    fair_goodputs(clients=(2, 12), budget=(0, 60), per=("round",)),
+    st.randoms(use_true_random=False),
+)
 def test_order_does_not_matter(problem: FairGoodputProblem, random: object) -> None:
     """Tests that permuting the clients permutes the rates; the optimum stays."""
     order = np.arange(problem.clients)
     random.shuffle(order)  # type: ignore[attr-defined]
     columns = ("acceptance_rates", "weights", "max_draft_tokens")
-    moved = {name: getattr(problem, name)[order] for name in columns if getattr(problem, name) is not None}
+    moved = {
+        name: getattr(problem, name)[order]
+        for name in columns
+        if getattr(problem, name) is not None
+    }
     one, other = solve(problem, "dual"), solve(dataclasses.replace(problem, **moved), "dual")
     assert one.objective is not None and other.objective is not None
     assert close(one.objective, other.objective, 1e-12)
@@ -123,7 +153,9 @@ def test_order_does_not_matter(problem: FairGoodputProblem, random: object) -> N
 
 @given(fair_goodputs(clients=(1, 12), budget=(0, 60), per=("round",)))
 def test_without_fairness_it_is_draft_allocation(problem: FairGoodputProblem) -> None:
-    """Tests that the weighted sum of rates is the best single round's (Eq. 5), and that one allocation attains it."""
+    """Tests that the weighted sum of rates is the best single round's (Eq. 5), and that one
+    allocation attains it.
+    """
     result = solve(dataclasses.replace(problem, fairness=0.0), "dual")
     allocation = DraftAllocationProblem(
         acceptance_rates=problem.acceptance_rates,
@@ -139,7 +171,9 @@ def test_without_fairness_it_is_draft_allocation(problem: FairGoodputProblem) ->
 
 @given(fair_goodputs(clients=(1, 5), budget=(0, 12), per=("round",)))
 def test_little_budget_left(problem: FairGoodputProblem) -> None:
-    """Tests that with more budget than the caps take, everybody drafts all that is worth something."""
+    """Tests that with more budget than the caps take, everybody drafts all that is worth
+    something.
+    """
     caps = np.arange(problem.clients) % 3
     plenty = dataclasses.replace(problem, max_draft_tokens=caps, budget_tokens=1000)
     plan = solve(plenty, "dual").plan
@@ -174,11 +208,20 @@ def test_least_rates_are_kept() -> None:
 @pytest.mark.parametrize(
     ("least", "message"),
     [
-        ([0.0, 1.5, 0.0], "client 1 needs 1.5 tokens per round, and gains at most 1.33325 with 6 draft tokens"),
-        ([1.9, 0.0, 2.9], "the minimum rates need 6.92346 draft tokens per round, 6 .*: client 2 3.5.* client 0 3.4"),
+        (
+            [0.0, 1.5, 0.0],
+            "client 1 needs 1.5 tokens per round, and gains at most 1.33325 with 6 draft tokens",
+        ),
+        (
+            [1.9, 0.0, 2.9],
+            (
+                "the minimum rates need 6.92346 draft tokens per round, 6 .*: client 2 3.5.* client"
+                " 0 3.4"
+            ),
+        ),
         ([2.5, 1.4, 9.0], "client 0 needs 2.5 .*; client 1 needs 1.4 .*; client 2 needs 9 "),
     ],
-)  # fmt: skip
+)
 def test_impossible_least_rates_are_named(least: list[float], message: str) -> None:
     """Tests that an infeasible result says which clients need what, and what there is."""
     problem = FairGoodputProblem(
@@ -192,7 +235,9 @@ def test_impossible_least_rates_are_named(least: list[float], message: str) -> N
 
 def test_rates_next_to_1() -> None:
     """Tests that acceptance next to 1 loses no digits: every token gains one token."""
-    problem = FairGoodputProblem(acceptance_rates=np.array([1 - 2**-53, 1 - 1e-12]), budget_tokens=10)
+    problem = FairGoodputProblem(
+        acceptance_rates=np.array([1 - 2**-53, 1 - 1e-12]), budget_tokens=10
+    )
     plan = solve(problem).plan
     assert isinstance(plan, FairGoodputPlan)
     assert plan.goodput == pytest.approx([6.0, 6.0], rel=1e-9)
@@ -210,7 +255,9 @@ def test_interrupting_between_prices() -> None:
 
 
 def test_sampled_first_price() -> None:
-    """Tests that thousands of clients in sorted order, whom a sample meets unevenly, are solved as any others."""
+    """Tests that thousands of clients in sorted order, whom a sample meets unevenly, are solved as
+    any others.
+    """
     rates = np.sort(np.random.default_rng(3).beta(2, 1, 5000))
     sorted_problem = FairGoodputProblem(acceptance_rates=rates, budget_tokens=11_111)
     region = region_of(sorted_problem)

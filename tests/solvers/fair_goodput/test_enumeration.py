@@ -11,7 +11,9 @@ from specopt.solvers.fair_goodput.enumeration import Enumeration, allocations
 
 
 def test_every_allocation_once() -> None:
-    """Tests that allocations within budget and caps are complete: as many as there are, none twice."""
+    """Tests that allocations within budget and caps are complete: as many as there are, none
+    twice.
+    """
     problem = FairGoodputProblem(
         acceptance_rates=np.full(3, 0.5), budget_tokens=4, max_draft_tokens=np.array([9, 1, 2])
     )

@@ -17,17 +17,27 @@ from specopt.solvers.method import Method
 EXACT = [method for method in METHODS if method.exact]
 
 ROUNDING = {"convex": 1e-5, "enumeration": 1e-5}
-"""Accuracy of rates from methods that leave a program to a solver: utilities are more accurate, by their square."""
+"""Accuracy of rates from methods that leave a program to a solver: utilities are more accurate, by
+their square.
+"""
 
-SUMS = problems(clients=(1, 4), budget=(0, 6), per=("second",)).map(lambda one: dataclasses.replace(one, fairness=0.0))
+SUMS = problems(clients=(1, 4), budget=(0, 6), per=("second",)).map(
+    lambda one: dataclasses.replace(one, fairness=0.0)
+)
 """Weighted sums of rates per second, the only problems that `threshold-greedy` accepts."""
 
 
 @pytest.mark.parametrize("method", EXACT, ids=lambda method: method.name)
 @given(data=st.data())
 def test_equals_the_optimum(method: type[Method], data: st.DataObject) -> None:
-    """Tests that no mixture of allocations is better than the plan, that bounds hold, and when nothing is feasible."""
-    drawn = SUMS if method.name == "threshold-greedy" else problems(clients=(1, 4), budget=(0, 6), least=True)
+    """Tests that no mixture of allocations is better than the plan, that bounds hold, and when
+    nothing is feasible.
+    """
+    drawn = (
+        SUMS
+        if method.name == "threshold-greedy"
+        else problems(clients=(1, 4), budget=(0, 6), least=True)
+    )
     problem = data.draw(drawn.filter(lambda one: method().refusal(one) is None))
     result = solve(problem, method.name)
     if result.status is Status.INFEASIBLE:

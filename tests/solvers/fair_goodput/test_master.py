@@ -1,4 +1,6 @@
-"""The fairest mixture of given rounds: its optimality conditions, for gentle and for steep utilities."""
+"""The fairest mixture of given rounds: its optimality conditions, for gentle and for steep
+utilities.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ FAIRNESS = [0.0, 0.01, 0.3, 1.0, 1.5, 2.0, 5.75, 12.0, 20.0, 40.0, 100.0]
 
 
 def tables(seed: int, count: int) -> Iterator[tuple[Array, Array]]:
-    """Rates and weights at random: of one size, of many, over six powers of ten, with ties, with equal rounds."""
+    """Rates and weights at random: of one size, of many, over six powers of ten, with ties, with
+    equal rounds.
+    """
     rng = np.random.default_rng(seed)
     for number in range(count):
         clients, rounds = rng.integers(1, 12), rng.integers(1, 24)
@@ -24,7 +28,9 @@ def tables(seed: int, count: int) -> Iterator[tuple[Array, Array]]:
         if number % 4 == 0:
             rates = 10.0 ** rng.uniform(-3.0, 3.0, (clients, rounds))
         elif number % 4 == 1:
-            rates = 10.0 ** rng.uniform(-3.0, 3.0, (clients, 1)) * rng.integers(1, 4, (clients, rounds))
+            rates = 10.0 ** rng.uniform(-3.0, 3.0, (clients, 1)) * rng.integers(
+                1, 4, (clients, rounds)
+            )
         elif number % 4 == 2:
             rates = np.repeat(rates, 2, axis=1)
         yield rates, np.exp(rng.normal(0.0, rng.choice([0.1, 1.0, 6.0]), clients))
@@ -39,7 +45,9 @@ def prices_at(x: Array, weights: Array, fairness: float) -> Array:
 
 @pytest.mark.parametrize("fairness", FAIRNESS)
 def test_no_round_is_worth_more_at_its_prices(fairness: float) -> None:
-    """Tests that at the mixture's own prices no round is worth more than the mixture, at every steepness."""
+    """Tests that at the mixture's own prices no round is worth more than the mixture, at every
+    steepness.
+    """
     for rates, weights in tables(int(10 * fairness), 60):
         found = fairest_mixture(rates, weights, fairness, np.zeros(len(rates)))
         assert (found.shares >= 0.0).all()
@@ -51,7 +59,9 @@ def test_no_round_is_worth_more_at_its_prices(fairness: float) -> None:
 
 @pytest.mark.parametrize("fairness", FAIRNESS)
 def test_multipliers_of_least_rates_close_the_gap(fairness: float) -> None:
-    """Tests that with least rates the multipliers price every round at most as high as the mixture."""
+    """Tests that with least rates the multipliers price every round at most as high as the
+    mixture.
+    """
     rng = np.random.default_rng(int(10 * fairness))
     for rates, weights in tables(int(10 * fairness), 40):
         part = rng.choice([0.5, 0.9, 1.0 - 1e-6]) * (rng.random(len(rates)) < 0.5)
@@ -67,7 +77,9 @@ def test_multipliers_of_least_rates_close_the_gap(fairness: float) -> None:
 
 @pytest.mark.parametrize("fairness", FAIRNESS[1:])
 def test_the_careful_way_leads_there_too(fairness: float) -> None:
-    """Tests that short steps straight ahead, which are tried where bold ones fail, reach the same conditions."""
+    """Tests that short steps straight ahead, which are tried where bold ones fail, reach the same
+    conditions.
+    """
     for rates, weights in tables(int(10 * fairness) + 1, 12):
         unit = rates.max(axis=1)
         logarithms = np.log(weights) + (1.0 - fairness) * np.log(unit)
@@ -76,7 +88,9 @@ def test_the_careful_way_leads_there_too(fairness: float) -> None:
 
 
 def test_a_failure_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a mixture found without success says how far it is from the conditions of optimality."""
+    """Tests that a mixture found without success says how far it is from the conditions of
+    optimality.
+    """
     monkeypatch.setattr(_Path, "step", lambda self, *, careful: False)
     rates = np.array([[1.0, 3.0], [2.0, 1.0]])
     found = fairest_mixture(rates, np.ones(2), 1.0, np.zeros(2))

@@ -1,4 +1,6 @@
-"""The region's form: every mean allocation is a mixture of integer ones, found by systematic sampling."""
+"""The region's form: every mean allocation is a mixture of integer ones, found by systematic
+sampling.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,16 @@ from specopt.models.fields import Floats
 from specopt.solvers.fair_goodput.region import in_units, plan_of, tokens_for
 
 fractions = st.one_of(
-    st.sampled_from((0.0, 0.5, 1 / 3, 0.25, 1e-18, 1e-15, 1 - 2**-53, 0.1)), st.floats(0, 1, exclude_max=True)
+    st.sampled_from((0.0, 0.5, 1 / 3, 0.25, 1e-18, 1e-15, 1 - 2**-53, 0.1)),
+    st.floats(0, 1, exclude_max=True),
 )
 
 
 @st.composite
 def means(draw: st.DrawFn) -> tuple[FairGoodputProblem, list[float]]:
-    """A problem and mean draft tokens whose sum its budget just holds, as exactly as floats allow."""
+    """A problem and mean draft tokens whose sum its budget just holds, as exactly as floats
+    allow.
+    """
     size = draw(st.integers(1, 40))
     whole = draw(st.lists(st.integers(0, 5), min_size=size, max_size=size))
     part = draw(st.lists(fractions, min_size=size, max_size=size))
@@ -33,7 +38,9 @@ def means(draw: st.DrawFn) -> tuple[FairGoodputProblem, list[float]]:
 
 @given(means())
 def test_every_mean_is_a_mixture(case: tuple[FairGoodputProblem, list[float]]) -> None:
-    """Tests that the schedule realises f(s) within 1e-9 inside the budget, with at most 2 N changes."""
+    """Tests that the schedule realises f(s) within 1e-9 inside the budget, with at most 2 N
+    changes.
+    """
     problem, tokens = case
     plan = plan_of(problem, np.array(tokens))
     assert problem.violations(plan) == []
@@ -54,8 +61,12 @@ def test_every_mean_is_a_mixture(case: tuple[FairGoodputProblem, list[float]]) -
 
 
 @given(means())
-def test_entries_differ_by_one_token_per_client(case: tuple[FairGoodputProblem, list[float]]) -> None:
-    """Tests that every client drafts its mean rounded down or up in every round, and that rounds use the sum so."""
+def test_entries_differ_by_one_token_per_client(
+    case: tuple[FairGoodputProblem, list[float]],
+) -> None:
+    """Tests that every client drafts its mean rounded down or up in every round, and that rounds
+    use the sum so.
+    """
     problem, tokens = case
     plan = plan_of(problem, np.array(tokens))
     totals = []
@@ -66,7 +77,9 @@ def test_entries_differ_by_one_token_per_client(case: tuple[FairGoodputProblem, 
 
 
 def test_rounding_beyond_the_budget_is_shared_out() -> None:
-    """Tests that sums a little above the budget lose their last digits, evenly, and never break it."""
+    """Tests that sums a little above the budget lose their last digits, evenly, and never break
+    it.
+    """
     tokens = np.full(30, 0.1) + 3e-14
     assert tokens.sum() > 3
     whole, part = in_units(tokens, 3)
@@ -87,5 +100,7 @@ def test_tokens_for_a_rate(rows: list[tuple[float, float]]) -> None:
 
     goodput = goodput_of(tokens)
     found = tokens_for(acceptance, goodput, np.full(len(rows), 100.0))
-    assert (found <= tokens * (1 + 1e-9) + 1e-9).all() or goodput_of(found) == pytest.approx(goodput)
+    assert (found <= tokens * (1 + 1e-9) + 1e-9).all() or goodput_of(found) == pytest.approx(
+        goodput
+    )
     assert goodput_of(found) == pytest.approx(goodput, rel=1e-13)

@@ -1,4 +1,6 @@
-"""Rounds under the online policies: the kernel against a slow replay, benchmarks, and how close policies come."""
+"""Rounds under the online policies: the kernel against a slow replay, benchmarks, and how close
+policies come.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,19 @@ def key_of(seed: int) -> int:
 # ---------------------------------------------------------------------------- the same decisions
 
 
-@pytest.mark.parametrize(("policy", "client"), [("gradient", GradientClient), ("robust", RobustClient)])
+@pytest.mark.parametrize(
+    ("policy", "client"), [("gradient", GradientClient), ("robust", RobustClient)]
+)
 @pytest.mark.parametrize(("rates", "budget"), [(WIDE, 10), ([0.05, 0.4, 0.9], 4)])
-def test_the_kernel_decides_as_described(policy: str, client: Any, rates: list[float], budget: int) -> None:
-    """Tests that every allocation of a run is that of a slow replay from the description of the policy."""
-    run = simulate(GoodputWorkload(rates, budget), policy, rounds=250, replications=2, seed=3, record=True)
+def test_the_kernel_decides_as_described(
+    policy: str, client: Any, rates: list[float], budget: int
+) -> None:
+    """Tests that every allocation of a run is that of a slow replay from the description of the
+    policy.
+    """
+    run = simulate(
+        GoodputWorkload(rates, budget), policy, rounds=250, replications=2, seed=3, record=True
+    )
     for replication in range(2):
         slow = naive_online.allocations(client, rates, budget, 250, key_of(3), replication)
         assert run.allocations[replication].tolist() == slow
@@ -43,10 +53,18 @@ def test_the_kernel_decides_as_described(policy: str, client: Any, rates: list[f
 @pytest.mark.parametrize("policy", ["gradient", "robust"])
 @pytest.mark.parametrize("every_draft", [True, False])
 def test_the_scheduler_decides_as_the_kernel(policy: str, every_draft: bool) -> None:
-    """Tests that the scheduler, fed with the luck of a simulated run, takes the same decisions round by round."""
+    """Tests that the scheduler, fed with the luck of a simulated run, takes the same decisions
+    round by round.
+    """
     rates, rounds = [*WIDE, 0.02], 400
     run = simulate(
-        GoodputWorkload(rates, 9), policy, rounds=rounds, replications=1, seed=5, record=True, every_draft=every_draft
+        GoodputWorkload(rates, 9),
+        policy,
+        rounds=rounds,
+        replications=1,
+        seed=5,
+        record=True,
+        every_draft=every_draft,
     )
     scheduler = GoodputScheduler(len(rates), 9, policy)
     for t in range(rounds):
@@ -54,7 +72,10 @@ def test_the_scheduler_decides_as_the_kernel(policy: str, every_draft: bool) -> 
         assert drafts.tolist() == run.allocations[0, t].tolist()
         accepted, ratios = [], []
         for i, rate in enumerate(rates):
-            fates = [naive_online.fate(key_of(5), 0, t * len(rates) + i, j, rate) for j in range(1, drafts[i] + 1)]
+            fates = [
+                naive_online.fate(key_of(5), 0, t * len(rates) + i, j, rate)
+                for j in range(1, drafts[i] + 1)
+            ]
             accepted.append(fates.index(False) if False in fates else len(fates))
             ratios.append(sum(fates) / len(fates) if fates else math.nan)
         scheduler.observe(accepted, acceptance_ratios=ratios if every_draft else None)
@@ -62,10 +83,20 @@ def test_the_scheduler_decides_as_the_kernel(policy: str, every_draft: bool) -> 
 
 def test_sums_are_those_of_the_allocations() -> None:
     """Tests that the checkpoints hold the summed expected rates of the recorded allocations."""
-    run = simulate(GoodputWorkload(WIDE, 10), "robust", rounds=30, replications=3, checkpoints=[10, 30], record=True)
+    run = simulate(
+        GoodputWorkload(WIDE, 10),
+        "robust",
+        rounds=30,
+        replications=3,
+        checkpoints=[10, 30],
+        record=True,
+    )
     for r in range(3):
         expected = np.array(
-            [[naive_online.goodput(a, s) for a, s in zip(WIDE, S, strict=True)] for S in run.allocations[r]]
+            [
+                [naive_online.goodput(a, s) for a, s in zip(WIDE, S, strict=True)]
+                for S in run.allocations[r]
+            ]
         )
         assert run.expected[r, 0] == pytest.approx(expected[:10].sum(axis=0))
         assert run.expected[r, 1] == pytest.approx(expected.sum(axis=0))
@@ -74,32 +105,47 @@ def test_sums_are_those_of_the_allocations() -> None:
 
 def test_realised_goodput_agrees_with_its_expectation() -> None:
     """Tests that realised tokens are the expected ones within their standard error."""
-    run = simulate(GoodputWorkload(WIDE, 10), "fixed", rounds=4000, replications=20, checkpoints=[4000])
+    run = simulate(
+        GoodputWorkload(WIDE, 10), "fixed", rounds=4000, replications=20, checkpoints=[4000]
+    )
     realised = run.realised[:, -1] / 4000
     mean, error = realised.mean(axis=0), realised.std(axis=0) / math.sqrt(19)
     assert (np.abs(mean - run.mean_rates()[0]) < 4 * error).all()
 
 
 def test_fixed_and_random() -> None:
-    """Tests that Fixed-S gives floor(C / N) to all, and Random-S all of the budget, evenly in the mean."""
+    """Tests that Fixed-S gives floor(C / N) to all, and Random-S all of the budget, evenly in the
+    mean.
+    """
     fixed = simulate(GoodputWorkload(WIDE, 10), "fixed", rounds=5, replications=1, record=True)
     assert (fixed.allocations == 2).all()
-    random = simulate(GoodputWorkload(WIDE, 10), "random", rounds=2000, replications=1, record=True).allocations[0]
+    random = simulate(
+        GoodputWorkload(WIDE, 10), "random", rounds=2000, replications=1, record=True
+    ).allocations[0]
     assert (random.sum(axis=1) == 10).all()
     assert random.mean(axis=0) == pytest.approx(np.full(4, 2.5), abs=0.15)
     assert random.var(axis=0) == pytest.approx(np.full(4, 10 * 0.25 * 0.75), rel=0.1)
     capped = simulate(
-        GoodputWorkload(WIDE, 10, max_draft_tokens=[1, 2, 3, 4]), "random", rounds=50, replications=1, record=True
+        GoodputWorkload(WIDE, 10, max_draft_tokens=[1, 2, 3, 4]),
+        "random",
+        rounds=50,
+        replications=1,
+        record=True,
     )
     assert (capped.allocations[0].max(axis=0) <= [1, 2, 3, 4]).all()
 
 
 def test_same_seed_same_run() -> None:
     """Tests that a seed fixes a run, and that runs do not depend on how many there are."""
-    one, two = (simulate(GoodputWorkload(WIDE, 10), rounds=100, replications=r, seed=1) for r in (3, 12))
+    one, two = (
+        simulate(GoodputWorkload(WIDE, 10), rounds=100, replications=r, seed=1) for r in (3, 12)
+    )
     assert (one.expected == two.expected[:3]).all()
     assert (one.realised == two.realised[:3]).all()
-    assert (simulate(GoodputWorkload(WIDE, 10), rounds=100, replications=3, seed=2).realised != one.realised).any()
+    assert (
+        simulate(GoodputWorkload(WIDE, 10), rounds=100, replications=3, seed=2).realised
+        != one.realised
+    ).any()
 
 
 # ---------------------------------------------------------------------------- benchmarks
@@ -108,7 +154,9 @@ def test_same_seed_same_run() -> None:
 @pytest.mark.parametrize("fairness", [0.0, 0.5, 1.0, 2.0])
 def test_modes_of_a_fixed_process_are_the_fair_optimum(fairness: float) -> None:
     """Tests that the program over modes agrees with `dual` where two modes are the same."""
-    fixed = simulate(GoodputWorkload(WIDE, 10, fairness=fairness), "fixed", rounds=1, replications=1)
+    fixed = simulate(
+        GoodputWorkload(WIDE, 10, fairness=fairness), "fixed", rounds=1, replications=1
+    )
     twice = AcceptanceProcess.switching([WIDE, WIDE], 10)
     found = benchmark(GoodputWorkload(twice, 10, fairness=fairness))
     assert found.slack <= 2e-4
@@ -116,7 +164,9 @@ def test_modes_of_a_fixed_process_are_the_fair_optimum(fairness: float) -> None:
 
 
 def test_modes_bound_every_mixture() -> None:
-    """Tests that nobody who knows the modes can do better: all allocations of every mode, by a linear program."""
+    """Tests that nobody who knows the modes can do better: all allocations of every mode, by a
+    linear program.
+    """
     import itertools
 
     from scipy.optimize import linprog
@@ -144,11 +194,17 @@ def test_modes_bound_every_mixture() -> None:
 
 def test_processes() -> None:
     """Tests that shares of regimes, joint modes and the path of a drift are right."""
-    process = AcceptanceProcess(np.array([[[0.2, 0.3], [0.8, 0.9]]]), np.array([[0.9, 0.1], [0.3, 0.7]]))
+    process = AcceptanceProcess(
+        np.array([[[0.2, 0.3], [0.8, 0.9]]]), np.array([[0.9, 0.1], [0.3, 0.7]])
+    )
     assert process.regime_shares == pytest.approx([0.75, 0.25])
-    sticky = AcceptanceProcess(np.full((1, 2, 1), 0.5), np.array([[1.0 - 1e-15, 1e-15], [3e-15, 1.0 - 3e-15]]))
+    sticky = AcceptanceProcess(
+        np.full((1, 2, 1), 0.5), np.array([[1.0 - 1e-15, 1e-15], [3e-15, 1.0 - 3e-15]])
+    )
     assert sticky.regime_shares == pytest.approx([0.75, 0.25], rel=1e-15)
-    apart = AcceptanceProcess(np.full((1, 3, 1), 0.5), np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]))
+    apart = AcceptanceProcess(
+        np.full((1, 3, 1), 0.5), np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
+    )
     assert apart.regime_shares.tolist() == [0.25, 0.25, 0.5]
     rates, shares = process.modes()
     assert rates.tolist() == [[0.2, 0.3], [0.2, 0.9], [0.8, 0.3], [0.8, 0.9]]
@@ -160,9 +216,13 @@ def test_processes() -> None:
 
 
 def test_clients_switch_as_often_as_said() -> None:
-    """Tests that the rates of a switching client follow its chain: mean rate, and how it varies over a run."""
+    """Tests that the rates of a switching client follow its chain: mean rate, and how it varies
+    over a run.
+    """
     process = AcceptanceProcess.switching([[0.0], [0.9]], 20)
-    run = simulate(GoodputWorkload(process, 1), "fixed", rounds=20_000, replications=40, checkpoints=[20_000])
+    run = simulate(
+        GoodputWorkload(process, 1), "fixed", rounds=20_000, replications=40, checkpoints=[20_000]
+    )
     rates = run.mean_rates()[:, 0]
     assert rates.mean() == pytest.approx(1.45, abs=0.01)
     # the mean of a two-state chain with correlation 1 - 2/20 per round
@@ -170,24 +230,32 @@ def test_clients_switch_as_often_as_said() -> None:
     assert rates.var(ddof=1) == pytest.approx(variance, rel=0.7)
 
 
-# ---------------------------------------------------------------------------- how close policies come
+# -------------------------------------------------------------------------- how close policies come
 
 
 def test_robust_comes_close_soon() -> None:
-    """Tests that the gap over the first 600 rounds is small, and that the paper's policy is behind."""
+    """Tests that the gap over the first 600 rounds is small, and that the paper's policy is
+    behind.
+    """
     for clients, budget, name in ((4, 24, "wide"), (8, 20, "mild")):
         rates = acceptance_rates(name, clients)
         robust = simulate(GoodputWorkload(rates, budget), "robust", replications=20)
         assert robust.gap() <= 0.008
         assert (
-            simulate(GoodputWorkload(rates, budget), "gradient", replications=20, optimum=robust.benchmark).gap()
+            simulate(
+                GoodputWorkload(rates, budget),
+                "gradient",
+                replications=20,
+                optimum=robust.benchmark,
+            ).gap()
             >= 0.025
         )
 
 
 @pytest.mark.nightly
 def test_table_1() -> None:
-    """Tests that the targets of both spans are met at the ends of Table I, with the feedback of Eq. 3.
+    """Tests that the targets of both spans are met at the ends of Table I, with the feedback of Eq.
+    3.
 
     The benchmark has all of it, and counts up to the first rejection.
     """
@@ -195,13 +263,20 @@ def test_table_1() -> None:
         for name in ("equal", "extreme"):
             rates = acceptance_rates(name, clients)
             robust = simulate(
-                GoodputWorkload(rates, budget), rounds=20_000, checkpoints=[600, 5000, 20_000], replications=40,
+                GoodputWorkload(rates, budget),
+                rounds=20_000,
+                checkpoints=[600, 5000, 20_000],
+                replications=40,
                 every_draft=True,
-            )  # fmt: skip
+            )
             paper = simulate(
-                GoodputWorkload(rates, budget), Gradient(smoothing=0.5, estimate_smoothing=0.1, initial_estimate=0.5),
-                rounds=20_000, checkpoints=[5000, 20_000], replications=20, optimum=robust.benchmark,
-            )  # fmt: skip
+                GoodputWorkload(rates, budget),
+                Gradient(smoothing=0.5, estimate_smoothing=0.1, initial_estimate=0.5),
+                rounds=20_000,
+                checkpoints=[5000, 20_000],
+                replications=20,
+                optimum=robust.benchmark,
+            )
             assert robust.gap(0, 600) <= 0.012, (clients, budget, name)
             assert 0.0 <= robust.gap(5000, 20_000) <= 0.003, (clients, budget, name)
             assert paper.gap(5000, 20_000) >= 9 * robust.gap(5000, 20_000), (clients, budget, name)
@@ -209,10 +284,14 @@ def test_table_1() -> None:
 
 @pytest.mark.parametrize(("clients", "budget"), TABLE_1)
 def test_a_wronged_client_recovers(clients: int, budget: int) -> None:
-    """Tests that a client with 0.9 first taken for 0.02 gets 90 % of its fair rate within 600 rounds."""
+    """Tests that a client with 0.9 first taken for 0.02 gets 90 % of its fair rate within 600
+    rounds.
+    """
     rates = np.r_[0.9, np.linspace(0.3, 0.95, clients - 1)]
     estimates = np.r_[0.02, np.full(clients - 1, 0.5)]
-    run = simulate(GoodputWorkload(rates, budget), initial_estimates=estimates, checkpoints=[500, 600])
+    run = simulate(
+        GoodputWorkload(rates, budget), initial_estimates=estimates, checkpoints=[500, 600]
+    )
     fair = run.benchmark.goodput[0]
     assert run.mean_rates(0, 600)[:, 0].mean() >= 0.9 * fair
     assert run.mean_rates(500, 600)[:, 0].min() >= 0.9 * fair
@@ -222,16 +301,22 @@ def test_the_paper_starves_a_wronged_client() -> None:
     """Tests that under Algorithm 1 as printed the same client stays without drafts for ever."""
     rates, estimates = np.r_[0.9, np.linspace(0.6, 0.9, 7)], np.r_[0.02, np.full(7, 0.5)]
     run = simulate(
-        GoodputWorkload(rates, 16), "gradient", rounds=3000, replications=5, initial_estimates=estimates, record=True
+        GoodputWorkload(rates, 16),
+        "gradient",
+        rounds=3000,
+        replications=5,
+        initial_estimates=estimates,
+        record=True,
     )
     assert run.allocations[:, :, 0].max() == 0
 
 
 def test_theorem_1() -> None:
-    """Tests that the gap of Algorithm 1 vanishes with beta and eta where estimates are consistent, and only there.
+    """Tests that the gap of Algorithm 1 vanishes with beta and eta where estimates are consistent,
+    and only there.
 
-    Without: a client whose first estimate is too low to ever be tried, or ratios of the drafts up to the first
-    rejection, of which every round has one at most.
+    Without: a client whose first estimate is too low to ever be tried, or ratios of the drafts up
+    to the first rejection, of which every round has one at most.
     """
     workload = GoodputWorkload(acceptance_rates("wide", 8), 20)
     steps, wrong = ((0.5, 0.1), (0.1, 0.03), (0.02, 0.01)), np.r_[np.full(7, 0.5), 0.02]
@@ -239,11 +324,15 @@ def test_theorem_1() -> None:
     def gaps(**options: Any) -> list[float]:
         runs = [
             simulate(
-                workload, Gradient(smoothing=beta, estimate_smoothing=eta), rounds=12_000, replications=3,
-                checkpoints=[4000, 12_000], **options,
+                workload,
+                Gradient(smoothing=beta, estimate_smoothing=eta),
+                rounds=12_000,
+                replications=3,
+                checkpoints=[4000, 12_000],
+                **options,
             )
             for beta, eta in steps
-        ]  # fmt: skip
+        ]
         return [run.gap(4000, 12_000) for run in runs]
 
     far, near, there = gaps()
@@ -256,24 +345,33 @@ def test_theorem_1() -> None:
 
 @pytest.mark.parametrize("mean_rounds", [20, 100, 500])
 def test_memory_follows_regimes(mean_rounds: float) -> None:
-    """Tests that learned memories do as well as the best single one, and better than the paper's smoothing."""
+    """Tests that learned memories do as well as the best single one, and better than the paper's
+    smoothing.
+    """
     process = AcceptanceProcess.switching([np.full(4, 0.3), np.full(4, 0.9)], mean_rounds)
     common: dict[str, Any] = {"rounds": 8000, "checkpoints": [1000, 8000], "replications": 8}
     robust = simulate(GoodputWorkload(process, 24), **common)
     gap = robust.gap(1000, 8000)
     single = [
-        simulate(GoodputWorkload(process, 24), Robust(memories=(rounds,)), optimum=robust.benchmark, **common).gap(
-            1000, 8000
-        )
+        simulate(
+            GoodputWorkload(process, 24),
+            Robust(memories=(rounds,)),
+            optimum=robust.benchmark,
+            **common,
+        ).gap(1000, 8000)
         for rounds in (4, 16, 64, 256)
     ]
     assert gap <= 1.1 * min(single) + 0.005
     assert (
-        simulate(GoodputWorkload(process, 24), "gradient", optimum=robust.benchmark, **common).gap(1000, 8000)
+        simulate(GoodputWorkload(process, 24), "gradient", optimum=robust.benchmark, **common).gap(
+            1000, 8000
+        )
         >= 1.3 * gap
     )
     assert (
-        simulate(GoodputWorkload(process, 24), Robust(memories=()), optimum=robust.benchmark, **common).gap(1000, 8000)
+        simulate(
+            GoodputWorkload(process, 24), Robust(memories=()), optimum=robust.benchmark, **common
+        ).gap(1000, 8000)
         >= 2 * gap
     )
 
@@ -281,14 +379,18 @@ def test_memory_follows_regimes(mean_rounds: float) -> None:
 def test_drift() -> None:
     """Tests that slow waves are followed closely."""
     process = AcceptanceProcess.drifting(np.full(4, 0.3), np.full(4, 0.9), 2000)
-    run = simulate(GoodputWorkload(process, 24), rounds=8000, checkpoints=[2000, 8000], replications=8)
+    run = simulate(
+        GoodputWorkload(process, 24), rounds=8000, checkpoints=[2000, 8000], replications=8
+    )
     assert 0.0 <= run.gap(2000, 8000) <= 0.04
 
 
 @pytest.mark.parametrize("fairness", [0.0, 0.5, 2.0])
 def test_other_fairness(fairness: float) -> None:
     """Tests that the long run is near the optimum for other utilities, weights and caps too."""
-    workload = GoodputWorkload(WIDE, 10, fairness=fairness, weights=[1, 2, 1, 0.5], max_draft_tokens=[1, 4, 4, 3])
+    workload = GoodputWorkload(
+        WIDE, 10, fairness=fairness, weights=[1, 2, 1, 0.5], max_draft_tokens=[1, 4, 4, 3]
+    )
     run = simulate(workload, rounds=6000, checkpoints=[2000, 6000], replications=8)
     assert -1e-9 <= run.gap(2000, 6000) <= 0.004 * max(1.0, abs(run.benchmark.utility))
 

@@ -1,4 +1,6 @@
-"""Utilities of every steepness: proven optimal, by bounds that other routes confirm, in every unit."""
+"""Utilities of every steepness: proven optimal, by bounds that other routes confirm, in every
+unit.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ FAIRNESS = [0.0, 0.3, 1.0, 1.5, 4.0, 12.0, 20.0, 40.0, 100.0]
 
 
 def as_steep(problem: FairGoodputProblem, fairness: float) -> FairGoodputProblem:
-    """The problem with another fairness, if its utility is in the range of floating-point numbers then."""
+    """The problem with another fairness, if its utility is in the range of floating-point numbers
+    then.
+    """
     steep = None
     with contextlib.suppress(InvalidInput):
         steep = dataclasses.replace(problem, fairness=fairness)
@@ -29,7 +33,9 @@ def as_steep(problem: FairGoodputProblem, fairness: float) -> FairGoodputProblem
 
 
 def lack(problem: FairGoodputProblem, plan: FairGoodputPlan) -> float:
-    """What the best allocation is worth more than a plan at its own prices, by the oracle's columns."""
+    """What the best allocation is worth more than a plan at its own prices, by the oracle's
+    columns.
+    """
     form = problem.to_dict()
     x = np.array(naive.played(form, plan.to_dict()["schedule"])[0])
     logarithms = np.log(problem.weight) - problem.fairness * np.log(x)
@@ -41,7 +47,9 @@ def lack(problem: FairGoodputProblem, plan: FairGoodputPlan) -> float:
 @settings(max_examples=25)
 @given(problem=fair_goodputs(clients=(1, 4), budget=(0, 5)))
 def test_small_problems_are_proven(fairness: float, problem: FairGoodputProblem) -> None:
-    """Tests that the optimum of small problems is proven, and that the oracle's columns confirm the plan."""
+    """Tests that the optimum of small problems is proven, and that the oracle's columns confirm the
+    plan.
+    """
     problem = as_steep(problem, fairness)
     result = solve(problem)
     assert result.status is Status.OPTIMAL
@@ -56,12 +64,18 @@ def test_small_problems_are_proven(fairness: float, problem: FairGoodputProblem)
 @pytest.mark.parametrize("fairness", FAIRNESS)
 @settings(max_examples=5)
 @given(problem=fair_goodputs(clients=(1, 3), budget=(0, 4)))
-def test_no_bound_is_below_what_another_method_finds(fairness: float, problem: FairGoodputProblem) -> None:
-    """Tests that the bounds of all exact methods are above the plans of the others, to their tolerances."""
+def test_no_bound_is_below_what_another_method_finds(
+    fairness: float, problem: FairGoodputProblem
+) -> None:
+    """Tests that the bounds of all exact methods are above the plans of the others, to their
+    tolerances.
+    """
     problem = as_steep(problem, fairness)
     others = ["enumeration", "convex"] if problem.per == "round" else ["enumeration"]
     results = [solve(problem), *(solve(problem, name) for name in others)]
-    assert all(result.status is Status.OPTIMAL for result in results if result.method != "enumeration")
+    assert all(
+        result.status is Status.OPTIMAL for result in results if result.method != "enumeration"
+    )
     for one in results:
         for other in results:
             assert one.bound is not None and other.objective is not None
@@ -75,8 +89,12 @@ def test_no_bound_is_below_what_another_method_finds(fairness: float, problem: F
     factor=st.sampled_from([1e-12, 1e-6, 1e6, 1e12]),
     change=st.sampled_from([in_other_seconds, in_other_worth]),
 )
-def test_units_change_no_verdict(fairness: float, problem: FairGoodputProblem, factor: float, change: object) -> None:
-    """Tests that seconds and weights in other units change neither status nor gap, at every steepness."""
+def test_units_change_no_verdict(
+    fairness: float, problem: FairGoodputProblem, factor: float, change: object
+) -> None:
+    """Tests that seconds and weights in other units change neither status nor gap, at every
+    steepness.
+    """
     assert callable(change)
     problem = as_steep(problem, fairness)
     other = None

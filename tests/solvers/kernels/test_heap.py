@@ -14,7 +14,9 @@ from specopt.solvers.kernels.heap import pop, push
 @settings(deadline=None)
 @given(st.lists(st.one_of(st.none(), st.integers(0, 5)), max_size=60))
 def test_is_a_heap(steps: list[int | None]) -> None:
-    """Tests that events leave by moment and then by number, whatever mix of pushes and pops: as from `heapq`."""
+    """Tests that events leave by moment and then by number, whatever mix of pushes and pops: as
+    from `heapq`.
+    """
     moments, numbers, size = np.empty(60), np.empty(60, dtype=np.int64), 0
     expected: list[tuple[float, int]] = []
     for number, step in enumerate(steps):

@@ -64,7 +64,9 @@ print(use.total(x, 2), *told)
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Return what runs a program on a package of kernels with its own cache, and returns the lines that it prints."""
+    """Return what runs a program on a package of kernels with its own cache, and returns the lines
+    that it prints.
+    """
     package = tmp_path / "kernels"
     package.mkdir()
     for name in ("kernel.py", "compiling.py", "cache.py"):
@@ -74,16 +76,22 @@ def run(tmp_path: Path) -> Run:
     (package / "tool.py").write_text(TOOL)
     (package / "use.py").write_text(USE)
 
-    def call(program: str = RUN, folder: str = str(tmp_path / "cache"), **variables: str) -> list[str]:
+    def call(
+        program: str = RUN, folder: str = str(tmp_path / "cache"), **variables: str
+    ) -> list[str]:
         env = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": folder, **variables}
-        done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True
+        )
         return done.stdout.splitlines()
 
     return call
 
 
 def test_an_edit_in_another_file_is_noticed(run: Run, tmp_path: Path) -> None:
-    """Tests that kernels are compiled once, and again after an edit of a helper that lies in another file."""
+    """Tests that kernels are compiled once, and again after an edit of a helper that lies in
+    another file.
+    """
     assert run() == ["12.0 use ."]
     assert run() == ["12.0"]
     (tmp_path / "kernels" / "tool.py").write_text(TOOL.replace("a + b", "a + b + 1.0"))
@@ -109,12 +117,19 @@ print(use.total.is_ready, use.total.py_func(x, 2))
 
 
 def test_calls(run: Run) -> None:
-    """Tests that records, rows and kernels that call kernels work, and that Numba's settings stay as they were.
+    """Tests that records, rows and kernels that call kernels work, and that Numba's settings stay
+    as they were.
 
     Kernels are compiled although the user has disabled Numba for other code.
     """
     said = run(CALLS + RUN + AFTERWARDS, NUMBA_DISABLE_JIT="1")
-    assert said == ["12.0 use .", "True True True", "23.0 -11.0", "No matching definition", "True 12.0"]
+    assert said == [
+        "12.0 use .",
+        "True True True",
+        "23.0 -11.0",
+        "No matching definition",
+        "True 12.0",
+    ]
 
 
 LATE = """
@@ -136,7 +151,9 @@ print(use.sell(use.Shop(np.arange(4.0), False), np.array([(1, 2)], use.Order)))
 
 
 def test_no_compilation_starts_after_the_time_limit(run: Run) -> None:
-    """Tests that a check is called before each kernel, those that a kernel calls included, and no longer afterwards."""
+    """Tests that a check is called before each kernel, those that a kernel calls included, and no
+    longer afterwards.
+    """
     assert run(RUN.replace("print(use.total(x, 2), *told)\n", "") + LATE) == ["late use .", "2.0"]
 
 
@@ -146,7 +163,9 @@ def test_without_a_place_to_write_kernels_still_run(run: Run) -> None:
 
 
 def test_a_folder_that_others_can_write_to_is_not_used(run: Run, tmp_path: Path) -> None:
-    """Tests that kernels are not read from where somebody else can put them, and nothing is kept there."""
+    """Tests that kernels are not read from where somebody else can put them, and nothing is kept
+    there.
+    """
     place = tmp_path / "cache" / "specopt-kernels"
     place.mkdir(parents=True)
     place.chmod(0o777)
@@ -155,17 +174,23 @@ def test_a_folder_that_others_can_write_to_is_not_used(run: Run, tmp_path: Path)
 
 
 def test_a_damaged_or_lost_cache_costs_a_compilation_only(run: Run, tmp_path: Path) -> None:
-    """Tests that kernels run where their files are cut short, and where the folder goes away in between."""
+    """Tests that kernels run where their files are cut short, and where the folder goes away in
+    between.
+    """
     run()
     for path in (tmp_path / "cache").rglob("*.nb?"):
         path.write_bytes(path.read_bytes()[:100])
     assert run() == ["12.0"]
-    lost = RUN.replace("told = []", f"import shutil; shutil.rmtree({str(tmp_path / 'cache')!r})\ntold = []")
+    lost = RUN.replace(
+        "told = []", f"import shutil; shutil.rmtree({str(tmp_path / 'cache')!r})\ntold = []"
+    )
     assert run(lost) == ["12.0 use ."]
 
 
 def test_the_folder_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Tests that the cache lies where each system keeps such files, and that the choice of a user counts."""
+    """Tests that the cache lies where each system keeps such files, and that the choice of a user
+    counts.
+    """
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(sys, "platform", "linux")
@@ -183,7 +208,9 @@ def test_all_kernels_go_into_one_process() -> None:
 
 
 def test_no_function_takes_many_arguments() -> None:
-    """Tests that what travels together is one argument: the most that any kernel or helper takes does not grow."""
+    """Tests that what travels together is one argument: the most that any kernel or helper takes
+    does not grow.
+    """
     folder = Path(str(kernel.__file__)).parent
     functions = [
         node

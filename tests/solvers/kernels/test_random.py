@@ -11,7 +11,14 @@ from numba import njit
 from specopt.models.fields import Floats
 from specopt.solvers.kernels import random
 
-HELPERS = random.draw, random.draw_below, random.draw_exponential, random.draw_normal, random.mixed, random.uniform
+HELPERS = (
+    random.draw,
+    random.draw_below,
+    random.draw_exponential,
+    random.draw_normal,
+    random.mixed,
+    random.uniform,
+)
 draw, draw_below, draw_exponential, draw_normal, mixed, uniform = map(njit, HELPERS)
 
 
@@ -23,14 +30,18 @@ def test_mixed_is_splitmix64() -> None:
 
 
 def test_draws_move_their_stream_alone() -> None:
-    """Tests that a draw is the number of the next place, and leaves other streams where they are."""
+    """Tests that a draw is the number of the next place, and leaves other streams where they
+    are.
+    """
     streams = np.array([5, 5], dtype=np.uint64)
     assert draw(streams, 1) == uniform(streams[1])
     assert streams[0] == 5 and streams[1] != 5
 
 
 def test_moments() -> None:
-    """Tests that the distributions have the mean of their theory, within four standard errors, and its spread."""
+    """Tests that the distributions have the mean of their theory, within four standard errors, and
+    its spread.
+    """
     streams = np.array([1], dtype=np.uint64)
 
     def sample(drawn: Any, *arguments: float) -> Floats:

@@ -36,7 +36,9 @@ def optimum(problem: PlacementProblem) -> float | None:
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(problem=strategies.problems(), method=st.sampled_from(EXACT))
 def test_exact_methods_find_the_optimum(problem: PlacementProblem, method: str) -> None:
-    """Tests that what is called optimal is, that what is called infeasible is, and that bounds hold."""
+    """Tests that what is called optimal is, that what is called infeasible is, and that bounds
+    hold.
+    """
     expected = optimum(problem)
     try:
         result = solve(problem, method)
@@ -47,7 +49,9 @@ def test_exact_methods_find_the_optimum(problem: PlacementProblem, method: str) 
         return
     assert result.objective is not None
     tolerance = 1e-9 * max(1.0, abs(expected))
-    ahead = result.objective - expected if problem.sense == "maximize" else expected - result.objective
+    ahead = (
+        result.objective - expected if problem.sense == "maximize" else expected - result.objective
+    )
     assert ahead <= tolerance
     if result.status is Status.OPTIMAL:
         assert ahead >= -tolerance
@@ -61,7 +65,9 @@ def test_exact_methods_find_the_optimum(problem: PlacementProblem, method: str) 
 @settings(max_examples=EXAMPLES // 3, deadline=None)
 @given(problem=st.sampled_from(OBJECTIVES).flatmap(strategies.problems))
 def test_bounds_hold_where_patterns_are_priced(least: str, problem: PlacementProblem) -> None:
-    """Tests that tiny problems have no plan beyond the bounds of what is for large ones, and none that is too good."""
+    """Tests that tiny problems have no plan beyond the bounds of what is for large ones, and none
+    that is too good.
+    """
     with mock.patch.object(refined, least, -1):
         result = solve(problem, "refined")
     expected = optimum(problem)
@@ -76,7 +82,9 @@ def test_bounds_hold_where_patterns_are_priced(least: str, problem: PlacementPro
 
 @pytest.mark.nightly
 def test_shares_of_unequal_classes_are_bounded() -> None:
-    """Tests that a bound on the share of 1000 clients is not that of 3 others: a plan carries 38 %, 1 of 3 are 33 %."""
+    """Tests that a bound on the share of 1000 clients is not that of 3 others: a plan carries 38 %,
+    1 of 3 are 33 %.
+    """
     data = generate("placement/capacity", number_of_clients=100).to_dict()
     for one, clients in zip(data["classes"], (1000, 3), strict=True):
         one["clients"] = clients
@@ -89,11 +97,17 @@ def test_shares_of_unequal_classes_are_bounded() -> None:
 @settings(max_examples=EXAMPLES // 2, deadline=None)
 @given(problem=strategies.problems(), method=st.sampled_from(SIMPLE))
 def test_simple_methods_are_no_better(problem: PlacementProblem, method: str) -> None:
-    """Tests that no simple method finds a plan that is better than the optimum, or where there is none."""
+    """Tests that no simple method finds a plan that is better than the optimum, or where there is
+    none.
+    """
     result, expected = solve(problem, method), optimum(problem)
     if result.objective is not None:
         assert expected is not None
-        ahead = result.objective - expected if problem.sense == "maximize" else expected - result.objective
+        ahead = (
+            result.objective - expected
+            if problem.sense == "maximize"
+            else expected - result.objective
+        )
         assert ahead <= 1e-9 * max(1.0, abs(expected))
 
 
@@ -107,23 +121,58 @@ def test_twenty_clients_are_proven() -> None:
 
 
 def test_branches_that_no_known_pattern_fits() -> None:
-    """Tests that 30 clients on so few units that no pattern found so far fits a branch are placed with a proof."""
+    """Tests that 30 clients on so few units that no pattern found so far fits a branch are placed
+    with a proof.
+    """
 
     def passes(*numbers: float) -> list[dict[str, float]]:
-        names = ("overhead_seconds", "seconds_per_sequence", "seconds_per_token", "seconds_per_cached_token")
+        names = (
+            "overhead_seconds",
+            "seconds_per_sequence",
+            "seconds_per_token",
+            "seconds_per_cached_token",
+        )
         return [dict(zip(names, numbers, strict=True))]
 
-    problem = PlacementProblem.from_dict({
-        "format": "specopt/1", "kind": PlacementProblem.kind, "objective": "cost", "max_draft_tokens": 4,
-        "verifiers": [{"name": "unit", "units": 3, "memory_bytes": 8e10, "weights_bytes": 2e8,
-                       "kv_bytes_per_token": 12288, "passes": passes(0.024, 0.00064, 0.0018, 7.7e-6),
-                       "price_per_second": 1.0}],
-        "drafters": [{"name": "small", "weights_bytes": 3e7, "kv_bytes_per_token": 6912,
-                      "beside": {"unit": passes(0.0037, 0.0006, 0.0, 6e-7)}}],
-        "classes": [{"name": "clients", "clients": 30, "context_tokens": 128, "max_context_tokens": 256,
-                     "min_tokens_per_second": 10.0, "acceptance": {"small": 0.8}, "round_trip_seconds": {"unit": 0.03},
-                     "device_seconds_per_token": {"small": 0.00413162}}],
-    })  # fmt: skip
+    problem = PlacementProblem.from_dict(
+        {
+            "format": "specopt/1",
+            "kind": PlacementProblem.kind,
+            "objective": "cost",
+            "max_draft_tokens": 4,
+            "verifiers": [
+                {
+                    "name": "unit",
+                    "units": 3,
+                    "memory_bytes": 8e10,
+                    "weights_bytes": 2e8,
+                    "kv_bytes_per_token": 12288,
+                    "passes": passes(0.024, 0.00064, 0.0018, 7.7e-6),
+                    "price_per_second": 1.0,
+                }
+            ],
+            "drafters": [
+                {
+                    "name": "small",
+                    "weights_bytes": 3e7,
+                    "kv_bytes_per_token": 6912,
+                    "beside": {"unit": passes(0.0037, 0.0006, 0.0, 6e-7)},
+                }
+            ],
+            "classes": [
+                {
+                    "name": "clients",
+                    "clients": 30,
+                    "context_tokens": 128,
+                    "max_context_tokens": 256,
+                    "min_tokens_per_second": 10.0,
+                    "acceptance": {"small": 0.8},
+                    "round_trip_seconds": {"unit": 0.03},
+                    "device_seconds_per_token": {"small": 0.00413162},
+                }
+            ],
+        }
+    )
     result = solve(problem)
     assert (result.status, result.objective) == (Status.OPTIMAL, 2.0)
 
@@ -139,27 +188,35 @@ def test_patterns_are_worth_what_the_judge_says(objective: str, data: st.DataObj
     every = valued(prepared, [one for one in all_patterns(prepared) if not one.drafted(prepared)])
     for one in every[:: len(every) // 20 + 1]:
         served = zip(problem.classes, one.served(prepared), strict=True)
-        alone = replace(problem, classes=tuple(replace(of, clients=number) for of, number in served if number))
+        alone = replace(
+            problem, classes=tuple(replace(of, clients=number) for of, number in served if number)
+        )
         found = alone.evaluate(plan_of(prepared, {one: 1})).objective
         assert one.value == pytest.approx(sign(problem) * found, rel=1e-9, abs=1e-12)
 
 
 def test_every_pattern_within_reach_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that all whole patterns that lose no more than a budget are listed: at no prices, all that there are."""
+    """Tests that all whole patterns that lose no more than a budget are listed: at no prices, all
+    that there are.
+    """
     prepared = prepare(INSTANCES["goodput"], exact=True)  # type: ignore[arg-type]
     every = valued(prepared, list(all_patterns(prepared)))
     monkeypatch.setattr("specopt.solvers.placement.relaxation.MAX_NEAR", 5000)
     relaxation, best = Relaxation(prepared, narrow=np.inf), max(one.value for one in every)
     asked: list[int] = []
     for unit, budget in ((0.0, 1e6), (best, 0.3 * best)):
-        listed = relaxation.near((np.zeros(2), np.full(1, unit), np.zeros(0)), budget, lambda: asked.append(1))
+        listed = relaxation.near(
+            (np.zeros(2), np.full(1, unit), np.zeros(0)), budget, lambda: asked.append(1)
+        )
         assert listed is not None and len(every) > 100
         assert {one for one in every if one.value >= unit - budget} <= set(listed) <= set(every)
     assert len(asked) == 2 * len(relaxation.covers), "every side asks for the time"
 
 
 def test_patterns_of_many_classes_have_room() -> None:
-    """Tests that patterns are listed where a row per class makes more rows than any other problem here has."""
+    """Tests that patterns are listed where a row per class makes more rows than any other problem
+    here has.
+    """
     data = generate("placement/one-class").to_dict()
     data["classes"] = [data["classes"][0] | {"name": f"class {k}", "clients": 1} for k in range(70)]
     relaxation = Relaxation(prepare(PlacementProblem.from_dict(data), exact=True), narrow=np.inf)

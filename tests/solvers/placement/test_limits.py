@@ -1,4 +1,6 @@
-"""Limits of the methods of placement: none of them hides in a certificate, and the time is kept everywhere."""
+"""Limits of the methods of placement: none of them hides in a certificate, and the time is kept
+everywhere.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +38,17 @@ EDGES = {
     for path in sorted((Path(__file__).parents[2] / "data" / "edges").glob("placement-*.json"))
 }
 OPTIMA = {
-    "placement-converged-with-gap": 55.51141409619043, "placement-no-plan-at-limit-0": 700.0,
+    "placement-converged-with-gap": 55.51141409619043,
+    "placement-no-plan-at-limit-0": 700.0,
     "placement-bound-of-a-branch": 203.3878683177852,
-}  # fmt: skip
+}
 EXACT = ("refined", "milp", "brute-force")
 
 
 def cases() -> Iterator[tuple[str, str]]:
-    """Give every case with every method that takes it; the portfolio ends as its only member does."""
+    """Give every case with every method that takes it; the portfolio ends as its only member
+    does.
+    """
     for case, problem in EDGES.items():
         for method in methods(problem):
             if method.name != "auto":
@@ -52,31 +57,74 @@ def cases() -> Iterator[tuple[str, str]]:
 
 def passes(*seconds: float) -> list[dict[str, float]]:
     """A pass of one piece."""
-    names = ("overhead_seconds", "seconds_per_sequence", "seconds_per_token", "seconds_per_cached_token")
+    names = (
+        "overhead_seconds",
+        "seconds_per_sequence",
+        "seconds_per_token",
+        "seconds_per_cached_token",
+    )
     return [dict(zip(names, seconds, strict=True))]
 
 
 def pooled(objective: str, clients: int) -> PlacementProblem:
     """Clients of one class with a pool of one unit, whose drafter takes no memory for its cache."""
-    return PlacementProblem.from_dict({
-        "format": "specopt/1", "kind": "placement", "objective": objective, "max_draft_tokens": 4,
-        "verifiers": [{"name": "v", "units": 2, "memory_bytes": 1e9, "weights_bytes": 0.0, "kv_bytes_per_token": 1.0,
-                       "passes": passes(0.02, 2e-5, 2e-6, 0.0), "price_per_second": 1.0}],
-        "drafters": [{"name": "d", "weights_bytes": 1.0, "kv_bytes_per_token": 0.0,
-                      "server": {"p": passes(1e-4, 0.0, 1e-7, 0.0)}}],
-        "draft_pools": [{"name": "p", "units": 1, "memory_bytes": 9.0, "round_trip_seconds": {"v": 0.001},
-                         "price_per_second": 0.1}],
-        "classes": [{"name": "c", "clients": clients, "context_tokens": 10, "acceptance": {"d": 0.9},
-                     "min_tokens_per_second": 25.0}],
-    })  # fmt: skip
+    return PlacementProblem.from_dict(
+        {
+            "format": "specopt/1",
+            "kind": "placement",
+            "objective": objective,
+            "max_draft_tokens": 4,
+            "verifiers": [
+                {
+                    "name": "v",
+                    "units": 2,
+                    "memory_bytes": 1e9,
+                    "weights_bytes": 0.0,
+                    "kv_bytes_per_token": 1.0,
+                    "passes": passes(0.02, 2e-5, 2e-6, 0.0),
+                    "price_per_second": 1.0,
+                }
+            ],
+            "drafters": [
+                {
+                    "name": "d",
+                    "weights_bytes": 1.0,
+                    "kv_bytes_per_token": 0.0,
+                    "server": {"p": passes(1e-4, 0.0, 1e-7, 0.0)},
+                }
+            ],
+            "draft_pools": [
+                {
+                    "name": "p",
+                    "units": 1,
+                    "memory_bytes": 9.0,
+                    "round_trip_seconds": {"v": 0.001},
+                    "price_per_second": 0.1,
+                }
+            ],
+            "classes": [
+                {
+                    "name": "c",
+                    "clients": clients,
+                    "context_tokens": 10,
+                    "acceptance": {"d": 0.9},
+                    "min_tokens_per_second": 25.0,
+                }
+            ],
+        }
+    )
 
 
 @pytest.mark.parametrize(("case", "method"), list(cases()))
 def test_converged_is_proven(case: str, method: str) -> None:
-    """Tests that exact methods prove the optimum of every case, and that the others say that they are exhausted."""
+    """Tests that exact methods prove the optimum of every case, and that the others say that they
+    are exhausted.
+    """
     result = solve(EDGES[case], method)
     if method in EXACT:
-        assert result.status is Status.OPTIMAL and result.objective == pytest.approx(OPTIMA[case], rel=1e-6)
+        assert result.status is Status.OPTIMAL and result.objective == pytest.approx(
+            OPTIMA[case], rel=1e-6
+        )
     else:
         assert result.termination is Termination.EXHAUSTED and result.bound is None
 
@@ -88,8 +136,12 @@ def no_kernel_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("case", "method"), list(cases()))
-def test_a_plan_comes_before_the_first_kernel(case: str, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that with no time every method has a plan where it has one with time, and calls no compiled code."""
+def test_a_plan_comes_before_the_first_kernel(
+    case: str, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that with no time every method has a plan where it has one with time, and calls no
+    compiled code.
+    """
     has = method in EXACT or solve(EDGES[case], method).plan is not None
     no_kernel_is_ready(monkeypatch)
     result = solve(EDGES[case], method, time_limit=0.0)
@@ -97,7 +149,9 @@ def test_a_plan_comes_before_the_first_kernel(case: str, method: str, monkeypatc
 
 
 def test_the_bound_of_a_branch_is_not_that_of_all_plans(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that what bounds plans with so many units of a verifier is forgotten before the next, narrower boxes."""
+    """Tests that what bounds plans with so many units of a verifier is forgotten before the next,
+    narrower boxes.
+    """
     case = "placement-bound-of-a-branch"
     monkeypatch.setattr(refined, "EXACT_CLIENTS", -1)
     monkeypatch.setattr(refined, "NARROW", refined.NARROW[:4])
@@ -131,13 +185,22 @@ def prepare_watched(budget: Budget, kernel: Any) -> None:
 
 
 def test_every_kernel_is_compiled_by_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that no method calls a kernel that its budget has not compiled, whose time and limit it counts."""
-    watched = {name: Watched(getattr(kernels, name)) for name in ("value", "values", "search", "near", "program")}
+    """Tests that no method calls a kernel that its budget has not compiled, whose time and limit it
+    counts.
+    """
+    watched = {
+        name: Watched(getattr(kernels, name))
+        for name in ("value", "values", "search", "near", "program")
+    }
     for name, one in watched.items():
         monkeypatch.setattr(kernels, name, one)
     monkeypatch.setattr(Compiler, "prepare", prepare_watched)
     used = set[str]()
-    for few, name in ((refined.FEW_PATTERNS, "infeasible: rate"), (refined.FEW_PATTERNS, "energy"), (-1, "goodput")):
+    for few, name in (
+        (refined.FEW_PATTERNS, "infeasible: rate"),
+        (refined.FEW_PATTERNS, "energy"),
+        (-1, "goodput"),
+    ):
         monkeypatch.setattr(refined, "FEW_PATTERNS", few)
         for method in methods(INSTANCES[name]):
             solve(INSTANCES[name], method())
@@ -148,11 +211,15 @@ def test_every_kernel_is_compiled_by_the_budget(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_every_call_of_highs_has_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that linear and integer programs of a limited solve are limited, whether patterns are listed or priced."""
+    """Tests that linear and integer programs of a limited solve are limited, whether patterns are
+    listed or priced.
+    """
     given: list[float] = []
     solved = Program.solve
 
-    def watched(self: Program, seconds: float = math.inf, *arguments: Any, **options: Any) -> Solution:
+    def watched(
+        self: Program, seconds: float = math.inf, *arguments: Any, **options: Any
+    ) -> Solution:
         given.append(seconds)
         return solved(self, seconds, *arguments, **options)
 
@@ -164,7 +231,9 @@ def test_every_call_of_highs_has_the_time_that_is_left(monkeypatch: pytest.Monke
 
 
 def test_presolve_does_not_outlast_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that HiGHS presolves an integer program only where no time is limited: it does not look at the clock."""
+    """Tests that HiGHS presolves an integer program only where no time is limited: it does not look
+    at the clock.
+    """
     set_: list[tuple[str, Any]] = []
     made = importlib.import_module("specopt.solvers.highs").Highs
 
@@ -188,8 +257,12 @@ def test_presolve_does_not_outlast_a_limit(monkeypatch: pytest.MonkeyPatch) -> N
         assert (("presolve", "off") in set_) == off
 
 
-def test_the_bound_outlives_an_integer_program_that_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that the bound of the linear program is returned where HiGHS ends the integer one without anything."""
+def test_the_bound_outlives_an_integer_program_that_is_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Tests that the bound of the linear program is returned where HiGHS ends the integer one
+    without anything.
+    """
     solved = Program.solve
 
     def stopped(self: Program, *arguments: Any, **named: Any) -> Solution:
@@ -227,14 +300,19 @@ def test_listing_patterns_asks_for_the_time() -> None:
     prepared = prepare(INSTANCES["goodput"], exact=True)  # type: ignore[arg-type]
     every = list(all_patterns(prepared))
     prepared.budget.time_limit = 0.0
-    calls: list[Callable[[], object]] = [lambda: list(all_patterns(prepared)), lambda: valued(prepared, every)]
+    calls: list[Callable[[], object]] = [
+        lambda: list(all_patterns(prepared)),
+        lambda: valued(prepared, every),
+    ]
     for call in calls:
         with pytest.raises(OutOfTime):
             call()
 
 
 def test_what_highs_does_not_decide_is_not_infeasible(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that an integer program that ends without a plan, but not as infeasible, proves nothing."""
+    """Tests that an integer program that ends without a plan, but not as infeasible, proves
+    nothing.
+    """
     from pyomo.contrib.solver.common.results import TerminationCondition
 
     end_programs_as(TerminationCondition.unknown, monkeypatch)
@@ -243,7 +321,9 @@ def test_what_highs_does_not_decide_is_not_infeasible(monkeypatch: pytest.Monkey
 
 
 def test_a_proof_needs_no_count_of_clients(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that the proof does not count clients where the time is up before their number is known."""
+    """Tests that the proof does not count clients where the time is up before their number is
+    known.
+    """
     from specopt.solvers.placement.choice import choose
 
     def late(*arguments: Any, penalty: float = 0.0) -> Choice:
@@ -258,44 +338,76 @@ def test_a_proof_needs_no_count_of_clients(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_draft_units_hold_all_clients_where_memory_does() -> None:
-    """Tests that a drafter without a cache drafts for 3,000 clients on one unit, as one plan of one line does."""
+    """Tests that a drafter without a cache drafts for 3,000 clients on one unit, as one plan of one
+    line does.
+    """
     problem = pooled("cost", 3000)
     assert draft_sizes(problem, problem.drafters[0]) == {0: 3000}
-    plan = PlacementPlan.from_dict({
-        "groups": [{"verifier": "v", "units": 1,
-                    "clients": [{"class": "c", "per_unit": 3000, "place": "pool", "draft_tokens": 3,
-                                 "draft_group": 0}]}],
-        "draft_groups": [{"pool": "p", "drafter": "d", "units": 1, "per_unit": 3000}],
-    })  # fmt: skip
+    plan = PlacementPlan.from_dict(
+        {
+            "groups": [
+                {
+                    "verifier": "v",
+                    "units": 1,
+                    "clients": [
+                        {
+                            "class": "c",
+                            "per_unit": 3000,
+                            "place": "pool",
+                            "draft_tokens": 3,
+                            "draft_group": 0,
+                        }
+                    ],
+                }
+            ],
+            "draft_groups": [{"pool": "p", "drafter": "d", "units": 1, "per_unit": 3000}],
+        }
+    )
     assert problem.violations(plan) == [] and problem.evaluate(plan).objective == pytest.approx(1.1)
     result = solve(problem, "refined")
     assert result.status is Status.OPTIMAL and result.objective == pytest.approx(1.1)
 
 
 def test_draft_units_hold_what_verifiers_hold_for_capacity() -> None:
-    """Tests that the clients of a draft unit are those that memory of all verifiers holds where all counts are free."""
+    """Tests that the clients of a draft unit are those that memory of all verifiers holds where all
+    counts are free.
+    """
     problem = pooled("capacity", 1)
     assert draft_sizes(problem, problem.drafters[0]) == {0: 2 * (10**9 // 12)}
 
 
 LIMITS: dict[str, dict[str, Any]] = {
-    "refined": {"FEW_PATTERNS": -1, "EXACT_CLIENTS": -1, "EXACT_OPTIONS": -1, "LEAVES": 1, "NARROW": (1.1,),
-                "NEAR": (1 / 64,), "BOXES": (1,), "SECONDS_PER_PLAN": 1e-9, "ROUNDED": 0.0, "WHOLE_UNITS": 0.0},
+    "refined": {
+        "FEW_PATTERNS": -1,
+        "EXACT_CLIENTS": -1,
+        "EXACT_OPTIONS": -1,
+        "LEAVES": 1,
+        "NARROW": (1.1,),
+        "NEAR": (1 / 64,),
+        "BOXES": (1,),
+        "SECONDS_PER_PLAN": 1e-9,
+        "ROUNDED": 0.0,
+        "WHOLE_UNITS": 0.0,
+    },
     "relaxation": {"FEW_UNITS": 0, "SPARE": 2, "MAX_NEAR": 1, "PER_SIDE": 1, "MAX_ENTRIES": 1},
     "rounding": {"OPTIONS": 0},
     "prepare": {"EXACT_SIZES": 0, "RANGE": 5.0},
     "first_plans": {"STEPS": 0, "CLIENTS": 1},
     "boxes": {"RATIO": 9.0},
-}  # fmt: skip
+}
 """What limits the search, with values that bind in the smallest problems."""
 
 
-@pytest.mark.parametrize(("module", "name"), [(module, name) for module, of in LIMITS.items() for name in of])
+@pytest.mark.parametrize(
+    ("module", "name"), [(module, name) for module, of in LIMITS.items() for name in of]
+)
 @pytest.mark.parametrize("instance", ["pool", "energy"])
 def test_no_limit_hides_in_a_certificate(
     module: str, name: str, instance: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tests that bounds hold and that what is called optimal is, however tight a limit of the search is."""
+    """Tests that bounds hold and that what is called optimal is, however tight a limit of the
+    search is.
+    """
     monkeypatch.setattr(refined, "FEW_PATTERNS", -1)
     if module == "prepare":
         monkeypatch.setattr(refined, "EXACT_CLIENTS", -1)
@@ -306,26 +418,38 @@ def test_no_limit_hides_in_a_certificate(
     sense, slack = 1.0 if problem.sense == "maximize" else -1.0, 1e-9 * abs(best[0])
     assert sense * result.objective - slack <= sense * best[0] <= sense * result.bound + slack
     if result.termination is Termination.CONVERGED:
-        assert result.status is Status.OPTIMAL and result.objective == pytest.approx(best[0], rel=1e-9)
+        assert result.status is Status.OPTIMAL and result.objective == pytest.approx(
+            best[0], rel=1e-9
+        )
     else:
         assert result.status is Status.FEASIBLE and result.termination is Termination.EXHAUSTED
 
 
 def test_too_many_clients_of_a_pattern_end_the_list() -> None:
-    """Tests that patterns are not listed where one has more clients than the list keeps: nothing is left out."""
+    """Tests that patterns are not listed where one has more clients than the list keeps: nothing is
+    left out.
+    """
     table, rhs = np.full((1, 1), 1.0), np.array([kernels.CLIENTS + 1.0])
-    chosen, counts, sizes = *np.zeros((2, kernels.CLIENTS + 9, 1), np.int64), np.zeros(kernels.CLIENTS + 9, np.int64)
+    chosen, counts, sizes = (
+        *np.zeros((2, kernels.CLIENTS + 9, 1), np.int64),
+        np.zeros(kernels.CLIENTS + 9, np.int64),
+    )
     arguments = np.zeros(1), 0.0, chosen, counts, sizes, 0
     assert kernels.enumerate_box(table, rhs, *arguments) == -1
     assert kernels.enumerate_box(table, rhs - 1.0, *arguments) == kernels.CLIENTS
 
 
 def test_passes_of_many_pieces_are_listed() -> None:
-    """Tests that a verifier whose passes have 30 pieces, which make more than 64 rows, has all its patterns listed."""
+    """Tests that a verifier whose passes have 30 pieces, which make more than 64 rows, has all its
+    patterns listed.
+    """
     data = INSTANCES["one client"].to_dict()
     (verifier,) = data["verifiers"]
-    verifier["passes"] = [one | {"seconds_per_token": (1 + k / 900) * one["seconds_per_token"]}
-                          for one in verifier["passes"] for k in range(30)]  # fmt: skip
+    verifier["passes"] = [
+        one | {"seconds_per_token": (1 + k / 900) * one["seconds_per_token"]}
+        for one in verifier["passes"]
+        for k in range(30)
+    ]
     prepared = prepare(PlacementProblem.from_dict(data), exact=True)
     relaxation = Relaxation(prepared, narrow=np.inf)
     assert relaxation.width > 64
@@ -335,7 +459,9 @@ def test_passes_of_many_pieces_are_listed() -> None:
 
 
 def test_large_problems_have_no_plain_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that with no time nothing is tried where the options alone take time, and little where judging does."""
+    """Tests that with no time nothing is tried where the options alone take time, and little where
+    judging does.
+    """
     no_kernel_is_ready(monkeypatch)
     problem = generate("placement/many-classes")
     assert solve(problem, "refined", time_limit=0.0).plan is not None

@@ -1,4 +1,6 @@
-"""Whole units and clients from fractional patterns: the least loss by enumeration, and what can be served at all."""
+"""Whole units and clients from fractional patterns: the least loss by enumeration, and what can be
+served at all.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def instance(name: str, **changes: Any) -> Prepared:
 
 
 def test_the_first_client_is_served_best(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that the first client of each class is served by the best of all patterns that serve it alone."""
+    """Tests that the first client of each class is served by the best of all patterns that serve it
+    alone.
+    """
     prepared = instance("goodput")
     every = valued(prepared, list(all_patterns(prepared)))
     asked: list[int] = []
@@ -39,11 +43,15 @@ def test_the_first_client_is_served_best(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_units_that_hold_one_client_each_are_filled() -> None:
-    """Tests that 32 clients are placed where none of 32 units holds two, which are tried at once at first."""
+    """Tests that 32 clients are placed where none of 32 units holds two, which are tried at once at
+    first.
+    """
     data = INSTANCES["memory for exactly 3"].to_dict()
     [verifier], [clients] = data["verifiers"], data["classes"]
     one_each = verifier | {"units": 32, "memory_bytes": verifier["weights_bytes"] + 5.0}
-    prepared = instance("memory for exactly 3", verifiers=[one_each], classes=[clients | {"clients": 32}])
+    prepared = instance(
+        "memory for exactly 3", verifiers=[one_each], classes=[clients | {"clients": 32}]
+    )
     found = completed(prepared, Counter())
     assert [(one.served(prepared), number) for one, number in found.items()] == [([1], 32)]
 
@@ -58,7 +66,9 @@ def test_what_cannot_be_served_is_left_out() -> None:
 
 @given(shared=st.dictionaries(st.integers(0, 3), st.integers(0, 30)), units=st.integers(0, 12))
 def test_units_of_a_box_share_evenly(shared: dict[int, int], units: int) -> None:
-    """Tests that all clients are on some unit, and that no unit has two more of an option, or of all, than another."""
+    """Tests that all clients are on some unit, and that no unit has two more of an option, or of
+    all, than another.
+    """
     found = spread(shared, units)
     listed = [dict(entries) for entries, number in found.items() for _ in range(number)]
     listed += [{} for _ in range(units - len(listed))]
@@ -71,14 +81,17 @@ def test_units_of_a_box_share_evenly(shared: dict[int, int], units: int) -> None
 
 
 def test_wide_boxes_have_good_plans(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that patterns of boxes within 3 % are rounded to a plan of the least cost, where simple methods have none.
+    """Tests that patterns of boxes within 3 % are rounded to a plan of the least cost, where simple
+    methods have none.
 
     That a pool's price is part of the bound is what proves the plan of twelve clients.
     """
     few = solve(generate("placement/edge-cloud", number_of_clients=12, objective="cost"))
     assert few.status == "optimal" and few.objective == pytest.approx(0.8)
     monkeypatch.setattr("specopt.solvers.placement.refined.NARROW", (1.03,))
-    found = solve(generate("placement/edge-cloud", number_of_clients=66, objective="cost"), "refined")
+    found = solve(
+        generate("placement/edge-cloud", number_of_clients=66, objective="cost"), "refined"
+    )
     assert found.objective == pytest.approx(2.0)
 
 
@@ -90,14 +103,22 @@ def slower(value: Any, factor: float, name: str = "") -> Any:
         return [slower(one, factor, name) for one in value]
     if not isinstance(value, float):
         return value
-    return value / factor if "per_second" in name else value * factor if "seconds" in name else value
+    return (
+        value / factor if "per_second" in name else value * factor if "seconds" in name else value
+    )
 
 
 def test_boxes_do_not_depend_on_the_unit_of_time() -> None:
-    """Tests that a clock that runs 1024 times faster makes all times of boxes 1024 times longer, and no others."""
+    """Tests that a clock that runs 1024 times faster makes all times of boxes 1024 times longer,
+    and no others.
+    """
     data = INSTANCES["goodput"].to_dict()
     pairs = zip(
-        *(covers(prepare(PlacementProblem.from_dict(slower(data, f)), exact=True)) for f in (1.0, 1024.0)), strict=True
+        *(
+            covers(prepare(PlacementProblem.from_dict(slower(data, f)), exact=True))
+            for f in (1.0, 1024.0)
+        ),
+        strict=True,
     )
     for one, other in pairs:
         assert (other.base, other.floor) == pytest.approx((1024.0 * one.base, 1024.0 * one.floor))

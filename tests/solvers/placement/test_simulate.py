@@ -1,4 +1,6 @@
-"""Plans of placement that are played: what follows by hand, and that luck is shared out as the problem says."""
+"""Plans of placement that are played: what follows by hand, and that luck is shared out as the
+problem says.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,18 @@ from specopt.solvers.placement.simulate import PlacementSimulation, simulate
 Json = dict[str, Any]
 
 
-def passes(overhead: float = 0.0, sequence: float = 0.0, token: float = 0.0, cached: float = 0.0) -> list[Json]:
+def passes(
+    overhead: float = 0.0, sequence: float = 0.0, token: float = 0.0, cached: float = 0.0
+) -> list[Json]:
     """Return a pass of one piece."""
-    return [{"overhead_seconds": overhead, "seconds_per_sequence": sequence, "seconds_per_token": token,
-             "seconds_per_cached_token": cached}]  # fmt: skip
+    return [
+        {
+            "overhead_seconds": overhead,
+            "seconds_per_sequence": sequence,
+            "seconds_per_token": token,
+            "seconds_per_cached_token": cached,
+        }
+    ]
 
 
 def play(
@@ -33,45 +43,92 @@ def play(
     units: int = 1,
     **options: Any,
 ) -> PlacementSimulation:
-    """Play a plan for clients of one class on units whose passes take 0.1 s + 0.01 s a token + 1 ms a cached token."""
+    """Play a plan for clients of one class on units whose passes take 0.1 s + 0.01 s a token + 1 ms
+    a cached token.
+    """
     sizes = {"units": 9, "memory_bytes": 1e9}
-    problem = PlacementProblem.from_dict({
-        "format": "specopt/1", "kind": PlacementProblem.kind, "objective": "goodput", "max_draft_tokens": 2,
-        "bits_per_draft_token": 10.0,
-        "verifiers": [{"name": "v", **sizes, "weights_bytes": 0.0, "kv_bytes_per_token": 1.0, "reserved_share": 0.5,
-                       "passes": passes(0.1, token=0.01, cached=0.001)}],
-        "drafters": [{"name": "d", "kind": kind, "weights_bytes": 0.0, "kv_bytes_per_token": 1.0,
-                      "beside": {"v": passes(0.02, sequence=0.001, token=0.003)},
-                      "server": {"p": passes(0.05, token=0.004, cached=0.002)}}],
-        "draft_pools": [{"name": "p", **sizes, "round_trip_seconds": {"v": 0.3}}],
-        "classes": [{"name": "c", "clients": units * sum(one["per_unit"] for one in clients), "context_tokens": 7,
-                     "acceptance": {"d": rates}, "device_seconds_per_token": {"d": device},
-                     "round_trip_seconds": {"v": trip}, "uplink_bits_per_second": 200.0}],
-    })  # fmt: skip
+    problem = PlacementProblem.from_dict(
+        {
+            "format": "specopt/1",
+            "kind": PlacementProblem.kind,
+            "objective": "goodput",
+            "max_draft_tokens": 2,
+            "bits_per_draft_token": 10.0,
+            "verifiers": [
+                {
+                    "name": "v",
+                    **sizes,
+                    "weights_bytes": 0.0,
+                    "kv_bytes_per_token": 1.0,
+                    "reserved_share": 0.5,
+                    "passes": passes(0.1, token=0.01, cached=0.001),
+                }
+            ],
+            "drafters": [
+                {
+                    "name": "d",
+                    "kind": kind,
+                    "weights_bytes": 0.0,
+                    "kv_bytes_per_token": 1.0,
+                    "beside": {"v": passes(0.02, sequence=0.001, token=0.003)},
+                    "server": {"p": passes(0.05, token=0.004, cached=0.002)},
+                }
+            ],
+            "draft_pools": [{"name": "p", **sizes, "round_trip_seconds": {"v": 0.3}}],
+            "classes": [
+                {
+                    "name": "c",
+                    "clients": units * sum(one["per_unit"] for one in clients),
+                    "context_tokens": 7,
+                    "acceptance": {"d": rates},
+                    "device_seconds_per_token": {"d": device},
+                    "round_trip_seconds": {"v": trip},
+                    "uplink_bits_per_second": 200.0,
+                }
+            ],
+        }
+    )
     clients = [{"class": "c", **one} for one in clients]
-    plan = PlacementPlan.from_dict({
-        "groups": [{"verifier": "v", "units": units, "beside": beside, "clients": clients}],
-        "draft_groups": [{"pool": "p", "drafter": "d", **drafts}] if drafts else [],
-    })  # fmt: skip
+    plan = PlacementPlan.from_dict(
+        {
+            "groups": [{"verifier": "v", "units": units, "beside": beside, "clients": clients}],
+            "draft_groups": [{"pool": "p", "drafter": "d", **drafts}] if drafts else [],
+        }
+    )
     assert not problem.violations(plan)
     return simulate(problem, plan, **options)
 
 
 DEVICE = {"per_unit": 1, "place": "device", "drafter": "d", "draft_tokens": 2}
 POOL = {"per_unit": 1, "place": "pool", "draft_tokens": 2, "draft_group": 0}
-PASS = 2 * (0.1 + 3 * 0.01 + 0.007)  # of one client with two drafts; half of every pass is kept for prompts
+PASS = 2 * (
+    0.1 + 3 * 0.01 + 0.007
+)  # of one client with two drafts; half of every pass is kept for prompts
 
 
 @pytest.mark.parametrize("kind", ["sequential", "parallel"])
-@pytest.mark.parametrize(("clients", "beside"), [([{"per_unit": 3, "place": "none"}], 0),
-                                                 ([{"per_unit": 3, "place": "beside"}], 2)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("clients", "beside"),
+    [([{"per_unit": 3, "place": "none"}], 0), ([{"per_unit": 3, "place": "beside"}], 2)],
+)
 def test_who_is_never_away_is_in_every_pass(kind: str, clients: list[Json], beside: int) -> None:
-    """Tests that cycles hold of clients whose drafts wait on the unit: every pass, drafting included, is theirs."""
-    run = play(clients, kind=kind, beside={"drafter": "d", "draft_tokens": beside} if beside else None, units=2)
-    drafting = 0.02 + 3 * 0.001 + 6 * 0.003 if kind == "parallel" else 2 * (0.02 + 3 * 0.001 + 3 * 0.003)
+    """Tests that cycles hold of clients whose drafts wait on the unit: every pass, drafting
+    included, is theirs.
+    """
+    run = play(
+        clients,
+        kind=kind,
+        beside={"drafter": "d", "draft_tokens": beside} if beside else None,
+        units=2,
+    )
+    drafting = (
+        0.02 + 3 * 0.001 + 6 * 0.003 if kind == "parallel" else 2 * (0.02 + 3 * 0.001 + 3 * 0.003)
+    )
     expected = 2 * (0.1 + 3 * (beside + 1) * 0.01 + 21 * 0.001 + (drafting if beside else 0.0))
     assert run.judged_cycles.tolist() == pytest.approx([expected])
-    assert run.cycles.tolist() == pytest.approx([expected], rel=1e-2)  # rounds are whole, the window is not
+    assert run.cycles.tolist() == pytest.approx(
+        [expected], rel=1e-2
+    )  # rounds are whole, the window is not
     assert run.estimates["busy_share"].mean == pytest.approx(1.0)
 
 
@@ -80,14 +137,28 @@ def test_who_is_never_away_is_in_every_pass(kind: str, clients: list[Json], besi
     [
         (DEVICE, "sequential", 0.7, None, 0.4 + 0.1 + 0.12),
         (DEVICE, "parallel", 0.7, None, 0.4 + 0.1 + 0.06),
-        (DEVICE | {"overlap": True}, "sequential", 1.0, None, 0.4 + 0.1),  # drafting 0.18 s ends before the news
+        (
+            DEVICE | {"overlap": True},
+            "sequential",
+            1.0,
+            None,
+            0.4 + 0.1,
+        ),  # drafting 0.18 s ends before the news
         (DEVICE | {"overlap": True}, "sequential", [1.0, 0.0], None, 0.4 + 0.1 + 0.12),
-        (DEVICE | {"overlap": True}, "sequential", [1.0, 1.0, 0.0], None, 0.4 + 0.1 + 0.12),  # the guess is wrong
+        (
+            DEVICE | {"overlap": True},
+            "sequential",
+            [1.0, 1.0, 0.0],
+            None,
+            0.4 + 0.1 + 0.12,
+        ),  # the guess is wrong
         (POOL, "sequential", 0.7, {"units": 1, "per_unit": 1}, 0.3 + 2 * (0.05 + 0.004 + 0.014)),
         (POOL, "parallel", 0.7, {"units": 1, "per_unit": 1}, 0.3 + 0.05 + 2 * 0.004 + 0.014),
     ],
-)  # fmt: skip
-def test_one_client_alone(client: Json, kind: str, rates: Any, drafts: Json | None, away: float) -> None:
+)
+def test_one_client_alone(
+    client: Json, kind: str, rates: Any, drafts: Json | None, away: float
+) -> None:
     """Tests that the cycle of one client alone is its time away and a pass of its own."""
     run = play([client], kind=kind, rates=rates, drafts=drafts)
     assert run.cycles.tolist() == pytest.approx([away + PASS], rel=1e-2)
@@ -95,7 +166,9 @@ def test_one_client_alone(client: Json, kind: str, rates: Any, drafts: Json | No
 
 
 def test_drafting_ahead_that_ends_after_the_news() -> None:
-    """Tests that a device that drafts longer than the answer takes sends one round after the other."""
+    """Tests that a device that drafts longer than the answer takes sends one round after the
+    other.
+    """
     run = play([DEVICE | {"overlap": True}], rates=1.0, trip=0.0, device=0.2)
     assert run.cycles.tolist() == pytest.approx([3 * 0.2], rel=1e-2)
     assert run.judged_cycles.tolist() == pytest.approx([3 * 0.2])
@@ -117,9 +190,17 @@ def test_tokens_of_a_round() -> None:
 
 
 def test_same_seed_same_luck() -> None:
-    """Tests that the seed alone decides, that runs differ, and that progress is reported after every run."""
+    """Tests that the seed alone decides, that runs differ, and that progress is reported after
+    every run.
+    """
     told: list[tuple[int, float]] = []
-    run = play([DEVICE], trip=[0.1, 0.6], seed=4, replications=3, callback=lambda n, mean: told.append((n, mean)))
+    run = play(
+        [DEVICE],
+        trip=[0.1, 0.6],
+        seed=4,
+        replications=3,
+        callback=lambda n, mean: told.append((n, mean)),
+    )
     again, other = (play([DEVICE], trip=[0.1, 0.6], seed=seed, replications=3) for seed in (4, 5))
     assert np.array_equal(run.rates, again.rates)
     assert not np.array_equal(run.rates, other.rates)

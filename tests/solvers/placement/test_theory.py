@@ -1,7 +1,8 @@
-"""What is known of one client and of a saturated unit where passes cost so much per sequence, as properties of optima.
+"""What is known of one client and of a saturated unit where passes cost so much per sequence, as
+properties of optima.
 
-Letters: K draft tokens of a round, L tokens that it yields on average, t_v and t_d seconds of a verify and of a draft
-pass per sequence, R the round trip, r the least rate (arXiv 2606.25091).
+Letters: K draft tokens of a round, L tokens that it yields on average, t_v and t_d seconds of a
+verify and of a draft pass per sequence, R the round trip, r the least rate (arXiv 2606.25091).
 """
 
 from __future__ import annotations
@@ -38,27 +39,68 @@ def best(
     ahead: bool = False,
     least: float = 0.0,
 ) -> Result:
-    """Solve for one client, or with a least rate for the clients that one unit carries; None: this is no place."""
+    """Solve for one client, or with a least rate for the clients that one unit carries; None: this
+    is no place.
+    """
 
     def passes(seconds: float) -> list[dict[str, float]]:
-        return [{"overhead_seconds": 0.0, "seconds_per_sequence": seconds, "seconds_per_token": 0.0,
-                 "seconds_per_cached_token": 0.0}]  # fmt: skip
+        return [
+            {
+                "overhead_seconds": 0.0,
+                "seconds_per_sequence": seconds,
+                "seconds_per_token": 0.0,
+                "seconds_per_cached_token": 0.0,
+            }
+        ]
 
-    result = solve(PlacementProblem.from_dict({
-        "format": "specopt/1", "kind": PlacementProblem.kind, "objective": "capacity" if least else "goodput",
-        "max_draft_tokens": most, "overlap": ahead, "bits_per_draft_token": 1.0,
-        "verifiers": [{"name": "v", "units": 1, "memory_bytes": 1e9, "weights_bytes": 0.0, "kv_bytes_per_token": 1.0,
-                       "passes": passes(verify)}],
-        "drafters": [{"name": "d", "weights_bytes": 0.0, "kv_bytes_per_token": 1.0,
-                      "beside": {} if beside is None else {"v": passes(beside)}}],
-        "classes": [{"name": "c", "clients": 1, "context_tokens": 100, "acceptance": {"d": acceptance},
-                     "min_tokens_per_second": least, "round_trip_seconds": {"v": trip},
-                     "device_seconds_per_token": {} if device is None else {"d": device},
-                     **({"uplink_bits_per_second": 1.0 / uplink} if uplink else {})}],
-    }), method="refined")  # fmt: skip
+    result = solve(
+        PlacementProblem.from_dict(
+            {
+                "format": "specopt/1",
+                "kind": PlacementProblem.kind,
+                "objective": "capacity" if least else "goodput",
+                "max_draft_tokens": most,
+                "overlap": ahead,
+                "bits_per_draft_token": 1.0,
+                "verifiers": [
+                    {
+                        "name": "v",
+                        "units": 1,
+                        "memory_bytes": 1e9,
+                        "weights_bytes": 0.0,
+                        "kv_bytes_per_token": 1.0,
+                        "passes": passes(verify),
+                    }
+                ],
+                "drafters": [
+                    {
+                        "name": "d",
+                        "weights_bytes": 0.0,
+                        "kv_bytes_per_token": 1.0,
+                        "beside": {} if beside is None else {"v": passes(beside)},
+                    }
+                ],
+                "classes": [
+                    {
+                        "name": "c",
+                        "clients": 1,
+                        "context_tokens": 100,
+                        "acceptance": {"d": acceptance},
+                        "min_tokens_per_second": least,
+                        "round_trip_seconds": {"v": trip},
+                        "device_seconds_per_token": {} if device is None else {"d": device},
+                        **({"uplink_bits_per_second": 1.0 / uplink} if uplink else {}),
+                    }
+                ],
+            }
+        ),
+        method="refined",
+    )
     assert result.objective is not None and result.bound is not None
     if least:
-        assert math.floor(result.bound * (1 + EXACT)) == result.objective  # a whole number: that proves it
+        assert (
+            math.floor(result.bound * (1 + EXACT)) == result.objective
+        )  # a whole number: that proves it
     else:
         assert result.status == "optimal"
     return result
@@ -69,7 +111,11 @@ def used(result: Result) -> tuple[str, bool, int]:
     assert isinstance(result.plan, PlacementPlan)
     group = result.plan.groups[0]
     one = group.clients[0]
-    return one.place, one.overlap, group.beside.draft_tokens if group.beside else one.draft_tokens or 0
+    return (
+        one.place,
+        one.overlap,
+        group.beside.draft_tokens if group.beside else one.draft_tokens or 0,
+    )
 
 
 def tokens(acceptance: float, k: int) -> float:
@@ -81,22 +127,44 @@ def tokens(acceptance: float, k: int) -> float:
 def test_beside_beats_a_device_that_drafts_no_faster(
     verify: float, share: float, slower: float, trip: float, acceptance: float, most: int
 ) -> None:
-    """Tests that a device that drafts no faster, and not ahead, is never the place where beside is one."""
+    """Tests that a device that drafts no faster, and not ahead, is never the place where beside is
+    one.
+    """
     beside = share * verify
     both = best(verify, acceptance, most, beside=beside, device=slower * beside, trip=trip)
     assert used(both)[0] in ("none", "beside")
-    rates = [1 / verify, *(tokens(acceptance, k) / (verify + k * beside) for k in range(1, most + 1))]
+    rates = [
+        1 / verify,
+        *(tokens(acceptance, k) / (verify + k * beside) for k in range(1, most + 1)),
+    ]
     assert both.objective == pytest.approx(max(rates), rel=EXACT)
 
 
 @given(VERIFY, SHARES, SHARES, WAYS, UPLINKS, ACCEPTANCE, LENGTHS)
 def test_ahead_beats_beside_only_on_short_trips(
-    verify: float, share: float, faster: float, way: float, uplink: float, acceptance: float, most: int
+    verify: float,
+    share: float,
+    faster: float,
+    way: float,
+    uplink: float,
+    acceptance: float,
+    most: int,
 ) -> None:
-    """Tests that drafting ahead is the best only if trip and uplink are shorter than drafting beside."""
+    """Tests that drafting ahead is the best only if trip and uplink are shorter than drafting
+    beside.
+    """
     beside = share * verify
     trip = way * most * beside
-    found = best(verify, acceptance, most, beside=beside, device=faster * beside, trip=trip, uplink=uplink, ahead=True)
+    found = best(
+        verify,
+        acceptance,
+        most,
+        beside=beside,
+        device=faster * beside,
+        trip=trip,
+        uplink=uplink,
+        ahead=True,
+    )
     place, ahead, k = used(found)
     if place == "device" and ahead:
         assert trip + k * uplink <= k * beside * (1 + EXACT)
@@ -106,10 +174,14 @@ def test_ahead_beats_beside_only_on_short_trips(
 def test_ahead_beats_beside_whenever_it_never_waits(
     verify: float, share: float, near: float, most: int, short: bool
 ) -> None:
-    """Tests that the trip alone decides where all drafts hold and are ready before the answer is there."""
+    """Tests that the trip alone decides where all drafts hold and are ready before the answer is
+    there.
+    """
     beside = share * verify
     trip = most * beside * (near if short else 1 / near)
-    found = best(verify, 1.0, most, beside=beside, device=verify / (most + 1), trip=trip, ahead=True)
+    found = best(
+        verify, 1.0, most, beside=beside, device=verify / (most + 1), trip=trip, ahead=True
+    )
     assert used(found) == (("device", True, most) if short else ("beside", False, most))
 
 
@@ -117,7 +189,9 @@ def test_ahead_beats_beside_whenever_it_never_waits(
 def test_a_device_beats_no_drafts_if_verifying_takes_long(
     verify: float, share: float, way: float, uplink: float, acceptance: float, most: int
 ) -> None:
-    """Tests that drafts from the device pay exactly if t_v > (trip + uplink + drafting) / (L - 1) for some K."""
+    """Tests that drafts from the device pay exactly if t_v > (trip + uplink + drafting) / (L - 1)
+    for some K.
+    """
     device, trip = share * verify, way * verify
     away = {k: trip + k * uplink + k * device for k in range(1, most + 1)}
     limits = [away[k] / (tokens(acceptance, k) - 1) for k in away]
@@ -131,11 +205,25 @@ def test_a_device_beats_no_drafts_if_verifying_takes_long(
 @settings(max_examples=25)
 @given(VERIFY, SHARES, SHARES, WAYS, st.floats(4.0, 12.0), ACCEPTANCE, LENGTHS)
 def test_clients_of_a_saturated_unit(
-    verify: float, share: float, device: float, way: float, patience: float, acceptance: float, most: int
+    verify: float,
+    share: float,
+    device: float,
+    way: float,
+    patience: float,
+    acceptance: float,
+    most: int,
 ) -> None:
-    """Tests that a saturated unit carries L / (r (t_v + K t_d)) clients beside, L / (r t_v) elsewhere."""
-    beside, drafting, trips = share * verify, device * verify, [0.9 * way * verify, 1.1 * way * verify]
-    rate = tokens(acceptance, most) / (way * verify + most * drafting + patience * verify)  # saturated at this rate
+    """Tests that a saturated unit carries L / (r (t_v + K t_d)) clients beside, L / (r t_v)
+    elsewhere.
+    """
+    beside, drafting, trips = (
+        share * verify,
+        device * verify,
+        [0.9 * way * verify, 1.1 * way * verify],
+    )
+    rate = tokens(acceptance, most) / (
+        way * verify + most * drafting + patience * verify
+    )  # saturated at this rate
     carried = [tokens(acceptance, k) / (rate * verify) for k in range(most + 1)]
     with_drafts = [limit / (1 + k * share) for k, limit in enumerate(carried)]
     assume(all(abs(limit - round(limit)) > 1e-6 for limit in (*carried, *with_drafts)))

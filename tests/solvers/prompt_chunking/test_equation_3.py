@@ -1,4 +1,6 @@
-"""Equation 3 of paper 4: the root by closed form, by the definition, by hand; rounding; and no root."""
+"""Equation 3 of paper 4: the root by closed form, by the definition, by hand; rounding; and no
+root.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def plan_of(one: PromptChunkingProblem) -> list[int]:
 
 
 def test_by_hand() -> None:
-    """Tests that 2 X / 100 = 0.25 + 0.25 + 0.005 X gives X = 100 / 3, and that the plan rounds it up."""
+    """Tests that 2 X / 100 = 0.25 + 0.25 + 0.005 X gives X = 100 / 3, and that the plan rounds it
+    up.
+    """
     assert chunk_size(problem()) == pytest.approx(100 / 3)
     assert plan_of(problem()) == [34, 34, 32]
     assert plan_of(problem(grid_tokens=8)) == [40, 40, 20]
@@ -57,12 +61,17 @@ def test_by_hand() -> None:
     st.integers(1, 60),
 )
 def test_affine_closed_form(g0: int, g1: int, mu: float, stages: int, rate: int) -> None:
-    """Tests that X = 2 (g0 + g1 mu) / (P A / beta - g1); none where P A / beta <= g1 or nothing is waited for."""
+    """Tests that X = 2 (g0 + g1 mu) / (P A / beta - g1); none where P A / beta <= g1 or nothing is
+    waited for.
+    """
     delay = {"tokens": [0.0, 8.0], "seconds": [g0 / 64, (g0 + 8 * g1) / 64]}
     one = problem(
-        cloud_delay=delay, background_tokens=mu, pipeline_length=stages, bytes_per_token=float(rate),
+        cloud_delay=delay,
+        background_tokens=mu,
+        pipeline_length=stages,
+        bytes_per_token=float(rate),
         uplink_bytes_per_second=64.0,
-    )  # fmt: skip
+    )
     root = chunk_size(one)
     if stages * rate <= g1 or g0 + g1 * mu == 0:
         assert root is None
@@ -72,15 +81,21 @@ def test_affine_closed_form(g0: int, g1: int, mu: float, stages: int, rate: int)
 
 @given(prompt_chunkings(tokens=(1, 40), plain=True))
 def test_root_by_definition(one: PromptChunkingProblem) -> None:
-    """Tests that the root balances Eq. 3, and that the left side is smaller at every knot and every step before it.
+    """Tests that the root balances Eq. 3, and that the left side is smaller at every knot and every
+    step before it.
 
-    Or everywhere larger, which it may be if nothing is waited for; without a root that is so for all sizes.
+    Or everywhere larger, which it may be if nothing is waited for; without a root that is so for
+    all sizes.
     """
     data = one.to_dict()
     root = chunk_size(one)
     knots = [Fraction(t) - Fraction(one.background_tokens) for t in data["cloud_delay"]["tokens"]]
     trials = [k for k in knots if k > 0] + [Fraction(n, 4) for n in range(1, 400)]
-    sides = [naive.balance(data, size) for size in [*trials, Fraction(10**9)] if root is None or size < root]
+    sides = [
+        naive.balance(data, size)
+        for size in [*trials, Fraction(10**9)]
+        if root is None or size < root
+    ]
     idle = one.cloud_delay.at(one.background_tokens) == 0
     assert all(side < 1e-12 for side in sides) or (idle and all(side > -1e-12 for side in sides))
     if root is not None:
@@ -89,7 +104,9 @@ def test_root_by_definition(one: PromptChunkingProblem) -> None:
 
 
 def test_several_roots() -> None:
-    """Tests that the smallest of three roots is taken: 0.02 X crosses 0.2 + g at 10, then below again, then above."""
+    """Tests that the smallest of three roots is taken: 0.02 X crosses 0.2 + g at 10, then below
+    again, then above.
+    """
     steps = {"tokens": [0.0, 20.0, 21.0, 22.0], "seconds": [0.1, 0.1, 9.0, 9.0]}
     one = problem(cloud_delay=steps, background_tokens=0.0)
     assert chunk_size(one) == pytest.approx(10.0)
@@ -97,7 +114,9 @@ def test_several_roots() -> None:
 
 
 def test_root_from_above() -> None:
-    """Tests that a cloud that is idle at first has a root where it falls behind the upload: 0.02 X = 0.04 (X - 10)."""
+    """Tests that a cloud that is idle at first has a root where it falls behind the upload: 0.02 X
+    = 0.04 (X - 10).
+    """
     late = {"tokens": [0.0, 10.0, 20.0], "seconds": [0.0, 0.0, 0.4]}
     one = problem(cloud_delay=late, background_tokens=0.0)
     assert chunk_size(one) == pytest.approx(20.0)
@@ -116,7 +135,16 @@ def test_no_root_is_the_best_equal() -> None:
 
 
 def test_rounding() -> None:
-    """Tests that sizes round up, that floating point does not make 12 into 13, and that there is at least a token."""
-    assert [round_up(x) for x in (0.2, 1.0, 11.5, 12.0, 12.000000000000002, 12.0001)] == [1, 1, 12, 12, 12, 13]
+    """Tests that sizes round up, that floating point does not make 12 into 13, and that there is at
+    least a token.
+    """
+    assert [round_up(x) for x in (0.2, 1.0, 11.5, 12.0, 12.000000000000002, 12.0001)] == [
+        1,
+        1,
+        12,
+        12,
+        12,
+        13,
+    ]
     fast = dataclasses.replace(problem(), uplink_bytes_per_second=1e-6)
     assert plan_of(fast)[0] == 1

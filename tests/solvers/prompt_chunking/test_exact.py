@@ -1,4 +1,6 @@
-"""Exact prompt chunking against routes that share no code with it, and how it ends when it must end early."""
+"""Exact prompt chunking against routes that share no code with it, and how it ends when it must end
+early.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,15 @@ from hypothesis import strategies as st
 from oracles import prompt_chunking as rational
 from oracles import prompt_chunking_exact as naive
 
-from specopt import Progress, PromptChunkingPlan, PromptChunkingProblem, Result, Unsupported, generate, solve
+from specopt import (
+    Progress,
+    PromptChunkingPlan,
+    PromptChunkingProblem,
+    Result,
+    Unsupported,
+    generate,
+    solve,
+)
 from specopt.kinds.prompt_chunking.strategies import problems as prompt_chunkings
 from specopt.solvers.budget import Budget
 from specopt.solvers.prompt_chunking.exact import ExactChunking
@@ -55,7 +65,9 @@ def chunks(result: Result) -> list[int]:
 @settings(max_examples=75)
 @given(prompt_chunkings(tokens=(1, 10)))
 def test_all_compositions(problem: PromptChunkingProblem) -> None:
-    """Tests that objective and bound are those of all compositions, in all modes, with ties, caps and grids."""
+    """Tests that objective and bound are those of all compositions, in all modes, with ties, caps
+    and grids.
+    """
     best, _ = naive.best_composition(problem.to_dict())
     result = proven(problem)
     assert value(result) == pytest.approx(best, rel=1e-9, abs=1e-15)
@@ -63,7 +75,9 @@ def test_all_compositions(problem: PromptChunkingProblem) -> None:
 
 
 def unaided(problem: PromptChunkingProblem) -> Result:
-    """The result from one chunk and the simplest bound: deadlines and labels must do all the work."""
+    """The result from one chunk and the simplest bound: deadlines and labels must do all the
+    work.
+    """
 
     def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget, *late: str) -> Prepared:
         offer_first_plan(problem, budget)
@@ -89,7 +103,9 @@ def test_all_compositions_unaided(problem: PromptChunkingProblem) -> None:
 @given(prompt_chunkings(tokens=(1, 8)))
 def test_rational_arithmetic(problem: PromptChunkingProblem) -> None:
     """Tests that the objective is that of all compositions without any rounding."""
-    assert value(proven(problem)) == pytest.approx(float(rational.optimum(problem.to_dict())), rel=1e-9, abs=1e-15)
+    assert value(proven(problem)) == pytest.approx(
+        float(rational.optimum(problem.to_dict())), rel=1e-9, abs=1e-15
+    )
 
 
 @st.composite
@@ -97,7 +113,9 @@ def real_settings(draw: st.DrawFn) -> dict[str, Any]:
     """Links, clouds and devices of ordinary speeds, any of which may be the bottleneck; no ties."""
     rate = st.floats(1e6, 30e6)
     gaps = draw(st.lists(st.integers(5, 60), min_size=2, max_size=4))
-    rises = draw(st.lists(st.floats(0.0, 0.1, allow_subnormal=False), min_size=len(gaps), max_size=len(gaps)))
+    rises = draw(
+        st.lists(st.floats(0.0, 0.1, allow_subnormal=False), min_size=len(gaps), max_size=len(gaps))
+    )
     problem: dict[str, Any] = {
         "prompt_tokens": draw(st.integers(16, 40)),
         "bytes_per_token": 10240.0,
@@ -124,8 +142,12 @@ def real_settings(draw: st.DrawFn) -> dict[str, Any]:
 @settings(max_examples=25)
 @given(real_settings())
 def test_dynamic_program_without_bounds(data: dict[str, Any]) -> None:
-    """Tests that prompts with up to 2^39 plans have the optimum of all non-dominated states of all prefixes."""
-    problem = PromptChunkingProblem.from_dict({"format": "specopt/1", "kind": "prompt-chunking", **data})
+    """Tests that prompts with up to 2^39 plans have the optimum of all non-dominated states of all
+    prefixes.
+    """
+    problem = PromptChunkingProblem.from_dict(
+        {"format": "specopt/1", "kind": "prompt-chunking", **data}
+    )
     best = naive.best_by_prefixes(data)
     assert value(proven(problem)) == pytest.approx(best, rel=1e-9)
     assert value(unaided(problem)) == pytest.approx(best, rel=1e-9)
@@ -135,7 +157,9 @@ def test_dynamic_program_without_bounds(data: dict[str, Any]) -> None:
 @pytest.mark.parametrize("download", ["all", "last"])
 @pytest.mark.parametrize("stages", [1, 4])
 def test_no_heuristic_is_better(wait: Any, download: Any, stages: int) -> None:
-    """Tests that every heuristic is no better than the proven optimum of 351 tokens, at any price of a message."""
+    """Tests that every heuristic is no better than the proven optimum of 351 tokens, at any price
+    of a message.
+    """
     for cost in (0.0, 3.0):
         base = setting(prompt_tokens=351, pipeline_length=stages, message_milliseconds=cost)
         problem = dataclasses.replace(base, wait=wait, download=download)
@@ -149,7 +173,9 @@ def test_no_heuristic_is_better(wait: Any, download: Any, stages: int) -> None:
 @pytest.mark.parametrize("tokens", [891, 2000])
 @pytest.mark.parametrize("stages", [1, 2, 4])
 def test_published_lengths(tokens: int, stages: int) -> None:
-    """Tests that the longer prompts of the paper are proven token by token, and that Eq. 3 is far off at P = 4."""
+    """Tests that the longer prompts of the paper are proven token by token, and that Eq. 3 is far
+    off at P = 4.
+    """
     problem = setting(prompt_tokens=tokens, pipeline_length=stages)
     best = value(proven(problem))
     assert best <= value(solve(problem)) * (1 + 1e-9)
@@ -160,7 +186,9 @@ def test_published_lengths(tokens: int, stages: int) -> None:
 @pytest.mark.parametrize("stages", [1, 2, 4])
 @pytest.mark.parametrize("cost", [0.0, 3.0])
 def test_plan_to_start_from_does_not_matter(stages: int, cost: float) -> None:
-    """Tests that 351 tokens have the same optimum whether the search starts from a good plan or from one chunk."""
+    """Tests that 351 tokens have the same optimum whether the search starts from a good plan or
+    from one chunk.
+    """
     problem = setting(prompt_tokens=351, pipeline_length=stages, message_milliseconds=cost)
     assert value(unaided(problem)) == pytest.approx(value(proven(problem)), rel=1e-9)
 
@@ -182,18 +210,24 @@ def test_caps_and_grids_never_help() -> None:
 @pytest.mark.parametrize("stages", [1, 2])
 @pytest.mark.parametrize("cap", [2, 3, 4])
 def test_caps_that_bind(cap: int, stages: int) -> None:
-    """Tests that caps below the best number of chunks are right: a label with fewer chunks must survive."""
+    """Tests that caps below the best number of chunks are right: a label with fewer chunks must
+    survive.
+    """
     free = setting(prompt_tokens=60, pipeline_length=stages, message_milliseconds=0.0)
     delay = {"tokens": [0.0, 100.0], "seconds": [0.0005, 0.12]}
     problem = PromptChunkingProblem.from_dict(
         free.to_dict() | {"cloud_delay": delay, "max_chunks": cap, "wait": "none"}
     )
     assert len(chunks(proven(dataclasses.replace(problem, max_chunks=None)))) > cap
-    assert value(unaided(problem)) == pytest.approx(naive.best_by_prefixes(problem.to_dict()), rel=1e-9)
+    assert value(unaided(problem)) == pytest.approx(
+        naive.best_by_prefixes(problem.to_dict()), rel=1e-9
+    )
 
 
 def test_same_answer_again() -> None:
-    """Tests that the plan and the bound depend on the problem alone, and a warm start loses nothing."""
+    """Tests that the plan and the bound depend on the problem alone, and a warm start loses
+    nothing.
+    """
     problem = setting(prompt_tokens=500, message_milliseconds=1.0)
     first, second = proven(problem, seed=1), proven(problem, seed=1)
     assert first.plan == second.plan
@@ -202,7 +236,9 @@ def test_same_answer_again() -> None:
 
 
 def hard() -> PromptChunkingProblem:
-    """A problem whose labels are many: the device is about as fast as the cloud, and its chunks cost something."""
+    """A problem whose labels are many: the device is about as fast as the cloud, and its chunks
+    cost something.
+    """
     return PromptChunkingProblem.from_dict(
         {
             "format": "specopt/1",
@@ -224,7 +260,9 @@ def hard() -> PromptChunkingProblem:
 
 
 def test_too_many_labels() -> None:
-    """Tests that a search that runs out of labels ends with a plan, a valid bound and an honest gap."""
+    """Tests that a search that runs out of labels ends with a plan, a valid bound and an honest
+    gap.
+    """
     problem = hard()
     few = solve(problem, ExactChunking(max_labels=100))
     assert few.status == "feasible"
@@ -234,11 +272,15 @@ def test_too_many_labels() -> None:
     best = value(proven(coarse))
     assert few.bound is not None and few.bound <= best
     small = solve(coarse, ExactChunking(max_labels=100))
-    assert small.bound is not None and small.bound <= best * (1 + 1e-12) <= value(small) * (1 + 2e-12)
+    assert small.bound is not None and small.bound <= best * (1 + 1e-12) <= value(small) * (
+        1 + 2e-12
+    )
 
 
 def test_labels_move_to_larger_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a search gives the same whether its labels and its work are cut into pieces or not."""
+    """Tests that a search gives the same whether its labels and its work are cut into pieces or
+    not.
+    """
     problem = dataclasses.replace(hard(), prompt_tokens=120)
     at_once = proven(problem)
     assert at_once.stats["labels"] > 1000
@@ -289,7 +331,9 @@ def test_callback_stops() -> None:
 
 def test_refusals() -> None:
     """Tests that too many boundaries are refused with a way out, and that a grid is one."""
-    with pytest.raises(Unsupported, match=r"60,000 places where a chunk may end, .*a larger grid_tokens"):
+    with pytest.raises(
+        Unsupported, match=r"60,000 places where a chunk may end, .*a larger grid_tokens"
+    ):
         solve(setting(prompt_tokens=60_000), "exact")
     with pytest.raises(Unsupported, match="20,000,000 places where a chunk may end times GPUs"):
         solve(setting(prompt_tokens=20_000, pipeline_length=1000), "exact")

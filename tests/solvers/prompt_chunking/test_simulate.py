@@ -1,4 +1,6 @@
-"""Many devices on one cloud: the event model, a plain simulation, conservation laws, and the order of the schemes."""
+"""Many devices on one cloud: the event model, a plain simulation, conservation laws, and the order
+of the schemes.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ WORKLOAD = paper_4_workload(link_latency_seconds=0.005)
 U_SHAPE = Scheme(name="U-shape", rounds=Rounds.one_by_one())
 PLANNED = Scheme(name="planned", chunking="planned", rounds=Rounds.one_by_one())
 SARATHI = Scheme(name="U-Sarathi", chunking="server", rounds=Rounds.one_by_one())
-HAT = Scheme(name="HAT", chunking="equation-3", rounds=Rounds.threshold(2.06), parallel_drafting=True)
+HAT = Scheme(
+    name="HAT", chunking="equation-3", rounds=Rounds.threshold(2.06), parallel_drafting=True
+)
 
 
 def split(draw: st.DrawFn, tokens: int) -> list[int]:
@@ -52,11 +56,18 @@ def workloads(draw: st.DrawFn) -> PromptWorkload:
     )
 
 
-@given(st.data(), workloads(), st.sampled_from(["none", "serial", "overlap"]), st.sampled_from(["all", "last"]))
+@given(
+    st.data(),
+    workloads(),
+    st.sampled_from(["none", "serial", "overlap"]),
+    st.sampled_from(["all", "last"]),
+)
 def test_a_single_request_is_the_event_model(
     data: st.DataObject, workload: PromptWorkload, wait: str, download: str
 ) -> None:
-    """Tests that one request in an empty system with constant background has exactly the judge's TTFT."""
+    """Tests that one request in an empty system with constant background has exactly the judge's
+    TTFT.
+    """
     tokens = data.draw(st.integers(1, 400))
     chunks = data.draw(st.composite(lambda draw: split(draw, tokens))())
     one = draw(workload, 1)
@@ -70,39 +81,64 @@ def test_a_single_request_is_the_event_model(
 
 def arrivals(count: int) -> st.SearchStrategy[list[float]]:
     """Different times, for ties are up to rounding."""
-    return st.lists(st.floats(0.0, 0.5, allow_subnormal=False), min_size=count, max_size=count, unique=True)
+    return st.lists(
+        st.floats(0.0, 0.5, allow_subnormal=False), min_size=count, max_size=count, unique=True
+    )
 
 
 @given(st.data(), workloads(), st.integers(1, 6), st.booleans(), st.integers(1, 4))
 def test_kernel_is_the_plain_simulation(
     data: st.DataObject, workload: PromptWorkload, count: int, server: bool, gained: int
 ) -> None:
-    """Tests that several requests with chunks, rounds and drafts go as in a simulation that shares no code."""
+    """Tests that several requests with chunks, rounds and drafts go as in a simulation that shares
+    no code.
+    """
     workload = dataclasses.replace(workload, background_tokens=0.0, output_tokens=9)
     requests = draw(workload, count, seed=data.draw(st.integers(0, 1000)))
     requests["prompt"] = data.draw(st.lists(st.integers(1, 300), min_size=count, max_size=count))
     requests["arrival"] = np.sort(data.draw(arrivals(count)))
-    plans = [data.draw(st.composite(lambda draw, n=n: split(draw, n))()) for n in requests["prompt"].tolist()]
+    plans = [
+        data.draw(st.composite(lambda draw, n=n: split(draw, n))())
+        for n in requests["prompt"].tolist()
+    ]
     if server:
         plans = [[n] for n in requests["prompt"].tolist()]
     rounds = Rounds(
-        drafted=np.array([gained - 1]), sent=np.array([gained + 1]), gained=np.array([gained]),
+        drafted=np.array([gained - 1]),
+        sent=np.array([gained + 1]),
+        gained=np.array([gained]),
         probabilities=np.ones(1),
-    )  # fmt: skip
-    scheme = Scheme(name="", chunking="server" if server else "planned", rounds=rounds, server_chunk_tokens=64)
+    )
+    scheme = Scheme(
+        name="", chunking="server" if server else "planned", rounds=rounds, server_chunk_tokens=64
+    )
     run = play(workload, scheme, requests, plans=plans)
     margins: list[float] = []
     expected = naive_prompt_simulation.simulate(
-        list(zip(workload.cloud_delay.tokens.tolist(), workload.cloud_delay.seconds.tolist(), strict=True)),
+        list(
+            zip(
+                workload.cloud_delay.tokens.tolist(),
+                workload.cloud_delay.seconds.tolist(),
+                strict=True,
+            )
+        ),
         [
             {"arrival": a, "prompt": n, "output": 9, "up": u, "down": d, "draft": g, "chunks": c}
             for (a, n, _, u, d, g, _), c in zip(requests.tolist(), plans, strict=True)
         ],
-        stages=workload.pipeline_length, size=workload.bytes_per_token, local=workload.local_overhead_seconds,
-        local_token=workload.local_seconds_per_token, message=workload.message_overhead_seconds,
-        latency=workload.link_latency_seconds, head=workload.head_seconds, sent=gained + 1, gained=gained,
-        drafted=gained - 1, budget=64 if server else None, margins=margins,
-    )  # fmt: skip
+        stages=workload.pipeline_length,
+        size=workload.bytes_per_token,
+        local=workload.local_overhead_seconds,
+        local_token=workload.local_seconds_per_token,
+        message=workload.message_overhead_seconds,
+        latency=workload.link_latency_seconds,
+        head=workload.head_seconds,
+        sent=gained + 1,
+        gained=gained,
+        drafted=gained - 1,
+        budget=64 if server else None,
+        margins=margins,
+    )
     assume(min(margins, default=1.0) > 1e-9)  # nothing comes within rounding of a batch's start
     last = run.ttft_seconds + 8 * run.tbt_seconds
     assert run.ttft_seconds == pytest.approx([first for first, _ in expected], rel=1e-9)
@@ -113,7 +149,11 @@ def test_parallel_drafting_hides_what_equation_6_says() -> None:
     """Tests that with sure hits every draft but the first is hidden, up to the steps of Eq. 6."""
     workload = dataclasses.replace(WORKLOAD, output_tokens=31, draft_seconds=np.array([0.008]))
     four = Rounds(
-        drafted=np.array([6]), sent=np.array([6]), gained=np.array([3]), probabilities=np.ones(1), hit=np.ones(1)
+        drafted=np.array([6]),
+        sent=np.array([6]),
+        gained=np.array([3]),
+        probabilities=np.ones(1),
+        hit=np.ones(1),
     )
     one = draw(workload, 1)
     alone = play(workload, Scheme(name="", rounds=four), one)
@@ -124,27 +164,38 @@ def test_parallel_drafting_hides_what_equation_6_says() -> None:
     assert 9 * steps <= both.reached["hidden"][0] <= 9 * 6
     saved = 30 * (alone.tbt_seconds[0] - both.tbt_seconds[0])
     assert saved == pytest.approx(both.reached["hidden"][0] * 0.008, rel=1e-9)
-    fixed = play(workload, Scheme(name="", rounds=four, parallel_drafting=True, parallel_steps=2), one)
+    fixed = play(
+        workload, Scheme(name="", rounds=four, parallel_drafting=True, parallel_steps=2), one
+    )
     assert fixed.reached["hidden"].tolist() == [18]
 
 
 def test_equation_3_in_the_kernel_balances() -> None:
-    """Tests that the root of Eq. 3 balances both sides, is the smallest, and is infinite where there is none."""
+    """Tests that the root of Eq. 3 balances both sides, is the smallest, and is infinite where
+    there is none.
+    """
     import specopt.solvers.prompt_chunking.kernels.simulation as kernels
 
     delay = WORKLOAD.cloud_delay
     for mu in (0.0, 7.0, 300.0, 5000.0):
         for stages in (1.0, 4.0):
             for rate in (1e-5, 1e-4, 1e-3, 1e-2):
-                root = kernels.balanced_chunk(delay.tokens.copy(), delay.seconds.copy(), mu, rate, stages)
+                root = kernels.balanced_chunk(
+                    delay.tokens.copy(), delay.seconds.copy(), mu, rate, stages
+                )
                 grid = np.linspace(0.0, min(root, 1e5), 200)[:-1]
                 left = [x * rate - (delay.at(mu) + delay.at(mu + x)) / stages for x in grid]
                 assert max(left) < 1e-12
                 if math.isfinite(root):
-                    assert root * rate == pytest.approx((delay.at(mu) + delay.at(mu + root)) / stages, rel=1e-9)
+                    assert root * rate == pytest.approx(
+                        (delay.at(mu) + delay.at(mu + root)) / stages, rel=1e-9
+                    )
                 else:
                     assert rate <= delay.slopes[-1] / stages
-    knots, seconds = np.array([0.0, 10.0, 20.0]), np.array([0.0, 0.0, 0.4])  # nothing to wait for at first
+    knots, seconds = (
+        np.array([0.0, 10.0, 20.0]),
+        np.array([0.0, 0.0, 0.4]),
+    )  # nothing to wait for at first
     assert kernels.balanced_chunk(knots, seconds, 5.0, 0.01, 1.0) == pytest.approx(20.0 / 3.0)
     assert kernels.balanced_chunk(knots, seconds, 0.0, 0.05, 1.0) == math.inf
 
@@ -176,7 +227,9 @@ def test_same_seed_same_run_and_same_requests() -> None:
 
 
 def test_every_scheme_conserves_tokens() -> None:
-    """Tests that rounds yield at least the tokens asked for and not a round more, and chunks cover the prompt."""
+    """Tests that rounds yield at least the tokens asked for and not a round more, and chunks cover
+    the prompt.
+    """
     for scheme in (U_SHAPE, SARATHI, HAT):
         run = run_once(WORKLOAD, scheme, requests=100, warm_up_requests=20, log_batches=20)
         assert np.isfinite(run.ttft_seconds).all()
@@ -210,8 +263,12 @@ def test_overload_ends() -> None:
 
 
 def test_planned_chunks_are_few_where_messages_cost() -> None:
-    """Tests that at 3 ms per message the default planner has fewer chunks and an earlier first token than Eq. 3."""
-    workload = dataclasses.replace(WORKLOAD, message_overhead_seconds=0.003, requests_per_second=2.0)
+    """Tests that at 3 ms per message the default planner has fewer chunks and an earlier first
+    token than Eq. 3.
+    """
+    workload = dataclasses.replace(
+        WORKLOAD, message_overhead_seconds=0.003, requests_per_second=2.0
+    )
     ours = Scheme(name="ours", chunking="planned", rounds=HAT.rounds, parallel_drafting=True)
     runs = [run_once(workload, scheme, requests=60, warm_up_requests=10) for scheme in (HAT, ours)]
     assert runs[1].mean_ttft_seconds < 0.95 * runs[0].mean_ttft_seconds
@@ -221,36 +278,49 @@ def test_planned_chunks_are_few_where_messages_cost() -> None:
 def with_attributes(argument: Any) -> Any:
     """Return an argument of a kernel with rows whose entries have attributes in Python, too."""
     if isinstance(argument, tuple):
-        return argument._replace(**{name: with_attributes(value) for name, value in argument._asdict().items()})  # type: ignore[attr-defined]
-    return argument.view(np.recarray) if getattr(argument, "dtype", np.dtype("f8")).names else argument
+        return argument._replace(
+            **{name: with_attributes(value) for name, value in argument._asdict().items()}
+        )  # type: ignore[attr-defined]
+    return (
+        argument.view(np.recarray) if getattr(argument, "dtype", np.dtype("f8")).names else argument
+    )
 
 
 @pytest.mark.parametrize("scheme", [HAT, SARATHI], ids=lambda scheme: scheme.name)
 def test_kernel_is_plain_python(scheme: Scheme, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that the compiled simulation is the same code run by Python, random rounds and Eq. 3 included."""
+    """Tests that the compiled simulation is the same code run by Python, random rounds and Eq. 3
+    included.
+    """
     import specopt.solvers.prompt_chunking.kernels.simulation as kernels
 
     requests = draw(dataclasses.replace(WORKLOAD, output_tokens=12), 15, seed=5)
     compiled = play(WORKLOAD, scheme, requests)
     python = kernels.play.py_func
-    monkeypatch.setattr(kernels, "play", lambda *arguments: python(*map(with_attributes, arguments)))
+    monkeypatch.setattr(
+        kernels, "play", lambda *arguments: python(*map(with_attributes, arguments))
+    )
     with np.errstate(over="ignore"):  # the random numbers wrap around
         plain = play(WORKLOAD, scheme, requests)
     assert plain.ttft_seconds.tolist() == compiled.ttft_seconds.tolist()
     assert plain.tbt_seconds.tolist() == compiled.tbt_seconds.tolist()
     assert plain.reached["hidden"].tolist() == compiled.reached["hidden"].tolist()
     assert (plain.events, plain.batches, plain.stage_seconds) == (
-        compiled.events, compiled.batches, compiled.stage_seconds,
-    )  # fmt: skip
+        compiled.events,
+        compiled.batches,
+        compiled.stage_seconds,
+    )
 
 
 def test_bad_arguments_are_refused() -> None:
     """Tests that each refusal names the argument."""
     one = draw(WORKLOAD, 1)
     for changes, match in (
-        ({"requests": 0}, "requests"), ({"seed": -1}, "seed"), ({"warm_up_requests": True}, "warm_up_requests"),
-        ({"wait": "maybe"}, "wait"), ({"download": "some"}, "download"),
-    ):  # fmt: skip
+        ({"requests": 0}, "requests"),
+        ({"seed": -1}, "seed"),
+        ({"warm_up_requests": True}, "warm_up_requests"),
+        ({"wait": "maybe"}, "wait"),
+        ({"download": "some"}, "download"),
+    ):
         with pytest.raises(InvalidInput, match=match):
             run_once(WORKLOAD, U_SHAPE, **changes)
     for plans in (None, [[1]], [[0, int(one["prompt"][0])]]):

@@ -19,7 +19,9 @@ from specopt.solvers.serving_latency.stages import stages
 
 
 def check(problem: ServingLatencyProblem) -> None:
-    """Compare planned latencies with the plain ones, and the plan's objective as the naive oracle judges it."""
+    """Compare planned latencies with the plain ones, and the plan's objective as the naive oracle
+    judges it.
+    """
     data = problem.to_dict()
     prepared = prepare(problem)
     for length in prepared.lengths:
@@ -40,12 +42,16 @@ def check(problem: ServingLatencyProblem) -> None:
 @settings(max_examples=75)
 @given(problems(tasks=(1, 7), mechanisms=["pipelined"], max_output=20, runtime=linear_runtimes()))
 def test_equals_plain_on_linear_runtimes(problem: ServingLatencyProblem) -> None:
-    """Tests that the kernel's closed-form sums are right where stage times are affine in the step."""
+    """Tests that the kernel's closed-form sums are right where stage times are affine in the
+    step.
+    """
     check(problem)
 
 
 @settings(max_examples=75)
-@given(problems(tasks=(1, 7), mechanisms=["pipelined"], max_output=20, runtime=piecewise_runtimes()))
+@given(
+    problems(tasks=(1, 7), mechanisms=["pipelined"], max_output=20, runtime=piecewise_runtimes())
+)
 def test_equals_plain_on_piecewise_runtimes(problem: ServingLatencyProblem) -> None:
     """Tests that the kernel's segments are right where the runtime is the maximum of lines."""
     check(problem)
@@ -54,14 +60,20 @@ def test_equals_plain_on_piecewise_runtimes(problem: ServingLatencyProblem) -> N
 @pytest.mark.nightly
 @pytest.mark.slow
 @settings(max_examples=40)
-@given(problems(tasks=(1, 12), max_input=200, mechanisms=["pipelined"], max_output=300, max_length=5))
+@given(
+    problems(tasks=(1, 12), max_input=200, mechanisms=["pipelined"], max_output=300, max_length=5)
+)
 def test_equals_plain_on_long_outputs(problem: ServingLatencyProblem) -> None:
-    """Tests that it holds for more tasks and hundreds of steps, where completion times cross in mid-run."""
+    """Tests that it holds for more tasks and hundreds of steps, where completion times cross in
+    mid-run.
+    """
     check(problem)
 
 
 @settings(max_examples=10)
-@given(problems(tasks=(6, 12), max_input=200, mechanisms=["pipelined"], max_output=150, max_length=2))
+@given(
+    problems(tasks=(6, 12), max_input=200, mechanisms=["pipelined"], max_output=150, max_length=2)
+)
 def test_equals_plain_on_a_few_long_outputs(problem: ServingLatencyProblem) -> None:
     """Tests that a sample of the same holds, in the quick part."""
     check(problem)
@@ -79,15 +91,22 @@ def test_ties_go_to_the_later_boundary_and_the_smaller_length() -> None:
     """Tests that when nothing costs anything every batch is as late as it can be, and l is 1."""
     problem = ServingLatencyProblem.from_dict(
         {
-            "format": "specopt/1", "kind": "serving-latency",
-            "input_tokens": [5, 4, 5, 3], "output_tokens": [7] * 4, "snr": [1.0] * 4, "bandwidth_hz": 1e3,
-            "draft": {"layers": 1, "hidden": 1, "ffn": 1}, "verify": {"layers": 1, "hidden": 1, "ffn": 1},
+            "format": "specopt/1",
+            "kind": "serving-latency",
+            "input_tokens": [5, 4, 5, 3],
+            "output_tokens": [7] * 4,
+            "snr": [1.0] * 4,
+            "bandwidth_hz": 1e3,
+            "draft": {"layers": 1, "hidden": 1, "ffn": 1},
+            "verify": {"layers": 1, "hidden": 1, "ffn": 1},
             "draft_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 0.0},
             "verify_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 0.0},
-            "draft_memory_bytes": 1e9, "acceptance_rate": 0.5, "max_speculation_length": 4,
+            "draft_memory_bytes": 1e9,
+            "acceptance_rate": 0.5,
+            "max_speculation_length": 4,
             "output_lengths": "conservative",
         }
-    )  # fmt: skip
+    )
     plan = solve(problem, "algorithm-1").plan
     assert isinstance(plan, ServingLatencyPlan)
     assert plan.batches == ((3,), (1,), (0,), (2,))
@@ -95,44 +114,69 @@ def test_ties_go_to_the_later_boundary_and_the_smaller_length() -> None:
 
 
 def through(*ends: float) -> dict[str, Any]:
-    """A runtime whose pieces change at these operations exactly: slopes 1, 2, ... in powers of two."""
+    """A runtime whose pieces change at these operations exactly: slopes 1, 2, ... in powers of
+    two.
+    """
     slope = 2.0**-40
     heights = [slope * sum(ends[k:]) for k in range(len(ends) + 1)]
-    rows = [{"seconds_per_flop": (k + 1) * slope, "overhead_seconds": height} for k, height in enumerate(heights)]
+    rows = [
+        {"seconds_per_flop": (k + 1) * slope, "overhead_seconds": height}
+        for k, height in enumerate(heights)
+    ]
     return {"pieces": rows}
 
 
 def test_pieces_that_change_at_a_step() -> None:
-    """Tests that there is room where rounding puts steps between two pieces: six segments where lines change twice."""
+    """Tests that there is room where rounding puts steps between two pieces: six segments where
+    lines change twice.
+    """
     data = generate("serving-latency/paper-1", tasks=1, max_output=20, seed=1).to_dict() | {
-        "input_tokens": [5], "output_tokens": [20], "acceptance_rate": 0.1, "max_speculation_length": 1,
-        "draft": {"layers": 1, "hidden": 1, "ffn": 1}, "verify": {"layers": 1, "hidden": 3, "ffn": 1},
-        "draft_runtime": through(49.599999999999994, 71.6), "verify_runtime": through(470.4, 628.8),
-    }  # fmt: skip
+        "input_tokens": [5],
+        "output_tokens": [20],
+        "acceptance_rate": 0.1,
+        "max_speculation_length": 1,
+        "draft": {"layers": 1, "hidden": 1, "ffn": 1},
+        "verify": {"layers": 1, "hidden": 3, "ffn": 1},
+        "draft_runtime": through(49.599999999999994, 71.6),
+        "verify_runtime": through(470.4, 628.8),
+    }
     problem = ServingLatencyProblem.from_dict(data)
     at = stages(prepare(problem), 1)
-    assert stage_segments(*at.arrays, 1.0, 0, int(at.steps[0]), np.zeros((20, 5))) > 1 + 2 * (at.runtimes.shape[1] - 1)
+    assert stage_segments(*at.arrays, 1.0, 0, int(at.steps[0]), np.zeros((20, 5))) > 1 + 2 * (
+        at.runtimes.shape[1] - 1
+    )
     check(problem)
 
 
 def test_backtrack_jumps_to_the_start_of_the_last_batch() -> None:
-    """Tests that S = (1, 1, 3, 3) means the positions 0-1 and 2-3, and that 0, where no batch fits, means none."""
+    """Tests that S = (1, 1, 3, 3) means the positions 0-1 and 2-3, and that 0, where no batch fits,
+    means none.
+    """
     assert backtrack(np.array([0, 1, 1, 3, 3])) == [[0, 1], [2, 3]]
     assert backtrack(np.array([0, 1, 0, 3, 3])) is None
 
 
 def test_known_lengths_that_fit_only_as_known() -> None:
-    """Tests that a problem whose tasks fit at their own length, not at O_max, still gets a feasible plan."""
+    """Tests that a problem whose tasks fit at their own length, not at O_max, still gets a feasible
+    plan.
+    """
     data = {
-        "format": "specopt/1", "kind": "serving-latency",
-        "input_tokens": [5, 4], "output_tokens": [2, 3], "max_output_tokens": 100, "snr": [1.0] * 2,
+        "format": "specopt/1",
+        "kind": "serving-latency",
+        "input_tokens": [5, 4],
+        "output_tokens": [2, 3],
+        "max_output_tokens": 100,
+        "snr": [1.0] * 2,
         "bandwidth_hz": 1e3,
-        "draft": {"layers": 1, "hidden": 1, "ffn": 1}, "verify": {"layers": 1, "hidden": 1, "ffn": 1},
+        "draft": {"layers": 1, "hidden": 1, "ffn": 1},
+        "verify": {"layers": 1, "hidden": 1, "ffn": 1},
         "draft_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 1.0},
         "verify_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 1.0},
-        "draft_memory_bytes": 12 + 4 * 2 * 8, "acceptance_rate": 0.5, "max_speculation_length": 4,
+        "draft_memory_bytes": 12 + 4 * 2 * 8,
+        "acceptance_rate": 0.5,
+        "max_speculation_length": 4,
         "output_lengths": "known",
-    }  # fmt: skip
+    }
     problem = ServingLatencyProblem.from_dict(data)
     assert naive.algorithm_1(data)[1] is None
     for method in ("algorithm-1", "fixed-length", "uniform-bandwidth"):

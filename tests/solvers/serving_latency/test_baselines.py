@@ -58,14 +58,20 @@ def latency(problem: ServingLatencyProblem, size: int, length: int) -> float:
 
 def lengths(problem: ServingLatencyProblem) -> range:
     """The speculation lengths to enumerate."""
-    return range(1) if problem.mechanism == "autoregressive" else range(1, (problem.max_speculation_length or 0) + 1)
+    return (
+        range(1)
+        if problem.mechanism == "autoregressive"
+        else range(1, (problem.max_speculation_length or 0) + 1)
+    )
 
 
 def test_no_batching(paper: ServingLatencyProblem) -> None:
     """Tests that tasks run one at a time, shortest input first, at the best speculation length."""
     plan = planned(paper, "no-batching")
     assert [list(batch) for batch in plan.batches] == sliced(paper, 1)
-    assert plan.speculation_length == min(lengths(paper), key=lambda length: latency(paper, 1, length))
+    assert plan.speculation_length == min(
+        lengths(paper), key=lambda length: latency(paper, 1, length)
+    )
 
 
 def test_static_batching(paper: ServingLatencyProblem) -> None:
@@ -73,7 +79,9 @@ def test_static_batching(paper: ServingLatencyProblem) -> None:
     assert sizes(planned(paper, "static-batching")) == [8, 8, 4]
     plan = planned(paper, StaticBatching(size=6))
     assert [list(batch) for batch in plan.batches] == sliced(paper, 6)
-    assert plan.speculation_length == min(lengths(paper), key=lambda length: latency(paper, 6, length))
+    assert plan.speculation_length == min(
+        lengths(paper), key=lambda length: latency(paper, 6, length)
+    )
 
 
 def test_static_batching_in_short_memory(paper: ServingLatencyProblem) -> None:
@@ -86,7 +94,10 @@ def test_static_batching_in_short_memory(paper: ServingLatencyProblem) -> None:
     fitting = [
         size
         for size in range(1, 9)
-        if all(naive.fits(data, "pipelined", batch, naive.outputs(data)) for batch in sliced(paper, size))
+        if all(
+            naive.fits(data, "pipelined", batch, naive.outputs(data))
+            for batch in sliced(paper, size)
+        )
     ]
     assert sizes(plan)[0] == max(fitting)
 
@@ -105,15 +116,26 @@ def test_max_batching_minds_the_verify_model(paper: ServingLatencyProblem) -> No
     """Tests that the verify model's memory counts as well."""
     tokens = int(paper.input_tokens.max()) + paper.longest_output
     memory = paper.verify.parameter_bytes + 4 * paper.verify.kv_bytes_per_token * tokens
-    assert sizes(planned(dataclasses.replace(paper, verify_memory_bytes=float(memory)), "max-batching")) == [4] * 5
+    assert (
+        sizes(
+            planned(dataclasses.replace(paper, verify_memory_bytes=float(memory)), "max-batching")
+        )
+        == [4] * 5
+    )
 
 
 @settings(max_examples=50)
 @given(
-    problems(tasks=(1, 7), output_lengths=["conservative"], mechanisms=["pipelined", "sequential", "autoregressive"])
+    problems(
+        tasks=(1, 7),
+        output_lengths=["conservative"],
+        mechanisms=["pipelined", "sequential", "autoregressive"],
+    )
 )
 def test_heuristic_batching(problem: ServingLatencyProblem) -> None:
-    """Tests that sizes are 2, 3, ... until the latency first rises or nothing fits, l by enumeration."""
+    """Tests that sizes are 2, 3, ... until the latency first rises or nothing fits, l by
+    enumeration.
+    """
     best = np.inf
     for length in lengths(problem):
         size, previous = min(2, problem.tasks), np.inf
@@ -146,7 +168,9 @@ def test_heuristic_batching_starts_where_it_is_told(paper: ServingLatencyProblem
 
 @pytest.mark.parametrize(("length", "used"), [(None, 7), (3, 3), (50, 10)])
 def test_fixed_length(paper: ServingLatencyProblem, length: int | None, used: int) -> None:
-    """Tests that batches are Algorithm 1's at seven draft tokens, at another number, or at l_max."""
+    """Tests that batches are Algorithm 1's at seven draft tokens, at another number, or at
+    l_max.
+    """
     plan = planned(paper, "fixed-length" if length is None else FixedLength(length=length))
     assert plan.speculation_length == used
     _, batches = naive.algorithm_1_at(paper.to_dict(), used)
@@ -155,11 +179,18 @@ def test_fixed_length(paper: ServingLatencyProblem, length: int | None, used: in
 
 def test_fixed_length_is_capped_by_the_problem(paper: ServingLatencyProblem) -> None:
     """Tests that the length is min(7, l_max)."""
-    assert planned(dataclasses.replace(paper, max_speculation_length=4), "fixed-length").speculation_length == 4
+    assert (
+        planned(
+            dataclasses.replace(paper, max_speculation_length=4), "fixed-length"
+        ).speculation_length
+        == 4
+    )
 
 
 def test_uniform_bandwidth(paper: ServingLatencyProblem) -> None:
-    """Tests that Algorithm 1's batches with shares of 1/K give the same inference and a slower upload."""
+    """Tests that Algorithm 1's batches with shares of 1/K give the same inference and a slower
+    upload.
+    """
     uniform, best = solve(paper, "uniform-bandwidth"), solve(paper, "algorithm-1")
     assert isinstance(uniform.plan, ServingLatencyPlan)
     assert isinstance(best.plan, ServingLatencyPlan)

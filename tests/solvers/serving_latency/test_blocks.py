@@ -1,4 +1,6 @@
-"""Coarse blocks against all blocks: what a path over fewer cells may cost; and all paths, counted by hand."""
+"""Coarse blocks against all blocks: what a path over fewer cells may cost; and all paths, counted
+by hand.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,13 @@ from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_latency.stages import stages
 
 LINEAR = problems(
-    tasks=(3, 14), max_input=200, max_output=20, mechanisms=["pipelined"], output_lengths=["conservative"],
+    tasks=(3, 14),
+    max_input=200,
+    max_output=20,
+    mechanisms=["pipelined"],
+    output_lengths=["conservative"],
     runtime=linear_runtimes(),
-)  # fmt: skip
+)
 
 
 def tables_of(problem: ServingLatencyProblem) -> Tables:
@@ -36,17 +42,26 @@ def least_cost(tables: Tables, weights: Floats, front: int, pool: int, more: boo
     specials = weights.shape[1]
     table = np.zeros((specials + 1, *tables.d.shape[1:]))
     value = np.zeros(((pool + 1) << specials, tables.cells + 1))
-    path, blocks = np.zeros((3, tables.cells + specials + pool), dtype=np.int64), np.zeros(1, dtype=np.int64)
+    path, blocks = (
+        np.zeros((3, tables.cells + specials + pool), dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
+    )
     costs, places = bounds.Costs(*tables.arrays), bounds.Places(front, pool, more)
     bounds.compose(costs, front, weights, table, value)
-    bounds.shortest_paths(costs, tables.last, tables.least, places, table, value, np.arange(len(value))[::-1].copy())
+    bounds.shortest_paths(
+        costs, tables.last, tables.least, places, table, value, np.arange(len(value))[::-1].copy()
+    )
     gradient = np.zeros_like(weights)
-    return float(bounds.lagrangian(costs, tables.least, places, table, value, path, blocks, gradient))
+    return float(
+        bounds.lagrangian(costs, tables.least, places, table, value, path, blocks, gradient)
+    )
 
 
 @given(LINEAR)
 def test_widths_are_the_largest_that_fit(problem: ServingLatencyProblem) -> None:
-    """Tests that no block ends before the first task, and that at every other end the widest is the last that fits."""
+    """Tests that no block ends before the first task, and that at every other end the widest is the
+    last that fits.
+    """
     prepared = prepare(problem)
     outputs = float(problem.longest_output)
     fitting = [
@@ -56,11 +71,20 @@ def test_widths_are_the_largest_that_fit(problem: ServingLatencyProblem) -> None
     assert widths(prepared).tolist() == [0, *fitting]
 
 
-@given(LINEAR, st.integers(2, 13), st.integers(1, 4), st.integers(0, 3), st.booleans(), st.integers(0, 2**32 - 1))
+@given(
+    LINEAR,
+    st.integers(2, 13),
+    st.integers(1, 4),
+    st.integers(0, 3),
+    st.booleans(),
+    st.integers(0, 2**32 - 1),
+)
 def test_coarse_paths_cost_no_more(
     problem: ServingLatencyProblem, cells: int, specials: int, pool: int, more: bool, seed: int
 ) -> None:
-    """Tests that the least cost over fewer cells is at most that over all blocks, at any weights."""
+    """Tests that the least cost over fewer cells is at most that over all blocks, at any
+    weights.
+    """
     assume(cells < problem.tasks)
     fine = tables_of(problem)
     coarse = coarsened(fine, cells)
@@ -74,7 +98,9 @@ def test_coarse_paths_cost_no_more(
     bound, coarse_bound = np.zeros((2, specials + pool + 1))
     for tables, found in ((fine, bound), (coarse, coarse_bound)):
         value = np.zeros((tables.cells + 1, 4, len(bound)))
-        bounds.ends_bound(bounds.Costs(*tables.arrays), tables.least, weights[:, 0].copy(), value, found)
+        bounds.ends_bound(
+            bounds.Costs(*tables.arrays), tables.least, weights[:, 0].copy(), value, found
+        )
     assert (coarse_bound <= bound * (1 + 1e-12)).all()
 
 
@@ -82,7 +108,9 @@ def test_coarse_paths_cost_no_more(
 def test_pools_bound_what_every_position_bounds(
     problem: ServingLatencyProblem, specials: int, pool: int, seed: int
 ) -> None:
-    """Tests that a pool costs what as many positions without weight cost, and that more blocks only add choice."""
+    """Tests that a pool costs what as many positions without weight cost, and that more blocks only
+    add choice.
+    """
     fine = tables_of(problem)
     random = np.random.default_rng(seed)
     weights = random.dirichlet(np.ones(specials), size=len(fine.d))
@@ -108,14 +136,20 @@ def test_coarse_paths_cost_hardly_less(cells: int, loss: float) -> None:
 
 @pytest.mark.parametrize("nodes", [4, 1000])
 def test_every_path_is_found_once(nodes: int) -> None:
-    """Tests that four tasks in three blocks at three places have 3 x 6 paths, found at once or with pauses."""
+    """Tests that four tasks in three blocks at three places have 3 x 6 paths, found at once or with
+    pauses.
+    """
     problem = generate("serving-latency/paper-1", tasks=4, seed=1)
     assert isinstance(problem, ServingLatencyProblem)
     tables = tables_of(problem)
     places = Positions(front=1, specials=2, pool=1, more=False)
-    search = Enumeration(PathBound(tables, places, Budget(problem)), np.full((len(tables.d), 2), 0.5))
+    search = Enumeration(
+        PathBound(tables, places, Budget(problem)), np.full((len(tables.d), 2), 0.5)
+    )
     found = []
     while not search.done:
-        found += search.advance(nodes, np.inf, lambda leaves, blocks: (np.zeros(len(blocks), bool), 0, 0.0))
+        found += search.advance(
+            nodes, np.inf, lambda leaves, blocks: (np.zeros(len(blocks), bool), 0, 0.0)
+        )
     assert len(found) == len({(*path.ends, *path.positions) for path in found}) == 3 * 6
     assert search.nodes == 2 * 3 + 3 * 6 + 3 * 6  # beginnings of one, two and three blocks

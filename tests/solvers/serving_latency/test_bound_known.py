@@ -27,14 +27,24 @@ ONE_MECHANISM = ["pipelined", "sequential", "autoregressive"]
 
 def bound(problem: ServingLatencyProblem) -> float:
     """The bound over all mechanisms whose memory admits every task."""
-    able = [p for p in (prepare(problem, mechanism) for mechanism in problem.mechanisms) if p.misfit() is None]
+    able = [
+        p
+        for p in (prepare(problem, mechanism) for mechanism in problem.mechanisms)
+        if p.misfit() is None
+    ]
     return min(known_bound.rebatching_bound(p, Budget(problem)) for p in able)
 
 
 @settings(max_examples=100)
-@given(problems_with_plans(tasks=(1, 10), max_output=60, mechanisms=ALL_MECHANISMS, output_lengths=["known"]))
+@given(
+    problems_with_plans(
+        tasks=(1, 10), max_output=60, mechanisms=ALL_MECHANISMS, output_lengths=["known"]
+    )
+)
 def test_below_every_plan(case: tuple[ServingLatencyProblem, ServingLatencyPlan]) -> None:
-    """Tests that no feasible plan lies below the bound, whatever its batches, order and speculation length."""
+    """Tests that no feasible plan lies below the bound, whatever its batches, order and speculation
+    length.
+    """
     problem, plan = case
     if not problem.violations(plan):
         assert bound(problem) <= problem.evaluate(plan).objective * (1 + 1e-9)
@@ -43,7 +53,9 @@ def test_below_every_plan(case: tuple[ServingLatencyProblem, ServingLatencyPlan]
 @settings(max_examples=40)
 @given(problems(tasks=(1, 4), mechanisms=ONE_MECHANISM, output_lengths=["known"]))
 def test_below_the_optimum(problem: ServingLatencyProblem) -> None:
-    """Tests that the bound is no more than what the exhaustive search finds that imports nothing of ours."""
+    """Tests that the bound is no more than what the exhaustive search finds that imports nothing of
+    ours.
+    """
     optimum, plan = naive.brute_force(problem.to_dict())
     assert plan is not None
     assert bound(problem) <= optimum * (1 + 1e-9)
@@ -52,7 +64,9 @@ def test_below_the_optimum(problem: ServingLatencyProblem) -> None:
 @settings(max_examples=50)
 @given(problems(tasks=(1, 5), max_output=40, mechanisms=ALL_MECHANISMS, output_lengths=["known"]))
 def test_below_the_optimum_of_more(problem: ServingLatencyProblem) -> None:
-    """Tests that the bound is no more than the optimum where outputs are long and every mechanism may be chosen."""
+    """Tests that the bound is no more than the optimum where outputs are long and every mechanism
+    may be chosen.
+    """
     optimum = solve(problem, "brute-force").objective
     assert optimum is not None
     assert bound(problem) <= optimum * (1 + 1e-9)
@@ -61,7 +75,9 @@ def test_below_the_optimum_of_more(problem: ServingLatencyProblem) -> None:
 @settings(max_examples=60)
 @given(problems(tasks=(1, 9), max_output=40, mechanisms=ONE_MECHANISM, output_lengths=["known"]))
 def test_fewer_ranges_bound_less(problem: ServingLatencyProblem) -> None:
-    """Tests that ranges of steps taken together, as large problems have them, keep the bound valid."""
+    """Tests that ranges of steps taken together, as large problems have them, keep the bound
+    valid.
+    """
     prepared = prepare(problem)
     budget = Budget(problem)
     for length in prepared.lengths:
@@ -75,9 +91,15 @@ def test_fewer_ranges_bound_less(problem: ServingLatencyProblem) -> None:
 @settings(max_examples=60)
 @given(problems(tasks=(1, 5), mechanisms=ONE_MECHANISM, output_lengths=["known"]))
 def test_tight_for_one_step(problem: ServingLatencyProblem) -> None:
-    """Tests that the bound is the optimum where all tasks finish in the first step and nothing overlaps."""
+    """Tests that the bound is the optimum where all tasks finish in the first step and nothing
+    overlaps.
+    """
     outputs = np.ones(problem.tasks, dtype=np.int64)
-    ample: dict[str, Any] = {"draft_memory_bytes": 1e18, "verify_memory_bytes": None, "max_output_tokens": None}
+    ample: dict[str, Any] = {
+        "draft_memory_bytes": 1e18,
+        "verify_memory_bytes": None,
+        "max_output_tokens": None,
+    }
     same = dataclasses.replace(problem, output_tokens=outputs, **ample)
     optimum = solve(same, "brute-force").objective
     assert optimum is not None
@@ -90,7 +112,12 @@ def test_tight_for_one_step(problem: ServingLatencyProblem) -> None:
 @settings(max_examples=75)
 @given(
     problems_with_plans(
-        tasks=(1, 5), max_input=200, max_output=60, max_length=1, mechanisms=ONE_MECHANISM, output_lengths=["known"]
+        tasks=(1, 5),
+        max_input=200,
+        max_output=60,
+        max_length=1,
+        mechanisms=ONE_MECHANISM,
+        output_lengths=["known"],
     ),
     st.sampled_from([200, 2, 1]),
     st.sampled_from([300, 0]),
@@ -98,7 +125,8 @@ def test_tight_for_one_step(problem: ServingLatencyProblem) -> None:
 def test_columns_below_the_optimum(
     case: tuple[ServingLatencyProblem, ServingLatencyPlan], classes: int, exact: int
 ) -> None:
-    """Tests that every bound that column generation passes on its way, from any plan, is below the optimum.
+    """Tests that every bound that column generation passes on its way, from any plan, is below the
+    optimum.
 
     Also with lengths taken together and prices interpolated, as for many tasks.
     """
@@ -115,7 +143,9 @@ def test_columns_below_the_optimum(
         patch.setattr(column_bound, "_CLASSES", classes)
         patch.setattr(column_bound, "_LARGEST_EXACT", exact)
         patch.setattr(column_bound, "_NODES", 3)
-        program = ColumnBound(stages(prepared, plan.speculation_length), batches, seconds, Budget(problem))
+        program = ColumnBound(
+            stages(prepared, plan.speculation_length), batches, seconds, Budget(problem)
+        )
         for _ in range(60):
             program.improve()
             assert program.bound + prepared.communication_seconds <= optimum * (1 + 1e-9)
@@ -125,7 +155,9 @@ def test_columns_below_the_optimum(
 
 @pytest.mark.parametrize("pair", ["68M-7B", "1.1B-7B"])
 def test_interpolated_prices_lose_little(pair: str) -> None:
-    """Tests that prices interpolated between nodes bound a hundred tasks almost as well as a price for each."""
+    """Tests that prices interpolated between nodes bound a hundred tasks almost as well as a price
+    for each.
+    """
     problem = generate("serving-latency/paper-1", pair=pair, seed=2)
     assert isinstance(problem, ServingLatencyProblem)
     problem = dataclasses.replace(problem, output_lengths="known")
@@ -144,7 +176,9 @@ def test_interpolated_prices_lose_little(pair: str) -> None:
 
 @pytest.mark.nightly
 def test_a_thousand_tasks_are_certified() -> None:
-    """Tests that the plan of a thousand tasks comes with a proof that it is within 12 % of the optimum."""
+    """Tests that the plan of a thousand tasks comes with a proof that it is within 12 % of the
+    optimum.
+    """
     problem = generate("serving-latency/paper-1", tasks=1000, seed=1)
     assert isinstance(problem, ServingLatencyProblem)
     problem = dataclasses.replace(problem, output_lengths="known")

@@ -38,20 +38,36 @@ def compare(problem: ServingLatencyProblem) -> None:
     assert result.plan is not None
     assert result.objective == pytest.approx(best, rel=1e-12)
     assert naive.violations(problem.to_dict(), result.plan.to_dict()) == set()
-    assert naive.evaluate(problem.to_dict(), result.plan.to_dict())["objective"] == pytest.approx(best, rel=1e-12)
+    assert naive.evaluate(problem.to_dict(), result.plan.to_dict())["objective"] == pytest.approx(
+        best, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("steps", [1, 2])
 def test_measured_passes_of_outputs_far_below_the_longest(steps: int) -> None:
-    """Tests that known outputs may take fewer steps than kernels read columns, and than the longest output allowed."""
+    """Tests that known outputs may take fewer steps than kernels read columns, and than the longest
+    output allowed.
+    """
     data = {
-        "format": "specopt/1", "kind": "serving-latency", "mechanism": "autoregressive",
-        "input_tokens": [9, 4], "output_tokens": [steps, 1], "snr": [1.0, 1.0], "bandwidth_hz": 1e6,
-        "output_lengths": "known", "max_output_tokens": 20, "verify": {"layers": 1, "hidden": 8, "ffn": 8},
+        "format": "specopt/1",
+        "kind": "serving-latency",
+        "mechanism": "autoregressive",
+        "input_tokens": [9, 4],
+        "output_tokens": [steps, 1],
+        "snr": [1.0, 1.0],
+        "bandwidth_hz": 1e6,
+        "output_lengths": "known",
+        "max_output_tokens": 20,
+        "verify": {"layers": 1, "hidden": 8, "ffn": 8},
         "verify_runtime": {
-            "passes": {"batch": [1, 2], "new_tokens": [1, 1], "cached_tokens": [0, 0], "seconds": [0.1, 0.15]}
+            "passes": {
+                "batch": [1, 2],
+                "new_tokens": [1, 1],
+                "cached_tokens": [0, 0],
+                "seconds": [0.1, 0.15],
+            }
         },
-    }  # fmt: skip
+    }
     compare(ServingLatencyProblem.from_dict(data))
 
 
@@ -65,7 +81,10 @@ def test_equals_naive_on_five_tasks(problem: ServingLatencyProblem) -> None:
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 @settings(max_examples=45)
-@given(problem=problems(tasks=(1, 6), max_output=12) | problems(tasks=(1, 6), max_output=12, **MEASURED))
+@given(
+    problem=problems(tasks=(1, 6), max_output=12)
+    | problems(tasks=(1, 6), max_output=12, **MEASURED)
+)
 def test_bound_optimum_method(method: type[Method], problem: ServingLatencyProblem) -> None:
     """Tests that bound <= optimum <= every method, on what each method takes."""
     if method().refusal(problem) is not None:
@@ -88,7 +107,8 @@ def test_refuses_above_its_size() -> None:
     """Tests that the refusal names the size and the methods that can."""
     problem = generate("serving-latency/paper-1", tasks=9)
     with pytest.raises(
-        Unsupported, match=r"it has 9 tasks, the method takes at most 8 tasks; methods that can: .*algorithm-1"
+        Unsupported,
+        match=r"it has 9 tasks, the method takes at most 8 tasks; methods that can: .*algorithm-1",
     ):
         solve(problem, "brute-force")
     assert "brute-force" not in [method.name for method in methods(problem)]

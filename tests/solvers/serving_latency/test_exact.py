@@ -19,7 +19,10 @@ def optimum(problem: ServingLatencyProblem) -> float:
     return np.inf if result.objective is None else result.objective
 
 
-EXACT = {"mechanisms": ["pipelined", "sequential", "autoregressive", "any"], "output_lengths": ["conservative"]}
+EXACT = {
+    "mechanisms": ["pipelined", "sequential", "autoregressive", "any"],
+    "output_lengths": ["conservative"],
+}
 
 
 @pytest.mark.nightly
@@ -27,7 +30,9 @@ EXACT = {"mechanisms": ["pipelined", "sequential", "autoregressive", "any"], "ou
 @settings(max_examples=60)
 @given(problems(tasks=(6, 8), max_input=200, max_output=40, max_length=2, **EXACT))  # type: ignore[arg-type]
 def test_equals_brute_force_on_more_tasks(problem: ServingLatencyProblem) -> None:
-    """Tests that the same holds at the largest sizes of the enumeration, where orders and batches abound."""
+    """Tests that the same holds at the largest sizes of the enumeration, where orders and batches
+    abound.
+    """
     compare(problem)
 
 
@@ -104,16 +109,30 @@ def test_shares_are_optimal(problem: ServingLatencyProblem) -> None:
 
 
 def test_tables_that_memory_cannot_hold() -> None:
-    """Tests that tables over blocks are estimated first: a plan, the bound so far, and which field needs how much."""
+    """Tests that tables over blocks are estimated first: a plan, the bound so far, and which field
+    needs how much.
+    """
     problem = generate("serving-latency/paper-1", tasks=60, seed=1)
-    kinked = [{"seconds_per_flop": 0.0, "overhead_seconds": 0.05}, problem.to_dict()["verify_runtime"]]
-    problem = problem.from_dict(problem.to_dict() | {"draft_memory_bytes": 1e15, "verify_runtime": {"pieces": kinked}})
-    result = solve(problem, "exact", memory_limit=500_000)  # 200 bytes for each of 61 x 61 blocks
-    assert result.stats["out_of_memory"] == (
-        "arrays over input_tokens (pairs of tasks that may share a batch) need 7.442e+05 bytes of memory, "
-        "the limit is 5e+05 bytes"
+    kinked = [
+        {"seconds_per_flop": 0.0, "overhead_seconds": 0.05},
+        problem.to_dict()["verify_runtime"],
+    ]
+    problem = problem.from_dict(
+        problem.to_dict() | {"draft_memory_bytes": 1e15, "verify_runtime": {"pieces": kinked}}
     )
-    assert result.objective is not None and result.bound is not None and 0 < result.bound < result.objective
+    result = solve(problem, "exact", memory_limit=500_000)  # 200 bytes for each of 61 x 61 blocks
+    assert (
+        result.stats["out_of_memory"]
+        == "arrays over input_tokens (pairs of tasks that may share a batch) need 7.442e+05 bytes"
+        " of memory, the limit is 5e+05 bytes"
+    )
+    assert (
+        result.objective is not None
+        and result.bound is not None
+        and 0 < result.bound < result.objective
+    )
     assert solve(problem, "fixed-length", memory_limit=500_000).termination is Termination.EXHAUSTED
-    few = solve(problem, "exact", memory_limit=800_000, time_limit=600, gap=0.02)  # one length at a time
+    few = solve(
+        problem, "exact", memory_limit=800_000, time_limit=600, gap=0.02
+    )  # one length at a time
     assert "out_of_memory" not in few.stats and few.status is Status.OPTIMAL

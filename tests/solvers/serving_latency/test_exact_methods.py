@@ -31,10 +31,14 @@ def test_equals_the_optimum(method: type[Method], data: st.DataObject) -> None:
     compare(problem, method)
 
 
-@pytest.mark.parametrize("method", [method for method in EXACT if method.name != "milp"], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "method", [method for method in EXACT if method.name != "milp"], ids=lambda one: one.name
+)
 @settings(max_examples=20)
 @given(data=st.data())
-def test_equals_the_optimum_where_memory_may_be_short(method: type[Method], data: st.DataObject) -> None:
+def test_equals_the_optimum_where_memory_may_be_short(
+    method: type[Method], data: st.DataObject
+) -> None:
     """Tests that infeasible is the answer exactly where no partition fits."""
     drawn = problems(tasks=(1, 4), feasible=False)
     compare(data.draw(drawn.filter(lambda one: method().refusal(one) is None)), method)

@@ -1,4 +1,6 @@
-"""Known output lengths: the local search against brute force, the judge, the clock and its own seed."""
+"""Known output lengths: the local search against brute force, the judge, the clock and its own
+seed.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specopt import Progress, ServingLatencyPlan, ServingLatencyProblem, Status, Termination, generate, solve
-from specopt.kinds.serving_latency.strategies import ALL_MECHANISMS, plans, problems, problems_with_plans
+from specopt import (
+    Progress,
+    ServingLatencyPlan,
+    ServingLatencyProblem,
+    Status,
+    Termination,
+    generate,
+    solve,
+)
+from specopt.kinds.serving_latency.strategies import (
+    ALL_MECHANISMS,
+    plans,
+    problems,
+    problems_with_plans,
+)
 from specopt.solvers.serving_latency.kernels import plans as kernels
 from specopt.solvers.serving_latency.length_aware import LengthAware
 from specopt.solvers.serving_latency.prepare import prepare
@@ -49,7 +64,9 @@ def rated(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> float:
 @settings(max_examples=100)
 @given(problems_with_plans(tasks=(1, 9), max_output=60, max_length=4, mechanisms=ALL_MECHANISMS))
 def test_kernel_is_the_judge(case: tuple[ServingLatencyProblem, ServingLatencyPlan]) -> None:
-    """Tests that the closed form over ranges of steps is the judge's sum over steps, for both runtime forms."""
+    """Tests that the closed form over ranges of steps is the judge's sum over steps, for both
+    runtime forms.
+    """
     problem, plan = case
     expected = problem.evaluate(plan).terms["inference_seconds"]
     assert rated(problem, plan) == pytest.approx(expected, rel=1e-10)
@@ -57,7 +74,9 @@ def test_kernel_is_the_judge(case: tuple[ServingLatencyProblem, ServingLatencyPl
 
 @given(st.data(), st.integers(0, 1000), st.sampled_from(PAIRS))
 def test_kernel_is_the_judge_at_the_papers_size(data: st.DataObject, seed: int, pair: str) -> None:
-    """Tests that the same holds for long outputs, where ranges of steps are long and stages cross inside them."""
+    """Tests that the same holds for long outputs, where ranges of steps are long and stages cross
+    inside them.
+    """
     problem = paper_1(tasks=12, seed=seed, pair=pair)
     plan = data.draw(plans(problem))
     expected = problem.evaluate(plan).terms["inference_seconds"]
@@ -67,7 +86,9 @@ def test_kernel_is_the_judge_at_the_papers_size(data: st.DataObject, seed: int, 
 @settings(max_examples=75)
 @given(problems(tasks=(1, 5), max_output=30, **KNOWN))
 def test_between_bound_and_optimum(problem: ServingLatencyProblem) -> None:
-    """Tests that bound <= optimum <= plan on small problems, and that the plan is within 1 % of the optimum."""
+    """Tests that bound <= optimum <= plan on small problems, and that the plan is within 1 % of the
+    optimum.
+    """
     result = solve(problem, "length-aware")
     optimum = objective(problem, "brute-force")
     if result.objective is None:
@@ -83,13 +104,18 @@ def test_between_bound_and_optimum(problem: ServingLatencyProblem) -> None:
 @given(problems(tasks=(2, 12), max_input=200, max_output=60, **KNOWN))
 def test_not_above_rivals(problem: ServingLatencyProblem) -> None:
     """Tests that no baseline has a plan more than 1 % better."""
-    assert objective(problem, LengthAware(moves=30_000)) <= objective(problem, "heuristic-batching") * 1.01
+    assert (
+        objective(problem, LengthAware(moves=30_000))
+        <= objective(problem, "heuristic-batching") * 1.01
+    )
 
 
 @settings(max_examples=60)
 @given(problems(tasks=(1, 10), max_output=40, **KNOWN), st.integers(0, 2**63))
 def test_same_seed_same_plan(problem: ServingLatencyProblem, seed: int) -> None:
-    """Tests that the plan is a function of problem, options and seed, and feasible for every seed."""
+    """Tests that the plan is a function of problem, options and seed, and feasible for every
+    seed.
+    """
     method = LengthAware(moves=2000)
     first, second = (solve(problem, method, seed=seed) for _ in range(2))
     assert first.plan == second.plan
@@ -109,27 +135,43 @@ def test_one_task(problem: ServingLatencyProblem) -> None:
 def test_ties(mechanism: str) -> None:
     """Tests that equal tasks are no trouble: the optimum is that of conservative planning."""
     data = paper_1(tasks=6, seed=1).to_dict()
-    data |= {"input_tokens": [60] * 6, "output_tokens": [90] * 6, "snr": [50.0] * 6, "mechanism": mechanism}
+    data |= {
+        "input_tokens": [60] * 6,
+        "output_tokens": [90] * 6,
+        "snr": [50.0] * 6,
+        "mechanism": mechanism,
+    }
     data |= {"max_output_tokens": 90}
     known = ServingLatencyProblem.from_dict(data)
     conservative = dataclasses.replace(known, output_lengths="conservative")
-    assert objective(known, "length-aware") == pytest.approx(objective(conservative, "exact"), rel=1e-9)
+    assert objective(known, "length-aware") == pytest.approx(
+        objective(conservative, "exact"), rel=1e-9
+    )
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("pair", PAIRS)
 def test_beats_algorithm_1(pair: str) -> None:
-    """Tests that a hundred tasks are served at least 10 % faster than by planning with O_max, with a close bound."""
+    """Tests that a hundred tasks are served at least 10 % faster than by planning with O_max, with
+    a close bound.
+    """
     problem = paper_1(pair=pair, seed=3)
     result = solve(problem, LengthAware(moves=600_000, rounds=200))
     assert result.objective is not None and result.bound is not None
-    assert 0.955 * result.objective < result.bound < result.objective < 0.9 * objective(problem, "algorithm-1")
+    assert (
+        0.955 * result.objective
+        < result.bound
+        < result.objective
+        < 0.9 * objective(problem, "algorithm-1")
+    )
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("pair", PAIRS)
 def test_seven_tasks(pair: str) -> None:
-    """Tests that seven tasks of the paper's setting are almost always served at the optimum, never 1 % above."""
+    """Tests that seven tasks of the paper's setting are almost always served at the optimum, never
+    1 % above.
+    """
     excess = []
     for seed in range(8):
         problem = paper_1(pair=pair, tasks=7, seed=seed)
@@ -140,13 +182,17 @@ def test_seven_tasks(pair: str) -> None:
 
 
 def test_default() -> None:
-    """Tests that known output lengths are solved by brute force while that is instant, then by this method."""
+    """Tests that known output lengths are solved by brute force while that is instant, then by this
+    method.
+    """
     assert solve(paper_1(tasks=6, max_output=20)).by == "auto (brute-force)"
     assert solve(paper_1(tasks=7, max_output=20), time_limit=0).stats["plan_by"] == "length-aware"
 
 
 def test_time_limit(own_clock: None) -> None:
-    """Tests that the limit is kept, with a plan and a bound, and that no time still gives a plan."""
+    """Tests that the limit is kept, with a plan and a bound, and that no time still gives a
+    plan.
+    """
     problem = paper_1(tasks=300, seed=1)
     solve(paper_1(tasks=7), LengthAware(moves=100))  # compiles
     result = solve(problem, LengthAware(moves=10**7), time_limit=1.0)
@@ -158,7 +204,9 @@ def test_time_limit(own_clock: None) -> None:
 
 
 def test_callback_stops() -> None:
-    """Tests that progress comes often, that plans only get better, and that the callback ends a long search."""
+    """Tests that progress comes often, that plans only get better, and that the callback ends a
+    long search.
+    """
     seen: list[Progress] = []
 
     def stop(progress: Progress) -> bool:

@@ -1,4 +1,6 @@
-"""Memory that is met exactly, or exceeded within the judge's tolerance: every method takes what the judge admits."""
+"""Memory that is met exactly, or exceeded within the judge's tolerance: every method takes what the
+judge admits.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +37,19 @@ def best(problem: ServingProblem, which: str, limit: float) -> dict[str, float |
 
 @pytest.mark.parametrize("which", ["draft", "verify"])
 @pytest.mark.parametrize("tasks", [1, 2, 3])
-@pytest.mark.parametrize("kind", [ServingLatencyProblem, ContinuousServingProblem], ids=lambda kind: kind.kind)
+@pytest.mark.parametrize(
+    "kind", [ServingLatencyProblem, ContinuousServingProblem], ids=lambda kind: kind.kind
+)
 def test_tolerance(which: str, tasks: int, kind: type[ServingProblem]) -> None:
-    """Tests that all methods plan alike for a memory that is met exactly and one short by less than the tolerance."""
+    """Tests that all methods plan alike for a memory that is met exactly and one short by less than
+    the tolerance.
+    """
     fixed, _ = three_tasks("pipelined")
     problem = kind(**fixed.shared_fields() | {"output_lengths": "conservative"})
     if tasks == 1:
-        alone = {name: getattr(problem, name)[:1] for name in ("input_tokens", "output_tokens", "snr")}
+        alone = {
+            name: getattr(problem, name)[:1] for name in ("input_tokens", "output_tokens", "snr")
+        }
         problem = dataclasses.replace(problem, **alone)
     limit = needed(problem, which, tasks)
     exact = best(problem, which, limit)
@@ -50,7 +58,9 @@ def test_tolerance(which: str, tasks: int, kind: type[ServingProblem]) -> None:
 
 @pytest.mark.parametrize("which", ["draft", "verify"])
 def test_beyond_the_tolerance(which: str) -> None:
-    """Tests that exact methods plan and prove for less where the memory is short by more than the tolerance."""
+    """Tests that exact methods plan and prove for less where the memory is short by more than the
+    tolerance.
+    """
     problem, _ = three_tasks("pipelined")
     problem = dataclasses.replace(problem, output_lengths="conservative")
     limit = needed(problem, which, 3)
@@ -60,7 +70,9 @@ def test_beyond_the_tolerance(which: str) -> None:
 
 
 def test_to_the_byte() -> None:
-    """Tests that the room for whole bytes is the judge's to the last one, at the border of the tolerance, too."""
+    """Tests that the room for whole bytes is the judge's to the last one, at the border of the
+    tolerance, too.
+    """
     problem, plan = three_tasks("pipelined")
     problem = dataclasses.replace(problem, output_lengths="conservative")
     plan = dataclasses.replace(plan, batches=((0, 1, 2),))

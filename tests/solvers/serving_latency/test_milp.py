@@ -1,4 +1,6 @@
-"""The mixed-integer program: its data against the oracle, its optima on larger problems against `exact`."""
+"""The mixed-integer program: its data against the oracle, its optima on larger problems against
+`exact`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,15 @@ import pytest
 from hypothesis import given, settings
 from oracles import serving_latency as naive
 
-from specopt import InvalidInput, ServingLatencyProblem, Status, Termination, Unsupported, generate, solve
+from specopt import (
+    InvalidInput,
+    ServingLatencyProblem,
+    Status,
+    Termination,
+    Unsupported,
+    generate,
+    solve,
+)
 from specopt.kinds.serving_latency.strategies import problems
 from specopt.solvers.serving_latency.exact import Exact
 from specopt.solvers.serving_latency.milp import Case, Milp, Shape
@@ -19,7 +29,9 @@ from specopt.solvers.serving_latency.prepare import prepare
 
 def generated(tasks: int, max_output: int, **fields: object) -> ServingLatencyProblem:
     """A problem of the paper's setting with short inputs and outputs."""
-    problem = generate("serving-latency/paper-1", tasks=tasks, max_input=512, max_output=max_output, seed=1)
+    problem = generate(
+        "serving-latency/paper-1", tasks=tasks, max_input=512, max_output=max_output, seed=1
+    )
     assert isinstance(problem, ServingLatencyProblem)
     return dataclasses.replace(problem, **fields)  # type: ignore[arg-type]
 
@@ -32,7 +44,9 @@ def compare(problem: ServingLatencyProblem) -> None:
         best = solve(problem, oracle)
         assert result.status is best.status
         assert best.objective is not None and result.objective is not None
-        assert best.objective * (1 - 1e-9) <= result.objective <= best.objective * (1 + Milp.tolerance)
+        assert (
+            best.objective * (1 - 1e-9) <= result.objective <= best.objective * (1 + Milp.tolerance)
+        )
         assert result.bound == pytest.approx(best.objective, rel=Milp.tolerance)
 
 
@@ -48,9 +62,13 @@ def test_equals_enumeration_and_exact_on_four_tasks(problem: ServingLatencyProbl
 @pytest.mark.slow
 @pytest.mark.parametrize("output_lengths", ["conservative", "known"])
 def test_equals_enumeration_and_exact_where_stages_balance(output_lengths: str) -> None:
-    """Tests that the paper's setting agrees, where order and overlap matter and every length is a program."""
+    """Tests that the paper's setting agrees, where order and overlap matter and every length is a
+    program.
+    """
     compare(generated(4, 24, output_lengths=output_lengths))
-    compare(generated(4, 24, output_lengths=output_lengths, mechanism="any", max_speculation_length=3))
+    compare(
+        generated(4, 24, output_lengths=output_lengths, mechanism="any", max_speculation_length=3)
+    )
 
 
 @pytest.mark.nightly
@@ -67,15 +85,25 @@ def test_given_length_on_more_tasks(tasks: int, output_lengths: str) -> None:
 
 @pytest.mark.parametrize("pair", ["1.1B-7B", "68M-7B"])
 def test_the_papers_own_setting(pair: str) -> None:
-    """Tests that ranges of steps prove four tasks of a thousand steps, with fewer variables than steps."""
+    """Tests that ranges of steps prove four tasks of a thousand steps, with fewer variables than
+    steps.
+    """
     problem = generate("serving-latency/paper-1", tasks=4, pair=pair, seed=1)
     found, best = solve(problem, "milp"), solve(problem, "exact")
-    assert found.status is Status.OPTIMAL and found.objective == pytest.approx(best.objective, rel=1e-9)
-    assert found.bound is not None and best.objective is not None and found.bound <= best.objective * (1 + 1e-9)
+    assert found.status is Status.OPTIMAL and found.objective == pytest.approx(
+        best.objective, rel=1e-9
+    )
+    assert (
+        found.bound is not None
+        and best.objective is not None
+        and found.bound <= best.objective * (1 + 1e-9)
+    )
 
 
 def test_ranges_are_divided_where_the_critical_batches_change() -> None:
-    """Tests that a range is halved just where a plan's steps take longer together than their sums do."""
+    """Tests that a range is halved just where a plan's steps take longer together than their sums
+    do.
+    """
     case = Case(prepare(generated(3, 40)), 2)
     plan = case.prepared.plan([[0], [1], [2]], 2)
     starts = case.first_ranges
@@ -98,7 +126,9 @@ def test_ranges_are_divided_where_the_critical_batches_change() -> None:
 @settings(max_examples=15)
 @given(problems(tasks=(1, 3), mechanisms=("pipelined", "sequential")))
 def test_given_lengths_enumerated_by_hand(problem: ServingLatencyProblem) -> None:
-    """Tests that the best given length is the optimum, and that the bound of each holds for every plan."""
+    """Tests that the best given length is the optimum, and that the bound of each holds for every
+    plan.
+    """
     optimum = solve(problem, "brute-force").objective
     assert optimum is not None
     best = np.inf
@@ -115,7 +145,9 @@ def test_given_lengths_enumerated_by_hand(problem: ServingLatencyProblem) -> Non
 @settings(max_examples=50)
 @given(problems(tasks=(1, 4)))
 def test_stage_times_equal_naive(problem: ServingLatencyProblem) -> None:
-    """Tests that the stage times of every shape at every step are right, and 0 once its batch is done."""
+    """Tests that the stage times of every shape at every step are right, and 0 once its batch is
+    done.
+    """
     for mechanism in problem.mechanisms:
         prepared = prepare(problem, mechanism)
         for length in prepared.lengths:
@@ -126,7 +158,9 @@ def test_stage_times_equal_naive(problem: ServingLatencyProblem) -> None:
                     expected = (0.0, 0.0)
                     if n <= last:
                         padded = int(shape.padded_input)
-                        expected = naive.stages(problem.to_dict(), mechanism, shape.size, padded, length, n)
+                        expected = naive.stages(
+                            problem.to_dict(), mechanism, shape.size, padded, length, n
+                        )
                     assert case.draft[row, n - 1] == pytest.approx(expected[0], rel=1e-12)
                     assert case.verify[row, n - 1] == pytest.approx(expected[1], rel=1e-12)
 
@@ -138,7 +172,9 @@ def test_simple_bound_holds(problem: ServingLatencyProblem) -> None:
     optimum = solve(problem, "brute-force").objective
     assert optimum is not None
     options = [prepare(problem, mechanism) for mechanism in problem.mechanisms]
-    assert min(Case(p, length).simple_bound() for p in options for length in p.lengths) <= optimum * (1 + 1e-12)
+    assert min(
+        Case(p, length).simple_bound() for p in options for length in p.lengths
+    ) <= optimum * (1 + 1e-12)
 
 
 def test_time_limit_keeps_plan_and_bound(own_clock: None) -> None:
@@ -178,19 +214,33 @@ def test_memory_binds() -> None:
 @pytest.mark.parametrize(
     ("problem", "method", "reason"),
     [
-        (generated(5, 24), Milp(), "it has 5 tasks, the method takes at most 4 tasks without its option length"),
+        (
+            generated(5, 24),
+            Milp(),
+            "it has 5 tasks, the method takes at most 4 tasks without its option length",
+        ),
         (generated(7, 24), Milp(length=1), "it has 7 tasks, the method takes at most 6 tasks"),
-        (generated(4, 5000), Milp(), r"it has 2,\d\d\d decoding steps, the method takes at most 2,000 decoding steps"),
+        (
+            generated(4, 5000),
+            Milp(),
+            r"it has 2,\d\d\d decoding steps, the method takes at most 2,000 decoding steps",
+        ),
         (
             generated(4, 24),
             Milp(length=11),
-            "it has a max_speculation_length of 10, below 11, the method takes .* its option length",
+            (
+                "it has a max_speculation_length of 10, below 11, the method takes .* its option"
+                " length"
+            ),
         ),
     ],
 )
 def test_refusals(problem: ServingLatencyProblem, method: Milp, reason: str) -> None:
     """Tests that sizes and lengths out of reach are refused, with the methods that can."""
-    with pytest.raises(Unsupported, match=f"method milp cannot take this problem: {reason}; methods that can: .*exact"):
+    with pytest.raises(
+        Unsupported,
+        match=f"method milp cannot take this problem: {reason}; methods that can: .*exact",
+    ):
         solve(problem, method)
 
 

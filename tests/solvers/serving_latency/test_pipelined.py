@@ -1,4 +1,6 @@
-"""The search behind `exact`: its bounds, positions and enumeration, made to do the work that small sizes spare them."""
+"""The search behind `exact`: its bounds, positions and enumeration, made to do the work that small
+sizes spare them.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,17 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from specopt import Problem, Progress, Result, ServingLatencyProblem, Status, Termination, generate, solve, verify
+from specopt import (
+    Problem,
+    Progress,
+    Result,
+    ServingLatencyProblem,
+    Status,
+    Termination,
+    generate,
+    solve,
+    verify,
+)
 from specopt.api.library import load_saved, saved_instance
 from specopt.kinds.serving_latency.strategies import linear_runtimes, problems
 from specopt.solvers.budget import Budget
@@ -28,7 +40,9 @@ PIPELINED = {"mechanisms": ["pipelined"], "output_lengths": ["conservative"]}
 
 @pytest.fixture
 def laborious() -> Iterator[None]:
-    """Let no part be enumerated at once: raise every bound, give up enumeration early, look for weights often."""
+    """Let no part be enumerated at once: raise every bound, give up enumeration early, look for
+    weights often.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipelined, "_PLANS", 0)
         patch.setattr(pipelined, "_FEW", 0)
@@ -39,43 +53,73 @@ def laborious() -> Iterator[None]:
         yield
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])  # it patches constants
+@settings(
+    max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)  # it patches constants
 @given(problems(tasks=(2, 7), max_output=20, max_length=2, **PIPELINED))  # type: ignore[arg-type]
-def test_bounds_and_positions_lose_no_optimum(laborious: None, problem: ServingLatencyProblem) -> None:
-    """Tests that Lagrangian bounds, further positions and interrupted enumeration still find the enumerated optimum."""
+def test_bounds_and_positions_lose_no_optimum(
+    laborious: None, problem: ServingLatencyProblem
+) -> None:
+    """Tests that Lagrangian bounds, further positions and interrupted enumeration still find the
+    enumerated optimum.
+    """
     result, enumerated = solve(problem, "exact"), solve(problem, "brute-force")
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(enumerated.objective, rel=1e-9)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])  # it patches constants
+@settings(
+    max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)  # it patches constants
 @given(problems(tasks=(4, 7), max_output=20, max_length=2, runtime=linear_runtimes(), **PIPELINED))  # type: ignore[arg-type]
 def test_coarse_bounds_lose_no_optimum(laborious: None, problem: ServingLatencyProblem) -> None:
-    """Tests that paths over few cells and few positions, refined step by step, lead to the enumerated optimum."""
+    """Tests that paths over few cells and few positions, refined step by step, lead to the
+    enumerated optimum.
+    """
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("_PATH", 1), ("_WIDE", 1), ("_FEWEST_CELLS", 2), ("_FIRST_POSITIONS", 2)):
+        for name, value in (
+            ("_PATH", 1),
+            ("_WIDE", 1),
+            ("_FEWEST_CELLS", 2),
+            ("_FIRST_POSITIONS", 2),
+        ):
             patch.setattr(pipelined, name, value)
         result = solve(problem, "exact")
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(solve(problem, "brute-force").objective, rel=1e-9)
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])  # it patches constants
+@settings(
+    max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)  # it patches constants
 @given(problems(tasks=(4, 7), max_output=20, max_length=2, **PIPELINED))  # type: ignore[arg-type]
-def test_orders_within_pools_are_enumerated(laborious: None, problem: ServingLatencyProblem) -> None:
-    """Tests that two positions kept apart and all orders of the blocks between lead to the enumerated optimum."""
+def test_orders_within_pools_are_enumerated(
+    laborious: None, problem: ServingLatencyProblem
+) -> None:
+    """Tests that two positions kept apart and all orders of the blocks between lead to the
+    enumerated optimum.
+    """
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("_FIRST_POSITIONS", 2), ("LARGEST_APART", 3), ("_PATH", 0), ("_LONGEST_PATH", 0)):
+        for name, value in (
+            ("_FIRST_POSITIONS", 2),
+            ("LARGEST_APART", 3),
+            ("_PATH", 0),
+            ("_LONGEST_PATH", 0),
+        ):
             patch.setattr(pipelined, name, value)
         result = solve(problem, "exact")
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(solve(problem, "brute-force").objective, rel=1e-9)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])  # it patches constants
+@settings(
+    max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)  # it patches constants
 @given(problems(tasks=(4, 7), max_output=20, max_length=2, **PIPELINED))  # type: ignore[arg-type]
 def test_pooled_parts_are_bounded(laborious: None, problem: ServingLatencyProblem) -> None:
-    """Tests that bound <= optimum <= objective where larger numbers of batches are pooled, not enumerated."""
+    """Tests that bound <= optimum <= objective where larger numbers of batches are pooled, not
+    enumerated.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipelined, "LARGEST_APART", 2)
         result = solve(problem, "exact")
@@ -86,14 +130,19 @@ def test_pooled_parts_are_bounded(laborious: None, problem: ServingLatencyProble
 
 
 SHARED = (
-    (pipelined, "_FIRST_POSITIONS", 2), (pipelined, "_LONGEST_PATH", 0), (pipelined, "_NODES", 100),
-    (pipelined, "_PATIENCE", 10**9), (positions, "_LARGE", 0),
-)  # fmt: skip
+    (pipelined, "_FIRST_POSITIONS", 2),
+    (pipelined, "_LONGEST_PATH", 0),
+    (pipelined, "_NODES", 100),
+    (pipelined, "_PATIENCE", 10**9),
+    (positions, "_LARGE", 0),
+)
 
 
 @pytest.mark.parametrize("name", ["tight-memory/K20-fit1", "stage-ratio/K40-x5", "slow-link/K100"])
 def test_workers_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that threads share paths, branches and orders of an enumeration, and take the nodes that one takes."""
+    """Tests that threads share paths, branches and orders of an enumeration, and take the nodes
+    that one takes.
+    """
     shared: list[int] = []
 
     def counted(workers: int, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
@@ -107,7 +156,9 @@ def test_workers_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> N
     one, two, five = (solve(problem, "exact", workers=workers) for workers in (1, 2, 5))
     assert {2, positions._BRANCHES} <= set(shared)
     assert one.status is Status.OPTIMAL
-    assert one.objective == pytest.approx(saved_instance(f"serving-latency/{name}").best.objective, rel=1e-9)
+    assert one.objective == pytest.approx(
+        saved_instance(f"serving-latency/{name}").best.objective, rel=1e-9
+    )
     for other in (two, five):
         assert (other.plan, other.bound) == (one.plan, one.bound)
         assert [other.stats[key] for key in WORK] == [one.stats[key] for key in WORK]
@@ -133,7 +184,14 @@ def test_lower_bound(problem: ServingLatencyProblem) -> None:
 @pytest.fixture(scope="module")
 def hard() -> Problem:
     """A problem of twelve-odd batches that takes some seconds to prove."""
-    return generate("serving-latency/paper-1", pair="1.1B-13B", alpha=0.7, max_output=128, max_input=1792, seed=1)
+    return generate(
+        "serving-latency/paper-1",
+        pair="1.1B-13B",
+        alpha=0.7,
+        max_output=128,
+        max_input=1792,
+        seed=1,
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -146,7 +204,9 @@ def test_incumbent_and_bound_are_valid_at_every_moment(seed: int) -> None:
     objectives = [p.objective for p in seen if p.objective is not None]
     bounds = [p.bound for p in seen if p.bound is not None]
     assert objectives == sorted(objectives, reverse=True) and bounds == sorted(bounds)
-    assert bounds[-1] <= result.objective * (1 + 1e-9) and objectives[-1] >= result.objective * (1 - 1e-12)
+    assert bounds[-1] <= result.objective * (1 + 1e-9) and objectives[-1] >= result.objective * (
+        1 - 1e-12
+    )
 
 
 def test_time_limit(hard: Problem, own_clock: None) -> None:
@@ -154,7 +214,11 @@ def test_time_limit(hard: Problem, own_clock: None) -> None:
     solve(generate("serving-latency/paper-1", tasks=12, seed=0), "exact")  # compiled
     result = solve(hard, "exact", time_limit=0.3)
     assert result.status is Status.FEASIBLE and result.termination is Termination.TIME_LIMIT
-    assert result.bound is not None and result.objective is not None and result.bound < result.objective
+    assert (
+        result.bound is not None
+        and result.objective is not None
+        and result.bound < result.objective
+    )
     assert result.seconds <= 0.3 * 1.05 + 0.05 + 0.2
 
 
@@ -167,7 +231,11 @@ def test_gap(hard: Problem) -> None:
 
 def test_stop_from_the_callback(hard: Problem) -> None:
     """Tests that a callback's True ends the search with the best plan so far."""
-    result = solve(hard, "exact", callback=lambda progress: progress.bound is not None and progress.seconds > 0.1)
+    result = solve(
+        hard,
+        "exact",
+        callback=lambda progress: progress.bound is not None and progress.seconds > 0.1,
+    )
     assert result.termination is Termination.INTERRUPTED
     assert result.plan is not None and verify(hard, result).feasible
 
@@ -180,12 +248,16 @@ def test_warm_start(hard: Problem) -> None:
     assert again.objective <= first.objective * (1 + 1e-12)
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])  # it patches constants
+@settings(
+    max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)  # it patches constants
 @given(problems(tasks=(4, 7), max_output=20, max_length=2, **PIPELINED))  # type: ignore[arg-type]
 def test_bounds_hold_while_parts_are_split(laborious: None, problem: ServingLatencyProblem) -> None:
     """Tests that no bound reported on the way exceeds the optimum, whatever part is at work."""
     seen: list[float] = []
-    solve(problem, "exact", callback=lambda p: seen.append(p.bound) if p.bound is not None else None)
+    solve(
+        problem, "exact", callback=lambda p: seen.append(p.bound) if p.bound is not None else None
+    )
     optimum = solve(problem, "brute-force").objective
     assert optimum is not None and max(seen) <= optimum * (1 + 1e-9)
 

@@ -14,9 +14,16 @@ from specopt.solvers.serving_latency.prepare import prepare
 
 
 @settings(max_examples=100)
-@given(problems_with_plans(tasks=(1, 5), max_output=40, max_length=12, mechanisms=ALL_MECHANISMS), st.integers(1, 12))
-def test_other_lengths_are_no_better(case: tuple[ServingLatencyProblem, ServingLatencyPlan], most: int) -> None:
-    """Tests that a plan takes no longer with the next shorter drafts that are looked at, by the judge."""
+@given(
+    problems_with_plans(tasks=(1, 5), max_output=40, max_length=12, mechanisms=ALL_MECHANISMS),
+    st.integers(1, 12),
+)
+def test_other_lengths_are_no_better(
+    case: tuple[ServingLatencyProblem, ServingLatencyPlan], most: int
+) -> None:
+    """Tests that a plan takes no longer with the next shorter drafts that are looked at, by the
+    judge.
+    """
     problem, plan = case
     lengths = prepare(problem, problem.mechanism_of(plan)).lengths
     assert list(lengths) == sorted(set(lengths))
@@ -26,10 +33,14 @@ def test_other_lengths_are_no_better(case: tuple[ServingLatencyProblem, ServingL
 
 
 def test_few_lengths_of_many_matter() -> None:
-    """Tests that of ten million lengths those are found soon that save a step: at most as many as there are steps."""
+    """Tests that of ten million lengths those are found soon that save a step: at most as many as
+    there are steps.
+    """
     problem = generate("serving-latency/paper-1", tasks=5, max_output=24, alpha=0.999999)
     assert isinstance(problem, ServingLatencyProblem)
-    many = dataclasses.replace(problem, max_speculation_length=MAX_TOKENS, output_tokens=problem.output_tokens * 0 + 24)
+    many = dataclasses.replace(
+        problem, max_speculation_length=MAX_TOKENS, output_tokens=problem.output_tokens * 0 + 24
+    )
     assert list(prepare(many).lengths) == [1, 2, 3, 4, 6, 8, 12, 24]
     few = dataclasses.replace(many, acceptance_rate=0.5)
     assert list(prepare(few).lengths) == [1, 2, 3, 39]

@@ -52,8 +52,12 @@ def test_judge_gives_the_proven_objective(name: str) -> None:
     assert problem.violations(plan) == []
     found = problem.evaluate(plan)
     assert found.objective == pytest.approx(expected["objective"], rel=1e-9)
-    assert found.terms["inference_seconds"] == pytest.approx(expected["inference_seconds"], rel=1e-9)
-    assert found.terms["communication_seconds"] == pytest.approx(expected["communication_seconds"], rel=1e-9)
+    assert found.terms["inference_seconds"] == pytest.approx(
+        expected["inference_seconds"], rel=1e-9
+    )
+    assert found.terms["communication_seconds"] == pytest.approx(
+        expected["communication_seconds"], rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -76,7 +80,9 @@ def test_brute_force_reaches_the_optimum(name: str) -> None:
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_exact_proves_the_optimum(name: str) -> None:
-    """Tests that the exact method reaches and proves the published optimum, of a hundred tasks too."""
+    """Tests that the exact method reaches and proves the published optimum, of a hundred tasks
+    too.
+    """
     result = solve(read(name), "exact")
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(EXPECTED[name]["objective"], rel=1e-9)
@@ -85,7 +91,9 @@ def test_exact_proves_the_optimum(name: str) -> None:
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_algorithm_1_objective(name: str) -> None:
-    """Tests that the corrected Algorithm 1 gives the published objective, seven tasks or a hundred."""
+    """Tests that the corrected Algorithm 1 gives the published objective, seven tasks or a
+    hundred.
+    """
     result = solve(read(name), "algorithm-1")
     assert result.objective == pytest.approx(EXPECTED[name]["algorithm_1_objective"], rel=1e-9)
     assert result.bound is not None

@@ -27,7 +27,9 @@ GOLDEN = 0x9E3779B97F4A7C15
 Draw = Callable[[int, int], float]  # of a task at its step
 
 
-def simulate(problem: ServingLatencyProblem, plan: ServingLatencyPlan, **options: Any) -> LatencySimulation:
+def simulate(
+    problem: ServingLatencyProblem, plan: ServingLatencyPlan, **options: Any
+) -> LatencySimulation:
     """Play static batches."""
     found = played(problem, plan, **options)
     assert isinstance(found, LatencySimulation)
@@ -61,8 +63,17 @@ def accepted(alpha: float, l: int, u: float) -> int:  # noqa: E741
     return sum(u < alpha**i for i in range(1, l + 1))
 
 
-def stages(problem: naive.Json, mechanism: str, b: int, length: int, l: int, first: bool) -> tuple[float, float]:  # noqa: E741
-    """T^d and T^v of a step of a batch whose longest sequence has that many tokens, prompt included (Eq. 13, 14)."""
+def stages(
+    problem: naive.Json,
+    mechanism: str,
+    b: int,
+    length: int,
+    l: int,  # noqa: E741
+    first: bool,
+) -> tuple[float, float]:
+    """T^d and T^v of a step of a batch whose longest sequence has that many tokens, prompt included
+    (Eq. 13, 14).
+    """
     L = naive.tokens_per_step(problem, l)
     n = 1 if first else 2
     padded: Any = length if first else length - L  # the cache then counts padded + (n - 1) L - 1
@@ -104,7 +115,11 @@ def replayed(problem: naive.Json, plan: naive.Json, drop: bool, draw: Draw) -> t
 
 
 @settings(max_examples=60)
-@given(problems_with_plans(tasks=(1, 6), max_output=20, max_length=5), st.booleans(), st.integers(0, 2**70))
+@given(
+    problems_with_plans(tasks=(1, 6), max_output=20, max_length=5),
+    st.booleans(),
+    st.integers(0, 2**70),
+)
 def test_replay_with_the_same_numbers(
     case: tuple[ServingLatencyProblem, ServingLatencyPlan], drop: bool, seed: int
 ) -> None:
@@ -129,7 +144,9 @@ def with_memory(
 
 @pytest.mark.parametrize("drop", [False, True])
 def test_replay_with_other_numbers(small: ServingLatencyProblem, drop: bool) -> None:
-    """Tests that the mean agrees with a slow replay that flips a coin of its own for every draft token."""
+    """Tests that the mean agrees with a slow replay that flips a coin of its own for every draft
+    token.
+    """
     problem = dataclasses.replace(small, acceptance_rate=0.7)
     plan = plan_of(problem, [[0, 3], [1, 2, 4]], length=3)
     rng = random.Random(5)
@@ -141,7 +158,9 @@ def test_replay_with_other_numbers(small: ServingLatencyProblem, drop: bool) -> 
         return 0.7**run * (1 - 1e-9)  # the number that `accepted` reads as `run`
 
     runs = 400
-    slow = np.array([replayed(problem.to_dict(), plan.to_dict(), drop, coins)[0] for _ in range(runs)])
+    slow = np.array(
+        [replayed(problem.to_dict(), plan.to_dict(), drop, coins)[0] for _ in range(runs)]
+    )
     simulation = simulate(problem, plan, replications=20_000, drop_finished=drop)
     mean = simulation.mean - simulation.communication_seconds
     error = math.hypot(slow.std(ddof=1) / math.sqrt(runs), simulation.standard_error)
@@ -161,12 +180,22 @@ def plan_of(
     )
 
 
-# ---------------------------------------------------------------------------- one task: exact expectations
+# --------------------------------------------------------------------- one task: exact expectations
 
 
-def exact_expectation(problem: naive.Json, l: int, mechanism: str) -> tuple[float, dict[int, float]]:  # noqa: E741
-    """Mean inference seconds of a single task, and the distribution of its steps, by dynamic programming."""
-    alpha, need, prompt = problem["acceptance_rate"], problem["output_tokens"][0], problem["input_tokens"][0]
+def exact_expectation(
+    problem: naive.Json,
+    l: int,  # noqa: E741
+    mechanism: str,
+) -> tuple[float, dict[int, float]]:
+    """Mean inference seconds of a single task, and the distribution of its steps, by dynamic
+    programming.
+    """
+    alpha, need, prompt = (
+        problem["acceptance_rate"],
+        problem["output_tokens"][0],
+        problem["input_tokens"][0],
+    )
     gains = [alpha**i * (1 - alpha) for i in range(l)] + [alpha**l]
     state = {0: 1.0}
     seconds, distribution, step = 0.0, {}, 0
@@ -186,9 +215,15 @@ def exact_expectation(problem: naive.Json, l: int, mechanism: str) -> tuple[floa
 
 
 @pytest.mark.parametrize("mechanism", ["pipelined", "sequential"])
-@pytest.mark.parametrize(("alpha", "length", "output"), [(0.8, 1, 30), (0.5, 4, 25), (0.95, 6, 60), (0.3, 2, 1)])
-def test_one_task_is_exact_on_average(mechanism: Any, alpha: float, length: int, output: int) -> None:
-    """Tests that mean latency and distribution of the steps of one task are those of dynamic programming."""
+@pytest.mark.parametrize(
+    ("alpha", "length", "output"), [(0.8, 1, 30), (0.5, 4, 25), (0.95, 6, 60), (0.3, 2, 1)]
+)
+def test_one_task_is_exact_on_average(
+    mechanism: Any, alpha: float, length: int, output: int
+) -> None:
+    """Tests that mean latency and distribution of the steps of one task are those of dynamic
+    programming.
+    """
     base = generate("serving-latency/paper-1", tasks=1, max_output=output, alpha=alpha, seed=4)
     assert isinstance(base, ServingLatencyProblem)
     problem = dataclasses.replace(base, output_tokens=np.array([output]), mechanism=mechanism)
@@ -207,7 +242,9 @@ def test_one_task_is_exact_on_average(mechanism: Any, alpha: float, length: int,
 
 @settings(max_examples=40)
 @given(problems_with_plans(tasks=(1, 6), max_output=20, mechanisms=("autoregressive",)))
-def test_autoregressive_is_the_judges_number(case: tuple[ServingLatencyProblem, ServingLatencyPlan]) -> None:
+def test_autoregressive_is_the_judges_number(
+    case: tuple[ServingLatencyProblem, ServingLatencyPlan],
+) -> None:
     """Tests that without drafts every replication is what the judge says with known lengths."""
     problem, plan = with_memory(*case)
     simulation = simulate(problem, plan, replications=3)
@@ -221,9 +258,14 @@ def test_autoregressive_is_the_judges_number(case: tuple[ServingLatencyProblem, 
 
 
 def test_nearly_certain_acceptance_is_the_judges_number(small: ServingLatencyProblem) -> None:
-    """Tests that where nearly every draft is accepted and lengths are whole steps, simulation and judge agree."""
+    """Tests that where nearly every draft is accepted and lengths are whole steps, simulation and
+    judge agree.
+    """
     problem = dataclasses.replace(
-        small, acceptance_rate=1 - 1e-14, output_tokens=np.array([12, 24, 36, 12, 24]), output_lengths="known"
+        small,
+        acceptance_rate=1 - 1e-14,
+        output_tokens=np.array([12, 24, 36, 12, 24]),
+        output_lengths="known",
     )
     simulation = simulate(problem, plan_of(problem, [[0, 1], [2, 3, 4]], length=3), replications=2)
     assert simulation.ratio == pytest.approx(1.0, rel=1e-9)
@@ -231,7 +273,9 @@ def test_nearly_certain_acceptance_is_the_judges_number(small: ServingLatencyPro
 
 
 def test_equal_lengths_are_slower_than_the_model() -> None:
-    """Tests that a batch of equal lengths takes more steps than the mean field says: the slowest task counts."""
+    """Tests that a batch of equal lengths takes more steps than the mean field says: the slowest
+    task counts.
+    """
     problem = generate("serving-latency/paper-1", tasks=20, max_output=64, seed=2)
     assert isinstance(problem, ServingLatencyProblem)
     problem = dataclasses.replace(problem, output_tokens=np.full(20, 64), max_output_tokens=None)
@@ -254,7 +298,9 @@ def test_statistics(small: ServingLatencyProblem) -> None:
     error = float(samples.std(ddof=1)) / math.sqrt(101)
     assert simulation.standard_error == pytest.approx(error, rel=1e-12)
     low, high = simulation.confidence_interval
-    assert (high - low) / 2 == pytest.approx(1.983971519 * error, rel=1e-6)  # t, 100 degrees of freedom
+    assert (high - low) / 2 == pytest.approx(
+        1.983971519 * error, rel=1e-6
+    )  # t, 100 degrees of freedom
     assert (high + low) / 2 == pytest.approx(simulation.mean)
     values = list(simulation.quantiles.values())
     assert list(simulation.quantiles) == [0.05, 0.25, 0.5, 0.75, 0.95]
@@ -265,7 +311,9 @@ def test_statistics(small: ServingLatencyProblem) -> None:
 
 
 def test_seeds_and_prefixes(small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a seed decides everything, more replications only continue, and other seeds differ."""
+    """Tests that a seed decides everything, more replications only continue, and other seeds
+    differ.
+    """
     plan = plan_of(small, [[0, 1], [2, 3, 4]], length=2)
     first, again = (simulate(small, plan, replications=50, seed=1) for _ in range(2))
     assert first.to_dict() | {"seconds": 0} == again.to_dict() | {"seconds": 0}
@@ -277,7 +325,9 @@ def test_seeds_and_prefixes(small: ServingLatencyProblem, monkeypatch: pytest.Mo
 
 
 def test_luck_does_not_depend_on_the_plan(small: ServingLatencyProblem) -> None:
-    """Tests that with one seed each task takes the same steps in every plan: plans are compared in pairs."""
+    """Tests that with one seed each task takes the same steps in every plan: plans are compared in
+    pairs.
+    """
     alone = simulate(small, plan_of(small, [[k] for k in range(5)], length=2), replications=30)
     together = simulate(small, plan_of(small, [[4, 2, 0], [1, 3]], length=2), replications=30)
     assert (alone.steps.samples == together.steps.samples).all()
@@ -286,7 +336,9 @@ def test_luck_does_not_depend_on_the_plan(small: ServingLatencyProblem) -> None:
 def test_dropping_finished_tasks_helps(small: ServingLatencyProblem) -> None:
     """Tests that batches that shrink are faster in every replication, and take as many steps."""
     plan = plan_of(small, [[0, 1], [2, 3, 4]], length=2)
-    stay, leave = (simulate(small, plan, replications=50, drop_finished=drop) for drop in (False, True))
+    stay, leave = (
+        simulate(small, plan, replications=50, drop_finished=drop) for drop in (False, True)
+    )
     assert (leave.samples < stay.samples).all()
     assert (leave.steps.samples == stay.steps.samples).all()
 
@@ -295,7 +347,9 @@ def test_callback_sees_the_end(small: ServingLatencyProblem) -> None:
     """Tests that the callback is told how many replications are done and their mean."""
     seen: list[tuple[int, float]] = []
     plan = plan_of(small, [[0, 1], [2, 3, 4]], length=2)
-    simulation = simulate(small, plan, replications=20, callback=lambda done, mean: seen.append((done, mean)))
+    simulation = simulate(
+        small, plan, replications=20, callback=lambda done, mean: seen.append((done, mean))
+    )
     assert seen[-1][0] == 20
     assert seen[-1][1] == pytest.approx(simulation.mean, rel=1e-12)
 
@@ -329,7 +383,9 @@ def test_infeasible_plans_are_refused(small: ServingLatencyProblem) -> None:
     with pytest.raises(InvalidInput, match="memory"):
         tight = dataclasses.replace(small, draft_memory_bytes=2.0e9)
         simulate(tight, plan_of(tight, [[0, 1, 2, 3, 4]], length=2))
-    other = specopt.solve(generate("serving-latency/paper-1", tasks=5, max_output=64, seed=9), "no-batching")
+    other = specopt.solve(
+        generate("serving-latency/paper-1", tasks=5, max_output=64, seed=9), "no-batching"
+    )
     with pytest.raises(InvalidInput, match="another problem"):
         specopt.simulate(small, other)
     assert isinstance(other, Result)
@@ -365,7 +421,16 @@ def test_to_dict_is_json(small: ServingLatencyProblem) -> None:
     data = json.loads(json.dumps(simulation.to_dict(), allow_nan=False))
     shown = {entry.name for entry in dataclasses.fields(LatencySimulation) if entry.repr}
     assert set(data) == shown | {
-        "kind", "quantity", "mean", "standard_error", "confidence_interval", "quantiles", "ratio", "estimates",
-    }  # fmt: skip
+        "kind",
+        "quantity",
+        "mean",
+        "standard_error",
+        "confidence_interval",
+        "quantiles",
+        "ratio",
+        "estimates",
+    }
     assert list(data["quantiles"]) == ["0.05", "0.25", "0.5", "0.75", "0.95"]
-    assert data["estimates"]["latency_seconds"] == {name: data[name] for name in data["estimates"]["latency_seconds"]}
+    assert data["estimates"]["latency_seconds"] == {
+        name: data[name] for name in data["estimates"]["latency_seconds"]
+    }

@@ -18,14 +18,24 @@ def least(problem: ServingLatencyProblem, shares: np.ndarray) -> float:
     """The least latency of all plans with these shares, each judged."""
     found = np.inf
     for mechanism in problem.mechanisms:
-        lengths = [0] if mechanism == "autoregressive" else range(1, (problem.max_speculation_length or 0) + 1)
-        for length, slots in itertools.product(lengths, itertools.product(range(problem.tasks), repeat=problem.tasks)):
-            batches = [tuple(np.flatnonzero(np.array(slots) == m).tolist()) for m in range(max(slots) + 1)]
+        lengths = (
+            [0]
+            if mechanism == "autoregressive"
+            else range(1, (problem.max_speculation_length or 0) + 1)
+        )
+        for length, slots in itertools.product(
+            lengths, itertools.product(range(problem.tasks), repeat=problem.tasks)
+        ):
+            batches = [
+                tuple(np.flatnonzero(np.array(slots) == m).tolist()) for m in range(max(slots) + 1)
+            ]
             if all(batches):
                 plan = ServingLatencyPlan(
-                    speculation_length=length, batches=tuple(batches), bandwidth_share=shares,
+                    speculation_length=length,
+                    batches=tuple(batches),
+                    bandwidth_share=shares,
                     mechanism=mechanism if problem.mechanism == "any" else None,
-                )  # fmt: skip
+                )
                 if not problem.violations(plan):
                     found = min(found, problem.evaluate(plan).objective)
     return found
@@ -34,54 +44,82 @@ def least(problem: ServingLatencyProblem, shares: np.ndarray) -> float:
 @settings(max_examples=12, deadline=None)
 @given(served_problems(tasks=(1, 3), max_output=12, max_length=2))
 def test_between_bound_and_optimum(problem: ServingLatencyProblem) -> None:
-    """Tests that bound <= optimum <= plan, whatever tasks differ in, and that there is no plan only if none fits."""
+    """Tests that bound <= optimum <= plan, whatever tasks differ in, and that there is no plan only
+    if none fits.
+    """
     assume(StandIn().refusal(problem) is None)
     found = solve(problem, StandIn(moves=50))
     optimum = least(problem, prepare(problem).shares)
     if found.status is Status.INFEASIBLE:
         assert optimum == np.inf
         return
-    assert isinstance(found.plan, ServingLatencyPlan) and found.objective is not None and found.bound is not None
+    assert (
+        isinstance(found.plan, ServingLatencyPlan)
+        and found.objective is not None
+        and found.bound is not None
+    )
     assert found.bound <= optimum * (1 + 1e-9)
     assert optimum <= found.objective * (1 + 1e-9)
 
 
 def test_samples_may_exceed_the_longest_output() -> None:
-    """Tests that predicted lengths are planned for where a sample is longer than `max_output_tokens` allows."""
+    """Tests that predicted lengths are planned for where a sample is longer than
+    `max_output_tokens` allows.
+    """
     problem = generate("serving-latency/paper-1", tasks=2, max_output=5, seed=1)
     data = problem.to_dict() | {"output_lengths": "predicted", "output_samples": [[4, 5], [120, 1]]}
     found = solve(ServingLatencyProblem.from_dict(data | {"max_output_tokens": 5}), "stand-in")
-    assert found.plan is not None and found.objective == solve(ServingLatencyProblem.from_dict(data)).objective
+    assert (
+        found.plan is not None
+        and found.objective == solve(ServingLatencyProblem.from_dict(data)).objective
+    )
 
 
 def test_default_where_no_other_method_plans() -> None:
-    """Tests that `solve` plans tasks with rates of their own, and no worse than as if they had the mean rate."""
+    """Tests that `solve` plans tasks with rates of their own, and no worse than as if they had the
+    mean rate.
+    """
     problem = generate("serving-latency/paper-1", tasks=20, seed=3)
     assert isinstance(problem, ServingLatencyProblem)
     rates = np.random.default_rng(0).beta(8, 2, 20)
     own = ServingLatencyProblem.from_dict(
         problem.to_dict() | {"acceptance_rate": rates.tolist(), "output_lengths": "known"}
     )
-    alike = ServingLatencyProblem.from_dict(own.to_dict() | {"acceptance_rate": float(rates.mean())})
+    alike = ServingLatencyProblem.from_dict(
+        own.to_dict() | {"acceptance_rate": float(rates.mean())}
+    )
     found, other = solve(own, time_limit=20), solve(alike, "length-aware", time_limit=20)
-    assert found.stats["members"] == ["stand-in"] and found.objective is not None and other.plan is not None
+    assert (
+        found.stats["members"] == ["stand-in"]
+        and found.objective is not None
+        and other.plan is not None
+    )
     assert found.objective <= own.evaluate(other.plan).objective
 
 
 @pytest.mark.parametrize("samples", [1, 8])
 def test_samples_are_planned_for(samples: int) -> None:
-    """Tests that one sample is as good as known lengths, and many no worse than their longest lengths."""
+    """Tests that one sample is as good as known lengths, and many no worse than their longest
+    lengths.
+    """
     problem = generate("serving-latency/paper-1", tasks=12, seed=1)
     assert isinstance(problem, ServingLatencyProblem)
     rows = np.random.default_rng(1).integers(1, 1024, size=(samples, 12))
     base = problem.to_dict() | {"max_output_tokens": None}
     base = {name: value for name, value in base.items() if value is not None}
     predicted = ServingLatencyProblem.from_dict(
-        base | {"output_lengths": "predicted", "output_samples": rows.tolist(), "output_tokens": rows[0].tolist()}
+        base
+        | {
+            "output_lengths": "predicted",
+            "output_samples": rows.tolist(),
+            "output_tokens": rows[0].tolist(),
+        }
     )
     known = ServingLatencyProblem.from_dict(
         base | {"output_lengths": "known", "output_tokens": rows.max(axis=0).tolist()}
     )
     found, extreme = solve(predicted), solve(known, "length-aware")
     assert found.objective is not None and extreme.plan is not None
-    assert found.objective <= predicted.evaluate(extreme.plan).objective * (1 + 1e-3 * (samples == 1))
+    assert found.objective <= predicted.evaluate(extreme.plan).objective * (
+        1 + 1e-3 * (samples == 1)
+    )

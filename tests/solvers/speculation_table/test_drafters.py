@@ -42,7 +42,9 @@ BLOCK = 1e-4 * 4 * 3 + 2e-3 + 1e-7 * 4 * 500
     ],
 )
 def test_three_drafts_of_four_requests_by_hand(drafter: Any, by_hand: float) -> None:
-    """Tests that a step takes its drafts besides its verification, and without drafts what that costs."""
+    """Tests that a step takes its drafts besides its verification, and without drafts what that
+    costs.
+    """
     alone, speculating = made(drafter, zero_draft_cost=0.1).seconds(4, 3)
     verify = 2e-4 * 4 * np.arange(1, 5) + 0.03
     assert alone[0, 3, 0] == pytest.approx(verify[0])
@@ -51,17 +53,28 @@ def test_three_drafts_of_four_requests_by_hand(drafter: Any, by_hand: float) -> 
 
 
 def test_a_head_is_measured_without_contexts() -> None:
-    """Tests that of a head's table the passes on the fewest cached tokens count, whatever the context."""
+    """Tests that of a head's table the passes on the fewest cached tokens count, whatever the
+    context.
+    """
     table = {"table": {"batch": [1, 2], "new_tokens": [1, 1], "seconds": [1e-3, 2e-3]}}
     alone, speculating = made({"type": "head"}, draft=table).seconds(2, 2)
     assert alone.shape == (1, 2, 1)
     verify = 2e-4 * np.array([1, 2]) * 3 + 0.03
     assert speculating[0, :, 2] - verify == pytest.approx([2e-3, 4e-3])
-    verified = {"table": {"batch": [1] * 4, "new_tokens": [1, 1, 2, 2], "cached_tokens": [128, 384] * 2,
-                          "seconds": [0.01, 0.02, 0.01, 0.02]}}  # fmt: skip
+    verified = {
+        "table": {
+            "batch": [1] * 4,
+            "new_tokens": [1, 1, 2, 2],
+            "cached_tokens": [128, 384] * 2,
+            "seconds": [0.01, 0.02, 0.01, 0.02],
+        }
+    }
     data = {"draft": table, "verify": verified}
     assert Runtimes.from_dict({**data, "drafter": {"type": "head"}}).contexts == (128.0, 384.0)
-    with pytest.raises(InvalidInput, match="context_tokens: expected draft and verify passes measured with the same"):
+    with pytest.raises(
+        InvalidInput,
+        match="context_tokens: expected draft and verify passes measured with the same",
+    ):
         Runtimes.from_dict(data)
     assert made({"type": "head"}, draft=table).covers(2, 2).all()
     assert not made({"type": "parallel"}, draft=table).covers(2, 2)[:, 1:].any()
@@ -80,14 +93,29 @@ def test_cheaper_drafters_draft_more() -> None:
 @pytest.mark.parametrize(
     ("drafter", "message"),
     [
-        ({}, r"runtime.drafter.type: expected one of model, head, parallel, ngram, suffix, remote, got \{\}"),
+        (
+            {},
+            (
+                r"runtime.drafter.type: expected one of model, head, parallel, ngram, suffix,"
+                r" remote, got \{\}"
+            ),
+        ),
         ("ngram", "runtime.drafter.type: expected one of"),
         ({"type": "eagle"}, "runtime.drafter.type: expected one of .*, got 'eagle'"),
-        ({"type": "head", "seconds": 1}, "runtime.drafter: unknown field 'seconds'; head takes type"),
-        ({"type": "ngram", "seconds_per_step": -1}, "runtime.drafter.seconds_per_step: expected a number"),
+        (
+            {"type": "head", "seconds": 1},
+            "runtime.drafter: unknown field 'seconds'; head takes type",
+        ),
+        (
+            {"type": "ngram", "seconds_per_step": -1},
+            "runtime.drafter.seconds_per_step: expected a number",
+        ),
         ({**LINK, "bits_per_second": 0}, "runtime.drafter.bits_per_second: expected a number in "),
         ({"type": "remote"}, "runtime.drafter.round_trip_seconds: expected a number"),
-        ({**LINK, "drafter": LINK}, "runtime.drafter.drafter.type: expected a drafter on the other machine"),
+        (
+            {**LINK, "drafter": LINK},
+            "runtime.drafter.drafter.type: expected a drafter on the other machine",
+        ),
     ],
 )
 def test_bad_drafters_are_named(drafter: Any, message: str) -> None:
@@ -97,7 +125,9 @@ def test_bad_drafters_are_named(drafter: Any, message: str) -> None:
 
 
 def test_models_are_where_they_are_needed() -> None:
-    """Tests that a drafter without a model takes no runtime of one, and that the others need one."""
+    """Tests that a drafter without a model takes no runtime of one, and that the others need
+    one.
+    """
     with pytest.raises(InvalidInput, match="ngram drafts without a model"):
         made({"type": "ngram"}, draft=DRAFT)
     with pytest.raises(InvalidInput, match="head needs a draft runtime"):

@@ -1,4 +1,6 @@
-"""Tables from what an engine measured while it drafted by the table before: nothing shrinks from round to round."""
+"""Tables from what an engine measured while it drafted by the table before: nothing shrinks from
+round to round.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,13 @@ def served(table: SpeculationTable, rng: np.random.Generator) -> PositionAccepta
 
 
 def test_rounds_of_use_do_not_shrink_the_drafts() -> None:
-    """Tests that exporting, serving and measuring three times over gives the table that the true rate gives."""
+    """Tests that exporting, serving and measuring three times over gives the table that the true
+    rate gives.
+    """
     rng = np.random.default_rng(0)
-    first = speculation_table(RUNTIMES, PositionAcceptance.constant(TRUTH), max_batch=256, max_length=LONGEST)
+    first = speculation_table(
+        RUNTIMES, PositionAcceptance.constant(TRUTH), max_batch=256, max_length=LONGEST
+    )
     assert len({drafts for *_, drafts in first.ranges}) > 2
     table = first
     for _ in range(3):
@@ -38,5 +44,8 @@ def test_rounds_of_use_do_not_shrink_the_drafts() -> None:
         assert (measured.lower <= TRUTH).all()
         assert (measured.upper >= TRUTH).all()
         table = speculation_table(RUNTIMES, measured, max_batch=256, max_length=LONGEST)
-        wanted, found = (np.array([one.schedule().at(batch) or 0 for batch in range(1, 257)]) for one in (first, table))
+        wanted, found = (
+            np.array([one.schedule().at(batch) or 0 for batch in range(1, 257)])
+            for one in (first, table)
+        )
         assert abs(found - wanted).mean() < 0.05

@@ -1,4 +1,6 @@
-"""Speculation tables from measured passes: contexts, the measured range, and never slower than no speculation."""
+"""Speculation tables from measured passes: contexts, the measured range, and never slower than no
+speculation.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def shipped(column: str = "seconds_median") -> dict[str, Times]:
     return found
 
 
-def measured_speedup(draft: Times, verify: Times, rate: float, batch: int, drafts: int, context: int) -> float:
+def measured_speedup(
+    draft: Times, verify: Times, rate: float, batch: int, drafts: int, context: int
+) -> float:
     """Return what the measured times themselves say of a batch's speed-up."""
     tokens = sum(rate**power for power in range(drafts + 1))
     step = drafts * draft[batch, 1, context] + verify[batch, 1 + drafts, context]
@@ -53,7 +57,12 @@ def assert_never_slower(found: SpeculationTable, draft: Times, verify: Times, ra
     for low, high, drafts in found.ranges:
         assert drafts != 0  # slower than no speculation at any batch size
         for batch, new, context in verify:
-            if drafts is not None and low <= batch <= high and new == 1 + drafts and (batch, 1, context) in draft:
+            if (
+                drafts is not None
+                and low <= batch <= high
+                and new == 1 + drafts
+                and (batch, 1, context) in draft
+            ):
                 assert measured_speedup(draft, verify, rate, batch, drafts, context) >= 1.0
 
 
@@ -66,16 +75,22 @@ some_times = st.lists(st.floats(0.01, 0.03), min_size=len(grid), max_size=len(gr
 def test_robust_is_never_slower_on_random_tables(
     draft: list[float], verify: list[float], share: float, rate: float, most: int
 ) -> None:
-    """Tests that whatever was measured, up to the largest batch nothing is slower on a measured point."""
+    """Tests that whatever was measured, up to the largest batch nothing is slower on a measured
+    point.
+    """
     drafts = {point: share * value for point, value in zip(grid, draft, strict=True)}
     verifies = dict(zip(grid, verify, strict=True))
     runtimes = Runtimes.from_dict({"draft": table_of(drafts), "verify": table_of(verifies)})
     rates = PositionAcceptance.constant(rate)
-    assert_never_slower(speculation_table(runtimes, rates, max_batch=most, robust=True), drafts, verifies, rate)
+    assert_never_slower(
+        speculation_table(runtimes, rates, max_batch=most, robust=True), drafts, verifies, rate
+    )
 
 
 def test_robust_speculates_where_it_pays() -> None:
-    """Tests that the promise is not kept by never speculating: cheap drafts of steady tables are taken."""
+    """Tests that the promise is not kept by never speculating: cheap drafts of steady tables are
+    taken.
+    """
     drafts = dict.fromkeys(grid, 0.0001)
     verifies = {(batch, new, context): 0.02 + 1e-4 * batch * new for batch, new, context in grid}
     runtimes = Runtimes.from_dict({"draft": table_of(drafts), "verify": table_of(verifies)})
@@ -87,9 +102,14 @@ def test_robust_speculates_where_it_pays() -> None:
 
 @pytest.mark.parametrize("rate", [0.6, 0.8, 0.95])
 def test_robust_is_never_slower_on_the_shipped_table(rate: float) -> None:
-    """Tests that the measured pair gets no lengths that its medians say are slower: at 0.6 none, and why with what."""
+    """Tests that the measured pair gets no lengths that its medians say are slower: at 0.6 none,
+    and why with what.
+    """
     medians, tails = shipped(), shipped("seconds_p90")
-    spread = {part: {point: tails[part][point] - of[point] for point in of} for part, of in medians.items()}
+    spread = {
+        part: {point: tails[part][point] - of[point] for point in of}
+        for part, of in medians.items()
+    }
     data = {part: table_of(of, spread[part]) for part, of in medians.items()}
     for most in (1, 2, 4):
         found = speculation_table(
@@ -100,11 +120,15 @@ def test_robust_is_never_slower_on_the_shipped_table(rate: float) -> None:
             assert found.ranges == ((1, most, None),)
             assert "no lengths are safe: at batch 1" in found.notes[-1]
     # what the table's own medians say of one draft at batch 1
-    assert measured_speedup(medians["draft"], medians["verify"], 0.6, 1, 1, 128) == pytest.approx(0.74, abs=0.005)
+    assert measured_speedup(medians["draft"], medians["verify"], 0.6, 1, 1, 128) == pytest.approx(
+        0.74, abs=0.005
+    )
 
 
 def test_nothing_is_extrapolated_unasked() -> None:
-    """Tests that sizes default to what was measured, and that beyond it the refusal names the range."""
+    """Tests that sizes default to what was measured, and that beyond it the refusal names the
+    range.
+    """
     verifies = {(batch, new, 128): 0.02 + 1e-4 * batch * new for batch, new, _ in grid}
     data = {"draft": table_of(dict.fromkeys(verifies, 0.0001)), "verify": table_of(verifies)}
     runtimes, rates = Runtimes.from_dict(data), PositionAcceptance.constant(0.7)
@@ -112,7 +136,9 @@ def test_nothing_is_extrapolated_unasked() -> None:
     assert (found.ranges[-1][1], found.most_drafts) == (4, 3)
     assert "as far as measured (batches 1-4, new tokens 1-4, cached tokens 128" in found.notes[-1]
     for batch, length in ((5, None), (None, 4)):
-        with pytest.raises(InvalidInput, match=r"\(batches 1-4, new tokens 1-4, .* --extrapolate goes beyond"):
+        with pytest.raises(
+            InvalidInput, match=r"\(batches 1-4, new tokens 1-4, .* --extrapolate goes beyond"
+        ):
             speculation_table(runtimes, rates, max_batch=batch, max_length=length)
     wide = speculation_table(runtimes, rates, max_batch=8, max_length=5, extrapolate=True)
     assert (wide.ranges[-1][1], wide.most_drafts) == (8, 5)
@@ -122,7 +148,9 @@ def test_nothing_is_extrapolated_unasked() -> None:
 
 
 def test_contexts_that_were_measured_count_alike() -> None:
-    """Tests that without a context all measured ones count, and a context between them is interpolated."""
+    """Tests that without a context all measured ones count, and a context between them is
+    interpolated.
+    """
     verifies = {(batch, new, context): 0.02 + 1e-4 * context for batch, new, context in grid}
     data = {"draft": table_of(dict.fromkeys(grid, 0.001)), "verify": table_of(verifies)}
     assert Runtimes.from_dict(data).contexts == (0.0, 200.0)
@@ -131,14 +159,26 @@ def test_contexts_that_were_measured_count_alike() -> None:
     assert alone == pytest.approx(np.full((1, 4, 1), 0.025))
 
 
-MODEL = {"cost": "exact", "layers": 32, "hidden": 4096, "ffn": 11008, "heads": 32, "kv_heads": 32, "head_dim": 128,
-         "gated": True, "vocabulary": 32000, "tied": False}  # fmt: skip
+MODEL = {
+    "cost": "exact",
+    "layers": 32,
+    "hidden": 4096,
+    "ffn": 11008,
+    "heads": 32,
+    "kv_heads": 32,
+    "head_dim": 128,
+    "gated": True,
+    "vocabulary": 32000,
+    "tied": False,
+}
 SMALL = MODEL | {"layers": 4, "hidden": 1024, "ffn": 2816, "heads": 8, "kv_heads": 8}
 
 
 @pytest.mark.parametrize("reading", [{}, {"seconds_per_kv_byte": 5e-13}])
 def test_longer_contexts_raise_the_best_length(reading: dict[str, float]) -> None:
-    """Tests that for a pair that memory limits the best length does not fall, and does rise, with the context."""
+    """Tests that for a pair that memory limits the best length does not fall, and does rise, with
+    the context.
+    """
     data = {
         "draft": {"seconds_per_flop": 4e-15, "overhead_seconds": 1e-3, **reading},
         "verify": {"seconds_per_flop": 4e-15, "overhead_seconds": 1e-2, **reading},
@@ -148,8 +188,12 @@ def test_longer_contexts_raise_the_best_length(reading: dict[str, float]) -> Non
     best = []
     for context in (0, 500, 2000, 8000, 32000):
         runtimes = Runtimes.from_dict({**data, "context_tokens": context})
-        found = speculation_table(runtimes, PositionAcceptance.constant(0.7), max_batch=32, max_length=12, loss=0.0)
-        best.append([drafts or 0 for low, high, drafts in found.ranges for _ in range(low, high + 1)])
+        found = speculation_table(
+            runtimes, PositionAcceptance.constant(0.7), max_batch=32, max_length=12, loss=0.0
+        )
+        best.append(
+            [drafts or 0 for low, high, drafts in found.ranges for _ in range(low, high + 1)]
+        )
     if reading:  # else operations count, with which the draft model's own reading grows as well
         assert (np.diff(best, axis=0) >= 0).all()
     assert (np.array(best[-1]) >= best[0]).all()

@@ -36,7 +36,11 @@ def test_fewest_and_least(value: Floats, loss: float) -> None:
     ranges = fewest_ranges(value, loss)
     assert [low for low, _, _ in ranges] == [1, *(high + 1 for _, high, _ in ranges[:-1])]
     assert ranges[-1][1] == len(value)
-    lost = [1.0 - value[b - 1, c] / value[b - 1].max() for low, high, c in ranges for b in range(low, high + 1)]
+    lost = [
+        1.0 - value[b - 1, c] / value[b - 1].max()
+        for low, high, c in ranges
+        for b in range(low, high + 1)
+    ]
     assert max(lost) <= loss + 1e-12
     count, total = by_enumeration(value, loss)
     assert len(ranges) == count

@@ -41,12 +41,16 @@ def test_speedups_need_a_row_per_batch() -> None:
 
 
 def test_worth_is_the_weighted_geometric_mean() -> None:
-    """Tests that the mean speed-ups of a schedule and of single lengths are those by hand, and which length is best."""
+    """Tests that the mean speed-ups of a schedule and of single lengths are those by hand, and
+    which length is best.
+    """
     found = Schedule(ranges=((1, 1, 2), (2, 4, 1), (5, 8, 0)), batches=(1, 4, 8), speedups=SPEEDUPS)
     assert [found.at(batch) for batch in (1, 2, 4, 5, 8, 100)] == [2, 1, 1, 0, 0, 0]
     assert found.mean_speedup() == pytest.approx((1.5 * 1.1 * 0.95) ** (1 / 3))
     assert found.best_single() == pytest.approx((1, (1.2 * 1.1 * 0.9) ** (1 / 3)))
-    heavy = Schedule(ranges=((1, 8, 1),), batches=(1, 4, 8), speedups=SPEEDUPS, weights=np.array([8.0, 1.0, 0.0]))
+    heavy = Schedule(
+        ranges=((1, 8, 1),), batches=(1, 4, 8), speedups=SPEEDUPS, weights=np.array([8.0, 1.0, 0.0])
+    )
     assert heavy.best_single() == pytest.approx((2, 1.5 ** (8 / 9)))
     assert Schedule(ranges=((1, 8, 1),)).mean_speedup() is None
     assert Schedule(ranges=((1, 8, None),)).mean_speedup() == 1.0

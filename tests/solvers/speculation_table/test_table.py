@@ -1,4 +1,6 @@
-"""The speculation table: goodput by hand, every length tried, limits, the worst case, measured tables."""
+"""The speculation table: goodput by hand, every length tried, limits, the worst case, measured
+tables.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +43,16 @@ def choice(table: SpeculationTable, batch: int) -> int | None:
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=6), st.integers(1, 200))
 def test_every_size_gets_its_best_length(rates: list[float], batch: int) -> None:
-    """Tests that without a loss allowed no other length is better at any batch size, if speculation pays at all."""
+    """Tests that without a loss allowed no other length is better at any batch size, if speculation
+    pays at all.
+    """
     table = speculation_table(RUNTIMES, PositionAcceptance.exactly(rates), max_batch=200, loss=0.0)
     best = [max(by_hand(rates, size, k) for k in range(len(rates) + 1)) for size in range(1, 201)]
     found = choice(table, batch)
     if found is None:
-        mean = np.mean([np.log(value / alone_by_hand(size)) for size, value in enumerate(best, start=1)])
+        mean = np.mean(
+            [np.log(value / alone_by_hand(size)) for size, value in enumerate(best, start=1)]
+        )
         assert mean <= 1e-12
         assert "speculation does not pay" in table.notes[-1]
     else:
@@ -54,8 +60,12 @@ def test_every_size_gets_its_best_length(rates: list[float], batch: int) -> None
 
 
 def test_ranges_cover_and_speculation_ends() -> None:
-    """Tests that ranges run from 1 to the largest batch, drafts fall, and large batches do not speculate."""
-    table = speculation_table(RUNTIMES, PositionAcceptance.constant(0.7), max_batch=384, max_length=7)
+    """Tests that ranges run from 1 to the largest batch, drafts fall, and large batches do not
+    speculate.
+    """
+    table = speculation_table(
+        RUNTIMES, PositionAcceptance.constant(0.7), max_batch=384, max_length=7
+    )
     lows = [low for low, _, _ in table.ranges]
     assert lows == [1, *(high + 1 for _, high, _ in table.ranges[:-1])]
     assert table.ranges[-1][1:] == (384, 0)
@@ -91,7 +101,8 @@ def test_limits_enclose_and_shrink_with_counts() -> None:
 
 
 def test_limits_hold_where_slope_and_overhead_vary_apart() -> None:
-    """Tests that speed-ups lie within the limits wherever the coefficients do within theirs: here one is low, one high.
+    """Tests that speed-ups lie within the limits wherever the coefficients do within theirs: here
+    one is low, one high.
 
     Verification is cheap alone and dear with drafts where its overhead is low and its slope high.
     """
@@ -105,9 +116,14 @@ def test_limits_hold_where_slope_and_overhead_vary_apart() -> None:
     assert table.speedup_limits is not None
     low, high = table.speedup_limits[0]
     for slope, overhead in ((lower, lower), (lower, upper), (upper, lower), (upper, upper)):
-        verify = {"seconds_per_token": slope["seconds_per_token"], "overhead_seconds": overhead["overhead_seconds"]}
+        verify = {
+            "seconds_per_token": slope["seconds_per_token"],
+            "overhead_seconds": overhead["overhead_seconds"],
+        }
         alone, speculating = Runtimes.from_dict({"draft": DRAFT, "verify": verify}).seconds(16, 3)
-        mean = float((known.expected_tokens(3) * alone / speculating)[0, :, table.ranges[0][2]].mean())
+        mean = float(
+            (known.expected_tokens(3) * alone / speculating)[0, :, table.ranges[0][2]].mean()
+        )
         assert low - 1e-12 <= mean <= high + 1e-12
 
 
@@ -115,21 +131,29 @@ def test_limits_at_zero_seconds_are_left_out() -> None:
     """Tests that a lower limit of no time at all leaves the limits of the speed-up finite."""
     none = {"seconds_per_token": 0.0, "overhead_seconds": 0.0}
     times = {name: {"runtime": DRAFT, "lower": none} for name in ("draft", "verify")}
-    table = speculation_table(Runtimes.from_dict(times), PositionAcceptance.constant(0.8), max_batch=8)
+    table = speculation_table(
+        Runtimes.from_dict(times), PositionAcceptance.constant(0.8), max_batch=8
+    )
     assert table.speedup_limits is not None
     assert np.isfinite(table.speedup_limits).all()
 
 
 def test_seconds_per_flop_without_a_model_are_noted() -> None:
-    """Tests that nothing is guessed in silence: seconds_per_flop that can only be meant per token are said to be."""
+    """Tests that nothing is guessed in silence: seconds_per_flop that can only be meant per token
+    are said to be.
+    """
     times = {"draft": DRAFT, "verify": {"seconds_per_flop": 1e-4, "overhead_seconds": 0.03}}
-    table = speculation_table(Runtimes.from_dict(times), PositionAcceptance.constant(0.8), max_batch=8)
+    table = speculation_table(
+        Runtimes.from_dict(times), PositionAcceptance.constant(0.8), max_batch=8
+    )
     assert [note for note in table.notes if "counts per token" in note] == [table.notes[0]]
     assert table.notes[0].startswith("verify: seconds_per_flop")
 
 
 def test_worst_case_is_best_there() -> None:
-    """Tests that the robust lengths have the best worst speed-up, here with low acceptance and slow drafts."""
+    """Tests that the robust lengths have the best worst speed-up, here with low acceptance and slow
+    drafts.
+    """
     low, upper = 0.5, {"seconds_per_token": 4e-5, "overhead_seconds": 0.004}
     limits = {"runtime": DRAFT, "lower": DRAFT, "upper": upper}
     known = PositionAcceptance.constant(0.8, low, 0.9)
@@ -142,10 +166,18 @@ def test_worst_case_is_best_there() -> None:
 
 
 @given(st.floats(0.1, 0.9), st.floats(0.0, 0.3), st.floats(1.0, 4.0), st.floats(1.0, 4.0))
-def test_robust_lengths_are_never_slower(rate: float, down: float, draft: float, verify: float) -> None:
-    """Tests that what is taken for the worst case is at least as fast as no speculation in every case."""
+def test_robust_lengths_are_never_slower(
+    rate: float, down: float, draft: float, verify: float
+) -> None:
+    """Tests that what is taken for the worst case is at least as fast as no speculation in every
+    case.
+    """
     slow_draft = {name: draft * value for name, value in DRAFT.items()}
-    slow_verify = {"pieces": [{name: verify * value for name, value in piece.items()} for piece in VERIFY["pieces"]]}
+    slow_verify = {
+        "pieces": [
+            {name: verify * value for name, value in piece.items()} for piece in VERIFY["pieces"]
+        ]
+    }
     runtimes = Runtimes.from_dict(
         {
             "draft": {"runtime": DRAFT, "lower": DRAFT, "upper": slow_draft},
@@ -161,8 +193,18 @@ def test_robust_lengths_are_never_slower(rate: float, down: float, draft: float,
 
 def test_models_count_operations() -> None:
     """Tests that with models the runtimes per operation count context and output head."""
-    model = {"cost": "exact", "layers": 2, "hidden": 64, "ffn": 128, "heads": 4, "kv_heads": 2, "head_dim": 16,
-             "gated": True, "vocabulary": 1000, "tied": False}  # fmt: skip
+    model = {
+        "cost": "exact",
+        "layers": 2,
+        "hidden": 64,
+        "ffn": 128,
+        "heads": 4,
+        "kv_heads": 2,
+        "head_dim": 16,
+        "gated": True,
+        "vocabulary": 1000,
+        "tied": False,
+    }
     data = {
         "draft": {"seconds_per_flop": 1e-12, "overhead_seconds": 1e-5},
         "verify": {"seconds_per_flop": 1e-10, "overhead_seconds": 1e-3},
@@ -170,7 +212,8 @@ def test_models_count_operations() -> None:
         "verify_model": model,
     }
     short, long = (
-        Runtimes.from_dict({**data, "context_tokens": context}).seconds(8, 1)[0][0, -1, 0] for context in (0, 4096)
+        Runtimes.from_dict({**data, "context_tokens": context}).seconds(8, 1)[0][0, -1, 0]
+        for context in (0, 4096)
     )
     assert long > short
 
@@ -181,12 +224,27 @@ def test_models_count_operations() -> None:
         ([], r"runtime: expected an object with draft and verify"),
         ({"draft": DRAFT}, "runtime.verify: required field is missing"),
         ({"draft": DRAFT, "verify": VERIFY, "drafts": 1}, "unknown field 'drafts'"),
-        ({"draft": DRAFT, "verify": VERIFY, "context_tokens": 1.5}, "context_tokens: expected an integer >= 0"),
-        ({"draft": DRAFT, "verify": VERIFY, "step_overhead_seconds": -1}, "step_overhead_seconds: expected a number"),
-        ({"draft": DRAFT, "verify": VERIFY, "step_overhead_seconds": 10**400}, "step_overhead_seconds: expected a num"),
+        (
+            {"draft": DRAFT, "verify": VERIFY, "context_tokens": 1.5},
+            "context_tokens: expected an integer >= 0",
+        ),
+        (
+            {"draft": DRAFT, "verify": VERIFY, "step_overhead_seconds": -1},
+            "step_overhead_seconds: expected a number",
+        ),
+        (
+            {"draft": DRAFT, "verify": VERIFY, "step_overhead_seconds": 10**400},
+            "step_overhead_seconds: expected a num",
+        ),
         ({"draft": 3, "verify": VERIFY}, "runtime.draft: expected a runtime, got 3"),
-        ({"draft": DRAFT, "verify": VERIFY, "zero_draft_cost": 1}, "zero_draft_cost: expected a number in"),
-        ({"draft": DRAFT, "verify": VERIFY, "zero_draft_cost": [0.3, 0.2]}, "zero_draft_cost: expected a number in"),
+        (
+            {"draft": DRAFT, "verify": VERIFY, "zero_draft_cost": 1},
+            "zero_draft_cost: expected a number in",
+        ),
+        (
+            {"draft": DRAFT, "verify": VERIFY, "zero_draft_cost": [0.3, 0.2]},
+            "zero_draft_cost: expected a number in",
+        ),
     ],
 )
 def test_bad_runtimes_are_named(data: object, message: str) -> None:
@@ -196,7 +254,9 @@ def test_bad_runtimes_are_named(data: object, message: str) -> None:
 
 
 def test_bad_arguments_are_named() -> None:
-    """Tests that sizes outside their domain and passes without time are refused, and unknown positions noted."""
+    """Tests that sizes outside their domain and passes without time are refused, and unknown
+    positions noted.
+    """
     rates = PositionAcceptance.exactly([0.5, 0.5])
     with pytest.raises(InvalidInput, match="max_batch: expected an integer from 1"):
         speculation_table(RUNTIMES, rates, max_batch=0)
@@ -212,7 +272,9 @@ def test_bad_arguments_are_named() -> None:
 
 
 def test_acceptance_by_length_chooses_among_what_was_measured() -> None:
-    """Tests that a length whose acceptance falls is not taken, and that one that was not measured is refused."""
+    """Tests that a length whose acceptance falls is not taken, and that one that was not measured
+    is refused.
+    """
     falling = AcceptanceLengths.exactly({1: 1.8, 2: 2.4, 3: 2.3})
     table = speculation_table(RUNTIMES, falling, max_batch=8)
     assert table.most_drafts == 3

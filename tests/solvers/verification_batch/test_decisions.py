@@ -1,4 +1,6 @@
-"""Decisions of the long run against the methods for a single epoch, which share no code with them."""
+"""Decisions of the long run against the methods for a single epoch, which share no code with
+them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,10 @@ import pytest
 
 import specopt
 from specopt.instances.verification_batch.workload import TABLE_12
-from specopt.models.verification_batch.problem import VerificationBatchPlan, VerificationBatchProblem
+from specopt.models.verification_batch.problem import (
+    VerificationBatchPlan,
+    VerificationBatchProblem,
+)
 from specopt.online import VerificationScheduler
 from specopt.solvers.verification_batch.policies import Policy, PolicyName
 
@@ -17,7 +22,9 @@ NOW, GUARD = 10.0, 0.004
 def epoch(
     seed: int, requests: int, equal: bool
 ) -> tuple[VerificationBatchProblem, VerificationScheduler, VerificationScheduler]:
-    """Return one epoch as a problem, and as schedulers by Algorithm 1 without late requests and by the epoch's best."""
+    """Return one epoch as a problem, and as schedulers by Algorithm 1 without late requests and by
+    the epoch's best.
+    """
     generator = np.random.default_rng(seed)
     new = generator.integers(1, 8, requests)
     cached = generator.integers(0, 1500, requests)
@@ -25,16 +32,23 @@ def epoch(
     tokens = np.full(requests, 3.0) if equal else generator.uniform(1.0, 5.0, requests)
     deadlines = NOW + generator.uniform(0.0, 0.15, requests)
     schedulers = [
-        VerificationScheduler(TABLE_12, Policy(name=name, fill_with_late=False), guard_seconds=GUARD)
+        VerificationScheduler(
+            TABLE_12, Policy(name=name, fill_with_late=False), guard_seconds=GUARD
+        )
         for name in ("algorithm-1-drop", "per-epoch")
     ]
     for scheduler in schedulers:
         for i in range(requests):
             scheduler.submit(
-                i, class_speed=1.0, expected_tokens=float(tokens[i]), new_tokens=int(new[i]),
-                cached_tokens=int(cached[i]), response_start_seconds=0.0, tokens_done=0,
+                i,
+                class_speed=1.0,
+                expected_tokens=float(tokens[i]),
+                new_tokens=int(new[i]),
+                cached_tokens=int(cached[i]),
+                response_start_seconds=0.0,
+                tokens_done=0,
                 iteration_start_seconds=float(deadlines[i] - tokens[i]),
-            )  # fmt: skip
+            )
     problem = VerificationBatchProblem(
         now_seconds=NOW,
         memory_bytes=1e12,
@@ -51,7 +65,9 @@ def epoch(
 
 @pytest.mark.parametrize("seed", range(12))
 def test_algorithm_1_is_that_of_one_epoch(seed: int) -> None:
-    """Tests that the policy's batch is the batch of the method `algorithm-1-drop`, unless all requests are late."""
+    """Tests that the policy's batch is the batch of the method `algorithm-1-drop`, unless all
+    requests are late.
+    """
     problem, scheduler, _ = epoch(seed, 40, equal=False)
     result = specopt.solve(problem, "algorithm-1-drop")
     assert isinstance(result.plan, VerificationBatchPlan)
@@ -62,11 +78,15 @@ def test_algorithm_1_is_that_of_one_epoch(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_best_of_the_epoch(seed: int) -> None:
-    """Tests that the policy is optimal in its epoch where all values are equal, and never below half of the optimum."""
+    """Tests that the policy is optimal in its epoch where all values are equal, and never below
+    half of the optimum.
+    """
     for equal in (True, False):
         problem, _, scheduler = epoch(seed, 40, equal)
         best = specopt.solve(problem)
-        found = VerificationBatchPlan(batch=np.array(scheduler.next_batch(NOW).keys, dtype=np.int64))
+        found = VerificationBatchPlan(
+            batch=np.array(scheduler.next_batch(NOW).keys, dtype=np.int64)
+        )
         assert problem.violations(found) == []
         objective = problem.evaluate(found).objective
         assert best.status is specopt.Status.OPTIMAL
@@ -78,14 +98,26 @@ def test_best_of_the_epoch(seed: int) -> None:
 
 @pytest.mark.parametrize("name", ["algorithm-1-drop", "per-epoch"])
 @pytest.mark.parametrize(("memory", "room", "count"), [(1000.0, 50.0, 4), (1e9, 6.5, 6)])
-def test_late_requests_fill_what_a_batch_leaves(name: PolicyName, memory: float, room: float, count: int) -> None:
-    """Tests that late requests join the batch in order of arrival, as far as memory and the tightest deadline allow."""
-    each = float(TABLE_12.weights(np.array([5]), np.array([200]))[0])  # seconds; a request holds 205 bytes
+def test_late_requests_fill_what_a_batch_leaves(
+    name: PolicyName, memory: float, room: float, count: int
+) -> None:
+    """Tests that late requests join the batch in order of arrival, as far as memory and the
+    tightest deadline allow.
+    """
+    each = float(
+        TABLE_12.weights(np.array([5]), np.array([200]))[0]
+    )  # seconds; a request holds 205 bytes
     scheduler = VerificationScheduler(TABLE_12, name, memory_bytes=memory, kv_bytes_per_token=1.0)
     for key in range(20):
         deadline = NOW + TABLE_12.overhead_seconds + room * each if key == 7 else NOW - 1.0
         scheduler.submit(
-            key, class_speed=1.0, expected_tokens=3.0, new_tokens=5, cached_tokens=200, response_start_seconds=0.0,
-            tokens_done=0, iteration_start_seconds=deadline - 3.0,
-        )  # fmt: skip
+            key,
+            class_speed=1.0,
+            expected_tokens=3.0,
+            new_tokens=5,
+            cached_tokens=200,
+            response_start_seconds=0.0,
+            tokens_done=0,
+            iteration_start_seconds=deadline - 3.0,
+        )
     assert scheduler.next_batch(NOW).keys == (7, 0, 1, 2, 3, 4, 5)[:count]

@@ -1,7 +1,8 @@
-"""Sums that meet a limit exactly in decimals, and not in binary: methods and bounds decide as the judge does.
+"""Sums that meet a limit exactly in decimals, and not in binary: methods and bounds decide as the
+judge does.
 
-`SPECOPT_BATCHES=5000 .venv/bin/pytest tests/solvers/verification_batch/test_exact_equality.py` takes that many random
-problems, from `SPECOPT_BATCHES_FROM` on.
+`SPECOPT_BATCHES=5000 .venv/bin/pytest tests/solvers/verification_batch/test_exact_equality.py`
+takes that many random problems, from `SPECOPT_BATCHES_FROM` on.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def decimal(thousandths: int) -> float:
 
 
 def at_equality(seed: int) -> VerificationBatchProblem:
-    """A batch in decimals; limits are sums of some requests, a last digit or a share of the tolerance off at times."""
+    """A batch in decimals; limits are sums of some requests, a last digit or a share of the
+    tolerance off at times.
+    """
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 9))
     a, b, c = (int(x) for x in rng.integers((1, 0, 0), (40, 3, 20)))
@@ -60,7 +63,9 @@ def at_equality(seed: int) -> VerificationBatchProblem:
         new_tokens=new,
         cached_tokens=cached,
         request_memory_bytes=np.array([decimal(int(m)) for m in memory]),
-        deadline_seconds=np.array([now + decimal(c + some(weights)) / (1 + off[i]) for i in range(n)]),
+        deadline_seconds=np.array(
+            [now + decimal(c + some(weights)) / (1 + off[i]) for i in range(n)]
+        ),
         estimator=VerificationTime(
             seconds_per_new_token=decimal(a),
             seconds_per_interaction=0.0,
@@ -86,7 +91,9 @@ def check(problem: VerificationBatchProblem, tried: tuple[type[Method], ...] = M
         assert naive.feasible(data, result.plan.batch.tolist()), method.name
         assert result.bound is not None and result.bound >= optimum * (1 - 1e-14), method.name
         if method.exact:
-            assert result.objective == pytest.approx(optimum, rel=method.tolerance, abs=0.0), method.name
+            assert result.objective == pytest.approx(optimum, rel=method.tolerance, abs=0.0), (
+                method.name
+            )
             assert result.status is Status.OPTIMAL, method.name
 
 
@@ -102,9 +109,13 @@ def check(problem: VerificationBatchProblem, tried: tuple[type[Method], ...] = M
 )
 def test_known_cases(name: str, best: float) -> None:
     """Tests that every exact method has the optimum of cases that went wrong."""
-    problem = VerificationBatchProblem.from_dict(json.loads((DATA / f"verification-{name}.json").read_text()))
+    problem = VerificationBatchProblem.from_dict(
+        json.loads((DATA / f"verification-{name}.json").read_text())
+    )
     check(problem)
-    assert [solve(problem, method).objective for method in EXACT] == [pytest.approx(best, rel=1e-15)] * len(EXACT)
+    assert [solve(problem, method).objective for method in EXACT] == [
+        pytest.approx(best, rel=1e-15)
+    ] * len(EXACT)
 
 
 class TestDecimals:
@@ -112,21 +123,31 @@ class TestDecimals:
 
     @pytest.mark.parametrize("now", [0.0, -3.0, 0.1, EPOCH, -EPOCH, -0.3])
     def test_deadline(self, now: float) -> None:
-        """Tests that 3 x 0.1 s meet a deadline of 0.3 s by any clock, negative and large readings included."""
-        problem = VerificationBatchProblem.from_dict(one(now_seconds=now, deadline_seconds=[now + 0.3]))
+        """Tests that 3 x 0.1 s meet a deadline of 0.3 s by any clock, negative and large readings
+        included.
+        """
+        problem = VerificationBatchProblem.from_dict(
+            one(now_seconds=now, deadline_seconds=[now + 0.3])
+        )
         assert {solve(problem, method.name).objective for method in METHODS} == {1.0}
 
     @pytest.mark.parametrize("now", [0.0, EPOCH])
     def test_late(self, now: float) -> None:
-        """Tests that what misses a deadline by more than the tolerance, and the clock's last digits, is late."""
-        problem = VerificationBatchProblem.from_dict(one(now_seconds=now, deadline_seconds=[now + 0.299999]))
+        """Tests that what misses a deadline by more than the tolerance, and the clock's last
+        digits, is late.
+        """
+        problem = VerificationBatchProblem.from_dict(
+            one(now_seconds=now, deadline_seconds=[now + 0.299999])
+        )
         for method in METHODS:
             result = solve(problem, method.name)
             assert (result.objective, result.bound, result.stats["hopeless"]) == (0.0, 0.0, [0])
 
 
 class TestLastDigits:
-    """Sums within the last digits of the tolerance, where the order of adding up decides: the judge has the word."""
+    """Sums within the last digits of the tolerance, where the order of adding up decides: the judge
+    has the word.
+    """
 
     @staticmethod
     def crowd(requests: int, memory_bytes: float) -> VerificationBatchProblem:
@@ -153,25 +174,33 @@ class TestLastDigits:
 
     @pytest.mark.parametrize("method", EXACT)
     def test_few(self, method: str) -> None:
-        """Tests that exact methods are on the judge's side of the border to the last digit, whichever it is."""
+        """Tests that exact methods are on the judge's side of the border to the last digit,
+        whichever it is.
+        """
         for memory, best in ((self.border(), 4.0), (float(np.nextafter(self.border(), 1.0)), 5.0)):
             result = solve(self.crowd(12, memory), method)
             assert (result.status, result.objective) == (Status.OPTIMAL, best)
 
     @pytest.mark.parametrize("method", ["threshold", "pareto"])
     def test_many(self, method: str) -> None:
-        """Tests that among many requests a refused batch leaves its value as the bound, and no claim of a proof."""
+        """Tests that among many requests a refused batch leaves its value as the bound, and no
+        claim of a proof.
+        """
         result = solve(self.crowd(20, self.border()), method)
         assert (result.status, result.objective) == (Status.FEASIBLE, 4.0)
         assert result.bound == pytest.approx(5.0)
 
     def test_rooms(self) -> None:
-        """Tests that rooms enclose the judge's border, and that the border of whole numbers is its own."""
+        """Tests that rooms enclose the judge's border, and that the border of whole numbers is its
+        own.
+        """
         for limit in (0.3, 1e9, 8e9, 3.0, 1.0, 0.1 + 0.2):
             border = whole_room(limit)
             assert not exceeds(border, limit)
             assert room(limit, digits=-8.0) <= border < room(limit, digits=8.0)
-            assert exceeds(room(limit, digits=8.0), limit) and not exceeds(room(limit, digits=-8.0), limit)
+            assert exceeds(room(limit, digits=8.0), limit) and not exceeds(
+                room(limit, digits=-8.0), limit
+            )
         assert whole_room(1e9) >= 1e9 + 1 and whole_room(8e9) >= 8e9 + 8 and whole_room(0.0) == 0.0
         late = room(np.array([-1.0, -1e-6, -1e-9]), 1e-6)
         assert late == pytest.approx([-0.999998999, 1e-15, 9.99000001e-7], rel=1e-8, abs=0.0)
@@ -180,7 +209,9 @@ class TestLastDigits:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_every_batch_is_as_the_judge_says(seed: int) -> None:
-    """Tests that a batch, the empty one included, is admitted exactly where the judge finds nothing wrong with it."""
+    """Tests that a batch, the empty one included, is admitted exactly where the judge finds nothing
+    wrong with it.
+    """
     problem = at_equality(seed)
     prepared = Prepared(problem)
     for size in range(problem.requests + 1):
@@ -191,15 +222,22 @@ def test_every_batch_is_as_the_judge_says(seed: int) -> None:
 @pytest.mark.parametrize("labels", [Threshold.few_labels, -1])
 @pytest.mark.parametrize("part", range(4))
 def test_random(part: int, labels: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that random batches at the limits are those of rational enumeration, also where HiGHS settles them."""
+    """Tests that random batches at the limits are those of rational enumeration, also where HiGHS
+    settles them.
+    """
     monkeypatch.setattr(Threshold, "few_labels", labels)
-    first, count = int(os.environ.get("SPECOPT_BATCHES_FROM", 0)), int(os.environ.get("SPECOPT_BATCHES", 40))
+    first, count = (
+        int(os.environ.get("SPECOPT_BATCHES_FROM", 0)),
+        int(os.environ.get("SPECOPT_BATCHES", 40)),
+    )
     for seed in range(first + part, first + count, 4):
         check(at_equality(seed), METHODS if labels >= 0 else (Threshold,))
 
 
 @pytest.mark.parametrize("seed", [20704, 21447])
 def test_requests_of_the_threshold_itself(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that prices do not leave out all requests of a threshold, of which its bound has counted one already."""
+    """Tests that prices do not leave out all requests of a threshold, of which its bound has
+    counted one already.
+    """
     monkeypatch.setattr(Threshold, "few_labels", -1)
     check(at_equality(seed), (Threshold,))

@@ -1,4 +1,6 @@
-"""The methods of verification batching against enumeration in rational numbers, and where Algorithm 1 fails."""
+"""The methods of verification batching against enumeration in rational numbers, and where Algorithm
+1 fails.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def batch_of(problem: VerificationBatchProblem, method: str) -> list[int]:
 @settings(max_examples=50)
 @given(verification_batches())
 def test_all_agree_with_enumeration(problem: VerificationBatchProblem) -> None:
-    """Tests that exact methods find the optimum of enumeration, and that bounds and heuristics enclose it."""
+    """Tests that exact methods find the optimum of enumeration, and that bounds and heuristics
+    enclose it.
+    """
     optimum = float(naive.optimum(problem.to_dict()))
     for method in METHODS:
         if method.name == "milp":
@@ -59,7 +63,9 @@ def test_all_agree_with_enumeration(problem: VerificationBatchProblem) -> None:
         if optimum > 0 and method.name != "algorithm-1":
             hopeful = [i for i in range(problem.requests) if naive.feasible(problem.to_dict(), [i])]
             assert len(result.plan.batch) > 0
-            assert result.stats["hopeless"] == [i for i in range(problem.requests) if i not in hopeful]
+            assert result.stats["hopeless"] == [
+                i for i in range(problem.requests) if i not in hopeful
+            ]
 
 
 @settings(max_examples=25)
@@ -84,20 +90,28 @@ def test_sweep_has_half(problem: VerificationBatchProblem) -> None:
 @given(verification_batches())
 def test_algorithm_1_as_printed(problem: VerificationBatchProblem) -> None:
     """Tests that both variants are the algorithm line by line."""
-    assert batch_of(problem, "algorithm-1") == sorted(naive.algorithm_1(problem.to_dict(), drop_hopeless=False))
-    assert batch_of(problem, "algorithm-1-drop") == sorted(naive.algorithm_1(problem.to_dict(), drop_hopeless=True))
+    assert batch_of(problem, "algorithm-1") == sorted(
+        naive.algorithm_1(problem.to_dict(), drop_hopeless=False)
+    )
+    assert batch_of(problem, "algorithm-1-drop") == sorted(
+        naive.algorithm_1(problem.to_dict(), drop_hopeless=True)
+    )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("requests", [30, 100])
 def test_exact_methods_agree(family: str, requests: int) -> None:
-    """Tests that labels and integer programs find the same optimum, and that the sweep is next to it."""
+    """Tests that labels and integer programs find the same optimum, and that the sweep is next to
+    it.
+    """
     for seed in range(3):
         problem = make(family, requests=requests, seed=seed)
         best, labels, quick = (solve(problem, name) for name in ("threshold", "pareto", "sweep"))
         assert best.status is labels.status is Status.OPTIMAL
         assert best.objective == pytest.approx(labels.objective, rel=1e-10)
-        assert best.objective is not None and quick.objective is not None and quick.bound is not None
+        assert (
+            best.objective is not None and quick.objective is not None and quick.bound is not None
+        )
         assert quick.objective <= best.objective * (1 + 1e-10) <= quick.bound * (1 + 2e-10)
         assert quick.objective >= 0.98 * best.objective
 
@@ -140,7 +154,9 @@ def two(**fields: Any) -> VerificationBatchProblem:
 
 
 def test_deadlock() -> None:
-    """Tests that one late request empties the batch of Algorithm 1 as printed for ever, and of no other method."""
+    """Tests that one late request empties the batch of Algorithm 1 as printed for ever, and of no
+    other method.
+    """
     late = two(deadline_seconds=[0.5, 10.0])
     for now in (0.0, 1.0, 5.0):
         assert batch_of(dataclasses.replace(late, now_seconds=now), "algorithm-1") == []
@@ -152,7 +168,9 @@ def test_deadlock() -> None:
 
 @pytest.mark.parametrize("many", [10.0, 1e6])
 def test_algorithm_1_is_unbounded(many: float) -> None:
-    """Tests that a dense trifle keeps Algorithm 1 from a request worth any multiple, dropped or not."""
+    """Tests that a dense trifle keeps Algorithm 1 from a request worth any multiple, dropped or
+    not.
+    """
     problem = two(expected_tokens=[1.0, many], new_tokens=[1, 1], deadline_seconds=[1.0, 2.0])
     dense = dataclasses.replace(problem, deadline_seconds=np.ones(2))
     assert batch_of(dense, "algorithm-1-drop") == [0]
@@ -163,7 +181,12 @@ def test_algorithm_1_is_unbounded(many: float) -> None:
 def test_cost_of_the_batch_alone() -> None:
     """Tests that with v = w + c a request turns critical earlier."""
     estimator = {**two().to_dict()["estimator"], "overhead_seconds": 1.0}
-    problem = two(estimator=estimator, deadline_seconds=[10.0, 3.5], guard_seconds=1.75, expected_tokens=[2.0, 1.0])
+    problem = two(
+        estimator=estimator,
+        deadline_seconds=[10.0, 3.5],
+        guard_seconds=1.75,
+        expected_tokens=[2.0, 1.0],
+    )
     assert solve(problem, Algorithm1()).stats["critical"] == 0
     assert solve(problem, Algorithm1(cost="alone")).stats["critical"] == 1
 
@@ -171,9 +194,12 @@ def test_cost_of_the_batch_alone() -> None:
 def test_baselines_by_hand() -> None:
     """Tests that the disciplines stop at the first request that does not fit, or skip it."""
     problem = two(
-        expected_tokens=[1.0, 1.0, 1.0], new_tokens=[2, 2, 1], cached_tokens=[0, 0, 0],
-        request_memory_bytes=[1.0, 1.0, 1.0], deadline_seconds=[5.0, 3.0, 4.0],
-    )  # fmt: skip
+        expected_tokens=[1.0, 1.0, 1.0],
+        new_tokens=[2, 2, 1],
+        cached_tokens=[0, 0, 0],
+        request_memory_bytes=[1.0, 1.0, 1.0],
+        deadline_seconds=[5.0, 3.0, 4.0],
+    )
     assert batch_of(problem, "fcfs") == [0]
     assert batch_of(problem, "edf") == [1, 2]
     skipping = solve(problem, next(m for m in METHODS if m.name == "fcfs")(skip=True)).plan  # type: ignore[call-arg]
@@ -200,7 +226,8 @@ def test_refusals() -> None:
     """Tests that enumeration and the plain integer program refuse what is too large."""
     for method, requests in (("brute-force", 17), ("milp", 301)):
         with pytest.raises(
-            Unsupported, match=f"it has {requests} requests.*; methods that can: auto, threshold, sweep"
+            Unsupported,
+            match=f"it has {requests} requests.*; methods that can: auto, threshold, sweep",
         ):
             solve(make("warm", requests=requests), method)
 
@@ -218,7 +245,9 @@ def test_integer_programs_settle_it_too(family: str, monkeypatch: pytest.MonkeyP
 
 
 def test_integer_programs_run_beside_other_programs_of_highs() -> None:
-    """Tests that HiGHS, whose threads belong to the process, solves here whatever number an earlier run asked for."""
+    """Tests that HiGHS, whose threads belong to the process, solves here whatever number an earlier
+    run asked for.
+    """
     import highspy
 
     highspy.Highs.resetGlobalScheduler(True)
@@ -239,7 +268,11 @@ def test_a_sweep_that_is_told_to_end_gives_a_batch() -> None:
     from specopt.solvers.verification_batch.kernels.sweep import sweep
 
     rng = np.random.default_rng(0)
-    values, seconds, memory = rng.uniform(1.0, 2.0, 300), rng.uniform(0.01, 0.02, 300), np.zeros(300)
+    values, seconds, memory = (
+        rng.uniform(1.0, 2.0, 300),
+        rng.uniform(0.01, 0.02, 300),
+        np.zeros(300),
+    )
     deadlines, out = rng.uniform(0.5, 1.0, 300), np.empty(300, dtype=np.int64)
     count = sweep(values, seconds, memory, deadlines - 0.1, 1.0, out, np.ones(1, dtype=np.uint8))
     batch = out[:count]

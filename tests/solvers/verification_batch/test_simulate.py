@@ -17,7 +17,9 @@ WORKLOAD = mixed_classes()
 
 
 def steady(**changes: object) -> VerificationWorkload:
-    """A workload without randomness: one length of prompt and response, no jitter, all drafts accepted."""
+    """A workload without randomness: one length of prompt and response, no jitter, all drafts
+    accepted.
+    """
     fixed: dict[str, object] = {
         "prompt_sigma": 0.0,
         "response_sigma": 0.0,
@@ -34,7 +36,9 @@ def batch_seconds(new: int, cached: int) -> float:
 
 
 def test_one_device_alone() -> None:
-    """Tests that one device keeps its closed form: first verification cold, others warm, messages late by jitter."""
+    """Tests that one device keeps its closed form: first verification cold, others warm, messages
+    late by jitter.
+    """
     workload = steady()
     expected = 20 * (4 / 50.0 + 0.020) + batch_seconds(154, 0)
     for done in range(5, 100, 5):
@@ -48,11 +52,18 @@ def test_one_device_alone() -> None:
 
 
 def test_spare_capacity_is_spent() -> None:
-    """Tests that no class gets less than 0.95 of the speed under `fcfs` while that leaves the verifier 20 % idle."""
+    """Tests that no class gets less than 0.95 of the speed under `fcfs` while that leaves the
+    verifier 20 % idle.
+    """
     for speeds, devices in (((2.0, 4.0, 6.0, 8.0), 8), ((1.0, 16.0), 7)):
         workload = mixed_classes(class_speeds=speeds)
-        pairs = [[run_once(workload, name, devices=devices, seed=seed, seconds=60.0) for seed in range(20)]
-                 for name in ("fcfs", "slack")]  # fmt: skip
+        pairs = [
+            [
+                run_once(workload, name, devices=devices, seed=seed, seconds=60.0)
+                for seed in range(20)
+            ]
+            for name in ("fcfs", "slack")
+        ]
         assert 0.6 < np.mean([run.busy_share for run in pairs[0]]) < 0.8
         fcfs, slack = (np.mean([run.class_mean_speed for run in runs], axis=0) for runs in pairs)
         assert (slack >= 0.95 * fcfs).all()
@@ -68,9 +79,15 @@ def test_one_device_without_cache() -> None:
 
 
 def test_one_device_served_centrally() -> None:
-    """Tests that centralised serving of one device is the prompt, then one token per batch, and the network twice."""
+    """Tests that centralised serving of one device is the prompt, then one token per batch, and the
+    network twice.
+    """
     workload = steady()
-    expected = 0.020 + batch_seconds(150, 0) + sum(batch_seconds(1, 150 + done - 1) for done in range(1, 100))
+    expected = (
+        0.020
+        + batch_seconds(150, 0)
+        + sum(batch_seconds(1, 150 + done - 1) for done in range(1, 100))
+    )
     run = run_once(workload, "fcfs", devices=1, seconds=30.0, warm_up_seconds=5.0, centralised=True)
     assert run.responses["seconds"] == pytest.approx(expected, rel=1e-9)
 
@@ -78,17 +95,24 @@ def test_one_device_served_centrally() -> None:
 def test_a_cache_without_room_is_no_cache() -> None:
     """Tests that a prefix cache of no bytes gives the very run of a verifier without one."""
     without = run_once(dataclasses.replace(WORKLOAD, prefix_cache=False), devices=15, seconds=20.0)
-    empty = run_once(dataclasses.replace(WORKLOAD, cache_memory_bytes=0.0), devices=15, seconds=20.0)
+    empty = run_once(
+        dataclasses.replace(WORKLOAD, cache_memory_bytes=0.0), devices=15, seconds=20.0
+    )
     assert np.array_equal(without.responses, empty.responses)
     little = dataclasses.replace(WORKLOAD, cache_memory_bytes=5 * 300 * 262144.0)
-    shares = [run_once(little, policy, devices=15, seconds=20.0).cold_share for policy in ("slack", "fcfs")]
+    shares = [
+        run_once(little, policy, devices=15, seconds=20.0).cold_share
+        for policy in ("slack", "fcfs")
+    ]
     assert 0.03 < shares[0] < shares[1] < 1.0
 
 
 @pytest.mark.parametrize("policy", [policy for policy in POLICIES if policy != "algorithm-1"])
 def test_conservation(policy: PolicyName) -> None:
     """Tests that busy time, tokens, batches and violations add up under any policy."""
-    run = run_once(WORKLOAD, policy, devices=120, seconds=30.0, warm_up_seconds=10.0, events=200_000)
+    run = run_once(
+        WORKLOAD, policy, devices=120, seconds=30.0, warm_up_seconds=10.0, events=200_000
+    )
     events, responses = run.events, run.responses
     assert len(events) == run.iterations.sum()
     batches, first = np.unique(events["batch"], return_index=True)
@@ -113,16 +137,22 @@ def test_conservation(policy: PolicyName) -> None:
 
 
 def test_acceptance_by_position() -> None:
-    """Tests that an iteration yields the expected tokens, with acceptance rates that differ by position."""
+    """Tests that an iteration yields the expected tokens, with acceptance rates that differ by
+    position.
+    """
     workload = dataclasses.replace(WORKLOAD, acceptance_rates=np.array([0.9, 0.5, 0.7]))
     run = run_once(workload, devices=50, seconds=200.0)
     assert workload.expected_tokens[-1] == pytest.approx(1 + 0.9 + 0.45 + 0.315)
     per_iteration = run.goodput * 200.0 / run.iterations.sum()
-    assert per_iteration == pytest.approx(workload.expected_tokens[-1], rel=0.02)  # the last window is cut
+    assert per_iteration == pytest.approx(
+        workload.expected_tokens[-1], rel=0.02
+    )  # the last window is cut
 
 
 def test_tokens_with_a_predictor() -> None:
-    """Tests that the expected tokens of predicted windows match drafts drawn by hand, and that less is wasted."""
+    """Tests that the expected tokens of predicted windows match drafts drawn by hand, and that less
+    is wasted.
+    """
     predictor = DraftPredictor(false_accept=0.4, false_reject=0.2, false_accept_after=0.6)
     workload = mixed_classes(predictor=predictor)
     generator = np.random.default_rng(0)
@@ -146,14 +176,19 @@ def test_tokens_with_a_predictor() -> None:
 
 def test_seeds() -> None:
     """Tests that a seed gives one run, and another seed another."""
-    first, again, other = (run_once(WORKLOAD, devices=60, seed=seed, seconds=20.0) for seed in (3, 3, 4))
+    first, again, other = (
+        run_once(WORKLOAD, devices=60, seed=seed, seconds=20.0) for seed in (3, 3, 4)
+    )
     assert np.array_equal(first.responses, again.responses)
     assert not np.array_equal(first.responses["speed"][:20], other.responses["speed"][:20])
 
 
 def test_policies_meet_the_same_responses() -> None:
     """Tests that the length of a device's first response does not depend on the policy."""
-    runs = [run_once(WORKLOAD, policy, devices=60, seconds=200.0, warm_up_seconds=0.0) for policy in ("fcfs", "slack")]
+    runs = [
+        run_once(WORKLOAD, policy, devices=60, seconds=200.0, warm_up_seconds=0.0)
+        for policy in ("fcfs", "slack")
+    ]
     tokens = [sorted(run.responses["tokens"][run.responses["start"] == 0.0]) for run in runs]
     assert tokens[0] == tokens[1]
     assert len(tokens[0]) == 60
@@ -168,7 +203,9 @@ def test_classes_keep_their_shares() -> None:
 
 
 def test_algorithm_1_as_printed_stalls() -> None:
-    """Tests that the printed algorithm stops for ever once a critical request is late, and that the run says so."""
+    """Tests that the printed algorithm stops for ever once a critical request is late, and that the
+    run says so.
+    """
     run = run_once(WORKLOAD, "algorithm-1", devices=300, seconds=60.0)
     assert run.stalled
     assert run.violation_rate > 0.5
@@ -179,28 +216,42 @@ def test_batches_keep_the_memory() -> None:
     """Tests that no batch holds more than the memory has room for."""
     room = 8192 + 4096 + 4
     workload = dataclasses.replace(
-        mixed_classes(prompt_median_tokens=600.0), batch_memory_bytes=room * 262144.0, response_sigma=0.0
+        mixed_classes(prompt_median_tokens=600.0),
+        batch_memory_bytes=room * 262144.0,
+        response_sigma=0.0,
     )
     run = run_once(workload, "fcfs", devices=200, seconds=20.0, events=50_000)
     sizes = np.unique(run.events["batch"], return_counts=True)[1]
-    unlimited = run_once(dataclasses.replace(workload, batch_memory_bytes=None), "fcfs", devices=200, seconds=20.0,
-                         events=50_000)  # fmt: skip
+    unlimited = run_once(
+        dataclasses.replace(workload, batch_memory_bytes=None),
+        "fcfs",
+        devices=200,
+        seconds=20.0,
+        events=50_000,
+    )
     assert sizes.max() * 150 <= room
     assert sizes.max() < np.unique(unlimited.events["batch"], return_counts=True)[1].max()
 
 
 @pytest.mark.parametrize(("gigabytes", "factor"), [(9.0, 1.5), (12.0, 1.25)])
 def test_slack_carries_more_with_a_small_cache(gigabytes: float, factor: float) -> None:
-    """Tests that `slack` carries so much more than FCFS, with either eviction, where the cache cannot hold all."""
+    """Tests that `slack` carries so much more than FCFS, with either eviction, where the cache
+    cannot hold all.
+    """
     workload = dataclasses.replace(WORKLOAD, cache_memory_bytes=gigabytes * 1e9)
     evicting = Policy(name="fcfs", eviction="due-last")
-    best, fcfs = (capacity(workload, policy, seeds=[30], seconds=60.0).mean for policy in ("slack", evicting))
+    best, fcfs = (
+        capacity(workload, policy, seeds=[30], seconds=60.0).mean for policy in ("slack", evicting)
+    )
     assert best >= factor * fcfs
 
 
 def test_order_of_the_policies() -> None:
     """Tests that `slack` carries a load that none of its rivals does."""
-    rates = {policy: run_once(WORKLOAD, policy, devices=300, seconds=120.0).violation_rate for policy in POLICIES}
+    rates = {
+        policy: run_once(WORKLOAD, policy, devices=300, seconds=120.0).violation_rate
+        for policy in POLICIES
+    }
     assert rates["slack"] <= 0.01
     assert 0.02 < rates["edf"] < 0.1 < min(rates[p] for p in POLICIES if p not in ("slack", "edf"))
 
@@ -209,8 +260,16 @@ def test_capacity_brackets() -> None:
     """Tests that a capacity is carried, and that a little more is not."""
     found = capacity(WORKLOAD, "fcfs", seeds=[0, 1], seconds=60.0)
     for seed, devices in enumerate(map(int, found.samples)):
-        assert run_once(WORKLOAD, "fcfs", devices=devices, seed=seed, seconds=60.0).violation_rate <= 0.01
-        assert run_once(WORKLOAD, "fcfs", devices=int(devices * 1.1), seed=seed, seconds=60.0).violation_rate > 0.01
+        assert (
+            run_once(WORKLOAD, "fcfs", devices=devices, seed=seed, seconds=60.0).violation_rate
+            <= 0.01
+        )
+        assert (
+            run_once(
+                WORKLOAD, "fcfs", devices=int(devices * 1.1), seed=seed, seconds=60.0
+            ).violation_rate
+            > 0.01
+        )
     low, high = found.confidence_interval
     assert low <= found.mean <= high
     assert capacity(WORKLOAD, "fcfs", seeds=[0], seconds=20.0, most=16).samples == [16]
@@ -220,15 +279,24 @@ def test_replications() -> None:
     """Tests that replications are runs of consecutive seeds, and the estimates their means."""
     seen: list[tuple[int, float]] = []
     found = simulate(
-        WORKLOAD, "fcfs", devices=60, seconds=20.0, seed=3, replications=3,
+        WORKLOAD,
+        "fcfs",
+        devices=60,
+        seconds=20.0,
+        seed=3,
+        replications=3,
         callback=lambda done, mean: seen.append((done, mean)),
-    )  # fmt: skip
+    )
     alone = [run_once(WORKLOAD, "fcfs", devices=60, seconds=20.0, seed=seed) for seed in (3, 4, 5)]
     assert [run.goodput for run in found.runs] == [run.goodput for run in alone]
     assert 0.0 < sum(run.seconds for run in found.runs) <= found.seconds
     assert found.mean == np.mean([run.violation_rate for run in alone]) == seen[-1][1]
-    assert found.estimates["goodput_tokens_per_second"].mean == pytest.approx(np.mean([run.goodput for run in alone]))
-    assert found.estimates["violation_rate_of_class_8"].samples[1] == alone[1].class_violation_rate[3]
+    assert found.estimates["goodput_tokens_per_second"].mean == pytest.approx(
+        np.mean([run.goodput for run in alone])
+    )
+    assert (
+        found.estimates["violation_rate_of_class_8"].samples[1] == alone[1].class_violation_rate[3]
+    )
     assert [done for done, _ in seen] == [1, 2, 3]
 
 
@@ -236,7 +304,9 @@ def test_replications() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("prompt", [150.0, 300.0])
 def test_slack_carries_more_in_mixed_classes(prompt: float) -> None:
-    """Tests that `slack` carries 1.4 times FCFS and 1.5 times Algorithm 1 at 1 % violations, on seeds of their own."""
+    """Tests that `slack` carries 1.4 times FCFS and 1.5 times Algorithm 1 at 1 % violations, on
+    seeds of their own.
+    """
     workload = mixed_classes(prompt_median_tokens=prompt)
     slack, fcfs, algorithm_1, set_aside = (
         capacity(workload, policy, seeds=[20, 21], seconds=120.0).mean
@@ -257,7 +327,9 @@ def test_slack_follows_the_classes(speeds: tuple[float, ...]) -> None:
     """Tests that `slack`, with nothing set, carries more than FCFS and EDF whatever the classes."""
     workload = mixed_classes(class_speeds=speeds)
     policies: tuple[PolicyName, ...] = ("slack", "fcfs", "edf")
-    slack, fcfs, edf = (capacity(workload, policy, seeds=[20], seconds=60.0).mean for policy in policies)
+    slack, fcfs, edf = (
+        capacity(workload, policy, seeds=[20], seconds=60.0).mean for policy in policies
+    )
     assert slack >= 1.1 * max(fcfs, edf)
 
 

@@ -35,6 +35,8 @@ def test_plans_are_shown(tmp_path: Path) -> None:
     (chart,) = charts(free, plan)
     assert len(chart.rows) == sum(len(stretch.sizes) for stretch in found)
     free.plot(plan).save(tmp_path / "phases.svg")
-    assert (tmp_path / "phases.svg").read_text().count('aria-roledescription="bar"') == len(chart.rows)
+    assert (tmp_path / "phases.svg").read_text().count('aria-roledescription="bar"') == len(
+        chart.rows
+    )
     rows = list(kind_of(free).rows(plan))
     assert len(rows) == 6 * len(plan.phases) and len({tuple(row) for row in rows}) == 1

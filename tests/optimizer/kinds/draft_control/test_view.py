@@ -48,13 +48,21 @@ def test_summary(invoke: Invoke, files: tuple[Path, Path]) -> None:
     """Tests that rate, interval, judge and responses are printed."""
     code, out, _ = invoke("simulate", *files, "--replications", "50", "--response-tokens", "64")
     assert code == 0
-    for word in ("policy-iteration", "95 % confidence", "mean / model", "responses of 64 tokens", "50%"):
+    for word in (
+        "policy-iteration",
+        "95 % confidence",
+        "mean / model",
+        "responses of 64 tokens",
+        "50%",
+    ):
         assert word in out
 
 
 def test_json(invoke: Invoke, files: tuple[Path, Path]) -> None:
     """Tests that the JSON is that of the Python call."""
-    code, out, _ = invoke("simulate", *files, "--replications", "20", "--iterations", "30", "--seed", "5", "--json")
+    code, out, _ = invoke(
+        "simulate", *files, "--replications", "20", "--iterations", "30", "--seed", "5", "--json"
+    )
     assert code == 0
     data = json.loads(out)
     problem, result = (specopt.load(path) for path in files)
@@ -65,13 +73,23 @@ def test_json(invoke: Invoke, files: tuple[Path, Path]) -> None:
 
 
 def test_refusals(invoke: Invoke, files: tuple[Path, Path], tmp_path: Path) -> None:
-    """Tests that options of the other kind, and kinds without a simulator, end with exit code 2 and one line."""
+    """Tests that options of the other kind, and kinds without a simulator, end with exit code 2 and
+    one line.
+    """
     refused(invoke("simulate", *files, "--drop-finished"), "drop_finished", "draft-control")
     refused(invoke("simulate", *files, "--iterations", "0"), "iterations", "got 0")
     refused(invoke("simulate", *files, "--response-tokens", "many"), "many")
-    for family, option in (("serving-latency/paper-1", "--iterations"), ("draft-allocation/uniform", "--seed")):
-        problem = specopt.generate(family, **({"tasks": 3, "max_output": 30} if "serving" in family else {}))
+    for family, option in (
+        ("serving-latency/paper-1", "--iterations"),
+        ("draft-allocation/uniform", "--seed"),
+    ):
+        problem = specopt.generate(
+            family, **({"tasks": 3, "max_output": 30} if "serving" in family else {})
+        )
         specopt.save(problem, tmp_path / "problem.json")
         specopt.save(specopt.solve(problem, time_limit=2.0), tmp_path / "result.json")
         word = "iterations" if option == "--iterations" else "draft-allocation has no simulator"
-        refused(invoke("simulate", tmp_path / "problem.json", tmp_path / "result.json", option, "3"), word)
+        refused(
+            invoke("simulate", tmp_path / "problem.json", tmp_path / "result.json", option, "3"),
+            word,
+        )

@@ -11,7 +11,9 @@ from specopt.kinds.draft_stopping.view import VIEW
 
 
 def test_a_plan_is_a_row_per_node() -> None:
-    """Tests that a plan is shown as where each node goes, its start marked, and one without drafts by a word."""
+    """Tests that a plan is shown as where each node goes, its start marked, and one without drafts
+    by a word.
+    """
     problem = generate("draft-stopping/mixed", bins=2, max_draft=4)
     assert isinstance(problem, DraftStoppingProblem)
 

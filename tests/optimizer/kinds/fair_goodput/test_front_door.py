@@ -11,8 +11,12 @@ from specopt.commands.cli import run
 
 
 @pytest.mark.parametrize("family", ["paper-5", "per-second"])
-def test_from_family_to_verdict(family: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that a problem is made, solved, saved and judged, with a readable summary of rates and schedule."""
+def test_from_family_to_verdict(
+    family: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that a problem is made, solved, saved and judged, with a readable summary of rates and
+    schedule.
+    """
     problem, result = str(tmp_path / "problem.json"), str(tmp_path / "result.json")
     assert run(["generate", f"fair-goodput/{family}", "--param", "rates=wide", "-o", problem]) == 0
     assert run(["solve", problem, "-o", result]) == 0
@@ -39,9 +43,18 @@ def test_a_wrong_plan_is_found_out(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_infeasible_least_rates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that minimum rates set on the command line are refused with the clients' names, exit 1."""
+    """Tests that minimum rates set on the command line are refused with the clients' names, exit
+    1.
+    """
     problem = str(tmp_path / "problem.json")
-    command = ["generate", "fair-goodput/paper-5", "--param", "clients=4", "--set", "min_goodput=[2,2,9,2]"]
+    command = [
+        "generate",
+        "fair-goodput/paper-5",
+        "--param",
+        "clients=4",
+        "--set",
+        "min_goodput=[2,2,9,2]",
+    ]
     assert run([*command, "-o", problem]) == 0
     assert run(["solve", problem]) == 1
     assert "client 2 needs 9 tokens per round" in capsys.readouterr().out
@@ -51,7 +64,16 @@ def test_schema_and_methods(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that the schema has every field, and that every method is listed."""
     assert run(["schema", "fair-goodput"]) == 0
     schema = json.loads(capsys.readouterr().out)
-    assert {"acceptance_rates", "min_goodput", "per", "verify_seconds_per_token"} <= set(schema["properties"])
+    assert {"acceptance_rates", "min_goodput", "per", "verify_seconds_per_token"} <= set(
+        schema["properties"]
+    )
     assert run(["methods", "fair-goodput", "--json"]) == 0
     names = {entry["name"] for entry in json.loads(capsys.readouterr().out)}
-    assert {"dual", "convex", "enumeration", "column-generation", "threshold-greedy", "random"} <= names
+    assert {
+        "dual",
+        "convex",
+        "enumeration",
+        "column-generation",
+        "threshold-greedy",
+        "random",
+    } <= names

@@ -13,9 +13,14 @@ from specopt.models.errors import InvalidInput
 from specopt.models.prompt_chunking.problem import PromptChunkingPlan, PromptChunkingProblem
 
 PROBLEM = PromptChunkingProblem(
-    prompt_tokens=351, bytes_per_token=8192.0, uplink_bytes_per_second=7.5e6, downlink_bytes_per_second=12.5e6,
-    cloud_delay=FIGURE_1, background_tokens=10.0, pipeline_length=3,
-)  # fmt: skip
+    prompt_tokens=351,
+    bytes_per_token=8192.0,
+    uplink_bytes_per_second=7.5e6,
+    downlink_bytes_per_second=12.5e6,
+    cloud_delay=FIGURE_1,
+    background_tokens=10.0,
+    pipeline_length=3,
+)
 
 
 def plan(*chunks: int) -> PromptChunkingPlan:
@@ -24,9 +29,13 @@ def plan(*chunks: int) -> PromptChunkingPlan:
 
 
 def test_bars_of_a_chunk() -> None:
-    """Tests that a chunk has a bar on each resource, in order, and on the device only if that takes time."""
+    """Tests that a chunk has a bar on each resource, in order, and on the device only if that takes
+    time.
+    """
     bars = timeline_bars(PROBLEM.timeline(plan(200, 151)))
-    assert [[row for row, _, _ in own] for own in bars] == [["upload", "GPU 1", "GPU 2", "GPU 3", "download"]] * 2
+    assert [[row for row, _, _ in own] for own in bars] == [
+        ["upload", "GPU 1", "GPU 2", "GPU 3", "download"]
+    ] * 2
     assert bars[0][0][1:] == pytest.approx((0.0, 200 * 8192 / 7.5e6))
     assert bars[1][0][1] == bars[0][0][2]
     assert bars[1][-1][2] == PROBLEM.evaluate(plan(200, 151)).objective
@@ -39,7 +48,9 @@ def test_picture_has_a_panel_per_plan() -> None:
     one, two = chunk_timeline(PROBLEM, {"whole": plan(351), "halves": plan(176, 175)}).charts
     assert one.title.startswith("whole: 1 chunk, first token after")
     assert two.title.startswith("halves: 2 chunks")
-    first, second = (chart.spec["layer"][0]["encoding"]["x"]["scale"]["domain"] for chart in (one, two))
+    first, second = (
+        chart.spec["layer"][0]["encoding"]["x"]["scale"]["domain"] for chart in (one, two)
+    )
     assert first == second
     assert (len(one.rows), len(two.rows)) == (5, 10)
 

@@ -68,7 +68,11 @@ def test_text_fits(mechanism: str, width: int) -> None:
 def test_text_numbers_the_batches() -> None:
     """Tests that a wide chart names every batch, in pipeline order, in the verify row."""
     problem = make()
-    row = next(line for line in text_gantt(problem, plan_for(problem), 2).splitlines() if line.startswith("verify"))
+    row = next(
+        line
+        for line in text_gantt(problem, plan_for(problem), 2).splitlines()
+        if line.startswith("verify")
+    )
     assert [c for c in row if c.isdigit()] == ["1", "2", "3"]
 
 
@@ -77,7 +81,9 @@ def test_text_of_many_batches_fits() -> None:
     problem = specopt.generate("serving-latency/paper-1", tasks=120, max_output=4, seed=1)
     assert isinstance(problem, ServingLatencyProblem)
     plan = ServingLatencyPlan(
-        speculation_length=1, batches=tuple((k,) for k in range(120)), bandwidth_share=np.full(120, 1 / 120)
+        speculation_length=1,
+        batches=tuple((k,) for k in range(120)),
+        bandwidth_share=np.full(120, 1 / 120),
     )
     for step in default_steps(problem, plan):
         assert max(map(len, text_gantt(problem, plan, step, 60).splitlines()[1:])) == 60
@@ -101,7 +107,9 @@ def test_default_steps() -> None:
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_figure_has_a_bar_per_batch_and_stage(mechanism: str) -> None:
-    """Tests that every panel shows every batch in every stage, on an axis from 0 to the end of the step."""
+    """Tests that every panel shows every batch in every stage, on an axis from 0 to the end of the
+    step.
+    """
     problem = make(mechanism=mechanism)
     plan = plan_for(problem)
     charts = pipeline_figure(problem, plan).charts
@@ -116,7 +124,9 @@ def test_figure_has_a_bar_per_batch_and_stage(mechanism: str) -> None:
 
 
 def test_figure_is_saved(tmp_path: Path) -> None:
-    """Tests that the figure is written as PNG, PDF and SVG, and drawn into a page, with a bar for each row."""
+    """Tests that the figure is written as PNG, PDF and SVG, and drawn into a page, with a bar for
+    each row.
+    """
     problem = make()
     picture = pipeline_figure(problem, plan_for(problem), steps=[2])
     for suffix, head in (("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<svg")):

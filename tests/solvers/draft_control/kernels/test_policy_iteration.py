@@ -45,17 +45,23 @@ def best_of(prepared: Prepared, state: int, price: float) -> float:
 
 
 @given(problems, st.floats(0.0, 1e4), st.data())
-def test_improve_finds_the_best_actions(problem: DraftControlProblem, price: float, data: st.DataObject) -> None:
-    """Tests that no action is worth more at a price, that one changes only for a better one, and how many have."""
+def test_improve_finds_the_best_actions(
+    problem: DraftControlProblem, price: float, data: st.DataObject
+) -> None:
+    """Tests that no action is worth more at a price, that one changes only for a better one, and
+    how many have.
+    """
     prepared = prepare(problem)
     S, R = prepared.rates.shape
-    lengths = np.array(data.draw(st.lists(st.integers(prepared.shortest, prepared.longest), min_size=S, max_size=S)))
+    lengths = np.array(
+        data.draw(
+            st.lists(st.integers(prepared.shortest, prepared.longest), min_size=S, max_size=S)
+        )
+    )
     indices = np.array(data.draw(st.lists(st.integers(0, R - 1), min_size=S, max_size=S)))
     before = list(zip(lengths.tolist(), indices.tolist(), strict=True))
     values, slack = np.empty(S), 1e-9
-    changed = kernels().improve(
-        prepared.for_kernels, price, slack, lengths, indices, values
-    )  # fmt: skip
+    changed = kernels().improve(prepared.for_kernels, price, slack, lengths, indices, values)
     after = list(zip(lengths.tolist(), indices.tolist(), strict=True))
     assert changed == sum(a != b for a, b in zip(before, after, strict=True))
     for state in range(S):
@@ -71,7 +77,9 @@ def test_improve_finds_the_best_actions(problem: DraftControlProblem, price: flo
 
 @given(problems)
 def test_most_at_once_and_weigh(problem: DraftControlProblem) -> None:
-    """Tests that the myopic actions have the largest ratio, and that tokens and seconds are those of the actions."""
+    """Tests that the myopic actions have the largest ratio, and that tokens and seconds are those
+    of the actions.
+    """
     prepared = prepare(problem)
     S, R = prepared.rates.shape
     lengths, indices = np.empty(S, dtype=np.int64), np.empty(S, dtype=np.int64)
@@ -102,7 +110,9 @@ def test_stationary_is_exact(rows: list[list[float]]) -> None:
 
 @given(problems, st.floats(0.0, 100.0))
 def test_kernels_are_their_python_source(problem: DraftControlProblem, price: float) -> None:
-    """Tests that the compiled functions give what their source gives uncompiled, bit for bit but for fused steps."""
+    """Tests that the compiled functions give what their source gives uncompiled, bit for bit but
+    for fused steps.
+    """
     prepared, module = prepare(problem), kernels()
     S = prepared.states
     results = []
@@ -118,4 +128,6 @@ def test_kernels_are_their_python_source(problem: DraftControlProblem, price: fl
             action_of(prepared, state, int(pair[0][state]), int(pair[1][state]))
             for pair in ((lengths, indices), (slow_lengths, slow_indices))
         )
-        assert fast[0] - price * fast[1] == pytest.approx(slow[0] - price * slow[1], abs=1e-10 * (1 + price))
+        assert fast[0] - price * fast[1] == pytest.approx(
+            slow[0] - price * slow[1], abs=1e-10 * (1 + price)
+        )

@@ -42,7 +42,9 @@ def table_of(kernels: Any, a: Floats, w: Floats, least: Floats, most: Floats) ->
 
 
 clients = st.lists(
-    st.tuples(rates, weights, st.integers(0, 6), st.sampled_from((0.0, 0.25, 1.0))), min_size=1, max_size=6
+    st.tuples(rates, weights, st.integers(0, 6), st.sampled_from((0.0, 0.25, 1.0))),
+    min_size=1,
+    max_size=6,
 )
 
 
@@ -50,7 +52,9 @@ clients = st.lists(
 def test_demand_is_the_best_there_is(
     rows: list[tuple[float, float, int, float]], g: float, prices: list[float]
 ) -> None:
-    """Tests that no other draft is worth more at a price, whatever prices were asked before, and the sum is right."""
+    """Tests that no other draft is worth more at a price, whatever prices were asked before, and
+    the sum is right.
+    """
     kernels = importlib.import_module("specopt.solvers.fair_goodput.kernels.dual")
     a, w, most, part = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
     least = part * most
@@ -70,7 +74,9 @@ def test_demand_is_the_best_there_is(
 def test_certificates_are_their_definitions(
     rows: list[tuple[float, float, int, float]], g: float, price: float
 ) -> None:
-    """Tests that both gaps of any allocation at any price are what their definitions say, client by client."""
+    """Tests that both gaps of any allocation at any price are what their definitions say, client by
+    client.
+    """
     kernels = importlib.import_module("specopt.solvers.fair_goodput.kernels.dual")
     a, w, most, part = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
     s, least = part * most, np.zeros(len(a))
@@ -92,12 +98,23 @@ def test_certificates_are_their_definitions(
 
 @pytest.mark.parametrize("g", [0.0, 1.0, 3.0])
 def test_no_round_is_worth_more_than_the_best_one(g: float) -> None:
-    """Tests that the best single round per second is that of all allocations, each worth what its rates are."""
-    a, w, draft, network = np.array([[0.9, 0.6, 0.4], [1.0, 2.0, 1.0], [0.2, 0.03, 0.01], [0.01, 0.05, 0.3]])
+    """Tests that the best single round per second is that of all allocations, each worth what its
+    rates are.
+    """
+    a, w, draft, network = np.array(
+        [[0.9, 0.6, 0.4], [1.0, 2.0, 1.0], [0.2, 0.03, 0.01], [0.01, 0.05, 0.3]]
+    )
     problem = FairGoodputProblem(
-        acceptance_rates=a, weights=w, budget_tokens=5, fairness=g, per="second", draft_seconds_per_token=draft,
-        network_seconds=network, verify_overhead_seconds=0.2, verify_seconds_per_token=0.02,
-    )  # fmt: skip
+        acceptance_rates=a,
+        weights=w,
+        budget_tokens=5,
+        fairness=g,
+        per="second",
+        draft_seconds_per_token=draft,
+        network_seconds=network,
+        verify_overhead_seconds=0.2,
+        verify_seconds_per_token=0.02,
+    )
 
     def worth(allocation: tuple[int, ...]) -> float:
         seconds = max(np.array(allocation) * draft + network) + 0.2 + 0.02 * sum(allocation)

@@ -24,14 +24,19 @@ kernels: Any = prompt_chunking_exact
 def empty(rows: int, stages: int) -> Any:
     """Tables to fill."""
     return kernels.Tables(
-        np.empty((rows, stages + 1)), np.empty((rows, stages + 1)), np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+        np.empty((rows, stages + 1)),
+        np.empty((rows, stages + 1)),
+        np.zeros(rows, np.int64),
+        np.zeros(rows, np.int64),
     )
 
 
 @settings(max_examples=75)
 @given(prompt_chunkings(tokens=(2, 12), restricted=False), st.data())
 def test_tables_bracket_every_plan(problem: PromptChunkingProblem, data: st.DataObject) -> None:
-    """Tests that a plan's states are between earliest and latest for its own end, and that the latest are not late."""
+    """Tests that a plan's states are between earliest and latest for its own end, and that the
+    latest are not late.
+    """
     chunks = data.draw(plans(problem)).chunks.tolist()
     plain = problem.to_dict()
     prepared = prepare(problem)
@@ -58,12 +63,16 @@ def test_tables_bracket_every_plan(problem: PromptChunkingProblem, data: st.Data
     (before, after), up = prepared.position[-2:].tolist(), tables.ceiling[-2].tolist()
     if up[0] > -math.inf:  # one chunk alone can follow: from its latest state it ends just in time
         state = naive.after_chunk(plain, (-math.inf, *up, -math.inf), after - before, True)
-        assert state[-1] + plain.get("head_seconds", 0.0) == pytest.approx(deadline, rel=1e-9, abs=1e-12)
+        assert state[-1] + plain.get("head_seconds", 0.0) == pytest.approx(
+            deadline, rel=1e-9, abs=1e-12
+        )
 
 
 @given(prompt_chunkings(tokens=(2, 9), restricted=False))
 def test_deadlines_below_the_upload_are_ruled_out(problem: PromptChunkingProblem) -> None:
-    """Tests that the tables alone rule out a deadline before every byte can be up, and name no next chunk."""
+    """Tests that the tables alone rule out a deadline before every byte can be up, and name no next
+    chunk.
+    """
     prepared = prepare(problem)
     rows, P = prepared.cells + 1, prepared.prompt.stages
     up = problem.prompt_tokens * problem.bytes_per_token / problem.uplink_bytes_per_second

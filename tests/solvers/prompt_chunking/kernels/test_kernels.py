@@ -28,8 +28,12 @@ def test_play_is_the_judge(problem: PromptChunkingProblem, data: st.DataObject) 
     chunks = data.draw(plans(problem)).chunks
     bounds = np.concatenate(([0], np.cumsum(chunks)))
     prepared = prepare(problem)
-    value = load("play").play(prepared.prompt, bounds, len(chunks), np.empty(prepared.prompt.stages + 1))
-    assert value == pytest.approx(problem.evaluate(PromptChunkingPlan(chunks=chunks)).objective, rel=1e-14)
+    value = load("play").play(
+        prepared.prompt, bounds, len(chunks), np.empty(prepared.prompt.stages + 1)
+    )
+    assert value == pytest.approx(
+        problem.evaluate(PromptChunkingPlan(chunks=chunks)).objective, rel=1e-14
+    )
     assert prepared.chunks(bounds).tolist() == chunks.tolist()
 
 
@@ -37,7 +41,11 @@ def test_play_is_the_judge(problem: PromptChunkingProblem, data: st.DataObject) 
 @given(prompt_chunkings(tokens=(1, 9)))
 def test_compiled_is_plain_python(problem: PromptChunkingProblem) -> None:
     """Tests that bound and polishing give the same in plain Python as compiled."""
-    lower_bound, polish, prepared = load("bound").lower_bound, load("search").polish, prepare(problem)
+    lower_bound, polish, prepared = (
+        load("bound").lower_bound,
+        load("search").polish,
+        prepare(problem),
+    )
     whole = problem.evaluate(PromptChunkingPlan(chunks=np.array([problem.prompt_tokens]))).objective
     bounds = [f(prepared.most, prepared.prompt, 0.0, whole) for f in both(lower_bound)]
     assert bounds[0] == pytest.approx(bounds[1], rel=1e-12)
@@ -54,21 +62,38 @@ def test_compiled_is_plain_python(problem: PromptChunkingProblem) -> None:
 
 @pytest.mark.parametrize("first", [2, 3])
 def test_the_largest_chunk_that_meets_a_deadline(first: int) -> None:
-    """Tests that the first of two chunks is as large as the deadline allows: queues of the stages count as they are."""
-    problem = PromptChunkingProblem.from_dict({
-        "format": "specopt/1", "kind": "prompt-chunking", "prompt_tokens": 4, "bytes_per_token": 0.0,
-        "uplink_bytes_per_second": 1.0, "downlink_bytes_per_second": 1.0, "background_tokens": 0.0,
-        "cloud_delay": {"tokens": [0.0, 10.0], "seconds": [0.2, 10.2]}, "pipeline_length": 4, "wait": "serial",
-    })  # fmt: skip
-    deadline = problem.evaluate(PromptChunkingPlan(chunks=np.array([first, 4 - first]))).objective * (1 + 1e-12)
+    """Tests that the first of two chunks is as large as the deadline allows: queues of the stages
+    count as they are.
+    """
+    problem = PromptChunkingProblem.from_dict(
+        {
+            "format": "specopt/1",
+            "kind": "prompt-chunking",
+            "prompt_tokens": 4,
+            "bytes_per_token": 0.0,
+            "uplink_bytes_per_second": 1.0,
+            "downlink_bytes_per_second": 1.0,
+            "background_tokens": 0.0,
+            "cloud_delay": {"tokens": [0.0, 10.0], "seconds": [0.2, 10.2]},
+            "pipeline_length": 4,
+            "wait": "serial",
+        }
+    )
+    deadline = problem.evaluate(
+        PromptChunkingPlan(chunks=np.array([first, 4 - first]))
+    ).objective * (1 + 1e-12)
     bounds = np.empty(5, dtype=np.int64)
-    count = load("search").by_deadline(2, prepare(problem).prompt, deadline, 1.0, np.empty((2, 5)), bounds)
+    count = load("search").by_deadline(
+        2, prepare(problem).prompt, deadline, 1.0, np.empty((2, 5)), bounds
+    )
     assert bounds[: count + 1].tolist() == [0, first, 4]
 
 
 @given(st.integers(1, 12), st.floats(0.02, 50.0), st.integers(0, 200))
 def test_spread(chunks: int, ratio: float, more: int) -> None:
-    """Tests that geometric boundaries increase, end at the end, and follow the ratio within rounding."""
+    """Tests that geometric boundaries increase, end at the end, and follow the ratio within
+    rounding.
+    """
     M = chunks + more
     bounds = np.zeros(chunks + 1, dtype=np.int64)
     load("families").spread(chunks, M, 0, 1.0, ratio, np.empty(chunks), bounds)
@@ -80,7 +105,8 @@ def test_spread(chunks: int, ratio: float, more: int) -> None:
 
 
 def test_kicks_change_how_many_chunks_there_are() -> None:
-    """Tests that half of the random plans keep the number of chunks, the others have one less or one more if allowed.
+    """Tests that half of the random plans keep the number of chunks, the others have one less or
+    one more if allowed.
 
     That is eight chunks of ten cells; three standard deviations of 400 plans are 0.075.
     """
@@ -92,7 +118,9 @@ def test_kicks_change_how_many_chunks_there_are() -> None:
             counts.append(kick(number, 8, most, bounds, out))
             plan = out[: counts[-1] + 1]
             assert (plan[0], plan[-1]) == (0, 80) and (np.diff(plan) >= 1).all()
-        assert [np.mean(np.equal(counts, count)) for count in (7, 8, 9)] == pytest.approx(shares, abs=0.075)
+        assert [np.mean(np.equal(counts, count)) for count in (7, 8, 9)] == pytest.approx(
+            shares, abs=0.075
+        )
 
 
 def both(kernel: Any) -> tuple[Any, Any]:

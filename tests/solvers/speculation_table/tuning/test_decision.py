@@ -35,7 +35,9 @@ def _speed(table: dict[Point, Measurement], concurrency: int, option: int | None
 def test_robust_is_never_slower_than_no_speculation_where_measured(
     seed: int, measured: tuple[int | None, ...], idle: bool
 ) -> None:
-    """Tests that `robust` keeps its promise on random tables, at every measured point of a batch that it covers."""
+    """Tests that `robust` keeps its promise on random tables, at every measured point of a batch
+    that it covers.
+    """
     table = drawn_table(seed)
     sweep = sweep_of(table, (*measured, 0) if idle else measured)
     found = _decide(sweep, robust=True)
@@ -52,7 +54,9 @@ def test_robust_is_never_slower_than_no_speculation_where_measured(
 @settings(max_examples=4, deadline=None)
 @given(seeds)
 def test_no_answer_has_a_larger_geometric_mean(seed: int) -> None:
-    """Tests that neither a measured length everywhere nor no speculation beats the choice, a table's cost included."""
+    """Tests that neither a measured length everywhere nor no speculation beats the choice, a
+    table's cost included.
+    """
     table = drawn_table(seed)
     found = _decide(sweep_of(table), loss=0.01)
 
@@ -62,16 +66,26 @@ def test_no_answer_has_a_larger_geometric_mean(seed: int) -> None:
     chosen = [found.speedup(c) * _speed(table, c, None) for c in CONCURRENCIES]
     for option in [None, *range(1, 8)]:
         assert mean(chosen) >= mean([_speed(table, c, option) for c in CONCURRENCIES]) - 1e-9
-    if len(found.schedule.ranges) > 1:  # within the ranges nothing is lost beyond `loss`, but for what all pays
+    if (
+        len(found.schedule.ranges) > 1
+    ):  # within the ranges nothing is lost beyond `loss`, but for what all pays
         for c in CONCURRENCIES:
             best = max(_speed(table, c, k) for k in range(8))
             assert _speed(table, c, found.schedule.at(c)) >= 0.99 * best * (1 - 1e-9)
 
 
 def test_the_price_of_a_table_decides() -> None:
-    """Tests that a table is taken where it is free and not at 14 % each, and that the note says where this flips."""
+    """Tests that a table is taken where it is free and not at 14 % each, and that the note says
+    where this flips.
+    """
     speeds = ((1, (1, 1.2, 1.5)), (8, (1, 1.3, 1.2)), (64, (1, 1.1, 0.9)))
-    sweep = _rows(*((c, "", k, c * 100.0 * f) for c, own in speeds for k, f in zip((None, 1, 4), own, strict=True)))
+    sweep = _rows(
+        *(
+            (c, "", k, c * 100.0 * f)
+            for c, own in speeds
+            for k, f in zip((None, 1, 4), own, strict=True)
+        )
+    )
 
     def ranges(share: float) -> Tuning:
         price = Price((1,), (0.0,), (share,), (0.2,), "a test")
@@ -89,9 +103,13 @@ def test_the_price_of_a_table_decides() -> None:
 
 
 def test_the_price_of_steps_without_drafts_decides() -> None:
-    """Tests that a table flips at the price of 0 drafts at which one length is worth as much, unless 0 was measured."""
+    """Tests that a table flips at the price of 0 drafts at which one length is worth as much,
+    unless 0 was measured.
+    """
     speeds = ((1, 2.0), (8, 1.4), (64, 0.7))
-    sweep = _rows(*((c, "", k, c * 100.0 * f) for c, fast in speeds for k, f in ((None, 1.0), (3, fast))))
+    sweep = _rows(
+        *((c, "", k, c * 100.0 * f) for c, fast in speeds for k, f in ((None, 1.0), (3, fast)))
+    )
     cheap, dear = (Prices(Price((1,), (0.0,), (x,), (0.5,), "a test"), FREE) for x in (0.29, 0.31))
     found = _decide(sweep, prices=cheap)
     assert [length for *_, length in found.schedule.ranges] == [3, 0]
@@ -99,7 +117,9 @@ def test_the_price_of_steps_without_drafts_decides() -> None:
     assert _decide(sweep, prices=dear).schedule.ranges == ((1, 64, 3),)
     measured = Sweep((*sweep.measurements, Measurement(Point(Condition(64), 0), 64 * 100 * 0.95)))
     assert _decide(measured, prices=dear).schedule.at(64) == 0
-    assert _decide(measured, draft_lengths=(3,), prices=replace(dear, shortest=1)).schedule.at(64) == 3
+    assert (
+        _decide(measured, draft_lengths=(3,), prices=replace(dear, shortest=1)).schedule.at(64) == 3
+    )
 
 
 def test_a_robust_table_of_a_real_engine_is_never_slower() -> None:
@@ -108,7 +128,9 @@ def test_a_robust_table_of_a_real_engine_is_never_slower() -> None:
 
     from specopt.instances.sweeps import read_sweeps
 
-    sweep = read_sweeps([str(files("specopt.instances") / "data" / "measured" / "vllm-cpu-ngram.csv")])
+    sweep = read_sweeps(
+        [str(files("specopt.instances") / "data" / "measured" / "vllm-cpu-ngram.csv")]
+    )
     found = _decide(sweep, robust=True)
     speeds = {m.point: m.tokens_per_second or 0.0 for m in sweep.measurements}
     for concurrency in (1, 4, 8):
@@ -121,7 +143,11 @@ def test_a_robust_table_of_a_real_engine_is_never_slower() -> None:
 def test_speculation_that_never_pays_is_left_out() -> None:
     """Tests that a table in which drafts only cost gives one range of None, whatever the goal."""
     rows = [
-        Measurement(Point(Condition(c), k), c * 100.0 * (1.0 if k is None else 0.8), None if k is None else 1.5)
+        Measurement(
+            Point(Condition(c), k),
+            c * 100.0 * (1.0 if k is None else 0.8),
+            None if k is None else 1.5,
+        )
         for c in (1, 8)
         for k in (None, 1, 3)
     ]
@@ -132,16 +158,27 @@ def test_speculation_that_never_pays_is_left_out() -> None:
 
 
 def test_robust_ends_where_drafts_may_be_slower() -> None:
-    """Tests that `robust` caps the batch and says what then waits, or says up to where drafts hold."""
+    """Tests that `robust` caps the batch and says what then waits, or says up to where drafts
+    hold.
+    """
     loads = ((1, 100.0, 2.6), (16, 900.0, 1.7), (64, 1500.0, 1.2), (256, 1600.0, 0.8))
-    sweep = _rows(*((c, "", k, base * f) for c, base, fast in loads for k, f in ((None, 1.0), (2, fast))))
+    sweep = _rows(
+        *((c, "", k, base * f) for c, base, fast in loads for k, f in ((None, 1.0), (2, fast)))
+    )
     found = _decide(sweep, robust=True)
     assert found.cap is not None and 64 <= found.cap < 256
     assert found.schedule.ranges == ((1, found.cap, 2),)
-    assert found.grid.least[found.grid.row(found.cap), 3] >= 1.0 > found.grid.least[found.grid.row(found.cap + 1), 3]
+    assert (
+        found.grid.least[found.grid.row(found.cap), 3]
+        >= 1.0
+        > found.grid.least[found.grid.row(found.cap + 1), 3]
+    )
     waiting = found.grid.mean[found.grid.row(found.cap), 3]
     assert found.speedup(256) == pytest.approx(waiting / 1600.0)
-    assert any(f"limit the engine's batch to {found.cap}" in note and f"{waiting:,.4g}" in note for note in found.notes)
+    assert any(
+        f"limit the engine's batch to {found.cap}" in note and f"{waiting:,.4g}" in note
+        for note in found.notes
+    )
     rows = [
         Measurement(Point(Condition(c), k), c * 100.0 * speed)
         for c, fast in ((1, 1.5), (2, 1.4), (4, 1.3), (16, 0.7))
@@ -155,7 +192,9 @@ def test_robust_ends_where_drafts_may_be_slower() -> None:
 
 
 def test_a_latency_target_takes_what_carries_most() -> None:
-    """Tests that capacities are those of a scan of the measured loads, and that the fastest option carries most."""
+    """Tests that capacities are those of a scan of the measured loads, and that the fastest option
+    carries most.
+    """
     table = drawn_table(4)
     target = 1.1 * 16 / max(_speed(table, 16, k) for k in OPTIONS if k)
     found = _decide(sweep_of(table), tpot_seconds=target)
@@ -186,7 +225,9 @@ def test_weights_decide_whether_speculation_pays() -> None:
 
 
 def test_nothing_beyond_what_was_measured_is_recommended() -> None:
-    """Tests that larger batches and longer drafts than measured are refused, unless extrapolation is asked for."""
+    """Tests that larger batches and longer drafts than measured are refused, unless extrapolation
+    is asked for.
+    """
     sweep = sweep_of(drawn_table(3), (None, 1, 3))
     with pytest.raises(InvalidInput, match="max_batch"):
         _decide(sweep, max_batch=128)
@@ -197,7 +238,9 @@ def test_nothing_beyond_what_was_measured_is_recommended() -> None:
 
 
 def test_several_workloads_share_the_tokens() -> None:
-    """Tests that serving two workloads has the harmonic mean of their throughputs, and one of them its own."""
+    """Tests that serving two workloads has the harmonic mean of their throughputs, and one of them
+    its own.
+    """
     rows = [
         Measurement(Point(Condition(4, name), k), speed * (1.0 if k is None else fast))
         for name, speed, fast in (("chat", 100.0, 0.8), ("code", 300.0, 2.0))
@@ -214,15 +257,23 @@ def test_several_workloads_share_the_tokens() -> None:
 
 
 def test_the_regret_bound_holds_between_measured_numbers() -> None:
-    """Tests that the bound is the largest ratio of a low end to a high end of answers that may be better."""
+    """Tests that the bound is the largest ratio of a low end to a high end of answers that may be
+    better.
+    """
     found = _decide(sweep_of(drawn_table(7), (None, 0, 2, 4, 6)))
     expected = 0.0
     for c in CONCURRENCIES:
         row, taken = found.grid.row(c), found.option(c)
         others = [found.grid.high[row, k] for k in found.rivals if k != taken]
-        expected = max(expected, 1.0 - found.grid.low[row, taken] / np.nanmax(others)) if others else expected
+        expected = (
+            max(expected, 1.0 - found.grid.low[row, taken] / np.nanmax(others))
+            if others
+            else expected
+        )
     assert found.regret_bound == pytest.approx(expected)
-    sweep = _rows((1, "", None, 100.0), (64, "", None, 2000.0), (1, "", 3, 300.0), (64, "", 3, 1900.0))
+    sweep = _rows(
+        (1, "", None, 100.0), (64, "", None, 2000.0), (1, "", 3, 300.0), (64, "", 3, 1900.0)
+    )
     assert (
         _decide(sweep, single=True, draft_lengths=(3,)).regret_bound == 0.0
     )  # none is better at 64, and no better answer
@@ -230,11 +281,15 @@ def test_the_regret_bound_holds_between_measured_numbers() -> None:
 
 def _rows(*rows: tuple[int, str, int | None, float]) -> Sweep:
     """Return a sweep of (concurrency, workload, draft length, tokens per second)."""
-    return Sweep(tuple(Measurement(Point(Condition(c, name), k), speed) for c, name, k, speed in rows))
+    return Sweep(
+        tuple(Measurement(Point(Condition(c, name), k), speed) for c, name, k, speed in rows)
+    )
 
 
 def test_robust_leaves_out_what_noise_may_explain() -> None:
-    """Tests that a draft length whose runs scatter as far as it is better is not taken, and is without `robust`."""
+    """Tests that a draft length whose runs scatter as far as it is better is not taken, and is
+    without `robust`.
+    """
     none, drafts = (600.0, 500.0), (720.0, 560.0, 900.0)
     sweep = _rows(*((8, "", None, x) for x in none), *((8, "", 3, x) for x in drafts))
     assert _decide(sweep).schedule.ranges == ((1, 8, 3),)
@@ -245,17 +300,37 @@ def test_robust_leaves_out_what_noise_may_explain() -> None:
 
 
 def test_robust_serves_every_workload() -> None:
-    """Tests that nothing is taken that was measured to slow one workload down, however much others gain."""
-    sweep = _rows((8, "chat", None, 100.0), (8, "chat", 3, 98.0), (8, "code", None, 100.0), (8, "code", 3, 300.0))
+    """Tests that nothing is taken that was measured to slow one workload down, however much others
+    gain.
+    """
+    sweep = _rows(
+        (8, "chat", None, 100.0),
+        (8, "chat", 3, 98.0),
+        (8, "code", None, 100.0),
+        (8, "code", 3, 300.0),
+    )
     assert _decide(sweep).schedule.ranges == ((1, 8, 3),)
     assert _decide(sweep, robust=True).schedule.ranges == ((1, 8, None),)
     assert _decide(sweep, robust=True, workload="code").schedule.ranges == ((1, 8, 3),)
 
 
 def test_a_latency_target_by_hand() -> None:
-    """Tests that equal capacities go to the higher throughput, never to the longer draft; unmet targets are said."""
-    sweep = _rows((4, "", None, 200.0), (4, "", 0, 199.0), (4, "", 1, 330.0), (4, "", 3, 300.0), (4, "", 5, 260.0))
-    for target, carried in ((0.0125, [0, 4, 0, 0]), (0.014, [0, 4, 4, 0]), (0.021, [4] * 4), (0.01, [0] * 4)):
+    """Tests that equal capacities go to the higher throughput, never to the longer draft; unmet
+    targets are said.
+    """
+    sweep = _rows(
+        (4, "", None, 200.0),
+        (4, "", 0, 199.0),
+        (4, "", 1, 330.0),
+        (4, "", 3, 300.0),
+        (4, "", 5, 260.0),
+    )
+    for target, carried in (
+        (0.0125, [0, 4, 0, 0]),
+        (0.014, [0, 4, 4, 0]),
+        (0.021, [4] * 4),
+        (0.01, [0] * 4),
+    ):
         found = _decide(sweep, tpot_seconds=target)
         assert found.schedule.ranges == ((1, 4, 1),)
         assert [one.concurrency for one in found.capacity] == carried
@@ -263,15 +338,23 @@ def test_a_latency_target_by_hand() -> None:
 
 
 def _timed(*rows: tuple[int, int | None, float, dict[str, float]]) -> Sweep:
-    return Sweep(tuple(Measurement(Point(Condition(c), k), speed, also=also) for c, k, speed, also in rows))
+    return Sweep(
+        tuple(Measurement(Point(Condition(c), k), speed, also=also) for c, k, speed, also in rows)
+    )
 
 
 def test_times_of_the_load_generator_go_first() -> None:
-    """Tests that a sweep's own times count before concurrency / throughput, that waits are subtracted where known, that
-    percentiles come from their own columns only, and that queueing loads and long waits are not carried."""
+    """Tests that a sweep's own times count before concurrency / throughput, that waits are
+    subtracted where known, that percentiles come from their own columns only, and that queueing
+    loads and long waits are not carried."""
     plain = {8: 800.0, 16: 1400.0, 32: 2000.0}  # 10, 11.4 and 16 ms
-    times = {c: {"mean_tpot_ms": 950.0 * c / speed, "mean_ttft_ms": 20.0 * c} for c, speed in plain.items()}
-    none = [(c, None, speed * 0.5, {"mean_tpot_ms": 2000.0 * c / speed}) for c, speed in plain.items()]
+    times = {
+        c: {"mean_tpot_ms": 950.0 * c / speed, "mean_ttft_ms": 20.0 * c}
+        for c, speed in plain.items()
+    }
+    none = [
+        (c, None, speed * 0.5, {"mean_tpot_ms": 2000.0 * c / speed}) for c, speed in plain.items()
+    ]
 
     def carried(extra: dict[int, dict[str, float]], **goal: object) -> int:
         sweep = _timed(*none, *((c, 3, speed, extra.get(c, {})) for c, speed in plain.items()))
@@ -283,7 +366,9 @@ def test_times_of_the_load_generator_go_first() -> None:
     assert carried(wait, tpot_seconds=0.011) >= 16 > carried({}, tpot_seconds=0.011)
     queueing = times | {32: {"mean_tpot_ms": 5.0}}
     assert carried(queueing, tpot_seconds=0.02) == 31 < carried(times, tpot_seconds=0.02) == 32
-    with pytest.raises(InvalidInput, match=r"p99_tpot_ms, got none for draft_length none at concurrency 8"):
+    with pytest.raises(
+        InvalidInput, match=r"p99_tpot_ms, got none for draft_length none at concurrency 8"
+    ):
         carried(times, tpot_of="p99")
     with pytest.raises(InvalidInput, match="mean_ttft_ms, got none"):
         carried(times, ttft_seconds=0.3)
@@ -303,23 +388,34 @@ def test_memory_bounds_the_capacity() -> None:
 
 
 def test_break_even_by_hand() -> None:
-    """Tests that drafts pay from an acceptance length by hand, or from a factor where acceptance was not measured."""
+    """Tests that drafts pay from an acceptance length by hand, or from a factor where acceptance
+    was not measured.
+    """
     rows = [
         Measurement(Point(Condition(4), None), 100.0),
         Measurement(Point(Condition(4), 3), 160.0, 2.4),
         Measurement(Point(Condition(4), 5), 80.0, 2.8),
     ]
-    assert [(one["draft_length"], one["acceptance_length"]) for one in _decide(Sweep(tuple(rows))).break_even] == [
-        (3, pytest.approx(1.5)), (5, pytest.approx(3.5))
-    ]  # fmt: skip
+    assert [
+        (one["draft_length"], one["acceptance_length"])
+        for one in _decide(Sweep(tuple(rows))).break_even
+    ] == [(3, pytest.approx(1.5)), (5, pytest.approx(3.5))]
     sweep = _rows((4, "", None, 100.0), (4, "", 3, 160.0))
     assert [one["factor"] for one in _decide(sweep).break_even] == [pytest.approx(0.625)]
 
 
 def test_a_mix_weighs_the_tokens() -> None:
-    """Tests that speeds add harmonically by their shares, that the whole is no class, and that shares are checked."""
+    """Tests that speeds add harmonically by their shares, that the whole is no class, and that
+    shares are checked.
+    """
     runs = (("all", 9.0, 1.0), ("chat", 100.0, 80.0), ("code", 100.0, 400.0))
-    sweep = _rows(*((1, name, k, speed) for name, none, fast in runs for k, speed in ((None, none), (3, fast))))
+    sweep = _rows(
+        *(
+            (1, name, k, speed)
+            for name, none, fast in runs
+            for k, speed in ((None, none), (3, fast))
+        )
+    )
     grid = _decide(sweep, mix={"chat": 9.0, "code": 1.0}).grid
     assert grid.mean[0, 4] == pytest.approx(1.0 / (0.9 / 80 + 0.1 / 400))
     assert not _decide(sweep, mix={"chat": 0.9, "code": 0.1}).schedule.speculates
@@ -333,9 +429,13 @@ def test_a_mix_weighs_the_tokens() -> None:
 
 
 def test_without_no_speculation_the_answer_is_relative() -> None:
-    """Tests that the best constant length stands for none where neither none nor 0 was measured, and is said to."""
+    """Tests that the best constant length stands for none where neither none nor 0 was measured,
+    and is said to.
+    """
     speeds = ((1, (80, 100, 90)), (8, (80, 70, 40)))
-    sweep = _rows(*((c, "", k, c * f) for c, own in speeds for k, f in zip((1, 3, 5), own, strict=True)))
+    sweep = _rows(
+        *((c, "", k, c * f) for c, own in speeds for k, f in zip((1, 3, 5), own, strict=True))
+    )
     found = _decide(sweep, prices=Prices(FREE, FREE))
     assert found.relative
     assert [length for *_, length in found.schedule.ranges][::2] != [None]
@@ -346,13 +446,18 @@ def test_without_no_speculation_the_answer_is_relative() -> None:
 
 
 def test_contexts_that_disagree_are_named() -> None:
-    """Tests that a length that pays at one context and not at another is said to, and not where both agree."""
+    """Tests that a length that pays at one context and not at another is said to, and not where
+    both agree.
+    """
 
     def sweep(long: float) -> Sweep:
-        return Sweep(tuple(
-            Measurement(Point(Condition(256, "", context), k), speed)
-            for context, fast in ((400, 79.0), (4000, long)) for k, speed in ((None, 100.0), (3, fast))
-        ))  # fmt: skip
+        return Sweep(
+            tuple(
+                Measurement(Point(Condition(256, "", context), k), speed)
+                for context, fast in ((400, 79.0), (4000, long))
+                for k, speed in ((None, 100.0), (3, fast))
+            )
+        )
 
     (note,) = [note for note in _decide(sweep(110.0)).notes if "flips" in note]
     assert "0.79x" in note and "1.10x" in note and "--context" in note
@@ -360,21 +465,31 @@ def test_contexts_that_disagree_are_named() -> None:
 
 
 def test_drafts_shorter_than_measured_are_asked_for_but_not_taken() -> None:
-    """Tests that they are predicted between no speculation and what was measured, and only taken with leave."""
+    """Tests that they are predicted between no speculation and what was measured, and only taken
+    with leave.
+    """
     sweep = _rows((8, "", None, 100.0), (8, "", 5, 80.0), (8, "", 7, 70.0))
     found = _decide(sweep)
     row = found.grid.row(8)
     assert 78.0 < found.grid.mean[row, 2] < 130.0
-    assert found.grid.mean[row, 2] > found.grid.mean[row, 0]  # by this number alone it would be taken
+    assert (
+        found.grid.mean[row, 2] > found.grid.mean[row, 0]
+    )  # by this number alone it would be taken
     assert found.schedule.ranges == ((1, 8, None),)
     assert found.regret_bound > 0.1
-    assert _decide(sweep, extrapolate=True).schedule.ranges == ((1, 8, None),)  # at the lower end of its band
+    assert _decide(sweep, extrapolate=True).schedule.ranges == (
+        (1, 8, None),
+    )  # at the lower end of its band
 
 
 def test_a_percentile_of_several_workloads_is_the_worst_of_them() -> None:
-    """Tests that a target of the 99th percentile is met where every workload meets it, not their mean."""
+    """Tests that a target of the 99th percentile is met where every workload meets it, not their
+    mean.
+    """
     rows = [
-        Measurement(Point(Condition(4, name), k), 400.0, also={"p99_tpot_ms": tail, "mean_tpot_ms": 10.0})
+        Measurement(
+            Point(Condition(4, name), k), 400.0, also={"p99_tpot_ms": tail, "mean_tpot_ms": 10.0}
+        )
         for name, tail in (("chat", 12.0), ("code", 20.0))
         for k in (None, 3)
     ]

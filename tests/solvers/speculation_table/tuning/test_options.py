@@ -19,7 +19,9 @@ SPEEDS = {
 
 
 def _sweep(speeds: dict[Setup, dict[tuple[str, int], float]], length: int = 3) -> Sweep:
-    rows = [Measurement(Point(Condition(c, name), None), speed) for (name, c), speed in NONE.items()]
+    rows = [
+        Measurement(Point(Condition(c, name), None), speed) for (name, c), speed in NONE.items()
+    ]
     rows += [
         Measurement(Point(Condition(c, name), length), speed, setup=setup)
         for setup, own in speeds.items()
@@ -39,7 +41,9 @@ def _harmonic(speeds: dict[tuple[str, int], float], shares: dict[str, float], c:
 
 @pytest.mark.parametrize("code", [0.05, 0.5, 0.95])
 def test_the_best_drafter_of_a_mix_by_hand(code: float) -> None:
-    """Tests that the drafter with the largest geometric mean of harmonic means is taken, with what each class loses."""
+    """Tests that the drafter with the largest geometric mean of harmonic means is taken, with what
+    each class loses.
+    """
     shares = {"chat": 1.0 - code, "code": code}
     found = _options(_sweep(SPEEDS), mix=shares)
     means = {s: np.prod([_harmonic(own, shares, c) for c in (1, 8)]) for s, own in SPEEDS.items()}
@@ -47,7 +51,10 @@ def test_the_best_drafter_of_a_mix_by_hand(code: float) -> None:
     assert found.best.setup == best
     data = found.to_dict()
     assert data["option"] == vars(best)
-    assert [row["drafter"] for row in data["options"]] == [best.drafter, ({MTP, DFLASH} - {best}).pop().drafter]
+    assert [row["drafter"] for row in data["options"]] == [
+        best.drafter,
+        ({MTP, DFLASH} - {best}).pop().drafter,
+    ]
     for row in data["classes"]:
         own = {s: np.prod([SPEEDS[s][row["workload"], c] for c in (1, 8)]) ** 0.5 for s in SPEEDS}
         assert row["drafter"] == max(own, key=lambda s: float(own[s])).drafter
@@ -66,7 +73,9 @@ def test_the_best_drafter_of_a_mix_by_hand(code: float) -> None:
 
 
 def test_a_class_with_fewer_loads_is_left_out() -> None:
-    """Tests that a workload that was not measured at every load has no answer of its own, and breaks nothing."""
+    """Tests that a workload that was not measured at every load has no answer of its own, and
+    breaks nothing.
+    """
     sweep = _sweep(SPEEDS)
     kept = [m for m in sweep.measurements if m.point.condition != Condition(1, "code")]
     found = _options(Sweep(tuple(kept)))
@@ -75,7 +84,9 @@ def test_a_class_with_fewer_loads_is_left_out() -> None:
 
 
 def test_an_own_mode_is_an_option_with_its_longest_length_only() -> None:
-    """Tests that nothing is put between, below or beyond what an engine's own mode was measured with, and no table."""
+    """Tests that nothing is put between, below or beyond what an engine's own mode was measured
+    with, and no table.
+    """
     better = {key: 1.3 * speed for key, speed in SPEEDS[MTP].items()}
     found = _options(_sweep({MTP: SPEEDS[MTP], OWN: better}, 7))
     assert found.best.setup == OWN
@@ -85,7 +96,9 @@ def test_an_own_mode_is_an_option_with_its_longest_length_only() -> None:
 
 @pytest.mark.nightly
 def test_the_regret_bound_holds_other_drafters() -> None:
-    """Tests that a drafter that is nearly as good counts in what may be lost and is asked about; a bad one is not."""
+    """Tests that a drafter that is nearly as good counts in what may be lost and is asked about; a
+    bad one is not.
+    """
     near = {key: 0.999 * speed for key, speed in SPEEDS[MTP].items()}
     bad = {key: 0.5 * speed for key, speed in SPEEDS[MTP].items()}
     sweep = _sweep({MTP: SPEEDS[MTP], DFLASH: near, Setup("ngram"): bad})

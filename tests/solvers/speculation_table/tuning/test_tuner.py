@@ -27,8 +27,11 @@ def _regret(table: dict[Point, Measurement], tuning: Tuning) -> float:
     """Return the largest share that the schedule loses against the best option, in truth."""
     lost = []
     for concurrency in CONCURRENCIES:
-        row = {p.draft_length: m.tokens_per_second or 0.0 for p, m in table.items()
-               if p.condition.concurrency == concurrency}  # fmt: skip
+        row = {
+            p.draft_length: m.tokens_per_second or 0.0
+            for p, m in table.items()
+            if p.condition.concurrency == concurrency
+        }
         lost.append(1.0 - row[tuning.schedule.at(concurrency)] / max(row.values()))
     return max(lost)
 
@@ -36,7 +39,9 @@ def _regret(table: dict[Point, Measurement], tuning: Tuning) -> float:
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", [2, 9])
 def test_asking_needs_fewer_points_than_a_full_grid(seed: int) -> None:
-    """Tests that few points of a complete table give a schedule as good as the full grid's, within what was asked."""
+    """Tests that few points of a complete table give a schedule as good as the full grid's, within
+    what was asked.
+    """
     table = drawn_table(seed)
     tuner, asked = _replay(table, 63)
     assert asked <= 50
@@ -77,16 +82,25 @@ def test_a_near_tie_is_measured_again_but_not_for_ever() -> None:
 
 
 def test_nothing_is_asked_where_there_is_nothing_to_choose() -> None:
-    """Tests that loads and draft lengths are required, and what comes first without any measurement."""
+    """Tests that loads and draft lengths are required, and what comes first without any
+    measurement.
+    """
     with pytest.raises(InvalidInput, match="draft length >= 1"):
         Tuner([1], [0])
     first = Tuner([1, 16], [1, 3, 5]).ask(4)
-    assert [(p.condition.concurrency, p.draft_length) for p in first] == [(1, None), (16, None), (1, 3), (16, 3)]
+    assert [(p.condition.concurrency, p.draft_length) for p in first] == [
+        (1, None),
+        (16, None),
+        (1, 3),
+        (16, 3),
+    ]
 
 
 @pytest.mark.parametrize(("regret", "asks"), [(0.05, False), (0.001, True)])
 def test_asking_stops_at_the_regret_that_is_allowed(regret: float, asks: bool) -> None:
-    """Tests that two options closer than the noise are asked again only where so small a loss matters."""
+    """Tests that two options closer than the noise are asked again only where so small a loss
+    matters.
+    """
     tuner = Tuner([4], [1, 2], regret=regret)
     for option, speed in ((None, 100.0), (1, 150.0), (2, 149.0)):
         tuner.tell(Point(Condition(4), option), speed)

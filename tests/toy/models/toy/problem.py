@@ -33,4 +33,6 @@ class ToyProblem(Problem[ToyPlan]):
 
     def violations(self, plan: ToyPlan) -> list[str]:
         """Say if too many are taken."""
-        return [f"{plan.count} taken, at most {self.limit} allowed"] if plan.count > self.limit else []
+        return (
+            [f"{plan.count} taken, at most {self.limit} allowed"] if plan.count > self.limit else []
+        )
