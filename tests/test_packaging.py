@@ -253,8 +253,8 @@ def test_docstrings() -> None:
         f"{path}: {name}"
         for path in SOURCES + LABORATORY
         for name, node in public(tree_of(path))
-        if not ast.get_docstring(node)
-    ]  # type: ignore[arg-type]
+        if not ast.get_docstring(node)  # type: ignore[arg-type]
+    ]
     assert missing == []
     assert [path for path in SOURCES + LABORATORY if not ast.get_docstring(tree_of(path))] == []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,9 +39,9 @@ def texts(scheme: str, **changes: object) -> list[list[int]]:
         "most_tokens": 8,
         "stop": -1,
     }
-    return write_texts(
-        tiny_draft_model(), tiny_verify_model(), PROMPTS, scheme=scheme, **options | changes
-    )  # type: ignore[arg-type]
+    models = tiny_draft_model(), tiny_verify_model()
+    chosen: dict[str, Any] = options | changes
+    return write_texts(*models, PROMPTS, scheme=scheme, **chosen)
 
 
 def test_greedy_texts_are_those_of_greedy_decoding() -> None:

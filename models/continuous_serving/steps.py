@@ -122,8 +122,8 @@ def phase_defects(problem: ContinuousServingData, plan: ContinuousServingPlan) -
             found.append(
                 f"{where}.speculation_length: expected {word}, got {phase.speculation_length}"
             )
-        listed = np.fromiter(itertools.chain.from_iterable(phase.batches), np.int64)
-        if not np.array_equal(np.sort(listed), np.arange(problem.tasks)):
+        listed = sorted(itertools.chain.from_iterable(phase.batches))
+        if listed != list(range(problem.tasks)):
             found.append(
                 f"{where}.batches: expected each of the tasks 0 to {problem.tasks - 1} once"
             )

@@ -89,9 +89,8 @@ def instances_of(
             if not files:
                 raise InvalidInput(f"{source}: expected problem files (*.json), got none")
             for file in files:
-                found[_free(f"{path.absolute().name}/{file.stem}", file, found)] = load(
-                    file, Problem
-                )  # type: ignore[type-abstract]
+                name = _free(f"{path.absolute().name}/{file.stem}", file, found)
+                found[name] = load(file, Problem)  # type: ignore[type-abstract]
         elif path.exists():
             found[_free(path.stem, path, found)] = load(path, Problem)  # type: ignore[type-abstract]
         else:

@@ -33,10 +33,10 @@ def problem_and_plan(family: str) -> tuple[Problem, Plan]:
     if family == "draft-control/paper-3":
         data = {
             "policy": [
-                {"draft_length": 2, "resolution": int(problem.resolutions[0])}
-                for _ in problem.states
+                {"draft_length": 2, "resolution": int(problem.resolutions[0])}  # type: ignore[attr-defined]
+                for _ in problem.states  # type: ignore[attr-defined]
             ]
-        }  # type: ignore[attr-defined]
+        }
     if family == "fair-goodput/paper-5":
         rates = [1.0 + a + a * a for a in problem.acceptance_rates.tolist()]  # type: ignore[attr-defined]
         tokens = [2] * problem.clients  # type: ignore[attr-defined]

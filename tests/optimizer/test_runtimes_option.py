@@ -134,7 +134,8 @@ def test_runtimes_by_hand(tmp_path: Path) -> None:
         (
             "draft-control/paper-3",
             {},
-            "expected a problem of serving-latency, verification-batch, got draft-control",
+            "expected a problem of serving-latency, continuous-serving, verification-batch, got"
+            " draft-control",
         ),
     ],
 )

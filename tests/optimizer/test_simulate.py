@@ -144,7 +144,7 @@ def test_callback_sees_the_mean() -> None:
             world_of(kind),
             simulator_of(kind).policies[0],
             replications=6,
-            callback=lambda *now, seen=seen: seen.append(now),  # type: ignore[misc]
+            callback=lambda *now, seen=seen: seen.append(now),
             **SHORT[kind.name],
         )
         done, mean = seen[-1]

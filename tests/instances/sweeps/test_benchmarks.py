@@ -531,14 +531,14 @@ def test_methods_are_drafters(tmp_path: Path) -> None:
     are spelt.
     """
     own = {"num_speculative_tokens": 3}
+    flat: dict[str, Any] = {
+        "speculative_config.num_speculative_tokens": 3,
+        "speculative_config.method": "mtp",
+    }
     results = [
         vllm(8, 80.0, speculative_config="none"),
         vllm(8, 95.0, speculative_config=json.dumps(own | {"method": "eagle3"})),
-        vllm(
-            8,
-            90.0,
-            **{"speculative_config.num_speculative_tokens": 3, "speculative_config.method": "mtp"},
-        ),  # type: ignore[arg-type]
+        vllm(8, 90.0, **flat),
         vllm(8, 85.0, num_speculative_tokens=3, drafter="ngram"),
     ]
     found = read_sweep(write(tmp_path / "runs.json", results))

@@ -332,10 +332,9 @@ def test_a_usage_that_is_none_is_one_line(usage: object, monkeypatch: pytest.Mon
     """Tests that tokens which cannot have come are a failure of the server."""
     event = LawServer.event
 
-    def other(self: LawServer, writer: object, data: dict[str, object]) -> None:
-        event(
-            self, writer, data if data["usage"] is None else {"usage": {"completion_tokens": usage}}
-        )  # type: ignore[arg-type]
+    def other(self: LawServer, writer: Any, data: dict[str, object]) -> None:
+        changed = {"usage": {"completion_tokens": usage}}
+        event(self, writer, data if data["usage"] is None else changed)
 
     monkeypatch.setattr(LawServer, "event", other)
     with (

@@ -92,10 +92,10 @@ def test_an_edit_in_another_file_is_noticed(run: Run, tmp_path: Path) -> None:
     """Tests that kernels are compiled once, and again after an edit of a helper that lies in
     another file.
     """
-    assert run() == ["12.0 use ."]
+    assert run() == ["12.0 kernels.use ."]
     assert run() == ["12.0"]
     (tmp_path / "kernels" / "tool.py").write_text(TOOL.replace("a + b", "a + b + 1.0"))
-    assert run() == ["16.0 use ."]
+    assert run() == ["16.0 kernels.use ."]
 
 
 CALLS = """
@@ -124,7 +124,7 @@ def test_calls(run: Run) -> None:
     """
     said = run(CALLS + RUN + AFTERWARDS, NUMBA_DISABLE_JIT="1")
     assert said == [
-        "12.0 use .",
+        "12.0 kernels.use .",
         "True True True",
         "23.0 -11.0",
         "No matching definition",
@@ -154,12 +154,13 @@ def test_no_compilation_starts_after_the_time_limit(run: Run) -> None:
     """Tests that a check is called before each kernel, those that a kernel calls included, and no
     longer afterwards.
     """
-    assert run(RUN.replace("print(use.total(x, 2), *told)\n", "") + LATE) == ["late use .", "2.0"]
+    program = RUN.replace("print(use.total(x, 2), *told)\n", "") + LATE
+    assert run(program) == ["late kernels.use .", "2.0"]
 
 
 def test_without_a_place_to_write_kernels_still_run(run: Run) -> None:
     """Tests that kernels are compiled in the process where the cache cannot be written."""
-    assert run(folder="/dev/null/nowhere") == ["12.0 use ."]
+    assert run(folder="/dev/null/nowhere") == ["12.0 kernels.use ."]
 
 
 def test_a_folder_that_others_can_write_to_is_not_used(run: Run, tmp_path: Path) -> None:
@@ -169,7 +170,7 @@ def test_a_folder_that_others_can_write_to_is_not_used(run: Run, tmp_path: Path)
     place = tmp_path / "cache" / "specopt-kernels"
     place.mkdir(parents=True)
     place.chmod(0o777)
-    assert run() == ["12.0 use ."]
+    assert run() == ["12.0 kernels.use ."]
     assert not [*place.rglob("*.nbi")]
 
 
@@ -184,7 +185,7 @@ def test_a_damaged_or_lost_cache_costs_a_compilation_only(run: Run, tmp_path: Pa
     lost = RUN.replace(
         "told = []", f"import shutil; shutil.rmtree({str(tmp_path / 'cache')!r})\ntold = []"
     )
-    assert run(lost) == ["12.0 use ."]
+    assert run(lost) == ["12.0 kernels.use ."]
 
 
 def test_the_folder_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

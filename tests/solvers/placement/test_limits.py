@@ -22,8 +22,6 @@ from specopt import PlacementProblem, Status, generate, methods, solve
 from specopt.models.errors import OutOfTime
 from specopt.models.placement.plan import PlacementPlan
 from specopt.models.result import Termination
-from specopt.solvers.budget import Budget
-from specopt.solvers.compiler import Compiler
 from specopt.solvers.placement import refined
 from specopt.solvers.placement.choice import Choice
 from specopt.solvers.placement.kernels import units as kernels
@@ -163,51 +161,6 @@ def test_an_exhausted_method_without_a_plan_is_no_proof() -> None:
     """Tests that a method that finds no plan where there is one says so."""
     result = solve(EDGES["placement-no-plan-at-limit-0"], "none")
     assert (result.status, result.termination) == (Status.NONE, Termination.EXHAUSTED)
-
-
-class Watched:
-    """A kernel that may be called once a budget has prepared it."""
-
-    declared, _can_compile = (), True
-
-    def __init__(self, kernel: Any) -> None:
-        self.kernel, self.ready = kernel, False
-
-    def __call__(self, *arguments: Any) -> Any:
-        """Call the kernel."""
-        assert self.ready
-        return self.kernel(*arguments)
-
-
-def prepare_watched(budget: Budget, kernel: Any) -> None:
-    """Do what a budget does, without compiling."""
-    kernel.ready = True
-
-
-def test_every_kernel_is_compiled_by_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that no method calls a kernel that its budget has not compiled, whose time and limit it
-    counts.
-    """
-    watched = {
-        name: Watched(getattr(kernels, name))
-        for name in ("value", "values", "search", "near", "program")
-    }
-    for name, one in watched.items():
-        monkeypatch.setattr(kernels, name, one)
-    monkeypatch.setattr(Compiler, "prepare", prepare_watched)
-    used = set[str]()
-    for few, name in (
-        (refined.FEW_PATTERNS, "infeasible: rate"),
-        (refined.FEW_PATTERNS, "energy"),
-        (-1, "goodput"),
-    ):
-        monkeypatch.setattr(refined, "FEW_PATTERNS", few)
-        for method in methods(INSTANCES[name]):
-            solve(INSTANCES[name], method())
-            used |= {one for one, kernel in watched.items() if kernel.ready}
-            for kernel in watched.values():
-                kernel.ready = False
-    assert used == set(watched)
 
 
 def test_every_call_of_highs_has_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -425,10 +378,11 @@ def test_no_limit_hides_in_a_certificate(
         assert result.status is Status.FEASIBLE and result.termination is Termination.EXHAUSTED
 
 
-def test_too_many_clients_of_a_pattern_end_the_list() -> None:
+def test_too_many_clients_of_a_pattern_end_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that patterns are not listed where one has more clients than the list keeps: nothing is
     left out.
     """
+    monkeypatch.setattr(kernels, "CLIENTS", 50)
     table, rhs = np.full((1, 1), 1.0), np.array([kernels.CLIENTS + 1.0])
     chosen, counts, sizes = (
         *np.zeros((2, kernels.CLIENTS + 9, 1), np.int64),

@@ -278,9 +278,9 @@ def test_planned_chunks_are_few_where_messages_cost() -> None:
 def with_attributes(argument: Any) -> Any:
     """Return an argument of a kernel with rows whose entries have attributes in Python, too."""
     if isinstance(argument, tuple):
-        return argument._replace(
-            **{name: with_attributes(value) for name, value in argument._asdict().items()}
-        )  # type: ignore[attr-defined]
+        record: Any = argument
+        changed = {name: with_attributes(value) for name, value in record._asdict().items()}
+        return record._replace(**changed)
     return (
         argument.view(np.recarray) if getattr(argument, "dtype", np.dtype("f8")).names else argument
     )
