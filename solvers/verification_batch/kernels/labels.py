@@ -5,6 +5,7 @@ other.
 import numpy as np
 
 from specopt.solvers.kernels.kernel import helper, kernel, rows
+from specopt.solvers.verification_batch.kernels.bound import Items  # noqa: F401  (in a signature)
 
 BatchLabel = rows("BatchLabel", seconds="f8", memory="f8", value="f8", node="i8")
 """What a batch takes and is worth, and the node from which its items can be traced."""
