@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import sys
 import textwrap
+from functools import cache
 from pathlib import Path
 
 import grimp
@@ -56,6 +57,7 @@ def test_tokens_are_those_of_code(source: str, tokens: int) -> None:
     assert tokens_of(source) == tokens
 
 
+@cache
 def _functions() -> list[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef]]:
     return [
         (path.relative_to(ROOT), node)
