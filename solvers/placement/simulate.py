@@ -218,7 +218,7 @@ def _entry(
         k + 1,
         of.context_tokens,
         first_trip,
-        len(trips),
+        len(own_trips),
         uplink,
         each * passes[0],
         each * passes[1],

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small_instances.placement import INSTANCES
 
-from specopt import InvalidInput
+from specopt import InvalidInput, solve
 from specopt.models.placement.plan import PlacementPlan
 from specopt.models.placement.problem import PlacementProblem
-from specopt.solvers.placement.simulate import PlacementSimulation, simulate
+from specopt.solvers.placement.simulate import PlacementSimulation, _placed, simulate
 
 Json = dict[str, Any]
 
@@ -215,3 +216,20 @@ def test_refusals() -> None:
         play([DEVICE], replications=1)
     with pytest.raises(InvalidInput, match=r"rounds: expected"):
         play([DEVICE], rounds=0)
+
+
+@pytest.mark.parametrize("name", ["fair", "ties", "pool"])
+def test_each_entry_reads_its_own_trips_and_chances(name: str) -> None:
+    """Tests that the ranges of trips and of chances of all entries follow each other, up to the end
+    of the arrays.
+    """
+    problem: Any = INSTANCES[name]
+    plan: Any = solve(problem).plan
+    placed = _placed(problem, plan, np.ones(sum(len(group.clients) for group in plan.groups)))
+    for first, count, values in (
+        ("first_trip", "trips", placed.trips),
+        ("first_chance", "chances", placed.chances),
+    ):
+        ends = np.cumsum(placed.entries[count])
+        assert placed.entries[first].tolist() == [0, *ends[:-1]]
+        assert ends[-1] == len(values)
