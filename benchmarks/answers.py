@@ -487,7 +487,7 @@ def _is_close(one: str, other: str, tolerance: float) -> bool:
 
 def main() -> int:
     """Record or check."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     verbs = parser.add_subparsers(dest="verb", required=True)
     for verb in ("record", "check"):
         one = verbs.add_parser(verb)

@@ -94,7 +94,7 @@ def equal_families(comparison: Comparison) -> set[tuple[str, str]]:
 
 def main() -> None:
     """Print a leaderboard, or write it."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0] if __doc__ else None)
     parser.add_argument(
         "folders", nargs="+", metavar="FOLDER", help="kept results of specopt compare"
     )

@@ -192,7 +192,7 @@ def _all(arguments: argparse.Namespace) -> Iterator[str]:
 
 def main() -> None:
     """Regenerate some kinds, or all."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0] if __doc__ else None)
     parser.add_argument("kinds", nargs="*", metavar="KIND", help="default: all kinds")
     parser.add_argument(
         "--time-limit", type=float, default=20.0, help="seconds per method and instance"

@@ -74,7 +74,7 @@ def same_objective(old: Record, new: Record) -> bool:
 
 def main(arguments: list[str] | None = None) -> int:
     """Print both records, and return whether their objectives differ."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0] if __doc__ else None)
     parser.add_argument("folder", metavar="FOLDER", help="kept results of specopt compare")
     parser.add_argument("cell", metavar="CELL", help="key of a cell, or how it begins")
     given = parser.parse_args(arguments)

@@ -9,6 +9,7 @@ from typing import Any
 
 from specopt.models.errors import InvalidInput
 from specopt.models.problem import Problem
+from specopt.models.schema import summary_of
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,8 @@ class Family:
 
     @property
     def summary(self) -> str:
-        """First line of the family's documentation."""
-        return (inspect.getdoc(self.build) or "").partition("\n")[0]
+        """First paragraph of the family's documentation."""
+        return summary_of(self.build)
 
     @property
     def defaults(self) -> dict[str, Any]:

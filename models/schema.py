@@ -132,6 +132,11 @@ def range_of(body: Schema) -> str:
     return f"{kind} {limits}".strip()
 
 
+def summary_of(documented: object) -> str:
+    """Return the first paragraph of a docstring as one line."""
+    return " ".join((inspect.getdoc(documented) or "").partition("\n\n")[0].split())
+
+
 @cache
 def descriptions(cls: type) -> dict[str, str]:
     """Return what the docstrings of a class and of those it inherits from say of its parameters."""

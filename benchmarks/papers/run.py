@@ -35,7 +35,7 @@ THEOREMS = "theorems"
 
 def main(words: Sequence[str] | None = None) -> None:
     """List statements, or compute them."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("paper", nargs="?", choices=[*TITLES, THEOREMS])
     parser.add_argument(
         "item", nargs="?", help="a statement, or the beginning of some, such as figure-7"

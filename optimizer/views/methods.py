@@ -13,6 +13,7 @@ from rich.text import Text
 
 from specopt.api.plugins import distribution_of
 from specopt.models.problem import Problem
+from specopt.models.schema import summary_of
 from specopt.solvers.auto import Auto
 from specopt.solvers.method import Method
 
@@ -26,7 +27,7 @@ def method_entry(method: type[Method], problem: Problem | None = None) -> dict[s
         "kind": method.solves.kind,
         "name": method.name,
         "distribution": distribution_of(method),
-        "summary": (method.__doc__ or "").partition("\n")[0],
+        "summary": summary_of(method),
         "source": method.source,
         "guarantee": method.guarantee,
         "complexity": method.complexity,
