@@ -45,7 +45,7 @@ def test_a_first_solve_counts_what_it_compiles(tmp_path: Path) -> None:
     A process whose user has disabled Numba finds what others have compiled.
     """
     first = solve_cold(tmp_path)
-    assert first.endswith(" 2.0 2.0 draft_allocation")
+    assert first.endswith(" 2.0 2.0 draft_allocation.water_level")
     assert solve_cold(tmp_path, NUMBA_DISABLE_JIT="1") == "optimal 0.0 0.0"
 
 

@@ -30,7 +30,7 @@ def test_exact_methods_keep_it(one: Relation) -> None:
     """
     held = 0
 
-    @settings(max_examples=8, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=24, suppress_health_check=list(HealthCheck))
     @given(strategies.problems(one.kind, **SHAPES.get(one.name, {})), st.integers(0, 99))
     def check(problem: Problem, seed: int) -> None:
         nonlocal held
