@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from specopt.console.streams import say
@@ -34,6 +35,13 @@ class Record:
                 f"{path}: expected loads of {settings}; got {found.settings}; --record takes"
                 " another file"
             )
+        for number, one in enumerate(found.loads):
+            drafts, accepted = one.load.counted[:1], one.load.counted[2:]
+            if any(later > before for before, later in pairwise(drafts + accepted)):
+                raise InvalidInput(
+                    f"{path}: loads[{number}].load.counted: expected no more accepted tokens at a"
+                    f" position than before it, got {list(one.load.counted)}"
+                )
         return found
 
 

@@ -578,3 +578,10 @@ def test_times_are_read_under_one_name(tmp_path: Path) -> None:
     ):
         (run,) = read_sweep(write(tmp_path / "run.json", result), draft_length=None).measurements
         assert run.also == found
+
+
+def test_a_number_of_drafts_next_to_zero_says_nothing_of_their_length(tmp_path: Path) -> None:
+    """Tests that a run whose counts have no finite ratio is refused as one of an unknown length."""
+    path = write(tmp_path / "runs.json", vllm(8, 80.0, 3, spec_decode_num_drafts=5e-324))
+    with pytest.raises(InvalidInput, match=NO_LENGTH):
+        read_sweep(path)

@@ -18,6 +18,7 @@ from helpers.stand_in_server import FASTEST, seconds_of_step, tokens_of_step
 from specopt.commands.cli import run
 from specopt.measuring.client import Client
 from specopt.measuring.drive import Drive
+from specopt.measuring.record import Record
 from specopt.models.errors import InvalidInput, ServerFailed
 from specopt.models.load import Load
 from specopt.solvers.speculation_table.tuning.tuner import Tuner
@@ -184,3 +185,18 @@ def test_what_was_measured_is_kept(tmp_path: Path) -> None:
     assert not set(first.asked) & set(second.asked)
     assert starts[:2] == [None, 2]  # both loads of a length with one server
     assert drive(_Played(0)).run(Tuner([1, 8], [1, 2, 3])) == 0
+
+
+def test_a_record_whose_counts_rise_is_refused(tmp_path: Path) -> None:
+    """Tests that more accepted tokens at a position than before it are refused by file and load."""
+    load = {
+        "tokens_per_second": 95.0,
+        "first_token_seconds": 0.1,
+        "acceptance_length": 2.0,
+        "counted": [100.0, 300.0, 70.0, 80.0, 15.0],
+    }
+    loads = [{"concurrency": 1, "configured": 3, "load": load}]
+    path = tmp_path / "loads.json"
+    path.write_text(json.dumps({"settings": "any", "loads": loads}))
+    with pytest.raises(InvalidInput, match=r"loads\.json: loads\[0\]\.load\.counted: expected"):
+        Record.open(path, "any")
