@@ -7,7 +7,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +18,7 @@ from specopt.instances.prompt_chunking.workload import paper_4_workload
 from specopt.models.errors import InvalidInput
 from specopt.models.prompt_chunking.problem import PromptChunkingPlan
 from specopt.models.prompt_chunking.workload import PromptWorkload, Rounds, Scheme
+from specopt.solvers.policy import _with_attributes
 from specopt.solvers.prompt_chunking.simulate import draw, play, problem_of, run_once
 
 WORKLOAD = paper_4_workload(link_latency_seconds=0.005)
@@ -275,17 +275,6 @@ def test_planned_chunks_are_few_where_messages_cost() -> None:
     assert runs[1].reached["chunks"].mean() < 0.5 * runs[0].reached["chunks"].mean()
 
 
-def with_attributes(argument: Any) -> Any:
-    """Return an argument of a kernel with rows whose entries have attributes in Python, too."""
-    if isinstance(argument, tuple):
-        record: Any = argument
-        changed = {name: with_attributes(value) for name, value in record._asdict().items()}
-        return record._replace(**changed)
-    return (
-        argument.view(np.recarray) if getattr(argument, "dtype", np.dtype("f8")).names else argument
-    )
-
-
 @pytest.mark.parametrize("scheme", [HAT, SARATHI], ids=lambda scheme: scheme.name)
 def test_kernel_is_plain_python(scheme: Scheme, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that the compiled simulation is the same code run by Python, random rounds and Eq. 3
@@ -297,7 +286,7 @@ def test_kernel_is_plain_python(scheme: Scheme, monkeypatch: pytest.MonkeyPatch)
     compiled = play(WORKLOAD, scheme, requests)
     python = kernels.play.py_func
     monkeypatch.setattr(
-        kernels, "play", lambda *arguments: python(*map(with_attributes, arguments))
+        kernels, "play", lambda *arguments: python(*map(_with_attributes, arguments))
     )
     with np.errstate(over="ignore"):  # the random numbers wrap around
         plain = play(WORKLOAD, scheme, requests)
