@@ -6,14 +6,13 @@ NumPy's scalars count as Python's; a Boolean is no number, and neither is NaN.
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
-from specopt.models.errors import InvalidInput
+from specopt.models.errors import InvalidInput, did_you_mean
 from specopt.models.fields import MAX_TOKENS, describe, is_unicode
 
 T = TypeVar("T")
@@ -126,23 +125,29 @@ def sequence(name: str, value: object, size: int | None = None) -> list[Any]:
     return entries
 
 
+MAX_LISTED = 20
+"""Maximum number of choices that a message lists; of more, it names only the closest."""
+
+
 def one_of(name: str, value: object, choices: Iterable[T]) -> T:
     """Return one of the choices."""
     known = tuple(choices)
     for choice in known:
         if type(choice) is type(value) and choice == value:
             return choice
-    raise InvalidInput(
-        f"{name}: expected one of {', '.join(map(str, known))}, got {describe(value)}"
-    )
+    words = tuple(map(str, known))
+    listed = ", ".join(words) if len(words) <= MAX_LISTED else f"{len(words)} names"
+    meant = did_you_mean(value, words)
+    raise InvalidInput(f"{name}: expected one of {listed}, got {describe(value)}{meant}")
 
 
-def only_fields(data: Mapping[str, Any], known: Iterable[str], where: str) -> None:
+def only_fields(data: Mapping[str, Any], known: Collection[str], where: str) -> None:
     """Refuse fields of JSON-like data that are not known."""
     unknown = sorted(str(key) for key in set(data) - set(known))
     if unknown:
+        meant = did_you_mean(unknown[0], known)
         raise InvalidInput(
-            f"{where}: unknown field {unknown[0]!r}; known: {', '.join(sorted(known))}"
+            f"{where}: unknown field {unknown[0]!r}{meant}; known: {', '.join(sorted(known))}"
         )
 
 
@@ -156,12 +161,6 @@ def boolean(name: str, value: object) -> bool:
 def random_generator(seed: object) -> np.random.Generator:
     """Return NumPy's default generator for a seed, an integer >= 0."""
     return np.random.default_rng(integer("seed", seed, 0))
-
-
-def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Return ", did you mean ...?" for a name that is near one of those there are, else nothing."""
-    near = difflib.get_close_matches(name, list(names), 1)
-    return f", did you mean {near[0]!r}?" if near else ""
 
 
 def is_number(value: object) -> TypeGuard[float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,6 +13,12 @@ def shortened(text: str, most: int) -> str:
         return text
     tail = most // 5
     return f"{text[: most - tail - 5].rstrip()} ... {text[-tail:].lstrip()}"
+
+
+def did_you_mean(name: object, names: Iterable[str]) -> str:
+    """Return ", did you mean ...?" for a name that is close to one of `names`, else nothing."""
+    close = difflib.get_close_matches(str(name), list(names), 1)
+    return f", did you mean {close[0]!r}?" if close else ""
 
 
 MAX_CHARACTERS = 1000

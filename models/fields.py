@@ -31,7 +31,7 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from specopt.models.errors import InvalidInput, shortened
+from specopt.models.errors import InvalidInput, did_you_mean, shortened
 
 T = TypeVar("T")
 
@@ -275,13 +275,28 @@ def read(hint: Any, data: object, where: str, hints: Mapping[str, Any] | None = 
         If the data does not fit; the message names the place below `where`.
     """
     try:
-        return msgspec.convert(data, hint, strict=True)
+        try:
+            return msgspec.convert(data, hint, strict=True)
+        except msgspec.ValidationError:  # NumPy's numbers and arrays count as JSON's
+            data = without_numpy(data)
+            return msgspec.convert(data, hint, strict=True)
     except msgspec.ValidationError as error:
         raise InvalidInput(_explain(str(error), data, where, hints)) from None
     except UnicodeEncodeError as error:
         raise InvalidInput(
             f"{where or 'the top level'}: expected Unicode text, got {describe(error.object)}"
         ) from None
+
+
+def without_numpy(value: object) -> object:
+    """Return JSON-like data with lists and Python's numbers in the place of NumPy's."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(without_numpy, value))
+    if isinstance(value, dict):
+        return {key: without_numpy(one) for key, one in value.items()}
+    return value
 
 
 def describe(value: object) -> str:
@@ -491,7 +506,7 @@ def _scalar(name: str, expected: _Expected, value: Any) -> Any:
         if len(value) < fewest:
             raise InvalidInput(f"{name}: expected at least {fewest} entry, got {len(value)}")
         return value
-    value = read(expected.hint, value, name)
+    value = read(expected.hint, value, name, {"": expected.hint})
     if isinstance(value, str) and not is_unicode(value):
         raise InvalidInput(f"{name}: expected Unicode text, got {describe(value)}")
     if isinstance(value, float) and not math.isfinite(value):
@@ -586,7 +601,8 @@ def _explain(message: str, data: object, where: str, hints: Mapping[str, Any] | 
     if unknown:
         key = unknown[1]
         shown = key if key.isprintable() and 0 < len(key) <= MAX_KEY_CHARACTERS else describe(key)
-        return f"{_join(where, _join(path, shown))}: unknown field"
+        meant = "" if path else did_you_mean(key, map(json_name, hints or {}))
+        return f"{_join(where, _join(path, shown))}: unknown field{meant}"
     missing = re.match(r"Object missing required field (.+)", text)
     if missing:
         return f"{_join(where, _join(path, missing[1]))}: required field is missing"

@@ -90,6 +90,10 @@ def save(obj: Problem | Result | Workload, path: StrPath) -> None:
         If the file cannot be written, or the class of the problem is a subclass of that of its
         kind.
     """
+    if not isinstance(obj, (Problem, Result, Workload)):
+        raise InvalidInput(
+            f"save: expected a problem, result or workload, and then a path, got {describe(obj)}"
+        )
     if isinstance(obj, Problem):
         refuse_subclass(obj)
     write_text(path, to_json(obj.to_dict()) + "\n")

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
+from specopt.models.late import Shown
 from specopt.models.problem import TOLERANCE, Plan, Problem, refuse_subclass
 from specopt.models.result import Result
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Shown):
     """What the judge says of a result, from the problem's data alone.
 
     Parameters

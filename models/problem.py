@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self
@@ -25,6 +25,7 @@ from specopt.models.fields import (
     parse,
     refuse_denormal,
 )
+from specopt.models.late import Picture, Shown, late
 from specopt.models.schema import described, schema
 
 Sense = Literal["minimize", "maximize"]
@@ -85,7 +86,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Plan(Checked):
+class Plan(Checked, Shown):
     """A decision for one problem; the subclasses declare its fields."""
 
     @classmethod
@@ -113,20 +114,6 @@ else:
     from typing import TypeVar
 
     P = TypeVar("P", bound=Plan, covariant=True)
-
-
-class Shown:
-    """What a notebook shows as HTML, once somebody has said how: models know no views."""
-
-    html: ClassVar[Callable[[Any], str] | None] = None
-    picture: ClassVar[Callable[..., Any] | None] = None
-
-    def drawn(self, plan: Any = None) -> Any:
-        """Return the picture of this, of a problem with a plan."""
-        return None if Shown.picture is None else Shown.picture(self, plan)
-
-    def _repr_html_(self) -> str | None:
-        return None if Shown.html is None else Shown.html(self)
 
 
 class Filed(Immutable):
@@ -196,7 +183,15 @@ class Problem(Filed, Shown, ABC, Generic[P]):
     def violations(self, plan: Any) -> list[str]:
         """Return one sentence for every constraint that the plan violates; empty if feasible."""
 
-    def plot(self, plan: Any) -> Any:
+    def expect_plan(self, plan: object) -> None:
+        """Refuse what is not a plan for this kind of problem."""
+        if not isinstance(plan, self.plan_type):
+            raise InvalidInput(
+                f"plan: expected a {self.plan_type.__name__}, got {describe(plan)}"
+                + ("; pass its plan" if hasattr(plan, "plan") else "")
+            )
+
+    def plot(self, plan: Any) -> Picture:
         """Return the picture of a plan, or of a result's: a notebook shows it, `save` writes it.
 
         Raises
@@ -204,7 +199,8 @@ class Problem(Filed, Shown, ABC, Generic[P]):
         InvalidInput
             If the plan is none of this kind, or violates the problem.
         """
-        return self.drawn(plan)
+        picture: Picture = late("picture")(self, plan)
+        return picture
 
     @property
     def scale(self) -> tuple[float, ...]:
@@ -309,9 +305,6 @@ class Problem(Filed, Shown, ABC, Generic[P]):
 _TYPES: dict[str, type[Problem]] = {}
 """The problem classes by kind, each entered where it is defined."""
 
-FINDERS: list[Callable[[str | None], Iterable[Any]]] = []
-"""Each returns what defines the kind of a name, or all kinds, of other distributions."""
-
 
 def problem_type(kind: object) -> type[Problem]:
     """Return the problem class of a kind.
@@ -322,8 +315,7 @@ def problem_type(kind: object) -> type[Problem]:
         If there is no such kind.
     """
     if isinstance(kind, str) and kind not in _TYPES:
-        for find in FINDERS:
-            find(kind)
+        late("plugged_kinds")(kind)  # importing it defines the kinds of this distribution
     if not isinstance(kind, str) or kind not in _TYPES:
         raise InvalidInput(f"kind: expected one of {', '.join(sorted(_TYPES))}, got {kind!r}")
     return _TYPES[kind]

@@ -8,7 +8,8 @@ from typing import Any, Generic
 from weakref import WeakValueDictionary
 
 from specopt.models.errors import InvalidInput
-from specopt.models.problem import FORMAT, P, Plan, Problem, Shown
+from specopt.models.late import Picture, Shown
+from specopt.models.problem import FORMAT, P, Plan, Problem
 
 
 class Status(StrEnum):
@@ -176,7 +177,7 @@ class Result(Shown, Generic[P]):
         """The problem that was solved, if it is still in memory."""
         return SOLVED.get(self.problem_sha256)
 
-    def plot(self) -> Any:
+    def plot(self) -> Picture:
         """Return the picture of the plan: a notebook shows it, `save` writes it.
 
         Raises
@@ -217,21 +218,3 @@ class Result(Shown, Generic[P]):
         return isinstance(other, Result) and self.to_dict() == other.to_dict()
 
     __hash__ = None  # type: ignore[assignment]  # mappings and arrays inside, as in plans
-
-    def __str__(self) -> str:
-        lines = [f"{self.kind} by {self.by}: {self.status.value} ({self.termination.value})"]
-        if self.objective is not None:
-            lines.append(f"objective {self.objective:.9g}")
-        if self.bound is not None:
-            gap = "" if self.gap is None else f"  (gap {100.0 * self.gap:.5g} %)"
-            lines.append(f"bound     {self.bound:.9g}{gap}")
-        lines.append(f"seconds   {self.seconds:.3g}")
-        preparing = self.stats.get("preparing_seconds", 0.0)
-        if self.termination == Termination.TIME_LIMIT and preparing > 0.2 * self.seconds:
-            often = self.stats.get("no_cache", "once on this machine: solve again")
-            lines.append(f"{preparing:.3g} s went into preparing kernels, {often}")
-        if self.termination == Termination.WORK_LIMIT:
-            lines.append(GO_ON)
-        if self.explanation:
-            lines.append(self.explanation)
-        return "\n".join(lines)

@@ -24,6 +24,7 @@ import numpy as np
 from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, describe
+from specopt.models.late import Shown
 from specopt.models.problem import Evaluation, Problem
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -90,7 +91,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Simulation(ABC):
+class Simulation(Shown, ABC):
     """What a plan or a policy did, replication by replication; its headline is the first of
     `estimates`.
 
@@ -180,15 +181,6 @@ class Simulation(ABC):
             **shown,
             "estimates": estimates,
         }
-
-    def __str__(self) -> str:
-        low, high = self.confidence_interval
-        model = "" if self.model is None else f", model {self.model:.6g}"
-        return (
-            f"{self.kind}, {self.policy}, played {self.replications} times:"
-            f" {self.quantity.replace('_', ' ')} {self.mean:.6g}, 95 % confidence {low:.6g} to"
-            f" {high:.6g}{model}"
-        )
 
 
 class Replications:

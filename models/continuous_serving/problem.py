@@ -75,6 +75,7 @@ class ContinuousServingProblem(ContinuousServingData):
         """Return the makespan or the mean latency of a plan in seconds, in the mean over the
         samples.
         """
+        self.expect_plan(plan)
         defects = self.defects(plan)
         if defects:
             raise InvalidInput(defects[0])
@@ -114,6 +115,7 @@ class ContinuousServingProblem(ContinuousServingData):
 
     def violations(self, plan: ContinuousServingPlan) -> list[str]:
         """Return what the plan violates of constraints (24a)-(24g)."""
+        self.expect_plan(plan)
         found = self.defects(plan)
         if found:
             return found

@@ -88,6 +88,7 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
         The terms tell the server's own tokens, sum_i w_i, from the accepted drafts, sum_i w_i (a_i
         + ... + a_i^S_i).
         """
+        self.expect_plan(plan)
         defects = self._defects(plan)
         if defects:
             raise InvalidInput(defects[0])
@@ -98,6 +99,7 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
 
     def violations(self, plan: DraftAllocationPlan) -> list[str]:
         """Return what the plan violates: the budget, and the clients' own limits."""
+        self.expect_plan(plan)
         found = self._defects(plan)
         if found:
             return found

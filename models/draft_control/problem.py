@@ -290,6 +290,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
 
         The terms tell the server's own tokens, one per iteration, from the accepted drafts.
         """
+        self.expect_plan(plan)
         defects = self._defects(plan)
         if defects:
             raise InvalidInput(defects[0])
@@ -308,6 +309,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
 
     def violations(self, plan: DraftControlPlan) -> list[str]:
         """Return what the plan violates: the range of draft lengths."""
+        self.expect_plan(plan)
         found = self._defects(plan)
         if found:
             return found

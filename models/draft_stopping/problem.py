@@ -212,6 +212,7 @@ class DraftStoppingProblem(Problem):
 
         The mass of rounds moves through (node, class, still accepted), position after position.
         """
+        self.expect_plan(plan)
         defects = self.violations(plan)
         if defects:
             raise InvalidInput(defects[0])
@@ -267,6 +268,7 @@ class DraftStoppingProblem(Problem):
         """Return what keeps the plan from being an automaton for this problem: shapes, order,
         length of its paths.
         """
+        self.expect_plan(plan)
         rows, count = plan.next.rows, len(plan.next)
         if count and rows.shape[1] != self.scores.bins:
             return [

@@ -546,6 +546,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     def evaluate(self, plan: FairGoodputPlan) -> Evaluation:
         """Return the utility of the goodput that the schedule realises."""
+        self.expect_plan(plan)
         defects = self._defects(plan)
         if defects:
             raise InvalidInput(defects[0])
@@ -562,6 +563,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         """Return what the plan violates: shares, budget, caps, least rates, and what it declares of
         the schedule.
         """
+        self.expect_plan(plan)
         found = self._defects(plan)
         if found:
             return found

@@ -512,6 +512,7 @@ class PlacementProblem(Problem):
 
     def evaluate(self, plan: PlacementPlan) -> Evaluation:
         """Return the objective, and how each class is served."""
+        self.expect_plan(plan)
         defects = self._defects(plan)
         if defects:
             raise InvalidInput(defects[0])
@@ -521,6 +522,7 @@ class PlacementProblem(Problem):
         """Return what the plan refers to that there is not; else least rates, memory, units and
         counts it misses.
         """
+        self.expect_plan(plan)
         return self._defects(plan) or [*self._slow(plan), *self._memory(plan), *self._counts(plan)]
 
     def serves(self, plan: PlacementPlan) -> bool:

@@ -220,6 +220,7 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
         and waiting included), until all deep hidden states are there (latency included), and the
         head.
         """
+        self.expect_plan(plan)
         for chunk in self._events(plan):
             last = chunk
         uploaded, processed, down = last.upload[1], last.processed, last.download[1]
@@ -301,6 +302,7 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
 
     def violations(self, plan: PromptChunkingPlan) -> list[str]:
         """Return what the plan violates: the sum, the cap on chunks, the grid."""
+        self.expect_plan(plan)
         found = self._defects(plan)
         if self.max_chunks is not None and len(plan.chunks) > self.max_chunks:
             found.append(

@@ -78,6 +78,7 @@ class ServingLatencyProblem(ServingLatencyData):
         """Return the latency of a plan in seconds: T_inf + T_com (Eq. 23), in the mean over the
         samples.
         """
+        self.expect_plan(plan)
         defects = self.defects(plan)
         if defects:
             raise InvalidInput(defects[0])
@@ -92,6 +93,7 @@ class ServingLatencyProblem(ServingLatencyData):
 
     def violations(self, plan: ServingLatencyPlan) -> list[str]:
         """Return what the plan violates of constraints (24a)-(24g)."""
+        self.expect_plan(plan)
         found = self.defects(plan)
         if found:
             return found

@@ -105,6 +105,7 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
 
         The terms tell cold requests, without cached tokens, from warm ones.
         """
+        self.expect_plan(plan)
         defects = self._defects(plan)
         if defects:
             raise InvalidInput(defects[0])
@@ -120,6 +121,7 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
         """Return what the plan violates: memory (Eq. 14), and the deadline of every member (Eq.
         15).
         """
+        self.expect_plan(plan)
         found = self._defects(plan)
         if found or len(plan.batch) == 0:
             return found

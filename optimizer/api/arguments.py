@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from specopt.api.generate import family_named, family_names
+from specopt.api.generate import known_family
 from specopt.api.solve import choose
 from specopt.models.errors import InvalidInput
 from specopt.models.problem import Problem
@@ -86,11 +86,7 @@ def parameters_of(family: str, values: Sequence[str]) -> dict[str, Any]:
     InvalidInput
         If there is no such family or parameter, or the value is not of its type.
     """
-    found = family_named(family)
-    if found is None:
-        raise InvalidInput(
-            f"KIND/FAMILY: expected one of {', '.join(family_names())}, got {family!r}"
-        )
+    found = known_family("KIND/FAMILY", family)
     defaults = {name: value for name, value in found.defaults.items() if name != "seed"}
     has = ", ".join(f"{key}={value}" for key, value in defaults.items())
     otherwise = f"{family} has no such parameter; it has {has}; the seed is --seed"

@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from specopt.api.arguments import with_field
+from specopt.api.functions import MethodLike
 from specopt.api.scan import scan, solving
 from specopt.api.solve import check_arguments
+from specopt.models.arguments import sequence
 from specopt.models.errors import InvalidInput
-from specopt.models.problem import Problem, Shown
+from specopt.models.fields import without_numpy
+from specopt.models.late import Picture, Shown, late
+from specopt.models.problem import Problem
 from specopt.models.result import Result, Termination
-from specopt.solvers.method import Method
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,16 +80,17 @@ class Front(Shown):
 
         return pyarrow.Table.from_pylist(self.rows())
 
-    def plot(self) -> Any:
+    def plot(self) -> Picture:
         """Return the picture of plan and bound along the field."""
-        return self.drawn()
+        picture: Picture = late("picture")(self)
+        return picture
 
 
 def front(
     problem: Problem,
     field: str,
     values: Sequence[Any],
-    method: str | Method | None = None,
+    method: MethodLike | None = None,
     *,
     time_limit: float | None = None,
     gap: float = 0.0,
@@ -131,15 +135,16 @@ def front(
     """
     started = time.perf_counter()
     check_arguments(problem, time_limit, gap, seed)
-    changes = [(f"{field} = {value}", with_field(problem, field, value)) for value in values]
-    if not changes:
+    plain = [without_numpy(value) for value in sequence("values", values)]
+    if not plain:
         raise InvalidInput("values: expected one or more, got none")
+    changes = [(f"{field} = {value}", with_field(problem, field, value)) for value in plain]
     answer = solving(method, -1, gap=gap, seed=seed)
     results = scan(changes, answer, started=started, time_limit=time_limit, verbose=verbose)
     return Front(
         problem=problem,
         field=field,
-        values=tuple(values[: len(results)]),
+        values=tuple(plain[: len(results)]),
         results=tuple(results),
         seconds=time.perf_counter() - started,
     )

@@ -11,8 +11,8 @@ from specopt.instances.deployment.proposal import Proposal
 from specopt.instances.family import Family
 from specopt.instances.traces.problem import FromTrace
 from specopt.kinds import KINDS, kind_of, kinds
-from specopt.models.arguments import did_you_mean, one_of
-from specopt.models.errors import InvalidInput
+from specopt.models.arguments import one_of
+from specopt.models.errors import InvalidInput, did_you_mean
 from specopt.models.fields import describe
 from specopt.models.problem import Problem
 from specopt.models.workload import Workload
@@ -40,9 +40,22 @@ def family_named(name: str) -> Family | None:
     return FAMILIES.get(name) or plugged_family(name)
 
 
-def family_names() -> list[str]:
-    """Return the names of all families, those of plug-ins last."""
-    return [*FAMILIES, *(family.name for family in plugged_families())]
+def known_family(where: str, name: object) -> Family:
+    """Return a family by its name.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such family; the message begins with `where`.
+    """
+    found = family_named(name) if isinstance(name, str) else None
+    if found is None:
+        meant = did_you_mean(name, [one.name for one in families()])
+        raise InvalidInput(
+            f"{where}: expected KIND/FAMILY, for example serving-latency/paper-1, got"
+            f" {describe(name)}{meant}; `specopt generate --help` lists all families"
+        )
+    return found
 
 
 def families(kind: str | None = None) -> tuple[Family, ...]:
@@ -78,13 +91,7 @@ def generate(family: str, *, seed: int = 0, **parameters: Any) -> Problem:
     InvalidInput
         If there is no such family or parameter.
     """
-    found = family_named(family)
-    if found is None:
-        meant = did_you_mean(family, family_names())
-        raise InvalidInput(
-            f"family: expected one of {', '.join(family_names())}, got {family!r}{meant}"
-        )
-    problem: Problem = found.generate(seed=seed, **parameters)
+    problem: Problem = known_family("family", family).generate(seed=seed, **parameters)
     return problem
 
 

@@ -24,7 +24,7 @@ from specopt.kinds import KINDS, kinds
 from specopt.kinds.kind import Kind
 from specopt.models.errors import BrokenPlugin, InvalidInput, SpecoptError
 from specopt.models.fields import describe, printable
-from specopt.models.problem import FINDERS, problem_type
+from specopt.models.problem import problem_type
 from specopt.solvers.method import Method
 from specopt.solvers.policy import Policy
 
@@ -49,9 +49,6 @@ def plugged_kinds(name: str | None = None) -> tuple[Kind, ...]:
         If the one of that name cannot be used.
     """
     return tuple(_all(OWN_KINDS) if name is None else filter(None, [_one(OWN_KINDS, name)]))
-
-
-FINDERS.append(plugged_kinds)
 
 
 def plugged_methods(kind: str | None = None) -> tuple[type[Method], ...]:

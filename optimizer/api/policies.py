@@ -11,11 +11,12 @@ from typing import Any
 from specopt.api.scan import scan
 from specopt.api.simulate import simulate, simulator_of
 from specopt.models.errors import InvalidInput
+from specopt.models.late import Shown
 from specopt.solvers.simulation import Estimate, Simulation
 
 
 @dataclass(frozen=True)
-class PolicyComparison:
+class PolicyComparison(Shown):
     """What policies reached.
 
     Parameters
@@ -52,20 +53,6 @@ class PolicyComparison:
         import pyarrow
 
         return pyarrow.Table.from_pylist(self.rows)
-
-    def __str__(self) -> str:
-        lines = [
-            f"{'world':24} {'policy':16} {'mean':>10} {'95 % interval':>23} {'difference':>11}"
-            f" {'95 % interval':>23}"
-        ]
-        for row in self.rows:
-            shown = [f"{row[name]:.5g}" for name in row if isinstance(row[name], float)]
-            lines.append(
-                f"{row['world']:24} {row['policy']:16} {shown[0]:>10}"
-                f" {f'{shown[1]} to {shown[2]}':>23} {shown[3]:>11}"
-                f" {f'{shown[4]} to {shown[5]}':>23}"
-            )
-        return "\n".join(lines)
 
 
 def compare_policies(

@@ -22,6 +22,7 @@ from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import MAX_TOKENS
 from specopt.models.judge import verify
+from specopt.models.late import Shown
 from specopt.models.problem import Plan, Problem
 from specopt.models.result import Result
 from specopt.solvers.simulation import Estimate
@@ -50,7 +51,7 @@ class Case:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Robustness:
+class Robustness(Shown):
     """What a plan is worth over intervals.
 
     Parameters

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from specopt.api.functions import MethodLike
 from specopt.api.solve import choose, solve
 from specopt.console.progress import end_progress, print_step
 from specopt.models.problem import Problem
 from specopt.models.result import Result, Termination
-from specopt.solvers.method import Method
 
 
 def scan(
@@ -71,7 +71,7 @@ def scan(
     return answers
 
 
-def solving(method: str | Method | None, start: int, **keywords: Any) -> Callable[..., Result]:
+def solving(method: MethodLike | None, start: int, **keywords: Any) -> Callable[..., Result]:
     """Return the function that solves a changed copy for `scan`.
 
     It starts from the plan of the earlier answer at position `start`, if the method can use one and

@@ -11,14 +11,15 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from specopt.api.functions import MethodLike
 from specopt.api.scan import scan, solving
 from specopt.api.solve import check_arguments, choose
 from specopt.kinds import kind_of
 from specopt.kinds.kind import Perturbation
 from specopt.models.errors import InvalidInput
+from specopt.models.late import Shown
 from specopt.models.problem import Problem
 from specopt.models.result import Result, Termination
-from specopt.solvers.method import Method
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -69,7 +70,7 @@ class Change:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Sensitivity:
+class Sensitivity(Shown):
     """What one more unit of each resource is worth.
 
     Parameters
@@ -120,7 +121,7 @@ class Sensitivity:
 
 def sensitivity(
     problem: Problem,
-    method: str | Method | None = None,
+    method: MethodLike | None = None,
     *,
     time_limit: float | None = None,
     gap: float = 0.0,

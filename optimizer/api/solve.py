@@ -19,10 +19,11 @@ from tempfile import NamedTemporaryFile
 from types import MappingProxyType
 from typing import Any
 
+from specopt.api.functions import MethodLike, is_function, method_of_function
 from specopt.api.plugins import METHODS, blamed, plugged, plugged_methods
 from specopt.console.progress import end_progress, print_progress, showing_kernels
 from specopt.kinds import kind_of, kinds
-from specopt.models.arguments import did_you_mean, integer, is_number, number
+from specopt.models.arguments import integer, is_number, number
 from specopt.models.errors import (
     BrokenPlugin,
     Infeasible,
@@ -33,6 +34,7 @@ from specopt.models.errors import (
     RefutedProof,
     Stopped,
     Unsupported,
+    did_you_mean,
 )
 from specopt.models.fields import describe
 from specopt.models.judge import Proof, proof_of
@@ -55,7 +57,7 @@ LONG_SECONDS = 60.0
 
 def solve(
     problem: Problem[P],
-    method: str | Method | None = None,
+    method: MethodLike | None = None,
     *,
     time_limit: float | None = None,
     gap: float = 0.0,
@@ -74,7 +76,8 @@ def solve(
     problem
         What to decide.
     method
-        A method's name, a method with its options, or None for `auto`, the portfolio of the kind.
+        A method's name, a method with its options, a function from a problem to a plan, or None
+        for `auto`, the portfolio of the kind. The result of a function has no bound.
     time_limit
         Seconds for everything, compilation included. Fixed work that any answer needs may come on
         top, and is reported as `fixed_seconds` in `stats`. If that is known to take much longer,
@@ -122,6 +125,7 @@ def solve(
     started = time.perf_counter()
     check_arguments(problem, time_limit, gap, seed, memory_limit)
     integer("workers", workers, 1)
+    check_callback(callback)
     chosen = choose(problem, method, memory_limit, options)
     _check_seconds(problem, chosen, math.inf if time_limit is None else time_limit)
     logger.info(
@@ -256,7 +260,7 @@ def method_named(kind: str, name: str) -> type[Method] | None:
 
 def choose(
     problem: Problem,
-    method: str | Method | None,
+    method: MethodLike | None,
     memory_limit: float = MEMORY_LIMIT,
     options: Mapping[str, Any] = MappingProxyType({}),
 ) -> Method:
@@ -279,8 +283,12 @@ def choose(
         return _best(problem, memory_limit)
     if isinstance(method, str):
         method = _named(problem, method, options)
+    if is_function(method):
+        method = method_of_function(method, type(problem))
     if not isinstance(method, Method):
-        raise InvalidInput(f"method: expected a name or a method, got {describe(method)}")
+        raise InvalidInput(
+            f"method: expected a name, a method or a function, got {describe(method)}"
+        )
     reason = None if isinstance(problem, method.solves) else f"it solves {method.solves.kind}"
     with blamed(type(method)):
         reason = reason or method.refusal(problem, memory_limit)
@@ -344,6 +352,12 @@ def check_arguments(
     integer("seed", seed, 0)
     if memory_limit != math.inf:
         number("memory_limit", memory_limit, above=0)
+
+
+def check_callback(callback: object) -> None:
+    """Refuse a callback that cannot be called."""
+    if callback is not None and not callable(callback):
+        raise InvalidInput(f"callback: expected a function or None, got {describe(callback)}")
 
 
 def _check_seconds(problem: Problem, method: Method, time_limit: float) -> None:

@@ -81,6 +81,6 @@ def evaluate(
         for sentence in refuted:
             line(out, "refuted", sentence)
         if over is not None:
-            print_robustness(problem, over, out)
+            print_robustness(over, out)
     worst_violates = over is not None and bool(over.worst.violations)
     return FOUND if report.feasible and not worst_violates else NOT_FOUND

@@ -46,15 +46,19 @@ def front(
     """
     from specopt import front as along
     from specopt.api.arguments import json_or_text, method_of
+    from specopt.kinds.chart import FORMS, renderer
 
     check_target(output, file)
+    draws = output is not None and output.suffix[1:].lower() in FORMS
+    if draws:
+        renderer()  # a missing library is reported before the work is done
     problem = read_problem(file)
     chosen = method_of(problem, method, option or ()) if method is not None or option else None
     points = [json_or_text(part.strip()) for part in values.split(",") if part.strip()]
     found = along(
         problem, field, points, chosen, time_limit=time_limit, gap=gap, seed=seed, verbose=True
     )
-    if output is not None and output.suffix.lower() in (".png", ".pdf", ".svg"):
+    if output is not None and draws:
         found.plot().save(output)
     elif output is not None:
         write_text(output, json.dumps(found.to_dict()) + "\n")

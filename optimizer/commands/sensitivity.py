@@ -43,7 +43,7 @@ def sensitivity(
         from specopt.console.terminal import console
         from specopt.views.what_if import print_sensitivity
 
-        print_sensitivity(problem, found, console())
+        print_sensitivity(found, console())
     if found.interrupted:
         return INTERRUPTED
     return FOUND if found.base.plan is not None else NOT_FOUND

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from dataclasses import dataclass, replace
 
-from specopt.api.solve import choose
+from specopt.api.functions import MethodLike, is_function, method_of_function
+from specopt.api.solve import check_callback, choose
 from specopt.api.solve import methods as methods_for
 from specopt.comparison.cell import Cell, Record
 from specopt.comparison.methods import named
@@ -17,7 +18,7 @@ from specopt.comparison.processes import GRACE_SECONDS, Submit, submitting
 from specopt.comparison.sources import sources_of
 from specopt.comparison.store import Store
 from specopt.comparison.table import Comparison
-from specopt.models.arguments import integer, number
+from specopt.models.arguments import integer, number, sequence
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import describe, printable
 from specopt.models.problem import Problem, refuse_subclass
@@ -42,7 +43,7 @@ class CompareProgress:
 
 
 def compare(
-    methods: Sequence[str | Method] | None,
+    methods: Sequence[MethodLike] | None,
     problems: Mapping[str, Problem] | Iterable[Problem],
     *,
     time_limit: float | None = 10.0,
@@ -66,7 +67,8 @@ def compare(
     Parameters
     ----------
     methods
-        Names or method values; None: every method that can take the problem.
+        Names, methods with their options, or functions from a problem to a plan; None for every
+        method that can take the problem.
     problems
         By name, or a sequence; those without a name are numbered.
     time_limit, gap, seeds
@@ -92,6 +94,7 @@ def compare(
         If an argument is outside its domain, a method does not exist, or the folder cannot be
         written.
     """
+    check_callback(callback)
     cells = _of_shard(
         cells_of(methods, problems, time_limit=time_limit, gap=gap, seeds=seeds), shard
     )
@@ -182,7 +185,7 @@ def _submitted(submit: Submit, cell: Cell) -> Future[Record]:
 
 
 def cells_of(
-    methods: Sequence[str | Method] | None,
+    methods: Sequence[MethodLike] | None,
     problems: Mapping[str, Problem] | Iterable[Problem],
     *,
     time_limit: float | None,
@@ -210,6 +213,7 @@ def cells_of(
     for place, seed in enumerate(seeds):
         integer(f"seeds[{place}]", seed, 0)
     if methods is not None:
+        methods = sequence("methods", methods)
         _check_methods(methods, by_name.values())
     cells: dict[str, Cell] = {}
     sources: dict[type[Method], dict[str, str]] = {}
@@ -227,6 +231,8 @@ def cells_of(
 
 def _named(problems: Mapping[str, Problem] | Iterable[Problem]) -> dict[str, Problem]:
     found: dict[str, Problem] = {}
+    if isinstance(problems, (Problem, str)) or not isinstance(problems, Iterable):
+        raise InvalidInput(f"problems: expected a list of problems, got {describe(problems)}")
     for place, problem in (
         problems.items() if isinstance(problems, Mapping) else enumerate(problems)
     ):
@@ -240,14 +246,18 @@ def _named(problems: Mapping[str, Problem] | Iterable[Problem]) -> dict[str, Pro
     return found
 
 
-def _check_methods(methods: Sequence[str | Method], problems: Iterable[Problem]) -> None:
+def _check_methods(methods: Sequence[MethodLike], problems: Iterable[Problem]) -> None:
     kinds = dict.fromkeys(type(problem) for problem in problems)
     taken: dict[tuple[str, str], type[Method]] = {}
     for method in methods:
         if isinstance(method, str):
             found = named(method, kinds, "methods")
+        elif is_function(method):
+            found = [type(method_of_function(method, kind)) for kind in kinds]
         elif not isinstance(method, Method):
-            raise InvalidInput(f"methods: expected names or methods, got {describe(method)}")
+            raise InvalidInput(
+                f"methods: expected names, methods or functions, got {describe(method)}"
+            )
         elif method.solves not in kinds:
             names = ", ".join(kind.kind for kind in kinds)
             raise InvalidInput(
@@ -264,7 +274,7 @@ def _check_methods(methods: Sequence[str | Method], problems: Iterable[Problem])
                 )
 
 
-def _methods(methods: Sequence[str | Method] | None, problem: Problem) -> list[Method]:
+def _methods(methods: Sequence[MethodLike] | None, problem: Problem) -> list[Method]:
     if methods is None:
         return [method() for method in methods_for(problem)]
     able = []

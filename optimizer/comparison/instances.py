@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from specopt.api.arguments import pairs_of, parameters_of
-from specopt.api.generate import family_named, family_names, generate
+from specopt.api.generate import families, family_named, generate
 from specopt.api.library import load_saved, saved, saved_instance
 from specopt.api.plugins import plugged_kinds
 from specopt.kinds import KINDS
 from specopt.models.arguments import integer
-from specopt.models.errors import InvalidInput
+from specopt.models.errors import InvalidInput, did_you_mean
 from specopt.models.files import load
 from specopt.models.problem import Problem
 
@@ -94,9 +94,10 @@ def instances_of(
         elif path.exists():
             found[_free(path.stem, path, found)] = load(path, Problem)  # type: ignore[type-abstract]
         else:
+            names = [*kinds, *(one.name for one in families())]
             raise InvalidInput(
-                f"{source}: expected a problem file, a folder, a family"
-                f" ({', '.join(family_names())}), a kind ({', '.join(kinds)}) or library"
+                f"{source}: expected a problem file, a folder, a family, a kind"
+                f" ({', '.join(kinds)}) or library{did_you_mean(source, names)}"
             )
     return found
 

@@ -8,7 +8,6 @@ because seeds of one problem are not independent.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -16,7 +15,7 @@ from itertools import combinations
 import numpy as np
 
 from specopt.comparison.cell import Record
-from specopt.comparison.table import WITHIN, Comparison
+from specopt.comparison.table import WITHIN, Comparison, expect_comparison
 from specopt.models.fields import Floats
 
 CONFIDENCE = 0.95
@@ -31,12 +30,19 @@ class PairedTest:
     kind, first, second
         Of problems, and the methods' labels.
     problems
-        How many.
+        Number of problems.
+    first_infinite
+        Number of problems on which only the first method is infinitely far from the best plan, for
+        example a utility of minus infinity. The test ranks them last.
+    second_infinite
+        The same number for the second method.
     mean_difference
-        Of the distances to the best plan, first minus second: negative where the first is better;
-        None without any.
-    low, high
-        Ends of its 95 % bootstrap interval (percentiles); None for fewer than two problems.
+        Mean difference of the distances to the best plan, first minus second: negative where the
+        first is better. Infinite differences are left out. None if no finite one exists.
+    low
+        Lower end of its 95 % bootstrap interval (percentiles); None for fewer than two problems.
+    high
+        Upper end of this interval.
     p_value
         Of Wilcoxon's signed-rank test that neither is better, two-sided, after Holm's correction
         for all pairs of the kind; 1 where no problem tells them apart.
@@ -46,6 +52,8 @@ class PairedTest:
     first: str
     second: str
     problems: int
+    first_infinite: int
+    second_infinite: int
     mean_difference: float | None
     low: float | None
     high: float | None
@@ -54,6 +62,7 @@ class PairedTest:
 
 def paired_tests(comparison: Comparison) -> list[PairedTest]:
     """Return the tests of all pairs of methods, by kind of problem."""
+    expect_comparison(comparison)
     found = []
     for kind in comparison.kinds:
         common = comparison.common(comparison.cells(kind))
@@ -64,14 +73,17 @@ def paired_tests(comparison: Comparison) -> list[PairedTest]:
         ]
         p_values = holm([_p_value(values) for values in differences])
         for (one, other), values, p_value in zip(pairs, differences, p_values, strict=True):
-            low, high = _interval(values)
-            mean = float(np.mean(values)) if len(values) else None
+            finite = values[np.isfinite(values)]
+            low, high = _interval(finite)
+            mean = float(np.mean(finite)) if len(finite) else None
             found.append(
                 PairedTest(
                     kind=kind,
                     first=one,
                     second=other,
                     problems=len(values),
+                    first_infinite=int(np.sum(values == np.inf)),
+                    second_infinite=int(np.sum(values == -np.inf)),
                     mean_difference=mean,
                     low=low,
                     high=high,
@@ -100,10 +112,16 @@ def _differences(comparison: Comparison, pairs: Sequence[tuple[Record, Record]])
     by_problem: dict[str, list[float]] = {}
     for one, other in pairs:
         first, second = comparison.excess(one), comparison.excess(other)
-        if first is not None and second is not None and math.isfinite(first + second):
-            by_problem.setdefault(one.problem_sha256, []).append(first - second)
-    means = np.array([np.mean(values) for values in by_problem.values()])
+        if first is not None and second is not None:
+            difference = 0.0 if first == second else first - second  # also of two infinite ones
+            by_problem.setdefault(one.problem_sha256, []).append(difference)
+    means = np.array([_mean(values) for values in by_problem.values()])
     return np.where(np.abs(means) > WITHIN, means, 0.0)  # rounding tells no methods apart
+
+
+def _mean(values: list[float]) -> float:
+    """Return the mean over seeds; 0 where each method is infinitely bad with some seed."""
+    return 0.0 if {np.inf, -np.inf} <= set(values) else float(np.mean(values))
 
 
 def _p_value(differences: Floats) -> float:

@@ -81,7 +81,9 @@ def _file(name: str) -> Path | None:
 def _imported(name: str, file: Path) -> Iterator[str]:
     """Give the modules that a module names in its imports, and what may be modules."""
     package = name if file.name == "__init__.py" else name.rpartition(".")[0]
-    for base, parts in _imports(file, file.stat().st_mtime_ns):
+    stub = file.with_suffix(".pyi")  # names that a package loads when they are first used
+    files = (file, stub) if stub.is_file() else (file,)
+    for base, parts in (one for path in files for one in _imports(path, path.stat().st_mtime_ns)):
         module = (
             resolve_name(base, package) if base.startswith(".") and package else base.lstrip(".")
         )
@@ -96,7 +98,7 @@ def _imports(file: Path, changed: int) -> tuple[tuple[str, tuple[str, ...]], ...
     """Return the imports in a file, which was changed at a time: modules, and the names that are
     taken from them.
     """
-    if file.suffix != ".py":
+    if file.suffix not in (".py", ".pyi"):
         return ()
     found: list[tuple[str, tuple[str, ...]]] = []
     for node in ast.walk(ast.parse(file.read_bytes())):

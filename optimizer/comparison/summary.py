@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from specopt.comparison.cell import Record
-from specopt.comparison.table import Comparison
+from specopt.comparison.table import Comparison, expect_comparison
 
 SHIFT_SECONDS = 0.01
 """Of the shifted geometric mean: times well below it hardly count."""
@@ -76,6 +76,7 @@ def summaries(comparison: Comparison) -> list[MethodSummary]:
 
     Averages are over the common cells (see `Comparison.common`), and None where there are none.
     """
+    expect_comparison(comparison)
     found = []
     for kind in comparison.kinds:
         cells = comparison.cells(kind)

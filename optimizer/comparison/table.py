@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 from specopt.api.library import known_values
 from specopt.comparison.cell import Record
 from specopt.kinds import kind_of
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import describe
 from specopt.models.files import write_bytes
 from specopt.models.judge import proof_of
-from specopt.models.problem import Shown
+from specopt.models.late import Picture, Shown, late
 from specopt.models.reading import StrPath
 from specopt.models.result import Status
 
@@ -33,6 +35,12 @@ _NESTED = ("options", "versions", "scale", "sources", "stats")
 
 _COMPARED = ("best_objective", "best_bound", "gap_to_best_bound", "excess_over_best")
 """Columns of tables in addition to the fields of records."""
+
+
+def expect_comparison(value: object) -> None:
+    """Refuse what is not the result of `compare`."""
+    if not isinstance(value, Comparison):
+        raise InvalidInput(f"comparison: expected the result of compare, got {describe(value)}")
 
 
 def newest(records: Iterable[Record]) -> list[Record]:
@@ -160,6 +168,11 @@ class Comparison(Shown):
         there is none.
         """
         return record.infeasible or _within(self.excess(record))
+
+    def plot(self) -> Picture:
+        """Return the profiles of the methods: shares of solved problems over time and gap."""
+        picture: Picture = late("picture")(self)
+        return picture
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat row per record, all with the same keys."""

@@ -7,7 +7,7 @@ markup or reaches the terminal as a control sequence.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import IO, Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -33,9 +33,9 @@ COLOURS = {
 class _Terminal(Console):
     """A console on which text is text: what is printed may come from anywhere."""
 
-    def __init__(self) -> None:
-        width = None if stdout().isatty() else PLAIN_WIDTH
-        super().__init__(file=stdout(), highlight=False, markup=False, emoji=False, width=width)
+    def __init__(self, file: IO[str]) -> None:
+        width = None if file.isatty() else PLAIN_WIDTH
+        super().__init__(file=file, highlight=False, markup=False, emoji=False, width=width)
 
     def render_str(self, text: str, **how: Any) -> Text:
         """Return a text to print, escaped before it is measured."""
@@ -63,9 +63,9 @@ class _Table(Table):
         )
 
 
-def console() -> Console:
-    """Return a console on stdout; its width is fixed where no terminal says one."""
-    return _Terminal()
+def console(file: IO[str] | None = None) -> Console:
+    """Return a console on a file, stdout by default; its width is fixed outside a terminal."""
+    return _Terminal(stdout() if file is None else file)
 
 
 def title(out: Console, text: str, emphasis: str, colour: str = "cyan", after: str = "") -> None:

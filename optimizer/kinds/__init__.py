@@ -7,7 +7,9 @@ from importlib import import_module
 
 from specopt.kinds.kind import Kind
 from specopt.models.errors import InvalidInput
-from specopt.models.problem import FINDERS, Problem
+from specopt.models.fields import describe
+from specopt.models.late import late
+from specopt.models.problem import Problem
 
 NAMES = (
     "serving_latency",
@@ -28,8 +30,7 @@ KINDS: tuple[Kind, ...] = tuple(import_module(f"specopt.kinds.{name}").KIND for 
 def kinds() -> Iterator[Kind]:
     """Yield all kinds; those of plug-ins come last, and are loaded when they are asked for."""
     yield from KINDS
-    for find in FINDERS:
-        yield from find(None)
+    yield from late("plugged_kinds")()
 
 
 def kind_of(what: Problem | type[Problem] | str) -> Kind:
@@ -42,12 +43,12 @@ def kind_of(what: Problem | type[Problem] | str) -> Kind:
     BrokenPlugin
         If it is that of a plug-in that cannot be used.
     """
-    name = what if isinstance(what, str) else what.kind
+    name = getattr(what, "kind", what)
     kind: Kind
-    for find in (lambda _: KINDS, *FINDERS):
+    for find in (lambda _: KINDS, late("plugged_kinds")):
         for kind in find(name):
             if kind.name == name:
                 return kind
     raise InvalidInput(
-        f"kind: expected one of {', '.join(kind.name for kind in kinds())}, got {name!r}"
+        f"kind: expected one of {', '.join(kind.name for kind in kinds())}, got {describe(name)}"
     )

@@ -28,6 +28,12 @@ class NotConformant(AssertionError):
         self.problem = problem
 
 
+def plan_of_answer(answer: Answer, problem: Problem) -> Any:
+    """Return the plan in an answer: a plan, its JSON form, a result, or None."""
+    plan = answer.plan if isinstance(answer, Result) else answer
+    return problem.plan_type.from_dict(plan) if isinstance(plan, Mapping) else plan
+
+
 def planned(solver: Solver, problem: Problem) -> Plan | None:
     """Return the feasible plan that a solver gives, or None if it gives none.
 
@@ -39,10 +45,7 @@ def planned(solver: Solver, problem: Problem) -> Plan | None:
     """
     before = problem.to_dict()
     try:
-        answer = solver(problem)
-        plan = answer.plan if isinstance(answer, Result) else answer
-        if isinstance(plan, Mapping):
-            plan = problem.plan_type.from_dict(plan)
+        plan = plan_of_answer(solver(problem), problem)
     except Exception as error:
         raise NotConformant(
             printable(f"fails: {type(error).__name__}: {error}"), problem

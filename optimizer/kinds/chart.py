@@ -16,13 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from specopt.models.arguments import one_of
 from specopt.models.errors import MissingDependency
 from specopt.models.files import write_bytes
+from specopt.models.reading import StrPath
 
 Row = Mapping[str, Any]
 Spec = Mapping[str, Any]
 
 MISSING = "pictures need vl-convert-python: pip install 'specopt[plot]'"
+
+FORMS = ("png", "pdf", "svg")
+"""Formats of picture files."""
 
 MAX_MARKS = 1500
 """Marks of a chart: browsers stay quick."""
@@ -169,20 +174,20 @@ class Picture:
             "resolve": {"scale": looks, "legend": looks},
         }
 
-    def save(self, path: Path, *, dark: bool = False) -> None:
+    def save(self, path: StrPath, *, dark: bool = False) -> None:
         """Write a PNG, PDF or SVG, as the file's name ends, all or nothing.
 
         Raises
         ------
         InvalidInput
-            If the file cannot be written.
+            If the name ends in another way, or the file cannot be written.
         MissingDependency
             If vl-convert-python is not installed.
         """
+        form = one_of("the picture's format", Path(path).suffix[1:].lower(), FORMS)
         source = re.sub(
             r"var\(--([\w-]+)\)", lambda name: PALETTE[name[1]][dark], json.dumps(self.to_dict())
         )
-        form = path.suffix[1:].lower()
         drawn = draw(source, form, **({"scale": 2.0} if form == "png" else {}))
         write_bytes(path, drawn if isinstance(drawn, bytes) else drawn.encode())
 
@@ -199,11 +204,22 @@ def draw(spec: Spec | str, form: str, **options: Any) -> Any:
     MissingDependency
         If vl-convert-python is not installed.
     """
+    return getattr(renderer(), f"vegalite_to_{form}")(spec, **options)
+
+
+def renderer() -> Any:
+    """Return the library that draws.
+
+    Raises
+    ------
+    MissingDependency
+        If vl-convert-python is not installed.
+    """
     try:
         import vl_convert
     except ImportError:
         raise MissingDependency(MISSING) from None
-    return getattr(vl_convert, f"vegalite_to_{form}")(spec, **options)
+    return vl_convert
 
 
 def _round(value: Any) -> Any:

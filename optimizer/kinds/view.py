@@ -18,9 +18,10 @@ MAX_ITEMS = 20
 MAX_CHARACTERS = 240
 
 
-def print_fields(problem: Problem, plan: Plan, out: Console) -> None:
-    """Print a plan of any kind, a line per field; long ones are cut."""
-    for name, value in plan.to_dict().items():
+def field_lines(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return JSON-like fields as names and texts; long ones are cut."""
+    lines = []
+    for name, value in fields.items():
         text = str(value)
         if isinstance(value, list):
             shown = " ".join(
@@ -29,7 +30,14 @@ def print_fields(problem: Problem, plan: Plan, out: Console) -> None:
             text = shown if len(value) <= MAX_ITEMS else f"{shown} ... ({len(value):,} in all)"
         if len(text) > MAX_CHARACTERS:
             text = text[: MAX_CHARACTERS - 4] + " ..."
-        line(out, name.replace("_", " "), text)
+        lines.append((name.replace("_", " "), text))
+    return lines
+
+
+def print_fields(problem: Problem, plan: Plan, out: Console) -> None:
+    """Print a plan of any kind, a line per field."""
+    for name, text in field_lines(plan.to_dict()):
+        line(out, name, text)
 
 
 @dataclass(frozen=True, kw_only=True)

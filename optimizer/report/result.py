@@ -10,21 +10,14 @@ from itertools import islice
 from typing import Any
 
 from specopt.api.claims import certificate, every_plan_has, held_against
-from specopt.api.front import Front
-from specopt.comparison.profiles import profile_figure
-from specopt.comparison.table import Comparison
-from specopt.comparison.tables import tables_of
 from specopt.kinds import kind_of
-from specopt.kinds.chart import Picture
 from specopt.kinds.view import view_of
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import describe
 from specopt.models.judge import Report, verify
-from specopt.models.problem import Plan, Problem
+from specopt.models.problem import Problem
 from specopt.models.result import Result, Status
 from specopt.report.markup import MAX_ROWS, facts, folded, items, paragraph, section, table, text
 from specopt.report.page import Page, figure
-from specopt.views.front import front_picture
 
 NOT_JUDGED = "As the file claims: with --problem FILE the plan is judged again, and drawn."
 
@@ -56,7 +49,7 @@ def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...
         if charts is not None:
             body.append(section("The plan", *map(figure, charts(problem, result.plan))))
     if result.plan is not None:
-        body.append(section("The plan row by row", _rows(kind.rows, result)))
+        body.append(section("The plan row by row", plan_rows(kind.rows, result)))
     body.append(section("How it was found", *_run(result)))
     violations = [] if judged is None else judged.violations
     lead = (
@@ -76,7 +69,7 @@ def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...
     return Page(
         title=f"{result.kind}{f': {name}' if name else ''}, planned by {result.by}",
         lead=lead,
-        body=[_figures(result, problem, judged), *body],
+        body=[figures(result, problem, judged), *body],
         sources=sources,
         good=(
             False
@@ -86,55 +79,7 @@ def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...
     )
 
 
-def in_notebook(shown: Problem | Result | Comparison) -> str:
-    """Return a problem, a comparison, or a result as it stands, as HTML without a page around
-    it.
-    """
-    if isinstance(shown, Comparison):
-        parts = [table(rows, title) for title, rows in tables_of(shown).items()]
-    elif isinstance(shown, Problem):
-        values = shown.to_dict().items()
-        parts = [
-            facts(
-                (name.replace("_", " "), one)
-                for name, one in values
-                if isinstance(one, (str, int, float))
-            )
-        ]
-    else:
-        kind = kind_of(shown.kind)
-        parts = [*map(paragraph, certificate(shown)), _figures(shown)]
-        if shown.plan is not None:
-            parts.append(_rows(kind.rows, shown))
-    return f"<div class=specopt>{''.join(parts)}</div>"
-
-
-def picture(shown: Problem | Front | Comparison, plan: Plan | Result | None = None) -> Picture:
-    """Return the charts of a problem's plan below each other, of a front, or the profiles of a
-    comparison.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no plan, or none of this problem, or its kind has no charts.
-    """
-    if isinstance(shown, Front):
-        return front_picture(shown)
-    if isinstance(shown, Comparison):
-        return profile_figure(shown)
-    plan = plan.plan if isinstance(plan, Result) else plan
-    if not isinstance(plan, shown.plan_type):
-        raise InvalidInput(f"plan: expected a plan for {shown.kind}, got {describe(plan)}")
-    violations = shown.violations(plan)
-    if violations:
-        raise InvalidInput(f"plan: expected a feasible plan, but {violations[0]}")
-    charts = view_of(shown).charts
-    if charts is None:
-        raise InvalidInput(f"plan: there are no charts of {shown.kind}")
-    return Picture(tuple(charts(shown, plan)))
-
-
-def _figures(result: Result, problem: Problem | None = None, judged: Report | None = None) -> str:
+def figures(result: Result, problem: Problem | None = None, judged: Report | None = None) -> str:
     kind = kind_of(result.kind).problem
     pairs: list[tuple[str, object]] = [
         ("status", result.status.value if judged is None or judged.feasible else "violated")
@@ -151,7 +96,7 @@ def _figures(result: Result, problem: Problem | None = None, judged: Report | No
     return facts(pairs)
 
 
-def _rows(rows: Any, result: Result) -> str:
+def plan_rows(rows: Any, result: Result) -> str:
     plan = result.plan
     try:
         found = [

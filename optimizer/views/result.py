@@ -13,7 +13,7 @@ from specopt.api.claims import every_plan_has
 from specopt.console.terminal import COLOURS, LABEL, line, percent, table, title
 from specopt.kinds.view import view_of
 from specopt.models.judge import Report
-from specopt.models.problem import Problem
+from specopt.models.problem import Problem, problem_type
 from specopt.models.result import GO_ON, Result
 
 WORTH_TELLING = 0.2
@@ -23,7 +23,25 @@ WORTH_TELLING = 0.2
 
 
 def print_result(problem: Problem, result: Result, out: Console) -> None:
-    """Print a result: status, objective with its terms, bound, gap, seconds, and the plan."""
+    """Print a result with its plan."""
+    print_outcome(result, out, problem)
+    if result.plan is not None:
+        view_of(problem).print_plan(problem, result.plan, out)
+
+
+def print_outcome(result: Result, out: Console, known: Problem | None = None) -> None:
+    """Print status, objective with its terms, bound, gap and seconds of a result.
+
+    Parameters
+    ----------
+    result
+        The result.
+    out
+        Where to print.
+    known
+        Its problem; None: the one that is in memory, if it is.
+    """
+    problem = known or result.problem or problem_type(result.kind)
     status, ended = result.status, f" ({result.termination.value})"
     title(out, f"{problem.kind} by {result.by}: ", status.value, COLOURS[status], ended)
     if problem.name:
@@ -32,9 +50,9 @@ def print_result(problem: Problem, result: Result, out: Console) -> None:
         line(out, "objective", f"{result.objective:.6g}  {problem.objective_label}")
     _print_terms(result.terms, out)
     if result.bound is not None:
-        line(
-            out, "bound", f"{result.bound:.6g}  {every_plan_has(type(problem), problem.scale)} this"
-        )
+        scale = problem.scale if isinstance(problem, Problem) else ()
+        words = every_plan_has(problem_type(result.kind), scale)
+        line(out, "bound", f"{result.bound:.6g}  {words} this")
     if result.gap is not None:
         line(out, "gap", percent(result.gap))
     unasked = result.stats.get("unasked")
@@ -61,8 +79,6 @@ def print_result(problem: Problem, result: Result, out: Console) -> None:
                 "would help",
                 ", or ".join(f"{name} {value:,.12g}" for name, value in helpful.items()),
             )
-    if result.plan is not None:
-        view_of(problem).print_plan(problem, result.plan, out)
 
 
 def print_report(problem: Problem, claimed: Result, report: Report, out: Console) -> None:

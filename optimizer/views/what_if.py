@@ -8,10 +8,10 @@ from rich.text import Text
 from specopt.api.robustness import Robustness
 from specopt.api.sensitivity import Change, Sensitivity
 from specopt.console.terminal import line, percent, table, title
-from specopt.models.problem import Problem
+from specopt.models.problem import problem_type
 
 
-def print_robustness(problem: Problem, over: Robustness, out: Console) -> None:
+def print_robustness(over: Robustness, out: Console) -> None:
     """Print what a plan is worth over intervals."""
     ranges = [f"output lengths x {over.output_scale[0]:g} to {over.output_scale[1]:g}"]
     if over.output_scale == (1.0, 1.0):
@@ -41,10 +41,11 @@ def print_robustness(problem: Problem, over: Robustness, out: Console) -> None:
         line(out, "  worst case", violation)
 
 
-def print_sensitivity(problem: Problem, found: Sensitivity, out: Console) -> None:
+def print_sensitivity(found: Sensitivity, out: Console) -> None:
     """Print what one more unit of each resource is worth."""
     base = found.base
-    title(out, f"{problem.kind}: what one more unit is worth, ", f"solved again by {base.method}")
+    problem = base.problem or problem_type(base.kind)
+    title(out, f"{base.kind}: what one more unit is worth, ", f"solved again by {base.method}")
     if problem.name:
         line(out, "problem", problem.name)
     if base.objective is not None:

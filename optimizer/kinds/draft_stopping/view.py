@@ -1,10 +1,11 @@
-"""Plans of draft stopping for the terminal."""
+"""Plans of draft stopping: as text, and as a chart."""
 
 from __future__ import annotations
 
 from rich.console import Console
 
 from specopt.console.terminal import MAX_ROWS, cut, line, table
+from specopt.kinds.chart import MAX_MARKS, TOOLTIP, Chart, category, layer
 from specopt.kinds.view import View
 from specopt.models.draft_stopping.problem import STOP, DraftStoppingPlan, DraftStoppingProblem
 
@@ -27,4 +28,23 @@ def print_plan(problem: DraftStoppingProblem, plan: DraftStoppingPlan, out: Cons
         line(out, "scores", f"{shown} of {problem.scores.bins} shown")
 
 
-VIEW = View(print_plan=print_plan)
+def charts(problem: DraftStoppingProblem, plan: DraftStoppingPlan) -> tuple[Chart, ...]:
+    """Return where each node goes on each score."""
+    goes = plan.next.rows if plan.start != STOP else plan.next.rows[:0]
+    rows = [
+        {"node": node, "score": score, "then": "stop" if to == STOP else f"node {to}"}
+        for node, targets in enumerate(goes.tolist())
+        for score, to in enumerate(targets)
+    ][:MAX_MARKS]
+    stops = {"test": "datum.then == 'stop'", "value": "var(--series-1)"}
+    marks = layer(
+        {"type": "rect", "tooltip": TOOLTIP},
+        x=category("score"),
+        y=category("node", title="node (the number of tokens grows downwards)"),
+        color={"condition": stops, "value": "var(--series-0)"},
+    )
+    note = "Blue: draft another token on this score. Red: stop drafting and verify."
+    return (Chart(title="When drafting stops", note=note, rows=rows, spec=marks),)
+
+
+VIEW = View(print_plan=print_plan, charts=charts)

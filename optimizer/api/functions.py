@@ -1,0 +1,43 @@
+"""Methods made of plain functions from a problem to a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from specopt.kinds.answers import Solver, plan_of_answer
+from specopt.models.problem import Problem
+from specopt.solvers.budget import Budget
+from specopt.solvers.method import Method, Outcome
+
+MethodLike = str | Method | Solver
+"""Types of a method in arguments: a name, a method, or a function from a problem to a plan."""
+
+
+def is_function(method: object) -> bool:
+    """Return whether an argument is a plain function rather than a name, a method or a class."""
+    return callable(method) and not isinstance(method, (str, Method, type))
+
+
+@cache
+def method_of_function(function: Callable[[Any], Any], problem: type[Problem]) -> Method:
+    """Return the method that calls a function; its result has no bound."""
+
+    @dataclass(frozen=True)
+    class Function(Method):
+        name = getattr(function, "__name__", type(function).__name__)
+        solves = problem
+        source = f"{function.__module__}.{name}"
+        guarantee = "none"
+        complexity = "that of the function"
+        may_fail = True
+        called = staticmethod(function)
+
+        def run(self, problem: Any, budget: Budget) -> Outcome:
+            """Call the function once."""
+            return Outcome(plan=plan_of_answer(self.called(problem), problem))
+
+    Function.__module__ = function.__module__  # the sources of its results are those of this module
+    return Function()
