@@ -39,6 +39,10 @@ class InvalidInput(SpecoptError, ValueError):
     """
 
 
+class NotWritten(SpecoptError, OSError):
+    """The system failed to write a file, for example because the disk is full."""
+
+
 class Unsupported(SpecoptError):
     """A method that cannot take a problem, or does not exist; the message says which can."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import math
 import os
@@ -18,7 +19,7 @@ from typing import Any, TypeVar, get_args, get_origin, overload
 import msgspec
 
 from specopt.models.arguments import number
-from specopt.models.errors import InvalidInput
+from specopt.models.errors import InvalidInput, NotWritten, SpecoptError
 from specopt.models.fields import describe, is_unicode, read
 from specopt.models.problem import Problem, problem_type, refuse_subclass, strip_header
 from specopt.models.reading import StrPath, read_bytes
@@ -29,6 +30,9 @@ STDOUT = "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"
 
 stdout = 1
 """The descriptor that standard output goes to; that of the command is a duplicate."""
+
+DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+"""Failures of the system rather than of the path."""
 
 T = TypeVar("T", bound=Problem[Any] | Result[Any] | Workload)
 
@@ -247,7 +251,9 @@ def write_bytes(path: StrPath, content: bytes) -> None:
     Raises
     ------
     InvalidInput
-        If the file cannot be written.
+        If no file can be written there.
+    NotWritten
+        If the system fails to write it, for example because the disk is full.
     """
     try:
         if not is_replaced(path):
@@ -266,9 +272,14 @@ def write_bytes(path: StrPath, content: bytes) -> None:
             os.unlink(temporary)
             raise
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
-        raise InvalidInput(
-            f"{path}: cannot be written ({getattr(error, 'strerror', None) or error})"
-        ) from None
+        raise unwritten(path, error) from None
+
+
+def unwritten(path: StrPath, error: OSError | ValueError) -> SpecoptError:
+    """Return the exception for a file that cannot be written."""
+    failed = isinstance(error, OSError) and error.errno in DISK_ERRORS
+    reason = getattr(error, "strerror", None) or error
+    return (NotWritten if failed else InvalidInput)(f"{path}: cannot be written ({reason})")
 
 
 def is_replaced(path: StrPath) -> bool:
@@ -284,9 +295,7 @@ def is_replaced(path: StrPath) -> bool:
     except FileNotFoundError:
         return True
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
-        raise InvalidInput(
-            f"{path}: cannot be written ({getattr(error, 'strerror', None) or error})"
-        ) from None
+        raise unwritten(path, error) from None
 
 
 def is_stdout(path: StrPath) -> bool:

@@ -15,26 +15,36 @@ from typing import Annotated, Any
 import typer
 
 from specopt.commands import export, generate, library
-from specopt.commands.shared import BAD_INPUT, FOUND, INTERNAL, INTERRUPTED, UNREAD
+from specopt.commands.shared import BAD_INPUT, FOUND, INTERNAL, INTERRUPTED, UNREAD, UNWRITTEN
 from specopt.console.interrupts import interruptible, leave
 from specopt.console.progress import end_progress, showing_kernels
 from specopt.console.stdout import answering, take_stdout
 from specopt.console.streams import complain, discard, say, set_loudness
 from specopt.models import files
-from specopt.models.errors import InternalError, InvalidInput, RefutedProof, SpecoptError
+from specopt.models.errors import (
+    InternalError,
+    InvalidInput,
+    NotWritten,
+    RefutedProof,
+    SpecoptError,
+)
 
 app = typer.Typer(
     name="specopt",
     help="Plan speculative decoding across edge and cloud, with proof of how good the plan is.",
     epilog=(
         "Exit codes: 0 a plan was found, 1 infeasible or none found, 2 bad input or usage, 70 an"
-        " internal error, 130 interrupted, 143 terminated, 129 hung up (the best plan so far is"
-        " written)."
+        " internal error, 74 the output cannot be written (disk full), 130 interrupted, 143"
+        " terminated, 129 hung up (the best plan so far is written)."
     ),
     rich_markup_mode=None,  # plain help: importing rich would double the time of `specopt --help`
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+LOUDNESS = ("-v", "-vv", "--verbose", "-q", "--quiet")
+"""Options that every command has."""
 
 
 def main() -> None:
@@ -57,7 +67,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; every failure is one message on stderr."""
     try:
         with showing_kernels(), _showing_refuted_proofs():
-            code = app(list(arguments), prog_name="specopt", standalone_mode=False)
+            code = app(_loudness_first(arguments), prog_name="specopt", standalone_mode=False)
         # a full disk or a closed pipe must show here, not after the exit code is chosen
         sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
@@ -72,13 +82,15 @@ def run(arguments: Sequence[str]) -> int:
         return UNREAD
     except InternalError as error:
         return _fail(str(error), INTERNAL)
+    except NotWritten as error:
+        return _fail(str(error), UNWRITTEN)
     except SpecoptError as error:
         return _fail(str(error), BAD_INPUT)
     except MemoryError:
         return _fail("needs more memory than there is", BAD_INPUT)
     except OSError as error:
         discard(sys.stdout)
-        return _fail(f"cannot write the output ({error.strerror or error})", BAD_INPUT)
+        return _fail(f"cannot write the output ({error.strerror or error})", UNWRITTEN)
     except Exception as error:
         explain = getattr(error, "format_message", None)  # bad usage, as typer reports it
         if explain is None:
@@ -89,6 +101,14 @@ def run(arguments: Sequence[str]) -> int:
     if code == INTERRUPTED:
         return _fail("interrupted", INTERRUPTED)
     return code if isinstance(code, int) else FOUND
+
+
+def _loudness_first(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with -q and -v, which stand anywhere, before the command."""
+    given = list(arguments)
+    options = given[: given.index("--")] if "--" in given else given
+    loud = [one for one in options if one in LOUDNESS]
+    return [*loud, *(one for one in options if one not in LOUDNESS), *given[len(options) :]]
 
 
 @app.callback(invoke_without_command=True)

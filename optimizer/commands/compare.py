@@ -104,7 +104,8 @@ def compare(given: Compare) -> int:
         end_progress()
     written = [] if output is None else _write(comparison, output)
     if given.as_json:
-        print_json(comparison.rows())
+        plans = [{"plan": record.plan} for record in comparison]
+        print_json([row | plan for row, plan in zip(comparison.rows(), plans, strict=True)])
     else:
         from specopt.comparison.report import print_comparison_summary
         from specopt.console.terminal import console

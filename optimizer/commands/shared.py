@@ -29,7 +29,7 @@ from specopt.models.files import (
 from specopt.models.problem import Problem
 from specopt.models.result import Result
 
-FOUND, NOT_FOUND, BAD_INPUT, INTERNAL = 0, 1, 2, 70
+FOUND, NOT_FOUND, BAD_INPUT, INTERNAL, UNWRITTEN = 0, 1, 2, 70, 74
 UNREAD = 141
 """Whoever reads stdout has gone, as head does; shells say so of other programs."""
 
@@ -124,13 +124,17 @@ RuntimesFile = Annotated[
 
 
 def read_problem(path: Path) -> Problem:
-    """Read a problem file."""
-    return load(path, Problem)  # type: ignore[type-abstract]
+    """Read a problem file, or standard input for `-`."""
+    return load(_from_stdin(path), Problem)  # type: ignore[type-abstract]
 
 
 def read_result(path: Path) -> Result:
-    """Read a result file."""
-    return load(path, Result)
+    """Read a result file, or standard input for `-`."""
+    return load(_from_stdin(path), Result)
+
+
+def _from_stdin(path: Path) -> Path:
+    return Path("/dev/stdin") if path == Path("-") else path
 
 
 def measured(problem: Problem, runtimes: Path | None) -> Problem:

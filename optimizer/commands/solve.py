@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from specopt.commands.shared import (
+    BAD_INPUT,
+    FOUND,
+    INTERNAL,
+    INTERRUPTED,
     AsJson,
-    File,
     Gap,
     Method,
     MethodOptions,
@@ -24,12 +28,15 @@ from specopt.commands.shared import (
     read_result,
     write,
 )
-from specopt.console.streams import say
-from specopt.models.errors import InvalidInput
+from specopt.console.streams import complain, say
+from specopt.models.errors import InternalError, InvalidInput, SpecoptError
+from specopt.models.files import unwritten
 
 
 def solve(
-    file: File,
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Problem files (JSON); - is stdin.")
+    ],
     method: Method = None,
     option: MethodOptions = None,
     time_limit: Seconds = None,
@@ -50,28 +57,64 @@ def solve(
     as_json: AsJson = False,
     output: Output = None,
 ) -> int:
-    """Solve a problem and show or save the result."""
+    """Solve problems and show or save the results.
+
+    The output of several files is a folder with a result of the same name for each. The time limit
+    holds for each file. The exit code is the largest of theirs.
+    """
+    if not memory_limit > 0.0:
+        raise InvalidInput(f"--memory-limit: expected gigabytes > 0, got {memory_limit:g}")
+    earlier = None if warm_start is None else read_result(warm_start)
+    limits = {"time_limit": time_limit, "gap": gap, "seed": seed, "workers": workers}
+    limits |= {"memory_limit": memory_limit * 1e9, "warm_start": earlier}
+    if len(files) == 1 and not (output is not None and output.is_dir()):
+        return _solve_one(files[0], method, option, limits, as_json, output)
+    targets = _targets(files, output)
+    worst = FOUND
+    for file, target in zip(files, targets, strict=True):
+        try:
+            code = _solve_one(file, method, option, limits, as_json, target)
+        except SpecoptError as error:
+            complain(f"specopt: {error}")
+            code = INTERNAL if isinstance(error, InternalError) else BAD_INPUT
+        worst = max(worst, code)
+        if code == INTERRUPTED:
+            break
+    return worst
+
+
+def _targets(files: Sequence[Path], folder: Path | None) -> list[Path | None]:
+    """Return the result file of each problem file in a folder, which is made."""
+    if folder is None:
+        return [None] * len(files)
+    targets = [folder / f"{'stdin' if file == Path('-') else file.stem}.json" for file in files]
+    twice = next((one.name for one in targets if targets.count(one) > 1), None)
+    if twice is not None:
+        raise InvalidInput(
+            f"{folder}: two results would be called {twice}; rename one of the files"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritten(folder, error) from None
+    return list(targets)
+
+
+def _solve_one(
+    file: Path,
+    method: str | None,
+    option: Sequence[str] | None,
+    limits: Mapping[str, Any],
+    as_json: bool,
+    output: Path | None,
+) -> int:
     from specopt.api.arguments import method_of
     from specopt.api.unasked import solve_beside
 
     check_target(output, file)
     problem = read_problem(file)
-    earlier = None if warm_start is None else read_result(warm_start)
-    if not memory_limit > 0.0:
-        raise InvalidInput(f"--memory-limit: expected gigabytes > 0, got {memory_limit:g}")
-    most = memory_limit * 1e9
-    chosen = method_of(problem, method, option or (), most)
-    result = solve_beside(
-        problem,
-        chosen,
-        time_limit=time_limit,
-        gap=gap,
-        seed=seed,
-        workers=workers,
-        memory_limit=most,
-        warm_start=earlier,
-        verbose=True,
-    )
+    chosen = method_of(problem, method, option or (), limits["memory_limit"])
+    result = solve_beside(problem, chosen, verbose=True, **limits)
     write(result, output)
     if as_json:
         print_json(result.to_dict())

@@ -112,8 +112,8 @@ def compare(
 
     def report() -> bool:
         done, seconds = len(records), time.monotonic() - started
-        fresh = done - (total - len(pending))
-        left = seconds / fresh * (total - done) if fresh else None
+        fresh = records[total - len(pending) :]
+        left = _seconds_left(fresh, seconds) * (total - done) if fresh else None
         failed = sum(record.failed for record in records)
         return callback is not None and bool(
             callback(CompareProgress(done, failed, total, seconds, left))
@@ -145,6 +145,13 @@ def compare(
     finally:
         if store is not None:
             store.close()
+
+
+def _seconds_left(records: Sequence[Record], seconds: float) -> float:
+    """Return the seconds per cell to come; the compilation of kernels does not come again."""
+    wall = sum(record.wall_seconds for record in records)
+    preparing = sum(record.stats.get("preparing_seconds", 0.0) for record in records)
+    return seconds * (1.0 - preparing / wall if wall > preparing else 1.0) / len(records)
 
 
 def _of_shard(cells: list[Cell], shard: tuple[int, int] | None) -> list[Cell]:

@@ -27,7 +27,7 @@ from specopt.comparison.cell import Record
 from specopt.comparison.table import Comparison, newest
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import printable
-from specopt.models.files import load, to_json, write_text
+from specopt.models.files import load, to_json, unwritten, write_text
 from specopt.models.problem import Problem
 from specopt.models.reading import StrPath, read_bytes
 
@@ -107,9 +107,7 @@ class Store:
             try:
                 self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
             except OSError as error:
-                raise InvalidInput(
-                    f"{self._path}: cannot be written ({error.strerror or error})"
-                ) from None
+                raise unwritten(self._path, error) from None
         return self._file
 
     def append(self, record: Record) -> None:
@@ -127,9 +125,7 @@ class Store:
                 line = line[os.write(file, line) :]
             os.fsync(file)
         except OSError as error:
-            raise InvalidInput(
-                f"{self._path}: cannot be written ({error.strerror or error})"
-            ) from None
+            raise unwritten(self._path, error) from None
 
     def keep(self, digest: str, problem: Mapping[str, Any]) -> None:
         """Write a problem by its digest, unless it is there or in the instance library.

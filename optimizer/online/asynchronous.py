@@ -20,6 +20,7 @@ verifies batches.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -83,6 +84,11 @@ class AsyncScheduler(Generic[Draft, Verdict]):
             raise InvalidInput(
                 "drop: expected a function, as the scheduler's cache of prefixes is bounded"
             )
+        if not (
+            inspect.iscoroutinefunction(verify)
+            or inspect.iscoroutinefunction(type(verify).__call__)
+        ):
+            raise InvalidInput(f"verify: expected an async function, got {describe(verify)}")
         self.scheduler = scheduler
         self.drop = drop
         self._verify = verify
@@ -132,7 +138,7 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         Parameters
         ----------
         key
-            Names the request until this returns.
+            Name of the request until this returns: a string or an integer.
         draft
             What `verify` gets.
         request
@@ -147,7 +153,9 @@ class AsyncScheduler(Generic[Draft, Verdict]):
             If the verifier fails, or is closed.
         """
         async with self._room:
-            if self._closed or self._task is None:
+            if self._task is None:
+                raise NotVerified("submit: open the scheduler first, with `async with scheduler:`")
+            if self._closed:
                 raise NotVerified("submit: the scheduler is closed")
             key = key_of("key", key)
             verdict: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
@@ -218,6 +226,7 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         if key in verdicts:
             verdict.set_result(verdicts[key])
             return
-        error = NotVerified(f"the verifier gave no verdict for {describe(key)}")
+        why = "" if failure is None else f" ({type(failure).__name__}: {failure})"
+        error = NotVerified(f"the verifier gave no verdict for {describe(key)}{why}")
         error.__cause__ = failure
         verdict.set_exception(error)
