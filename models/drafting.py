@@ -24,6 +24,8 @@ from specopt.models.fields import (
     Checked,
     Column,
     Floats,
+    FloatsLike,
+    Given,
     Immutable,
     Ints,
     Truths,
@@ -31,6 +33,7 @@ from specopt.models.fields import (
     check,
     describe,
     frozen,
+    required,
 )
 
 ACCEPTED, FIRST_REJECTION, AFTER = 1, 0, -1
@@ -86,9 +89,9 @@ class Scores(Checked):
         sums to 1.
     """
 
-    accepted: Annotated[Floats, Column(Unit, "bin")]
-    first_rejection: Annotated[Floats, Column(Unit, "bin")]
-    after: Annotated[Floats, Column(Unit, "bin")]
+    accepted: Given[Annotated[Floats, Column(Unit, "bin")], FloatsLike] = required()
+    first_rejection: Given[Annotated[Floats, Column(Unit, "bin")], FloatsLike] = required()
+    after: Given[Annotated[Floats, Column(Unit, "bin")], FloatsLike] = required()
 
     def __post_init__(self) -> None:
         check(self)

@@ -20,11 +20,22 @@ import re
 import sys
 import typing
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from types import NoneType, UnionType
-from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Self,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import msgspec
 import numpy as np
@@ -136,6 +147,46 @@ TokenBudget = Annotated[int, Meta(ge=0, le=MAX_BUDGET)]
 Number = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 Amount = Annotated[float, Meta(ge=0, le=sys.float_info.max)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
+
+if TYPE_CHECKING:
+    Held = TypeVar("Held")
+    Accepted = TypeVar("Accepted")
+
+    class Given(Generic[Held, Accepted]):
+        """Type of a field that holds one type and whose constructor accepts another one."""
+
+        def __get__(self, owner: object, kind: type | None = None) -> Held: ...
+        def __set__(self, owner: object, value: Accepted) -> None: ...
+
+else:
+
+    class Given:
+        """Type of a field that holds one type and whose constructor accepts another one."""
+
+        def __class_getitem__(cls, types: tuple[Any, Any]) -> Any:
+            return types[0]
+
+
+def required() -> Any:
+    """Declare a `Given` field without a default: mypy reads what such a field accepts only where
+    there seems to be one.
+    """
+    return dataclasses.field()
+
+
+def optional() -> Any:
+    """Declare a `Given` field that is None by default."""
+    return dataclasses.field(default=None)
+
+
+def empty() -> Any:
+    """Declare a `Given` field that is an empty tuple by default."""
+    return dataclasses.field(default=())
+
+
+ByName = Mapping[str, float | Sequence[float] | NDArray[Any]]
+IntsLike = Sequence[int] | NDArray[Any]
+FloatsLike = Sequence[float] | NDArray[Any]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

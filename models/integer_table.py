@@ -11,7 +11,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Custom, Ints, describe
+from specopt.models.fields import Custom, Ints, describe, without_numpy
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class IntegerTable(Custom):
     @classmethod
     def parse(cls, data: object, where: str) -> Self:
         """Build it from a list of rows of one length, or from an array."""
-        given = data.tolist() if isinstance(data, np.ndarray) else data
+        given = without_numpy(data)
         if (
             not isinstance(given, (list, tuple))
             or not cls.fewest_rows <= len(given) <= cls.most_rows

@@ -8,6 +8,7 @@ between decoding steps).
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -19,13 +20,18 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import (
     Column,
     Floats,
+    FloatsLike,
+    Given,
     Ints,
+    IntsLike,
     NonNegativeInt,
     OpenUnit,
     Positive,
     PositiveInt,
     TokenCount,
     describe,
+    optional,
+    required,
 )
 from specopt.models.pass_time import Runtime, TabledRuntime, pass_seconds
 from specopt.models.problem import Plan, Problem, Sense, exceeds
@@ -57,12 +63,22 @@ uploads stay finite.
 """
 
 
+TaskTokens = Given[Annotated[Ints, Column(TokenCount, "task")], IntsLike]
+TaskRatios = Given[Annotated[Floats, Column(Positive, "task")], FloatsLike]
+TaskShares = Given[Annotated[Floats, Column(float, "task")], FloatsLike]
+TaskRates = Given[OpenUnit | Rates | None, float | FloatsLike | Rates | None]
+Samples = Given[TokenSamples | None, TokenSamples | Sequence[IntsLike] | Ints | None]
+"""Types of fields. The classes of the kinds declare these fields again, because mypy reads an
+inherited field of a frozen dataclass as what the constructor accepts.
+"""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServingPlan(Plan):
     """The part of a plan that both kinds share; the classes of the kinds describe it."""
 
     speculation_length: NonNegativeInt
-    bandwidth_share: Annotated[Floats, Column(float, "task")]
+    bandwidth_share: TaskShares = required()
     mechanism: Mechanism | None = None
 
 
@@ -76,9 +92,9 @@ class ServingData(Problem[S]):
     sense: ClassVar[Sense] = "minimize"
     objective_label = "total serving latency (s)"
 
-    input_tokens: Annotated[Ints, Column(TokenCount, "task")]
-    output_tokens: Annotated[Ints, Column(TokenCount, "task")]
-    snr: Annotated[Floats, Column(Positive, "task")]
+    input_tokens: TaskTokens = required()
+    output_tokens: TaskTokens = required()
+    snr: TaskRatios = required()
     bandwidth_hz: Positive
     verify: Decoder
     verify_runtime: Runtime
@@ -86,13 +102,13 @@ class ServingData(Problem[S]):
     draft: Decoder | None = None
     draft_runtime: Runtime | None = None
     draft_memory_bytes: Positive | None = None
-    acceptance_rate: OpenUnit | Rates | None = None
+    acceptance_rate: TaskRates = optional()
     max_speculation_length: PositiveInt | None = None
     max_output_tokens: TokenCount | None = None
     mechanism: Literal["pipelined", "sequential", "autoregressive", "any"] = "pipelined"
     embedding_bits_per_token: Positive | None = None
     verify_memory_bytes: Positive | None = None
-    output_samples: TokenSamples | None = None
+    output_samples: Samples = optional()
 
     def __post_init__(self) -> None:
         super().__post_init__()

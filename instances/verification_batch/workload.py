@@ -69,8 +69,8 @@ def mixed_classes(
         else sequence("class_shares", class_shares)
     )
     return VerificationWorkload(
-        class_speeds=speeds,  # type: ignore[arg-type]  # lists become arrays
-        class_shares=shares,  # type: ignore[arg-type]
+        class_speeds=speeds,
+        class_shares=shares,
         estimator=estimator,
         acceptance_rates=np.full(window, acceptance_rate),
         prompt_median_tokens=prompt_median_tokens,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -9,8 +10,29 @@ import numpy as np
 from msgspec import Meta
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Checked, Column, Floats, NonNegative, NonNegativeInt, PositiveInt
-from specopt.models.serving_data import LONGEST_SECONDS, ServingData, ServingPlan
+from specopt.models.fields import (
+    Checked,
+    Column,
+    Floats,
+    FloatsLike,
+    Given,
+    IntsLike,
+    NonNegative,
+    NonNegativeInt,
+    PositiveInt,
+    optional,
+    required,
+)
+from specopt.models.serving_data import (
+    LONGEST_SECONDS,
+    Samples,
+    ServingData,
+    ServingPlan,
+    TaskRates,
+    TaskRatios,
+    TaskShares,
+    TaskTokens,
+)
 from specopt.models.serving_stages import Mechanism
 
 
@@ -30,8 +52,10 @@ class Phase(Checked):
     """
 
     first_step: PositiveInt
-    batches: tuple[tuple[int, ...], ...]
-    speculation_length: NonNegativeInt | tuple[NonNegativeInt, ...] | None = None
+    batches: Given[tuple[tuple[int, ...], ...], Sequence[IntsLike]] = required()
+    speculation_length: Given[
+        NonNegativeInt | tuple[NonNegativeInt, ...] | None, int | IntsLike | None
+    ] = optional()
 
     def lengths(self, default: int) -> tuple[int, ...]:
         """Return the speculation length of each batch; the plan's is the default."""
@@ -56,7 +80,8 @@ class ContinuousServingPlan(ServingPlan):
         The chosen mechanism; only for problems that leave the choice open.
     """
 
-    phases: tuple[Phase, ...]
+    bandwidth_share: TaskShares = required()
+    phases: Given[tuple[Phase, ...], Sequence[Phase]] = required()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -65,7 +90,15 @@ class ContinuousServingData(ServingData[ContinuousServingPlan]):
 
     plan_type = ContinuousServingPlan
 
-    arrival_seconds: Annotated[Floats, Column(NonNegative, "task")] | None = None
+    input_tokens: TaskTokens = required()
+    output_tokens: TaskTokens = required()
+    snr: TaskRatios = required()
+    acceptance_rate: TaskRates = optional()
+    output_samples: Samples = optional()
+
+    arrival_seconds: Given[
+        Annotated[Floats, Column(NonNegative, "task")] | None, FloatsLike | None
+    ] = optional()
     regroup_seconds: NonNegative = 0.0
     min_speculation_length: Annotated[int, Meta(ge=0, le=1)] = 1
     objective: Literal["makespan", "mean_latency"] = "makespan"

@@ -10,8 +10,6 @@ shares with the solvers only the primitives of Eq. 7-17.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from specopt.models.continuous_serving.data import (
@@ -28,7 +26,6 @@ from specopt.models.serving_stages import Mechanism
 __all__ = ["ContinuousServingPlan", "ContinuousServingProblem", "Phase"]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class ContinuousServingProblem(ContinuousServingData):
     """Minimise the latency of K tasks whose batches may change between decoding steps.
 

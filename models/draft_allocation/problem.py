@@ -15,7 +15,19 @@ import numpy as np
 
 from specopt.models.acceptance import expected_tokens
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Column, Floats, HalfOpenUnit, Ints, NonNegative, TokenBudget
+from specopt.models.fields import (
+    Column,
+    Floats,
+    FloatsLike,
+    Given,
+    HalfOpenUnit,
+    Ints,
+    IntsLike,
+    NonNegative,
+    TokenBudget,
+    optional,
+    required,
+)
 from specopt.models.problem import Evaluation, Plan, Problem, Sense
 
 
@@ -29,7 +41,7 @@ class DraftAllocationPlan(Plan):
         S_i of each client.
     """
 
-    draft_tokens: Annotated[Ints, Column(TokenBudget, "client")]
+    draft_tokens: Given[Annotated[Ints, Column(TokenBudget, "client")], IntsLike] = required()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,10 +66,14 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
     sense: ClassVar[Sense] = "maximize"
     objective_label = "weighted tokens per round"
 
-    acceptance_rates: Annotated[Floats, Column(HalfOpenUnit, "client")]
-    weights: Annotated[Floats, Column(NonNegative, "client")]
+    acceptance_rates: Given[Annotated[Floats, Column(HalfOpenUnit, "client")], FloatsLike] = (
+        required()
+    )
+    weights: Given[Annotated[Floats, Column(NonNegative, "client")], FloatsLike] = required()
     budget_tokens: TokenBudget
-    max_draft_tokens: Annotated[Ints, Column(TokenBudget, "client")] | None = None
+    max_draft_tokens: Given[
+        Annotated[Ints, Column(TokenBudget, "client")] | None, IntsLike | None
+    ] = optional()
 
     def __post_init__(self) -> None:
         super().__post_init__()

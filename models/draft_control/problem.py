@@ -12,6 +12,7 @@ E[N] / E[T]: Eq. 12 as written is the expectation of a ratio.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Literal
@@ -25,12 +26,17 @@ from specopt.models.fields import (
     Checked,
     Column,
     Floats,
+    FloatsLike,
+    Given,
     Ints,
+    IntsLike,
     NonNegative,
     Positive,
     Unit,
     describe,
     frozen,
+    optional,
+    required,
 )
 from specopt.models.markov_chain import TransitionMatrix, recurrent_classes, stationary_distribution
 from specopt.models.problem import Evaluation, Plan, Problem
@@ -68,9 +74,13 @@ class ChannelState(Checked):
     """
 
     uplink_bits_per_second: Positive
-    acceptance_rates: Annotated[Floats, Column(Probability, "resolution")]
+    acceptance_rates: Given[Annotated[Floats, Column(Probability, "resolution")], FloatsLike] = (
+        required()
+    )
     downlink_bits_per_second: Positive | None = None
-    distribution_bits: Annotated[Floats, Column(NonNegative, "resolution")] | None = None
+    distribution_bits: Given[
+        Annotated[Floats, Column(NonNegative, "resolution")] | None, FloatsLike | None
+    ] = optional()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +109,7 @@ class DraftControlPlan(Plan):
         Per state: draft length and resolution.
     """
 
-    policy: tuple[DraftChoice, ...]
+    policy: Given[tuple[DraftChoice, ...], Sequence[DraftChoice]] = required()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -142,11 +152,17 @@ class DraftControlProblem(Problem[DraftControlPlan]):
 
     vocabulary_size: VocabularySize
     draft_seconds_per_token: NonNegative
-    verify_seconds: NonNegative | SecondsByLength
-    draft_lengths: tuple[DraftLength, DraftLength]
-    resolutions: Annotated[Ints, Column(Resolution, "resolution")]
-    states: Annotated[tuple[ChannelState, ...], Meta(min_length=1)]
-    transition: TransitionMatrix
+    verify_seconds: Given[NonNegative | SecondsByLength, float | FloatsLike | SecondsByLength] = (
+        required()
+    )
+    draft_lengths: Given[tuple[DraftLength, DraftLength], IntsLike] = required()
+    resolutions: Given[Annotated[Ints, Column(Resolution, "resolution")], IntsLike] = required()
+    states: Given[
+        Annotated[tuple[ChannelState, ...], Meta(min_length=1)], Sequence[ChannelState]
+    ] = required()
+    transition: Given[TransitionMatrix, TransitionMatrix | Sequence[FloatsLike] | Floats] = (
+        required()
+    )
     distribution_code: Literal["lattice", "support"] = "lattice"
 
     def __post_init__(self) -> None:

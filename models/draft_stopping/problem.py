@@ -10,6 +10,7 @@ comes after it. A policy is a finite automaton over the scores.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
@@ -18,7 +19,18 @@ from msgspec import Meta
 
 from specopt.models.drafting import Scores, check_sum
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Checked, Floats, NonNegative, Positive, Unit
+from specopt.models.fields import (
+    Checked,
+    Floats,
+    FloatsLike,
+    Given,
+    Ints,
+    IntsLike,
+    NonNegative,
+    Positive,
+    Unit,
+    required,
+)
 from specopt.models.integer_table import IntegerTable
 from specopt.models.problem import Evaluation, Plan, Problem
 from specopt.models.rates import Rates, SecondsByLength, by_length
@@ -107,7 +119,7 @@ class RoundClass(Checked):
     """
 
     probability: Probability
-    acceptance_rate: AcceptanceRate
+    acceptance_rate: Given[AcceptanceRate, AcceptanceRate | float | FloatsLike] = required()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -123,7 +135,7 @@ class DraftStoppingPlan(Plan):
     """
 
     start: Annotated[int, Meta(ge=STOP, le=MAX_NODES)]
-    next: Transitions
+    next: Given[Transitions, Transitions | Sequence[IntsLike] | Ints] = required()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -152,8 +164,10 @@ class DraftStoppingProblem(Problem):
 
     max_draft_tokens: DraftLimit
     draft_seconds_per_token: NonNegative
-    round_seconds: Positive | RoundSeconds
-    rounds: Annotated[tuple[RoundClass, ...], Meta(min_length=1)]
+    round_seconds: Given[Positive | RoundSeconds, float | FloatsLike | RoundSeconds] = required()
+    rounds: Given[Annotated[tuple[RoundClass, ...], Meta(min_length=1)], Sequence[RoundClass]] = (
+        required()
+    )
     scores: Scores
 
     def __post_init__(self) -> None:

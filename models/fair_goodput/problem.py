@@ -34,14 +34,19 @@ from specopt.models.fields import (
     Column,
     Custom,
     Floats,
+    FloatsLike,
+    Given,
     HalfOpenUnit,
     Ints,
+    IntsLike,
     NonNegative,
     Positive,
     TokenBudget,
     Truths,
     frozen,
+    optional,
     read,
+    required,
 )
 from specopt.models.problem import ROUNDING, Evaluation, Plan, Problem
 from specopt.models.schema import described
@@ -347,8 +352,10 @@ class FairGoodputPlan(Plan):
         Allocations and their shares, of rounds or of time.
     """
 
-    goodput: Annotated[Floats, Column(NonNegative, "client")]
-    mean_draft_tokens: Annotated[Floats, Column(NonNegative, "client")]
+    goodput: Given[Annotated[Floats, Column(NonNegative, "client")], FloatsLike] = required()
+    mean_draft_tokens: Given[Annotated[Floats, Column(NonNegative, "client")], FloatsLike] = (
+        required()
+    )
     schedule: Schedule
 
 
@@ -385,15 +392,27 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
     objective_label = "utility of the goodput"
     worth_label = "common rate that is worth the same to all"
 
-    acceptance_rates: Annotated[Floats, Column(HalfOpenUnit, "client")]
+    acceptance_rates: Given[Annotated[Floats, Column(HalfOpenUnit, "client")], FloatsLike] = (
+        required()
+    )
     budget_tokens: TokenBudget
-    weights: Annotated[Floats, Column(Positive, "client")] | None = None
+    weights: Given[Annotated[Floats, Column(Positive, "client")] | None, FloatsLike | None] = (
+        optional()
+    )
     fairness: Fairness = 1.0
-    max_draft_tokens: Annotated[Ints, Column(TokenBudget, "client")] | None = None
-    min_goodput: Annotated[Floats, Column(NonNegative, "client")] | None = None
+    max_draft_tokens: Given[
+        Annotated[Ints, Column(TokenBudget, "client")] | None, IntsLike | None
+    ] = optional()
+    min_goodput: Given[
+        Annotated[Floats, Column(NonNegative, "client")] | None, FloatsLike | None
+    ] = optional()
     per: Literal["round", "second"] = "round"
-    draft_seconds_per_token: Annotated[Floats, Column(NonNegative, "client")] | None = None
-    network_seconds: Annotated[Floats, Column(NonNegative, "client")] | None = None
+    draft_seconds_per_token: Given[
+        Annotated[Floats, Column(NonNegative, "client")] | None, FloatsLike | None
+    ] = optional()
+    network_seconds: Given[
+        Annotated[Floats, Column(NonNegative, "client")] | None, FloatsLike | None
+    ] = optional()
     verify_overhead_seconds: NonNegative | None = None
     verify_seconds_per_token: NonNegative | None = None
 

@@ -60,8 +60,8 @@ class GoodputWorkload(Workload):
             acceptance_rates=moves.rates[0, 0],
             budget_tokens=self.budget_tokens,
             fairness=self.fairness,
-            weights=self.weights,  # type: ignore[arg-type]  # lists become arrays
-            max_draft_tokens=self.max_draft_tokens,  # type: ignore[arg-type]
+            weights=self.weights,
+            max_draft_tokens=self.max_draft_tokens,
         )
         object.__setattr__(self, "moves", moves)
         object.__setattr__(self, "problem", problem)

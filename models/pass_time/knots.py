@@ -12,7 +12,16 @@ from typing import Annotated
 import numpy as np
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Checked, Column, Floats, NonNegative, dump
+from specopt.models.fields import (
+    Checked,
+    Column,
+    Floats,
+    FloatsLike,
+    Given,
+    NonNegative,
+    dump,
+    required,
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,8 +39,8 @@ class CloudDelay(Checked):
         Delay at each knot, non-decreasing, shape (n,).
     """
 
-    tokens: Annotated[Floats, Column(NonNegative, "knot", 2)]
-    seconds: Annotated[Floats, Column(NonNegative, "knot", 2)]
+    tokens: Given[Annotated[Floats, Column(NonNegative, "knot", 2)], FloatsLike] = required()
+    seconds: Given[Annotated[Floats, Column(NonNegative, "knot", 2)], FloatsLike] = required()
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -7,7 +7,7 @@ more closely: flat while memory traffic dominates, rising once arithmetic does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any
@@ -17,7 +17,15 @@ from msgspec import Meta
 
 from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput, Unsupported
-from specopt.models.fields import Checked, Floats, Ints, NonNegative, refuse_denormal
+from specopt.models.fields import (
+    Checked,
+    Floats,
+    Given,
+    Ints,
+    NonNegative,
+    refuse_denormal,
+    required,
+)
 from specopt.models.pass_time.measured import MeasuredPasses, PassTable
 
 
@@ -63,7 +71,9 @@ class PiecewiseRuntime(Checked):
         At least one linear runtime.
     """
 
-    pieces: Annotated[tuple[LinearRuntime, ...], Meta(min_length=1)]
+    pieces: Given[
+        Annotated[tuple[LinearRuntime, ...], Meta(min_length=1)], Sequence[LinearRuntime]
+    ] = required()
 
     @staticmethod
     def is_marked(data: Mapping[str, Any]) -> bool:

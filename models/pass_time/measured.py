@@ -14,12 +14,16 @@ from specopt.models.fields import (
     Checked,
     Column,
     Floats,
+    FloatsLike,
+    Given,
     Immutable,
     NonNegative,
     NonNegativeInt,
     Positive,
     PositiveInt,
     Truths,
+    optional,
+    required,
 )
 from specopt.models.pass_time.monotone import isotonic, majorant, minorant
 from specopt.models.pass_time.pass_time import PassTime, Which, interval
@@ -45,11 +49,15 @@ class PassTable(Checked):
         known.
     """
 
-    batch: Annotated[np.ndarray, Column(PositiveInt, "points")]
-    new_tokens: Annotated[np.ndarray, Column(PositiveInt, "points")]
-    seconds: Annotated[np.ndarray, Column(Positive, "points")]
-    cached_tokens: Annotated[np.ndarray, Column(NonNegativeInt, "points")] | None = None
-    spread: Annotated[np.ndarray, Column(NonNegative, "points")] | None = None
+    batch: Given[Annotated[np.ndarray, Column(PositiveInt, "points")], FloatsLike] = required()
+    new_tokens: Given[Annotated[np.ndarray, Column(PositiveInt, "points")], FloatsLike] = required()
+    seconds: Given[Annotated[np.ndarray, Column(Positive, "points")], FloatsLike] = required()
+    cached_tokens: Given[
+        Annotated[np.ndarray, Column(NonNegativeInt, "points")] | None, FloatsLike | None
+    ] = optional()
+    spread: Given[
+        Annotated[np.ndarray, Column(NonNegative, "points")] | None, FloatsLike | None
+    ] = optional()
 
     @property
     def points(self) -> Floats:

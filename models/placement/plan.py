@@ -4,13 +4,14 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Checked, PositiveInt, check
+from specopt.models.fields import Checked, Given, PositiveInt, check, empty, required
 from specopt.models.problem import Plan
 
 Place = Literal["none", "beside", "device", "pool"]
@@ -94,7 +95,7 @@ class UnitGroup:
 
     verifier: str
     units: PositiveInt
-    clients: Annotated[tuple[Served, ...], Meta(min_length=1)]
+    clients: Given[Annotated[tuple[Served, ...], Meta(min_length=1)], Sequence[Served]] = required()
     beside: Beside | None = None
 
     def __post_init__(self) -> None:
@@ -140,5 +141,5 @@ class PlacementPlan(Plan):
         Draft units that clients of the groups refer to.
     """
 
-    groups: tuple[UnitGroup, ...]
-    draft_groups: tuple[DraftGroup, ...] = ()
+    groups: Given[tuple[UnitGroup, ...], Sequence[UnitGroup]] = required()
+    draft_groups: Given[tuple[DraftGroup, ...], Sequence[DraftGroup]] = empty()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
@@ -19,13 +19,18 @@ from msgspec import Meta
 
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import (
+    ByName,
     Checked,
+    Given,
     HalfOpenUnit,
     NonNegative,
     NonNegativeInt,
     Positive,
     PositiveInt,
     check,
+    empty,
+    optional,
+    required,
 )
 from specopt.models.named import NamedPasses, NamedRates, NamedSeconds, NamedTrips
 from specopt.models.pass_time.pieces import PassPieces
@@ -77,7 +82,7 @@ class Verifier:
     memory_bytes: Positive
     weights_bytes: NonNegative
     kv_bytes_per_token: Positive
-    passes: PassPieces
+    passes: Given[PassPieces, PassPieces | Sequence[Mapping[str, float]]] = required()
     reserved_share: HalfOpenUnit = 0.0
     price_per_second: NonNegative = 0.0
     idle_watts: NonNegative = 0.0
@@ -124,8 +129,8 @@ class Drafter(Checked):
     kind: Literal["sequential", "parallel"] = "sequential"
     weights_bytes: NonNegative
     kv_bytes_per_token: NonNegative
-    beside: NamedPasses | None = None
-    server: NamedPasses | None = None
+    beside: Given[NamedPasses | None, NamedPasses | Mapping[str, Any] | None] = optional()
+    server: Given[NamedPasses | None, NamedPasses | Mapping[str, Any] | None] = optional()
 
     @property
     def parallel(self) -> bool:
@@ -152,7 +157,7 @@ class DraftPool:
     name: Name
     units: PositiveInt
     memory_bytes: Positive
-    round_trip_seconds: NamedTrips
+    round_trip_seconds: Given[NamedTrips, NamedTrips | ByName] = required()
     price_per_second: NonNegative = 0.0
     busy_watts: NonNegative = 0.0
 
@@ -198,10 +203,10 @@ class ClientClass:
     max_context_tokens: NonNegativeInt | None = None
     weight: Positive = 1.0
     min_tokens_per_second: NonNegative = 0.0
-    acceptance: NamedRates
-    device_seconds_per_token: NamedSeconds | None = None
+    acceptance: Given[NamedRates, NamedRates | ByName] = required()
+    device_seconds_per_token: Given[NamedSeconds | None, NamedSeconds | ByName | None] = optional()
     device_watts: NonNegative | None = None
-    round_trip_seconds: NamedTrips | None = None
+    round_trip_seconds: Given[NamedTrips | None, NamedTrips | ByName | None] = optional()
     uplink_bits_per_second: Positive | None = None
 
     def __post_init__(self) -> None:
@@ -264,12 +269,16 @@ class PlacementProblem(Problem):
     sense: ClassVar[Sense] = "maximize"
     objective_label = "objective"
 
-    verifiers: Annotated[tuple[Verifier, ...], Meta(min_length=1)]
-    drafters: tuple[Drafter, ...]
-    classes: Annotated[tuple[ClientClass, ...], Meta(min_length=1)]
+    verifiers: Given[Annotated[tuple[Verifier, ...], Meta(min_length=1)], Sequence[Verifier]] = (
+        required()
+    )
+    drafters: Given[tuple[Drafter, ...], Sequence[Drafter]] = required()
+    classes: Given[
+        Annotated[tuple[ClientClass, ...], Meta(min_length=1)], Sequence[ClientClass]
+    ] = required()
     max_draft_tokens: Annotated[int, Meta(ge=1, le=1000)]
     objective: Objective
-    draft_pools: tuple[DraftPool, ...] = ()
+    draft_pools: Given[tuple[DraftPool, ...], Sequence[DraftPool]] = empty()
     bits_per_draft_token: NonNegative = 17.0
     overlap: bool = True
 

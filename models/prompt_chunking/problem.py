@@ -18,7 +18,17 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Column, Ints, NonNegative, Positive, PositiveInt, TokenCount
+from specopt.models.fields import (
+    Column,
+    Given,
+    Ints,
+    IntsLike,
+    NonNegative,
+    Positive,
+    PositiveInt,
+    TokenCount,
+    required,
+)
 from specopt.models.pass_time import CloudDelay
 from specopt.models.problem import Evaluation, Plan, Problem
 
@@ -38,7 +48,7 @@ class PromptChunkingPlan(Plan):
         Tokens of each chunk, in the order of the prompt; they sum to the prompt.
     """
 
-    chunks: Annotated[Ints, Column(TokenCount, "chunk")]
+    chunks: Given[Annotated[Ints, Column(TokenCount, "chunk")], IntsLike] = required()
 
 
 @dataclass(frozen=True)

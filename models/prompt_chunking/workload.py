@@ -17,13 +17,18 @@ from specopt.models.fields import (
     Checked,
     Column,
     Floats,
+    FloatsLike,
+    Given,
     Ints,
+    IntsLike,
     NonNegative,
     Positive,
     PositiveInt,
     TokenCount,
     Unit,
     check,
+    optional,
+    required,
 )
 from specopt.models.pass_time import CloudDelay
 from specopt.models.workload import Workload
@@ -88,13 +93,19 @@ class PromptWorkload(Workload):
     prompt_mean_tokens: Positive
     prompt_std_tokens: NonNegative
     bytes_per_token: Positive
-    uplink_bytes_per_second: Annotated[Floats, Column(Positive, "uplink", 2)]
-    downlink_bytes_per_second: Annotated[Floats, Column(Positive, "downlink", 2)]
-    draft_seconds: Annotated[Floats, Column(Positive, "device")]
+    uplink_bytes_per_second: Given[Annotated[Floats, Column(Positive, "uplink", 2)], FloatsLike] = (
+        required()
+    )
+    downlink_bytes_per_second: Given[
+        Annotated[Floats, Column(Positive, "downlink", 2)], FloatsLike
+    ] = required()
+    draft_seconds: Given[Annotated[Floats, Column(Positive, "device")], FloatsLike] = required()
     cloud_delay: CloudDelay
     pipeline_length: PositiveInt = 4
     most_prompt_tokens: TokenCount = 4096
-    prompt_tokens: Annotated[Ints, Column(TokenCount, "trace")] | None = None
+    prompt_tokens: Given[Annotated[Ints, Column(TokenCount, "trace")] | None, IntsLike | None] = (
+        optional()
+    )
     output_tokens: TokenCount = 128
     background_tokens: NonNegative = 0.0
     local_overhead_seconds: NonNegative = 0.0
@@ -146,11 +157,13 @@ class Rounds:
         If a value is outside its domain, or the probabilities do not sum to 1.
     """
 
-    drafted: Annotated[Ints, Column(Annotated[int, Meta(ge=0)], "round")]
-    sent: Annotated[Ints, Column(TokenCount, "round")]
-    gained: Annotated[Ints, Column(TokenCount, "round")]
-    probabilities: Annotated[Floats, Column(Unit, "round")]
-    hit: Annotated[Floats, Column(Unit, "round")] | None = None
+    drafted: Given[Annotated[Ints, Column(Annotated[int, Meta(ge=0)], "round")], IntsLike] = (
+        required()
+    )
+    sent: Given[Annotated[Ints, Column(TokenCount, "round")], IntsLike] = required()
+    gained: Given[Annotated[Ints, Column(TokenCount, "round")], IntsLike] = required()
+    probabilities: Given[Annotated[Floats, Column(Unit, "round")], FloatsLike] = required()
+    hit: Given[Annotated[Floats, Column(Unit, "round")] | None, FloatsLike | None] = optional()
 
     def __post_init__(self) -> None:
         check(self)

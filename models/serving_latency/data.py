@@ -4,12 +4,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
 from specopt.models.errors import InvalidInput
-from specopt.models.serving_data import ServingData, ServingPlan
+from specopt.models.fields import Given, IntsLike, optional, required
+from specopt.models.serving_data import (
+    Samples,
+    ServingData,
+    ServingPlan,
+    TaskRates,
+    TaskRatios,
+    TaskShares,
+    TaskTokens,
+)
 
 MAX_COUNTED_TOKENS = 10_000
 """Output tokens up to which the distribution of the rounds of a response is computed."""
@@ -31,7 +40,8 @@ class ServingLatencyPlan(ServingPlan):
         The chosen mechanism; only for problems that leave the choice open.
     """
 
-    batches: tuple[tuple[int, ...], ...]
+    bandwidth_share: TaskShares = required()
+    batches: Given[tuple[tuple[int, ...], ...], Sequence[IntsLike]] = required()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,6 +49,12 @@ class ServingLatencyData(ServingData[ServingLatencyPlan]):
     """The fields of a problem; its class describes them."""
 
     plan_type = ServingLatencyPlan
+
+    input_tokens: TaskTokens = required()
+    output_tokens: TaskTokens = required()
+    snr: TaskRatios = required()
+    acceptance_rate: TaskRates = optional()
+    output_samples: Samples = optional()
 
     rounds: Literal["mean", "slowest"] = "mean"
 

@@ -14,7 +14,6 @@ steps, in `serving_latency_steps`, and shares with the solvers only the primitiv
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -34,7 +33,6 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class ServingLatencyProblem(ServingLatencyData):
     """Minimise the total serving latency of K tasks under speculative decoding (paper 1).
 

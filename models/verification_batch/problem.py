@@ -16,7 +16,17 @@ from typing import Annotated
 import numpy as np
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Column, Floats, Ints, NonNegative, NonNegativeInt
+from specopt.models.fields import (
+    Column,
+    Floats,
+    FloatsLike,
+    Given,
+    Ints,
+    IntsLike,
+    NonNegative,
+    NonNegativeInt,
+    required,
+)
 from specopt.models.pass_time import VerificationTime
 from specopt.models.problem import Evaluation, Plan, Problem, exceeds
 
@@ -31,7 +41,7 @@ class VerificationBatchPlan(Plan):
         Indices of the requests; empty if none is taken.
     """
 
-    batch: Annotated[Ints, Column(NonNegativeInt, "batch", 0)]
+    batch: Given[Annotated[Ints, Column(NonNegativeInt, "batch", 0)], IntsLike] = required()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -68,11 +78,17 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
 
     now_seconds: float
     memory_bytes: NonNegative
-    expected_tokens: Annotated[Floats, Column(NonNegative, "request", 0)]
-    new_tokens: Annotated[Ints, Column(NonNegativeInt, "request", 0)]
-    cached_tokens: Annotated[Ints, Column(NonNegativeInt, "request", 0)]
-    request_memory_bytes: Annotated[Floats, Column(NonNegative, "request", 0)]
-    deadline_seconds: Annotated[Floats, Column(float, "request", 0)]
+    expected_tokens: Given[Annotated[Floats, Column(NonNegative, "request", 0)], FloatsLike] = (
+        required()
+    )
+    new_tokens: Given[Annotated[Ints, Column(NonNegativeInt, "request", 0)], IntsLike] = required()
+    cached_tokens: Given[Annotated[Ints, Column(NonNegativeInt, "request", 0)], IntsLike] = (
+        required()
+    )
+    request_memory_bytes: Given[
+        Annotated[Floats, Column(NonNegative, "request", 0)], FloatsLike
+    ] = required()
+    deadline_seconds: Given[Annotated[Floats, Column(float, "request", 0)], FloatsLike] = required()
     estimator: VerificationTime
     guard_seconds: NonNegative = 0.0
 

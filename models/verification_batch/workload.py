@@ -14,11 +14,14 @@ from specopt.models.fields import (
     Checked,
     Column,
     Floats,
+    FloatsLike,
+    Given,
     NonNegative,
     Positive,
     TokenCount,
     Unit,
     check,
+    required,
 )
 from specopt.models.pass_time import VerificationTime
 from specopt.models.workload import Workload
@@ -97,10 +100,10 @@ class VerificationWorkload(Workload):
 
     kind = "verification-batch-workload"
 
-    class_speeds: Annotated[Floats, Column(Positive, "class")]
-    class_shares: Annotated[Floats, Column(NonNegative, "class")]
+    class_speeds: Given[Annotated[Floats, Column(Positive, "class")], FloatsLike] = required()
+    class_shares: Given[Annotated[Floats, Column(NonNegative, "class")], FloatsLike] = required()
     estimator: VerificationTime
-    acceptance_rates: Annotated[Floats, Column(Unit, "window")]
+    acceptance_rates: Given[Annotated[Floats, Column(Unit, "window")], FloatsLike] = required()
     prompt_median_tokens: Positive
     prompt_sigma: NonNegative
     response_median_tokens: Positive

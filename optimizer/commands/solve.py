@@ -65,7 +65,12 @@ def solve(
     if not memory_limit > 0.0:
         raise InvalidInput(f"--memory-limit: expected gigabytes > 0, got {memory_limit:g}")
     earlier = None if warm_start is None else read_result(warm_start)
-    limits = {"time_limit": time_limit, "gap": gap, "seed": seed, "workers": workers}
+    limits: dict[str, Any] = {
+        "time_limit": time_limit,
+        "gap": gap,
+        "seed": seed,
+        "workers": workers,
+    }
     limits |= {"memory_limit": memory_limit * 1e9, "warm_start": earlier}
     if len(files) == 1 and not (output is not None and output.is_dir()):
         return _solve_one(files[0], method, option, limits, as_json, output)
