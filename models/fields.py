@@ -185,8 +185,8 @@ def empty() -> Any:
 
 
 ByName = Mapping[str, float | Sequence[float] | NDArray[Any]]
-IntsLike = Sequence[int] | NDArray[Any]
-FloatsLike = Sequence[float] | NDArray[Any]
+IntsLike = Sequence[int | np.integer[Any]] | NDArray[Any]
+FloatsLike = Sequence[float | np.number[Any]] | NDArray[Any]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from numpy.typing import NDArray
+
 from specopt.api.arguments import with_field
 from specopt.api.functions import MethodLike
 from specopt.api.scan import scan, solving
@@ -89,7 +91,7 @@ class Front(Shown):
 def front(
     problem: Problem,
     field: str,
-    values: Sequence[Any],
+    values: Sequence[Any] | NDArray[Any],
     method: MethodLike | None = None,
     *,
     time_limit: float | None = None,
