@@ -8,7 +8,7 @@ PAIR := real
 BACKENDS := $(addprefix tests/,test_conformance.py::test_solves instances/acceptance \
   solvers/drafting/test_predictors.py $(addprefix optimizer/,test_cli.py::test_demo test_cli.py::test_bad_usage \
   test_export_command.py report/test_report.py views/test_chart.py comparison/test_compare.py::test_a_dask_cluster_of_processes))
-REACHED := dask,plot,predict
+REACHED := dask,plot,predict,tables
 BOUNDS := $(addprefix tests/,fuzz/test_kernels.py fuzz/test_continuous_corner.py::test_bound_below_the_least_plan \
   $(addprefix optimizer/online/,test_goodput.py::test_clients_join_and_leave test_verification.py::test_state_round_trip) \
   $(addprefix solvers/,serving_latency/test_algorithm_1.py::test_pieces_that_change_at_a_step \

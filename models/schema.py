@@ -159,6 +159,10 @@ def descriptions(cls: type) -> dict[str, str]:
     return found
 
 
+ONE_OF = "one of"
+"""Default of a field that only some forms of an object have: one of the forms is given."""
+
+
 def rows(body: Schema) -> list[dict[str, str]]:
     """Return a row per field of a schema, those of objects inside after theirs; what forms share
     comes once.
@@ -178,8 +182,14 @@ def _rows(body: Schema, path: str) -> Iterator[dict[str, str]]:
             "description": field["description"],
         }
         inside = (field.get("items") or {}) if field.get("type") == "array" else field
-        for option in inside.get("anyOf", [inside]):
-            yield from _rows(option, f"{path}{name}{'[]' if inside is not field else ''}.")
+        below = f"{path}{name}{'[]' if inside is not field else ''}."
+        forms = [list(_rows(option, below)) for option in inside.get("anyOf", [inside])]
+        forms = [form for form in forms if form]
+        for form in forms:
+            for row in form:
+                deeper = "." in row["field"][len(below) :]
+                shared = all(row["field"] in [one["field"] for one in other] for other in forms)
+                yield row if deeper or shared else row | {"default": ONE_OF}
 
 
 def _type_of(hint: Any) -> Schema:

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from specopt.kinds import kinds
+from specopt.models.arrow import pyarrow
 from specopt.models.errors import InvalidInput, MissingDependency
 from specopt.models.fields import describe
 from specopt.models.problem import Plan
@@ -30,17 +31,15 @@ def to_arrow(what: Any) -> Any:
     InvalidInput
         If it has no rows: something else, or a result without a plan.
     """
-    import pyarrow
-
     if isinstance(what, (list, tuple)) and what and all(isinstance(one, Result) for one in what):
-        return pyarrow.Table.from_pylist([result.row() for result in what])
+        return pyarrow().Table.from_pylist([result.row() for result in what])
     if isinstance(what, Result):
         what = what.plan
     if isinstance(what, Plan):
         kind = next(kind for kind in kinds() if kind.plan is type(what))
-        return pyarrow.Table.from_pylist(list(kind.rows(what)))
+        return pyarrow().Table.from_pylist(list(kind.rows(what)))
     if isinstance(what, Sweep):
-        return pyarrow.Table.from_pylist(
+        return pyarrow().Table.from_pylist(
             [
                 {
                     "concurrency": one.point.condition.concurrency,

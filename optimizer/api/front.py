@@ -16,6 +16,7 @@ from specopt.api.functions import MethodLike
 from specopt.api.scan import scan, solving
 from specopt.api.solve import check_arguments
 from specopt.models.arguments import sequence
+from specopt.models.arrow import pyarrow
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import without_numpy
 from specopt.models.late import Picture, Shown, late
@@ -78,9 +79,7 @@ class Front(Shown):
 
     def to_arrow(self) -> Any:
         """Return the rows as a table of Arrow."""
-        import pyarrow
-
-        return pyarrow.Table.from_pylist(self.rows())
+        return pyarrow().Table.from_pylist(self.rows())
 
     def plot(self) -> Picture:
         """Return the picture of plan and bound along the field."""

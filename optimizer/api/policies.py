@@ -10,6 +10,7 @@ from typing import Any
 
 from specopt.api.scan import scan
 from specopt.api.simulate import simulate, simulator_of
+from specopt.models.arrow import pyarrow
 from specopt.models.errors import InvalidInput
 from specopt.models.late import Shown
 from specopt.solvers.simulation import Estimate, Simulation
@@ -50,9 +51,7 @@ class PolicyComparison(Shown):
 
     def to_arrow(self) -> Any:
         """Return the rows as a table of Arrow."""
-        import pyarrow
-
-        return pyarrow.Table.from_pylist(self.rows)
+        return pyarrow().Table.from_pylist(self.rows)
 
 
 def compare_policies(

@@ -181,13 +181,17 @@ def _judge_again(folders: list[str], as_json: bool) -> int:
 
 
 def _write(comparison: Comparison, folder: Path) -> list[str]:
-    """Write the table and the picture, and return the names of the files; if nothing can draw, one
-    line says so.
+    """Write the table and the picture, and return the names of the files; a missing library is
+    reported in one line.
     """
-    comparison.to_parquet(folder / "comparison.parquet")
-    try:
-        profile_figure(comparison).save(folder / "profiles.png")
-    except MissingDependency as error:
-        say(f"no picture: {error}")
-        return ["comparison.parquet"]
-    return ["comparison.parquet", "profiles.png"]
+    written = []
+    for name, write in (
+        ("comparison.parquet", comparison.to_parquet),
+        ("profiles.png", profile_figure(comparison).save),
+    ):
+        try:
+            write(folder / name)
+            written.append(name)
+        except MissingDependency as error:
+            say(f"no {name}: {error}")
+    return written

@@ -8,11 +8,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from specopt.api.library import known_values
 from specopt.comparison.cell import Record
 from specopt.kinds import kind_of
+from specopt.models.arrow import pyarrow
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 from specopt.models.files import write_bytes
@@ -20,9 +21,6 @@ from specopt.models.judge import proof_of
 from specopt.models.late import Picture, Shown, late
 from specopt.models.reading import StrPath
 from specopt.models.result import Status
-
-if TYPE_CHECKING:
-    import pyarrow
 
 WITHIN = 1e-9
 """Relative distance to the best objective at which a plan counts as the best, too."""
@@ -188,18 +186,16 @@ class Comparison(Shown):
         row["excess_over_best"] = _finite(self.excess(record))
         return row
 
-    def to_arrow(self) -> pyarrow.Table:
+    def to_arrow(self) -> Any:
         """Return the table as an Arrow table."""
-        import pyarrow
-
-        types = {"float": pyarrow.float64(), "int": pyarrow.int64()}
+        arrow = pyarrow()
+        types = {"float": arrow.float64(), "int": arrow.int64()}
         hints = {one.name: str(one.type) for one in fields(Record) if one.name != "plan"}
         hints |= dict.fromkeys(_COMPARED, "float")
         columns = {
-            name: types.get(hint.partition(" ")[0], pyarrow.string())
-            for name, hint in hints.items()
+            name: types.get(hint.partition(" ")[0], arrow.string()) for name, hint in hints.items()
         }
-        return pyarrow.Table.from_pylist(self.rows(), schema=pyarrow.schema(columns))
+        return arrow.Table.from_pylist(self.rows(), schema=arrow.schema(columns))
 
     def to_parquet(self, path: StrPath) -> None:
         """Write the table as Parquet, all or nothing.
@@ -209,10 +205,11 @@ class Comparison(Shown):
         InvalidInput
             If the file cannot be written.
         """
+        table = self.to_arrow()
         from pyarrow import parquet
 
         out = io.BytesIO()
-        parquet.write_table(self.to_arrow(), out)
+        parquet.write_table(table, out)
         write_bytes(path, out.getvalue())
 
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from specopt.models.schema import rows
+from specopt.models.schema import ONE_OF, rows
 
 WIDTH = 100
 
@@ -19,7 +19,7 @@ def table_text(schema: Mapping[str, Any]) -> str:
     for row in rows(dict(schema)):
         default = (
             row["default"]
-            if row["default"] in ("required", "optional")
+            if row["default"] in ("required", "optional", ONE_OF)
             else f"default {row['default']}"
         )
         head = f"{row['field']}  [{row['unit']}]  {default}; {row['range']}"

@@ -1,0 +1,22 @@
+"""Tables of Arrow, which need an optional library."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from specopt.models.errors import MissingDependency
+
+
+def pyarrow() -> Any:
+    """Return the library.
+
+    Raises
+    ------
+    MissingDependency
+        If it is not installed.
+    """
+    try:
+        import pyarrow
+    except ImportError:
+        raise MissingDependency("tables need pyarrow: pip install 'specopt[tables]'") from None
+    return pyarrow
