@@ -332,7 +332,7 @@ def read(hint: Any, data: object, where: str, hints: Mapping[str, Any] | None = 
             data = without_numpy(data)
             return msgspec.convert(data, hint, strict=True)
     except msgspec.ValidationError as error:
-        raise InvalidInput(_explain(str(error), data, where, hints)) from None
+        raise InvalidInput(_explain(str(error), data, where, hint, hints or {})) from None
     except UnicodeEncodeError as error:
         raise InvalidInput(
             f"{where or 'the top level'}: expected Unicode text, got {describe(error.object)}"
@@ -636,7 +636,9 @@ _AT = re.compile(r"^(?P<text>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
 _STEP = re.compile(r"\.(?P<key>[^.\[\]]+)|\[(?P<index>\d+)\]")
 
 
-def _explain(message: str, data: object, where: str, hints: Mapping[str, Any] | None) -> str:
+def _explain(
+    message: str, data: object, where: str, hint: Any, hints: Mapping[str, Any]
+) -> str:
     """Turn a msgspec message into ours: path first, then what was expected and what came.
 
     `hints` are those of the fields of the object that was read: a field with few choices lists
@@ -652,7 +654,9 @@ def _explain(message: str, data: object, where: str, hints: Mapping[str, Any] | 
     if unknown:
         key = unknown[1]
         shown = key if key.isprintable() and 0 < len(key) <= MAX_KEY_CHARACTERS else describe(key)
-        meant = "" if path else did_you_mean(key, map(json_name, hints or {}))
+        struct = get_args(hint)[0] if get_origin(hint) is list else hint
+        names = map(json_name, hints or getattr(struct, "__struct_fields__", ()))
+        meant = "" if "." in path else did_you_mean(key, names)
         return f"{_join(where, _join(path, shown))}: unknown field{meant}"
     missing = re.match(r"Object missing required field (.+)", text)
     if missing:
@@ -660,7 +664,7 @@ def _explain(message: str, data: object, where: str, hints: Mapping[str, Any] | 
     expected, _, kind = text.partition(", got ")
     if expected.startswith("Invalid enum value"):
         choices = [
-            str(choice) for part in _parts((hints or {}).get(path)) for choice in get_args(part)
+            str(choice) for part in _parts(hints.get(path)) for choice in get_args(part)
         ]
         expected = f"expected one of {', '.join(choices)}" if choices else "expected another value"
     text = f"{expected}, got {describe(_value_at(data, path))}" + (f" ({kind})" if kind else "")

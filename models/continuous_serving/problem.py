@@ -64,6 +64,28 @@ class ContinuousServingProblem(ContinuousServingData):
     objective
         "makespan": until the last task has finished; "mean_latency": from arrival to finish, on
         average.
+
+    Examples
+    --------
+    >>> from specopt import ContinuousServingProblem, LinearRuntime, PaperDecoder, solve
+    >>> problem = ContinuousServingProblem(
+    ...     input_tokens=[120, 300, 80],
+    ...     output_tokens=[40, 25, 60],
+    ...     snr=[30.0, 12.0, 55.0],
+    ...     arrival_seconds=[0.0, 0.1, 0.4],
+    ...     bandwidth_hz=20e6,
+    ...     draft=PaperDecoder(layers=22, hidden=2048, ffn=5632),
+    ...     verify=PaperDecoder(layers=32, hidden=4096, ffn=11008),
+    ...     draft_runtime=LinearRuntime(seconds_per_flop=1e-12, overhead_seconds=2e-3),
+    ...     verify_runtime=LinearRuntime(seconds_per_flop=1e-14, overhead_seconds=2e-2),
+    ...     draft_memory_bytes=8e9,
+    ...     acceptance_rate=0.8,
+    ...     max_speculation_length=8,
+    ...     output_lengths="known",
+    ...     objective="mean_latency",
+    ... )
+    >>> solve(problem, time_limit=1).status.value in ("optimal", "feasible")
+    True
     """
 
     kind = "continuous-serving"

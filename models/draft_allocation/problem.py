@@ -59,6 +59,15 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
         C, the drafted tokens that the server verifies in one round.
     max_draft_tokens
         Per client: the most that it drafts in one round; None stands for no limit but the budget.
+
+    Examples
+    --------
+    >>> from specopt import DraftAllocationProblem, solve
+    >>> problem = DraftAllocationProblem(
+    ...     acceptance_rates=[0.9, 0.6, 0.3], weights=[1.0, 1.0, 2.0], budget_tokens=12
+    ... )
+    >>> solve(problem).status.value
+    'optimal'
     """
 
     kind = "draft-allocation"

@@ -143,6 +143,24 @@ class DraftControlProblem(Problem[DraftControlPlan]):
     distribution_code
         How a quantised distribution is sent: "lattice" (Eq. 6) or "support" (bits as each state
         says).
+
+    Examples
+    --------
+    >>> from specopt import ChannelState, DraftControlProblem, solve
+    >>> problem = DraftControlProblem(
+    ...     vocabulary_size=50272,
+    ...     draft_seconds_per_token=1e-3,
+    ...     verify_seconds=0.1,
+    ...     draft_lengths=[1, 16],
+    ...     resolutions=[100],
+    ...     states=[
+    ...         ChannelState(uplink_bits_per_second=5e4, acceptance_rates=[0.9]),
+    ...         ChannelState(uplink_bits_per_second=1e7, acceptance_rates=[0.9]),
+    ...     ],
+    ...     transition=[[0.5, 0.5], [0.2, 0.8]],
+    ... )
+    >>> solve(problem).status.value
+    'optimal'
     """
 
     kind = "draft-control"

@@ -155,6 +155,22 @@ class DraftStoppingProblem(Problem):
         The classes of rounds; their probabilities sum to 1.
     scores
         What the predictor says of accepted tokens, first rejections, and what comes after.
+
+    Examples
+    --------
+    >>> from specopt import DraftStoppingProblem, RoundClass, Scores, solve
+    >>> problem = DraftStoppingProblem(
+    ...     max_draft_tokens=4,
+    ...     draft_seconds_per_token=0.01,
+    ...     round_seconds=0.05,
+    ...     rounds=[
+    ...         RoundClass(probability=0.5, acceptance_rate=0.9),
+    ...         RoundClass(probability=0.5, acceptance_rate=0.4),
+    ...     ],
+    ...     scores=Scores(accepted=[0.8, 0.2], first_rejection=[0.3, 0.7], after=[0.5, 0.5]),
+    ... )
+    >>> solve(problem).status.value
+    'optimal'
     """
 
     kind = "draft-stopping"

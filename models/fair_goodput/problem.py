@@ -384,6 +384,13 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
     draft_seconds_per_token, network_seconds, verify_overhead_seconds, verify_seconds_per_token
         Per second: a round lasts max_i(S_i draft_i + network_i) + overhead + verify sum S. Ignored
         per round.
+
+    Examples
+    --------
+    >>> from specopt import FairGoodputProblem, solve
+    >>> problem = FairGoodputProblem(acceptance_rates=[0.9, 0.6, 0.3], budget_tokens=12)
+    >>> solve(problem).status.value
+    'optimal'
     """
 
     kind = "fair-goodput"

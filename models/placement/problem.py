@@ -262,6 +262,45 @@ class PlacementProblem(Problem):
         What one draft token costs on the uplink; its number by default.
     overlap
         May a device draft ahead while the verifier works.
+
+    Examples
+    --------
+    >>> from specopt import ClientClass, Drafter, PlacementProblem, Verifier, solve
+    >>> passes = [
+    ...     {
+    ...         "overhead_seconds": 0.02,
+    ...         "seconds_per_sequence": 1e-4,
+    ...         "seconds_per_token": 5e-5,
+    ...         "seconds_per_cached_token": 1e-8,
+    ...     }
+    ... ]
+    >>> problem = PlacementProblem(
+    ...     objective="goodput",
+    ...     verifiers=[
+    ...         Verifier(
+    ...             name="gpu",
+    ...             units=1,
+    ...             memory_bytes=80e9,
+    ...             weights_bytes=16e9,
+    ...             kv_bytes_per_token=131072,
+    ...             passes=passes,
+    ...         )
+    ...     ],
+    ...     drafters=[Drafter(name="small", weights_bytes=1e9, kv_bytes_per_token=16384)],
+    ...     classes=[
+    ...         ClientClass(
+    ...             name="chat",
+    ...             clients=3,
+    ...             context_tokens=1000,
+    ...             acceptance={"small": 0.7},
+    ...             device_seconds_per_token={"small": 0.01},
+    ...             round_trip_seconds={"gpu": 0.05},
+    ...         )
+    ...     ],
+    ...     max_draft_tokens=6,
+    ... )
+    >>> solve(problem, time_limit=10).status.value
+    'optimal'
     """
 
     kind = "placement"

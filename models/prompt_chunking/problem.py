@@ -176,6 +176,21 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
     grid_tokens
         Chunks end at multiples of this only, the last one at the end of the prompt; None stands for
         any.
+
+    Examples
+    --------
+    >>> from specopt import CloudDelay, PromptChunkingProblem, solve
+    >>> problem = PromptChunkingProblem(
+    ...     prompt_tokens=2048,
+    ...     bytes_per_token=8192,
+    ...     uplink_bytes_per_second=5e6,
+    ...     downlink_bytes_per_second=2e7,
+    ...     cloud_delay=CloudDelay(tokens=[0, 512, 2048], seconds=[0.01, 0.03, 0.09]),
+    ...     background_tokens=128,
+    ...     pipeline_length=4,
+    ... )
+    >>> solve(problem).status.value
+    'optimal'
     """
 
     kind = "prompt-chunking"

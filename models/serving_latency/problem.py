@@ -68,6 +68,26 @@ class ServingLatencyProblem(ServingLatencyData):
         "mean": a batch takes the decoding steps of Eq. 8; "slowest": the expected largest of its
         tasks' numbers of rounds, which do not depend on each other, rounded up. Conservative or
         known output lengths only.
+
+    Examples
+    --------
+    >>> from specopt import LinearRuntime, PaperDecoder, ServingLatencyProblem, solve
+    >>> problem = ServingLatencyProblem(
+    ...     input_tokens=[120, 300, 80],
+    ...     output_tokens=[40, 25, 60],
+    ...     snr=[30.0, 12.0, 55.0],
+    ...     bandwidth_hz=20e6,
+    ...     draft=PaperDecoder(layers=22, hidden=2048, ffn=5632),
+    ...     verify=PaperDecoder(layers=32, hidden=4096, ffn=11008),
+    ...     draft_runtime=LinearRuntime(seconds_per_flop=1e-12, overhead_seconds=2e-3),
+    ...     verify_runtime=LinearRuntime(seconds_per_flop=1e-14, overhead_seconds=2e-2),
+    ...     draft_memory_bytes=8e9,
+    ...     acceptance_rate=0.8,
+    ...     max_speculation_length=8,
+    ...     output_lengths="known",
+    ... )
+    >>> solve(problem).status.value
+    'optimal'
     """
 
     kind = "serving-latency"

@@ -69,6 +69,27 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
         Time of a batch (Eq. 18-19).
     guard_seconds
         delta of Eq. 17: used by Algorithm 1, never for feasibility.
+
+    Examples
+    --------
+    >>> from specopt import VerificationBatchProblem, VerificationTime, solve
+    >>> problem = VerificationBatchProblem(
+    ...     now_seconds=0.0,
+    ...     memory_bytes=4e9,
+    ...     expected_tokens=[3.1, 2.2, 4.0],
+    ...     new_tokens=[5, 4, 6],
+    ...     cached_tokens=[200, 900, 50],
+    ...     request_memory_bytes=[1e9, 2e9, 1.5e9],
+    ...     deadline_seconds=[0.05, 0.08, 0.2],
+    ...     estimator=VerificationTime(
+    ...         seconds_per_new_token=1e-4,
+    ...         seconds_per_interaction=1e-8,
+    ...         seconds_per_cached_token=1e-6,
+    ...         overhead_seconds=0.02,
+    ...     ),
+    ... )
+    >>> solve(problem).status.value
+    'optimal'
     """
 
     kind = "verification-batch"
