@@ -636,9 +636,7 @@ _AT = re.compile(r"^(?P<text>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
 _STEP = re.compile(r"\.(?P<key>[^.\[\]]+)|\[(?P<index>\d+)\]")
 
 
-def _explain(
-    message: str, data: object, where: str, hint: Any, hints: Mapping[str, Any]
-) -> str:
+def _explain(message: str, data: object, where: str, hint: Any, hints: Mapping[str, Any]) -> str:
     """Turn a msgspec message into ours: path first, then what was expected and what came.
 
     `hints` are those of the fields of the object that was read: a field with few choices lists
@@ -663,9 +661,7 @@ def _explain(
         return f"{_join(where, _join(path, missing[1]))}: required field is missing"
     expected, _, kind = text.partition(", got ")
     if expected.startswith("Invalid enum value"):
-        choices = [
-            str(choice) for part in _parts(hints.get(path)) for choice in get_args(part)
-        ]
+        choices = [str(choice) for part in _parts(hints.get(path)) for choice in get_args(part)]
         expected = f"expected one of {', '.join(choices)}" if choices else "expected another value"
     text = f"{expected}, got {describe(_value_at(data, path))}" + (f" ({kind})" if kind else "")
     place = _join(where, path) if path else where

@@ -22,7 +22,7 @@ from specopt.models.arguments import number
 from specopt.models.errors import InvalidInput, NotWritten, SpecoptError
 from specopt.models.fields import describe, is_unicode, read
 from specopt.models.problem import Problem, problem_type, refuse_subclass, strip_header
-from specopt.models.reading import StrPath, read_bytes
+from specopt.models.reading import StrPath, expect_path, read_bytes
 from specopt.models.result import Conflict, Result, Status, Termination
 from specopt.models.workload import WORKLOADS, Workload
 
@@ -255,6 +255,7 @@ def write_bytes(path: StrPath, content: bytes) -> None:
     NotWritten
         If the system fails to write it, for example because the disk is full.
     """
+    expect_path(path)
     try:
         if not is_replaced(path):
             with open(os.dup(stdout) if is_stdout(path) else path, "wb") as stream:

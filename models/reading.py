@@ -46,6 +46,12 @@ def read_text(path: StrPath) -> str:
         raise InvalidInput(f"{path}: expected text in UTF-8: {error}") from None
 
 
+def expect_path(path: object) -> None:
+    """Refuse what is not a path."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidInput(f"path: expected a path, got {path!r}")
+
+
 @contextmanager
 def opened(path: StrPath) -> Iterator[BinaryIO]:
     """Open a file to read it; what the system refuses until it is closed is an `InvalidInput`.
@@ -55,6 +61,7 @@ def opened(path: StrPath) -> Iterator[BinaryIO]:
     InvalidInput
         If it cannot be read. Devices are no files, but for a terminal, at which somebody types.
     """
+    expect_path(path)
     if "\0" in os.fspath(path):
         raise InvalidInput(f"{path}: cannot be read (a path holds no NUL)")
     try:

@@ -28,8 +28,12 @@ _load, __dir__, __all__ = _lazy_loader.attach_stub(__name__, __file__)
 
 def __getattr__(name: str) -> object:
     """Return a name of `__init__.pyi`, or the version."""
-    if name != "__version__":
+    if name in __all__:
         return _load(name)
-    from importlib.metadata import version
+    if name == "__version__":
+        from importlib.metadata import version
 
-    return version("specopt")
+        return version("specopt")
+    from specopt.models.errors import did_you_mean
+
+    raise AttributeError(f"module 'specopt' has no attribute {name!r}{did_you_mean(name, __all__)}")

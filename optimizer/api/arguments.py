@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from specopt.api.generate import known_family
 from specopt.api.solve import choose
 from specopt.models.errors import InvalidInput
+from specopt.models.fields import describe
 from specopt.models.problem import Problem
 from specopt.solvers.budget import MEMORY_LIMIT
 from specopt.solvers.method import Method
@@ -126,6 +127,8 @@ def with_field(problem: P, path: str, value: Any, where: str = "") -> P:
     InvalidInput
         If a path leads nowhere, or the problem refuses the value; `where` begins the message.
     """
+    if not isinstance(path, str):
+        raise InvalidInput(f"field: expected the name of a field, got {describe(path)}")
     data = json.loads(json.dumps(problem.to_dict()))
     _assign(data, path.split("."), value, f"{where}{path}")
     return type(problem).from_dict(data)

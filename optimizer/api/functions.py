@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from specopt.kinds.answers import Solver, plan_of_answer
+from specopt.models.errors import InvalidInput
 from specopt.models.problem import Problem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome
@@ -37,7 +38,12 @@ def method_of_function(function: Callable[[Any], Any], problem: type[Problem]) -
 
         def run(self, problem: Any, budget: Budget) -> Outcome:
             """Call the function once."""
-            return Outcome(plan=plan_of_answer(self.called(problem), problem))
+            plan = plan_of_answer(self.called(problem), problem)
+            if plan is not None:
+                problem.expect_plan(plan)
+                if violations := problem.violations(plan):
+                    raise InvalidInput(f"{self.name}: the plan violates: {violations[0]}")
+            return Outcome(plan=plan)
 
     Function.__module__ = function.__module__  # the sources of its results are those of this module
     return Function()

@@ -10,8 +10,10 @@ from typing import Any
 
 from specopt.api.scan import scan
 from specopt.api.simulate import simulate, simulator_of
+from specopt.models.arguments import sequence
 from specopt.models.arrow import pyarrow
 from specopt.models.errors import InvalidInput
+from specopt.models.fields import describe
 from specopt.models.late import Shown
 from specopt.solvers.simulation import Estimate, Simulation
 
@@ -81,6 +83,9 @@ def compare_policies(
     Unsupported
         If nothing plays on a world.
     """
+    policies = sequence("policies", policies)
+    if not isinstance(worlds, Iterable):
+        raise InvalidInput(f"worlds: expected a list of workloads, got {describe(worlds)}")
     named = (
         worlds
         if isinstance(worlds, Mapping)

@@ -19,7 +19,7 @@ import numpy as np
 
 from specopt.comparison.cell import Record
 from specopt.comparison.summary import time_of
-from specopt.comparison.table import LEAST_GAP, Comparison
+from specopt.comparison.table import LEAST_GAP, Comparison, expect_comparison
 from specopt.kinds.chart import TOOLTIP, Chart, Picture, layer, looks, quantity
 from specopt.models.fields import Floats
 
@@ -63,6 +63,7 @@ def _sorted(cells: Sequence[Mapping[str, float]]) -> dict[str, Floats]:
 
 def profile_figure(comparison: Comparison) -> Picture:
     """Return both profiles, a row per kind of problem."""
+    expect_comparison(comparison)
     charts = [
         replace(chart, title=f"{kind}: {chart.title}")
         for kind in comparison.kinds
