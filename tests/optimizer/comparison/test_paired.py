@@ -97,6 +97,6 @@ def test_a_comparison_shows_itself() -> None:
     assert repr(found) == "<Comparison of 3 methods on 6 problems: 18 cells, 0 failed>"
     html = found._repr_html_()
     assert html is not None and html.count("<table>") == 1 and "worse_&amp;_%" in html
-    assert len(found.drawn().charts) == 2
+    assert len(found.plot().charts) == 2
     assert Comparison([])._repr_html_() == "<div class=specopt></div>"
     assert pairs_of_methods(Comparison([])) == {}
