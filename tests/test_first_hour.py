@@ -22,7 +22,6 @@ import specopt
 from specopt.commands.cli import run
 from specopt.comparison.table import Comparison
 from specopt.kinds import KINDS
-from specopt.kinds.kind import Kind
 from specopt.online import AsyncScheduler, NotVerified, VerificationScheduler
 
 
@@ -42,12 +41,18 @@ def test_user_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert (tmp_path / "stopping.svg").read_text().startswith("<svg")
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_example_of_own_numbers(kind: Kind) -> None:
-    """Tests that every kind's class shows how to build a problem from own numbers."""
-    (example,) = doctest.DocTestFinder(recurse=False).find(kind.problem)
+BUILT = {kind.problem for kind in KINDS} | {
+    kind.simulator.world for kind in KINDS if kind.simulator
+}
+"""Classes that users build from own numbers: problems, and the workloads of simulators."""
+
+
+@pytest.mark.parametrize("name", sorted(one.__name__ for one in BUILT))
+def test_example_of_own_numbers(name: str) -> None:
+    """Tests that every class shows how to build a problem or a workload from own numbers."""
+    (example,) = doctest.DocTestFinder(recurse=False).find(getattr(specopt, name))
     runner = doctest.DocTestRunner(verbose=False)
-    assert "solve" in example.docstring
+    assert "solve(" in example.docstring or "simulate(" in example.docstring
     assert runner.run(example, out=io.StringIO().write) == (0, len(example.examples))
 
 

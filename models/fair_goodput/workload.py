@@ -38,6 +38,13 @@ class GoodputWorkload(Workload):
     ------
     InvalidInput
         If a value is outside its domain.
+
+    Examples
+    --------
+    >>> from specopt import GoodputWorkload, simulate
+    >>> workload = GoodputWorkload(process=[0.9, 0.5], budget_tokens=8)
+    >>> simulate(workload, "gradient", replications=2, rounds=20).replications
+    2
     """
 
     kind = "fair-goodput-workload"

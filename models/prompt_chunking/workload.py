@@ -85,6 +85,22 @@ class PromptWorkload(Workload):
     InvalidInput
         If a value is outside its domain, or a bandwidth's bounds are not two numbers in increasing
         order.
+
+    Examples
+    --------
+    >>> from specopt import CloudDelay, PromptWorkload, simulate
+    >>> workload = PromptWorkload(
+    ...     requests_per_second=2.0,
+    ...     prompt_mean_tokens=350,
+    ...     prompt_std_tokens=120,
+    ...     bytes_per_token=8192,
+    ...     uplink_bytes_per_second=[5e6, 1e7],
+    ...     downlink_bytes_per_second=[1e7, 1.5e7],
+    ...     draft_seconds=[0.01, 0.02],
+    ...     cloud_delay=CloudDelay(tokens=[0, 2048], seconds=[0.02, 0.1]),
+    ... )
+    >>> simulate(workload, "hat", replications=2, requests=20).replications
+    2
     """
 
     kind = "prompt-chunking-workload"

@@ -96,6 +96,33 @@ class VerificationWorkload(Workload):
     ------
     InvalidInput
         If a value is outside its domain, or the shares do not sum to 1.
+
+    Examples
+    --------
+    >>> from specopt import VerificationTime, VerificationWorkload, simulate
+    >>> workload = VerificationWorkload(
+    ...     class_speeds=[4.0, 8.0],
+    ...     class_shares=[0.5, 0.5],
+    ...     estimator=VerificationTime(
+    ...         seconds_per_new_token=1e-4,
+    ...         seconds_per_interaction=1e-8,
+    ...         seconds_per_cached_token=1e-6,
+    ...         overhead_seconds=0.02,
+    ...     ),
+    ...     acceptance_rates=[0.8, 0.7, 0.6],
+    ...     prompt_median_tokens=200,
+    ...     prompt_sigma=0.5,
+    ...     response_median_tokens=60,
+    ...     response_sigma=0.3,
+    ...     draft_tokens_per_second=50,
+    ...     uplink_seconds=0.02,
+    ...     downlink_seconds=0.02,
+    ...     jitter_seconds=0.005,
+    ...     think_seconds=1.0,
+    ...     kv_bytes_per_token=131072,
+    ... )
+    >>> simulate(workload, "fcfs", replications=2, devices=3, seconds=5.0).replications
+    2
     """
 
     kind = "verification-batch-workload"
