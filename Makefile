@@ -30,6 +30,7 @@ nightly: .venv/ok ## the rest: long fuzz, limits, records, papers, packaging, no
 	$(PY) -P -m pytest -n 2 --dist worksteal -m nightly
 	SPECOPT_FUZZ=2000 $(PY) -P -m pytest -n 2 --dist worksteal tests/fuzz
 	$(MAKE) numerics
+	$(MAKE) user-types
 	$(MAKE) mutants MUTANTS="models/draft_allocation/problem.py --count 3"
 	if command -v chromium chromium-browser google-chrome >/dev/null; then $(MAKE) browser-test; fi
 
@@ -49,6 +50,12 @@ bounds-quick: .venv/ok ## the same for a part of them that reaches every module 
 
 mutants: .venv/ok ## mutation testing: changes anywhere in the product that no test notices (the first run takes longest: it records what tests call; MUTANTS="models/ --count 20" is less)
 	@PYTHONPATH=tests OMP_NUM_THREADS=1 $(PY) -m mutants.run $(MUTANTS)
+
+user-types: .venv/ok types ## a user's program and the examples of the pages, read by mypy and pyright
+	$(PY) -P tests/helpers/page_examples.py build/examples
+	$(PY) -m mypy --allow-untyped-defs --allow-untyped-calls --no-warn-unused-ignores tests/user_program.py build/examples
+	@[ -x .venv/pyright/bin/basedpyright ] || { python3 -m venv .venv/pyright && .venv/pyright/bin/python $(INSTALL) basedpyright; }
+	.venv/pyright/bin/basedpyright --pythonpath $(PY) --level error -p tests/pyrightconfig.json
 
 browser-test: .venv/ok ## reports in headless Chromium, from the system's packages (apt-get install chromium)
 	@command -v chromium chromium-browser google-chrome >/dev/null || { echo "needs Chromium: apt-get install chromium" >&2; exit 1; }

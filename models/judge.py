@@ -34,7 +34,7 @@ class Report(Shown):
         Sum of the absolute terms of the objective.
     """
 
-    objective: float | None
+    objective: float | Any  # None where the plan makes no sense
     violations: list[str]
     terms: dict[str, Any] = field(default_factory=dict)
     matches: bool = True

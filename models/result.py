@@ -135,9 +135,10 @@ class Result(Shown, Generic[P]):
     options: dict[str, Any] = field(default_factory=dict)
     status: Status
     termination: Termination
-    objective: float | None = None
-    bound: float | None = None
-    gap: float | None = None
+    # None where absent; `Any` lets users compare and print without asserting that it is not
+    objective: float | Any = None
+    bound: float | Any = None
+    gap: float | Any = None
     seconds: float = 0.0
     plan: P | Any = (
         # or None: `Any` lets `solve(problem).plan.batch` pass type checkers, misspelt fields do not
