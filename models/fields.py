@@ -653,7 +653,7 @@ def _explain(message: str, data: object, where: str, hint: Any, hints: Mapping[s
         key = unknown[1]
         shown = key if key.isprintable() and 0 < len(key) <= MAX_KEY_CHARACTERS else describe(key)
         struct = get_args(hint)[0] if get_origin(hint) is list else hint
-        names = map(json_name, [*hints] or getattr(struct, "__struct_fields__", ()))
+        names = map(json_name, hints) if hints else getattr(struct, "__struct_fields__", ())
         meant = "" if "." in path else did_you_mean(key, names)
         return f"{_join(where, _join(path, shown))}: unknown field{meant}"
     missing = re.match(r"Object missing required field (.+)", text)

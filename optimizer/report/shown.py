@@ -110,7 +110,8 @@ def in_notebook(value: Any) -> str:
         if value.plan is not None:
             parts.append(plan_rows(kind_of(value.kind).rows, value))
     else:
-        parts = [facts(_facts_of(value))]
+        found = list(_facts_of(value))
+        parts = [facts(found)] if found else []
         parts += [table(rows, caption) for caption, rows in _tables_of(value).items()]
         parts.append(items(value.violations) if isinstance(value, Report) else "")
     return f"<div class=specopt>{''.join(parts)}</div>"

@@ -15,10 +15,8 @@ def write_examples(folder: Path) -> list[Path]:
     """Write the examples of every page that has some, and return the files."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    pages = sorted(
-        {*(ROOT / "docs").glob("**/*.md")} - {ROOT / "docs/api.md"}
-    )  # parts, no programs
-    for page in (ROOT / "README.md", *pages):
+    pages = {*(ROOT / "docs").glob("**/*.md")} - {ROOT / "docs/api.md"}  # its examples are parts
+    for page in (ROOT / "README.md", *sorted(pages)):
         examples = doctest.DocTestParser().get_examples(page.read_text())
         if examples:
             path = folder / f"{page.stem.replace('-', '_').lower()}_examples.py"

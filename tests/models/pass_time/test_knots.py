@@ -18,7 +18,7 @@ from specopt.kinds.prompt_chunking.strategies import cloud_delays
 @given(cloud_delays(), st.floats(0, 60))
 def test_equals_naive(delay: dict[str, list[float]], tokens: float) -> None:
     """Tests that g between, left and right of the knots is what rational arithmetic gives."""
-    g = CloudDelay(**delay)  # type: ignore[arg-type]
+    g = CloudDelay(**delay)
     expected = float(naive.delay({"cloud_delay": delay}, tokens))  # type: ignore[arg-type]
     assert g.at(tokens) == pytest.approx(expected, rel=1e-12)
 

@@ -82,7 +82,7 @@ def test_pairs_as_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     command = ["compare", "--table", str(tmp_path / "in"), "--pairs"]
     assert run(command) == 0
     shown = capsys.readouterr().out
-    assert "| good | worse\\_&\\_% | 6 | -0." in shown
+    assert "| good | worse\\_&\\_% | 6 | 0 | 0 | -0." in shown
     assert run([*command, "-o", str(tmp_path / "pairs.md")]) == 0
     assert (tmp_path / "pairs.md").read_text() == shown
     capsys.readouterr()
@@ -97,6 +97,6 @@ def test_a_comparison_shows_itself() -> None:
     assert repr(found) == "<Comparison of 3 methods on 6 problems: 18 cells, 0 failed>"
     html = found._repr_html_()
     assert html is not None and html.count("<table>") == 1 and "worse_&amp;_%" in html
-    assert len(found.plot().charts) == 2
+    assert len(found.plot().to_dict()["concat"]) == 2
     assert Comparison([])._repr_html_() == "<div class=specopt></div>"
     assert pairs_of_methods(Comparison([])) == {}

@@ -100,7 +100,7 @@ def test_the_model_foretells_held_out_rounds(fitted: FittedStopping) -> None:
     best, window = solve(fitted.problem), solve(fitted.problem, "fixed-window").plan
     assert isinstance(best.plan, DraftStoppingPlan) and isinstance(window, DraftStoppingPlan)
     speed = fitted.speed(best.plan)
-    assert abs(speed.mean - best.objective) < 5.0 * speed.standard_error  # type: ignore[operator]
+    assert abs(speed.mean - best.objective) < 5.0 * speed.standard_error
     gain, low, high = fitted.gain(best.plan, window)
     assert 0.0 < low < gain < high
     assert fitted.gain(window, window) == (0.0, 0.0, 0.0)
