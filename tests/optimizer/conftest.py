@@ -10,8 +10,8 @@ from helpers.command_line import CommandLine
 
 @pytest.fixture
 def cli(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> CommandLine:
     """Commands in this process, with `tmp_path` as their working folder."""
     monkeypatch.chdir(tmp_path)
-    return CommandLine(capsys)
+    return CommandLine(capfd)

@@ -14,6 +14,10 @@ from helpers.command_line import CommandLine
     ("family", "words"),
     [
         (
+            "serving-latency/paper-1 --param tasks=4 --param max_output=50",
+            ["optimal", "objective", "inference", "communication", "bound", "gap", "padded input"],
+        ),
+        (
             "draft-allocation/paper-5 --set max_draft_tokens=[1,1,2,2,3,3,4,4]",
             [
                 "draft-allocation by auto (water-level): optimal (converged)",
