@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import measured_pair
 from helpers.command_line import CommandLine
+from helpers.measured_pair import FLOPS, MODELS
 
 TOKENS = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256]
-SHIPPED = files("specopt.instances") / "data" / "measured"
 FIT = "fit t.csv --x tokens --y time_ms --y-unit ms"
 PAIR = "--draft model=small --verify model=large"
 
@@ -54,13 +54,8 @@ def test_the_shipped_measurement(cli: CommandLine) -> None:
     """Tests that the shipped table gives runtimes of both models, of each phase, and the additive
     form.
     """
-    fit = f"fit {SHIPPED / 'cpu-pair.csv'} --y seconds_median"
-    flops = (
-        f"{fit} --x batch_flops --x-unit flops --draft model=draft-15m --verify model=verify-100m"
-    )
-    models = f"--draft-model {SHIPPED}/draft-15m.config.json"
-    models += f" --verify-model {SHIPPED}/verify-100m.config.json"
-    data = cli(f"{flops} {models} --json").json
+    flops = f"{measured_pair.FIT} {FLOPS} {measured_pair.PAIR}"
+    data = cli(f"{flops} {MODELS} --json").json
     for role in ("draft", "verify"):
         assert data[role]["unit"] == "flops"
         assert data[role]["metrics"]["r2"] > 0.9
@@ -68,7 +63,7 @@ def test_the_shipped_measurement(cli: CommandLine) -> None:
     for phase in ("prefill", "decode", "verify"):
         cli(f"{flops} --where phase={phase}")
     features = "--x batch_new_tokens --x batch_interactions --x batch_cached_tokens"
-    additive = cli(f"{fit} {features} --where model=verify-100m")
+    additive = cli(f"{measured_pair.FIT} {features} --where model=verify-100m")
     assert "additive, T = a new" in additive.out
 
 

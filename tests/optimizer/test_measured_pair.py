@@ -6,22 +6,17 @@ from __future__ import annotations
 
 import csv
 import json
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import measured_pair
 from helpers.command_line import CommandLine
+from helpers.measured_pair import FLOPS, MODELS, PAIR, SHIPPED, TOKENS
 
 from specopt.instances.runtimes.forms import FORMS
 
-SHIPPED = files("specopt.instances") / "data" / "measured"
-FIT = f"fit {SHIPPED}/cpu-pair.csv --y seconds_median"
-FIT += " --draft model=draft-15m --verify model=verify-100m"
-TOKENS = "--x new_tokens --batch batch --cached cached_tokens"
-FLOPS = "--x batch_flops --x-unit flops"
-MODELS = f"--draft-model={SHIPPED}/draft-15m.config.json"
-MODELS += f" --verify-model={SHIPPED}/verify-100m.config.json"
+FIT = f"{measured_pair.FIT} {PAIR}"
 EXPORT = "export vllm --runtime runtimes.json --acceptance acceptance.json"
 
 

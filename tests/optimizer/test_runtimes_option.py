@@ -6,19 +6,13 @@ from __future__ import annotations
 
 import csv
 import json
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 from helpers.command_line import CommandLine
+from helpers.measured_pair import FIT, MODELS, PAIR, TOKENS
 
-SHIPPED = files("specopt.instances") / "data" / "measured"
-FIT = f"fit {SHIPPED}/cpu-pair.csv --y seconds_median -o runtimes.json"
-PAIR = "--draft model=draft-15m --verify model=verify-100m"
-MODELS = f"--draft-model={SHIPPED}/draft-15m.config.json"
-MODELS += f" --verify-model={SHIPPED}/verify-100m.config.json"
-TOKENS = "--x new_tokens --batch batch --cached cached_tokens"
 GENERATE = "generate serving-latency/paper-1 --param tasks=5 --param max_output=8"
 GENERATE += " --set max_speculation_length=3"
 INTO = "--runtimes runtimes.json -o problem.json"
@@ -41,7 +35,7 @@ def test_a_pair_goes_into_serving_latency(cli: CommandLine, form: str) -> None:
     """Tests that runtimes and models of a fit are those of the problem, generated or imported, and
     `--set` wins.
     """
-    cli(f"{FIT} {PAIR} {MODELS} {TOKENS} --form {form}")
+    cli(f"{FIT} -o runtimes.json {PAIR} {MODELS} {TOKENS} --form {form}")
     Path("trace.csv").write_text(
         "arrival_seconds,input_tokens,output_tokens\n0,40,5\n1,10,8\n2,90,3\n"
     )
@@ -66,7 +60,7 @@ def test_an_estimator_goes_into_verification_batches(cli: CommandLine) -> None:
     by itself.
     """
     for rows in (PAIR, "--where model=verify-100m"):
-        cli(f"{FIT} {rows} {TOKENS} --form additive")
+        cli(f"{FIT} -o runtimes.json {rows} {TOKENS} --form additive")
         fit = read("runtimes.json")
         cli(f"generate verification-batch/mixed --param requests=8 {INTO}")
         assert read("problem.json")["estimator"] == fit.get("verify", fit)["estimator"]
