@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -67,10 +68,14 @@ def test_the_shipped_measurement(cli: CommandLine) -> None:
     assert "additive, T = a new" in additive.out
 
 
-def test_picture(cli: CommandLine) -> None:
-    """Tests that a picture of two fits is written."""
+def test_picture(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a picture of two fits is written, and that a missing vl-convert is one message
+    that names the extra.
+    """
     cli(f"{FIT} {PAIR} --picture fit.png")
     assert Path("fit.png").stat().st_size > 5000
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    cli.refuses(f"{FIT} --picture fit.png", "specopt[plot]")
 
 
 @pytest.mark.parametrize(

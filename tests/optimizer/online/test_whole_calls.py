@@ -298,6 +298,29 @@ def test_a_refused_call_changes_nothing(name: str, data: st.DataObject) -> None:
     assert still(one) == still(twin)
 
 
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("verification", {"columns": []}),
+        ("verification", {"running": ["b"]}),
+        ("verification", {"policy": None}),
+        ("goodput", {"facts": [[1.0]]}),
+        ("goodput", {"policy": {"name": "robust", "speed": 1}}),
+        ("goodput", {"rounds": [{"clients": [0]}]}),
+        ("prompts", {"errors": []}),
+        ("prompts", {"devices": [1]}),
+    ],
+)
+def test_a_broken_state_is_refused(name: str, change: dict[str, Any]) -> None:
+    """Tests that what is no state, or a damaged one, is refused by the name of the field."""
+    one = made_for(name, 1)
+    (field,) = change
+    with pytest.raises(InvalidInput, match=rf"^state\.{field}"):
+        type(one).from_state(one.state() | change)
+    with pytest.raises(InvalidInput, match=r"^state\.\w+: required field is missing"):
+        type(one).from_state({})
+
+
 def test_no_tokens_expected_where_the_cache_is_bounded() -> None:
     """Tests that a request that expects no token is served from a cache that is too small, and
     others after it.
