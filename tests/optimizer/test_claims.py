@@ -324,7 +324,8 @@ def test_what_makes_no_record_is_named(cli: CommandLine, caplog: pytest.LogCaptu
     is null in JSON.
     """
     lines = [
-        json.dumps(record(*numbers, "feasible").to_dict()) for numbers in ((0.0, -1.0), (1.0, None))
+        json.dumps(one.to_dict())
+        for one in (record(0.0, -1.0, "feasible"), record(1.0, None, "feasible"))
     ]
     text = "\n".join([*lines, lines[0].replace("-1.0", "-1e400"), ""])
     Path("records-x.jsonl").write_text(text)

@@ -21,6 +21,7 @@ from specopt import (
     PromptChunkingProblem,
     ServingLatencyPlan,
     Unsupported,
+    VerificationBatchProblem,
     formulation,
     generate,
     load,
@@ -156,7 +157,7 @@ def test_what_takes_no_memory_has_a_program(form: str, cli: CommandLine) -> None
     nothing.
     """
     file = EDGES / "verification-formulation-no-memory.json"
-    problem = load(file, Problem)
+    problem = load(file, VerificationBatchProblem)
     check(problem)
     assert {solve(problem, method.name).objective for method in specopt.methods(problem)} == {3.0}
     printed = cli(f"export {file} --as {form} -o program")

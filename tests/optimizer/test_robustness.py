@@ -244,7 +244,7 @@ def test_bad_intervals_are_named() -> None:
         ({"samples": 1}, "samples: expected an integer >= 2"),
     ):
         with pytest.raises(InvalidInput, match=message):
-            robustness(problem, plan, **given_)  # type: ignore[arg-type]
+            robustness(problem, plan, **given_)
     batch = generate("verification-batch/warm", seed=1)
     with pytest.raises(Unsupported, match="verification-batch counts on no acceptance rate"):
         robustness(batch, solve(batch), acceptance=(0.5, 0.6))

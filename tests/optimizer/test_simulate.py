@@ -194,7 +194,7 @@ def test_command(cli: CommandLine, kind: Kind) -> None:
     ],
 )
 def test_command_plays_a_plan(
-    cli: CommandLine, family: str, given: dict[str, int], words: list[str]
+    cli: CommandLine, family: str, given: dict[str, Any], words: list[str]
 ) -> None:
     """Tests that mean, interval, quantiles and the judge's number are shown, and that --json prints
     what the library returns, decided by the seed.
