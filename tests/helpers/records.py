@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from specopt.comparison.cell import Record
+from specopt.comparison.store import Store
 
 
 def record(
@@ -26,3 +28,13 @@ def record(
     return Record(
         key=key, method=method, instance=instance, objective=objective, bound=bound, **known
     )
+
+
+def kept(folder: Path, *records: Record) -> Path:
+    """Write records to a folder, and return their file."""
+    store = Store(folder)
+    for one in records:
+        store.append(one)
+    store.close()
+    (path,) = folder.glob("records-*.jsonl")
+    return path

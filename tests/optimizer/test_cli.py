@@ -6,21 +6,19 @@ import dataclasses
 import json
 import os
 import runpy
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
+from helpers.command_line import CommandLine, process
 
 import specopt
 from specopt.api.generate import FAMILIES
 from specopt.api.solve import methods
-from specopt.commands.cli import app, run
+from specopt.commands.cli import app
 from specopt.console import progress
 from specopt.console.progress import end_progress, print_progress, showing_kernels
 from specopt.console.terminal import console
@@ -30,85 +28,37 @@ from specopt.solvers.kernels.cache import NO_CACHE
 from specopt.solvers.kernels.compiling import announced
 from specopt.views.result import print_result
 
-Invoke = Callable[..., "Outcome"]
 COMMANDS = tuple(typer.main.get_group(app).commands)
 
 
-class Outcome:
-    """What one command did: exit code, stdout, stderr."""
-
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-    @property
-    def json(self) -> Any:
-        """Stdout as JSON: nothing else may be on it."""
-        return json.loads(self.out)
-
-
-@pytest.fixture
-def invoke(capsys: pytest.CaptureFixture[str]) -> Invoke:
-    """A function that runs one command in this process."""
-
-    def call(*arguments: str | Path) -> Outcome:
-        code = run([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return Outcome(code, captured.out, captured.err)
-
-    return call
-
-
-@pytest.fixture
-def problem_file(tmp_path: Path) -> Path:
-    """A problem of four tasks."""
-    path = tmp_path / "problem.json"
-    specopt.save(specopt.generate("serving-latency/paper-1", tasks=4, max_output=50, seed=3), path)
-    return path
-
-
-@pytest.fixture
-def hard_file(tmp_path: Path) -> Path:
-    """A problem whose second task does not fit the draft memory."""
-    path = tmp_path / "hard.json"
-    data = specopt.generate("serving-latency/paper-1", tasks=3, max_output=50, seed=3).to_dict()
-    data["draft_memory_bytes"] = 2.3e9
-    data["input_tokens"] = [10, 9_000, 20]
-    path.write_text(json.dumps(data))
-    return path
-
-
-def refused(outcome: Outcome, *words: str) -> None:
-    """Check a refusal: exit code 2, nothing on stdout, one line on stderr with these words."""
-    assert outcome.code == 2
-    assert outcome.out == ""
-    assert outcome.err.startswith("specopt: ")
-    assert outcome.err.count("\n") == 1, outcome.err
-    for word in words:
-        assert word in outcome.err
+@pytest.fixture(autouse=True)
+def problem(tmp_path: Path) -> specopt.ServingLatencyProblem:
+    """A problem of four tasks, in `problem.json`."""
+    made = specopt.generate("serving-latency/paper-1", tasks=4, max_output=50, seed=3)
+    assert isinstance(made, specopt.ServingLatencyProblem)
+    specopt.save(made, tmp_path / "problem.json")
+    return made
 
 
 # ---------------------------------------------------------------------------- help and usage
 
 
-def test_help_lists_the_commands(invoke: Invoke) -> None:
+@pytest.mark.parametrize("line", ["--help", "-h", ""])
+def test_help_lists_the_commands(cli: CommandLine, line: str) -> None:
     """Tests that help, asked for or by giving no command, lists every command and succeeds."""
-    for arguments in (["--help"], ["-h"], []):
-        outcome = invoke(*arguments)
-        assert outcome.code == 0
-        assert all(command in outcome.out for command in COMMANDS)
+    shown = cli(line).out
+    assert all(command in shown for command in COMMANDS)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_each_command_has_help(invoke: Invoke, command: str) -> None:
+def test_each_command_has_help(cli: CommandLine, command: str) -> None:
     """Tests that every command explains itself."""
-    outcome = invoke(command, "--help")
-    assert outcome.code == 0
-    assert f"specopt {command}" in outcome.out
+    assert f"specopt {command}" in cli(f"{command} --help").out
 
 
-def test_help_of_generate_lists_the_families(invoke: Invoke) -> None:
+def test_help_of_generate_lists_the_families(cli: CommandLine) -> None:
     """Tests that what can be generated is in the help, by name."""
-    text = invoke("generate", "--help").out
+    text = cli("generate --help").out
     assert [name for name in FAMILIES if name not in text] == []
 
 
@@ -120,273 +70,140 @@ def test_shells_complete() -> None:
         "COMP_WORDS": "specopt pl",
         "COMP_CWORD": "1",
     }
-    command = [sys.executable, "-P", "-m", "specopt"]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["plan"]
+    out, err = process("", env=env, stdout=subprocess.PIPE).communicate(timeout=600)
+    assert (out.split(), err) == (["plan"], "")
 
 
-def test_version(invoke: Invoke) -> None:
+def test_version(cli: CommandLine) -> None:
     """Tests that the version is that of the package."""
-    assert invoke("--version").out == f"specopt {specopt.__version__}\n"
+    assert cli("--version").out == f"specopt {specopt.__version__}\n"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "word"),
+    ("line", "word"),
     [
-        (["fly"], "fly"),
-        (["solve"], "FILE"),
-        (["solve", "a.json", "--bogus"], "--bogus"),
-        (["solve", "a.json", "--time-limit", "soon"], "soon"),
-        (["solve", "a.json", "--seed", "-1"], "-1"),
-        (["solve", "a.json", "b.json"], "b.json"),
-        (["evaluate", "a.json"], "RESULT"),
-        (["--bogus"], "--bogus"),
+        ("fly", "fly"),
+        ("solve", "FILE"),
+        ("solve a.json --bogus", "--bogus"),
+        ("solve a.json --time-limit soon", "soon"),
+        ("solve a.json --seed -1", "-1"),
+        ("solve a.json b.json", "b.json"),
+        ("evaluate a.json", "RESULT"),
+        ("--bogus", "--bogus"),
     ],
 )
-def test_bad_usage(invoke: Invoke, arguments: Sequence[str], word: str) -> None:
+def test_bad_usage(cli: CommandLine, line: str, word: str) -> None:
     """Tests that bad usage is one message that names what is wrong, and where help is."""
-    command = ["specopt", *(name for name in arguments[:1] if name in COMMANDS), "--help"]
-    refused(invoke(*arguments), word, f"see {' '.join(command)}")
+    command = ["specopt", *(name for name in line.split()[:1] if name in COMMANDS), "--help"]
+    cli.refuses(line, word, f"see {' '.join(command)}")
 
 
 # ---------------------------------------------------------------------------- solve
 
 
-def test_solve_prints_a_summary(invoke: Invoke, problem_file: Path) -> None:
-    """Tests that solving succeeds and shows status, objective, bound and every batch."""
-    outcome = invoke("solve", problem_file)
-    assert outcome.code == 0
-    for word in (
-        "optimal",
-        "objective",
-        "inference",
-        "communication",
-        "bound",
-        "gap",
-        "padded input",
-    ):
-        assert word in outcome.out
-
-
-def test_solve_json_is_the_result(invoke: Invoke, problem_file: Path) -> None:
-    """Tests that --json prints the result alone on stdout, and that it passes the judge."""
-    outcome = invoke("solve", problem_file, "--json")
-    assert outcome.code == 0
-    problem = specopt.load(problem_file)
-    assert isinstance(problem, specopt.Problem)
-    assert outcome.json["problem_sha256"] == problem.sha256
-    plan = problem.plan_type.from_dict(outcome.json["plan"])
-    assert problem.violations(plan) == []
-    assert problem.evaluate(plan).objective == pytest.approx(outcome.json["objective"], rel=1e-12)
-
-
-def test_solve_tells_what_was_not_asked(invoke: Invoke, problem_file: Path, tmp_path: Path) -> None:
+def test_solve_tells_what_was_not_asked(
+    cli: CommandLine, problem: specopt.ServingLatencyProblem
+) -> None:
     """Tests that another mechanism is told where its judged optimum is better, and only there;
     limits are kept.
     """
-    given = specopt.load(problem_file, specopt.ServingLatencyProblem)
-    alone = dataclasses.replace(given, mechanism="autoregressive")
+    alone = dataclasses.replace(problem, mechanism="autoregressive")
     other = specopt.solve(alone)
-    found = invoke("solve", problem_file, "--json").json
+    found = cli("solve problem.json --json").json
     assert found["stats"]["unasked"] == {
         "changes": {"mechanism": "autoregressive"},
         "method": "auto",
         "objective": other.objective,
     }
     assert other.objective is not None and other.objective < found["objective"]
-    assert (
-        f"but mechanism autoregressive would give {other.objective:.6g} (-"
-        in invoke("solve", problem_file).out
-    )
-    for better in (alone, dataclasses.replace(given, mechanism="any")):
-        specopt.save(better, tmp_path / "better.json")
-        best = invoke("solve", tmp_path / "better.json", "--time-limit", "9", "--json").json
-        assert (
-            "unasked" not in best["stats"]
-            and best["objective"] == other.objective
-            and best["seconds"] < 9
-        )
+    would = f"but mechanism autoregressive would give {other.objective:.6g} (-"
+    assert would in cli("solve problem.json").out
+    for better in (alone, dataclasses.replace(problem, mechanism="any")):
+        specopt.save(better, Path("better.json"))
+        best = cli("solve better.json --time-limit 9 --json").json
+        assert "unasked" not in best["stats"] and best["seconds"] < 9
+        assert best["objective"] == other.objective
 
 
-def test_solve_writes_the_result(invoke: Invoke, problem_file: Path, tmp_path: Path) -> None:
+def test_solve_writes_the_result(cli: CommandLine, tmp_path: Path) -> None:
     """Tests that -o writes a result that loads, leaves nothing else behind, and replaces an older
     file.
     """
-    target = tmp_path / "result.json"
-    target.write_text("old")
-    outcome = invoke("solve", problem_file, "-o", target, "--json")
-    assert outcome.code == 0
-    result = specopt.load(target)
-    assert isinstance(result, specopt.Result)
-    assert result.to_dict() == outcome.json
+    Path("result.json").write_text("old")
+    printed = cli("solve problem.json -o result.json --json").json
+    assert specopt.load("result.json", specopt.Result).to_dict() == printed
     assert sorted(path.name for path in tmp_path.iterdir()) == ["problem.json", "result.json"]
 
 
-def test_solve_with_method_and_options(invoke: Invoke, problem_file: Path) -> None:
-    """Tests that a named method runs with its typed options."""
-    outcome = invoke(
-        "solve", problem_file, "--method", "static-batching", "--option", "size=3", "--json"
-    )
-    assert outcome.json["method"] == "static-batching"
-    assert outcome.json["options"] == {"size": 3}
-    assert [len(batch) for batch in outcome.json["plan"]["batches"]] == [3, 1]
+def test_solve_with_method_and_options(cli: CommandLine) -> None:
+    """Tests that a named method runs with its typed options, and from an earlier result."""
+    found = cli("solve problem.json --method static-batching --option size=3 -o r.json --json").json
+    assert (found["method"], found["options"]) == ("static-batching", {"size": 3})
+    assert [len(batch) for batch in found["plan"]["batches"]] == [3, 1]
+    again = cli("solve problem.json --method exact --warm-start r.json --json").json
+    assert again["status"] == "optimal"
+
+
+STATIC = "--method static-batching --option"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("options", "words"),
     [
-        (["--method", "magic"], ["magic", "exact", "algorithm-1"]),
-        (["--method", "static-batching", "--option", "sise=3"], ["sise", "size=8"]),
-        (["--method", "no-batching", "--option", "size=3"], ["size", "no options"]),
-        (
-            ["--method", "static-batching", "--option", "size=three"],
-            ["size", "an integer", "three"],
-        ),
-        (["--method", "static-batching", "--option", "size=0"], ["size", "1", "got 0"]),
-        (["--method", "static-batching", "--option", "size"], ["name=value", "'size'"]),
-        (["--method", "static-batching", "--option", "=3"], ["name=value", "'=3'"]),
-        (
-            ["--method", "static-batching", "--option", "size=3", "--option", "size=4"],
-            ["size", "twice"],
-        ),
-        (["--gap", "-1"], ["gap", "-1"]),
-        (["--gap", "nan"], ["gap", "nan"]),
-        (["--time-limit", "-1"], ["time_limit", "-1"]),
-        (["--warm-start", "nowhere.json"], ["nowhere.json"]),
+        ("--method magic", ["magic", "exact", "algorithm-1"]),
+        (f"{STATIC} sise=3", ["sise", "size=8"]),
+        ("--method no-batching --option size=3", ["size", "no options"]),
+        (f"{STATIC} size=three", ["size", "an integer", "three"]),
+        (f"{STATIC} size=0", ["size", "1", "got 0"]),
+        (f"{STATIC} size", ["name=value", "'size'"]),
+        (f"{STATIC} =3", ["name=value", "'=3'"]),
+        (f"{STATIC} size=3 --option size=4", ["size", "twice"]),
+        ("--gap -1", ["gap", "-1"]),
+        ("--gap nan", ["gap", "nan"]),
+        ("--time-limit -1", ["time_limit", "-1"]),
+        ("--warm-start nowhere.json", ["nowhere.json"]),
+        ("--memory-limit 0", ["--memory-limit: expected gigabytes > 0, got 0\n"]),
+        ("--memory-limit nan", ["--memory-limit: expected gigabytes > 0, got nan\n"]),
+        ("--memory-limit -inf", ["--memory-limit: expected gigabytes > 0, got -inf\n"]),
     ],
 )
-def test_solve_refuses(
-    invoke: Invoke, problem_file: Path, arguments: Sequence[str], words: Sequence[str]
-) -> None:
+def test_solve_refuses(cli: CommandLine, options: str, words: list[str]) -> None:
     """Tests that each wrong method, option or limit is refused by name."""
-    refused(invoke("solve", problem_file, *arguments), *words)
+    cli.refuses(f"solve problem.json {options}", *words)
 
 
-def test_solve_refuses_a_method_that_cannot(invoke: Invoke, tmp_path: Path) -> None:
-    """Tests that a method whose size limit is exceeded says so, and which methods can."""
-    path = tmp_path / "large.json"
-    specopt.save(specopt.generate("serving-latency/paper-1", tasks=20, seed=1), path)
-    refused(invoke("solve", path, "--method", "brute-force"), "at most 8", "algorithm-1")
-
-
-def test_solve_refuses_a_warm_start_that_is_no_use(
-    invoke: Invoke, problem_file: Path, tmp_path: Path
-) -> None:
-    """Tests that a method without warm start refuses one instead of ignoring it."""
-    result = tmp_path / "result.json"
-    assert invoke("solve", problem_file, "-o", result).code == 0
-    refused(
-        invoke("solve", problem_file, "--method", "no-batching", "--warm-start", result),
-        "warm_start",
-    )
-
-
-def test_solve_takes_a_warm_start(invoke: Invoke, problem_file: Path, tmp_path: Path) -> None:
-    """Tests that an earlier result is taken by a method that can use one."""
-    result = tmp_path / "result.json"
-    assert invoke("solve", problem_file, "--method", "algorithm-1", "-o", result).code == 0
-    outcome = invoke("solve", problem_file, "--method", "exact", "--warm-start", result, "--json")
-    assert outcome.code == 0
-    assert outcome.json["status"] == "optimal"
-
-
-def test_solve_infeasible(invoke: Invoke, hard_file: Path, tmp_path: Path) -> None:
-    """Tests that an infeasible problem exits with 1, names task and bytes, and still writes its
-    result.
-    """
-    target = tmp_path / "result.json"
-    outcome = invoke("solve", hard_file, "-o", target)
-    assert outcome.code == 1
-    assert "infeasible" in outcome.out
-    assert "task 1 needs" in outcome.out
-    result = specopt.load(target)
-    assert isinstance(result, specopt.Result)
-    assert result.status == "infeasible" and result.plan is None
-
-
-def test_solve_without_time(invoke: Invoke, problem_file: Path) -> None:
-    """Tests that a time limit of 0 gives a quick plan, or exits with 1 for none."""
-    outcome = invoke("solve", problem_file, "--time-limit", "0", "--json")
-    assert outcome.code == (0 if outcome.json["plan"] is not None else 1)
-    assert outcome.json["termination"] in ("time_limit", "converged")
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("", ["JSON"]),
+def test_solve_refuses_what_is_no_problem(cli: CommandLine) -> None:
+    """Tests that a file that is not there, or holds something else, is refused with its name."""
+    cli.refuses("solve none.json", "none.json", "No such file")
+    for content, words in (
         ("{", ["JSON"]),
-        ("[]", ["expected an object"]),
-        ("{}", ["kind"]),
-        ('{"format": "specopt/1", "kind": "cooking"}', ["kind", "serving-latency", "cooking"]),
+        (
+            '{"format": "specopt/1", "kind": "cooking"}',
+            ["kind", "serving-latency", "cooking"],
+        ),
         (
             '{"format": "specopt/1", "kind": "serving-latency", "speed": 3}',
             ["speed", "unknown field"],
         ),
-    ],
-)
-def test_solve_refuses_bad_files(
-    invoke: Invoke, tmp_path: Path, content: str, words: Sequence[str]
-) -> None:
-    """Tests that a file that is no problem is refused with its name and the reason."""
-    path = tmp_path / "bad.json"
-    path.write_text(content)
-    refused(invoke("solve", path), "bad.json", *words)
-
-
-def test_solve_refuses_a_missing_file(invoke: Invoke, tmp_path: Path) -> None:
-    """Tests that a file that is not there is refused with its name."""
-    refused(invoke("solve", tmp_path / "none.json"), "none.json", "No such file")
-
-
-def test_solve_refuses_a_result(invoke: Invoke, problem_file: Path, tmp_path: Path) -> None:
-    """Tests that a result in the problem's place is recognised."""
-    result = tmp_path / "result.json"
-    assert invoke("solve", problem_file, "-o", result).code == 0
-    refused(invoke("solve", result), "expected a problem, got a result")
+    ):
+        Path("bad.json").write_text(content)
+        cli.refuses("solve bad.json", "bad.json", *words)
+    cli("solve problem.json -o result.json")
+    cli.refuses("solve result.json", "expected a problem, got a result")
 
 
 def test_output_is_checked_before_the_work(
-    invoke: Invoke, problem_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tests that a file that cannot be written is refused before anything is solved."""
-
-    def never(*_: object, **__: object) -> None:
-        raise AssertionError("solved in vain")
-
-    monkeypatch.setattr(specopt, "solve", never)
-    refused(
-        invoke("solve", problem_file, "-o", tmp_path / "no" / "result.json"), "no such directory"
-    )
-    refused(invoke("solve", problem_file, "-o", tmp_path), "directory")
-    refused(invoke("solve", problem_file, "-o", problem_file), "overwrite what is read")
-
-
-def test_interrupted_solve_exits_with_130(
-    invoke: Invoke, problem_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Tests that after Ctrl-C the best plan so far is printed and written, and the exit code is
-    130.
-    """
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(
-        "specopt.solvers.serving_latency.algorithm_1.algorithm_1_batches", interrupt
-    )
-    target = tmp_path / "result.json"
-    outcome = invoke("solve", problem_file, "--method", "algorithm-1", "-o", target)
-    assert outcome.code == 130
-    assert "interrupted" in outcome.out
-    result, problem = specopt.load(target), specopt.load(problem_file)
-    assert isinstance(result, specopt.Result) and isinstance(problem, specopt.Problem)
-    assert result.termination == "interrupted"
-    assert specopt.verify(problem, result).feasible
+    monkeypatch.setattr(specopt, "solve", None)
+    cli.refuses("solve problem.json -o no/result.json", "no such directory")
+    cli.refuses("solve problem.json -o .", "directory")
+    cli.refuses("solve problem.json -o problem.json", "overwrite what is read")
 
 
 def test_interrupt_outside_a_solve_exits_with_130(
-    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tests that Ctrl-C anywhere else is one word, not a traceback."""
 
@@ -394,158 +211,114 @@ def test_interrupt_outside_a_solve_exits_with_130(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("specopt.kinds.kind_of", interrupt)
-    outcome = invoke("schema", "serving-latency")
-    assert (outcome.code, outcome.out, outcome.err) == (130, "", "specopt: interrupted\n")
+    printed = cli("schema serving-latency", 130)
+    assert (printed.out, printed.err) == ("", "specopt: interrupted\n")
 
 
 # ---------------------------------------------------------------------------- evaluate
 
 
-def test_evaluate_feasible(invoke: Invoke, problem_file: Path, tmp_path: Path) -> None:
+def test_evaluate_feasible(cli: CommandLine) -> None:
     """Tests that a solver's plan is judged feasible with the objective that the result claims."""
-    result = tmp_path / "result.json"
-    solved = invoke("solve", problem_file, "-o", result, "--json").json
-    outcome = invoke("evaluate", problem_file, result, "--json")
-    assert outcome.code == 0
-    assert outcome.json["feasible"] is True and outcome.json["matches"] is True
-    assert outcome.json["objective"] == solved["objective"]
-    assert outcome.json["violations"] == []
-    assert sum(outcome.json["terms"].values()) == pytest.approx(solved["objective"], rel=1e-12)
-    text = invoke("evaluate", problem_file, result)
-    assert text.code == 0 and "feasible" in text.out
+    solved = cli("solve problem.json -o result.json --json").json
+    found = cli("evaluate problem.json result.json --json").json
+    assert found["feasible"] is True and found["matches"] is True
+    assert found["objective"] == solved["objective"]
+    assert found["violations"] == []
+    assert sum(found["terms"].values()) == pytest.approx(solved["objective"], rel=1e-12)
+    assert "feasible" in cli("evaluate problem.json result.json").out
 
 
-def edited(path: Path, **changes: Any) -> Path:
-    """Write a copy of a result with some fields of its plan or itself replaced."""
-    data = json.loads(path.read_text())
+def edit(**changes: Any) -> None:
+    """Write a copy of the result with some fields of its plan or itself replaced."""
+    data = json.loads(Path("result.json").read_text())
     for name, value in changes.items():
-        (data["plan"] if name in data["plan"] else data)[name] = value
-    target = path.with_name("edited.json")
-    target.write_text(json.dumps(data))
-    return target
+        (data["plan"] if name in (data["plan"] or {}) else data)[name] = value
+    Path("edited.json").write_text(json.dumps(data))
 
 
-@pytest.mark.parametrize(
-    ("changes", "word"),
-    [
-        ({"bandwidth_share": [0.5, 0.5, 0.5, 0.5]}, "more than 1"),
+def test_evaluate_other_plans(cli: CommandLine) -> None:
+    """Tests that a plan that breaks a constraint exits with 1 and names it, and that an objective
+    that is not the plan's is shown as such.
+    """
+    cli("solve problem.json -o result.json")
+    for changes, word in (
+        ({"bandwidth_share": [0.5] * 4}, "more than 1"),
         ({"speculation_length": 99}, "speculation_length"),
-        ({"batches": [[0, 1], [2]]}, "task 3"),
         ({"batches": [[0, 1], [2, 3], [3]]}, "task 3"),
         ({"batches": [[0, 1], [2, 3, 17]]}, "17"),
-    ],
-)
-def test_evaluate_violated(
-    invoke: Invoke, problem_file: Path, tmp_path: Path, changes: dict[str, Any], word: str
-) -> None:
-    """Tests that a plan that breaks a constraint exits with 1 and names the constraint."""
-    result = tmp_path / "result.json"
-    assert invoke("solve", problem_file, "-o", result).code == 0
-    outcome = invoke("evaluate", problem_file, edited(result, **changes))
-    assert outcome.code == 1
-    assert "violated" in outcome.out and word in outcome.out
-    assert invoke("evaluate", problem_file, edited(result, **changes), "--json").json["violations"]
+    ):
+        edit(**changes)
+        shown = cli("evaluate problem.json edited.json", 1).out
+        assert "violated" in shown and word in shown
+        assert cli("evaluate problem.json edited.json --json", 1).json["violations"]
+    edit(objective=0.5)
+    shown = cli("evaluate problem.json edited.json").out
+    assert "claimed" in shown and "0.5" in shown
 
 
-def test_evaluate_tells_a_false_claim(invoke: Invoke, problem_file: Path, tmp_path: Path) -> None:
-    """Tests that an objective that is not the plan's is shown as such."""
-    result = tmp_path / "result.json"
-    assert invoke("solve", problem_file, "-o", result).code == 0
-    outcome = invoke("evaluate", problem_file, edited(result, objective=0.5))
-    assert outcome.code == 0
-    assert "claimed" in outcome.out and "0.5" in outcome.out
-
-
-def test_evaluate_refuses_what_is_not_this_problems_result(
-    invoke: Invoke, problem_file: Path, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("command", ["evaluate", "simulate"])
+def test_what_is_not_this_problems_result_is_refused(cli: CommandLine, command: str) -> None:
     """Tests that a problem, another problem's result, and a result without plan exit with 2."""
-    result = tmp_path / "result.json"
-    assert invoke("solve", problem_file, "-o", result).code == 0
-    refused(invoke("evaluate", problem_file, problem_file), "expected a result, got a problem")
-    other = tmp_path / "other.json"
-    specopt.save(specopt.generate("serving-latency/paper-1", tasks=4, seed=9), other)
-    refused(invoke("evaluate", other, result), "result.json", "another problem")
-    data = json.loads(result.read_text()) | {"plan": None, "objective": None, "status": "none"}
-    empty = tmp_path / "empty.json"
-    empty.write_text(json.dumps(data))
-    refused(invoke("evaluate", problem_file, empty), "empty.json", "plan")
+    cli("solve problem.json -o result.json")
+    cli.refuses(f"{command} problem.json problem.json", "expected a result, got a problem")
+    cli("generate serving-latency/paper-1 --param tasks=4 --seed 9 -o other.json")
+    cli.refuses(f"{command} other.json result.json", "result.json", "another problem")
+    edit(plan=None, objective=None, status="none")
+    cli.refuses(f"{command} problem.json edited.json", "edited.json", "plan")
 
 
 # ---------------------------------------------------------------------------- methods, schema
 
 
-def test_methods_lists_the_registry(invoke: Invoke) -> None:
+def test_methods_lists_the_registry(cli: CommandLine) -> None:
     """Tests that every registered method is listed, as text and as JSON with its options."""
-    entries = invoke("methods", "--json").json
+    entries = cli("methods --json").json
     assert [entry["name"] for entry in entries] == [method.name for method in methods()]
     for entry in entries:
         assert entry["source"] and entry["guarantee"] and entry["complexity"] and entry["summary"]
         assert isinstance(entry["exact"], bool)
     for kind in KINDS:
-        text = invoke("methods", kind.name).out
+        text = cli(f"methods {kind.name}").out
         assert all(m.name in text and m.source[:12] in text for m in kind.methods)
     static = next(entry for entry in entries if entry["name"] == "static-batching")
     assert static["options"] == [{"name": "size", "type": "int", "default": 8}]
 
 
-def test_methods_and_schema_refuse_an_unknown_kind(invoke: Invoke) -> None:
-    """Tests that a kind that does not exist is refused with those that do."""
-    refused(invoke("methods", "cooking"), "cooking", "serving-latency")
-    refused(invoke("schema", "cooking"), "cooking", "serving-latency")
-
-
-def test_schema(invoke: Invoke) -> None:
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_schema(cli: CommandLine, kind: Any) -> None:
     """Tests that the schema is that of the problem."""
-    assert invoke("schema", "serving-latency").json == specopt.ServingLatencyProblem.json_schema()
+    schema = json.loads(json.dumps(kind.problem.json_schema()))
+    assert cli(f"schema {kind.name}").json == schema
+
+
+@pytest.mark.parametrize("command", ["methods", "schema", "warmup"])
+def test_an_unknown_kind_is_refused(cli: CommandLine, command: str) -> None:
+    """Tests that a kind that does not exist is refused with those that do."""
+    cli.refuses(f"{command} cooking", "cooking", "kind: expected one of serving-latency")
 
 
 # ---------------------------------------------------------------------------- generate
 
 
-def test_generate_is_reproducible(invoke: Invoke, tmp_path: Path) -> None:
+def test_generate_is_reproducible(cli: CommandLine) -> None:
     """Tests that seed and parameters decide the problem, on stdout and in a file alike."""
-    arguments = (
-        "generate",
-        "serving-latency/paper-1",
-        "--param",
-        "tasks=3",
-        "--param",
-        "alpha=0.7",
-        "--seed",
-        "5",
-    )
+    command = "generate serving-latency/paper-1 --param tasks=3 --param alpha=0.7 --seed 5"
     expected = specopt.generate("serving-latency/paper-1", tasks=3, alpha=0.7, seed=5)
-    assert invoke(*arguments).json == expected.to_dict()
-    target = tmp_path / "problem.json"
-    outcome = invoke(*arguments, "-o", target)
-    assert outcome.code == 0 and outcome.out == "" and "problem.json" in outcome.err
-    assert specopt.load(target) == expected
+    assert cli(command).json == expected.to_dict()
+    printed = cli(f"{command} -o made.json")
+    assert printed.out == "" and "made.json" in printed.err
+    assert specopt.load("made.json") == expected
 
 
-def test_generate_sets_fields(invoke: Invoke) -> None:
+def test_generate_sets_fields(cli: CommandLine) -> None:
     """Tests that --set replaces fields, nested ones by dots, entries by index, with JSON or
     text.
     """
-    data = invoke(
-        "generate",
-        "serving-latency/paper-1",
-        "--param",
-        "tasks=2",
-        "--set",
-        "mechanism=sequential",
-        "--set",
-        "draft_runtime.overhead_seconds=0.25",
-        "--set",
-        "snr=[1.5, 2.5]",
-        "--set",
-        "input_tokens.1=77",
-        "--set",
-        "bandwidth_hz=1e6",
-        "--set",
-        "name=mine",
-        "--set",
-        "notes=null",
+    data = cli(
+        "generate serving-latency/paper-1 --param tasks=2 --set mechanism=sequential"
+        " --set draft_runtime.overhead_seconds=0.25 --set 'snr=[1.5, 2.5]'"
+        " --set input_tokens.1=77 --set bandwidth_hz=1e6 --set name=mine --set notes=null"
     ).json
     assert data["mechanism"] == "sequential"
     assert data["draft_runtime"]["overhead_seconds"] == 0.25
@@ -557,49 +330,46 @@ def test_generate_sets_fields(invoke: Invoke) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("options", "words"),
     [
-        (["--param", "task=3"], ["task", "tasks=100"]),
-        (["--param", "tasks=many"], ["tasks", "an integer", "many"]),
-        (["--param", "tasks=0"], ["tasks", "0"]),
-        (["--param", "tasks=2.0"], ["tasks", "an integer", "2.0"]),
-        (["--param", "alpha=inf"], ["alpha", "finite"]),
-        (["--param", "alpha=1.5"], ["alpha", "1.5"]),
-        (["--param", "seed=3"], ["seed", "--seed"]),
-        (["--param", "pair=13B"], ["pair", "1.1B-7B"]),
-        (["--param", "tasks"], ["name=value"]),
-        (["--set", "speed=3"], ["speed", "unknown field"]),
-        (["--set", "draft_runtime.speed=3"], ["draft_runtime.speed", "unknown field"]),
-        (["--set", "engine.speed=3"], ["engine"]),
-        (["--set", "bandwidth_hz.x=3"], ["bandwidth_hz.x"]),
-        (["--set", "snr.700=3"], ["700"]),
-        (["--set", "snr=[1.0]"], ["snr", "100", "1"]),
-        (["--set", "bandwidth_hz=fast"], ["bandwidth_hz", "expected float"]),
-        (["--set", "bandwidth_hz=NaN"], ["bandwidth_hz"]),
-        (
-            ["--set", "max_speculation_length=7.0"],
-            ["max_speculation_length", "expected int", "float"],
-        ),
+        ("--param task=3", ["task", "tasks=100"]),
+        ("--param tasks=many", ["tasks", "an integer", "many"]),
+        ("--param tasks=0", ["tasks", "0"]),
+        ("--param tasks=2.0", ["tasks", "an integer", "2.0"]),
+        ("--param alpha=inf", ["alpha", "finite"]),
+        ("--param alpha=1.5", ["alpha", "1.5"]),
+        ("--param seed=3", ["seed", "--seed"]),
+        ("--param pair=13B", ["pair", "1.1B-7B"]),
+        ("--param tasks", ["name=value"]),
+        ("--set speed=3", ["speed", "unknown field"]),
+        ("--set draft_runtime.speed=3", ["draft_runtime.speed", "unknown field"]),
+        ("--set engine.speed=3", ["engine"]),
+        ("--set bandwidth_hz.x=3", ["bandwidth_hz.x"]),
+        ("--set snr.700=3", ["700"]),
+        ("--set snr=[1.0]", ["snr", "100", "1"]),
+        ("--set bandwidth_hz=fast", ["bandwidth_hz", "expected float"]),
+        ("--set bandwidth_hz=NaN", ["bandwidth_hz"]),
+        ("--set max_speculation_length=7.0", ["max_speculation_length", "expected int", "float"]),
     ],
 )
-def test_generate_refuses(invoke: Invoke, arguments: Sequence[str], words: Sequence[str]) -> None:
+def test_generate_refuses(cli: CommandLine, options: str, words: list[str]) -> None:
     """Tests that each wrong parameter or field is refused by name."""
-    refused(invoke("generate", "serving-latency/paper-1", *arguments), *words)
+    cli.refuses(f"generate serving-latency/paper-1 {options}", *words)
 
 
-def test_generate_refuses_an_unknown_family(invoke: Invoke) -> None:
+def test_generate_refuses_an_unknown_family(cli: CommandLine) -> None:
     """Tests that a family that does not exist is refused with those that do."""
-    refused(invoke("generate", "serving-latency/paper-9"), "paper-9", "serving-latency/paper-1")
+    cli.refuses("generate serving-latency/paper-9", "paper-9", "serving-latency/paper-1")
 
 
 # ---------------------------------------------------------------------------- demo
 
 
-def test_demo(invoke: Invoke, tmp_path: Path) -> None:
-    """Tests that the demo solves, compares with every rival, and draws."""
-    picture = tmp_path / "new" / "pipeline.png"
-    outcome = invoke("demo", "--tasks", "12", "--picture", picture)
-    assert outcome.code == 0
+def test_demo(cli: CommandLine) -> None:
+    """Tests that the demo solves, compares with every rival, and draws, and that in the comparison
+    every line ends in its column of seconds, and the numbers end where headers do.
+    """
+    shown = cli("demo --tasks 12 --picture new/pipeline.png").out
     for word in (
         "algorithm-1",
         "fixed-length",
@@ -614,41 +384,19 @@ def test_demo(invoke: Invoke, tmp_path: Path) -> None:
         "autoregressive, exact",
         "Prefill step",
         "Decoding step",
-        str(picture),
+        "new/pipeline.png",
     ):
-        assert word in outcome.out
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    refused = invoke("demo", "--picture", tmp_path / "pipeline.bmp")
-    assert (
-        refused.code == 2 and "--picture: expected a file named .png, .pdf or .svg" in refused.err
-    )
-
-
-def test_comparison_columns_align(invoke: Invoke, tmp_path: Path) -> None:
-    """Tests that in the comparison every line ends in its column of seconds, and the numbers end
-    where headers do.
-    """
-    lines = invoke("demo", "--tasks", "9", "--picture", tmp_path / "p.png").out.splitlines()
+        assert word in shown
+    assert Path("new/pipeline.png").read_bytes().startswith(b"\x89PNG")
+    lines = shown.splitlines()
     start = next(i for i, line in enumerate(lines) if "vs first" in line)
     table = lines[start : lines.index("", start)]
     end = lines[start].index("objective") + len("objective")
     assert len(table) > 10
     assert all(line[end - 1] != " " and line[end] == " " for line in table)
-
-
-# ---------------------------------------------------------------------------- the process
-
-
-def process(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
-    """Start the command as a process of its own."""
-    command = [sys.executable, "-P", "-m", "specopt", *map(str, arguments)]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **options)
-
-
-def processor_seconds(pid: int) -> float:
-    """What a process has used of the processor."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    cli.refuses(
+        "demo --picture pipeline.bmp", "--picture: expected a file named .png, .pdf or .svg"
+    )
 
 
 # ---------------------------------------------------------------------------- kernels
@@ -663,32 +411,12 @@ def test_compiling_is_said_on_stderr_once(tmp_path: Path, monkeypatch: pytest.Mo
     path = tmp_path / "problem.json"
     specopt.save(specopt.generate("draft-allocation/uniform", seed=1), path)
     for expected in (1, 0):
-        child = process("solve", path, "--json", stdout=subprocess.PIPE)
+        child = process(f"solve {path} --json", stdout=subprocess.PIPE)
         out, err = child.communicate(timeout=600)
         assert json.loads(out)["status"] == "optimal"
         assert (
             err.count("preparing draft-allocation kernels, once on this machine ...\n") == expected
         )
-
-
-@pytest.mark.nightly
-def test_ctrl_c_while_compiling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that an interrupted compilation ends the command with exit code 130 and no
-    traceback.
-    """
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
-    path = tmp_path / "problem.json"
-    specopt.save(specopt.generate("placement/edge-cloud", seed=1), path)
-    for moment in (0.0, 0.3, 0.6):
-        child = process("solve", path, stdout=subprocess.PIPE)
-        assert child.stderr is not None
-        said = child.stderr.readline()
-        assert "preparing" in said
-        time.sleep(moment)
-        child.send_signal(signal.SIGINT)
-        _, err = child.communicate(timeout=600)
-        assert child.returncode == 130, err
-        assert "Traceback" not in err and "Exception" not in err
 
 
 def test_compiling_on_a_terminal_is_one_live_line(
@@ -764,16 +492,3 @@ def test_progress_on_a_terminal_is_one_live_line(
     end_progress()
     end_progress()
     assert capsys.readouterr().err == "\r\x1b[2K    3.0 s  objective 5\r\x1b[2K"
-
-
-@pytest.mark.parametrize("limit", ["-1", "0", "nan", "-inf"])
-def test_a_memory_limit_is_positive(
-    limit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Tests that memory that no method can hold is refused by the option's name."""
-    specopt.save(specopt.generate("draft-allocation/uniform"), tmp_path / "p.json")
-    assert run(["solve", str(tmp_path / "p.json"), "--memory-limit", limit]) == 2
-    assert (
-        capsys.readouterr().err
-        == f"specopt: --memory-limit: expected gigabytes > 0, got {float(limit):g}\n"
-    )

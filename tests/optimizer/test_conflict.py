@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers.command_line import CommandLine
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -96,15 +96,17 @@ def test_least_rates(per: str) -> None:
         check_changes(together, {"budget_tokens": -1})
 
 
-def test_files_and_terminals_have_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that a conflict comes back from a file, and that the terminal says what would help."""
-    from specopt.commands.cli import run
-
+def test_files_and_terminals_have_it(cli: CommandLine) -> None:
+    """Tests that a problem without a plan exits with 1, names task and bytes and what would help,
+    and writes its result, from which the conflict comes back.
+    """
     problem = with_field(
         generate("serving-latency/paper-1", tasks=3, seed=1), "draft_memory_bytes", 1e6
     )
-    specopt.save(problem, tmp_path / "problem.json")
-    assert run(["solve", str(tmp_path / "problem.json"), "-o", str(tmp_path / "result.json")]) == 1
-    assert "would help" in capsys.readouterr().out
-    loaded = specopt.load(tmp_path / "result.json")
-    assert isinstance(loaded, Result) and loaded.conflict == solve(problem).conflict != ()
+    specopt.save(problem, "problem.json")
+    shown = cli("solve problem.json -o result.json", 1).out
+    for word in ("infeasible", "memory alone; 0.001 GB (1000000 bytes)", "would help"):
+        assert word in shown
+    loaded = specopt.load("result.json", Result)
+    assert loaded.status is Status.INFEASIBLE and loaded.plan is None
+    assert loaded.conflict == solve(problem).conflict != ()

@@ -8,19 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.command_line import CommandLine
 from helpers.units import in_other_seconds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import specopt
 from specopt import (
-    DraftControlProblem,
     FairGoodputProblem,
     InvalidInput,
     Problem,
     PromptChunkingProblem,
     ServingLatencyPlan,
     Unsupported,
+    VerificationBatchProblem,
     formulation,
     generate,
     load,
@@ -28,7 +29,6 @@ from specopt import (
     solve,
 )
 from specopt.api.formulation import write_formulation
-from specopt.commands.cli import run
 from specopt.kinds import KINDS
 from specopt.kinds.draft_allocation.strategies import problems as draft_allocations
 from specopt.kinds.draft_control.strategies import problems as draft_controls
@@ -152,21 +152,17 @@ def test_sticky_chains_keep_their_optimum(factor: float) -> None:
 
 
 @pytest.mark.parametrize("form", ["lp", "mps"])
-def test_what_takes_no_memory_has_a_program(
-    form: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_what_takes_no_memory_has_a_program(form: str, cli: CommandLine) -> None:
     """Tests that requests without memory are stated, solved and written, and that Pyomo prints
     nothing.
     """
     file = EDGES / "verification-formulation-no-memory.json"
-    problem = load(file)
-    assert isinstance(problem, Problem)
+    problem = load(file, VerificationBatchProblem)
     check(problem)
     assert {solve(problem, method.name).objective for method in specopt.methods(problem)} == {3.0}
-    assert run(["export", str(file), "--as", form, "-o", str(tmp_path / "program")]) == 0
-    out, err = capfd.readouterr()
-    assert out == "" and err.splitlines()[0] == "stating and writing the program ..."
-    assert len(err.splitlines()) == 2
+    printed = cli(f"export {file} --as {form} -o program")
+    assert printed.out == "" and len(printed.err.splitlines()) == 2
+    assert printed.err.startswith("stating and writing the program ...\n")
 
 
 def test_what_nothing_can_be_chosen_of_has_a_program(tmp_path: Path) -> None:
@@ -177,48 +173,47 @@ def test_what_nothing_can_be_chosen_of_has_a_program(tmp_path: Path) -> None:
     write_formulation(problem, tmp_path / "program.lp", "lp")
 
 
-def test_programs_that_are_too_large_are_not_begun(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize(
+    "problem",
+    [
+        "serving-latency/paper-1 --param tasks=40",
+        "verification-batch/correlated --param requests=1000",
+        "prompt-chunking/paper-4 --param prompt_tokens=900",
+        "draft-allocation/uniform --param clients=100 --param budget=10000",
+        "draft-control/random --set draft_lengths=[0,9999]",
+    ],
+)
+def test_programs_that_are_too_large_are_not_begun(problem: str, cli: CommandLine) -> None:
     """Tests that the rows and columns of a large program are named, and that nothing of it is
     stated or written.
     """
-    file, target = tmp_path / "problem.json", tmp_path / "program.lp"
-    for problem in (
-        generate("serving-latency/paper-1", tasks=40, seed=1),
-        generate("verification-batch/correlated", requests=1000, seed=1),
-        generate("prompt-chunking/paper-4", prompt_tokens=900),
-        generate("draft-allocation/uniform", clients=100, budget=10_000, seed=1),
-        DraftControlProblem.from_dict(
-            generate("draft-control/random", seed=1).to_dict() | {"draft_lengths": [0, 9999]}
-        ),
-    ):
-        specopt.save(problem, file)
-        assert run(["export", str(file), "--as", "lp", "-o", str(target)]) == 2
-        assert re.search(
-            r"would have [\d,]+ rows, [\d,]+ columns and [\d,]+ entries", capsys.readouterr().err
-        )
-        assert not target.exists()
+    cli(f"generate {problem} --seed 1 -o problem.json")
+    said = cli("export problem.json --as lp -o program.lp", 2).err
+    assert re.search(r"would have [\d,]+ rows, [\d,]+ columns and [\d,]+ entries", said)
+    assert not Path("program.lp").exists()
 
 
-def test_the_size_of_a_program_is_that_which_is_stated() -> None:
-    """Tests that rows and columns are counted right before a program of serving latency is
-    stated.
-    """
+def size_of(model: Any) -> tuple[int, int, int]:
+    """Return the rows, columns and entries of a program."""
     import pyomo.environ as pyo
     from pyomo.core.expr.visitor import identify_variables
 
-    for mechanism in ("pipelined", "sequential"):
-        problem: Any = generate("serving-latency/paper-1", tasks=3, max_output=8, seed=1)
-        model = formulation(dataclasses.replace(problem, mechanism=mechanism), length=2)
-        rows, columns, entries = model.case.program_size
-        assert columns == sum(1 for _ in model.component_data_objects(pyo.Var))
-        assert rows == sum(1 for _ in model.component_data_objects(pyo.Constraint))
-        terms = sum(
-            len(list(identify_variables(row.body)))
-            for row in model.component_data_objects(pyo.Constraint)
-        )
-        assert 0.3 * entries <= terms <= entries
+    rows = list(model.component_data_objects(pyo.Constraint))
+    columns = list(model.component_data_objects(pyo.Var))
+    return len(rows), len(columns), sum(len(list(identify_variables(row.body))) for row in rows)
+
+
+@pytest.mark.parametrize("mechanism", ["pipelined", "sequential"])
+def test_the_size_of_a_program_is_that_which_is_stated(mechanism: str) -> None:
+    """Tests that rows and columns are counted right before a program of serving latency is
+    stated.
+    """
+    problem: Any = generate("serving-latency/paper-1", tasks=3, max_output=8, seed=1)
+    model = formulation(dataclasses.replace(problem, mechanism=mechanism), length=2)
+    rows, columns, entries = model.case.program_size
+    *counted, terms = size_of(model)
+    assert counted == [rows, columns]
+    assert 0.3 * entries <= terms <= entries
 
 
 @pytest.mark.parametrize(
@@ -236,9 +231,6 @@ def test_the_size_that_is_compared_is_that_of_the_program(
     family: str, parameters: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tests that rows, columns and entries are counted exactly before a program is stated."""
-    import pyomo.environ as pyo
-    from pyomo.core.expr.visitor import identify_variables
-
     counted: list[tuple[int, int, int]] = []
     problem: Any = generate(family, **parameters)
     module = {
@@ -246,12 +238,7 @@ def test_the_size_that_is_compared_is_that_of_the_program(
         "draft-allocation": "draft_allocation.milp",
     }.get(problem.kind, "draft_control.linear_program")
     monkeypatch.setattr(f"specopt.solvers.{module}.check_size", lambda *size: counted.append(size))
-    model = formulation(problem)
-    rows = list(model.component_data_objects(pyo.Constraint))
-    columns = sum(1 for _ in model.component_data_objects(pyo.Var))
-    assert counted == [
-        (len(rows), columns, sum(len(list(identify_variables(row.body))) for row in rows))
-    ]
+    assert [size_of(formulation(problem))] == counted
 
 
 @settings(max_examples=40)
@@ -289,9 +276,7 @@ def test_the_documentation_has_every_name(family: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["lp", "mps"])
-def test_written_programs_are_read_by_others(
-    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_written_programs_are_read_by_others(form: str, cli: CommandLine) -> None:
     """Tests that the file of a program has the optimum, its names, and that all or nothing is
     written.
     """
@@ -300,18 +285,17 @@ def test_written_programs_are_read_by_others(
     from specopt.solvers.highs import Highs
 
     problem = generate("verification-batch/mixed", requests=10, seed=1)
-    file, target = tmp_path / "problem.json", tmp_path / f"program.{form}"
-    specopt.save(problem, file)
-    assert run(["export", str(file), "--as", form, "-o", str(target)]) == 0
-    assert "takes" in target.read_text()
+    specopt.save(problem, "problem.json")
+    cli(f"export problem.json --as {form} -o program.{form}")
+    assert "takes" in Path(f"program.{form}").read_text()
     model = Highs()
-    assert model.readModel(str(target)) == highspy.HighsStatus.kOk
+    assert model.readModel(f"program.{form}") == highspy.HighsStatus.kOk
     model.run()
     value = abs(model.getInfo().objective_function_value) * formulation(problem).unit
     assert value == pytest.approx(solve(problem).objective, rel=1e-6)
-    assert run(["export", str(file), "--as", "txt", "-o", str(tmp_path / "x")]) == 2
-    assert not (tmp_path / "x").exists()
-    assert "expected one of lp, mps" in capsys.readouterr().err
+    said = cli("export problem.json --as txt -o x", 2).err
+    assert "expected one of lp, mps" in said
+    assert not Path("x").exists()
 
 
 def test_what_has_no_solution_is_one_message() -> None:

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from helpers.command_line import CommandLine
 
 import specopt
 from specopt import Front, InvalidInput, ServingLatencyProblem, Status, front, generate, solve
-from specopt.commands.cli import run
 
 
 def test_every_point_is_the_optimum(small: ServingLatencyProblem) -> None:
@@ -60,17 +60,13 @@ def test_what_is_no_field_is_named(
         front(small, field, values)
 
 
-def test_on_the_command_line(
-    small: ServingLatencyProblem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_on_the_command_line(cli: CommandLine, small: ServingLatencyProblem) -> None:
     """Tests that table, JSON and picture are made, and that wrong values are refused."""
-    file, picture = tmp_path / "problem.json", tmp_path / "front.svg"
-    specopt.save(small, file)
-    given = ["front", str(file), "--field", "bandwidth_hz", "--values"]
-    assert run([*given, "1e7,2e7,3e7", "-o", str(picture)]) == 0
-    assert "auto (plan: warm start, bound: exact)" in capsys.readouterr().out
-    assert "bandwidth_hz" in picture.read_text()
-    assert run([*given, "1e7, 2e7", "--json"]) == 0
-    assert [point["value"] for point in json.loads(capsys.readouterr().out)["points"]] == [1e7, 2e7]
-    assert run([*given, "1e7:2e7"]) == 2
-    assert "bandwidth_hz: expected" in capsys.readouterr().err
+    specopt.save(small, "problem.json")
+    line = "front problem.json --field bandwidth_hz --values"
+    shown = cli(f"{line} 1e7,2e7,3e7 -o front.svg").out
+    assert "auto (plan: warm start, bound: exact)" in shown
+    assert "bandwidth_hz" in Path("front.svg").read_text()
+    points = cli(f"{line} '1e7, 2e7' --json").json["points"]
+    assert [point["value"] for point in points] == [1e7, 2e7]
+    cli.refuses(f"{line} 1e7:2e7", "bandwidth_hz: expected")

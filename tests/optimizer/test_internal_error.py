@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from helpers.command_line import CommandLine
 
 import specopt
 from specopt import (
@@ -24,7 +25,6 @@ from specopt import (
     generate,
     solve,
 )
-from specopt.commands.cli import run
 from specopt.models.errors import Infeasible, InternalError, RefutedProof
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_allocation.greedy import Greedy
@@ -196,73 +196,42 @@ def test_a_comparison_keeps_the_plan_and_says_what_is_refuted(
     saved_case(record.error)
 
 
-def test_a_gap_is_reached_or_not(problem: DraftAllocationProblem) -> None:
-    """Tests that a plan counts as optimal within the gap that was asked for, and not a little
-    beyond it.
-    """
-    objective = solve(problem, Careless(tokens=5)).objective
-    assert objective is not None
-    for distance, status in (
-        (0.099, Status.OPTIMAL),
-        (0.101, Status.FEASIBLE),
-        (0.14, Status.FEASIBLE),
-    ):
-        result = solve(problem, Careless(tokens=5, bound=objective * (1.0 + distance)), gap=0.1)
-        assert result.status is status
-        assert result.gap == pytest.approx(distance)
+def replace_greedy(monkeypatch: pytest.MonkeyPatch, careless: Careless) -> None:
+    """Let the command's `greedy` do what a careless method does."""
+    monkeypatch.setattr(Greedy, "run", lambda _, problem, budget: careless.run(problem, budget))
 
 
 def test_the_command_exits_with_70(
-    problem: DraftAllocationProblem,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    problem: DraftAllocationProblem, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tests that the command line says one line and exits with 70, and writes no result."""
-    specopt.save(problem, tmp_path / "p.json")
-    monkeypatch.setattr(Greedy, "run", Careless(tokens=6).run.__func__)  # type: ignore[attr-defined]
-    monkeypatch.setattr(Greedy, "tokens", 6, raising=False)
-    monkeypatch.setattr(Greedy, "bound", None, raising=False)
-    code = run(
-        ["solve", str(tmp_path / "p.json"), "--method", "greedy", "-o", str(tmp_path / "r.json")]
+    specopt.save(problem, "p.json")
+    replace_greedy(monkeypatch, Careless(tokens=6))
+    said = cli("solve p.json --method greedy -o r.json", 70).err
+    assert (
+        said.strip()
+        .splitlines()[-1]
+        .startswith(
+            "specopt: internal error: method greedy of draft-allocation returned a plan that"
+        )
     )
-    lines = capsys.readouterr().err.strip().splitlines()
-    assert code == 70
-    assert lines[-1].startswith(
-        "specopt: internal error: method greedy of draft-allocation returned a plan that"
-    )
-    assert not (tmp_path / "r.json").exists()
+    assert not Path("r.json").exists()
 
 
 def test_the_command_says_one_line_of_a_refuted_bound(
-    problem: DraftAllocationProblem,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    problem: DraftAllocationProblem, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tests that the command writes the plan, exits with 0 and warns in one line, and that -q
     leaves that out.
     """
-    specopt.save(problem, tmp_path / "p.json")
-    monkeypatch.setattr(Greedy, "run", Careless(tokens=5, bound=0.0).run.__func__)  # type: ignore[attr-defined]
-    monkeypatch.setattr(Greedy, "tokens", 5, raising=False)
-    monkeypatch.setattr(Greedy, "bound", 0.0, raising=False)
-    arguments = [
-        "solve",
-        str(tmp_path / "p.json"),
-        "--method",
-        "greedy",
-        "-o",
-        str(tmp_path / "r.json"),
-    ]
-    for quiet in (["-q"], []):  # the last one stays set
-        assert run([*quiet, *arguments]) == 0
-        result = specopt.load(tmp_path / "r.json", specopt.Result)
+    specopt.save(problem, "p.json")
+    replace_greedy(monkeypatch, Careless(tokens=5, bound=0.0))
+    for quiet in ("-q", ""):  # the last one stays set
+        said = cli(f"{quiet} solve p.json --method greedy -o r.json").err
+        result = specopt.load("r.json", specopt.Result)
         assert (result.status, result.bound) == (Status.FEASIBLE, None)
         saved_case(result.stats["refuted"])
-        lines = [
-            line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")
-        ]
+        lines = [line for line in said.splitlines() if line.startswith("warning: ")]
         assert lines == ([] if quiet else [f"warning: {result.stats['refuted']}"])
 
 
@@ -270,18 +239,16 @@ def test_the_command_says_one_line_of_a_refuted_bound(
 def test_without_assertions_it_is_the_same(tmp_path: Path) -> None:
     """Tests that python -O refuses the plan, too."""
     program = (
-        "import sys; sys.path.insert(0, sys.argv[1])\nimport test_internal_error as t,"
-        " specopt\nfrom dataclasses import replace\np ="
-        " replace(specopt.generate('draft-allocation/uniform', clients=3, seed=1),"
-        " budget_tokens=5)\ntry:\n    specopt.solve(p, t.Careless(tokens=6))\nexcept"
-        " specopt.models.errors.InternalError:\n    print('refused')\n"
+        "import sys; sys.path[:0] = sys.argv[1:]\n"
+        "import test_internal_error as t, specopt\n"
+        "from dataclasses import replace\n"
+        "p = specopt.generate('draft-allocation/uniform', clients=3, seed=1)\n"
+        "try:\n"
+        "    specopt.solve(replace(p, budget_tokens=5), t.Careless(tokens=6))\n"
+        "except specopt.models.errors.InternalError:\n"
+        "    print('refused')\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-O", "-c", program, str(Path(__file__).parent)],
-        capture_output=True,
-        text=True,
-        env=None,
-        check=True,
-        cwd=tmp_path,
-    )
+    here = Path(__file__).parent
+    command = [sys.executable, "-O", "-c", program, str(here), str(here.parent)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout == "refused\n"

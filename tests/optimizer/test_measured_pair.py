@@ -6,99 +6,47 @@ from __future__ import annotations
 
 import csv
 import json
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import measured_pair
+from helpers.command_line import CommandLine
+from helpers.measured_pair import FLOPS, MODELS, PAIR, SHIPPED, TOKENS
 
-from specopt.commands.cli import run
 from specopt.instances.runtimes.forms import FORMS
 
-SHIPPED = files("specopt.instances") / "data" / "measured"
-PAIR = ["--draft", "model=draft-15m", "--verify", "model=verify-100m"]
-TOKENS = ["--x", "new_tokens", "--batch", "batch", "--cached", "cached_tokens"]
-FLOPS = ["--x", "batch_flops", "--x-unit", "flops"]
-MODELS = [
-    f"--{part}-model={SHIPPED / name}.config.json"
-    for part, name in (("draft", "draft-15m"), ("verify", "verify-100m"))
-]
+FIT = f"{measured_pair.FIT} {PAIR}"
+EXPORT = "export vllm --runtime runtimes.json --acceptance acceptance.json"
 
 
-def fitted(path: Path, *options: str) -> str:
-    """Fit the pair; return the file."""
-    target = path / "runtimes.json"
-    assert (
-        run(
-            [
-                "fit",
-                str(SHIPPED / "cpu-pair.csv"),
-                "--y",
-                "seconds_median",
-                *PAIR,
-                *options,
-                "-o",
-                str(target),
-            ]
-        )
-        == 0
-    )
-    return str(target)
-
-
-def exported(
-    runtimes: str, rate: float, capsys: pytest.CaptureFixture[str], *options: str
-) -> dict[str, Any]:
+def exported(cli: CommandLine, rate: float, options: str = "") -> Any:
     """Return what `export vllm --json` prints for an acceptance rate."""
-    acceptance = Path(runtimes).with_name("acceptance.json")
-    acceptance.write_text(json.dumps({"acceptance_rate": rate}))
-    capsys.readouterr()
-    assert (
-        run(
-            [
-                "export",
-                "vllm",
-                "--runtime",
-                runtimes,
-                "--acceptance",
-                str(acceptance),
-                "--json",
-                *options,
-            ]
-        )
-        == 0
-    )
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
+    Path("acceptance.json").write_text(json.dumps({"acceptance_rate": rate}))
+    return cli(f"{EXPORT} --json {options}").json
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        *(["--form", form, *TOKENS] for form in FORMS),
-        *(["--form", form, *TOKENS, *MODELS] for form in ("linear", "roofline")),
-        ["--form", "linear", *FLOPS, *MODELS],
-        ["--form", "table", *TOKENS],
-        ["--form", "table", *TOKENS, "--spread", "seconds_p10,seconds_p90"],
+        *(f"--form {form} {TOKENS}" for form in FORMS),
+        *(f"--form {form} {TOKENS} {MODELS}" for form in ("linear", "roofline")),
+        f"--form linear {FLOPS} {MODELS}",
+        f"--form table {TOKENS}",
+        f"--form table {TOKENS} --spread seconds_p10,seconds_p90",
     ],
-    ids=lambda options: " ".join(str(one) for one in options if "/" not in str(one)),
+    ids=lambda options: " ".join(one for one in options.split() if "/" not in one),
 )
-def test_export_takes_what_fit_writes(
-    options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_export_takes_what_fit_writes(cli: CommandLine, options: str) -> None:
     """Tests that every form goes from fit to export as it is, and that `--robust` at 0.6 speculates
     with none.
 
     The table's own medians say 0.74x for one draft at batch 1.
     """
-    runtimes = fitted(tmp_path, *options)
-    found = exported(runtimes, 0.6, capsys, "--max-batch", "4")
-    assert (
-        found["ranges"][0]["speedup_low"]
-        < found["ranges"][0]["speedup"]
-        < found["ranges"][0]["speedup_high"]
-    )
-    robust = exported(runtimes, 0.6, capsys, "--max-batch", "4", "--robust")
+    cli(f"{FIT} {options} -o runtimes.json")
+    first = exported(cli, 0.6, "--max-batch 4")["ranges"][0]
+    assert first["speedup_low"] < first["speedup"] < first["speedup_high"]
+    robust = exported(cli, 0.6, "--max-batch 4 --robust")
     assert [row["num_speculative_tokens"] for row in robust["ranges"]] == [None]
     assert robust["config"] is None
     assert any(
@@ -108,9 +56,7 @@ def test_export_takes_what_fit_writes(
 
 @pytest.mark.parametrize("rate", [0.8, 0.95])
 @pytest.mark.parametrize("form", [*FORMS, "table"])
-def test_robust_is_never_slower_than_measured(
-    form: str, rate: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_robust_is_never_slower_than_measured(cli: CommandLine, form: str, rate: float) -> None:
     """Tests that a robust table of any form is contradicted by no measured point: speed-ups of the
     medians by hand.
     """
@@ -124,10 +70,9 @@ def test_robust_is_never_slower_than_measured(
             ): float(row["seconds_median"])
             for row in csv.DictReader(stream)
         }
-    runtimes = fitted(tmp_path, "--form", form, *TOKENS)
-    for most in ("1", "2", "4"):
-        found = exported(runtimes, rate, capsys, "--robust", "--max-batch", most)
-        for row in found["ranges"]:
+    cli(f"{FIT} --form {form} {TOKENS} -o runtimes.json")
+    for most in (1, 2, 4):
+        for row in exported(cli, rate, f"--robust --max-batch {most}")["ranges"]:
             drafts = row["num_speculative_tokens"]
             assert drafts != 0
             for model, batch, new, cached in times:
@@ -144,87 +89,56 @@ def test_robust_is_never_slower_than_measured(
                     assert tokens * times["verif", batch, 1, cached] >= step
 
 
-def test_the_measured_range_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_measured_range_is_kept(cli: CommandLine) -> None:
     """Tests that without sizes the table ends where the measurements do, and goes on with
-    `--extrapolate` alone.
+    `--extrapolate` alone; and that `fit` shows what a table holds and how well its points predict
+    each other.
     """
-    runtimes = fitted(tmp_path, "--form", "table", *TOKENS)
-    assert exported(runtimes, 0.8, capsys)["ranges"][-1]["batch"][1] == 4
-    acceptance = str(tmp_path / "acceptance.json")
-    command = [
-        "export",
-        "vllm",
-        "--runtime",
-        runtimes,
-        "--acceptance",
-        acceptance,
-        "--max-batch",
-        "8",
-    ]
-    assert run(command) == 2
-    assert (
-        "expected what was measured (batches 1-4, new tokens 1-32, cached tokens 0-384"
-        in capsys.readouterr().err
-    )
-    assert run([*command, "--extrapolate"]) == 0
-    assert "extrapolated beyond what was measured" in " ".join(capsys.readouterr().out.split())
-    assert run([*command[:-2], "--context-tokens", "385"]) == 2
-    assert "contexts of 385 tokens" in capsys.readouterr().err
-    additive = fitted(tmp_path, "--form", "additive", *TOKENS)
-    assert exported(additive, 0.8, capsys)["ranges"][-1]["batch"][1] == 4
-
-
-def test_a_table_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that the command shows what a table holds and how well its points predict each
-    other.
-    """
-    fitted(tmp_path, "--form", "table", *TOKENS)
-    shown = " ".join(capsys.readouterr().out.split())
+    shown = " ".join(cli(f"{FIT} --form table {TOKENS} -o runtimes.json").out.split())
     assert "verify: table, interpolated linearly, never decreasing" in shown
     assert "range batches 1-4, new tokens 1-32, cached tokens 0-384" in shown
     assert "off by up to: batch " in shown
+    assert exported(cli, 0.8)["ranges"][-1]["batch"][1] == 4
+    cli.refuses(
+        f"{EXPORT} --max-batch 8",
+        "expected what was measured (batches 1-4, new tokens 1-32, cached tokens 0-384",
+    )
+    shown = cli(f"{EXPORT} --max-batch 8 --extrapolate").out
+    assert "extrapolated beyond what was measured" in " ".join(shown.split())
+    cli.refuses(f"{EXPORT} --context-tokens 385", "contexts of 385 tokens")
+    cli(f"{FIT} --form additive {TOKENS} -o runtimes.json")
+    assert exported(cli, 0.8)["ranges"][-1]["batch"][1] == 4
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (
-            [*TOKENS, "--form", "table", *MODELS],
+            f"{TOKENS} --form table {MODELS}",
             "--model: expected a form that is fitted, got --form table",
         ),
-        ([*TOKENS, "--form", "table", "--flat"], "--flat: expected a form that is fitted"),
-        ([*TOKENS, "--form", "table", "--seed", "3"], "--seed: expected a form that is fitted"),
-        ([*TOKENS, "--form", "table", "--level", "0.9"], "--level: expected a form that is fitted"),
+        (f"{TOKENS} --form table --flat", "--flat: expected a form that is fitted"),
+        (f"{TOKENS} --form table --seed 3", "--seed: expected a form that is fitted"),
+        (f"{TOKENS} --form table --level 0.9", "--level: expected a form that is fitted"),
         (
-            [*TOKENS, "--form", "table", "--spread", "seconds_p10"],
+            f"{TOKENS} --form table --spread seconds_p10",
             "--spread: expected LOW,HIGH with --form table",
         ),
         (
-            [*TOKENS, "--spread", "seconds_p10,seconds_p90"],
+            f"{TOKENS} --spread seconds_p10,seconds_p90",
             "--spread: expected LOW,HIGH with --form table",
         ),
-        (["--x", "new_tokens", "--form", "table", "--where", "batch=3"], "no row has"),
+        ("--x new_tokens --form table --where batch=3", "no row has"),
         (
-            ["--x", "seconds_p10", "--batch", "batch", "--form", "table"],
+            "--x seconds_p10 --batch batch --form table",
             "expected whole counts of batch and tokens",
         ),
         (
-            [
-                "--form",
-                "table",
-                *(f"--x=batch_{name}" for name in ("new_tokens", "interactions", "cached_tokens")),
-            ],
+            "--form table --x batch_new_tokens --x batch_interactions --x batch_cached_tokens",
             "x: expected one column of new tokens per request, got 3",
         ),
     ],
 )
-def test_bad_usage_is_one_message(
-    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_usage_is_one_message(cli: CommandLine, options: str, message: str) -> None:
     """Tests that what cannot be a table exits with 2 and one message."""
-    assert (
-        run(["fit", str(SHIPPED / "cpu-pair.csv"), "--y", "seconds_median", *PAIR, *options]) == 2
-    )
-    captured = capsys.readouterr()
-    assert message in captured.err
-    assert not captured.out
+    cli.refuses(f"{FIT} {options}", message)

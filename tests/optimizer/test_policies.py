@@ -4,11 +4,11 @@ compared in pairs.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers.command_line import CommandLine
 
 from specopt import (
     InvalidInput,
@@ -22,7 +22,6 @@ from specopt import (
 )
 from specopt.api import plugins
 from specopt.api.simulate import SIMULATORS
-from specopt.commands.cli import run
 
 
 def world(kind: str, label: str) -> Any:
@@ -227,9 +226,7 @@ def test_policies_are_compared_in_pairs() -> None:
         compare_policies([], [])
 
 
-def test_policies_of_plug_ins_have_names(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_policies_of_plug_ins_have_names(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that an entry point's policy is played by its name, in Python and on the command
     line.
     """
@@ -245,41 +242,27 @@ def test_policies_of_plug_ins_have_names(
     )
     plugins._loading.cache_clear()
     try:
-        assert (
-            simulate(world("fair-goodput", "fixed"), "equal", rounds=5, replications=2).policy
-            == "equal"
-        )
-        words = [
-            "simulate",
-            "fair-goodput",
-            "--workload",
-            "fixed",
-            "--replications",
-            "2",
-            "--param",
-            "rounds=5",
-        ]
-        assert run([*words, "--policy", "fixed,equal"]) == 0
-        assert "fixed" in (out := capfd.readouterr().out) and "equal" in out
-        assert run([*words, "--policy", "fixed,even"]) == 2
-        assert (
-            "--policy: expected one of robust, gradient, fixed, random, got 'even'"
-            in capfd.readouterr().err
+        found = simulate(world("fair-goodput", "fixed"), "equal", rounds=5, replications=2)
+        assert found.policy == "equal"
+        line = "simulate fair-goodput --workload fixed --replications 2 --param rounds=5 --policy"
+        shown = cli(f"{line} fixed,equal").out
+        assert "fixed" in shown and "equal" in shown
+        cli.refuses(
+            f"{line} fixed,even",
+            "--policy: expected one of robust, gradient, fixed, random, got 'even'",
         )
     finally:
         plugins._loading.cache_clear()
 
 
-def test_a_result_is_no_world(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_result_is_no_world(cli: CommandLine) -> None:
     """Tests that the file of a result in the place of a problem is named as such, and that a
     workload's is played.
     """
-    save(solve(generate("draft-allocation/uniform", clients=3, budget=4)), tmp_path / "result.json")
-    assert run(["simulate", str(tmp_path / "result.json"), "--policy", "online"]) == 2
-    assert (
-        "expected a problem or a workload, got a result of draft-allocation"
-        in capfd.readouterr().err
+    save(solve(generate("draft-allocation/uniform", clients=3, budget=4)), "result.json")
+    cli.refuses(
+        "simulate result.json --policy online",
+        "expected a problem or a workload, got a result of draft-allocation",
     )
-    save(world("fair-goodput", "fixed"), tmp_path / "workload.json")
-    words = ["--policy", "fixed", "--replications", "2", "--param", "rounds=5"]
-    assert run(["simulate", str(tmp_path / "workload.json"), *words]) == 0
+    save(world("fair-goodput", "fixed"), "workload.json")
+    cli("simulate workload.json --policy fixed --replications 2 --param rounds=5")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.command_line import CommandLine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +22,6 @@ from specopt import (
 )
 from specopt.api.generate import FAMILIES
 from specopt.api.robustness import robustness
-from specopt.commands.cli import run
 from specopt.kinds import kind_of
 from specopt.models.acceptance import rate_that_yields
 
@@ -231,21 +229,22 @@ def test_bad_intervals_are_named() -> None:
     problem = small(1)
     plan = solve(problem).plan
     assert plan is not None
-    with pytest.raises(
-        InvalidInput, match=r"acceptance: expected LOW:HIGH in \[0, 1\], got 0.9:0.5"
+    for given_, message in (
+        ({"acceptance": (0.9, 0.5)}, r"acceptance: expected LOW:HIGH in \[0, 1\], got 0.9:0.5"),
+        ({"acceptance": (0.9, 1.0)}, "acceptance: expected less than 1"),
+        ({"output_scale": (0.0, 1.0)}, "output_scale: expected factors"),
+        (
+            {"output_scale": (1.0, 1e6)},
+            "output_scale: expected outputs of at most 10,000,000 tokens",
+        ),
+        (
+            {"output_scale": (1.0, 1e308)},
+            "output_scale: expected outputs of at most 10,000,000 tokens",
+        ),
+        ({"samples": 1}, "samples: expected an integer >= 2"),
     ):
-        robustness(problem, plan, acceptance=(0.9, 0.5))
-    with pytest.raises(InvalidInput, match="acceptance: expected less than 1"):
-        robustness(problem, plan, acceptance=(0.9, 1.0))
-    with pytest.raises(InvalidInput, match="output_scale: expected factors"):
-        robustness(problem, plan, output_scale=(0.0, 1.0))
-    for scale in (1e6, 1e308):
-        with pytest.raises(
-            InvalidInput, match="output_scale: expected outputs of at most 10,000,000 tokens"
-        ):
-            robustness(problem, plan, output_scale=(1.0, scale))
-    with pytest.raises(InvalidInput, match="samples: expected an integer >= 2"):
-        robustness(problem, plan, samples=1)
+        with pytest.raises(InvalidInput, match=message):
+            robustness(problem, plan, **given_)
     batch = generate("verification-batch/warm", seed=1)
     with pytest.raises(Unsupported, match="verification-batch counts on no acceptance rate"):
         robustness(batch, solve(batch), acceptance=(0.5, 0.6))
@@ -254,22 +253,18 @@ def test_bad_intervals_are_named() -> None:
         robustness(allocation, solve(allocation), output_scale=(1.0, 2.0))
 
 
-def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command(cli: CommandLine) -> None:
     """Tests that the command prints, gives JSON, exits with 1 where the worst case violates, 2 for
     bad intervals.
     """
     problem = small(1)
-    file, result = tmp_path / "problem.json", tmp_path / "result.json"
-    save(problem, file)
-    save(solve(problem), result)
-    command = ["evaluate", str(file), str(result)]
-    assert run([*command, "--acceptance", "0.6:0.9", "--samples", "20"]) == 0
-    shown = capsys.readouterr().out
+    save(problem, "problem.json")
+    save(solve(problem), "result.json")
+    line = "evaluate problem.json result.json"
+    shown = cli(f"{line} --acceptance 0.6:0.9 --samples 20").out
     assert "over acceptance 0.6 to 0.9" in shown
     assert "worst case" in shown
-    assert run([*command, "--acceptance", "0.6:0.9", "--json", "--samples", "20"]) == 0
-    assert json.loads(capsys.readouterr().out)["robustness"]["samples"] == 20
-    assert run([*command, "--output-scale", "100:1000", "--samples", "5"]) == 1
-    capsys.readouterr()
-    assert run([*command, "--acceptance", "0.6-0.9"]) == 2
-    assert "--acceptance: expected LOW:HIGH, got '0.6-0.9'" in capsys.readouterr().err
+    found = cli(f"{line} --acceptance 0.6:0.9 --json --samples 20").json
+    assert found["robustness"]["samples"] == 20
+    cli(f"{line} --output-scale 100:1000 --samples 5", 1)
+    cli.refuses(f"{line} --acceptance 0.6-0.9", "--acceptance: expected LOW:HIGH, got '0.6-0.9'")

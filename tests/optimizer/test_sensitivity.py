@@ -7,7 +7,6 @@ import json
 import time
 from typing import Any
 
-import numpy as np
 import pytest
 
 import specopt
@@ -15,7 +14,6 @@ from specopt import (
     Change,
     InvalidInput,
     LinearRuntime,
-    PiecewiseRuntime,
     Problem,
     Result,
     Sensitivity,
@@ -28,7 +26,7 @@ from specopt import (
     solve,
 )
 from specopt.api.sensitivity import _bounds
-from specopt.kinds import KINDS, kind_of
+from specopt.kinds import KINDS
 from specopt.kinds.kind import Kind
 
 UNITS: dict[str, Any] = {
@@ -37,15 +35,17 @@ UNITS: dict[str, Any] = {
     "verify_memory_bytes": lambda p: p.verify_memory_bytes + 1e9,
     "acceptance_rate": lambda p: p.acceptance_rate + 0.01,
     "max_speculation_length": lambda p: p.max_speculation_length + 1,
-    "draft_runtime": lambda p: LinearRuntime(
-        seconds_per_flop=0.99 * p.draft_runtime.seconds_per_flop,
-        overhead_seconds=0.99 * p.draft_runtime.overhead_seconds,
-    ),
-    "verify_runtime": lambda p: LinearRuntime(
-        seconds_per_flop=0.99 * p.verify_runtime.seconds_per_flop,
-        overhead_seconds=0.99 * p.verify_runtime.overhead_seconds,
-    ),
+    "draft_runtime": lambda p: faster(p.draft_runtime),
+    "verify_runtime": lambda p: faster(p.verify_runtime),
 }
+
+
+def faster(line: LinearRuntime) -> LinearRuntime:
+    """Return a runtime whose passes take one per cent less."""
+    return LinearRuntime(
+        seconds_per_flop=0.99 * line.seconds_per_flop,
+        overhead_seconds=0.99 * line.overhead_seconds,
+    )
 
 
 @pytest.fixture
@@ -109,23 +109,6 @@ def test_autoregressive_has_no_draft_resources(tight: ServingLatencyProblem) -> 
     assert all(change.proven for change in found.changes)
 
 
-def test_piecewise_runtimes_get_faster(small: ServingLatencyProblem) -> None:
-    """Tests that one per cent comes off every piece."""
-    pieces = tuple(
-        LinearRuntime(seconds_per_flop=c1, overhead_seconds=c2)
-        for c1, c2 in ((0.0, 0.1), (1e-12, 0.05))
-    )
-    problem = dataclasses.replace(small, verify_runtime=PiecewiseRuntime(pieces=pieces))
-    faster = next(
-        one for one in kind_of(problem).perturbations if one.field == "verify_runtime"
-    ).apply(problem)
-    flops = np.array([0.0, 1e9, 1e12])
-    assert isinstance(faster, PiecewiseRuntime)
-    assert faster.seconds(3, flops) == pytest.approx(
-        0.99 * problem.verify_runtime.seconds(3, flops), rel=1e-12
-    )
-
-
 def test_a_unit_that_leaves_the_domain_is_explained(small: ServingLatencyProblem) -> None:
     """Tests that an acceptance rate that cannot rise by 0.01 says why instead of failing."""
     found = sensitivity(dataclasses.replace(small, acceptance_rate=0.995))
@@ -154,29 +137,23 @@ def test_infeasible_problems(small: ServingLatencyProblem) -> None:
 
 def result_of(problem: Problem, objective: float | None, bound: float | None) -> Result:
     """A result of which only objective and bound matter."""
-    status, done = Status.FEASIBLE, Termination.TIME_LIMIT
-    return Result(
-        kind=problem.kind,
-        problem_sha256="",
-        method="any",
-        status=status,
-        termination=done,
-        objective=objective,
-        bound=bound,
-    )
+    return dataclasses.replace(solve(problem, "static-batching"), objective=objective, bound=bound)
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "expected"),
+    ("sense", "before", "after", "expected"),
     [
-        ((10.0, 8.0), (9.0, 7.0), (-3.0, 1.0)),
-        ((10.0, None), (9.0, 7.0), (-3.0, None)),
-        ((10.0, 8.0), (9.0, None), (None, 1.0)),
-        ((10.0, None), (9.0, None), (None, None)),
+        ("minimize", (10.0, 8.0), (9.0, 7.0), (-3.0, 1.0)),
+        ("minimize", (10.0, None), (9.0, 7.0), (-3.0, None)),
+        ("minimize", (10.0, 8.0), (9.0, None), (None, 1.0)),
+        ("minimize", (10.0, None), (9.0, None), (None, None)),
+        ("maximize", (10.0, 12.0), (11.0, 14.0), (-1.0, 4.0)),
     ],
 )
 def test_bounds_of_a_change(
     small: ServingLatencyProblem,
+    monkeypatch: pytest.MonkeyPatch,
+    sense: str,
     before: tuple[float, float | None],
     after: tuple[float, float | None],
     expected: tuple[float | None, float | None],
@@ -184,15 +161,9 @@ def test_bounds_of_a_change(
     """Tests that the interval of a change covers optima that are known only to within their
     gaps.
     """
-    assert _bounds(small, result_of(small, *before), result_of(small, *after)) == expected
-
-
-def test_bounds_of_a_change_when_maximising(
-    small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Tests that for a maximum the bound lies above the objective."""
-    monkeypatch.setattr(type(small), "sense", "maximize")
-    assert _bounds(small, result_of(small, 10.0, 12.0), result_of(small, 11.0, 14.0)) == (-1.0, 4.0)
+    results = result_of(small, *before), result_of(small, *after)
+    monkeypatch.setattr(type(small), "sense", sense)
+    assert _bounds(small, *results) == expected
 
 
 def test_heuristics_are_not_proven(tight: ServingLatencyProblem) -> None:
@@ -316,12 +287,26 @@ def test_every_kind_has_resources(kind: Kind) -> None:
     assert any(change.change for change in found.changes) or kind.name == "verification-batch"
 
 
-def test_measured_passes_are_one_per_cent_faster(small: ServingLatencyProblem) -> None:
-    """Tests that a runtime that is a table of passes is changed like a line, and that nothing
-    compares its columns.
+@pytest.mark.parametrize(
+    "runtime",
+    [
+        {"passes": {"batch": [1, 8], "new_tokens": [1, 1], "seconds": [0.1, 0.2]}},
+        {
+            "pieces": [
+                {"seconds_per_flop": 0.0, "overhead_seconds": 0.5},
+                {"seconds_per_flop": 1e-12, "overhead_seconds": 0.05},
+            ]
+        },
+    ],
+    ids=["passes", "pieces"],
+)
+def test_runtimes_of_other_forms_are_one_per_cent_faster(
+    runtime: dict[str, Any], small: ServingLatencyProblem
+) -> None:
+    """Tests that a runtime that is a table of passes, whose columns nothing compares, or a maximum
+    of lines, is changed like a line.
     """
-    table = {"batch": [1, 8], "new_tokens": [1, 1], "seconds": [0.1, 0.2]}
-    data = small.to_dict() | {"verify_runtime": {"passes": table}, "mechanism": "autoregressive"}
+    data = small.to_dict() | {"verify_runtime": runtime, "mechanism": "autoregressive"}
     problem = ServingLatencyProblem.from_dict(data)
     (faster,) = (one for one in sensitivity(problem).changes if one.field == "verify_runtime")
     assert faster.change == pytest.approx(-0.01 * solve(problem).terms["inference_seconds"])

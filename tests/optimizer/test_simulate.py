@@ -12,15 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.command_line import CommandLine
 
 import specopt
-from specopt.commands.cli import run
 from specopt.commands.simulate import POLICIES, WORKLOADS
 from specopt.kinds import KINDS
 from specopt.kinds.kind import Kind, Simulator
 from specopt.solvers.simulation import Estimate, Simulation
-
-Invoke = Callable[..., tuple[int, str, str]]
 
 SHORT: dict[str, dict[str, Any]] = {
     "serving-latency": {},
@@ -47,18 +45,6 @@ PLAYED = tuple(kind for kind in KINDS if kind.simulator)
 BY_POLICY = tuple(kind for kind in KINDS if kind.simulator and kind.simulator.policies)
 
 
-@pytest.fixture
-def invoke(capsys: pytest.CaptureFixture[str]) -> Invoke:
-    """A function that runs one command in this process and returns exit code, stdout and stderr."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        code = run([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
-
-
 def simulator_of(kind: Kind) -> Simulator:
     """The simulator of a kind that has one."""
     assert kind.simulator is not None
@@ -76,13 +62,6 @@ def played(kind: Kind, **options: Any) -> Simulation:
         return specopt.simulate(world_of(kind), policies[0], **SHORT[kind.name], **options)
     problem, method = PLANNED[kind.name]()
     return specopt.simulate(problem, specopt.solve(problem, method), **options)
-
-
-def words_of(kind: Kind) -> list[str]:
-    """The command line of a short simulation."""
-    params = [f"--param={name}={value}" for name, value in SHORT[kind.name].items()]
-    own = simulator_of(kind)
-    return [kind.name, "--policy", own.policies[0], "--workload", own.workloads[0].label, *params]
 
 
 @pytest.mark.parametrize("kind", PLAYED, ids=lambda one: one.name)
@@ -164,141 +143,183 @@ def test_every_policy_on_every_workload(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", BY_POLICY, ids=lambda one: one.name)
-def test_command(kind: Kind, invoke: Invoke) -> None:
+def test_command(cli: CommandLine, kind: Kind) -> None:
     """Tests that the command prints a table, and with --json what the library returns."""
-    words = words_of(kind)
-    code, out, _ = invoke("simulate", *words, "--replications", 3)
-    assert code == 0
+    own = simulator_of(kind)
+    line = f"simulate {kind.name} --policy {own.policies[0]} --workload {own.workloads[0].label}"
+    line += " --replications 3 --seed 4"
+    for name, value in SHORT[kind.name].items():
+        line += f" --param {name}={value}"
+    shown = cli(line).out
     for word in (
         kind.name,
-        simulator_of(kind).policies[0],
+        own.policies[0],
         "played 3 times",
         "95 % confidence",
         "quantile",
         "95%",
     ):
-        assert word in out
-    code, out, _ = invoke("simulate", *words, "--replications", 3, "--seed", 4, "--json")
-    assert code == 0
-    world = world_of(kind)
-    expected = specopt.simulate(
-        world, simulator_of(kind).policies[0], replications=3, seed=4, **SHORT[kind.name]
-    )
-    assert json.loads(out) | {"seconds": 0} == expected.to_dict() | {"seconds": 0}
+        assert word in shown
+    expected = played(kind, replications=3, seed=4).to_dict()
+    assert cli(f"{line} --json").json | {"seconds": 0} == expected | {"seconds": 0}
 
 
-def test_command_sets_workload_and_seed(invoke: Invoke) -> None:
+@pytest.mark.parametrize(
+    ("family", "given", "words"),
+    [
+        (
+            "serving-latency/paper-1 --param tasks=4 --param max_output=50 --seed 3",
+            {"replications": 50},
+            [
+                "played 50 times",
+                "95 % confidence",
+                "communication",
+                "model",
+                "known lengths",
+                "quantile",
+                "95%",
+            ],
+        ),
+        (
+            "draft-control/paper-3",
+            {"replications": 20, "iterations": 30, "response_tokens": 64},
+            [
+                "policy-iteration",
+                "95 % confidence",
+                "mean / model",
+                "responses of 64 tokens",
+                "50%",
+            ],
+        ),
+    ],
+)
+def test_command_plays_a_plan(
+    cli: CommandLine, family: str, given: dict[str, Any], words: list[str]
+) -> None:
+    """Tests that mean, interval, quantiles and the judge's number are shown, and that --json prints
+    what the library returns, decided by the seed.
+    """
+    cli(f"generate {family} -o problem.json")
+    cli("solve problem.json -o result.json")
+    line = "simulate problem.json result.json --seed 5"
+    for name, value in given.items():
+        line += f" --{name.replace('_', '-')} {value}"
+    shown = cli(line).out
+    for word in words:
+        assert word in shown
+    problem, result = specopt.load("problem.json"), specopt.load("result.json", specopt.Result)
+    expected = specopt.simulate(problem, result, seed=5, **given).to_dict()
+    found = cli(f"{line} --json").json
+    assert found | {"seconds": 0} == expected | {"seconds": 0}
+    assert found["model"] == result.objective
+
+
+def test_command_lets_finished_tasks_leave(cli: CommandLine) -> None:
+    """Tests that a plan is played 1000 times unless an option says how often."""
+    cli("generate serving-latency/paper-1 --param tasks=4 --param max_output=50 -o problem.json")
+    cli("solve problem.json -o result.json")
+    shown = cli("simulate problem.json result.json --drop-finished").out
+    assert "played 1000 times" in shown and "leave at once" in shown
+
+
+def test_command_sets_workload_and_seed(cli: CommandLine) -> None:
     """Tests that --param reaches the workload, and --seed a workload that is drawn."""
-    base = [
-        "simulate",
-        "fair-goodput",
-        "--policy",
-        "fixed",
-        "--workload",
-        "random",
-        "--param",
-        "rounds=5",
-    ]
-    few = json.loads(invoke(*base, "--param", "clients=3", "--replications", 2, "--json")[1])
+    line = "simulate fair-goodput --policy fixed --workload random --param rounds=5"
+    line += " --replications 2 --json"
+    few = cli(f"{line} --param clients=3").json
     assert len(few["benchmark"]["goodput"]) == 3 and few["rounds"] == 5
-    one, two = (
-        json.loads(invoke(*base, "--seed", seed, "--replications", 2, "--json")[1])
-        for seed in (1, 2)
-    )
-    assert one["model"] != two["model"]
+    assert cli(f"{line} --seed 1").json["model"] != cli(f"{line} --seed 2").json["model"]
 
 
-def test_help_lists_all_names(invoke: Invoke) -> None:
+def test_help_lists_all_names(cli: CommandLine) -> None:
     """Tests that --help names every policy and every workload of every kind."""
     for kind in BY_POLICY:
-        assert f"{kind.name}: {', '.join(simulator_of(kind).policies)}" in POLICIES
+        own = simulator_of(kind)
+        assert f"{kind.name}: {', '.join(own.policies)}" in POLICIES
         if kind.name != "draft-control":
-            assert (
-                f"{kind.name}: {', '.join(one.label for one in simulator_of(kind).workloads)}"
-                in WORKLOADS
-            )
-    code, out, _ = invoke("simulate", "--help")
-    assert code == 0 and "--policy" in out and "u-sarathi" in out and "mixed-classes" in out
+            assert f"{kind.name}: {', '.join(one.label for one in own.workloads)}" in WORKLOADS
+    shown = cli("simulate --help").out
+    assert "--policy" in shown and "u-sarathi" in shown and "mixed-classes" in shown
+
+
+FAIR = "fair-goodput --policy robust --workload fixed"
+SERVING, CONTROL, ALLOCATION = (
+    f"{name}.json {name}-result.json" for name in ("serving", "control", "allocation")
+)
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of problems of three kinds, and a result of each."""
+    folder = tmp_path_factory.mktemp("planned")
+    for name, family, parameters in (
+        ("serving", "serving-latency/paper-1", {"tasks": 3, "max_output": 30}),
+        ("control", "draft-control/paper-3", {}),
+        ("allocation", "draft-allocation/uniform", {}),
+    ):
+        problem = specopt.generate(family, **parameters)
+        specopt.save(problem, folder / f"{name}.json")
+        specopt.save(specopt.solve(problem), folder / f"{name}-result.json")
+    data = json.loads((folder / "serving-result.json").read_text())
+    data["plan"]["speculation_length"] = 99
+    (folder / "broken.json").write_text(json.dumps(data))
+    return folder
 
 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["no-kind", "--policy", "x", "--workload", "y"], ["KIND", "fair-goodput", "'no-kind'"]),
+        ("no-kind --policy x --workload y", ["KIND", "fair-goodput", "'no-kind'"]),
+        ("serving-latency --policy x --workload y", ["KIND", "fair-goodput", "'serving-latency'"]),
         (
-            ["serving-latency", "--policy", "x", "--workload", "y"],
-            ["KIND", "fair-goodput", "'serving-latency'"],
-        ),
-        (
-            ["fair-goodput", "--policy", "best", "--workload", "fixed"],
+            "fair-goodput --policy best --workload fixed",
             ["--policy", "robust, gradient", "'best'"],
         ),
-        (
-            ["fair-goodput", "--policy", "robust", "--workload", "x"],
-            ["--workload", "fixed, random", "'x'"],
-        ),
-        (["fair-goodput", "--workload", "fixed"], ["--policy", "robust", "None"]),
-        (["fair-goodput", "--policy", "robust"], ["--workload", "fixed", "None"]),
-        (
-            ["fair-goodput", "--policy", "robust", "--workload", "fixed", "--param", "x=1"],
-            ["--param x", "clients"],
-        ),
-        (
-            ["fair-goodput", "--policy", "robust", "--workload", "fixed", "--param", "rounds=1.5"],
-            ["--param rounds", "an integer", "'1.5'"],
-        ),
-        (
-            ["fair-goodput", "--policy", "robust", "--workload", "fixed", "--param", "clients=-1"],
-            ["clients", "-1"],
-        ),
-        (
-            ["fair-goodput", "--policy", "robust", "--workload", "fixed", "--iterations", "3"],
-            ["iterations", "rounds"],
-        ),
-        (
-            ["fair-goodput", "--policy", "robust", "--workload", "fixed", "--replications", "0"],
-            ["replications", "0"],
-        ),
-        (
-            ["fair-goodput", "r.json", "--policy", "robust", "--workload", "fixed"],
-            ["RESULT", "r.json"],
-        ),
-        (["fair-goodput"], ["RESULT", "--policy"]),
+        ("fair-goodput --policy robust --workload x", ["--workload", "fixed, random", "'x'"]),
+        ("fair-goodput --workload fixed", ["--policy", "robust", "None"]),
+        ("fair-goodput --policy robust", ["--workload", "fixed", "None"]),
+        (f"{FAIR} --param x=1", ["--param x", "clients"]),
+        (f"{FAIR} --param rounds=1.5", ["--param rounds", "an integer", "'1.5'"]),
+        (f"{FAIR} --param clients=-1", ["clients", "-1"]),
+        (f"{FAIR} --iterations 3", ["iterations", "rounds"]),
+        (f"{FAIR} --replications 0", ["replications", "0"]),
+        (f"{FAIR} r.json", ["RESULT", "r.json"]),
+        ("fair-goodput", ["RESULT", "--policy"]),
+        ("serving.json", ["RESULT"]),
+        (f"{SERVING} --replications 1", ["replications", "got 1"]),
+        (f"{SERVING} --replications many", ["many"]),
+        (f"{SERVING} --iterations 3", ["iterations"]),
+        ("serving.json broken.json", ["speculation_length"]),
+        (f"{CONTROL} --drop-finished", ["drop_finished", "draft-control"]),
+        (f"{CONTROL} --iterations 0", ["iterations", "got 0"]),
+        (f"{CONTROL} --response-tokens many", ["many"]),
+        (ALLOCATION, ["draft-allocation has no simulator"]),
     ],
 )
-def test_command_refuses(words: list[str], expected: list[str], invoke: Invoke) -> None:
+def test_command_refuses(
+    cli: CommandLine,
+    planned: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: str,
+    expected: list[str],
+) -> None:
     """Tests that bad usage is one clear message with the names that exist, and exit code 2."""
-    code, out, err = invoke("simulate", *words)
-    assert (code, out) == (2, "")
-    assert err.startswith("specopt: ") and err.count("\n") == 1, err
-    assert all(word in err for word in expected), err
+    monkeypatch.chdir(planned)
+    cli.refuses(f"simulate {words}", *expected)
 
 
-def test_a_policy_on_the_tasks_of_a_file(tmp_path: Path, invoke: Invoke) -> None:
+def test_a_policy_on_the_tasks_of_a_file(cli: CommandLine) -> None:
     """Tests that a policy serves a problem once, and that asking for more is refused."""
     problem = specopt.generate("continuous-serving/arrivals", tasks=3, max_output=9)
-    specopt.save(problem, tmp_path / "problem.json")
-    words = (
-        "simulate",
-        str(tmp_path / "problem.json"),
-        "--policy",
-        "continuous",
-        "--param",
-        "speculation_length=2",
-    )
-    code, out, _ = invoke(*words, "--json")
-    assert code == 0
-    found = specopt.simulate(problem, "continuous", speculation_length=2)
-    assert json.loads(out) | {"seconds": 0} == found.to_dict() | {
-        "seconds": 0
-    }  # the seed is the same
-    code, out, _ = invoke(*words)
-    assert code == 0 and "over 3 tasks" in out
-    code, _, err = invoke(*words, "--replications", 7)
-    assert code == 2 and "a policy is played once" in err
+    specopt.save(problem, "problem.json")
+    line = "simulate problem.json --policy continuous --param speculation_length=2"
+    expected = specopt.simulate(problem, "continuous", speculation_length=2).to_dict()
+    assert cli(f"{line} --json").json | {"seconds": 0} == expected | {"seconds": 0}
+    assert "over 3 tasks" in cli(line).out
+    cli.refuses(f"{line} --replications 7", "a policy is played once")
 
 
-def test_options_of_another_kind_are_refused(tmp_path: Path) -> None:
+def test_options_of_another_kind_are_refused() -> None:
     """Tests that the front door names the options that the simulator has."""
     problem = specopt.generate("draft-control/paper-3")
     with pytest.raises(

@@ -57,9 +57,3 @@ def test_a_warm_machine_compiles_nothing(tmp_path: Path) -> None:
     assert "preparing" not in command(tmp_path / "cache", "solve", str(problem)).replace(
         "s preparing", ""
     )
-
-
-def test_bad_kinds_are_one_message(capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that a wrong name lists the right ones."""
-    assert run(["warmup", "cooking"]) == 2
-    assert "kind: expected one of serving-latency" in capsys.readouterr().err

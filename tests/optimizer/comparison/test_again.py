@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.command_line import CommandLine
 
 from specopt import generate, save
 from specopt.api.library import load_saved, saved
-from specopt.commands.cli import run
 from specopt.comparison import worker
 from specopt.comparison.again import judged_again
 from specopt.comparison.cell import Record
@@ -41,20 +41,19 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str
 
 
 @pytest.fixture
-def changed(lines: tuple[Path, list[dict[str, Any]]], tmp_path: Path) -> Callable[..., str]:
+def changed(lines: tuple[Path, list[dict[str, Any]]], cli: CommandLine) -> Callable[..., None]:
     """Write the records again, that of serving latency with other values, beside the same
     problems.
     """
 
-    def write(**values: Any) -> str:
+    def write(**values: Any) -> None:
         folder, records = lines
-        (tmp_path / "problems").symlink_to(folder / "problems")
+        Path("problems").symlink_to(folder / "problems")
         texts = [
             json.dumps(one | (values if one["kind"] == "serving-latency" else {})) + "\n"
             for one in records
         ]
-        (tmp_path / "records-x.jsonl").write_text("".join(texts))
-        return str(tmp_path)
+        Path("records-x.jsonl").write_text("".join(texts))
 
     return write
 
@@ -72,12 +71,11 @@ def test_a_folder_keeps_what_a_reviewer_needs(lines: tuple[Path, list[dict[str, 
         assert one["plan"] and one["stats"] and one["versions"]
 
 
-def test_all_plans_are_as_recorded(
-    changed: Callable[..., str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_plans_are_as_recorded(cli: CommandLine, changed: Callable[..., None]) -> None:
     """Tests that what was not changed is judged as it was, of the library and of one's own."""
-    assert run(["compare", changed(), "--again"]) == 0
-    assert capsys.readouterr().out == "2 of 2 records have a plan; 2 are as the judge finds them\n"
+    changed()
+    said = "2 of 2 records have a plan; 2 are as the judge finds them\n"
+    assert cli("compare . --again").out == said
 
 
 @pytest.mark.parametrize(
@@ -90,51 +88,39 @@ def test_all_plans_are_as_recorded(
             {"status": "optimal", "bound": None, "gap": None},
             "status: optimal in the record, feasible by its plan and bound",
         ),
-        ({"problem_sha256": "0"}, "/problems/0.json, or an instance of the library"),
+        ({"problem_sha256": "0"}, "problems/0.json, or an instance of the library"),
         ({"plan": {"batches": 3}}, "batches"),
     ],
 )
 def test_what_differs_is_said(
-    values: dict[str, Any],
-    said: str,
-    changed: Callable[..., str],
-    capsys: pytest.CaptureFixture[str],
+    cli: CommandLine, changed: Callable[..., None], values: dict[str, Any], said: str
 ) -> None:
     """Tests that each number that the judge does not confirm is named, and the command ends with
     1.
     """
-    folder = changed(**values)
-    assert run(["compare", folder, "--again"]) == 1
-    shown = capsys.readouterr().out
+    changed(**values)
+    shown = cli("compare . --again", 1).out
     assert said in shown and "static-batching size=2 on mine, seed 0" in shown
     assert shown.endswith("2 of 2 records have a plan; 1 are as the judge finds them\n")
-    assert run(["compare", folder, "--again", "--json"]) == 1
-    assert [bool(one["differences"]) for one in json.loads(capsys.readouterr().out)].count(
-        True
-    ) == 1
+    found = cli("compare . --again --json", 1).json
+    assert sum(bool(one["differences"]) for one in found) == 1
 
 
-def test_a_problem_of_another_digest_is_refused(changed: Callable[..., str]) -> None:
+def test_a_problem_of_another_digest_is_refused(changed: Callable[..., None]) -> None:
     """Tests that a file that no longer holds the problem whose digest is its name is said, and not
     judged by.
     """
-    folder = Path(changed())
-    (digest,) = (path.stem for path in (folder / "problems").iterdir())
-    (folder / "problems").unlink()
-    (folder / "problems").mkdir()
-    save(
-        generate("serving-latency/paper-1", tasks=5, seed=2), folder / "problems" / f"{digest}.json"
-    )
-    said = [one.differences for one in judged_again(Store(folder)) if one.differences]
+    changed()
+    (digest,) = (path.stem for path in Path("problems").iterdir())
+    Path("problems").unlink()
+    Path("problems").mkdir()
+    save(generate("serving-latency/paper-1", tasks=5, seed=2), f"problems/{digest}.json")
+    said = [one.differences for one in judged_again(Store(".")) if one.differences]
     assert len(said) == 1 and "expected one whose digest is the name of" in said[0][0]
 
 
-def test_old_records_have_no_plan(
-    changed: Callable[..., str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_old_records_have_no_plan(cli: CommandLine, changed: Callable[..., None]) -> None:
     """Tests that a record of an earlier version is said to have no plan, and is no difference."""
-    assert run(["compare", changed(plan=None), "--again"]) == 0
-    assert (
-        "1 of earlier versions have an objective, but no plan: not judged"
-        in capsys.readouterr().out
-    )
+    changed(plan=None)
+    said = "1 of earlier versions have an objective, but no plan: not judged"
+    assert said in cli("compare . --again").out

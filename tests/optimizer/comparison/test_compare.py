@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -15,9 +14,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from helpers.command_line import CommandLine, process
 
 from specopt import InvalidInput, compare, generate
-from specopt.commands.cli import run
 from specopt.comparison.compare import CompareProgress, cells_of
 from specopt.comparison.store import Store
 from specopt.solvers.method import Method
@@ -73,40 +72,23 @@ def test_every_cell_once_and_resumed(
 
 
 def test_shards_share_a_folder(
-    in_this_process: list[str],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    in_this_process: list[str], cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tests that n shards run every cell once, that work is a limit, and that nothing is left to
     run.
     """
     monkeypatch.setitem(sys.modules, "vl_convert", None)  # pictures take long
-    command = [
-        "compare",
-        "draft-allocation/uniform",
-        "--instances",
-        "2",
-        "--method",
-        "greedy",
-        "--method",
-        "auto",
-    ]
-    command += ["--param", "clients=2", "--work", "--jobs", "1", "-o", str(tmp_path)]
+    line = (
+        "compare draft-allocation/uniform --instances 2 --method greedy --method auto"
+        " --param clients=2 --work --jobs 1 -o out --json"
+    )
     for shard, size in (("1/3", 2), ("2/3", 1), ("3/3", 1), ("9/9", 0)):
-        assert run([*command, "--shard", shard, "--json"]) == 0
-        assert len(json.loads(capsys.readouterr().out)) == size
-    records = Store(tmp_path).records()
+        assert len(cli(f"{line} --shard {shard}").json) == size
+    records = Store("out").records()
     assert len(records) == 4 and {one.time_limit for one in records.values()} == {None}
     in_this_process.clear()
-    assert run([*command, "--json"]) == 0
-    assert [one["instance"][-12:-2] for one in json.loads(capsys.readouterr().out)] == [
-        "clients=2]"
-    ] * 4
+    assert [one["instance"][-12:-2] for one in cli(line).json] == ["clients=2]"] * 4
     assert not in_this_process
-    for wrong in ("3", "0/2", "3/2"):
-        assert run([*command, "--shard", wrong]) == 2
-        assert "shard: expected" in capsys.readouterr().err
 
 
 def test_cells_depend_on_what_matters() -> None:
@@ -133,33 +115,24 @@ def test_a_killed_comparison_goes_on_and_two_writers_share_a_folder(tmp_path: Pa
     """Tests that finished cells are kept after kill -9, and that two comparisons at once do the
     rest.
     """
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "specopt",
-        "compare",
-        "serving-latency/paper-1",
-        "--instances",
-        "6",
-    ]
-    command += [*(f"--method={name}" for name in QUICK), "--jobs", "1", "-o", str(tmp_path / "out")]
+    line = f"compare serving-latency/paper-1 --instances 6 --jobs 1 -o {tmp_path}/out"
+    line += " --method algorithm-1 --method max-batching"
 
-    def start() -> subprocess.Popen[bytes]:
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    def start() -> subprocess.Popen[str]:
+        return process(line, stdout=subprocess.PIPE)
 
-    process, deadline = start(), time.monotonic() + 600.0
-    while time.monotonic() < deadline and process.poll() is None:
+    first, deadline = start(), time.monotonic() + 600.0
+    while time.monotonic() < deadline and first.poll() is None:
         if (tmp_path / "out").is_dir() and len(Store(tmp_path / "out").records()) >= 2:
             break
         time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    first.send_signal(signal.SIGKILL)
+    first.communicate()
     kept = set(Store(tmp_path / "out").records())
     assert len(kept) >= 2
-    for process in [start(), start()]:
-        _, err = process.communicate(timeout=600)
-        assert process.returncode == 0, err
+    for other in [start(), start()]:
+        _, err = other.communicate(timeout=600)
+        assert other.returncode == 0, err
     store = Store(tmp_path / "out")
     assert kept <= set(store.records()) and len(store.records()) == 12 and not store.damaged
 

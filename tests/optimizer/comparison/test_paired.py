@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.records import record
+from helpers.command_line import CommandLine
+from helpers.records import kept, record
 
 import specopt
-from specopt.commands.cli import run
 from specopt.comparison.cell import Record
 from specopt.comparison.paired import holm
-from specopt.comparison.store import Store
 from specopt.comparison.table import Comparison
 from specopt.comparison.tables import pairs_of_methods
 
@@ -71,23 +69,16 @@ def test_holm_keeps_the_order_of_p_values() -> None:
     assert holm([0.5, 0.01, 0.012, 0.75]) == pytest.approx([1.0, 0.04, 0.04, 1.0])
 
 
-def test_pairs_as_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pairs_as_a_table(cli: CommandLine) -> None:
     """Tests that the command prints or writes the paired tests, and that names mean nothing to
     Markdown.
     """
-    store = Store(tmp_path / "in")
-    for one in six(2.0625):
-        store.append(one)
-    store.close()
-    command = ["compare", "--table", str(tmp_path / "in"), "--pairs"]
-    assert run(command) == 0
-    shown = capsys.readouterr().out
+    kept(Path("in"), *six(2.0625))
+    shown = cli("compare --table in --pairs").out
     assert "| good | worse\\_&\\_% | 6 | 0 | 0 | -0." in shown
-    assert run([*command, "-o", str(tmp_path / "pairs.md")]) == 0
-    assert (tmp_path / "pairs.md").read_text() == shown
-    capsys.readouterr()
-    assert run([*command, "--json"]) == 0
-    (pairs,) = json.loads(capsys.readouterr().out).values()
+    cli("compare --table in --pairs -o pairs.md")
+    assert Path("pairs.md").read_text() == shown
+    (pairs,) = cli("compare --table in --pairs --json").json.values()
     assert [row["p value"] for row in pairs] == [1.0, 3 / 32, 3 / 32]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.records import kept
 
 from specopt import InvalidInput, generate
 from specopt.comparison.cell import Cell, Record
@@ -19,16 +20,6 @@ CELL = Cell.of(
     "b", generate("draft-allocation/uniform", seed=1), Greedy(), 0.2, 0.0, 0, {"specopt": "1"}
 )
 RECORD = Record.of(CELL, status="optimal", objective=2.5, bound=2.5, versions={"specopt": "1"})
-
-
-def written(folder: Path, *records: Record) -> Path:
-    """Return the file that a store writes some records to."""
-    store = Store(folder)
-    for record in records:
-        store.append(record)
-    store.close()
-    (path,) = folder.glob("records-*.jsonl")
-    return path
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
@@ -45,7 +36,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     )
     folder = tmp_path / "made" / "on the way"
     assert Store(folder).damaged == []
-    path = written(folder, RECORD, other, replace(RECORD, objective=3.0))
+    path = kept(folder, RECORD, other, replace(RECORD, objective=3.0))
     assert len(path.read_bytes().splitlines()) == 3
     assert Store(folder).records() == {RECORD.key: RECORD, "other": other}
 
@@ -98,7 +89,7 @@ def test_records_reach_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(os, "fsync", watched)
     monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:100]))
-    path = written(tmp_path, RECORD, RECORD)
+    path = kept(tmp_path, RECORD, RECORD)
     assert flushed == [path.stat().st_size // 2, path.stat().st_size]
     assert Store(tmp_path).records() == {RECORD.key: RECORD}
 
@@ -109,7 +100,7 @@ def test_what_is_written_is_json_that_others_can_read(tmp_path: Path) -> None:
     """
     before = os.umask(0o022)
     try:
-        path = written(tmp_path, RECORD)
+        path = kept(tmp_path, RECORD)
     finally:
         os.umask(before)
     assert path.stat().st_mode & 0o777 == 0o644
@@ -121,7 +112,7 @@ def test_torn_lines_are_skipped(tmp_path: Path) -> None:
     """Tests that a line torn by a kill is passed over in silence, and that a line that is no record
     is named.
     """
-    path = written(tmp_path, RECORD)
+    path = kept(tmp_path, RECORD)
     path.write_bytes(b"[1]\n" + path.read_bytes() + path.read_bytes()[:40])
     store = Store(tmp_path)
     for _ in range(2):
@@ -164,7 +155,7 @@ def test_damaged_lines_are_named(name: str, tmp_path: Path) -> None:
     """Tests that each damaged line is reported by file and line in printable text, and hides no
     other.
     """
-    path = written(tmp_path, RECORD)
+    path = kept(tmp_path, RECORD)
     path.write_bytes(
         path.read_bytes()
         + harmed()[name]
@@ -180,7 +171,7 @@ def test_damaged_lines_are_named(name: str, tmp_path: Path) -> None:
 
 def test_what_is_no_file_is_passed_over(tmp_path: Path) -> None:
     """Tests that folders and files of other names in the folder count for nothing."""
-    path = written(tmp_path, RECORD)
+    path = kept(tmp_path, RECORD)
     (tmp_path / "records-folder.jsonl").mkdir()
     (tmp_path / "notes.jsonl").write_text("none\n")
     store = Store(tmp_path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import re
 import sys
@@ -11,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.command_line import CommandLine
 from helpers.records import record
 
 from specopt import generate, save
-from specopt.commands.cli import run
 from specopt.comparison.profiles import gap_profile, profile_figure, time_profile
 from specopt.comparison.summary import shifted_geometric_mean, summaries, time_of, who_wins
 from specopt.comparison.table import Comparison
@@ -217,73 +216,40 @@ def test_a_file_holds_every_record(comparison: Comparison, tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command(cli: CommandLine) -> None:
     """Tests that the command runs files, folders and families, prints a summary and leaves its
     files.
     """
-    folder = tmp_path / "mine"
-    folder.mkdir()
+    Path("mine").mkdir()
     for seed in (1, 2):
-        save(generate("serving-latency/paper-1", tasks=5, seed=seed), folder / f"{seed}.json")
-    out = tmp_path / "out"
-    command = [
-        "compare",
-        str(folder),
-        "draft-allocation/uniform",
-        "--instances",
-        "1",
-        "--jobs",
-        "2",
-        "-o",
-        str(out),
-    ]
-    command += [
-        "--method",
-        "static-batching:size=2",
-        "--method",
-        "algorithm-1",
-        "--method",
-        "water-level",
-    ]
-    assert run(command) == 0
-    shown = capsys.readouterr().out
+        save(generate("serving-latency/paper-1", tasks=5, seed=seed), f"mine/{seed}.json")
+    line = (
+        "compare mine draft-allocation/uniform --instances 1 --jobs 2 -o out"
+        " --method static-batching:size=2 --method algorithm-1 --method water-level"
+    )
+    shown = cli(line).out
     assert "serving-latency: 2 instances" in shown
     assert "static-batching size=2" in shown
-    assert {path.name for path in out.iterdir()} >= {"comparison.parquet", "profiles.png"}
-    assert run([*command, "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)) == 5
+    assert {path.name for path in Path("out").iterdir()} >= {"comparison.parquet", "profiles.png"}
+    assert len(cli(f"{line} --json").json) == 5
 
 
 @pytest.mark.usefixtures("in_this_process")
 def test_a_picture_is_claimed_only_where_it_is_written(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tests that where nothing can draw one line says what to install, and tables are written all
     the same.
     """
     monkeypatch.setitem(sys.modules, "vl_convert", None)
-    command = [
-        "compare",
-        "draft-allocation/uniform",
-        "--instances",
-        "1",
-        "--method",
-        "greedy",
-        "-o",
-        str(tmp_path),
-    ]
-    assert run(command) == 0
-    said = capsys.readouterr().err
+    said = cli("compare draft-allocation/uniform --instances 1 --method greedy -o out").err
     assert said.count("pip install 'specopt[plot]'") == 1
-    assert said.endswith(f"written to {tmp_path}: comparison.parquet\n")
+    assert said.endswith("written to out: comparison.parquet\n")
 
 
-@pytest.mark.parametrize("folder", [True, False])
+@pytest.mark.parametrize("options", ["-o out", ""])
 def test_an_interruption_before_the_first_record(
-    folder: bool,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    options: str, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tests that Ctrl-C before there is anything to summarise ends with 130 and one line."""
 
@@ -291,51 +257,38 @@ def test_an_interruption_before_the_first_record(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("specopt.commands.compare.run_comparison", interrupted)
-    assert (
-        run(
-            [
-                "compare",
-                "draft-allocation/uniform",
-                *(["-o", str(tmp_path / "out")] if folder else []),
-            ]
-        )
-        == 130
-    )
-    assert capsys.readouterr().err == "specopt: interrupted\n"
+    said = cli(f"compare draft-allocation/uniform {options}", 130).err
+    assert said == "specopt: interrupted\n"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("words", "message"),
     [
-        (["nothing"], "nothing: expected a problem file, a folder, a family"),
-        (["draft-allocation/uniform", "--method", "exact"], "--method: expected some of"),
+        ("nothing", "nothing: expected a problem file, a folder, a family"),
+        ("draft-allocation/uniform --method exact", "--method: expected some of"),
         (
-            ["draft-allocation/uniform", "--method", "greedy:size=1"],
+            "draft-allocation/uniform --method greedy:size=1",
             "--method greedy: no option 'size'",
         ),
-        (["draft-allocation/uniform", "--instances", "0"], "instances: expected an integer >= 1"),
+        ("draft-allocation/uniform --instances 0", "instances: expected an integer >= 1"),
+        ("draft-allocation/uniform --shard 3", "shard: expected"),
+        ("draft-allocation/uniform --shard 0/2", "shard: expected"),
+        ("draft-allocation/uniform --shard 3/2", "shard: expected"),
     ],
 )
-def test_bad_usage_is_one_message(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_usage_is_one_message(cli: CommandLine, words: str, message: str) -> None:
     """Tests that what cannot be compared exits with 2 and one message."""
-    assert run(["compare", *arguments]) == 2
-    captured = capsys.readouterr()
-    assert message in captured.err
-    assert captured.err.count("\n") == 1
+    cli.refuses(f"compare {words}", message)
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_a_twin_is_not_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_twin_is_not_left_out(cli: CommandLine) -> None:
     """Tests that only instances that no method takes are listed as left out, not a second file of
     one problem.
     """
+    Path("mine").mkdir()
     for name in ("one", "twin"):
-        save(generate("draft-allocation/uniform", seed=0), tmp_path / f"{name}.json")
-    save(generate("serving-latency/paper-1", tasks=2), tmp_path / "other.json")
-    assert run(["compare", str(tmp_path), "--method", "greedy", "--jobs", "1"]) == 0
-    assert (
-        f"1 instances that none of the methods takes: {tmp_path.name}/other"
-        in capsys.readouterr().out
-    )
+        save(generate("draft-allocation/uniform", seed=0), f"mine/{name}.json")
+    save(generate("serving-latency/paper-1", tasks=2), "mine/other.json")
+    shown = cli("compare mine --method greedy --jobs 1").out
+    assert "1 instances that none of the methods takes: mine/other" in shown

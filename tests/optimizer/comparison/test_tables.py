@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.records import record
+from helpers.command_line import CommandLine
+from helpers.records import kept, record
 
 from specopt import InvalidInput
-from specopt.commands.cli import run
-from specopt.comparison.cell import Record
-from specopt.comparison.store import Store, merged
+from specopt.comparison.store import merged
 
 DRAFTS: dict[str, Any] = {
     "kind": "draft-allocation",
@@ -20,32 +19,21 @@ DRAFTS: dict[str, Any] = {
 }
 
 
-def kept(folder: Path, *records: Record) -> Path:
-    """Write records to a folder."""
-    store = Store(folder)
-    for one in records:
-        store.append(one)
-    store.close()
-    return folder
-
-
-def test_folders_are_merged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_folders_are_merged(cli: CommandLine, tmp_path: Path) -> None:
     """Tests that the newest record of a cell counts, in whatever order folders are given."""
-    first = kept(
+    kept(
         tmp_path / "1",
         record("greedy", "a/1", 50.0, **DRAFTS),
         record("water_level", "a/1", 200.0, **DRAFTS),
     )
-    second = kept(tmp_path / "2", record("greedy", "a/1", 150.0, started="2026-02-01", **DRAFTS))
-    for folders in ((first, second), (second, first)):
-        assert run(["compare", "--table", *map(str, folders)]) == 0
-        shown = capsys.readouterr().out
+    kept(tmp_path / "2", record("greedy", "a/1", 150.0, started="2026-02-01", **DRAFTS))
+    for folders in ("1 2", "2 1"):
+        shown = cli(f"compare --table {folders}").out
         assert shown.startswith("## draft-allocation: 1 instances\n\n| method | common |")
         assert "| greedy | 1 | 0 | 0 | 33.3 | 33.3 | 1 | 1 | 0 | 0 | 0 | 0 | 0 |" in shown
         assert "| water\\_level | 1 | 100 | 100 | 0 | 0 | 1 | 1 | 0 | 0 | 0 | 100 | 100 |" in shown
-    target = tmp_path / "table.md"
-    assert run(["compare", "--table", str(second), str(first), "-o", str(target)]) == 0
-    assert target.read_text() == shown
+    cli("compare --table 2 1 -o table.md")
+    assert Path("table.md").read_text() == shown
 
 
 def test_what_cannot_be_merged_is_named(tmp_path: Path) -> None:
@@ -55,12 +43,12 @@ def test_what_cannot_be_merged_is_named(tmp_path: Path) -> None:
     ):
         merged([tmp_path])
     mine = {"version": "mine 1.0", "method": "def"}
-    folder = kept(
-        tmp_path / "1",
+    kept(
+        tmp_path,
         record("greedy", "a/1", 50.0, **DRAFTS),
         record("greedy", "b", 60.0, **(DRAFTS | {"sources": mine})),
     )
     with pytest.raises(
         InvalidInput, match="methods of 'specopt' and 'mine' share the name 'greedy'"
     ):
-        merged([folder])
+        merged([tmp_path])

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
+from helpers.command_line import process
 
 import specopt
 
@@ -57,22 +58,14 @@ def started(tmp_path: Path, name: str, cold: bool = False) -> subprocess.Popen[s
         hard = specopt.generate("serving-latency/paper-1", tasks=8, max_output=8000, seed=2)
         specopt.save(hard, problem)
         specopt.save(specopt.solve(hard, time_limit=2.0), result)
-    paths = {"PROBLEM": str(problem), "RESULT": str(result), "FOLDER": str(tmp_path / "folder")}
-    words = [paths.get(word, word) for word in COMMANDS[name].split()]
+    line = COMMANDS[name]
+    for word, path in (("PROBLEM", problem), ("RESULT", result), ("FOLDER", tmp_path / "folder")):
+        line = line.replace(word, str(path))
     environment = dict(os.environ)
     if cold:
         environment["NUMBA_CACHE_DIR"] = str(tmp_path / "cache")
-    command = [sys.executable, "-P", "-m", "specopt", *words]
     pipe = subprocess.PIPE
-    return subprocess.Popen(
-        command,
-        stdout=pipe,
-        stderr=pipe,
-        text=True,
-        env=environment,
-        preexec_fn=restore,
-        start_new_session=True,
-    )
+    return process(line, stdout=pipe, env=environment, preexec_fn=restore, start_new_session=True)
 
 
 def restore() -> None:
@@ -219,14 +212,12 @@ def test_a_comparison_that_is_terminated_keeps_what_is_done(tmp_path: Path) -> N
 
 def test_a_process_that_ignores_ctrl_c_goes_on() -> None:
     """Tests that what nohup and shells in the background ask for is kept to."""
-    command = [sys.executable, "-P", "-m", "specopt", "schema", "draft-control"]
-    pipe = subprocess.PIPE
 
     def ignore() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
-    child = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, preexec_fn=ignore)
+    child = process("schema draft-control", stdout=subprocess.PIPE, preexec_fn=ignore)
     for _ in range(10):
         time.sleep(0.1)
         child.send_signal(signal.SIGINT)

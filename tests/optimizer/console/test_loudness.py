@@ -1,75 +1,49 @@
 """What is said on stderr: more with -v, nothing but failures with -q; defaults from the
-environment; the log.
+environment.
 """
 
 from __future__ import annotations
 
-import json
-import logging
 from pathlib import Path
 
 import pytest
+from helpers.command_line import CommandLine
 
-from specopt import generate, save, solve
-from specopt.commands.cli import run
+from specopt import generate, save
+
+SOLVE = "solve problem.json --method greedy"
 
 
-@pytest.fixture
-def problem(tmp_path: Path) -> str:
+@pytest.fixture(autouse=True)
+def problem(tmp_path: Path) -> None:
     """The file of a small problem."""
-    save(generate("draft-allocation/paper-5"), tmp_path / "p.json")
-    return str(tmp_path / "p.json")
+    save(generate("draft-allocation/paper-5"), tmp_path / "problem.json")
 
 
-def test_the_log_tells_what_is_solved(caplog: pytest.LogCaptureFixture) -> None:
-    """Tests that the logger of the package has records of method, outcome and counters, and that
-    they name the kind.
-    """
-    with caplog.at_level(logging.DEBUG, logger="specopt"):
-        result = solve(generate("draft-allocation/paper-5"), "greedy")
-    infos = [record.getMessage() for record in caplog.records if record.levelno == logging.INFO]
-    assert infos[0].startswith("draft-allocation by greedy: time limit None s, gap 0, seed 0")
-    assert infos[1].startswith(
-        f"draft-allocation by greedy: {result.status} (converged), objective {result.objective}"
-    )
-    assert any(record.levelno == logging.DEBUG for record in caplog.records)
-
-
-def test_loudness(problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_loudness(cli: CommandLine) -> None:
     """Tests that -v shows the log, -q silences notes but no failure, that one run leaves the next
     alone, not both.
     """
-    command = ["solve", problem, "--method", "greedy", "-o", str(tmp_path / "r.json")]
-    assert run(["-v", *command]) == 0
-    assert "info: draft-allocation by greedy: " in capsys.readouterr().err
-    assert run(command) == 0
-    said = capsys.readouterr().err
+    line = f"{SOLVE} -o result.json"
+    assert "info: draft-allocation by greedy: " in cli(f"-v {line}").err
+    said = cli(line).err
     assert "info:" not in said and "written to" in said
-    assert run(["-q", *command]) == 0
-    assert capsys.readouterr().err == ""
-    assert run(["-q", "solve", str(tmp_path / "none.json")]) == 2
-    assert "none.json" in capsys.readouterr().err
-    assert run(["-q", "-v", *command]) == 2
-    assert run(command) == 0
+    assert cli(f"-q {line}").err == ""
+    assert "none.json" in cli("-q solve none.json", 2).err
+    cli(f"-q -v {line}", 2)
+    cli(line)
 
 
-def test_defaults_from_the_environment(
-    problem: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_defaults_from_the_environment(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that the environment sets the time limit unless an option does, and that its numbers
     are checked.
     """
-    command = ["-vv", "solve", problem, "--method", "greedy", "--json"]
+    line = f"-vv {SOLVE} --json"
     monkeypatch.setenv("SPECOPT_TIME_LIMIT", "7.5")
     monkeypatch.setenv("SPECOPT_GAP", "0.25")
-    assert run(command) == 0
-    said = capsys.readouterr()
-    assert (
-        "time limit 7.5 s, gap 0.25" in said.err
-        and json.loads(said.out)["kind"] == "draft-allocation"
-    )
-    assert run([*command, "--time-limit", "9"]) == 0
-    assert "time limit 9.0 s" in capsys.readouterr().err
+    printed = cli(line)
+    assert "time limit 7.5 s, gap 0.25" in printed.err
+    assert printed.json["kind"] == "draft-allocation"
+    assert "time limit 9.0 s" in cli(f"{line} --time-limit 9").err
     monkeypatch.setenv("SPECOPT_TIME_LIMIT", "soon")
-    assert run(command) == 2
-    assert "SPECOPT_TIME_LIMIT" in capsys.readouterr().err
+    cli.refuses(line, "SPECOPT_TIME_LIMIT")

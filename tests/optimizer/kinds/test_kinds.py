@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import specopt
-from specopt import InvalidInput
 from specopt.kinds import KINDS, kind_of
 from specopt.kinds.kind import Kind
 from specopt.kinds.view import View, view_of
@@ -95,11 +94,3 @@ def test_rates_near_one_rise_as_far_as_they_may(name: str) -> None:
     near = dataclasses.replace(problem, acceptance_rates=rates)
     (raised,) = (one.apply(near) for one in kind.perturbations if one.field == "acceptance_rates")
     assert raised.shape == rates.shape and (rates < raised).all() and (raised < 1.0).all()
-
-
-def test_unknown_kinds() -> None:
-    """Tests that a wrong name lists the right ones."""
-    with pytest.raises(
-        InvalidInput, match=r"kind: expected one of serving-latency, .*, got 'cooking'"
-    ):
-        kind_of("cooking")

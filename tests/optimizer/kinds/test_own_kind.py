@@ -136,15 +136,12 @@ def test_it_works_on_the_command_line(installed: Path) -> None:
     """Tests that files of the kind are read by commands that nobody has told of it, and that its
     view prints plans.
     """
-    assert json.loads(command(installed, "schema", "toy"))["properties"]["kind"]["const"] == "toy"
     command(installed, "generate", "toy/plain", "--param", "most=3", "-o", "toy.json")
     listed = json.loads(command(installed, "methods", "toy.json", "--json"))
     assert [(one["name"], one["distribution"]) for one in listed] == [
         ("all-of-them", "toy-kind 0.1")
     ]
-    assert json.loads(command(installed, "methods", "--json"))[-1] == listed[0]
     assert "taken           3 of 3" in command(installed, "solve", "toy.json", "-o", "solved.json")
-    assert "feasible" in command(installed, "evaluate", "toy.json", "solved.json")
     records = command(
         installed, "compare", "toy.json", "toy/plain", "--instances", "1", "--jobs", "1", "--json"
     )

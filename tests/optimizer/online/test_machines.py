@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 import pytest
 from helpers.restoring import restored
+from helpers.verification_requests import request
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -146,14 +147,14 @@ class Verifying(Twins):
         self.both(
             lambda one: one.submit(
                 key,
-                class_speed=tau,
-                expected_tokens=3.0,
-                new_tokens=5,
-                cached_tokens=cached,
-                tokens_done=done,
-                response_start_seconds=self.now - age,
-                iteration_start_seconds=self.now - 0.1,
-                arrival_seconds=self.now,
+                **request(
+                    self.now - age,
+                    class_speed=tau,
+                    cached_tokens=cached,
+                    tokens_done=done,
+                    iteration_start_seconds=self.now - 0.1,
+                    arrival_seconds=self.now,
+                ),
             )
         )
         if key not in self.alive and key in self.twins[0].pending:
@@ -229,17 +230,8 @@ class Verifying(Twins):
         """Threads submit and cancel at once, in both; what each did to its own keys holds."""
 
         def work(one: VerificationScheduler, key: str) -> None:
-            one.submit(
-                key,
-                class_speed=4.0,
-                expected_tokens=3.0,
-                new_tokens=5,
-                cached_tokens=0,
-                tokens_done=0,
-                response_start_seconds=self.now + 1e6,
-                iteration_start_seconds=self.now + 1e6,
-                arrival_seconds=self.now,
-            )
+            later = self.now + 1e6
+            one.submit(key, **request(later, arrival_seconds=self.now))
             one.cancel(key)
 
         self.at_once(work)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import sys
-import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from helpers.growth import growth
+from helpers.verification_requests import request
 
 from specopt.instances.verification_batch.workload import TABLE_12, mixed_classes
 from specopt.models.errors import InvalidInput
@@ -26,16 +24,8 @@ from specopt.solvers.verification_batch.simulate import run_once
 
 def submit(scheduler: VerificationScheduler, key: int | str, **changes: float) -> None:
     """Submit a request of a response of class 4 that is on time."""
-    fields: dict[str, float] = {
-        "class_speed": 4.0,
-        "expected_tokens": 3.0,
-        "new_tokens": 5,
-        "cached_tokens": 200,
-        "response_start_seconds": 0.0,
-        "tokens_done": 40,
-        "iteration_start_seconds": 9.9,
-    }
-    scheduler.submit(key, **(fields | changes))  # type: ignore[arg-type]
+    on_time = {"tokens_done": 40, "iteration_start_seconds": 9.9}
+    scheduler.submit(key, **request(**(on_time | changes)))
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -161,21 +151,6 @@ def test_a_batch_of_before_the_restart_serves_no_later_request() -> None:
     submit(restarted, "a")
     assert restarted.complete(batch) == ()
     assert restarted.pending == ("a",)
-
-
-def test_a_broken_state_is_refused() -> None:
-    """Tests that what is no state, or a damaged one, is refused by name."""
-    scheduler = VerificationScheduler(TABLE_12)
-    submit(scheduler, "a")
-    state = scheduler.state()
-    for broken in (
-        {},
-        {**state, "columns": []},
-        {**state, "running": ["b"]},
-        {**state, "policy": None},
-    ):
-        with pytest.raises(InvalidInput, match=r"^state\.\w+: "):
-            VerificationScheduler.from_state(broken)
 
 
 def test_urgent_first() -> None:
@@ -438,71 +413,6 @@ def test_warming_up_calls_every_kernel(policy: PolicyName, monkeypatch: pytest.M
         TABLE_12, policy, kv_bytes_per_token=1.0, cache_memory_bytes=0.0
     ).warm_up()
     assert called == declared
-
-
-def test_a_refused_request_leaves_no_trace() -> None:
-    """Tests that a submit with a wrong last argument leaves no key behind."""
-    scheduler = VerificationScheduler(TABLE_12)
-    with pytest.raises(InvalidInput, match="response_start_seconds"):
-        submit(scheduler, "a", response_start_seconds=math.nan)
-    submit(scheduler, "a")
-    assert scheduler.pending == ("a",)
-
-
-def test_eight_threads_share_one_scheduler() -> None:
-    """Tests that with threads that submit, cancel, decide and complete, each request is served or
-    cancelled, once.
-    """
-    scheduler = VerificationScheduler(TABLE_12, "edf")
-    scheduler.warm_up()
-    count, per_thread = 6, 150
-    served: list[Any] = []
-    cancelled: list[Any] = []
-    failures: list[BaseException] = []
-    submitting = threading.Barrier(count)
-
-    def client(number: int) -> None:
-        try:
-            submitting.wait()
-            for turn in range(per_thread):
-                key = f"{number}-{turn}"
-                submit(scheduler, key)
-                if turn % 7 == 0:
-                    try:
-                        scheduler.cancel(key)
-                        cancelled.append(key)
-                    except InvalidInput:
-                        pass  # served meanwhile
-        except BaseException as failure:
-            failures.append(failure)
-
-    def verifier() -> None:
-        try:
-            while len(served) + len(cancelled) < count * per_thread and time.monotonic() < end:
-                with deciding:
-                    batch = scheduler.next_batch(time.monotonic())
-                    served.extend(scheduler.complete(batch))
-        except BaseException as failure:
-            failures.append(failure)
-
-    deciding, end = threading.Lock(), time.monotonic() + 600.0
-    threads = [threading.Thread(target=client, args=(number,)) for number in range(count)]
-    threads += [threading.Thread(target=verifier, daemon=True) for _ in range(2)]
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)  # threads meet in the middle of everything
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(timeout=600)
-    finally:
-        sys.setswitchinterval(usual)
-    assert failures == []
-    assert not any(thread.is_alive() for thread in threads)
-    assert sorted([*served, *cancelled]) == sorted(
-        f"{n}-{turn}" for n in range(count) for turn in range(per_thread)
-    )
-    assert scheduler.pending == scheduler.running == ()
 
 
 def test_twenty_thousand_may_wait() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.verification_requests import request
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -80,19 +81,10 @@ def options(names: tuple[str, ...]) -> st.SearchStrategy[dict[str, Any]]:
     return st.dictionaries(st.sampled_from(names), number, max_size=len(names))
 
 
-def request(name: str = "", **changes: Any) -> dict[str, Any]:
+def due(name: str = "", **changes: Any) -> dict[str, Any]:
     """A request that is due at 10."""
-    return {
-        "key": name,
-        "class_speed": 4.0,
-        "expected_tokens": 3.0,
-        "new_tokens": 5,
-        "cached_tokens": 200,
-        "response_start_seconds": 0.0,
-        "tokens_done": 36,
-        "iteration_start_seconds": 9.9,
-        **changes,
-    }
+    early: dict[str, Any] = {"key": name, "tokens_done": 36, "iteration_start_seconds": 9.9}
+    return request(**(early | changes))
 
 
 def verification(scheduler: VerificationScheduler, data: st.DataObject, given: list[Batch]) -> Any:
@@ -107,7 +99,7 @@ def verification(scheduler: VerificationScheduler, data: st.DataObject, given: l
     )
     if name == "submit":
         changes = data.draw(options((*REQUEST, "return_seconds", "arrival_seconds")))
-        return scheduler.submit(**request(data.draw(key), **changes))
+        return scheduler.submit(**due(data.draw(key), **changes))
     if name == "next_batch":
         given.append(scheduler.next_batch(data.draw(number)))
         return given[-1]
@@ -195,7 +187,7 @@ def prompts(monitor: PromptMonitor, data: st.DataObject, given: list[Any]) -> An
 def still_verifies(scheduler: VerificationScheduler, now: float = 1e100) -> list[Any]:
     """Serve a new request, and all that are before it."""
     scheduler.abandon()
-    scheduler.submit(**request("new"))
+    scheduler.submit(**due("new"))
     served: list[Batch] = []
     while "new" in scheduler.pending:
         served.append(scheduler.next_batch(now))
@@ -306,16 +298,39 @@ def test_a_refused_call_changes_nothing(name: str, data: st.DataObject) -> None:
     assert still(one) == still(twin)
 
 
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("verification", {"columns": []}),
+        ("verification", {"running": ["b"]}),
+        ("verification", {"policy": None}),
+        ("goodput", {"facts": [[1.0]]}),
+        ("goodput", {"policy": {"name": "robust", "speed": 1}}),
+        ("goodput", {"rounds": [{"clients": [0]}]}),
+        ("prompts", {"errors": []}),
+        ("prompts", {"devices": [1]}),
+    ],
+)
+def test_a_broken_state_is_refused(name: str, change: dict[str, Any]) -> None:
+    """Tests that what is no state, or a damaged one, is refused by the name of the field."""
+    one = made_for(name, 1)
+    (field,) = change
+    with pytest.raises(InvalidInput, match=rf"^state\.{field}"):
+        type(one).from_state(one.state() | change)
+    with pytest.raises(InvalidInput, match=r"^state\.\w+: required field is missing"):
+        type(one).from_state({})
+
+
 def test_no_tokens_expected_where_the_cache_is_bounded() -> None:
     """Tests that a request that expects no token is served from a cache that is too small, and
     others after it.
     """
     scheduler = made_for("verification", 1)
     for name in "ab":
-        scheduler.submit(**request(name, expected_tokens=0, tokens_done=30))
+        scheduler.submit(**due(name, expected_tokens=0, tokens_done=30))
     assert scheduler.complete(scheduler.next_batch(10.0)) == ("a", "b")
     with pytest.raises(InvalidInput, match="class_speed: expected one by which"):
-        scheduler.submit(**request("never", class_speed=5e-324))
+        scheduler.submit(**due("never", class_speed=5e-324))
     still_verifies(scheduler, 20.0)
 
 
@@ -351,7 +366,7 @@ def test_keys_are_strings_or_integers(bad: Any) -> None:
     verifier, clients = made_for("verification", 1), made_for("goodput", 0)
     server, monitor = made_for("serving", 0), made_for("prompts", 1)
     calls: tuple[Any, ...] = (
-        lambda: verifier.submit(**request(bad)),
+        lambda: verifier.submit(**due(bad)),
         lambda: verifier.update(bad, new_tokens=1, cached_tokens=1),
         lambda: verifier.cancel(bad),
         lambda: verifier.forget(bad),
@@ -371,7 +386,7 @@ def test_keys_are_strings_or_integers(bad: Any) -> None:
             match=r"(key|batch|client|clients|device): expected a string or an integer",
         ):
             call()
-    verifier.submit(**request(2**128 - 1))  # type: ignore[arg-type]
+    verifier.submit(**due(2**128 - 1))  # type: ignore[arg-type]
     assert restored(verifier).pending == (2**128 - 1,)
 
 
@@ -428,15 +443,15 @@ def in_the_middle(name: str, method: str) -> Any:
     if name == "verification":
         one.warm_up()
         for index in range(6):
-            one.submit(**request(str(index), cached_tokens=90, tokens_done=30 + index))
+            one.submit(**due(str(index), cached_tokens=90, tokens_done=30 + index))
         first = one.next_batch(10.0)
         if (
             method == "next_batch"
         ):  # some are known to the cache, some run and are lost, some are new
             one.complete(first)
-            one.submit(**request("late", cached_tokens=90))
+            one.submit(**due("late", cached_tokens=90))
             one.next_batch(10.1)
-            one.submit(**request("later"))
+            one.submit(**due("later"))
     elif name == "goodput":
         one.warm_up()
         one.allocate()
@@ -458,7 +473,7 @@ def changes_of(one: Any) -> dict[str, Callable[[], Any]]:
     if isinstance(one, VerificationScheduler):
         first, waiting = (one.running or one.pending)[0], one.pending[0]
         return {
-            "submit": lambda: one.submit(**request("more")),
+            "submit": lambda: one.submit(**due("more")),
             "update": lambda: one.update(waiting, new_tokens=9, cached_tokens=1),
             "cancel": lambda: one.cancel(first),
             "forget": lambda: one.forget(first),

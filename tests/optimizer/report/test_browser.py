@@ -43,16 +43,22 @@ def browser() -> Iterator[Any]:
         started.close()
 
 
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a plan's page."""
+    problem, made = problem_and_plan("serving-latency/paper-1")
+    path = tmp_path_factory.mktemp("pages") / "plan.html"
+    path.write_text(to_html(result_page(result_of(problem, made), problem, ("r.json",))))
+    return path
+
+
 @pytest.fixture(scope="module", params=["plan", "sweep"])
-def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page(request: pytest.FixtureRequest, plan: Path) -> Path:
     """The file of a page."""
     if request.param == "plan":
-        problem, plan = problem_and_plan("serving-latency/paper-1")
-        html = to_html(result_page(result_of(problem, plan), problem, ("r.json",)))
-    else:
-        html = to_html(page_of((str(SWEEP),)))
-    path = tmp_path_factory.mktemp("pages") / f"{request.param}.html"
-    path.write_text(html)
+        return plan
+    path = plan.with_name("sweep.html")
+    path.write_text(to_html(page_of((str(SWEEP),))))
     return path
 
 
@@ -92,15 +98,12 @@ def test_text_and_pictures_need_no_scripts(browser: Any, page: Path) -> None:
     opened.context.close()
 
 
-def test_keys_sort_a_table_and_zoom_a_timeline(browser: Any, tmp_path: Path) -> None:
+def test_keys_sort_a_table_and_zoom_a_timeline(browser: Any, plan: Path) -> None:
     """Tests that a column's numbers are sorted by Enter, and that an arrow key on a slider changes
     the axis.
     """
-    problem, plan = problem_and_plan("serving-latency/paper-1")
-    path = tmp_path / "plan.html"
-    path.write_text(to_html(result_page(result_of(problem, plan), problem, ())))
     opened = browser.new_page()
-    opened.goto(path.as_uri())
+    opened.goto(plan.as_uri())
     table = opened.locator("section", has_text="The plan row by row").locator("table").first
     head = table.locator("th", has_text="bandwidth share")
     shares = "rows => rows.map(row => Number(row.cells[3].dataset.value))"
@@ -120,13 +123,10 @@ def test_keys_sort_a_table_and_zoom_a_timeline(browser: Any, tmp_path: Path) -> 
     opened.close()
 
 
-def test_a_point_tells_its_figures(browser: Any, tmp_path: Path) -> None:
+def test_a_point_tells_its_figures(browser: Any, plan: Path) -> None:
     """Tests that pointing at a bar shows its row."""
-    problem, plan = problem_and_plan("serving-latency/paper-1")
-    path = tmp_path / "plan.html"
-    path.write_text(to_html(result_page(result_of(problem, plan), problem, ())))
     opened = browser.new_page()
-    opened.goto(path.as_uri())
+    opened.goto(plan.as_uri())
     opened.wait_for_selector(".vega-bind input")
     opened.locator("figure").first.locator(".mark-rect path").first.hover()
     opened.wait_for_selector("#vg-tooltip-element.visible")

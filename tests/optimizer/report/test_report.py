@@ -12,10 +12,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from helpers.command_line import CommandLine
 from helpers.report_cases import PLANS, SWEEP, problem_and_plan, result_of
 
 from specopt import Status, generate, save, solve
-from specopt.commands.cli import run
 from specopt.models.errors import InvalidInput
 from specopt.models.problem import problem_type
 from specopt.report import markup
@@ -197,37 +197,21 @@ def test_a_sweep_has_its_page() -> None:
 
 
 @pytest.mark.usefixtures("plain")
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(cli: CommandLine) -> None:
     """Tests that a result has its page with and without its problem, and one line says which
     library is missing.
     """
     problem, plan = problem_and_plan("draft-allocation/paper-5")
-    save(problem, tmp_path / "p.json")
-    save(result_of(problem, plan), tmp_path / "r.json")
-    page = tmp_path / "page.html"
-    assert run(["report", str(tmp_path / "r.json"), "-o", str(page)]) == 0
-    assert "As the file claims" in check(page.read_text()).text
-    assert (
-        run(
-            [
-                "report",
-                str(tmp_path / "r.json"),
-                "--problem",
-                str(tmp_path / "p.json"),
-                "-o",
-                str(page),
-            ]
-        )
-        == 0
-    )
-    assert "Judged again" in check(page.read_text()).text
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[2:] == [
-        (
-            "no charts, their tables instead: pictures need vl-convert-python: pip install"
-            " 'specopt[plot]'"
-        ),
-        f"written to {page}",
+    save(problem, "p.json")
+    save(result_of(problem, plan), "r.json")
+    cli("report r.json -o page.html")
+    assert "As the file claims" in check(Path("page.html").read_text()).text
+    said = cli("report r.json --problem p.json -o page.html").err
+    assert "Judged again" in check(Path("page.html").read_text()).text
+    assert said.splitlines() == [
+        "no charts, their tables instead: pictures need vl-convert-python: pip install"
+        " 'specopt[plot]'",
+        "written to page.html",
     ]
 
 

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 
-from specopt import ContinuousServingPlan, ContinuousServingProblem, InvalidInput, Problem
+from specopt import InvalidInput, Problem
 from specopt.kinds import KINDS
-from specopt.kinds.continuous_serving.strategies import problems_with_plans
 from specopt.testing import strategies
 
 
@@ -31,16 +30,6 @@ def test_plans_are_feasible_and_differ(kind: str) -> None:
 
     draw()
     assert sum(len(values) > 1 for values in worth.values()) > len(worth) / 4
-
-
-@settings(max_examples=10)
-@given(problems_with_plans(tasks=(1, 3)))
-def test_plans_of_phases_can_be_judged(
-    case: tuple[ContinuousServingProblem, ContinuousServingPlan],
-) -> None:
-    """Tests that the judge takes plans of phases, memory aside."""
-    problem, plan = case
-    assert problem.evaluate(plan).objective >= 0.0
 
 
 def test_examples_shrink() -> None:

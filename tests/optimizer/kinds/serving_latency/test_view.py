@@ -42,11 +42,17 @@ def plan_for(problem: ServingLatencyProblem, length: int = 3) -> ServingLatencyP
     )
 
 
-def test_plan_of_another_problem_is_refused() -> None:
-    """Tests that an infeasible plan is refused with what it violates."""
-    problem = make(max_speculation_length=2)
+def test_refusals() -> None:
+    """Tests that an infeasible plan is refused with what it violates, and so are a width without
+    room for the chart and an empty list of steps.
+    """
+    short, problem = make(max_speculation_length=2), make()
     with pytest.raises(specopt.InvalidInput, match="speculation_length"):
-        text_gantt(problem, plan_for(problem), 1)
+        text_gantt(short, plan_for(short), 1)
+    with pytest.raises(specopt.InvalidInput, match="width: expected at least 40, got 20"):
+        text_gantt(problem, plan_for(problem), 1, 20)
+    with pytest.raises(specopt.InvalidInput, match="steps: expected at least one"):
+        pipeline_figure(problem, plan_for(problem), steps=[])
 
 
 @pytest.mark.parametrize("width", [40, 80, 100, 137])
@@ -87,13 +93,6 @@ def test_text_of_many_batches_fits() -> None:
     )
     for step in default_steps(problem, plan):
         assert max(map(len, text_gantt(problem, plan, step, 60).splitlines()[1:])) == 60
-
-
-def test_too_narrow_is_refused() -> None:
-    """Tests that a width without room for the chart is refused."""
-    problem = make()
-    with pytest.raises(specopt.InvalidInput, match="width: expected at least 40, got 20"):
-        text_gantt(problem, plan_for(problem), 1, 20)
 
 
 def test_default_steps() -> None:
@@ -139,13 +138,6 @@ def test_figure_is_saved(tmp_path: Path) -> None:
     assert PALETTE["series-0"][1] in (tmp_path / "dark.svg").read_text()
     shown = picture._repr_html_()
     assert "var(--series-0)" in shown and "--series-0: #" in shown
-
-
-def test_figure_without_steps_is_refused() -> None:
-    """Tests that an empty list of steps is refused."""
-    problem = make()
-    with pytest.raises(specopt.InvalidInput, match="steps: expected at least one"):
-        pipeline_figure(problem, plan_for(problem), steps=[])
 
 
 def test_what_cannot_draw_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
