@@ -7,12 +7,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from helpers.model_cases import GPT_OSS_20B, LLAMA_8B, SMALL
+from helpers.model_cases import PUBLISHED, SMALL
 
 from specopt.instances.checkpoints.model_config import ModelConfig, parse_model_config
 from specopt.instances.checkpoints.quantisation import Scheme
 
-ROWS, COLUMNS = 128, 256
+GPT_OSS_20B = PUBLISHED["gpt-oss-20b"]
 NAMES = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 SQUARE: dict[str, Any] = {
     "model_type": "llama",
@@ -206,7 +206,7 @@ def test_byte_caches() -> None:
 def test_a_size_that_is_asked_for_goes_before() -> None:
     """Tests that bytes asked for hold instead of a config's quantisation, known or not."""
     for config in (AWQ, {"quant_method": "unheard-of"}):
-        found = parse_model_config(LLAMA_8B | {"quantization_config": config}, value_bytes=4)
+        found = parse_model_config(SQUARE | {"quantization_config": config}, value_bytes=4)
         assert found.weight_bytes == 4 * found.parameters and found.storage.method is None
 
 
