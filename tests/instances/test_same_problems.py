@@ -2,8 +2,9 @@
 it.
 
 `tests/data/families.json` holds a short print of the problem of every family, and of those where
-one parameter is at an end of what it may be, or beyond: then it holds the message of the refusal. A change
-that is meant is recorded with ``.venv/bin/python -P tests/instances/test_same_problems.py``.
+one parameter is at an end of what it may be, or beyond: then it holds the message of the refusal.
+A change that is meant is recorded with
+``.venv/bin/python -P tests/instances/test_same_problems.py``.
 """
 
 from __future__ import annotations

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from specopt.instances.acceptance import read_acceptance
 from specopt.models.acceptance_lengths import AcceptanceLengths
@@ -406,71 +404,3 @@ def test_missing_file_is_named(tmp_path: Path) -> None:
     """Tests that a file that is not there is a message."""
     with pytest.raises(InvalidInput, match="cannot be read"):
         by_position(tmp_path / "none")
-
-
-def _mutated(draw: st.DrawFn, text: str) -> bytes:
-    data = bytearray(text.encode())
-    for _ in range(draw(st.integers(1, 6))):
-        at = draw(st.integers(0, len(data) - 1))
-        data[at : at + draw(st.integers(0, 8))] = draw(st.binary(max_size=6))
-        if not data:
-            return b""
-    return bytes(data)
-
-
-@st.composite
-def files(draw: st.DrawFn) -> bytes:
-    """Arbitrary bytes, arbitrary JSON, or a good file with some bytes changed."""
-    good = (
-        scrape(100, 200, [80, 40]),
-        json.dumps(
-            {
-                "acceptance_histogram": [1, 2, 3],
-                "per_step_drafted": [2] * 6,
-                "per_step_accepted": [1] * 6,
-            }
-        ),
-        json.dumps(
-            {"spec_decode_num_drafts": 10, "spec_decode_per_position_acceptance_rates": [0.5, 0.1]}
-        ),
-        json.dumps({"acceptance_rates": [0.5, 0.4], "lower": [0.4, 0.3], "upper": [0.6, 0.5]}),
-        json.dumps({"acceptance_histogram_by_draft_length": {"1": [3, 4], "3": [1, 0, 2, 5]}}),
-        json.dumps({"a": {"b": {"1": 1.5, "2": 1.9}}}),
-        json.dumps({"acceptance_lengths": {"1": 1.5, "2": 1.9}, "lower": {"1": 1.4, "2": 1.8}}),
-    )
-    kind = draw(st.integers(0, 5))
-    if kind == 0:
-        return draw(st.binary(max_size=60))
-    if kind == 1:
-        scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
-        key = st.sampled_from(
-            ["acceptance_histogram", "acceptance_rates", "spec_decode_num_drafts", "lower"]
-        )
-        value = draw(
-            st.recursive(
-                scalars, lambda x: st.lists(x, max_size=3) | st.dictionaries(key, x, max_size=3)
-            )
-        )
-        return json.dumps(value).encode()
-    return _mutated(draw, draw(st.sampled_from(good)))
-
-
-@given(files())
-def test_any_file_is_refused_or_read(
-    tmp_path_factory: pytest.TempPathFactory, content: bytes
-) -> None:
-    """Tests that arbitrary files give valid rates or one clear refusal."""
-    path = tmp_path_factory.mktemp("fuzz") / "file"
-    path.write_bytes(content)
-    try:
-        found = read_acceptance(path)
-    except InvalidInput as error:
-        assert str(path) in str(error) or "counts" in str(error) or "rates" in str(error)
-        return
-    if isinstance(found, AcceptanceLengths):
-        assert np.isfinite(found.expected_tokens(found.most_drafts or 0)).all()
-        return
-    assert (
-        (found.lower >= 0.0) & (found.lower <= found.rates) & (found.rates <= found.upper)
-    ).all()
-    assert np.isfinite(found.expected_tokens(len(found.rates))).all()
