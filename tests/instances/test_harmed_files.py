@@ -12,7 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fuzz import input_files as files
-from fuzz.cases import harmed, harmed_bytes, harmed_lines
+from fuzz.cases import harmed as harmed_json
+from fuzz.cases import harmed_bytes, harmed_lines
+from fuzz.json_tree import text
+from fuzz.junk import junk
 from helpers.sweeps import read_sweep
 from strategies.traces import EXAMPLES
 
@@ -23,7 +26,7 @@ from specopt.models.acceptance_lengths import AcceptanceLengths
 from specopt.models.errors import InvalidInput
 from testbed.engine.tables import write_csv
 
-CASES = int(os.environ.get("SPECOPT_FUZZ_FILES", "20"))
+CASES = int(os.environ.get("SPECOPT_FUZZ_FILES", "30"))
 """Number of harmed versions of each file."""
 
 
@@ -78,8 +81,8 @@ APART = '{"acceptance_histogram_by_draft_length": {"1": [3, 4], "3": [1, 0, 2, 5
 LENGTHS = '{"acceptance_lengths": {"1": 1.5, "2": 1.9}, "lower": {"1": 1.4, "2": 1.8}}'
 
 FILES: dict[str, tuple[Callable[[Path], None], str]] = {
-    "runs of vLLM": (sweep, json.dumps([files.BENCH])),
-    "runs of SGLang": (partial(sweep, draft_length=3), json.dumps(files.SGLANG)),
+    "runs of vLLM": (sweep, json.dumps(files.BENCH)),
+    "runs of SGLang": (partial(sweep, draft_length=3), "\n".join(map(json.dumps, files.SGLANG))),
     "report of GuideLLM": (partial(sweep, draft_length=3), json.dumps(files.GUIDELLM)),
     "bundle of SpecForge": (sweep, BUNDLE),
     "summary of vLLM": (sweep, SUMMARY),
@@ -100,14 +103,20 @@ FILES: dict[str, tuple[Callable[[Path], None], str]] = {
 
 
 def with_harm(rng: random.Random, content: str) -> bytes:
-    """Return a file after some harm to its bytes, its lines or, if it is JSON, its values."""
-    if rng.random() < 0.15:
+    """Return another JSON value, or a file after some harm to its bytes, its lines or, if it is
+    JSON, its values.
+    """
+    way = rng.random()
+    if way < 0.1:
         return harmed_bytes(rng, content.encode())
-    if not content.startswith("{") or content.count("\n{"):
-        return harmed_lines(rng, content).encode("utf-8", "surrogatepass")
-    data = json.loads(content)
-    schema = {"properties": {key: {"type": "object"} for key in data}}
-    return harmed(rng, data, schema).encode("utf-8", "surrogatepass")
+    if way < 0.2:
+        harmed = text(junk(rng))
+    elif not content.startswith("{") or "\n{" in content:
+        harmed = harmed_lines(rng, content)
+    else:
+        data = json.loads(content)
+        harmed = harmed_json(rng, data, {"properties": {key: {"type": "object"} for key in data}})
+    return harmed.encode("utf-8", "surrogatepass")
 
 
 @pytest.mark.parametrize("name", FILES)
