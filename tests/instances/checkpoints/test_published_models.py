@@ -191,67 +191,45 @@ def test_broken_configs(config: dict[str, Any], data: st.DataObject) -> None:
 
 
 LAYER = 2 * 64 * 64 + 2 * 64 * 32 + 2 * 16 + 3 * 64 * 96 + 2 * 64
-BLOCK: dict[str, Any] = {
-    "model_type": "qwen3",
-    "hidden_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 16,
-    "intermediate_size": 96,
-    "vocab_size": 112,
-}
+BLOCK = SMALL["qwen3"] | {"num_hidden_layers": 2}
 DFLASH = 2 * LAYER + 3 * 64 * 64 + 2 * 64
 
 
 @pytest.mark.parametrize(
-    ("data", "kind", "expected"),
+    ("text", "kind", "expected"),
     [
         (
-            {
-                "architectures": ["DFlashDraftModel"],
-                "dflash_config": {"target_layer_ids": [1, 2, 3]},
-            },
+            """{"architectures": ["DFlashDraftModel"],
+            "dflash_config": {"target_layer_ids": [1, 2, 3]}}""",
             "dflash",
             DFLASH,
         ),
         (
-            {
-                "architectures": ["DFlashDraftModel"],
-                "aux_hidden_state_layer_ids": [1, 2, 3],
-                "draft_vocab_size": 50,
-            },
+            """{"architectures": ["DFlashDraftModel"], "draft_vocab_size": 50,
+            "aux_hidden_state_layer_ids": [1, 2, 3]}""",
             "dflash",
             DFLASH + 50 * 64,
         ),
         (
-            {
-                "architectures": ["DSparkDraftModel"],
-                "target_layer_ids": [1, 2, 3],
-                "markov_rank": 8,
-            },
+            """{"architectures": ["DSparkDraftModel"], "target_layer_ids": [1, 2, 3],
+            "markov_rank": 8}""",
             "dspark",
             DFLASH + 2 * 8 * 112 + 64 + 8 + 1,
         ),
         (
-            {
-                "architectures": ["DominoDraftModel"],
-                "dflash_config": {
-                    "target_layer_ids": [1, 2, 3],
-                    "projector_type": "domino",
-                    "gru_hidden_dim": 10,
-                    "emb_dim": 6,
-                },
-            },
+            """{"architectures": ["DominoDraftModel"],
+            "dflash_config": {"target_layer_ids": [1, 2, 3], "projector_type": "domino",
+            "gru_hidden_dim": 10, "emb_dim": 6}}""",
             "domino",
             DFLASH + 3 * 10 * (64 + 10) + 6 * (64 + 10) + 112 * 6,
         ),
     ],
 )
-def test_heads_that_draft_blocks(data: dict[str, Any], kind: str, expected: int) -> None:
+def test_heads_that_draft_blocks(text: str, kind: str, expected: int) -> None:
     """Tests that DFlash, DSpark and Domino have their tensors, in a config of their own or of one
     kind within it.
     """
+    data = json.loads(text)
     found = parse_model_config(BLOCK | data)
     assert (found.kind, found.parameters) == (kind, expected)
     if "dflash_config" in data:
