@@ -4,18 +4,50 @@ drafted.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
-from helpers.bigrams import Bigrams
 from hypothesis import given
 from hypothesis import strategies as st
 
 from specopt import InvalidInput
 from specopt.models.codes.lattice import nearest_counts, quantised
-from specopt.models.fields import Floats
+from specopt.models.fields import Floats, Ints
 from testbed.decoding import Drafter, Sampling, Verifier, first_difference, greedy
 
 SIZE = 5
+
+
+@dataclass
+class BigramCache:
+    """Only the lengths matter; the tokens are there to check them."""
+
+    tokens: Ints
+    lengths: Ints
+
+
+class Bigrams:
+    """A language model that is a table: logits of the next token by the last one alone, shape
+    (vocabulary, vocabulary).
+    """
+
+    def __init__(self, table: Floats) -> None:
+        self.table = table
+
+    def new_cache(self, batch: int, room: int) -> BigramCache:
+        """Return an empty cache."""
+        return BigramCache(np.full((batch, room), -1), np.zeros(batch, dtype=np.int64))
+
+    def logits(self, tokens: Ints, counts: Ints, cache: BigramCache, scored: int) -> Floats:
+        """Score the last tokens of each row."""
+        for row, (line, count) in enumerate(zip(tokens, counts, strict=True)):
+            start = cache.lengths[row]
+            cache.tokens[row, start : start + count] = line[:count]
+        cache.lengths = cache.lengths + counts
+        places = cache.lengths[:, None] - scored + np.arange(scored)
+        found: Floats = self.table[cache.tokens[np.arange(len(tokens))[:, None], places]]
+        return found
 
 
 def table(seed: int) -> Floats:

@@ -4,25 +4,24 @@ listed.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import answers  # type: ignore[import-not-found]  # benchmarks are no package
 import pytest
 
 pytestmark = pytest.mark.nightly
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "answers.py"
 INSTANCE = "draft-allocation/paper-5/N4-C24-mild"
 MODEL = "model draft-15m.config.json"
 
 
 def run(verb: str, file: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the script."""
-    command = [sys.executable, "-P", str(SCRIPT), verb, str(file), *arguments, "--jobs", "1"]
+    command = [sys.executable, "-P", answers.__file__, verb, str(file), *arguments, "--jobs", "1"]
     return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
 
@@ -78,10 +77,6 @@ def test_differences() -> None:
     """Tests that numbers count as they are or within a tolerance, plans by the digest for it, and
     all else exactly.
     """
-    spec = importlib.util.spec_from_file_location("benchmarks_answers", SCRIPT)
-    assert spec is not None and spec.loader is not None
-    answers = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(answers)
 
     def differences(before: object, now: object, tolerance: float = 0.0) -> list[str]:
         return list(answers.differences_of(before, now, tolerance))

@@ -5,11 +5,10 @@ below.
 from __future__ import annotations
 
 import dataclasses
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from ceiling import ceiling  # type: ignore[import-not-found]  # benchmarks are no package
 
 from specopt.instances.verification_batch.workload import mixed_classes
 from specopt.models.errors import InvalidInput
@@ -17,10 +16,6 @@ from specopt.models.pass_time import VerificationTime
 from specopt.models.verification_batch.workload import DraftPredictor, VerificationWorkload
 from specopt.solvers.verification_batch.policies import POLICIES, Policy
 from specopt.solvers.verification_batch.simulate import run_once
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-
-from ceiling import ceiling  # type: ignore[import-not-found]
 
 pytestmark = pytest.mark.nightly
 

@@ -4,12 +4,9 @@ from.
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import pytest
+import leaderboard  # type: ignore[import-not-found]  # benchmarks are no package
 from helpers.records import record
 
 from specopt.comparison.table import Comparison
@@ -23,18 +20,7 @@ FIELDS: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    """The script as a module."""
-    path = Path(__file__).parents[2] / "benchmarks" / "leaderboard.py"
-    spec = importlib.util.spec_from_file_location("benchmarks_leaderboard", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_families_on_which_all_methods_are_alike_are_one_row(script: ModuleType) -> None:
+def test_families_on_which_all_methods_are_alike_are_one_row() -> None:
     """Tests that such families leave the averages of the methods, that a family which tells one
     apart stays.
 
@@ -47,7 +33,7 @@ def test_families_on_which_all_methods_are_alike_are_one_row(script: ModuleType)
     ]
     alike = [record(name, f"{family}/1", 7.0, **FIELDS) for family in "bc" for name in methods]
     alone = [record(name, "d/1", 7.0, **(FIELDS | {"kind": "placement"})) for name in methods]
-    board = script.leaderboard(Comparison([*different, *alike, *alone], known={}))
+    board = leaderboard.leaderboard(Comparison([*different, *alike, *alone], known={}))
     assert "## draft-allocation: 3 instances\n\n| method |" in board
     assert "| greedy | 1 | 0 | 0 | 300 | 300 | 1 | 1 | 0 | 0 | 0 | 0 | 0 |" in board
     assert "| all 2 methods alike: b, c | 2 | 100 | 0 |" in board

@@ -2,43 +2,31 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+import library  # type: ignore[import-not-found]  # benchmarks are no package
 import msgspec
 import pytest
 
 from specopt.api.library import BestKnown, SavedInstance, load_saved, saved_instance
 from specopt.kinds import KINDS
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "library.py"
 SHORT = "verification-batch/mixed/n14"
 RECIPE = ("name", "size", "seed", "parameters")
 
 
-@pytest.fixture(scope="module")
-def library() -> ModuleType:
-    """The script as a module."""
-    spec = importlib.util.spec_from_file_location("benchmarks_library", SCRIPT)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_lines_round_trip(library: ModuleType) -> None:
+def test_lines_round_trip() -> None:
     """Tests that every saved line is what the script writes of it, byte for byte."""
     for kind in KINDS:
         lines = (library.FOLDER / f"{kind.name}.jsonl").read_text().splitlines()
         assert [library.line_of(library.read(line.encode())[1]) for line in lines] == lines
 
 
-def test_nothing_changes_without_need(library: ModuleType) -> None:
+def test_nothing_changes_without_need() -> None:
     """Tests that regenerating a proven instance gives the line that is saved, its date and seconds
     included.
     """
@@ -46,7 +34,7 @@ def test_nothing_changes_without_need(library: ModuleType) -> None:
     assert library.regenerate(old, old, 5.0) == old
 
 
-def test_new_instances_and_new_numbers_start_afresh(library: ModuleType) -> None:
+def test_new_instances_and_new_numbers_start_afresh() -> None:
     """Tests that an unknown instance is solved, and that a changed problem does not keep a plan of
     another.
     """
@@ -66,7 +54,6 @@ def test_new_instances_and_new_numbers_start_afresh(library: ModuleType) -> None
 
 
 def test_a_kind_without_lines(
-    library: ModuleType,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -110,7 +97,6 @@ def known(
     ],
 )
 def test_the_better_of_two(
-    library: ModuleType,
     old: tuple[float, float | None],
     new: tuple[float, float | None],
     objective: float,
@@ -133,7 +119,7 @@ def test_the_better_of_two(
         assert best == known(*old)
 
 
-def test_maximisation_is_the_other_way_round(library: ModuleType) -> None:
+def test_maximisation_is_the_other_way_round() -> None:
     """Tests that a larger objective and a smaller bound are better where the objective is
     maximised.
     """
@@ -142,7 +128,7 @@ def test_maximisation_is_the_other_way_round(library: ModuleType) -> None:
     assert (best.objective, best.bound) == (9.0, 11.0)
 
 
-def test_contradictions_stop_it(library: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_contradictions_stop_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that a bound below another method's plan is an error, not a record."""
     problem = load_saved(SHORT)
     solve = library.specopt.solve

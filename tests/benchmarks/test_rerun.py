@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+import rerun  # type: ignore[import-not-found]  # benchmarks are no package
 
 from specopt import InvalidInput, compare, generate
 from specopt.comparison.store import Store
@@ -17,20 +16,7 @@ from specopt.solvers.serving_latency.static_batching import StaticBatching
 pytestmark = pytest.mark.nightly
 
 
-@pytest.fixture(scope="module")
-def rerun() -> ModuleType:
-    """The script as a module."""
-    script = Path(__file__).parents[2] / "benchmarks" / "rerun.py"
-    spec = importlib.util.spec_from_file_location("benchmarks_rerun", script)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_a_cell_is_solved_again(
-    rerun: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_cell_is_solved_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that a cell is found by how its key begins, solved with its options, and not kept;
     others are refused.
     """
@@ -53,7 +39,7 @@ def test_a_cell_is_solved_again(
             rerun.solved_again(replace(record, **changes), store)
 
 
-def test_rounding_is_no_difference(rerun: ModuleType, tmp_path: Path) -> None:
+def test_rounding_is_no_difference(tmp_path: Path) -> None:
     """Tests that objectives of any size are the same if they differ in the tenth digit, and not in
     the eighth.
     """

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from decimal import Decimal
 from pathlib import Path
 
+import figures  # type: ignore[import-not-found]  # benchmarks are no package
 import pytest
 
 ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT / "benchmarks"))
-
-import figures  # type: ignore[import-not-found]  # noqa: E402 - benchmarks are no package
-
 PAGES = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "kinds").glob("*.md")]
 MARKED = re.compile(rf"({figures.NUMBER})<!-- =(\S+) -->")
 CLAIM = re.compile(

@@ -16,18 +16,30 @@ from specopt import generate, save
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "own-method"
 
-IN_PYTHON = """
+SCRIPT = """
 import sys
 from own_method import ShortestFirst
 from specopt import compare, generate, solve
 from specopt.testing import check_method
 
-problem = generate("verification-batch/quiet", requests=5, seed=3)
-assert solve(problem, "shortest-first").plan is not None
-(record,) = compare(["shortest-first"], [problem], jobs=1, executor=sys.argv[1])
-assert record.status in ("optimal", "feasible"), record.error
-assert record.sources["version"] == "own-method 0.1"
-check_method(ShortestFirst())
+
+def main(executor):
+    problem = generate("verification-batch/quiet", requests=5, seed=3)
+    assert solve(problem, "shortest-first").plan is not None
+    (record,) = compare(["shortest-first"], [problem], jobs=1, executor=executor)
+    assert record.status in ("optimal", "feasible"), record.error
+    assert record.sources["version"] == "own-method 0.1"
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "local":
+        main("local")
+        check_method(ShortestFirst())
+    else:
+        from distributed import LocalCluster
+
+        with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+            main("dask://" + cluster.scheduler_address.removeprefix("tcp://"))
 """
 
 
@@ -39,22 +51,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for file in EXAMPLE.iterdir():
         if file.is_file():
             (folder / "source" / file.name).write_bytes(file.read_bytes())
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "-q",
-        "--no-index",
-        "--no-deps",
-        "--no-build-isolation",
-    ]
-    command += [
-        "--disable-pip-version-check",
-        "--target",
-        str(folder / "target"),
-        str(folder / "source"),
-    ]
+    pip = "pip install -q --no-index --no-deps --no-build-isolation --disable-pip-version-check"
+    target, source = str(folder / "target"), str(folder / "source")
+    command = [sys.executable, "-m", *pip.split(), "--target", target, source]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     return folder / "target"
@@ -75,33 +74,13 @@ def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.nightly
-def test_the_example_works_in_python(installed: Path) -> None:
-    """Tests that method and family are found by name, in worker processes, and that the method
-    keeps its promises.
+@pytest.mark.parametrize("executor", ["local", "dask"])
+def test_the_example_works_in_python(installed: Path, executor: str) -> None:
+    """Tests that method and family are found by name, in worker processes and by the workers of a
+    Dask cluster, and that the method keeps its promises.
     """
-    done = python(installed, "-c", IN_PYTHON, "local")
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.nightly
-def test_the_example_works_on_a_cluster(installed: Path) -> None:
-    """Tests that the workers of a Dask cluster run the method."""
-    cluster = """
-from distributed import LocalCluster
-if __name__ == "__main__":
-    with LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
-    ) as cluster:
-        sys.argv[1] = "dask://" + cluster.scheduler_address.removeprefix("tcp://")
-"""
-    body = IN_PYTHON.replace("check_method(ShortestFirst())\n", "").strip().partition("problem =")
-    script = (
-        body[0]
-        + cluster.lstrip()
-        + "".join(f"        {line}\n" for line in "".join(body[1:]).splitlines())
-    )
-    (installed.parent / "cluster.py").write_text(script)
-    done = python(installed, str(installed.parent / "cluster.py"), "local")
+    (installed.parent / "script.py").write_text(SCRIPT)
+    done = python(installed, str(installed.parent / "script.py"), executor)
     assert done.returncode == 0, done.stderr
 
 

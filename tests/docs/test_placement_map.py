@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-import pytest
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-
 import placement_map  # type: ignore[import-not-found]  # benchmarks are no package
+import pytest
 
 
 @pytest.mark.parametrize("clients", [1, 32, 192])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import random
 import threading
 from collections.abc import Iterator
@@ -58,9 +59,17 @@ class LawServer(Server):
 
     def __init__(self, law: Law, length: int | None, fault: str = "") -> None:
         super().__init__(length or 0, fault)
-        self.law, self.speculates, self.active, self.scrapes = law, length, 0, 0
-        self.accepted_at = [0] * (length or 0)
+        self.law, self.speculates, self.scrapes = law, length, 0
         self.random = random.Random(0)
+
+    def seconds(self) -> float:
+        """Return the seconds of a step by the law."""
+        return self.law.seconds(self.active, self.speculates)
+
+    def accepted(self) -> int:
+        """Return how many drafts come before the first that is rejected."""
+        chances = (self.random.random() < self.law.rate for _ in range(self.length))
+        return sum(itertools.takewhile(bool, chances))
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request and close, even where the server ends first."""
@@ -71,37 +80,14 @@ class LawServer(Server):
     def metrics(self) -> str:
         """Return the counters as vLLM writes them."""
         self.scrapes += 1
-        self.accepted = sum(self.accepted_at)
-        lines = super().metrics().splitlines()
-        for position, count in enumerate(self.accepted_at):
-            lines[3 + position] = lines[3 + position].rsplit(" ", 1)[0] + f" {count}"
-        return "\n".join(lines) + "\n"
+        return super().metrics()
 
     async def stream(self, writer: asyncio.StreamWriter, asked: dict[str, object]) -> None:
-        """Write tokens step by step, then their usage."""
+        """Write tokens step by step, or fail from the second load on."""
         if self.fault == "later" and self.scrapes > SCRAPES:
             self.plain(writer, '{"error": "out of memory"}', "500 Internal Server Error")
-            return
-        self.active += 1
-        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n")
-        now = asyncio.get_running_loop().time
-        over, made, wanted = now(), 0, int(str(asked["max_tokens"]))
-        while made < wanted:
-            over += self.law.seconds(self.active, self.speculates)
-            await asyncio.sleep(max(0.0, over - now()))
-            made += 1
-            if self.length:
-                self.drafts += 1
-                taken = 0
-                while taken < self.length and self.random.random() < self.law.rate:
-                    self.accepted_at[taken] += 1
-                    taken += 1
-                made += taken
-            self.event(writer, {"choices": [{"text": "word"}], "usage": None})
-        self.event(writer, {"choices": [], "usage": {"completion_tokens": made}})
-        self.chunk(writer, b"data: [DONE]\n\n")
-        writer.write(b"0\r\n\r\n")
-        self.active -= 1
+        else:
+            await super().stream(writer, asked)
 
 
 @contextmanager

@@ -32,7 +32,16 @@ class Server:
 
     def __init__(self, length: int, fault: str) -> None:
         self.length, self.fault = length, fault
-        self.drafts = self.accepted = 0
+        self.drafts = self.active = 0
+        self.accepted_at = [0] * length
+
+    def seconds(self) -> float:
+        """Return the seconds of a step of the requests that are answered now."""
+        return seconds_of_step(self.length)
+
+    def accepted(self) -> int:
+        """Return how many drafts of a step are accepted."""
+        return tokens_of_step(self.length) - 1
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request and close."""
@@ -72,32 +81,38 @@ class Server:
         values = {
             "drafts": self.drafts,
             "draft_tokens": self.drafts * self.length,
-            "accepted_tokens": self.accepted,
+            "accepted_tokens": sum(self.accepted_at),
         }
         lines = [
             f"vllm:spec_decode_num_{name}_total{label} {value}" for name, value in values.items()
         ]
-        for position in range(self.length):
-            taken = self.drafts if position < 2 else 0
-            name = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
-            lines.append(f'{name}{{model_name="stand-in",position="{position}"}} {taken}')
+        name = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
+        for position, count in enumerate(self.accepted_at):
+            lines.append(f'{name}{{model_name="stand-in",position="{position}"}} {count}')
         return "\n".join(lines) + "\n"
 
     async def stream(self, writer: asyncio.StreamWriter, asked: dict[str, object]) -> None:
         """Write tokens step by step, then their usage."""
         assert asked["model"] == "stand-in" and asked["stream"] and asked["prompt"]
+        self.active += 1
         writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n")
-        wanted = int(str(asked["max_tokens"]))
-        made = 0
+        now = asyncio.get_running_loop().time
+        over, made, wanted = now(), 0, int(str(asked["max_tokens"]))
         while made < wanted:
-            await asyncio.sleep(seconds_of_step(self.length))
-            made = min(wanted, made + tokens_of_step(self.length))
-            self.drafts += 1
-            self.accepted += min(self.length, 2)
+            over += self.seconds()
+            await asyncio.sleep(max(0.0, over - now()))
+            made += 1
+            if self.length:
+                self.drafts += 1
+                accepted = self.accepted()
+                made += accepted
+                for position in range(accepted):
+                    self.accepted_at[position] += 1
             self.event(writer, {"choices": [{"text": "word"}], "usage": None})
         self.event(writer, {"choices": [], "usage": {"completion_tokens": made}})
         self.chunk(writer, b"data: [DONE]\n\n")
         writer.write(b"0\r\n\r\n")
+        self.active -= 1
 
     def event(self, writer: asyncio.StreamWriter, data: object) -> None:
         """Write one event of the stream."""

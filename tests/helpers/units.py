@@ -7,35 +7,19 @@ from typing import Any
 
 from specopt import Problem
 
-SECONDS = {
-    "serving-latency": (
-        (
-            "draft_runtime.seconds_per_flop",
-            "draft_runtime.overhead_seconds",
-            "draft_runtime.pieces.seconds_per_flop",
-            "draft_runtime.pieces.overhead_seconds",
-            "verify_runtime.seconds_per_flop",
-            "verify_runtime.overhead_seconds",
-            "verify_runtime.pieces.seconds_per_flop",
-            "verify_runtime.pieces.overhead_seconds",
-        ),
-        ("bandwidth_hz",),
-    ),
-    "continuous-serving": (
-        (
-            "draft_runtime.seconds_per_flop",
-            "draft_runtime.overhead_seconds",
-            "draft_runtime.pieces.seconds_per_flop",
-            "draft_runtime.pieces.overhead_seconds",
-            "verify_runtime.seconds_per_flop",
-            "verify_runtime.overhead_seconds",
-            "verify_runtime.pieces.seconds_per_flop",
-            "verify_runtime.pieces.overhead_seconds",
-            "arrival_seconds",
-            "regroup_seconds",
-        ),
-        ("bandwidth_hz",),
-    ),
+RUNTIMES = tuple(
+    f"{model}_runtime.{field}"
+    for model in ("draft", "verify")
+    for field in (
+        "seconds_per_flop",
+        "overhead_seconds",
+        "pieces.seconds_per_flop",
+        "pieces.overhead_seconds",
+    )
+)
+SECONDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "serving-latency": (RUNTIMES, ("bandwidth_hz",)),
+    "continuous-serving": ((*RUNTIMES, "arrival_seconds", "regroup_seconds"), ("bandwidth_hz",)),
     "verification-batch": (
         (
             "now_seconds",

@@ -2,8 +2,9 @@
 it.
 
 `tests/data/families.json` holds a short print of the problem of every family, and of those where
-one parameter is at an end of what it may be, or beyond: then it holds why that is refused. A change
-that is meant is recorded with ``.venv/bin/python -P tests/instances/test_same_problems.py``.
+one parameter is at an end of what it may be, or beyond: then it holds the message of the refusal.
+A change that is meant is recorded with
+``.venv/bin/python -P tests/instances/test_same_problems.py``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,12 @@ from specopt.instances.family import Family
 
 RECORD = Path(__file__).parents[1] / "data" / "families.json"
 ALL = FAMILIES | WORKLOADS
-ENDS: dict[type[Any], tuple[Any, ...]] = {bool: (True, False), int: (0, 1), float: (-1.0, 0.0, 1.0)}
+ENDS: dict[type[Any], tuple[Any, ...]] = {
+    bool: (True, False),
+    int: (-1, 0, 1),
+    float: (-1.0, 0.0, 1.0, 2.0),
+    str: ("other",),
+}
 
 
 def leaves(data: Any) -> Iterator[float | str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.model_cases import GEMMA4_26B, SMALL
+from helpers.model_cases import PUBLISHED, SMALL
 from oracles import serving_latency as naive
 
 from specopt.commands.cli import run
@@ -124,7 +124,7 @@ def test_for_people(tiny_llama: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     ):
         assert word in out
     path = tmp_path / "gemma.json"
-    path.write_text(json.dumps(GEMMA4_26B))
+    path.write_text(json.dumps(PUBLISHED["gemma-4-26b-a4b"]))
     assert run(["model", str(path)]) == 0
     assert "572,792,112 parameters beside the decoder" in capsys.readouterr().out
 
@@ -186,7 +186,7 @@ def test_experts_and_heads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     null, and noted.
     """
     path = tmp_path / "deepseek.json"
-    path.write_text(json.dumps(SMALL["deepseek_v3"] | {"num_nextn_predict_layers": 1}))
+    path.write_text(json.dumps(SMALL["deepseek-v3"] | {"num_nextn_predict_layers": 1}))
     assert run(["model", str(path), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     exact, head = found["exact"], found["heads"][0]

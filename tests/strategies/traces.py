@@ -1,10 +1,6 @@
-"""Tiny traces of our own making, one of each format, as the bytes of their files, and mutations of
-them.
-"""
+"""Tiny traces of our own making, one of each format, as the bytes of their files."""
 
 from __future__ import annotations
-
-from hypothesis import strategies as st
 
 AZURE_2023 = (
     b"TIMESTAMP,ContextTokens,GeneratedTokens\r\n"
@@ -57,58 +53,3 @@ EXAMPLES = {
     "vidur": VIDUR,
     "csv": PLAIN_CSV,
 }
-
-WORDS = (
-    b"",
-    b",",
-    b"\n",
-    b"\r\n",
-    b"\r",
-    b'"',
-    b"\0",
-    b"\xef\xbb\xbf",
-    b"\xff\xfe",
-    b"\xe2\x82",
-    b"-",
-    b"-1",
-    b"1.5",
-    b"1e999",
-    b"nan",
-    b"inf",
-    b"NaN",
-    b"10000001",
-    b"9" * 30,
-    b"9" * 5000,
-    b"1_0",
-    "\u0663".encode(),
-    b"{",
-    b"}",
-    b"[" * 3000,
-    b"null",
-    b"true",
-    b'"a": 1, ',
-    b"0000-00-00 ",
-    b"+99:99",
-    b"Z",
-    b" ",
-    b"\x85",
-    b"\xc2\x85",
-    b"\xe2\x80\xa8",
-)
-"""What readers trip over."""
-
-
-@st.composite
-def mutated(draw: st.DrawFn, example: bytes) -> bytes:
-    """Return a file with some of its bytes replaced, cut out, doubled or moved, and perhaps its end
-    cut off.
-    """
-    data = example
-    for _ in range(draw(st.integers(1, 4))):
-        low, high = sorted(draw(st.tuples(st.integers(0, len(data)), st.integers(0, len(data)))))
-        high = min(high, low + draw(st.sampled_from([0, 1, 3, 30, 1000])))
-        piece = draw(
-            st.one_of(st.sampled_from(WORDS), st.binary(max_size=4), st.just(data[low:high] * 2))
-        )
-        data = data[:low] + piece + data[high:]
-    return data[: draw(st.integers(0, len(data)))] if draw(st.booleans()) else data

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import quantisation as naive
-from papers.speculative_sampling import output_law
 
-from specopt.models.codes.lattice import nearest_counts, quantised
+from specopt.models.codes.lattice import nearest_counts
 
 pytestmark = pytest.mark.nightly
 
@@ -90,20 +88,6 @@ def test_sample_then_quantise_loses_the_law() -> None:
     assert quantise_then_sample_law(p, q, 1) == p
 
 
-def test_a_draft_that_neither_law_has() -> None:
-    """Tests that a draft with p = q-hat = 0 is rejected and replaced from the residual, or from p
-    if there is none.
-    """
-    third = Fraction(1, 3)
-    p, q = [Fraction(1, 2), Fraction(1, 2), Fraction(0)], [third, third, third]
-    assert naive.output_law(p, q, p) == p
-    assert naive.output_law(p, q, [Fraction(1), Fraction(0), Fraction(0)]) == [
-        Fraction(1, 6),
-        Fraction(5, 6),
-        Fraction(0),
-    ]
-
-
 def test_error_falls_with_the_resolution() -> None:
     """Tests that the error of sample-then-quantise goes to 0 as 1/l while quantise-then-sample has
     none at any l.
@@ -115,16 +99,3 @@ def test_error_falls_with_the_resolution() -> None:
     ]
     assert errors[0] > Fraction(1, 10) and 0 < errors[3] < Fraction(1, 500)
     assert all(quantise_then_sample_law(p, q, resolution) == p for resolution in (1, 10, 100, 1000))
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_floating_point_agrees(seed: int) -> None:
-    """Tests that the array version gives the laws of rational arithmetic within rounding."""
-    rng = np.random.default_rng(seed)
-    p, q = (law(rng.integers(0, 100, size=40).tolist()) for _ in range(2))
-    a, b = (np.array([float(x) for x in one]) for one in (p, q))
-    q_hat = quantised(nearest_counts(b, 16))
-    assert output_law(a, b, q_hat) == pytest.approx(
-        [float(x) for x in sample_then_quantise_law(p, q, 16)], abs=1e-14
-    )
-    assert output_law(a, q_hat, q_hat) == pytest.approx([float(x) for x in p], abs=1e-14)

@@ -1,6 +1,4 @@
-"""What quantising does to outputs, against rational arithmetic and against what must hold of any
-laws.
-"""
+"""What quantising does to outputs, against rational arithmetic."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ P, Q = (
 
 def test_against_rational_arithmetic() -> None:
     """Tests that errors and entropies of S-Q are those of its exact law, at resolutions where q-hat
-    has zeros.
+    has zeros, and that Q-S has none and keeps the entropy.
     """
     found = quantised_outputs(np.array([P], dtype=float), np.array([Q], dtype=float), [1, 3, 12])
     for column, resolution in enumerate((1, 3, 12)):
@@ -37,17 +35,6 @@ def test_against_rational_arithmetic() -> None:
         == found["lost_rate"][0, 2]
         == pytest.approx(1 / 2 + 1 / 4 + 1 / 12)
     )
+    assert found["kept_error"].max() < 1e-12
+    assert found["kept_entropy"] == pytest.approx(np.repeat(found["verify_entropy"][:, None], 3, 1))
     assert found["draft_peak"].tolist() == pytest.approx([2 / 3])
-
-
-def test_quantise_sample_keeps_the_law() -> None:
-    """Tests that Q-S leaves law and entropy of many random laws alone at any resolution, and S-Q
-    does not.
-    """
-    p, q = np.random.default_rng(0).dirichlet(np.full(30, 0.3), size=(2, 40))
-    found = quantised_outputs(p, q, [4, 64])
-    assert found["kept_error"].max() < 1e-12 < found["lost_error"].mean(axis=0).min()
-    assert found["kept_entropy"] == pytest.approx(
-        np.repeat(found["verify_entropy"][:, None], 2, axis=1)
-    )
-    assert (found["impossible"] <= found["lost_rate"] + 1e-12).all()

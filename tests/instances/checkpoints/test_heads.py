@@ -7,18 +7,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from helpers.model_cases import (
-    DEEPSEEK_V3,
-    EAGLE3_8B,
-    GPT_OSS_20B,
-    LLAMA_8B,
-    MIMO_7B,
-    QWEN35_27B,
-    SMALL,
-)
+from helpers.model_cases import PUBLISHED, SMALL
 
 from specopt.instances.checkpoints.model_config import parse_model_config
 
+LLAMA_8B, EAGLE3_8B = PUBLISHED["llama-3.1-8b"], PUBLISHED["llama-3.1-8b-eagle3"]
 HIDDEN, FFN, KV = 4096, 14336, 8 * 128
 
 
@@ -95,7 +88,7 @@ def test_prediction_layer_of_mimo() -> None:
     """Tests that MiMo-7B's prediction layer has its tensors: two norms, a matrix, a Qwen2 layer, a
     norm.
     """
-    (head,) = parse_model_config(MIMO_7B).heads
+    (head,) = parse_model_config(PUBLISHED["mimo-7b"]).heads
     attention = 2 * 4096 * 4096 + 2 * 4096 * 1024 + 4096 + 2 * 1024
     expected = 2 * 4096 + 2 * 4096 * 4096 + attention + 3 * 4096 * 11008 + 2 * 4096 + 4096
     assert (head.kind, head.layers, head.parameters) == (
@@ -112,20 +105,20 @@ def test_prediction_layers_of_experts_and_hybrids() -> None:
     """Tests that such a layer is like the last with full attention: DeepSeek-V3's has experts,
     Qwen3.5's a cache.
     """
-    (deepseek,) = parse_model_config(DEEPSEEK_V3).heads
+    (deepseek,) = parse_model_config(PUBLISHED["deepseek-v3"]).heads
     assert deepseek.routed_expert_parameters == 256 * 3 * 7168 * 2048
     assert deepseek.parameters == 11_610_067_968 and deepseek.kv_bytes_per_token == (512 + 64) * 2
-    (qwen,) = parse_model_config(QWEN35_27B).heads
+    (qwen,) = parse_model_config(PUBLISHED["qwen3.5-27b"]).heads
     assert qwen.parameters == 424_699_392 and qwen.kv_bytes_per_token == 2 * 4 * 256 * 2
-    assert parse_model_config(GPT_OSS_20B).heads == ()
+    assert parse_model_config(PUBLISHED["gpt-oss-20b"]).heads == ()
 
 
 def test_several_prediction_layers() -> None:
     """Tests that layers have a matrix and norms each, Qwen's one for all."""
     counts = []
     for name, field in (
-        ("deepseek_v3", "num_nextn_predict_layers"),
-        ("qwen3_5", "mtp_num_hidden_layers"),
+        ("deepseek-v3", "num_nextn_predict_layers"),
+        ("qwen3-5", "mtp_num_hidden_layers"),
     ):
         one, two = (parse_model_config(SMALL[name] | {field: count}).heads[0] for count in (1, 2))
         assert two.kv_bytes_per_token == 2 * one.kv_bytes_per_token and two.layers == 2
@@ -137,9 +130,10 @@ def test_several_prediction_layers() -> None:
 def test_heads_are_quantised_with_their_model() -> None:
     """Tests that a head's weights shrink with the model's, unless they are named to stay."""
     config: dict[str, Any] = {"quant_method": "fp8", "weight_block_size": [128, 128]}
-    plain = parse_model_config(QWEN35_27B).heads[0]
-    small = parse_model_config(QWEN35_27B | {"quantization_config": config}).heads[0]
+    plain = parse_model_config(PUBLISHED["qwen3.5-27b"]).heads[0]
+    small = parse_model_config(PUBLISHED["qwen3.5-27b"] | {"quantization_config": config}).heads[0]
     kept = parse_model_config(
-        QWEN35_27B | {"quantization_config": config | {"modules_to_not_convert": ["mtp"]}}
+        PUBLISHED["qwen3.5-27b"]
+        | {"quantization_config": config | {"modules_to_not_convert": ["mtp"]}}
     ).heads[0]
     assert kept.weight_bytes == plain.weight_bytes > 1.9 * small.weight_bytes

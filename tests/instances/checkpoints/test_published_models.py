@@ -7,13 +7,10 @@ from __future__ import annotations
 import contextlib
 import json
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import model_cases
-from helpers.model_cases import EAGLE3_8B, MIMO_7B
-from helpers.published_models import BYTES, CHECKPOINTS, GIB, KIMI_K3, QWEN_DSPARK
+from helpers.model_cases import COUNTS, PUBLISHED, SMALL
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies.model_config import junk
@@ -21,33 +18,58 @@ from strategies.model_config import junk
 from specopt.instances.checkpoints.model_config import parse_model_config
 from specopt.models.errors import InvalidInput
 
-FOLDER = Path(__file__).parents[2] / "data" / "model_configs"
-SMALL = {
-    file.stem: json.loads(file.read_text())
-    for file in sorted(FOLDER.glob("*.json"))
-    if file.stem != "counts"
-}
-COUNTS: dict[str, dict[str, Any]] = json.loads((FOLDER / "counts.json").read_text())
+GIB = 2**30
+M3_VISION = (
+    1280 * 3 * 2 * 14 * 14
+    + 2 * 1280
+    + 32 * (4 * 1280 * 1281 + 2 * 5120 * 1280 + 5120 + 1280 + 4 * 1280)
+    + 6144 * 1281
+    + 6144 * 24577
+    + 2 * 6144 * 6145
+)
+GLM_5_2 = {"index_topk_freq": 4, "index_skip_topk_offset": 3}
+CHECKPOINTS: list[tuple[str, dict[str, Any], int, int]] = [
+    ("kimi-linear-48b-a3b", {}, 49_122_681_728, 26 * 256),
+    ("glm-5", {}, 753_864_139_008, 76 * 256),
+    ("glm-5", GLM_5_2, 753_329_940_480, 76 * 256),
+    ("glm-4.7-flash", {}, 31_221_488_576, 47 * 64 + 2 * 154880 * 2048),
+    ("minimax-m3", {}, 427_040_140_160, 57 * 128 + M3_VISION),
+    ("nemotron-3-nano-30b-a3b", {}, 31_577_937_344, 0),
+]
+"""Values of published checkpoints, and of them those that are no parameters of decoder and heads:
+corrections of routers, which are buffers, copies of embeddings, image encoders.
+"""
+
+BYTES = [
+    ("deepseek-v3.2", 642.12, 2 * 2 * 129280 * 7168 / GIB),
+    ("deepseek-v4-flash", 148.65, 0.0),
+    ("deepseek-v4-pro", 805.32, 0.0),
+    ("kimi-k2.5", 554.27, 0.9),
+    ("kimi-k3", 1453.66, 0.8),
+    ("minimax-m2.7", 214.32, 0.0),
+    ("mimo-v2.5-pro", 962.40, 1.84),
+]
+"""GiB of all tensors; of them those of copies of embeddings, image encoders, or layers that a
+config does not name.
+"""
 
 
-@pytest.mark.parametrize("name", CHECKPOINTS)
-def test_values_of_checkpoints(name: str) -> None:
+@pytest.mark.parametrize(("name", "change", "values", "other"), CHECKPOINTS)
+def test_values_of_checkpoints(name: str, change: dict[str, Any], values: int, other: int) -> None:
     """Tests that decoder and heads have exactly the values that the safetensors headers of the hub
     add up to.
     """
-    expected = CHECKPOINTS[name]
-    found = parse_model_config(expected.config)
+    found = parse_model_config(PUBLISHED[name] | change)
     counted = found.parameters + sum(head.parameters for head in found.heads)
-    assert counted + expected.corrections + expected.other == expected.values
+    assert counted + other == values
 
 
-@pytest.mark.parametrize("name", BYTES)
-def test_bytes_of_checkpoints(name: str) -> None:
+@pytest.mark.parametrize(("name", "total", "other"), BYTES)
+def test_bytes_of_checkpoints(name: str, total: float, other: float) -> None:
     """Tests that quantised checkpoints have the bytes of their files to 0.1 %: scales differ in
     their precision.
     """
-    config, total, other = BYTES[name]
-    found = parse_model_config(config)
+    found = parse_model_config(PUBLISHED[name])
     counted = (found.weight_bytes + sum(head.weight_bytes for head in found.heads)) / GIB
     assert counted + other == pytest.approx(total, rel=1e-3)
 
@@ -75,7 +97,7 @@ def test_kimi_k3_by_its_tensors() -> None:
     ]
     once = [(163840, hidden)] * 2 + [(33792, hidden)] * 3 + [(hidden,)] * 3
     counts = ((delta, 69), (latent, 24), (each, 93), (routed, 92), (once, 1))
-    found = parse_model_config(KIMI_K3)
+    found = parse_model_config(PUBLISHED["kimi-k3"])
     assert found.parameters == sum(times * sum(map(prod, shapes)) for shapes, times in counts)
     assert found.kv_bytes_per_token == 24 * (512 + 64) * 2
     assert found.state_bytes_per_sequence == 69 * 2 * (96 * 128 * 128 + 3 * 12288 * 3)
@@ -85,7 +107,7 @@ def test_a_published_dspark_head() -> None:
     """Tests that a DSpark head for Qwen3.8-27B has the bytes of its file, 2,718,576,122, without
     its header.
     """
-    found = parse_model_config(QWEN_DSPARK)
+    found = parse_model_config(PUBLISHED["qwen3.8-27b-dspark"])
     assert found.kind == "dspark" and 0 < 2_718_576_122 - found.weight_bytes < 10_000
     assert found.borrowed_parameters == 2 * 248320 * 5120
 
@@ -148,7 +170,8 @@ AWQ = {
 
 
 @given(
-    st.sampled_from([*SMALL.values(), *model_cases.SMALL.values(), EAGLE3_8B, MIMO_7B]), st.data()
+    st.sampled_from([*SMALL.values(), PUBLISHED["llama-3.1-8b-eagle3"], PUBLISHED["mimo-7b"]]),
+    st.data(),
 )
 @settings(max_examples=500)
 def test_broken_configs(config: dict[str, Any], data: st.DataObject) -> None:
@@ -168,67 +191,45 @@ def test_broken_configs(config: dict[str, Any], data: st.DataObject) -> None:
 
 
 LAYER = 2 * 64 * 64 + 2 * 64 * 32 + 2 * 16 + 3 * 64 * 96 + 2 * 64
-BLOCK: dict[str, Any] = {
-    "model_type": "qwen3",
-    "hidden_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 16,
-    "intermediate_size": 96,
-    "vocab_size": 112,
-}
+BLOCK = SMALL["qwen3"] | {"num_hidden_layers": 2}
 DFLASH = 2 * LAYER + 3 * 64 * 64 + 2 * 64
 
 
 @pytest.mark.parametrize(
-    ("data", "kind", "expected"),
+    ("text", "kind", "expected"),
     [
         (
-            {
-                "architectures": ["DFlashDraftModel"],
-                "dflash_config": {"target_layer_ids": [1, 2, 3]},
-            },
+            """{"architectures": ["DFlashDraftModel"],
+            "dflash_config": {"target_layer_ids": [1, 2, 3]}}""",
             "dflash",
             DFLASH,
         ),
         (
-            {
-                "architectures": ["DFlashDraftModel"],
-                "aux_hidden_state_layer_ids": [1, 2, 3],
-                "draft_vocab_size": 50,
-            },
+            """{"architectures": ["DFlashDraftModel"], "draft_vocab_size": 50,
+            "aux_hidden_state_layer_ids": [1, 2, 3]}""",
             "dflash",
             DFLASH + 50 * 64,
         ),
         (
-            {
-                "architectures": ["DSparkDraftModel"],
-                "target_layer_ids": [1, 2, 3],
-                "markov_rank": 8,
-            },
+            """{"architectures": ["DSparkDraftModel"], "target_layer_ids": [1, 2, 3],
+            "markov_rank": 8}""",
             "dspark",
             DFLASH + 2 * 8 * 112 + 64 + 8 + 1,
         ),
         (
-            {
-                "architectures": ["DominoDraftModel"],
-                "dflash_config": {
-                    "target_layer_ids": [1, 2, 3],
-                    "projector_type": "domino",
-                    "gru_hidden_dim": 10,
-                    "emb_dim": 6,
-                },
-            },
+            """{"architectures": ["DominoDraftModel"],
+            "dflash_config": {"target_layer_ids": [1, 2, 3], "projector_type": "domino",
+            "gru_hidden_dim": 10, "emb_dim": 6}}""",
             "domino",
             DFLASH + 3 * 10 * (64 + 10) + 6 * (64 + 10) + 112 * 6,
         ),
     ],
 )
-def test_heads_that_draft_blocks(data: dict[str, Any], kind: str, expected: int) -> None:
+def test_heads_that_draft_blocks(text: str, kind: str, expected: int) -> None:
     """Tests that DFlash, DSpark and Domino have their tensors, in a config of their own or of one
     kind within it.
     """
+    data = json.loads(text)
     found = parse_model_config(BLOCK | data)
     assert (found.kind, found.parameters) == (kind, expected)
     if "dflash_config" in data:

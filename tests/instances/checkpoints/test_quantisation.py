@@ -4,15 +4,16 @@ not change.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
-from helpers.model_cases import GPT_OSS_20B, LLAMA_8B, SMALL
+from helpers.model_cases import PUBLISHED, SMALL
 
 from specopt.instances.checkpoints.model_config import ModelConfig, parse_model_config
 from specopt.instances.checkpoints.quantisation import Scheme
 
-ROWS, COLUMNS = 128, 256
+GPT_OSS_20B = PUBLISHED["gpt-oss-20b"]
 NAMES = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 SQUARE: dict[str, Any] = {
     "model_type": "llama",
@@ -25,74 +26,66 @@ SQUARE: dict[str, Any] = {
 }
 """Two layers of seven 256 x 256 matrices."""
 
-BLOCK_FP8 = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
-AWQ = {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True, "version": "gemm"}
-GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": True, "sym": True}
-MXFP4 = {
-    "quant_method": "mxfp4",
-    "modules_to_not_convert": [
-        "model.layers.*.self_attn",
-        "model.layers.*.mlp.router",
-        "model.embed_tokens",
-        "lm_head",
-    ],
-}
-
-
-def compressed(
-    *, ignore: tuple[str, ...] = ("lm_head",), activations: Any = None, **weights: Any
-) -> dict[str, Any]:
-    """A config as llm-compressor writes it, of one group."""
-    group = {"targets": ["Linear"], "weights": weights, "input_activations": activations}
-    return {
-        "quant_method": "compressed-tensors",
-        "config_groups": {"group_0": group},
-        "ignore": list(ignore),
-    }
-
-
-W4 = compressed(num_bits=4, type="int", strategy="group", group_size=128, symmetric=True)
-W8 = compressed(num_bits=8, type="float", strategy="channel", symmetric=True)
-NVFP4 = compressed(
-    num_bits=4,
-    type="float",
-    strategy="tensor_group",
-    group_size=16,
-    activations={"dynamic": "local", "num_bits": 4},
+BLOCK_FP8 = """{"quant_method": "fp8", "activation_scheme": "dynamic",
+"weight_block_size": [128, 128]}"""
+AWQ = """{"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": true,
+"version": "gemm"}"""
+GPTQ = """{"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": true, "sym": true}"""
+MXFP4 = """{"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn",
+"model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]}"""
+# as llm-compressor writes it
+COMPRESSED = """{"quant_method": "compressed-tensors", "ignore": ["lm_head"],
+"config_groups": {"group_0": {"targets": ["Linear"], "weights": %s, "input_activations": %s}}}"""
+W4 = COMPRESSED % (
+    """{"num_bits": 4, "type": "int", "strategy": "group", "group_size": 128,
+"symmetric": true}""",
+    "null",
+)
+W8 = COMPRESSED % (
+    '{"num_bits": 8, "type": "float", "strategy": "channel", "symmetric": true}',
+    "null",
+)
+NVFP4 = COMPRESSED % (
+    '{"num_bits": 4, "type": "float", "strategy": "tensor_group", "group_size": 16}',
+    '{"dynamic": "local", "num_bits": 4}',
 )
 
 VALUES = 256 * 256
 # bytes of one 256 x 256 matrix: its values, and what goes with them
-BY_HAND: dict[str, tuple[dict[str, Any], float]] = {
+BY_HAND = {
     "FP8 in blocks": (BLOCK_FP8, VALUES + 4 * 4),
-    "FP8 per matrix": ({"quant_method": "fp8", "activation_scheme": "static"}, VALUES + 4 + 4),
-    "FP8 per row": ({"quant_method": "fbgemm_fp8"}, VALUES + 256 * 4),
+    "FP8 per matrix": ('{"quant_method": "fp8", "activation_scheme": "static"}', VALUES + 4 + 4),
+    "FP8 per row": ('{"quant_method": "fbgemm_fp8"}', VALUES + 256 * 4),
     "AWQ": (AWQ, VALUES / 2 + 256 * 2 * (2 + 0.5)),
-    "AWQ without zeros": (AWQ | {"zero_point": False}, VALUES / 2 + 256 * 2 * 2),
+    "AWQ without zeros": (AWQ.replace("true", "false"), VALUES / 2 + 256 * 2 * 2),
     "GPTQ": (GPTQ, VALUES / 2 + 256 * 2 * (2 + 0.5) + 256 * 4),
-    "GPTQ per row": (GPTQ | {"group_size": -1, "bits": 8}, VALUES + 256 * (2 + 1) + 256 * 4),
+    "GPTQ per row": (
+        '{"quant_method": "gptq", "bits": 8, "group_size": -1, "desc_act": true, "sym": true}',
+        VALUES + 256 * (2 + 1) + 256 * 4,
+    ),
     "W4A16": (W4, VALUES / 2 + 256 * 2 * 2),
     "FP8 per channel": (W8, VALUES + 256 * 2),
     "NVFP4": (NVFP4, VALUES / 2 + VALUES / 16 + 4 + 4),
     "NVFP4 of ModelOpt": (
-        {"quant_method": "modelopt", "quant_algo": "NVFP4"},
+        '{"quant_method": "modelopt", "quant_algo": "NVFP4"}',
         VALUES / 2 + VALUES / 16 + 4 + 4,
     ),
-    "8 bits": ({"quant_method": "bitsandbytes", "load_in_8bit": True}, VALUES + 256 * 4),
+    "8 bits": ('{"quant_method": "bitsandbytes", "load_in_8bit": true}', VALUES + 256 * 4),
     "4 bits": (
-        {"quant_method": "bitsandbytes", "load_in_4bit": True},
+        '{"quant_method": "bitsandbytes", "load_in_4bit": true}',
         VALUES / 2 + VALUES / 64 * 4,
     ),
     "4 bits, scales quantised": (
-        {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_use_double_quant": True},
+        """{"quant_method": "bitsandbytes", "load_in_4bit": true,
+        "bnb_4bit_use_double_quant": true}""",
         VALUES / 2 + VALUES / 64 + VALUES / 64 / 256 * 4,
     ),
 }
 
 
-def quantised(data: dict[str, Any], config: dict[str, Any]) -> ModelConfig:
+def quantised(data: dict[str, Any], config: str, **more: Any) -> ModelConfig:
     """A model whose weights are quantised so."""
-    return parse_model_config(data | {"quantization_config": config})
+    return parse_model_config(data | {"quantization_config": json.loads(config) | more})
 
 
 @pytest.mark.parametrize("name", BY_HAND)
@@ -104,14 +97,14 @@ def test_bytes_of_a_matrix(name: str) -> None:
     plain, found = parse_model_config(SQUARE), quantised(SQUARE, config)
     outside = 2 * (2 * 100 * 256 + 5 * 256)
     head = 0
-    if config["quant_method"] == "modelopt":  # it names what it leaves out, and names nothing here
+    if name == "NVFP4 of ModelOpt":  # it names what it leaves out, and names nothing here
         head = 100 * 256 // 2 + 100 * 256 // 16 + 8 - 2 * 100 * 256
     assert found.weight_bytes == 14 * expected + outside + head
     assert (found.parameters, found.kv_bytes_per_token) == (
         plain.parameters,
         plain.kv_bytes_per_token,
     )
-    assert found.storage.method == config["quant_method"]
+    assert found.storage.method == json.loads(config)["quant_method"]
 
 
 def test_published_checkpoints() -> None:
@@ -126,10 +119,8 @@ def test_published_checkpoints() -> None:
 
 
 @pytest.mark.parametrize("name", SMALL)
-@pytest.mark.parametrize(
-    "config", [BLOCK_FP8, AWQ, GPTQ, MXFP4, W4, W8], ids=lambda item: str(item["quant_method"])
-)
-def test_quantisation_changes_bytes_alone(name: str, config: dict[str, Any]) -> None:
+@pytest.mark.parametrize("config", [BLOCK_FP8, AWQ, GPTQ, MXFP4, W4, W8])
+def test_quantisation_changes_bytes_alone(name: str, config: str) -> None:
     """Tests that parameters, operations and caches are those of plain weights, and that no pass
     reads more.
     """
@@ -164,7 +155,7 @@ def test_names_that_stay_plain() -> None:
         (["model.language_model.layers.0.mlp.up_proj"], 1),
         (["proj", "layers.10"], 0),
     ):
-        found = quantised(SQUARE, {"quant_method": "fp8", "modules_to_not_convert": names})
+        found = quantised(SQUARE, '{"quant_method": "fp8"}', modules_to_not_convert=names)
         assert found.weight_bytes == everything + kept * VALUES + (14 - kept) * 4 + outside
 
 
@@ -172,41 +163,35 @@ def test_targets_of_groups() -> None:
     """Tests that a group holds for what it names, the general one for the rest, and one without
     weights for none.
     """
-    groups = {
+    config = """{"quant_method": "compressed-tensors", "ignore": ["lm_head"], "config_groups": {
         "general": {"targets": ["Linear"], "weights": {"num_bits": 8, "strategy": "tensor"}},
-        "mlp": {
-            "targets": ["re:.*mlp.*"],
-            "weights": {"num_bits": 4, "group_size": 128, "type": "int"},
-        },
-        "none": {"targets": ["re:.*k_proj"], "weights": None},
-    }
-    config = {"quant_method": "compressed-tensors", "config_groups": groups, "ignore": ["lm_head"]}
+        "mlp": {"targets": ["re:.*mlp.*"],
+            "weights": {"num_bits": 4, "group_size": 128, "type": "int"}},
+        "none": {"targets": ["re:.*k_proj"], "weights": null}}}"""
     small, large = VALUES // 2 + 256 * 2 * 2, VALUES + 2
     outside = 2 * (2 * 100 * 256 + 5 * 256)
     assert quantised(SQUARE, config).weight_bytes == 6 * small + 8 * large + outside
     layers = {f"model.layers.0.self_attn.{name}": {"quant_algo": "FP8"} for name in NAMES[:4]}
-    mixed = {
-        "quant_method": "modelopt",
-        "quant_algo": "MIXED_PRECISION",
-        "quantized_layers": layers,
-    }
-    assert quantised(SQUARE, mixed).weight_bytes == 4 * (VALUES + 8) + 10 * 2 * VALUES + outside
+    mixed = '{"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"}'
+    found = quantised(SQUARE, mixed, quantized_layers=layers)
+    assert found.weight_bytes == 4 * (VALUES + 8) + 10 * 2 * VALUES + outside
 
 
 def test_byte_caches() -> None:
     """Tests that a cache that is quantised with the weights counts a byte per value."""
     plain = parse_model_config(SQUARE).kv_bytes_per_token
-    for config in (
-        W8 | {"kv_cache_scheme": {"num_bits": 8, "type": "float"}},
-        {"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_quant_algo": "FP8"},
+    whole = '{"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}'
+    for found in (
+        quantised(SQUARE, W8, kv_cache_scheme={"num_bits": 8, "type": "float"}),
+        quantised(SQUARE, whole),
     ):
-        assert quantised(SQUARE, config).kv_bytes_per_token * 2 == plain
+        assert found.kv_bytes_per_token * 2 == plain
 
 
 def test_a_size_that_is_asked_for_goes_before() -> None:
     """Tests that bytes asked for hold instead of a config's quantisation, known or not."""
-    for config in (AWQ, {"quant_method": "unheard-of"}):
-        found = parse_model_config(LLAMA_8B | {"quantization_config": config}, value_bytes=4)
+    for config in (json.loads(AWQ), {"quant_method": "unheard-of"}):
+        found = parse_model_config(SQUARE | {"quantization_config": config}, value_bytes=4)
         assert found.weight_bytes == 4 * found.parameters and found.storage.method is None
 
 

@@ -8,13 +8,13 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from helpers.model_cases import small
+from helpers.model_cases import SMALL
 
 from specopt.instances.checkpoints.model_config import parse_model_config
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.views.model_costs import model_costs
 
-DATA = small("unheard_of", num_key_value_heads=2)
+DATA = SMALL["mistral"] | {"model_type": "unheard_of"}
 SHAPES = {
     "model.embed_tokens.weight": (112, 64),
     "model.layers.0.self_attn.q_proj.weight": (64, 64),

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import numpy as np
+from helpers.families import problem_of
 
-from specopt import PromptChunkingProblem, generate
+from specopt import PromptChunkingProblem
 
-
-def make(family: str, **parameters: Any) -> PromptChunkingProblem:
-    """A problem of a family."""
-    problem = generate(f"prompt-chunking/{family}", **parameters)
-    assert isinstance(problem, PromptChunkingProblem)
-    return problem
+make = partial(problem_of, PromptChunkingProblem)
 
 
 def test_paper_4() -> None:
@@ -33,9 +29,7 @@ def test_paper_4() -> None:
 
 
 def test_random_in_its_ranges() -> None:
-    """Tests that links are in the paper's ranges, that g rises, and that seeds differ and
-    repeat.
-    """
+    """Tests that links are in the paper's ranges, and that g rises."""
     for seed in range(20):
         problem = make("random", seed=seed, knots=2 + seed % 5)
         assert (
@@ -47,8 +41,6 @@ def test_random_in_its_ranges() -> None:
         )
         assert len(problem.cloud_delay.tokens) == 2 + seed % 5
         assert np.all(problem.cloud_delay.slopes > 0)
-        assert problem == make("random", seed=seed, knots=2 + seed % 5)
-        assert problem != make("random", seed=seed + 1, knots=2 + seed % 5)
 
 
 def test_random_modes() -> None:

@@ -18,9 +18,11 @@ from specopt.instances.runtimes.measured import MeasuredRuntime
 from specopt.instances.runtimes.table import TableColumns, read_runtime_table
 from specopt.instances.runtimes.validation import CrossValidation, choose, fit_metrics, widest
 from specopt.instances.runtimes.work import work_of
+from specopt.measuring.measure import COLUMNS as MEASURED
 from specopt.models.fields import Floats
 from specopt.models.pass_time import Which, pass_time
 
+BATCHES = ("batch_new_tokens", "batch_interactions", "batch_cached_tokens")
 WHICH: tuple[Which, ...] = ("lower", "fitted", "upper")
 LINE = (2e-4, 0.03)
 ROOFLINE = ((1e-5, 0.04), (2e-4, 0.02))
@@ -101,9 +103,10 @@ def test_a_line_that_is_off_is_told(tmp_path: Path) -> None:
 
 
 def test_additive_is_the_fit_of_batches(tmp_path: Path) -> None:
-    """Tests that the additive form is ordinary least squares where all are positive, and taken
-    where it is true.
+    """Tests that the additive form is ordinary least squares where all are positive, taken where it
+    is true, and the same from the sums that measuring batches writes.
     """
+    assert set(BATCHES) < set(MEASURED)
     rng = np.random.default_rng(0)
     new, cached = rng.integers(1, 400, 60), rng.integers(0, 2000, 60)
     features = np.column_stack([new, (cached + new) * new, cached]).astype(float)
@@ -120,6 +123,12 @@ def test_additive_is_the_fit_of_batches(tmp_path: Path) -> None:
     assert set(found.to_dict()["estimator"]) == set(found.to_dict()["lower"])
     with pytest.raises(InvalidInput, match="runtime: expected a fit against operations"):
         _ = found.runtime
+    rows = zip(*features.T, seconds, strict=True)
+    lines = [",".join(map(repr, map(float, row))) for row in rows]
+    file.write_text("\n".join([",".join((*BATCHES, "seconds")), *lines]))
+    table = read_runtime_table(file, TableColumns(x=BATCHES, y=("seconds",)))
+    again = fit_runtime(table, work_of(table), "additive")
+    assert again.coefficients == pytest.approx(found.coefficients)
 
 
 def test_the_spread_of_measured_passes(tmp_path: Path) -> None:
@@ -181,7 +190,8 @@ def test_wrong_units_are_told(tmp_path: Path) -> None:
         (1, "auto", "expected at least 2 different inputs for it, got 1, in 1 rows"),
         (1, "linear", "form: linear: expected at least 2 different inputs"),
         (4, "roofline", "form: roofline: expected at least 5 different inputs"),
-        (8, "additive", "form: additive: expected rows that tell its three features"),
+        (4, "additive", "form: additive: expected at least 5 different inputs"),
+        (8, "additive", "rows that tell its three features .* that are linearly dependent"),
         (8, "cubic", "form: expected one of auto, linear, roofline, additive, got 'cubic'"),
     ],
 )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from specopt.instances.runtimes.forms import FORMS, Additive, Form, Linear, Roofline
+from specopt.instances.runtimes.forms import FORMS, Form, Linear, Roofline
 from specopt.instances.runtimes.forms.form import nonnegative_least_squares
 from specopt.instances.runtimes.work import Work
 
@@ -93,20 +93,6 @@ def test_the_roofline_is_the_global_optimum(seed: int, rows: int, flat: bool, ze
         if flat:
             other[0, 0] = 0.0
         assert least <= error_of(form, other, x, y, weights) * (1.0 + 1e-9) + 1e-12
-
-
-def test_additive_comes_back() -> None:
-    """Tests that noise-free additive times give their coefficients, and dependent features are
-    told.
-    """
-    rng = np.random.default_rng(0)
-    features = rng.uniform(0.0, 1000.0, (30, 3))
-    truth = np.array([3e-5, 3e-8, 5e-6, 0.015])
-    y = features @ truth[:3] + truth[3]
-    assert Additive().fit(features, y, np.ones(30)) == pytest.approx(truth, rel=1e-9)
-    assert Additive().lacks(features) is None
-    assert "linearly dependent" in str(Additive().lacks(features * [1.0, 1.0, 0.0]))
-    assert "at least 5 different inputs" in str(Additive().lacks(features[:4]))
 
 
 @settings(deadline=None)

@@ -6,10 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from specopt import InvalidInput
 from specopt.instances.runtimes.table import RuntimeTable, TableColumns, read_runtime_table
@@ -27,30 +24,16 @@ def read(path: Path, data: bytes, **columns: Any) -> RuntimeTable:
     )
 
 
-QUIRKS = {
-    "as it is": lambda data: data,
-    "CRLF": lambda data: data.replace(b"\n", b"\r\n"),
-    "CR": lambda data: data.replace(b"\n", b"\r"),
-    "no newline at the end": lambda data: data.rstrip(b"\n"),
-    "byte-order mark": lambda data: b"\xef\xbb\xbf" + data,
-    "blank lines": lambda data: b"\n  \r\n" + data.replace(b"\n", b"\n\r\n \t\n"),
-    "spaces": lambda data: data.replace(b",", b" ,\t"),
-    "quotes": lambda data: data.replace(b"tokens", b'"tokens"'),
-}
-
-
-@pytest.mark.parametrize("quirk", QUIRKS)
-def test_quirks_change_nothing(tmp_path: Path, quirk: str) -> None:
-    """Tests that line ends, blank lines, a byte-order mark, spaces and a missing newline make no
-    difference.
+def test_columns(tmp_path: Path) -> None:
+    """Tests that columns are found by name, spaces around numbers or not, and that other columns
+    do not matter.
     """
-    found = read(tmp_path, QUIRKS[quirk](PLAIN))
+    found = read(tmp_path, PLAIN.replace(b",", b" ,\t"))
     assert found.x.tolist() == [[1.0], [2.0], [8.0]]
     assert found.seconds.tolist() == [0.25, 0.5, 1.5]
     assert (found.cached.tolist(), found.batch.tolist()) == ([0.0] * 3, [1.0] * 3)
     assert (found.rows, found.warnings) == ((3, 3), ())
-    if quirk in ("as it is", "CRLF", "no newline at the end"):
-        assert found.lines.tolist() == [2, 3, 4]
+    assert found.lines.tolist() == [2, 3, 4]
 
 
 def test_filters(tmp_path: Path) -> None:
@@ -116,31 +99,16 @@ def test_rows_that_differ_are_told(tmp_path: Path) -> None:
     ("data", "message"),
     [
         (b"", "expected a table, got an empty file"),
-        (b"\xef\xbb\xbf\n\n", "expected a table, got an empty file"),
         (b"tokens,seconds\n", "expected at least one row below the header"),
         (
             b"tokens,time\n1,2\n",
             "line 1: expected one column 'seconds', the header has tokens, time",
         ),
-        (
-            b"tokens,seconds,tokens\n1,2,3\n",
-            "line 1: expected one column 'tokens', the header has it twice",
-        ),
-        (b"\ntokens,seconds\n1,2\n3\n", "line 4, seconds: expected 2 fields, as in the header"),
-        (b"tokens,seconds\n1,2\n3,4,5\n", "line 3: expected 2 fields, as in the header"),
         (b"tokens,seconds\n1,nan\n", "line 2, seconds: expected a time >= 0, got 'nan'"),
-        (b"tokens,seconds\n1,inf\n", "line 2, seconds: expected a time >= 0, got 'inf'"),
-        (b"tokens,seconds\n1,1e999\n", "line 2, seconds: expected a time >= 0"),
         (b"tokens,seconds\n1,-1\n", "line 2, seconds: expected a time >= 0, got '-1'"),
-        (b"tokens,seconds\n1,\n", "line 2, seconds: expected a time >= 0, got ''"),
         (b"tokens,seconds\n1,0\n", "line 2, seconds: expected a time > 0, got '0'"),
-        (b"tokens,seconds\n1,1_0\n", "line 2, seconds: expected a time >= 0, got '1_0'"),
-        ("tokens,seconds\n1,\u0663\n".encode(), "line 2, seconds: expected a time >= 0"),
         (b"tokens,seconds\n-1,1\n", "line 2, tokens: expected a finite number >= 0, got '-1'"),
         (b"tokens,seconds\nx,1\n", "line 2, tokens: expected a finite number >= 0, got 'x'"),
-        (b'tokens,seconds\n1,"2\n', "line 2: expected a row of a CSV file"),
-        (b"tokens,seconds\n1,\xff\n", "line 2: expected text in UTF-8, got 'the byte 0xff'"),
-        (b"tokens,seconds\n1,\0\n", "line 2: expected text, got 'a NUL byte'"),
     ],
 )
 def test_bad_tables_name_line_and_column(tmp_path: Path, data: bytes, message: str) -> None:
@@ -186,47 +154,3 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
     for path in (tmp_path / "none", tmp_path, "a\0b"):
         with pytest.raises(InvalidInput, match="cannot be read"):
             read_runtime_table(path, columns)
-
-
-WORDS = st.sampled_from(
-    [
-        b"",
-        b",",
-        b"\n",
-        b"\r",
-        b'"',
-        b"\0",
-        b"-1",
-        b"nan",
-        b"1e999",
-        b"1e-300",
-        b"9" * 400,
-        b"\xff",
-        b"1",
-        b"tokens",
-    ]
-)
-
-
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
-def test_fuzzed_tables(tmp_path: Path, data: st.DataObject) -> None:
-    """Tests that arbitrary bytes and mutated tables are refused in one line, or read as finite
-    times.
-    """
-    source = data.draw(st.sampled_from([PLAIN, LAYERS, b""]))
-    at = data.draw(st.integers(0, len(source)))
-    cut = data.draw(st.integers(0, 4))
-    table = source[:at] + data.draw(st.one_of(WORDS, st.binary(max_size=20))) + source[at + cut :]
-    columns: dict[str, Any] = {}
-    if source == LAYERS:
-        columns = {"y": ("time_us",), "y_unit": "us", "sum_over": "layer"}
-    try:
-        found = read(tmp_path, table, **columns)
-    except InvalidInput as error:
-        assert "\n" not in str(error)
-        return
-    assert len(found) > 0
-    assert np.isfinite(found.keys).all()
-    assert (found.seconds > 0.0).all()
-    assert np.isfinite(found.seconds).all()

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.families import problem_of
 
 from specopt import (
     ContinuousServingProblem,
     InvalidInput,
     ServingLatencyProblem,
     VerificationBatchProblem,
-    generate,
     solve,
 )
 from specopt.api.generate import from_trace
@@ -54,8 +54,9 @@ def test_serving_latency() -> None:
     that seed.
     """
     found = serving(seed=7, pair="68M-7B", bandwidth=5e6)
-    drawn = generate("serving-latency/paper-1", tasks=6, seed=7, pair="68M-7B", bandwidth=5e6)
-    assert isinstance(drawn, ServingLatencyProblem)
+    drawn = problem_of(
+        ServingLatencyProblem, "paper-1", tasks=6, seed=7, pair="68M-7B", bandwidth=5e6
+    )
     assert found.input_tokens.tolist() == TRACE.input_tokens.tolist()
     assert found.output_tokens.tolist() == TRACE.output_tokens.tolist()
     assert found.snr.tolist() == drawn.snr.tolist()
@@ -95,8 +96,7 @@ def test_verification_batch(family: str) -> None:
     family's.
     """
     found = verification(family, seed=3)
-    drawn = generate(f"verification-batch/{family}", requests=6, seed=3)
-    assert isinstance(drawn, VerificationBatchProblem)
+    drawn = problem_of(VerificationBatchProblem, family, requests=6, seed=3)
     cold = drawn.cached_tokens == 0
     assert found.cached_tokens.tolist() == np.where(cold, 0, TRACE.input_tokens).tolist()
     drafted = found.new_tokens - np.where(cold, TRACE.input_tokens, 0) - 1
@@ -119,8 +119,7 @@ def test_the_drawn_contexts_give_the_drawn_problem(family: str) -> None:
     """Tests that putting a family's own contexts in changes nothing: drafts are those that were
     drawn.
     """
-    drawn = generate(f"verification-batch/{family}", requests=50, seed=3)
-    assert isinstance(drawn, VerificationBatchProblem)
+    drawn = problem_of(VerificationBatchProblem, family, requests=50, seed=3)
     totals = np.rint(drawn.request_memory_bytes / KV_BYTES_PER_TOKEN).astype(np.int64)
     rng = np.random.default_rng(3)
     contexts = totals - rng.integers(1, 8, size=50, endpoint=True) - 1

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from strategies.traces import AZURE_2023, BURSTGPT, EXAMPLES, MOONCAKE, PLAIN_CSV, mutated
+from strategies.traces import AZURE_2023, BURSTGPT, EXAMPLES, MOONCAKE, PLAIN_CSV
 
 from specopt import InvalidInput
 from specopt.instances.reading.lines import LONGEST_LINE
@@ -39,62 +37,63 @@ def refused(path: Path, data: bytes, message: str, **options: Any) -> None:
     assert "\n" not in str(caught.value)
 
 
-QUIRKS = {
-    "as it is": lambda data: data,
-    "CRLF": lambda data: data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"),
-    "LF": lambda data: data.replace(b"\r\n", b"\n"),
-    "CR": lambda data: data.replace(b"\r\n", b"\n").replace(b"\n", b"\r"),
-    "no newline at the end": lambda data: data.rstrip(b"\r\n"),
-    "a newline at the end": lambda data: data.rstrip(b"\r\n") + b"\r\n",
-    "byte-order mark": lambda data: b"\xef\xbb\xbf" + data,
-    "blank lines": lambda data: b"\n  \r\n" + data.replace(b"\n", b"\n\r\n \t\n") + b"\n\n",
+def content(trace: Trace) -> tuple[Any, ...]:
+    """Return what a trace holds, as values that compare."""
+    columns = (trace.arrival_seconds, trace.input_tokens, trace.output_tokens)
+    return (*(column.tolist() for column in columns), trace.names, trace.dropped, trace.format)
+
+
+Expected = tuple[list[float], list[int], list[int], tuple[str, ...] | None, int]
+VALUES: dict[str, Expected] = {
+    "azure-2023": ([0.0, 1.0000001, 2.0], [374, 12, 8000], [44, 9, 1], None, 0),
+    "azure-2024": ([0.0, 0.75, 1.25], [100, 200, 300], [10, 20, 30], None, 0),
+    "burstgpt": ([0.0, 113.0], [472, 417], [18, 276], ("ChatGPT", "GPT-4"), 2),
+    "burstgpt-new": ([0.0, 2.0], [10, 12], [20, 22], ("ChatGPT", "GPT-4"), 1),
+    "mooncake": ([0.0, 0.027, 3.0275], [6758, 10, 11], [500, 1, 3], None, 0),
+    "vidur": ([0.0, 0.75, 1.5], [512, 20, 21], [64, 30, 31], None, 0),
+    "csv": ([0.0, 0.5], [7, 9], [8, 10], None, 0),
 }
 
 
-@pytest.mark.parametrize("quirk", QUIRKS)
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_quirks_change_nothing(path: Path, example: str, quirk: str) -> None:
-    """Tests that line ends, blank lines, a byte-order mark and a missing newline make no
-    difference, nor naming it.
+def test_values(path: Path, example: str) -> None:
+    """Tests that every format is recognised and read: dates to the seventh digit, failed requests
+    dropped and counted, names kept, columns that are not needed passed over.
     """
-    expected = read(path, EXAMPLES[example])
-    name = example.partition("-")[0]
-    for found in (
-        read(path, QUIRKS[quirk](EXAMPLES[example])),
-        read(path, QUIRKS[quirk](EXAMPLES[example]), name),
-    ):
-        assert found.arrival_seconds.tolist() == expected.arrival_seconds.tolist()
-        assert found.input_tokens.tolist() == expected.input_tokens.tolist()
-        assert found.output_tokens.tolist() == expected.output_tokens.tolist()
-        assert (found.names, found.rows_read, found.dropped) == (
-            expected.names,
-            expected.rows_read,
-            expected.dropped,
-        )
-        assert (found.format, found.source) == (name, "trace")
+    *values, failed = VALUES[example]
+    dropped = (("0 output tokens", failed),) if failed else ()
+    expected = (*values, dropped, example.partition("-")[0])
+    assert content(read(path, EXAMPLES[example])) == expected
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_quirks_change_nothing(path: Path, example: str) -> None:
+    """Tests that a byte-order mark, blank lines and CRLF make no difference, nor naming the
+    format.
+    """
+    expected = content(read(path, EXAMPLES[example]))
+    lines = b"\r\n \t\r\n".join(EXAMPLES[example].splitlines())
+    found = read(path, b"\xef\xbb\xbf\n" + lines, example.partition("-")[0])
+    assert content(found) == expected
+    assert found.source == "trace"
 
 
 @pytest.mark.parametrize("example", [name for name in EXAMPLES if name != "mooncake"])
 def test_columns_are_found_by_name(path: Path, example: str) -> None:
     """Tests that quoted fields, spaces around them and the order of columns make no difference."""
-    expected = read(path, EXAMPLES[example])
     table = list(csv.reader(EXAMPLES[example].decode().splitlines()))
     mirrored = io.StringIO()
     csv.writer(mirrored, quoting=csv.QUOTE_ALL).writerows(
         [f" {field}\t" for field in reversed(row)] for row in table
     )
-    found = read(path, mirrored.getvalue().encode())
-    assert found.arrival_seconds.tolist() == expected.arrival_seconds.tolist()
-    assert found.input_tokens.tolist() == expected.input_tokens.tolist()
-    assert found.output_tokens.tolist() == expected.output_tokens.tolist()
-    assert found.names == expected.names
+    found = content(read(path, mirrored.getvalue().encode()))
+    assert found == content(read(path, EXAMPLES[example]))
 
 
-@pytest.mark.parametrize("data", [b"", b"\xef\xbb\xbf", b"\n\r\n  \n"])
 @pytest.mark.parametrize("format", [None, *FORMATS])
-def test_empty_files(path: Path, data: bytes, format: str | None) -> None:
+def test_empty_files(path: Path, format: str | None) -> None:
     """Tests that a file without content is called empty, whatever the format."""
-    refused(path, data, "expected a trace, got an empty file", format=format)
+    refused(path, b"\n\r\n  \n", "expected a trace, got an empty file", format=format)
 
 
 @pytest.mark.parametrize("example", [name for name in EXAMPLES if name != "mooncake"])
@@ -106,9 +105,6 @@ def test_header_alone(path: Path, example: str) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (b"1,2", r"line 2, output_tokens: expected 3 fields, as in the header, got \['1', '2'\]"),
-        (b"1", "line 2, input_tokens: expected 3 fields"),
-        (b"1,2,3,4", "line 2: expected 3 fields, as in the header"),
         (
             b"1,2.0,3",
             (
@@ -130,16 +126,8 @@ def test_header_alone(path: Path, example: str) -> None:
         ),
         (b"1700000000000,2,3", "line 2, arrival_seconds: expected a time in s"),
         (b"2023-11-16 18:15:46,2,3", "line 2, arrival_seconds: expected a time in s"),
-        (b'1,"2"x,3', "line 2: expected a row of a CSV file: ',' expected after"),
         (b'1,"2,3', "line 2: expected a row of a CSV file: unexpected end of data"),
-        (b'1,"2,3\n4,5,6\n', "line 2: expected a row of a CSV file: unexpected end of data"),
         (b'1,"2\n2",3', "line 2, input_tokens: .*got '2.n2'"),
-        (b"1,2\x00,3", "line 2: expected text, got 'a NUL byte'"),
-        (b"1,2,3\xff", "line 2: expected text in UTF-8, got 'the byte 0xff'"),
-        (
-            b"1,2,3 " + b" " * LONGEST_LINE,
-            "line 2: expected a line of less than 1,000,000 characters",
-        ),
     ],
 )
 def test_malformed_rows_name_their_line(path: Path, row: bytes, message: str) -> None:
@@ -223,7 +211,6 @@ def test_malformed_objects_name_their_line(path: Path, line: bytes, message: str
             "line 1: expected the columns of a known trace, got 'a,b,c'; known are azure",
         ),
         (None, b"\n\n\x00\x01\x02", "line 3: expected text, got 'a NUL byte'"),
-        (None, b"\xff\xfea\x00,\x00", "line 1: expected text, got 'a NUL byte'"),
         (None, b"\x80\n", "line 1: expected text in UTF-8, got 'the byte 0x80'"),
         (None, b"x" * (LONGEST_LINE + 5), "line 1: expected a line of less than"),
         (None, b'"', "line 1: expected the columns of a known trace"),
@@ -244,11 +231,6 @@ def test_malformed_objects_name_their_line(path: Path, line: bytes, message: str
         ),
         ("azure", BURSTGPT, "line 1: expected one column 'TIMESTAMP', the header has Timestamp,"),
         ("mooncake", AZURE_2023, "line 1: expected one JSON object"),
-        (
-            "csv",
-            b"arrival_seconds,input_tokens,output_tokens,input_tokens\n1,2,3,4\n",
-            "'input_tokens'.*has it twice",
-        ),
     ],
 )
 def test_other_files(path: Path, format: str | None, data: bytes, message: str) -> None:
@@ -289,6 +271,7 @@ def test_windows_stop_reading(path: Path) -> None:
     assert found.input_tokens.tolist() == [3, 5, 4]
     assert found.arrival_seconds.tolist() == [0.0, 6.0, 7.0]
     assert (found.start, found.rows_read, found.dropped_rows) == (1, 5, 1)
+    assert len(read(path, MOONCAKE + b"half a li", rows=3)) == 3
     refused(
         path,
         HEADER + b"0,1,1\n1,2,0\n2,3,3\n",
@@ -320,47 +303,3 @@ def test_files_that_cannot_be_read(path: Path, tmp_path: Path) -> None:
         InvalidInput, match="columns, time_unit: expected the format csv, got azure"
     ):
         read_trace(path, "azure", columns={"arrival": "t"})
-
-
-def is_read_or_refused(path: Path, data: bytes, format: str | None) -> None:
-    """Check that a file gives a trace that keeps its promises, or bad input on one line that names
-    the file.
-    """
-    try:
-        found = read(path, data, format)
-    except InvalidInput as error:
-        assert str(path) in str(error)
-        assert len(str(error).splitlines()) == 1
-        return
-    assert len(found) >= 1
-    assert found.rows_read == len(found) + found.dropped_rows
-    assert found.input_tokens.min() >= 1 and found.output_tokens.min() >= 1
-    assert found.arrival_seconds[0] == 0.0
-    assert found.names is None or len(found.names) == len(found)
-    assert found.format in FORMATS
-
-
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@pytest.mark.parametrize("format", [None, *FORMATS])
-@given(
-    data=st.one_of(
-        st.binary(max_size=200),
-        st.text(alphabet='{}[]",:.\r\n 0123456789ae-_', max_size=80).map(str.encode),
-    )
-)
-def test_arbitrary_bytes(path: Path, format: str | None, data: bytes) -> None:
-    """Tests that arbitrary bytes are a trace or bad input, for every reader."""
-    is_read_or_refused(path, data, format)
-
-
-@settings(
-    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@pytest.mark.parametrize("example", EXAMPLES)
-@given(data=st.data())
-def test_mutated_traces(path: Path, example: str, data: st.DataObject) -> None:
-    """Tests that traces with something broken are a trace or bad input, recognised or named."""
-    broken = data.draw(mutated(EXAMPLES[example]))
-    is_read_or_refused(path, broken, data.draw(st.sampled_from([None, example.partition("-")[0]])))
