@@ -156,7 +156,7 @@ def test_a_folder_that_cannot_be_written_is_one_message(
             return future
 
     with pytest.raises(
-        InvalidInput, match=r"records-.*: cannot be written \(No space left on device\)"
+        NotWritten, match=r"records-.*: cannot be written \(No space left on device\)"
     ):
         compare(QUICK[:1], small(1), folder=tmp_path / "out", executor=Here())
     assert in_this_process == QUICK[:1]
