@@ -15,9 +15,8 @@ from typing import Any
 
 import helpers.vectors  # noqa: F401, before numpy
 import pytest
-from helpers.untyped import generate, solve
 
-from specopt import Problem, Unsupported, methods
+from specopt import Problem, Unsupported, generate, methods, solve
 from specopt.api.generate import FAMILIES
 from specopt.solvers.method import Method
 

@@ -189,6 +189,7 @@ def test_common_channel() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"replications": 1}, "replications: expected an integer >= 2"),
         ({"iterations": 0}, "iterations: expected an integer >= 1"),
         ({"warm_up": -1}, "warm_up: expected an integer >= 0"),
         ({"response_tokens": 0}, "response_tokens: expected an integer >= 1"),

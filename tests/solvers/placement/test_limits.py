@@ -154,7 +154,7 @@ def test_presolve_does_not_outlast_a_limit(monkeypatch: pytest.MonkeyPatch) -> N
     """
     set_: list[tuple[str, Any]] = []
 
-    class Noted(highs.Highs):  # type: ignore[misc]
+    class Noted(highs.Highs):
         def setOptionValue(self, name: str, value: Any) -> Any:
             """Note the option."""
             set_.append((name, value))
@@ -200,7 +200,7 @@ def test_a_linear_program_that_is_stopped_has_no_bound() -> None:
     one.column(1.0, {row: 1.0})
     assert one.solve().bound == 1.0
 
-    class Stopped(highs.Highs):  # type: ignore[misc]
+    class Stopped(highs.Highs):
         def getModelStatus(self) -> Any:
             """Return that the time is up."""
             return highspy.HighsModelStatus.kTimeLimit

@@ -157,10 +157,11 @@ def test_tokens_of_a_round() -> None:
     assert run.model == pytest.approx(run.mean, rel=0.02)
 
 
-def test_rounds_are_counted() -> None:
-    """Tests that a number of rounds that is none is refused."""
-    with pytest.raises(InvalidInput, match=r"rounds: expected"):
-        play([DEVICE], rounds=0)
+@pytest.mark.parametrize("option", [{"replications": 1}, {"rounds": 0}])
+def test_refusals(option: dict[str, int]) -> None:
+    """Tests that too few replications and no rounds are refused by name."""
+    with pytest.raises(InvalidInput, match=f"{next(iter(option))}: expected"):
+        play([DEVICE], **option)
 
 
 @pytest.mark.parametrize("name", ["fair", "ties", "pool"])
