@@ -13,7 +13,7 @@ from oracles import serving_latency as naive
 from specopt import ServingLatencyProblem, Status
 from specopt.kinds.serving_latency.strategies import problems
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_latency.contiguous import algorithm_1_batches
+from specopt.solvers.serving_latency.contiguous import algorithm_1_batches, backtrack
 from specopt.solvers.serving_latency.kernels.algorithm_1 import stage_segments
 from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_latency.stages import stages
@@ -131,6 +131,14 @@ def test_pieces_that_change_at_a_step() -> None:
         at.runtimes.shape[1] - 1
     )
     check(problem)
+
+
+def test_backtrack_jumps_to_the_start_of_the_last_batch() -> None:
+    """Tests that S = (1, 1, 3, 3) means the positions 0-1 and 2-3, and that 0, where no batch fits,
+    means none.
+    """
+    assert backtrack(np.array([0, 1, 1, 3, 3])) == [[0, 1], [2, 3]]
+    assert backtrack(np.array([0, 1, 0, 3, 3])) is None
 
 
 def test_known_lengths_that_fit_only_as_known() -> None:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from specopt import ServingLatencyProblem, Status, Termination, Unsupported
 from specopt.kinds.serving_latency.strategies import problems
 from specopt.solvers.serving_latency.exact import Exact
-from specopt.solvers.serving_latency.milp import Milp
+from specopt.solvers.serving_latency.milp import Case, Milp, Shape
 from specopt.solvers.serving_latency.prepare import prepare
 
 
@@ -81,6 +81,26 @@ def test_the_papers_own_setting(pair: str) -> None:
         best.objective, rel=1e-9
     )
     assert found.bound <= best.objective * (1 + 1e-9)
+
+
+def test_ranges_are_divided_where_the_critical_batches_change() -> None:
+    """Tests that ranges are halved until what a plan's steps take together is what their sums
+    take.
+    """
+    problem = generated(3, 40)
+    case = Case(prepare(problem), 2)
+    plan = case.prepared.plan([[0], [1], [2]], 2)
+    starts = case.first_ranges
+    while len(finer := case.halved(starts, plan)) > len(starts):
+        assert set(starts) < set(finer)
+        starts = finer
+    drafted = summed = np.zeros(len(starts))
+    sizes = zip(case.prepared.inputs.tolist(), case.prepared.outputs.tolist(), strict=True)
+    for row in [case.shapes.index(Shape(1, float(n), float(o))) for n, o in sizes]:
+        drafted = drafted + np.add.reduceat(case.draft[row], starts)
+        summed = np.maximum(drafted, summed) + np.add.reduceat(case.verify[row], starts)
+    expected = problem.evaluate(plan).terms["inference_seconds"]
+    assert summed.sum() == pytest.approx(expected, rel=1e-9)
 
 
 @settings(max_examples=15)
