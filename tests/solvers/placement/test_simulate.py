@@ -158,7 +158,7 @@ def test_tokens_of_a_round() -> None:
 
 
 @pytest.mark.parametrize("option", [{"replications": 1}, {"rounds": 0}])
-def test_refusals(option: dict[str, int]) -> None:
+def test_refusals(option: Any) -> None:
     """Tests that too few replications and no rounds are refused by name."""
     with pytest.raises(InvalidInput, match=f"{next(iter(option))}: expected"):
         play([DEVICE], **option)
