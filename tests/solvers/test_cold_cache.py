@@ -51,12 +51,12 @@ def test_a_first_solve_counts_what_it_compiles(tmp_path: Path) -> None:
 
 EVERY = """
 import sys
-from helpers.instances import INSTANCES
-from specopt import (methods)
+from importlib import import_module
+from specopt import methods, solve
 from specopt.kinds import KINDS
 
 for kind in KINDS:
-    problems = INSTANCES[kind.name].values()
+    problems = import_module(f"small_instances.{kind.name.replace('-', '_')}").INSTANCES.values()
     for method in methods(kind.problem):
         problem = next(problem for problem in problems if method().refusal(problem) is None)
         found = solve(problem, method(), time_limit=0)
