@@ -97,6 +97,27 @@ def check(problem: VerificationBatchProblem, tried: tuple[type[Method], ...] = M
             assert result.status is Status.OPTIMAL, method.name
 
 
+@pytest.mark.parametrize(
+    ("name", "best"),
+    [
+        ("one-request-0.3", 1.0),
+        ("methods-disagree", 3.0),
+        ("memory-sum", 3.0),
+        ("milp-traceback", 3.0000002),
+        ("presolve-loses", 9.633),
+    ],
+)
+def test_known_cases(name: str, best: float) -> None:
+    """Tests that every exact method has the optimum of cases that went wrong."""
+    problem = VerificationBatchProblem.from_dict(
+        json.loads((DATA / f"verification-{name}.json").read_text())
+    )
+    check(problem)
+    assert [solve(problem, method).objective for method in EXACT] == [
+        pytest.approx(best, rel=1e-15)
+    ] * len(EXACT)
+
+
 class TestDecimals:
     """Natural decimals at exact equality, and next to it."""
 
