@@ -8,24 +8,16 @@ problem.
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
 from io import StringIO
 from itertools import permutations
 
 import pytest
+from helpers.instances import INSTANCES
 from helpers.results import check_result
+from helpers.untyped import generate, solve
 from rich.console import Console
 
-from specopt import (
-    DraftControlProblem,
-    Problem,
-    PromptChunkingProblem,
-    Unsupported,
-    generate,
-    methods,
-    solve,
-)
-from specopt.kinds import KINDS
+from specopt import DraftControlProblem, Problem, PromptChunkingProblem, Unsupported, methods
 from specopt.solvers.auto import Auto
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency.milp import Milp
@@ -34,10 +26,6 @@ from specopt.testing.promises import Case
 from specopt.views.methods import method_entry, print_methods
 
 METHODS = methods()
-INSTANCES: dict[str, dict[str, Problem]] = {
-    kind.name: import_module(f"small_instances.{kind.name.replace('-', '_')}").INSTANCES
-    for kind in KINDS
-}
 
 
 @cache

@@ -4,10 +4,12 @@ rates at the edge.
 
 from __future__ import annotations
 
+import dataclasses
 from random import Random
 from typing import Any
 
 import numpy as np
+from hypothesis import reject
 
 from specopt import FairGoodputProblem, InvalidInput
 from specopt.models.acceptance import expected_tokens
@@ -24,6 +26,16 @@ def corner(seed: int) -> FairGoodputProblem:
             return _problem(random)
         except InvalidInput:  # the utility leaves the range of floating-point numbers
             continue
+
+
+def as_steep(problem: FairGoodputProblem, fairness: float) -> FairGoodputProblem:
+    """Return the problem with another fairness, if its utility is in the range of floating-point
+    numbers then.
+    """
+    try:
+        return dataclasses.replace(problem, fairness=fairness)
+    except InvalidInput:
+        reject()
 
 
 def _problem(random: Random) -> FairGoodputProblem:

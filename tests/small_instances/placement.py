@@ -12,15 +12,51 @@ TICK = 1.0 / 128.0
 Json = dict[str, Any]
 
 
-def _passes(overhead: float, sequence: float = 0.0, token: float = 0.0) -> list[Json]:
+def passes(
+    overhead: float = 0.0, sequence: float = 0.0, token: float = 0.0, cached: float = 0.0
+) -> list[Json]:
+    """A pass of one piece, in seconds."""
     return [
         {
-            "overhead_seconds": overhead * TICK,
-            "seconds_per_sequence": sequence * TICK,
-            "seconds_per_token": token * TICK,
-            "seconds_per_cached_token": 0.0,
+            "overhead_seconds": overhead,
+            "seconds_per_sequence": sequence,
+            "seconds_per_token": token,
+            "seconds_per_cached_token": cached,
         }
     ]
+
+
+def one_of_each(
+    objective: str,
+    max_draft_tokens: int,
+    *,
+    verifier: Json,
+    drafter: Json,
+    classes: list[Json],
+    pool: Json | None = None,
+    **fields: Any,
+) -> PlacementProblem:
+    """A problem with a verifier "v", a drafter "d", a pool "p" if one is given, and classes, each
+    "c" unless it has another name.
+    """
+    size = {"weights_bytes": 0.0, "kv_bytes_per_token": 1.0}
+    return PlacementProblem.from_dict(
+        {
+            "format": "specopt/1",
+            "kind": PlacementProblem.kind,
+            "objective": objective,
+            "max_draft_tokens": max_draft_tokens,
+            "verifiers": [{"name": "v", "units": 1, "memory_bytes": 1e9, **size, **verifier}],
+            "drafters": [{"name": "d", **size, **drafter}],
+            "draft_pools": [] if pool is None else [{"name": "p", **pool}],
+            "classes": [{"name": "c", **one} for one in classes],
+            **fields,
+        }
+    )
+
+
+def _passes(overhead: float, sequence: float = 0.0, token: float = 0.0) -> list[Json]:
+    return passes(overhead * TICK, sequence * TICK, token * TICK)
 
 
 def _verifier(name: str = "verifier", units: int = 1, **changed: Any) -> Json:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from importlib import import_module
+from typing import Any
 
-import numpy as np
 import pytest
+from helpers.instances import INSTANCES
+from helpers.untyped import generate, solve
 
 import specopt
-from specopt import InvalidInput, Problem, Result, Termination, generate, solve
+from specopt import InvalidInput, Termination
 from specopt.api.arguments import with_field
 from specopt.api.library import best_known, load_saved
 from specopt.kinds import KINDS
@@ -38,14 +39,6 @@ def test_what_would_run_is_listed() -> None:
     assert [member.name for member in one().members(predicted)] == ["stand-in"]
 
 
-def both(
-    problem: Problem, monkeypatch: pytest.MonkeyPatch, seconds: float
-) -> tuple[Result, Result]:
-    """Solve twice with little work allowed."""
-    monkeypatch.setattr(auto, "WORK_SECONDS", seconds)
-    return solve(problem), solve(problem)
-
-
 @pytest.mark.parametrize(
     ("name", "seconds"),
     [
@@ -59,12 +52,11 @@ def test_work_is_limited_where_time_is_not(
     name: str, seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tests that a limit of work ends a search, with the same plan and bound each time."""
-    one, two = both(load_saved(name), monkeypatch, seconds)
-    assert one.termination is Termination.WORK_LIMIT and one.gap is not None and one.gap > 0.0
+    monkeypatch.setattr(auto, "WORK_SECONDS", seconds)
+    one, two = (solve(load_saved(name)) for _ in range(2))
+    assert one.termination is Termination.WORK_LIMIT and one.gap > 0.0
     assert (one.objective, one.bound) == (two.objective, two.bound)
-    assert (
-        one.plan is not None and two.plan is not None and one.plan.to_dict() == two.plan.to_dict()
-    )
+    assert one.plan.to_dict() == two.plan.to_dict()
     assert "goes on" in str(one)
 
 
@@ -88,20 +80,14 @@ def test_spent_work_raises() -> None:
 def test_a_stopped_program_keeps_its_solution(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that what HiGHS has when it is stopped counts: its batch, and its bound."""
     name = "verification-batch/correlated/n60-subset-sum"
-    problem, best = load_saved(name), best_known(name)
+    problem, best = load_saved(name), best_known(name).objective
     before = solve(problem, "sweep")
     monkeypatch.setattr(auto, "WORK_SECONDS", 100 * threshold.SECONDS_PER_NODE)
     stopped = solve(problem)
-    assert (
-        stopped.termination is Termination.WORK_LIMIT and stopped.stats["bound_by"] == "threshold"
-    )
-    assert (
-        stopped.objective is not None and stopped.bound is not None and best.objective is not None
-    )
-    assert before.gap is not None and stopped.gap is not None and stopped.gap < 0.1 * before.gap
-    assert stopped.objective <= best.objective * (1 + 1e-9) and best.objective <= stopped.bound * (
-        1 + 1e-9
-    )
+    assert stopped.termination is Termination.WORK_LIMIT
+    assert stopped.stats["bound_by"] == "threshold" and stopped.gap < 0.1 * before.gap
+    assert best is not None and stopped.objective <= best * (1 + 1e-9)
+    assert best <= stopped.bound * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
@@ -111,18 +97,14 @@ def test_every_default_takes_a_plan(kind: specopt.kinds.kind.Kind) -> None:
     problem = next(iter(kind.families)).generate(seed=1, **small)
     plan = solve(problem, gap=0.05).plan
     again = solve(problem, warm_start=plan, time_limit=0)
-    assert plan is not None and again.objective is not None
-    assert (
-        again.objective == problem.evaluate(plan).objective
-        and again.stats["plan_by"] == "warm start"
-    )
+    assert again.objective == problem.evaluate(plan).objective
+    assert again.stats["plan_by"] == "warm start"
 
 
 def test_a_member_without_memory_is_left_out() -> None:
     """Tests that memory that one member lacks leaves the others to it."""
     problem = generate("prompt-chunking/random", prompt_tokens=3000, seed=1)
-    found = solve(problem, memory_limit=1e6)
-    assert found.plan is not None and np.isfinite(found.objective or math.nan)
+    assert math.isfinite(solve(problem, memory_limit=1e6).objective)
 
 
 PLAIN = (
@@ -150,7 +132,7 @@ def test_time_spent_on_compiling_leaves_a_plain_plan(
     monkeypatch.setattr(Budget, "load", late)
     found = solve(problem, time_limit=10)
     assert found.termination is Termination.TIME_LIMIT and found.stats["plan_by"] == "plain"
-    assert found.objective is not None and best is not None and first.objective is not None
+    assert best is not None
     assert abs(found.objective - best) <= 0.1 * abs(best) < abs(first.objective - best)
     assert "went into preparing kernels" in str(found)
 
@@ -158,11 +140,8 @@ def test_time_spent_on_compiling_leaves_a_plain_plan(
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_plain_plans_are_plans(kind: specopt.kinds.kind.Kind) -> None:
     """Tests that plans without compiled code violate nothing."""
-    for problem in import_module(
-        f"small_instances.{kind.name.replace('-', '_')}"
-    ).INSTANCES.values():
-        default = specopt.methods(problem)[0]()
-        assert isinstance(default, Auto)
+    for problem in INSTANCES[kind.name].values():
+        default: Any = specopt.methods(problem)[0]()
         for plan in default.plain_plans(problem):
             assert problem.violations(plan) == [], problem.name
 
@@ -199,14 +178,10 @@ def test_plans_of_similar_problems_are_repaired(
     problem = problem if field is None else with_field(problem, field, value)
     assert problem.violations(plan) or field == "bandwidth_hz"
     started = solve(problem, warm_start=plan, time_limit=0)
-    assert started.plan is not None and problem.violations(started.plan) == []
-    default = specopt.methods(problem)[0]()
-    repaired = default.repaired(problem, plan) if isinstance(default, Auto) else None
-    assert (
-        repaired is not None
-        and started.objective is not None
-        and problem.violations(repaired) == []
-    )
+    assert problem.violations(started.plan) == []
+    default: Any = specopt.methods(problem)[0]()
+    repaired = default.repaired(problem, plan)
+    assert problem.violations(repaired) == []
     sign = 1.0 if problem.sense == "minimize" else -1.0
     assert sign * started.objective <= sign * problem.evaluate(repaired).objective
 

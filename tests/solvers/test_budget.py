@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pytest
+from helpers.untyped import generate
 
-from specopt import DraftAllocationPlan, DraftAllocationProblem, generate
+from specopt import DraftAllocationPlan, DraftAllocationProblem
 from specopt.models.errors import OutOfMemory, OutOfTime, Stopped
 from specopt.models.result import Progress
 from specopt.solvers import compiler as module

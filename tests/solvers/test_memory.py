@@ -5,26 +5,19 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-from importlib import import_module
 from typing import Any
 
 import pytest
+from helpers.instances import INSTANCES
 from helpers.peak_memory import measured
 
 import specopt
-from specopt.kinds import KINDS
 from specopt.models.errors import OutOfMemory, Unsupported
 from specopt.models.memory import free_memory
 from specopt.solvers import budget as budget_module
 from specopt.solvers.budget import LARGE, Budget
 
-SMALL = [
-    problem
-    for kind in KINDS
-    for problem in import_module(
-        f"small_instances.{kind.name.replace('-', '_')}"
-    ).INSTANCES.values()
-]
+SMALL = [problem for of_kind in INSTANCES.values() for problem in of_kind.values()]
 
 NOISE = 16e6
 """Bytes that a second solve may hold beside its arrays: what it loads late, and what the allocator

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from helpers.untyped import generate
 from pyomo.common.config import ConfigDict
 
-from specopt import generate
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.pyomo_program import SolvedProgram, solve_program

@@ -15,16 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.instances import INSTANCES
+from helpers.untyped import generate, solve
 
-from specopt import (
-    ContinuousServingProblem,
-    Problem,
-    ServingLatencyProblem,
-    Status,
-    generate,
-    methods,
-    solve,
-)
+from specopt import ContinuousServingProblem, Problem, ServingLatencyProblem, Status, methods
 from specopt.solvers.auto import Auto
 from specopt.solvers.verification_batch.threshold import Threshold
 
@@ -195,7 +189,7 @@ def problems(place: str) -> tuple[Problem, ...]:
     if module == "stand_in":
         return tuple(
             p
-            for p in _all("serving_latency")
+            for p in INSTANCES["serving-latency"].values()
             if isinstance(p, ServingLatencyProblem) and _takes(p, "stand-in")
         )[:2]
     if folder == "serving_latency":
@@ -207,11 +201,7 @@ def problems(place: str) -> tuple[Problem, ...]:
     if folder == "auto":
         return small(6), generate("verification-batch/mixed", requests=12, seed=1)
     kind = "draft_stopping" if folder == "drafting" else folder
-    return tuple(_all(kind)[:5])
-
-
-def _all(kind: str) -> list[Problem]:
-    return list(import_module(f"small_instances.{kind}").INSTANCES.values())
+    return tuple(INSTANCES[kind.replace("_", "-")].values())[:5]
 
 
 def _takes(problem: Problem, name: str) -> bool:

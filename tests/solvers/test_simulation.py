@@ -28,6 +28,16 @@ def test_all_replications_are_played_once(workers: int) -> None:
     assert isinstance(found["place"], Estimate) and found["place"].mean == 5.5
 
 
+def test_an_interval_is_students() -> None:
+    """Tests that mean and error are those of the samples, and the 95 % interval that of Student's t
+    with two degrees of freedom.
+    """
+    found = Estimate.of([1.0, 2.0, 6.0])
+    assert (found.mean, found.standard_error) == pytest.approx((3.0, (7.0 / 3.0) ** 0.5))
+    half = 4.302652730 * found.standard_error
+    assert found.confidence_interval == pytest.approx((3.0 - half, 3.0 + half))
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_interruption_ends_the_loop(workers: int) -> None:
     """Tests that what has not begun when the callback raises is not played any more."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.untyped import generate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import continuous_serving as naive
@@ -21,7 +22,6 @@ from specopt import (
     LinearRuntime,
     ServingLatencyProblem,
     Unsupported,
-    generate,
 )
 from specopt.kinds.continuous_serving.strategies import problems
 from specopt.online import ServingScheduler
@@ -36,8 +36,9 @@ from specopt.solvers.serving_latency.prepare import prepare
 
 def deployment(**changes: Any) -> ContinuousServingProblem:
     """The setting of paper 1 with arrivals."""
-    found = generate("continuous-serving/arrivals", tasks=12, max_output=60, seed=1)
-    assert isinstance(found, ContinuousServingProblem)
+    found: ContinuousServingProblem = generate(
+        "continuous-serving/arrivals", tasks=12, max_output=60, seed=1
+    )
     return dataclasses.replace(found, **changes)
 
 
@@ -52,13 +53,12 @@ def test_what_was_done_is_a_plan(problem: ContinuousServingProblem, policy: str)
         problem, regroup_seconds=0.0, objective="mean_latency", output_lengths=known
     )
     try:
-        found = play(problem, policy, 1)
+        found: Any = play(problem, policy, 1)
     except (InvalidInput, Unsupported):
         return  # another mechanism, no common rate, or no plan
     if policy == "algorithm-1":
         assert found.plan is None and found.mean > 0.0
         return
-    assert found.plan is not None
     assert problem.violations(found.plan) == []
     assert found.mean == pytest.approx(problem.evaluate(found.plan).objective, rel=1e-9)
     bound = min(served_bound(prepared, Budget(problem)) for prepared in prepare_all(problem))
@@ -98,7 +98,6 @@ def test_drafts_while_it_pays() -> None:
         problem = generate(
             "continuous-serving/arrivals", tasks=25, requests_per_second=rate, seed=2
         )
-        assert isinstance(problem, ContinuousServingProblem)
         problem = dataclasses.replace(problem, embedding_bits_per_token=32.0)
         found = play(problem, "online")
         assert share[0] <= found.drafting_share <= share[1]
@@ -109,8 +108,7 @@ def test_what_the_draft_model_cannot_hold_is_served_alone() -> None:
     """Tests that a task beyond the draft memory is served without drafts, where pauses are allowed,
     and not refused.
     """
-    problem = deployment()
-    assert problem.draft is not None
+    problem: Any = deployment()
     lengths = problem.input_tokens + problem.output_tokens
     room = float(
         problem.draft.parameter_bytes
@@ -118,11 +116,7 @@ def test_what_the_draft_model_cannot_hold_is_served_alone() -> None:
     )
     problem = dataclasses.replace(problem, draft_memory_bytes=room)
     found = play(problem, "online")
-    assert (
-        found.plan is not None
-        and problem.violations(found.plan) == []
-        and 0.0 < found.drafting_share < 1.0
-    )
+    assert problem.violations(found.plan) == [] and 0.0 < found.drafting_share < 1.0
     for policy in ("continuous", "algorithm-1"):
         with pytest.raises(InvalidInput, match="of draft-model memory alone"):
             play(problem, policy)
@@ -132,8 +126,7 @@ def test_what_drafting_is_behind_with_is_taken_in_where_memory_is_tight() -> Non
     """Tests that seven tasks of 30 unseen tokens, one at a time in memory, take seven times as long
     as one of them.
     """
-    problem = deployment(min_speculation_length=1)
-    assert problem.draft is not None
+    problem: Any = deployment(min_speculation_length=1)
     room = float(problem.draft.parameter_bytes + 1.5 * problem.draft.kv_bytes_per_token * 220)
     problem = dataclasses.replace(problem, draft_memory_bytes=room)
     task = Task(reached=200.0, unseen=30.0, rate=problem.common_rate, first=False)
@@ -264,8 +257,7 @@ def test_bound_of_one_token(arrivals: np.ndarray[Any, Any] | None) -> None:
         objective="makespan",
         verify_runtime=LinearRuntime(seconds_per_flop=1e-9, overhead_seconds=0.0),
     )
-    found = play(problem, "online")
-    assert found.plan is not None
+    found: Any = play(problem, "online")
     bounds = [served_bound(prepared, Budget(problem)) for prepared in prepare_all(problem)]
     objective = problem.evaluate(found.plan).objective
     assert max(bounds) <= objective * (1 + 1e-9)

@@ -10,19 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.untyped import generate, load, solve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import continuous_serving as naive
 
-from specopt import (
-    ContinuousServingPlan,
-    ContinuousServingProblem,
-    ServingLatencyProblem,
-    Status,
-    generate,
-    load,
-    solve,
-)
+from specopt import ContinuousServingPlan, ContinuousServingProblem, Status
 from specopt.kinds.continuous_serving.strategies import problems, problems_with_plans
 from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.bound import served_bound
@@ -70,7 +63,7 @@ def test_every_step_is_the_least_of_all_plans(problem: ContinuousServingProblem)
     if problem.output_lengths == "predicted":
         problem = dataclasses.replace(problem, output_lengths="known")
     found = solve(problem, "every-step")
-    assert found.plan is not None and found.objective is not None and found.gap == 0.0
+    assert found.gap == 0.0
     data = problem.to_dict()
     drafting = problem.mechanism != "autoregressive"
     phases = lists([1, 2][: problem.max_speculation_length] if drafting else [0], problem.tasks)
@@ -123,10 +116,8 @@ def test_bound_below_optimum_below_heuristic(problem: ContinuousServingProblem) 
     if found.status is Status.INFEASIBLE:  # of predicted lengths one may be too long
         assert all(problem.violations(plan) for plan in every_task_alone(problem))
         return
-    assert found.objective is not None and found.bound is not None
     if EveryStep().refusal(problem) is None:
         least = solve(problem, "every-step").objective
-        assert least is not None
         assert bound(problem) <= least * (1 + 1e-9)
         assert least <= found.objective * (1 + 1e-9)
 
@@ -139,9 +130,7 @@ def test_no_batch_fits_with_drafts(tasks: int) -> None:
     data = generate("continuous-serving/paper-1", tasks=tasks, max_output=10, seed=1).to_dict()
     data |= {"min_speculation_length": 0, "draft_memory_bytes": 1e9}
     found = solve(ContinuousServingProblem.from_dict(data))
-    assert found.plan is not None and {phase.speculation_length for phase in found.plan.phases} == {
-        0
-    }
+    assert {phase.speculation_length for phase in found.plan.phases} == {0}
 
 
 @settings(max_examples=20, deadline=None)
@@ -176,10 +165,8 @@ def test_prompts_are_counted(least: int) -> None:
     drafts.
     """
     problem = generate("continuous-serving/arrivals", tasks=1, max_input=400, max_output=40, seed=3)
-    assert isinstance(problem, ContinuousServingProblem)
     problem = dataclasses.replace(problem, min_speculation_length=least)
     objective = solve(problem, "rebatching").objective
-    assert objective is not None
     assert 0.9 * objective <= bound(problem) <= objective * (1 + 1e-9)
 
 
@@ -235,11 +222,6 @@ def test_plans_are_feasible(problem: ContinuousServingProblem) -> None:
     found = solve(problem, "rebatching")
     if found.status is Status.INFEASIBLE:  # a task alone does not fit
         return
-    assert (
-        isinstance(found.plan, ContinuousServingPlan)
-        and found.objective is not None
-        and found.bound is not None
-    )
     assert problem.violations(found.plan) == []
     assert found.bound <= found.objective
 
@@ -251,8 +233,5 @@ def test_hundred_tasks(name: str) -> None:
     lengths.
     """
     problem = load(f"{__file__.rpartition('/tests/')[0]}/tests/data/latency-K100-{name}.json")
-    assert isinstance(problem, ServingLatencyProblem)
     free = ContinuousServingProblem(**problem.shared_fields() | {"output_lengths": "known"})
-    found = solve(free, "rebatching")
-    assert found.objective is not None
-    assert found.objective <= 1.005 * EXECUTED[name]
+    assert solve(free, "rebatching").objective <= 1.005 * EXECUTED[name]

@@ -7,17 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.untyped import generate, solve
 from hypothesis import given, settings
 
 from specopt import (
-    ContinuousServingPlan,
     ContinuousServingProblem,
-    ServingLatencyPlan,
     ServingLatencyProblem,
     Unsupported,
-    generate,
     simulate,
-    solve,
 )
 from specopt.kinds.continuous_serving.strategies import problems
 
@@ -46,7 +43,6 @@ def test_without_luck_it_is_the_judge(rate: float, problem: ContinuousServingPro
     """
     certain = without_luck(problem, rate)
     plan = solve(certain, "rebatching").plan
-    assert isinstance(plan, ContinuousServingPlan)
     played = simulate(certain, plan, replications=2)
     assert played.samples == pytest.approx(certain.evaluate(plan).objective, rel=1e-9)
 
@@ -56,11 +52,9 @@ def test_one_task_is_a_static_batch() -> None:
     otherwise.
     """
     problem = generate("continuous-serving/paper-1", tasks=1, seed=4)
-    assert isinstance(problem, ContinuousServingProblem)
     free = dataclasses.replace(problem, output_lengths="known")
     known = ServingLatencyProblem(**free.shared_fields())
     static, anew = solve(known, "length-aware").plan, solve(free, "rebatching").plan
-    assert isinstance(static, ServingLatencyPlan) and isinstance(anew, ContinuousServingPlan)
     same = dataclasses.replace(
         static, speculation_length=anew.phases[0].lengths(anew.speculation_length)[0]
     )
@@ -73,7 +67,6 @@ def test_luck_is_paired_and_repeats() -> None:
     refused.
     """
     problem = generate("continuous-serving/paper-1", tasks=8, seed=1)
-    assert isinstance(problem, ContinuousServingProblem)
     free = dataclasses.replace(problem, output_lengths="known")
     plan = solve(free, "rebatching").plan
     first, again, other = (

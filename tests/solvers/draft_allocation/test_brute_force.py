@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 
 import pytest
+from helpers.untyped import generate, solve
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import draft_allocation as naive
 
-from specopt import Unsupported, generate, methods, solve
-from specopt.solvers.draft_allocation import METHODS
+from specopt import Unsupported, methods
 from specopt.solvers.draft_allocation.brute_force import BruteForceAllocation, allocations
-
-EXACT = [method for method in METHODS if method.name != "milp"]
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=4), st.integers(0, 12))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.untyped import generate, solve
 
-from specopt import Unsupported, generate, solve
+from specopt import Unsupported
 from specopt.solvers.draft_allocation.milp import goodputs
 
 
@@ -17,16 +18,6 @@ def test_equals_water_level(cap: int, seed: int) -> None:
     assert solve(problem, "milp").objective == pytest.approx(
         solve(problem, "water-level").objective, rel=1e-12
     )
-
-
-@pytest.mark.parametrize(("clients", "budget"), [(4, 24), (4, 28), (8, 16), (8, 20)])
-@pytest.mark.parametrize("rates", ["equal", "mild", "wide", "extreme"])
-def test_paper_configurations(clients: int, budget: int, rates: str) -> None:
-    """Tests that three methods agree on the configurations of Table I."""
-    problem = generate("draft-allocation/paper-5", clients=clients, budget=budget, rates=rates)
-    best = solve(problem).objective
-    for method in ("milp", "greedy"):
-        assert solve(problem, method).objective == pytest.approx(best, rel=1e-12)
 
 
 def test_goodputs() -> None:

@@ -4,27 +4,11 @@ method honours.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from helpers.untyped import generate, solve
 
-from specopt import (
-    DraftControlProblem,
-    InvalidInput,
-    Progress,
-    Status,
-    Termination,
-    generate,
-    solve,
-)
+from specopt import InvalidInput, Progress, Status, Termination
 from specopt.solvers.draft_control.double_q_learning import DoubleQLearning
-
-
-def problem_of(family: str, **parameters: Any) -> DraftControlProblem:
-    """A generated problem."""
-    problem = generate(f"draft-control/{family}", **parameters)
-    assert isinstance(problem, DraftControlProblem)
-    return problem
 
 
 @pytest.mark.parametrize("regime", ["low", "high"])
@@ -32,10 +16,9 @@ def test_near_the_optimum(regime: str) -> None:
     """Tests that the policy learned from half a million iterations has at least 0.98 of the optimal
     rate.
     """
-    problem = problem_of("paper-3", regime=regime)
+    problem = generate("draft-control/paper-3", regime=regime)
     best = solve(problem)
     found = solve(problem, "double-q-learning")
-    assert found.objective is not None and best.objective is not None and found.bound is not None
     assert 0.98 * best.objective <= found.objective <= best.objective
     assert found.bound == pytest.approx(best.objective, rel=1e-9)
     assert found.status is Status.FEASIBLE
@@ -46,19 +29,17 @@ def test_reward_decides() -> None:
     """Tests that N - rho T learns the optimum of the counterexample, and Eq. 13 the myopic policy,
     10 % below.
     """
-    problem = problem_of("alternating")
+    problem = generate("draft-control/alternating")
     best, myopic = solve(problem).objective, solve(problem, "myopic").objective
-    assert best is not None and myopic is not None
     rate = solve(problem, DoubleQLearning(reward="rate")).objective
     eq_13 = solve(problem, DoubleQLearning(reward="myopic")).objective
-    assert rate is not None and eq_13 is not None
     assert rate > 0.99 * best
     assert myopic * 0.97 < eq_13 < 0.93 * best
 
 
 def test_running_ratio_is_the_rate_of_what_is_played() -> None:
     """Tests that rho ends near the rate of the learned policy."""
-    problem = problem_of("alternating")
+    problem = generate("draft-control/alternating")
     found = solve(problem, DoubleQLearning(explore_to=0.0))
     assert found.stats["learned_rate"] == pytest.approx(found.objective, rel=0.03)
 
@@ -68,7 +49,7 @@ def test_exploration_is_linear_over_all_steps(ends: tuple[float, float]) -> None
     """Tests that half of the steps explore, and visit all states and actions alike, from always to
     never and back.
     """
-    problem = problem_of("alternating")
+    problem = generate("draft-control/alternating")
     low, high = problem.draft_lengths
     pairs = len(problem.states) * len(problem.resolutions) * (high - low + 1)
     found = solve(problem, DoubleQLearning(steps=40_000, explore_from=ends[0], explore_to=ends[1]))
@@ -77,12 +58,10 @@ def test_exploration_is_linear_over_all_steps(ends: tuple[float, float]) -> None
 
 def test_seed_and_steps() -> None:
     """Tests that a seed repeats itself, another differs, and few steps still give a plan."""
-    problem = problem_of("paper-3")
+    problem = generate("draft-control/paper-3")
     few = DoubleQLearning(steps=30_000)
     plans = [solve(problem, few, seed=seed).plan for seed in (0, 0, 1)]
-    assert all(plan is not None for plan in plans)
-    dumped = [plan.to_dict() for plan in plans if plan is not None]
-    assert dumped[0] == dumped[1] != dumped[2]
+    assert plans[0].to_dict() == plans[1].to_dict() != plans[2].to_dict()
     assert solve(problem, DoubleQLearning(steps=1)).plan is not None
 
 
@@ -90,17 +69,16 @@ def test_time_limit_and_callback() -> None:
     """Tests that the limit ends the learning with the best policy so far, and that the callback
     can.
     """
-    problem = problem_of("paper-3")
+    problem = generate("draft-control/paper-3")
     endless = DoubleQLearning(steps=10_000_000_000)
     solve(problem, DoubleQLearning(steps=1))  # compile
     limited = solve(problem, endless, time_limit=0.3)
     assert limited.termination is Termination.TIME_LIMIT and limited.plan is not None
-    calls = 0
+    seen: list[Progress] = []
 
-    def stop(_progress: Progress) -> bool:
-        nonlocal calls
-        calls += 1
-        return calls == 3
+    def stop(progress: Progress) -> bool:
+        seen.append(progress)
+        return len(seen) == 3
 
     stopped = solve(problem, endless, callback=stop)
     assert stopped.termination is Termination.INTERRUPTED and stopped.plan is not None

@@ -5,10 +5,11 @@ chains.
 from __future__ import annotations
 
 import pytest
+from helpers.untyped import generate, solve
 from hypothesis import given
 from oracles import draft_control as naive
 
-from specopt import DraftControlProblem, Status, generate, solve
+from specopt import DraftControlProblem, Status, Unsupported
 from specopt.kinds.draft_control.strategies import problems
 from specopt.solvers.draft_control import METHODS
 from specopt.solvers.method import Method
@@ -34,6 +35,32 @@ def test_equals_the_optimum(method: type[Method], problem: DraftControlProblem) 
     assert result.bound == pytest.approx(problem.widened(best), rel=accuracy(method))
 
 
+@pytest.mark.parametrize("method", ["policy-iteration", "linear-program"])
+@pytest.mark.parametrize("weak", [1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-14])
+def test_chains_that_hardly_mix(method: str, weak: float) -> None:
+    """Tests that optimum and price are right where a linear system loses its digits, and where
+    classes hold together by less than HiGHS's tolerances.
+    """
+    rows = [
+        [0.5, 0.5 - weak, weak, 0],
+        [0.25, 0.75, 0, 0],
+        [0, 3 * weak, 0.5, 0.5 - 3 * weak],
+        [0, 0, 0.75, 0.25],
+    ]
+    problem = generate(
+        "draft-control/random", states=4, resolutions=1, min_draft=0, max_draft=3, seed=3
+    )
+    problem = DraftControlProblem.from_dict(problem.to_dict() | {"transition": rows})
+    price = naive.optimum_by_price(
+        problem.to_dict(), naive.completed(problem.transition.scaled.tolist())
+    )
+    result = solve(problem, method)
+    digits = 1e-6 if method == "linear-program" else 1e-12
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(float(price), rel=digits)
+    assert result.stats["price"] == pytest.approx(float(price), rel=digits)
+
+
 @pytest.mark.parametrize("method", ["decoupled", "linear-program"])
 @pytest.mark.parametrize(
     ("seed", "downlink", "stay"), [(0, 4.0, 0.5), (1, 0.05, 0.5), (2, 0.0, 0.99)]
@@ -52,7 +79,6 @@ def test_equals_policy_iteration(method: str, seed: int, downlink: float, stay: 
     )
     best, result = solve(problem, "policy-iteration"), solve(problem, method)
     digits = 1e-6 if method == "linear-program" else 1e-9
-    assert best.objective is not None
     assert result.objective == pytest.approx(best.objective, rel=digits)
     assert result.stats["price"] == pytest.approx(best.objective, rel=digits)
     assert abs(result.stats["mean_violation"]) <= digits
@@ -65,3 +91,28 @@ def test_policies_of_fifty_states(seed: int) -> None:
         "draft-control/random", states=50, seed=seed, min_draft=0, downlink_factor=0.1
     )
     assert solve(problem, "decoupled").plan == solve(problem, "policy-iteration").plan
+
+
+def test_too_many_policies() -> None:
+    """Tests that more policies than memory holds are refused, and that those of transient states do
+    not count.
+    """
+    problem = generate("draft-control/alternating", max_draft=1001)
+    with pytest.raises(Unsupported, match="has more than 1,000,000 policies"):
+        solve(problem, "brute-force")
+    inside = DraftControlProblem.from_dict(
+        problem.to_dict() | {"transition": [[0.5, 0.5], [0.0, 1.0]]}
+    )
+    assert solve(inside, "brute-force").stats["policies"] == 1001
+
+
+def test_too_large() -> None:
+    """Tests that more pairs of state and action than the program takes are refused, with a method
+    that can.
+    """
+    problem = generate("draft-control/random", states=20, max_draft=9999)
+    with pytest.raises(
+        Unsupported, match="has 999,900 pairs of state and action, the method takes at most 100,000"
+    ):
+        solve(problem, "linear-program")
+    assert solve(problem).status is Status.OPTIMAL

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import draft_control as naive
+from small_instances.draft_control import INSTANCES
 
 from specopt import DraftControlProblem
 from specopt.kinds.draft_control.strategies import problems as draft_controls
@@ -90,37 +92,16 @@ def test_all_actions_are_what_the_kernel_weighs() -> None:
     """Tests that the table of all actions has the tokens and seconds of each, in the order of its
     two columns.
     """
-    problem = DraftControlProblem.from_dict(
-        {
-            "format": "specopt/1",
-            "kind": "draft-control",
-            "vocabulary_size": 9,
-            "draft_seconds_per_token": 0.5,
-            "verify_seconds": 0.25,
-            "draft_lengths": [1, 6],
-            "resolutions": [4, 2],
-            "transition": [[0, 1], [1, 0]],
-            "states": [
-                {"uplink_bits_per_second": 3.0, "acceptance_rates": [0.5, 1.0]},
-                {
-                    "uplink_bits_per_second": 7.0,
-                    "downlink_bits_per_second": 2.0,
-                    "acceptance_rates": [0.0, 0.9],
-                },
-            ],
-        }
-    )
+    problem: Any = INSTANCES["mixing"]
     tokens, seconds, lengths, indices = prepare(problem).all_actions()
     data = problem.to_dict()
     for column, (length, index) in enumerate(zip(lengths.tolist(), indices.tolist(), strict=True)):
         action = (length, data["resolutions"][index])
-        for state in range(2):
-            assert tokens[state, column] == pytest.approx(
-                float(naive.tokens(data, state, action)), rel=1e-14
+        for state in range(3):
+            expected = naive.tokens(data, state, action), naive.seconds(data, state, action)
+            assert (tokens[state, column], seconds[state, column]) == pytest.approx(
+                tuple(map(float, expected)), rel=1e-14
             )
-            assert seconds[state, column] == pytest.approx(
-                float(naive.seconds(data, state, action)), rel=1e-14
-            )
-    assert {(a, b) for a, b in zip(lengths.tolist(), indices.tolist(), strict=True)} == {
-        (length, index) for length in range(1, 7) for index in range(2)
+    assert set(zip(lengths.tolist(), indices.tolist(), strict=True)) == {
+        (length, index) for length in range(5) for index in range(2)
     }

@@ -4,34 +4,24 @@ intervals.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers.untyped import generate, solve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import draft_control_simulation as naive
+from oracles.random_numbers import key_of
 
-from specopt import DraftControlProblem, InvalidInput, generate, solve
+from specopt import DraftControlProblem, InvalidInput
 from specopt.kinds.draft_control.strategies import problems as draft_controls
 from specopt.models.draft_control.problem import DraftChoice, DraftControlPlan
 from specopt.solvers.draft_control.policies import AdaptiveHeuristic, ServerAlone
-from specopt.solvers.draft_control.simulate import simulate
+from specopt.solvers.draft_control.simulate import RateSimulation, simulate
 
-
-def alternating(**parameters: Any) -> DraftControlProblem:
-    """The counterexample's channel."""
-    problem = generate("draft-control/alternating", **parameters)
-    assert isinstance(problem, DraftControlProblem)
-    return problem
-
-
-def paper_3(**parameters: Any) -> DraftControlProblem:
-    """The paper's setting."""
-    problem = generate("draft-control/paper-3", **parameters)
-    assert isinstance(problem, DraftControlProblem)
-    return problem
+ALTERNATING = generate("draft-control/alternating")
+PAPER_3 = generate("draft-control/paper-3")
 
 
 def plan_of(*choices: tuple[int, int]) -> DraftControlPlan:
@@ -41,6 +31,31 @@ def plan_of(*choices: tuple[int, int]) -> DraftControlPlan:
             DraftChoice(draft_length=length, resolution=value) for length, value in choices
         )
     )
+
+
+def logs(
+    problem: DraftControlProblem, choose: Any, seed: int, runs: int, iterations: int
+) -> list[list[tuple[int, int, int, float]]]:
+    """The logs of a rule or policy in plain Python."""
+    shares = problem.stationary_distribution.tolist()
+    bits = [problem.distribution_bits(state) for state in problem.states]
+    return [
+        naive.play(problem.to_dict(), shares, bits, choose, key_of(seed), run, iterations)
+        for run in range(runs)
+    ]
+
+
+def check(found: RateSimulation, played: list[list[tuple[int, int, int, float]]]) -> None:
+    """Compare tokens, seconds, drafts and visits with those of logs."""
+    for run, log in enumerate(played):
+        assert found.samples_tokens[run] == sum(accepted + 1 for _, _, accepted, _ in log)
+        assert found.samples_seconds[run] == pytest.approx(
+            sum(seconds for *_, seconds in log), rel=1e-12
+        )
+    every = [step for log in played for step in log]
+    assert found.drafted_tokens == sum(drafts for _, drafts, _, _ in every)
+    visits = np.bincount([state for state, *_ in every], minlength=len(found.state_shares))
+    assert found.state_shares == pytest.approx(visits / len(every))
 
 
 @given(draft_controls(), st.data())
@@ -58,28 +73,7 @@ def test_plan_played_in_plain_python(problem: DraftControlProblem, data: st.Data
     plan = plan_of(*((length, values[index]) for length, index in choices))
     seed = data.draw(st.integers(0, 5))
     found = simulate(problem, plan, replications=3, iterations=7, warm_up=2, seed=seed)
-    key = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
-    bits = [problem.distribution_bits(state) for state in problem.states]
-    visits, drafted = np.zeros(len(problem.states)), 0
-    for replication in range(3):
-        log = naive.play(
-            problem.to_dict(),
-            problem.stationary_distribution.tolist(),
-            bits,
-            lambda s, _d, _a: choices[s],
-            key,
-            replication,
-            9,
-        )[2:]
-        assert found.samples_tokens[replication] == sum(accepted + 1 for _, _, accepted, _ in log)
-        assert found.samples_seconds[replication] == pytest.approx(
-            sum(seconds for *_, seconds in log), rel=1e-12
-        )
-        drafted += sum(drafts for _, drafts, _, _ in log)
-        for state, *_ in log:
-            visits[state] += 1
-    assert found.drafted_tokens == drafted
-    assert found.state_shares == pytest.approx(visits / 21)
+    check(found, [log[2:] for log in logs(problem, lambda s, _d, _a: choices[s], seed, 3, 9)])
 
 
 @given(draft_controls(longest=6), st.integers(0, 8), st.integers(0, 5))
@@ -99,22 +93,7 @@ def test_heuristic_played_in_plain_python(
 
     policy = AdaptiveHeuristic(first_length=first, resolution=resolution)
     found = simulate(problem, policy, replications=2, iterations=12, warm_up=0, seed=seed)
-    key = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
-    bits = [problem.distribution_bits(state) for state in problem.states]
-    for replication in range(2):
-        log = naive.play(
-            problem.to_dict(),
-            problem.stationary_distribution.tolist(),
-            bits,
-            rule,
-            key,
-            replication,
-            12,
-        )
-        assert found.samples_tokens[replication] == sum(accepted + 1 for _, _, accepted, _ in log)
-        assert found.samples_seconds[replication] == pytest.approx(
-            sum(seconds for *_, seconds in log), rel=1e-12
-        )
+    check(found, logs(problem, rule, seed, 2, 12))
     assert found.model is None and found.ratio is None
 
 
@@ -122,23 +101,12 @@ def test_responses_in_plain_python() -> None:
     """Tests that a response ends with the iteration that reaches its tokens, and that the mean is
     of ratios.
     """
-    problem = alternating()
+    problem: DraftControlProblem = ALTERNATING
     plan = plan_of((2, 100), (9, 100))
     found = simulate(problem, plan, replications=20, iterations=1, response_tokens=30, seed=4)
-    key = int(np.random.SeedSequence(4).generate_state(1, np.uint64)[0])
-    bits = [problem.distribution_bits(state) for state in problem.states]
     ratios, lengths = [], []
-    for replication in range(20):
+    for log in logs(problem, lambda s, _d, _a: ((2, 0), (9, 0))[s], 4, 20, 40):
         tokens, seconds = 0, 0.0
-        log = naive.play(
-            problem.to_dict(),
-            [0.5, 0.5],
-            bits,
-            lambda s, _d, _a: ((2, 0), (9, 0))[s],
-            key,
-            replication,
-            40,
-        )
         for _, _, accepted, spent in log:
             tokens, seconds = tokens + accepted + 1, seconds + spent
             if tokens >= 30:
@@ -148,15 +116,17 @@ def test_responses_in_plain_python() -> None:
     assert found.responses is not None
     assert found.responses.mean == pytest.approx(np.mean(ratios), rel=1e-12)
     assert found.mean_response_tokens == np.mean(lengths) >= 30 == found.response_tokens
+    assert not any(name.startswith("samples") for name in found.to_dict())
 
 
 @pytest.mark.parametrize(
-    "problem", [paper_3(), paper_3(regime="high"), alternating()], ids=lambda one: one.name
+    "problem",
+    [PAPER_3, generate("draft-control/paper-3", regime="high"), ALTERNATING],
+    ids=lambda one: one.name,
 )
 def test_judge_lies_in_the_interval(problem: DraftControlProblem) -> None:
     """Tests that the analytic rate of the optimal policy lies inside a narrow 95 % interval."""
     plan = solve(problem).plan
-    assert isinstance(plan, DraftControlPlan)
     found = simulate(problem, plan, replications=400, seed=1)
     low, high = found.confidence_interval
     assert found.model == problem.evaluate(plan).objective
@@ -169,7 +139,7 @@ def test_coverage_of_the_interval(iterations: int) -> None:
     """Tests that about 95 % of many intervals contain the analytic rate, on a chain that changes
     state rarely.
     """
-    problem = paper_3(low_to_high=0.02, high_to_low=0.01)
+    problem = generate("draft-control/paper-3", low_to_high=0.02, high_to_low=0.01)
     plan = plan_of(*((length, 100) for length in (2, 1, 3, 8, 12, 5)))
     rate = problem.evaluate(plan).objective
     inside = 0
@@ -185,18 +155,18 @@ def test_server_alone() -> None:
     """Tests that the server alone makes one token per verification, also where drafts are
     compulsory.
     """
-    found = simulate(alternating(), ServerAlone(), replications=3, iterations=10)
+    found = simulate(ALTERNATING, ServerAlone(), replications=3, iterations=10)
     assert found.mean == pytest.approx(10.0)
     assert found.mean_draft_tokens == found.estimates["accepted_tokens"].mean == 0
     assert found.policy == "llm-alone"
-    assert simulate(alternating(), "llm-alone", replications=3).tokens == 3 * 1000
+    assert simulate(ALTERNATING, "llm-alone", replications=3).tokens == 3 * 1000
 
 
 def test_mean_of_ratios_differs_from_the_rate() -> None:
     """Tests that the printed objective of Eq. 12 is above the long-run rate where iterations differ
     much.
     """
-    problem = alternating()
+    problem = ALTERNATING
     plan = plan_of((1, 100), (28, 100))
     found = simulate(problem, plan, replications=4000, response_tokens=10)
     assert found.responses is not None
@@ -206,43 +176,14 @@ def test_mean_of_ratios_differs_from_the_rate() -> None:
     assert long.mean == pytest.approx(45.168, rel=0.01)
 
 
-def test_common_luck() -> None:
-    """Tests that one seed gives every policy the same channel, and repeats itself whatever the
-    chunks.
-    """
-    problem = paper_3()
-    plan = plan_of(*((4, 100) for _ in problem.states))
-    first = simulate(problem, plan, replications=50, iterations=50, seed=3)
-    again = simulate(problem, plan, replications=100, iterations=50, seed=3)
-    other = simulate(problem, "llm-alone", replications=50, iterations=50, seed=3)
-    assert (first.samples_tokens == again.samples_tokens[:50]).all()
-    assert (first.state_shares == other.state_shares).all()
-    assert (
-        simulate(problem, plan, replications=50, iterations=50, seed=4).samples_tokens
-        != first.samples_tokens
-    ).any()
-
-
-def test_callback_and_json() -> None:
-    """Tests that the callback sees the replications done, and that everything but the samples
-    becomes JSON.
-    """
-    seen: list[int] = []
-    found = simulate(
-        paper_3(),
-        "adaptive-heuristic",
-        replications=5,
-        iterations=1_500_000,
-        warm_up=0,
-        callback=lambda done, _rate: seen.append(done),
-        response_tokens=8,
+def test_common_channel() -> None:
+    """Tests that one seed gives every policy the same channel."""
+    plan = plan_of(*((4, 100) for _ in PAPER_3.states))
+    one, other = (
+        simulate(PAPER_3, policy, replications=50, iterations=50, seed=3)
+        for policy in (plan, "llm-alone")
     )
-    assert seen == [1, 2, 3, 4, 5]
-    data = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert data["kind"] == "draft-control" and data["policy"] == "adaptive-heuristic"
-    assert data["quantiles"].keys() == {"0.05", "0.25", "0.5", "0.75", "0.95"}
-    assert data["response_tokens"] == 8
-    assert not any(name.startswith("samples") for name in data)
+    assert (one.state_shares == other.state_shares).all()
 
 
 @pytest.mark.parametrize(
@@ -251,7 +192,6 @@ def test_callback_and_json() -> None:
         ({"replications": 1}, "replications: expected an integer >= 2"),
         ({"iterations": 0}, "iterations: expected an integer >= 1"),
         ({"warm_up": -1}, "warm_up: expected an integer >= 0"),
-        ({"seed": -1}, "seed: expected an integer >= 0"),
         ({"response_tokens": 0}, "response_tokens: expected an integer >= 1"),
         (
             {"policy": "greedy"},
@@ -275,4 +215,4 @@ def test_bad_arguments(change: dict[str, Any], message: str) -> None:
     """Tests that bad arguments are named."""
     arguments: dict[str, Any] = {"policy": "llm-alone"} | change
     with pytest.raises(InvalidInput, match=message):
-        simulate(alternating(), arguments.pop("policy"), **arguments)
+        simulate(ALTERNATING, arguments.pop("policy"), **arguments)

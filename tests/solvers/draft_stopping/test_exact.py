@@ -9,19 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.untyped import generate, solve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from specopt import (
-    DraftStoppingPlan,
-    DraftStoppingProblem,
-    Status,
-    Unsupported,
-    generate,
-    methods,
-    solve,
-)
+from specopt import DraftStoppingPlan, DraftStoppingProblem, Status, Unsupported, methods
 from specopt.kinds.draft_stopping.strategies import RATES
 from specopt.kinds.draft_stopping.strategies import problems as draft_stoppings
 from specopt.models.draft_stopping.problem import STOP, AcceptanceRate, RoundClass
@@ -135,10 +128,8 @@ def test_rules_lie_between(problem: DraftStoppingProblem) -> None:
     fixed windows.
     """
     best = solve(problem, "history-tree").objective
-    assert best is not None
     found = {name: solve(problem, name) for name in RULES}
     for result in found.values():
-        assert result.objective is not None and result.bound is not None
         assert result.objective <= best * (1 + 1e-12) and best <= result.bound * (1 + 1e-12)
     assert found["confidence-threshold"].objective >= found["fixed-window"].objective * (1 - 1e-12)
 
@@ -162,7 +153,6 @@ def test_a_search_cut_short_is_certified(seed: int) -> None:
     """Tests that after a few trials plan and bound enclose the optimum of the whole tree."""
     problem = generate("draft-stopping/random", bins=3, max_draft=9, seed=seed)
     best = solve(problem, "history-tree").objective
-    assert best is not None
     calls = 0
 
     def stop(progress: Any) -> bool:
@@ -171,7 +161,6 @@ def test_a_search_cut_short_is_certified(seed: int) -> None:
         return calls > 6
 
     found = solve(problem, "belief", callback=stop)
-    assert found.objective is not None and found.bound is not None
     assert found.objective <= best * (1 + 1e-12) and best <= found.bound * (1 + 1e-12)
 
 
@@ -188,7 +177,6 @@ def test_few_pieces_are_certified(monkeypatch: pytest.MonkeyPatch) -> None:
         data | {"rounds": [{"probability": 1.0, "acceptance_rate": 0.9}]}
     )
     best, found = solve(problem, "history-tree").objective, solve(problem, "optimal-stopping")
-    assert best is not None and found.objective is not None and found.bound is not None
     assert 0.98 * best <= found.objective <= best * (1 + 1e-12) and best <= found.bound * (
         1 + 1e-12
     )
@@ -200,9 +188,8 @@ def test_a_belief_over_classes_pays() -> None:
     """
     problem = generate("draft-stopping/mixed")
     best = solve(problem).objective
-    rules = {name: solve(problem, name).objective for name in RULES}
     assert best == pytest.approx(16.1891, abs=1e-4)
-    assert max(value for value in rules.values() if value is not None) < 0.99 * best
+    assert max(solve(problem, name).objective for name in RULES) < 0.99 * best
 
 
 @pytest.mark.parametrize("alpha", np.linspace(0.55, 0.85, 7))
@@ -222,7 +209,7 @@ def test_the_rule_of_paper_2_is_slower_than_a_window(alpha: float, overhead: flo
     window, best, exact = (
         solve(problem, method).objective for method in ("fixed-window", "belief", "history-tree")
     )
-    assert window and best and best == pytest.approx(exact, rel=1e-9)
+    assert best == pytest.approx(exact, rel=1e-9)
     mean = first_flag_round(alpha, 8, table_4)
     assert 0.65 < (1.0 + mean.accepted) / (overhead + 0.02 * mean.drafted) / window < 0.95
     assert 1.0 <= best / window < 1.08

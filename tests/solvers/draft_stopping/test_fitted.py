@@ -6,25 +6,27 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from helpers.draft_logs import draft_log, write
+from helpers.untyped import solve
 
-from specopt import DraftStoppingPlan, InvalidInput, solve
+from specopt import InvalidInput
 from specopt.commands.cli import run
 from specopt.instances.reading.draft_table import read_draft_log
 from specopt.models.drafting import DraftLog
 from specopt.solvers.draft_stopping.fitted import FittedStopping, fit_stopping
 
-COSTS = {"draft_seconds_per_token": 0.02, "round_seconds": 0.15}
+COSTS: Any = {"draft_seconds_per_token": 0.02, "round_seconds": 0.15}
 OPTIONS = ("--draft-seconds", "0.02", "--round-seconds", "0.15")
 
 
 @pytest.fixture(scope="module")
 def fitted() -> FittedStopping:
     """A problem fitted to rounds whose features say much."""
-    return fit_stopping(draft_log(1500, window=6, signal=1.5, seed=3), bins=4, **COSTS)  # type: ignore[arg-type]
+    return fit_stopping(draft_log(1500, window=6, signal=1.5, seed=3), bins=4, **COSTS)
 
 
 def test_a_table_is_the_log_it_was_written_from(tmp_path: Path) -> None:
@@ -72,7 +74,6 @@ def test_what_is_no_log(
 def test_rounds_are_played_one_by_one(fitted: FittedStopping) -> None:
     """Tests that tokens and seconds of held-out rounds are those of a loop over their tokens."""
     plan = solve(fitted.problem).plan
-    assert isinstance(plan, DraftStoppingPlan)
     tokens, seconds = fitted.play(plan)
     for number, (scores, outcomes) in enumerate(zip(fitted._scores, fitted._outcomes, strict=True)):
         node, right, drafted = plan.start, 0, 0
@@ -98,7 +99,6 @@ def test_the_model_foretells_held_out_rounds(fitted: FittedStopping) -> None:
     fixed window's.
     """
     best, window = solve(fitted.problem), solve(fitted.problem, "fixed-window").plan
-    assert isinstance(best.plan, DraftStoppingPlan) and isinstance(window, DraftStoppingPlan)
     speed = fitted.speed(best.plan)
     assert abs(speed.mean - best.objective) < 5.0 * speed.standard_error
     gain, low, high = fitted.gain(best.plan, window)
@@ -128,13 +128,13 @@ def test_short_rounds_are_dropped_and_counted() -> None:
         names=log.names,
         rounds=log.rounds[keep],
     )
-    found = fit_stopping(short, bins=2, **COSTS)  # type: ignore[arg-type]
+    found = fit_stopping(short, bins=2, **COSTS)
     assert (found.rounds, found.dropped) == (61, 1)
     assert len(found._outcomes) == 20  # of 61, a third
     with pytest.raises(
         InvalidInput, match="expected at least 30 rounds that drafted 5 tokens, got 0"
     ):
-        fit_stopping(short, max_draft_tokens=5, **COSTS)  # type: ignore[arg-type]
+        fit_stopping(short, max_draft_tokens=5, **COSTS)
 
 
 def test_rounds_have_seconds_by_their_drafts(

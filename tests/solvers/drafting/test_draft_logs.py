@@ -37,13 +37,6 @@ def test_rounds_are_whole() -> None:
     assert log.rounds is not None and (np.bincount(log.rounds) == 6).all()
 
 
-def test_the_seed_decides() -> None:
-    """Tests that one seed gives one log, and another another."""
-    one, same, other = draft_log(50, seed=1), draft_log(50, seed=1), draft_log(50, seed=2)
-    assert (one.features == same.features).all() and (one.outcomes == same.outcomes).all()
-    assert (one.features != other.features).any()
-
-
 def test_no_signal() -> None:
     """Tests that without signal every token is as likely accepted."""
     assert acceptance_probability(

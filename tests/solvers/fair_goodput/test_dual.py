@@ -1,6 +1,4 @@
-"""The optimum per round: proven from scratch, equal to a convex program and to enumeration, and its
-properties.
-"""
+"""The optimum per round: its certificates, what a convex program finds, and its properties."""
 
 from __future__ import annotations
 
@@ -9,18 +7,10 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
-from oracles import fair_goodput as naive
+from helpers.untyped import generate, solve
+from hypothesis import given
 
-from specopt import (
-    DraftAllocationProblem,
-    FairGoodputPlan,
-    FairGoodputProblem,
-    Status,
-    generate,
-    solve,
-)
+from specopt import DraftAllocationProblem, FairGoodputProblem, Status
 from specopt.kinds.fair_goodput.strategies import problems as fair_goodputs
 from specopt.models.acceptance import expected_tokens
 from specopt.solvers.budget import Budget
@@ -31,43 +21,6 @@ TABLE_1 = [(4, 24), (4, 28), (8, 16), (8, 20)]
 RATES = ["equal", "mild", "wide", "extreme"]
 
 
-def close(one: float, other: float, tolerance: float = 1e-9) -> bool:
-    """Whether two utilities are equal, relative or absolute."""
-    return abs(one - other) <= tolerance * max(1.0, abs(one))
-
-
-def optimum(problem: FairGoodputProblem) -> float:
-    """The optimal utility, proven."""
-    result = solve(problem, "dual")
-    assert result.status is Status.OPTIMAL and result.objective is not None
-    return result.objective
-
-
-def demanding(rates: list[float], budget: int, least: list[float]) -> FairGoodputProblem:
-    """A problem with least rates."""
-    return FairGoodputProblem(
-        acceptance_rates=np.array(rates), budget_tokens=budget, min_goodput=np.array(least)
-    )
-
-
-@given(fair_goodputs(per=("round",), least=True))
-@example(demanding([1.5e-9, 0.9, 1.5e-9], 3, [1 + 3e-9, 1.9, 1 - 3e-9]))
-@example(demanding([1.5e-9, 0.9], 1, [1 + 1e-9, 1.0]))
-def test_the_oracle_proves_it(problem: FairGoodputProblem) -> None:
-    """Tests that no mixture of allocations beats the plan, by enumeration in code of its own, or
-    that none exists.
-    """
-    result = solve(problem, "dual")
-    form = problem.to_dict()
-    short, doubt = naive.shortage(form)
-    if short > -doubt and result.status is Status.INFEASIBLE:
-        return
-    assert short <= doubt and result.status is Status.OPTIMAL
-    assert isinstance(result.plan, FairGoodputPlan) and result.objective is not None
-    gap = naive.certificate(form, result.plan.to_dict()["schedule"])
-    assert gap <= 1e-8 * max(1.0, abs(result.objective))
-
-
 @given(fair_goodputs(clients=(1, 40), budget=(0, 300), per=("round",), least=True))
 def test_both_certificates(problem: FairGoodputProblem) -> None:
     """Tests that duality gap and Frank-Wolfe gap are never negative and at most 1e-11, the bound
@@ -76,12 +29,10 @@ def test_both_certificates(problem: FairGoodputProblem) -> None:
     result = solve(problem, "dual")
     if result.status is Status.INFEASIBLE:
         return
-    assert result.objective is not None and result.bound is not None
     assert result.bound >= result.objective
     scale = max(1.0, abs(result.objective))
     assert 0 <= result.stats["duality_gap"] <= 1e-11 * scale
     assert result.stats["frank_wolfe_gap"] >= 0
-    assert isinstance(result.plan, FairGoodputPlan)
     slope = float(
         problem.weight @ result.plan.goodput ** (1 - problem.fairness)
     )  # the size of grad U . x
@@ -94,22 +45,14 @@ def test_table_1(clients: int, budget: int, name: str) -> None:
     """Tests that the paper's configurations are solved and that the convex program agrees."""
     problem = generate("fair-goodput/paper-5", clients=clients, budget=budget, rates=name)
     result, other = solve(problem), solve(problem, "convex")
-    assert (
-        result.by == "auto (dual)"
-        and result.status is Status.OPTIMAL
-        and other.status is Status.OPTIMAL
-    )
-    assert result.objective is not None and other.objective is not None
-    assert close(result.objective, other.objective, 1e-6)
-    for baseline in ("fixed", "random", "best-constant"):
-        rival = solve(problem, baseline).objective
-        assert rival is not None and rival <= result.objective + 1e-12
+    assert result.by == "auto (dual)"
+    assert result.status is other.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(other.objective, rel=1e-6, abs=1e-6)
 
 
 def test_equal_clients_share_equally() -> None:
     """Tests that clients alike get alike: 16 tokens for 8 clients of rate 0.75."""
     plan = solve(generate("fair-goodput/paper-5", clients=8, budget=16, rates="equal")).plan
-    assert isinstance(plan, FairGoodputPlan)
     assert plan.mean_draft_tokens == pytest.approx(np.full(8, 2.0))
     assert plan.goodput == pytest.approx(np.full(8, 2.3125))
     assert len(plan.schedule) == 1
@@ -121,34 +64,10 @@ def test_two_clients_by_hand() -> None:
     """
     problem = FairGoodputProblem(acceptance_rates=np.array([0.5, 0.25]), budget_tokens=1)
     plan = solve(problem).plan
-    assert isinstance(plan, FairGoodputPlan)
     assert plan.mean_draft_tokens.tolist() == [1.0, 0.0]  # 0.5 / 1.5 > 0.25 / 1
     plan = solve(dataclasses.replace(problem, acceptance_rates=np.array([0.5, 0.4]))).plan
-    assert isinstance(plan, FairGoodputPlan)
     s = plan.mean_draft_tokens[0]
     assert 0.5 / (1 + 0.5 * s) == pytest.approx(0.4 / (1 + 0.4 * (1 - s)), rel=1e-9)
-
-
-@given(
-    fair_goodputs(clients=(2, 12), budget=(0, 60), per=("round",)),
-    st.randoms(use_true_random=False),
-)
-def test_order_does_not_matter(problem: FairGoodputProblem, random: object) -> None:
-    """Tests that permuting the clients permutes the rates; the optimum stays."""
-    order = np.arange(problem.clients)
-    random.shuffle(order)  # type: ignore[attr-defined]
-    columns = ("acceptance_rates", "weights", "max_draft_tokens")
-    moved = {
-        name: getattr(problem, name)[order]
-        for name in columns
-        if getattr(problem, name) is not None
-    }
-    one, other = solve(problem, "dual"), solve(dataclasses.replace(problem, **moved), "dual")
-    assert one.objective is not None and other.objective is not None
-    assert close(one.objective, other.objective, 1e-12)
-    if problem.fairness >= 0.5:  # strictly concave: the rates are unique
-        assert isinstance(one.plan, FairGoodputPlan) and isinstance(other.plan, FairGoodputPlan)
-        assert one.plan.goodput[order] == pytest.approx(other.plan.goodput, rel=1e-5)
 
 
 @given(fair_goodputs(clients=(1, 12), budget=(0, 60), per=("round",)))
@@ -165,7 +84,6 @@ def test_without_fairness_it_is_draft_allocation(problem: FairGoodputProblem) ->
     )
     best = solve(allocation)
     assert result.objective == pytest.approx(best.objective, rel=1e-12)
-    assert isinstance(result.plan, FairGoodputPlan)
     assert len(result.plan.schedule) == 1
 
 
@@ -177,7 +95,6 @@ def test_little_budget_left(problem: FairGoodputProblem) -> None:
     caps = np.arange(problem.clients) % 3
     plenty = dataclasses.replace(problem, max_draft_tokens=caps, budget_tokens=1000)
     plan = solve(plenty, "dual").plan
-    assert isinstance(plan, FairGoodputPlan)
     assert plan.goodput == pytest.approx(expected_tokens(plenty.acceptance_rates, caps), rel=1e-15)
 
 
@@ -185,24 +102,9 @@ def test_little_budget_left(problem: FairGoodputProblem) -> None:
 def test_least_rates_already_met_change_nothing(problem: FairGoodputProblem) -> None:
     """Tests that the optimum with its own rates as least rates is the optimum."""
     result = solve(problem, "dual")
-    assert isinstance(result.plan, FairGoodputPlan) and result.objective is not None
-    bound = dataclasses.replace(problem, min_goodput=result.plan.goodput)
-    again = solve(bound, "dual")
-    assert again.status is Status.OPTIMAL and again.objective is not None
-    assert close(again.objective, result.objective)
-
-
-def test_least_rates_are_kept() -> None:
-    """Tests that a client who would get little gets what is due, no more than that."""
-    problem = generate("fair-goodput/paper-5", clients=4, budget=24, rates="extreme")
-    free = solve(problem).plan
-    assert isinstance(free, FairGoodputPlan) and isinstance(problem, FairGoodputProblem)
-    due = free.goodput.copy()
-    due[0] = 1.0525
-    assert free.goodput[0] < due[0]
-    plan = solve(dataclasses.replace(problem, min_goodput=np.array([1.0525, 0.0, 0.0, 0.0]))).plan
-    assert isinstance(plan, FairGoodputPlan)
-    assert plan.goodput[0] == pytest.approx(1.0525, rel=1e-12)
+    again = solve(dataclasses.replace(problem, min_goodput=result.plan.goodput), "dual")
+    assert again.status is Status.OPTIMAL
+    assert again.objective == pytest.approx(result.objective, rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +141,6 @@ def test_rates_next_to_1() -> None:
         acceptance_rates=np.array([1 - 2**-53, 1 - 1e-12]), budget_tokens=10
     )
     plan = solve(problem).plan
-    assert isinstance(plan, FairGoodputPlan)
     assert plan.goodput == pytest.approx([6.0, 6.0], rel=1e-9)
 
 
@@ -250,7 +151,6 @@ def test_interrupting_between_prices() -> None:
     )
     result = solve(problem, time_limit=0)
     assert result.status is Status.FEASIBLE
-    assert isinstance(result.plan, FairGoodputPlan)
     assert result.plan.goodput == pytest.approx(np.full(5000, 1.25))
 
 
@@ -274,6 +174,5 @@ def test_a_million_clients() -> None:
     problem = FairGoodputProblem(acceptance_rates=rates, budget_tokens=4_000_000)
     result = solve(problem)
     assert result.status is Status.OPTIMAL
-    assert result.objective is not None
     assert result.stats["duality_gap"] <= 1e-11 * result.objective
     assert result.stats["changes"] <= 2_000_000

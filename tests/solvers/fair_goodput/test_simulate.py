@@ -4,6 +4,7 @@ policies come.
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from oracles import fair_goodput_online as naive_online
 from oracles.fair_goodput_online import GradientClient, RobustClient
+from oracles.random_numbers import key_of
 
 from specopt import InvalidInput
 from specopt.instances.fair_goodput.paper_5 import acceptance_rates
@@ -22,11 +24,6 @@ from specopt.solvers.fair_goodput.simulate import benchmark, simulate
 
 TABLE_1 = ((4, 24), (4, 28), (8, 16), (8, 20))
 WIDE = [0.3, 0.5, 0.7, 0.95]
-
-
-def key_of(seed: int) -> int:
-    """The key of the random numbers that belongs to a seed."""
-    return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
 
 
 # ---------------------------------------------------------------------------- the same decisions
@@ -135,19 +132,6 @@ def test_fixed_and_random() -> None:
     assert (capped.allocations[0].max(axis=0) <= [1, 2, 3, 4]).all()
 
 
-def test_same_seed_same_run() -> None:
-    """Tests that a seed fixes a run, and that runs do not depend on how many there are."""
-    one, two = (
-        simulate(GoodputWorkload(WIDE, 10), rounds=100, replications=r, seed=1) for r in (3, 12)
-    )
-    assert (one.expected == two.expected[:3]).all()
-    assert (one.realised == two.realised[:3]).all()
-    assert (
-        simulate(GoodputWorkload(WIDE, 10), rounds=100, replications=3, seed=2).realised
-        != one.realised
-    ).any()
-
-
 # ---------------------------------------------------------------------------- benchmarks
 
 
@@ -167,8 +151,6 @@ def test_modes_bound_every_mixture() -> None:
     """Tests that nobody who knows the modes can do better: all allocations of every mode, by a
     linear program.
     """
-    import itertools
-
     from scipy.optimize import linprog
 
     regimes = [[0.3, 0.6], [0.9, 0.8]]
@@ -239,17 +221,11 @@ def test_robust_comes_close_soon() -> None:
     """
     for clients, budget, name in ((4, 24, "wide"), (8, 20, "mild")):
         rates = acceptance_rates(name, clients)
-        robust = simulate(GoodputWorkload(rates, budget), "robust", replications=20)
-        assert robust.gap() <= 0.008
-        assert (
-            simulate(
-                GoodputWorkload(rates, budget),
-                "gradient",
-                replications=20,
-                optimum=robust.benchmark,
-            ).gap()
-            >= 0.025
+        robust, paper = (
+            simulate(GoodputWorkload(rates, budget), policy, replications=20)
+            for policy in ("robust", "gradient")
         )
+        assert robust.gap() <= 0.008 and paper.gap() >= 0.025
 
 
 @pytest.mark.nightly
@@ -349,31 +325,24 @@ def test_memory_follows_regimes(mean_rounds: float) -> None:
     smoothing.
     """
     process = AcceptanceProcess.switching([np.full(4, 0.3), np.full(4, 0.9)], mean_rounds)
-    common: dict[str, Any] = {"rounds": 8000, "checkpoints": [1000, 8000], "replications": 8}
-    robust = simulate(GoodputWorkload(process, 24), **common)
-    gap = robust.gap(1000, 8000)
-    single = [
-        simulate(
-            GoodputWorkload(process, 24),
-            Robust(memories=(rounds,)),
-            optimum=robust.benchmark,
-            **common,
+    workload = GoodputWorkload(process, 24)
+    optimum = benchmark(workload)
+
+    def gap(policy: Any) -> float:
+        return simulate(
+            workload,
+            policy,
+            rounds=8000,
+            checkpoints=[1000, 8000],
+            replications=8,
+            optimum=optimum,
         ).gap(1000, 8000)
-        for rounds in (4, 16, 64, 256)
-    ]
-    assert gap <= 1.1 * min(single) + 0.005
-    assert (
-        simulate(GoodputWorkload(process, 24), "gradient", optimum=robust.benchmark, **common).gap(
-            1000, 8000
-        )
-        >= 1.3 * gap
-    )
-    assert (
-        simulate(
-            GoodputWorkload(process, 24), Robust(memories=()), optimum=robust.benchmark, **common
-        ).gap(1000, 8000)
-        >= 2 * gap
-    )
+
+    learned = gap("robust")
+    single = [gap(Robust(memories=(rounds,))) for rounds in (4, 16, 64, 256)]
+    assert learned <= 1.1 * min(single) + 0.005
+    assert gap("gradient") >= 1.3 * learned
+    assert gap(Robust(memories=())) >= 2 * learned
 
 
 def test_drift() -> None:

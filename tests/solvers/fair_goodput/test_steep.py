@@ -5,31 +5,20 @@ unit.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 
 import numpy as np
 import pytest
+from helpers.fair_goodput_corners import as_steep
 from helpers.units import in_other_seconds, in_other_worth
+from helpers.untyped import solve
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracles import fair_goodput as naive
 
-from specopt import FairGoodputPlan, FairGoodputProblem, InvalidInput, Status, solve
+from specopt import FairGoodputPlan, FairGoodputProblem, InvalidInput, Status
 from specopt.kinds.fair_goodput.strategies import problems as fair_goodputs
 
 FAIRNESS = [0.0, 0.3, 1.0, 1.5, 4.0, 12.0, 20.0, 40.0, 100.0]
-
-
-def as_steep(problem: FairGoodputProblem, fairness: float) -> FairGoodputProblem:
-    """The problem with another fairness, if its utility is in the range of floating-point numbers
-    then.
-    """
-    steep = None
-    with contextlib.suppress(InvalidInput):
-        steep = dataclasses.replace(problem, fairness=fairness)
-    assume(steep is not None)
-    assert steep is not None
-    return steep
 
 
 def lack(problem: FairGoodputProblem, plan: FairGoodputPlan) -> float:
@@ -53,11 +42,9 @@ def test_small_problems_are_proven(fairness: float, problem: FairGoodputProblem)
     problem = as_steep(problem, fairness)
     result = solve(problem)
     assert result.status is Status.OPTIMAL
-    assert result.objective is not None and result.bound is not None
     assert result.gap == 0.0
     assert result.bound >= result.objective
     assert fairness <= 1.0 or result.bound < 0.0
-    assert isinstance(result.plan, FairGoodputPlan)
     assert lack(problem, result.plan) <= 2e-9
 
 
@@ -78,7 +65,6 @@ def test_no_bound_is_below_what_another_method_finds(
     )
     for one in results:
         for other in results:
-            assert one.bound is not None and other.objective is not None
             assert one.bound >= other.objective or problem.gap(other.objective, one.bound) <= 1e-9
 
 

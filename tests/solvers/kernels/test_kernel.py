@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import os
 import pkgutil
@@ -17,8 +16,6 @@ from specopt.solvers import kernels as _kernels
 from specopt.solvers.kernels import cache, kernel
 
 Run = Callable[..., list[str]]
-
-MAX_ARGUMENTS = 14
 
 TOOL = """
 from kernels.kernel import helper
@@ -206,17 +203,3 @@ def test_all_kernels_go_into_one_process() -> None:
     """Tests that no two folders of kernels give one name to different records."""
     for module in pkgutil.walk_packages(_kernels.__path__, _kernels.__name__ + "."):
         importlib.import_module(module.name)
-
-
-def test_no_function_takes_many_arguments() -> None:
-    """Tests that what travels together is one argument: the most that any kernel or helper takes
-    does not grow.
-    """
-    folder = Path(str(kernel.__file__)).parent
-    functions = [
-        node
-        for path in folder.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef)
-    ]
-    assert functions and max(len(function.args.args) for function in functions) <= MAX_ARGUMENTS

@@ -5,24 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from small_instances.placement import INSTANCES
+from small_instances.placement import INSTANCES, one_of_each, passes
 
 import specopt
-from specopt import PlacementProblem
 from specopt.models.errors import Unsupported
 from specopt.models.placement.plan import PlacementPlan
 from specopt.solvers.placement.prepare import most_options, prepare
-
-
-def passes(*seconds: float) -> list[dict[str, float]]:
-    """Return a pass of one piece."""
-    names = (
-        "overhead_seconds",
-        "seconds_per_sequence",
-        "seconds_per_token",
-        "seconds_per_cached_token",
-    )
-    return [dict(zip(names, seconds, strict=True))]
 
 
 @pytest.mark.parametrize("kind", ["sequential", "parallel"])
@@ -30,39 +18,16 @@ def test_draft_units_take_from_soonest_to_latest(kind: str) -> None:
     """Tests that the ends are those of the least clients that are alike, and of the most beside the
     widest of all.
     """
-    problem = PlacementProblem.from_dict(
-        {
-            "format": "specopt/1",
-            "kind": PlacementProblem.kind,
-            "objective": "goodput",
-            "max_draft_tokens": 3,
-            "verifiers": [
-                {
-                    "name": "v",
-                    "units": 1,
-                    "memory_bytes": 1e9,
-                    "weights_bytes": 0.0,
-                    "kv_bytes_per_token": 1.0,
-                    "passes": passes(0.1, 0.0, 0.01, 0.0),
-                }
-            ],
-            "drafters": [
-                {
-                    "name": "d",
-                    "kind": kind,
-                    "weights_bytes": 0.0,
-                    "kv_bytes_per_token": 1.0,
-                    "server": {"p": passes(0.05, 0.01, 0.002, 0.001)},
-                }
-            ],
-            "draft_pools": [
-                {"name": "p", "units": 9, "memory_bytes": 1e4, "round_trip_seconds": {"v": 0.3}}
-            ],
-            "classes": [
-                {"name": name, "clients": 10, "context_tokens": tokens, "acceptance": {"d": 0.7}}
-                for name, tokens in (("short", 5), ("long", 300))
-            ],
-        }
+    problem = one_of_each(
+        "goodput",
+        3,
+        verifier={"passes": passes(0.1, token=0.01)},
+        drafter={"kind": kind, "server": {"p": passes(0.05, 0.01, 0.002, 0.001)}},
+        pool={"units": 9, "memory_bytes": 1e4, "round_trip_seconds": {"v": 0.3}},
+        classes=[
+            {"name": name, "clients": 10, "context_tokens": tokens, "acceptance": {"d": 0.7}}
+            for name, tokens in (("short", 5), ("long", 300))
+        ],
     )
 
     def seconds(per_unit: int, *clients: tuple[str, int]) -> float:
@@ -133,12 +98,8 @@ def test_what_takes_too_much_memory_is_refused() -> None:
 @pytest.mark.parametrize("method", ["auto", "none", "greedy"])
 def test_time_is_asked_for_while_options_are_made(method: str) -> None:
     """Tests that a limit holds where options alone take longer."""
-    assert (
-        specopt.solve(
-            specopt.generate("placement/many-classes"), method, time_limit=0.0
-        ).termination
-        == "time_limit"
-    )
+    usual = specopt.generate("placement/many-classes")
+    assert specopt.solve(usual, method, time_limit=0.0).termination == "time_limit"
     many = specopt.generate("placement/many-classes", max_draft=1000)
     result = specopt.solve(many, method, time_limit=0.2)
     assert result.termination == "time_limit" and result.seconds < 1.0

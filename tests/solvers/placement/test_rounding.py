@@ -8,12 +8,12 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from helpers.untyped import generate, solve
 from hypothesis import given
 from hypothesis import strategies as st
 from small_instances.placement import INSTANCES
 
-from specopt import PlacementProblem, generate, solve
-from specopt.solvers.placement.boxes import covers
+from specopt import PlacementProblem
 from specopt.solvers.placement.patterns import Pattern, all_patterns, valued
 from specopt.solvers.placement.prepare import Prepared, prepare
 from specopt.solvers.placement.relaxation import Relaxation
@@ -93,34 +93,3 @@ def test_wide_boxes_have_good_plans(monkeypatch: pytest.MonkeyPatch) -> None:
         generate("placement/edge-cloud", number_of_clients=66, objective="cost"), "refined"
     )
     assert found.objective == pytest.approx(2.0)
-
-
-def slower(value: Any, factor: float, name: str = "") -> Any:
-    """Return data of a problem as a clock shows it that runs so many times faster."""
-    if isinstance(value, dict):
-        return {key: slower(one, factor, name + key) for key, one in value.items()}
-    if isinstance(value, list):
-        return [slower(one, factor, name) for one in value]
-    if not isinstance(value, float):
-        return value
-    return (
-        value / factor if "per_second" in name else value * factor if "seconds" in name else value
-    )
-
-
-def test_boxes_do_not_depend_on_the_unit_of_time() -> None:
-    """Tests that a clock that runs 1024 times faster makes all times of boxes 1024 times longer,
-    and no others.
-    """
-    data = INSTANCES["goodput"].to_dict()
-    pairs = zip(
-        *(
-            covers(prepare(PlacementProblem.from_dict(slower(data, f)), exact=True))
-            for f in (1.0, 1024.0)
-        ),
-        strict=True,
-    )
-    for one, other in pairs:
-        assert (other.base, other.floor) == pytest.approx((1024.0 * one.base, 1024.0 * one.floor))
-        ends = [box["high"][box["high"] < 1e300] for box in (one.boxes, other.boxes)]
-        assert ends[1] == pytest.approx(1024.0 * ends[0])

@@ -8,28 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_instances.placement import INSTANCES
+from helpers.untyped import solve
+from small_instances.placement import INSTANCES, one_of_each, passes
 
-from specopt import InvalidInput, solve
+from specopt import InvalidInput
 from specopt.models.placement.plan import PlacementPlan
-from specopt.models.placement.problem import PlacementProblem
 from specopt.solvers.placement.simulate import PlacementSimulation, _placed, simulate
 
 Json = dict[str, Any]
-
-
-def passes(
-    overhead: float = 0.0, sequence: float = 0.0, token: float = 0.0, cached: float = 0.0
-) -> list[Json]:
-    """Return a pass of one piece."""
-    return [
-        {
-            "overhead_seconds": overhead,
-            "seconds_per_sequence": sequence,
-            "seconds_per_token": token,
-            "seconds_per_cached_token": cached,
-        }
-    ]
 
 
 def play(
@@ -48,46 +34,27 @@ def play(
     a cached token.
     """
     sizes = {"units": 9, "memory_bytes": 1e9}
-    problem = PlacementProblem.from_dict(
-        {
-            "format": "specopt/1",
-            "kind": PlacementProblem.kind,
-            "objective": "goodput",
-            "max_draft_tokens": 2,
-            "bits_per_draft_token": 10.0,
-            "verifiers": [
-                {
-                    "name": "v",
-                    **sizes,
-                    "weights_bytes": 0.0,
-                    "kv_bytes_per_token": 1.0,
-                    "reserved_share": 0.5,
-                    "passes": passes(0.1, token=0.01, cached=0.001),
-                }
-            ],
-            "drafters": [
-                {
-                    "name": "d",
-                    "kind": kind,
-                    "weights_bytes": 0.0,
-                    "kv_bytes_per_token": 1.0,
-                    "beside": {"v": passes(0.02, sequence=0.001, token=0.003)},
-                    "server": {"p": passes(0.05, token=0.004, cached=0.002)},
-                }
-            ],
-            "draft_pools": [{"name": "p", **sizes, "round_trip_seconds": {"v": 0.3}}],
-            "classes": [
-                {
-                    "name": "c",
-                    "clients": units * sum(one["per_unit"] for one in clients),
-                    "context_tokens": 7,
-                    "acceptance": {"d": rates},
-                    "device_seconds_per_token": {"d": device},
-                    "round_trip_seconds": {"v": trip},
-                    "uplink_bits_per_second": 200.0,
-                }
-            ],
-        }
+    problem = one_of_each(
+        "goodput",
+        2,
+        bits_per_draft_token=10.0,
+        verifier={**sizes, "reserved_share": 0.5, "passes": passes(0.1, token=0.01, cached=0.001)},
+        drafter={
+            "kind": kind,
+            "beside": {"v": passes(0.02, sequence=0.001, token=0.003)},
+            "server": {"p": passes(0.05, token=0.004, cached=0.002)},
+        },
+        pool={**sizes, "round_trip_seconds": {"v": 0.3}},
+        classes=[
+            {
+                "clients": units * sum(one["per_unit"] for one in clients),
+                "context_tokens": 7,
+                "acceptance": {"d": rates},
+                "device_seconds_per_token": {"d": device},
+                "round_trip_seconds": {"v": trip},
+                "uplink_bits_per_second": 200.0,
+            }
+        ],
     )
     clients = [{"class": "c", **one} for one in clients]
     plan = PlacementPlan.from_dict(
@@ -190,32 +157,11 @@ def test_tokens_of_a_round() -> None:
     assert run.model == pytest.approx(run.mean, rel=0.02)
 
 
-def test_same_seed_same_luck() -> None:
-    """Tests that the seed alone decides, that runs differ, and that progress is reported after
-    every run.
-    """
-    told: list[tuple[int, float]] = []
-    run = play(
-        [DEVICE],
-        trip=[0.1, 0.6],
-        seed=4,
-        replications=3,
-        callback=lambda n, mean: told.append((n, mean)),
-    )
-    again, other = (play([DEVICE], trip=[0.1, 0.6], seed=seed, replications=3) for seed in (4, 5))
-    assert np.array_equal(run.rates, again.rates)
-    assert not np.array_equal(run.rates, other.rates)
-    assert len(set(run.rates[:, 0].tolist())) == 3
-    assert [n for n, _ in told] == [1, 2, 3]
-    assert told[-1][1] == pytest.approx(run.mean)
-
-
-def test_refusals() -> None:
-    """Tests that no other thing than a plan that serves somebody is played."""
-    with pytest.raises(InvalidInput, match=r"replications: expected"):
-        play([DEVICE], replications=1)
-    with pytest.raises(InvalidInput, match=r"rounds: expected"):
-        play([DEVICE], rounds=0)
+@pytest.mark.parametrize("option", [{"replications": 1}, {"rounds": 0}])
+def test_refusals(option: Any) -> None:
+    """Tests that too few replications and no rounds are refused by name."""
+    with pytest.raises(InvalidInput, match=f"{next(iter(option))}: expected"):
+        play([DEVICE], **option)
 
 
 @pytest.mark.parametrize("name", ["fair", "ties", "pool"])

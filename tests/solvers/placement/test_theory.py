@@ -11,12 +11,10 @@ import math
 from typing import Any
 
 import pytest
+from helpers.untyped import solve
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-
-from specopt import Result, solve
-from specopt.models.placement.plan import PlacementPlan
-from specopt.models.placement.problem import PlacementProblem
+from small_instances.placement import one_of_each, passes
 
 VERIFY = st.floats(0.005, 0.1)
 SHARES = st.floats(0.02, 1.0)
@@ -38,65 +36,30 @@ def best(
     uplink: float = 0.0,
     ahead: bool = False,
     least: float = 0.0,
-) -> Result:
+) -> Any:
     """Solve for one client, or with a least rate for the clients that one unit carries; None: this
     is no place.
     """
-
-    def passes(seconds: float) -> list[dict[str, float]]:
-        return [
+    problem = one_of_each(
+        "capacity" if least else "goodput",
+        most,
+        overlap=ahead,
+        bits_per_draft_token=1.0,
+        verifier={"passes": passes(sequence=verify)},
+        drafter={"beside": {} if beside is None else {"v": passes(sequence=beside)}},
+        classes=[
             {
-                "overhead_seconds": 0.0,
-                "seconds_per_sequence": seconds,
-                "seconds_per_token": 0.0,
-                "seconds_per_cached_token": 0.0,
+                "clients": 1,
+                "context_tokens": 100,
+                "acceptance": {"d": acceptance},
+                "min_tokens_per_second": least,
+                "round_trip_seconds": {"v": trip},
+                "device_seconds_per_token": {} if device is None else {"d": device},
+                **({"uplink_bits_per_second": 1.0 / uplink} if uplink else {}),
             }
-        ]
-
-    result = solve(
-        PlacementProblem.from_dict(
-            {
-                "format": "specopt/1",
-                "kind": PlacementProblem.kind,
-                "objective": "capacity" if least else "goodput",
-                "max_draft_tokens": most,
-                "overlap": ahead,
-                "bits_per_draft_token": 1.0,
-                "verifiers": [
-                    {
-                        "name": "v",
-                        "units": 1,
-                        "memory_bytes": 1e9,
-                        "weights_bytes": 0.0,
-                        "kv_bytes_per_token": 1.0,
-                        "passes": passes(verify),
-                    }
-                ],
-                "drafters": [
-                    {
-                        "name": "d",
-                        "weights_bytes": 0.0,
-                        "kv_bytes_per_token": 1.0,
-                        "beside": {} if beside is None else {"v": passes(beside)},
-                    }
-                ],
-                "classes": [
-                    {
-                        "name": "c",
-                        "clients": 1,
-                        "context_tokens": 100,
-                        "acceptance": {"d": acceptance},
-                        "min_tokens_per_second": least,
-                        "round_trip_seconds": {"v": trip},
-                        "device_seconds_per_token": {} if device is None else {"d": device},
-                        **({"uplink_bits_per_second": 1.0 / uplink} if uplink else {}),
-                    }
-                ],
-            }
-        ),
-        method="refined",
+        ],
     )
-    assert result.objective is not None and result.bound is not None
+    result = solve(problem, "refined")
     if least:
         assert (
             math.floor(result.bound * (1 + EXACT)) == result.objective
@@ -106,9 +69,8 @@ def best(
     return result
 
 
-def used(result: Result) -> tuple[str, bool, int]:
+def used(result: Any) -> tuple[str, bool, int]:
     """Return place, overlap and draft length of the client."""
-    assert isinstance(result.plan, PlacementPlan)
     group = result.plan.groups[0]
     one = group.clients[0]
     return (

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from oracles import prompt_chunking_simulation as naive_prompt_simulation
 
 from specopt.instances.prompt_chunking.workload import paper_4_workload
+from specopt.kinds.prompt_chunking.strategies import problems
 from specopt.models.errors import InvalidInput
-from specopt.models.prompt_chunking.problem import PromptChunkingPlan
+from specopt.models.prompt_chunking.problem import PromptChunkingPlan, PromptChunkingProblem
 from specopt.models.prompt_chunking.workload import PromptWorkload, Rounds, Scheme
 from specopt.solvers.policy import _with_attributes
+from specopt.solvers.prompt_chunking.equation_3 import chunk_size
 from specopt.solvers.prompt_chunking.simulate import draw, play, problem_of, run_once
 
 WORKLOAD = paper_4_workload(link_latency_seconds=0.005)
@@ -170,34 +172,20 @@ def test_parallel_drafting_hides_what_equation_6_says() -> None:
     assert fixed.reached["hidden"].tolist() == [18]
 
 
-def test_equation_3_in_the_kernel_balances() -> None:
-    """Tests that the root of Eq. 3 balances both sides, is the smallest, and is infinite where
-    there is none.
-    """
+@given(problems(tokens=(1, 40), plain=True))
+def test_the_kernel_has_the_root_of_equation_3(one: PromptChunkingProblem) -> None:
+    """Tests that the root is that of the method, and infinite where there is none."""
     import specopt.solvers.prompt_chunking.kernels.simulation as kernels
 
-    delay = WORKLOAD.cloud_delay
-    for mu in (0.0, 7.0, 300.0, 5000.0):
-        for stages in (1.0, 4.0):
-            for rate in (1e-5, 1e-4, 1e-3, 1e-2):
-                root = kernels.balanced_chunk(
-                    delay.tokens.copy(), delay.seconds.copy(), mu, rate, stages
-                )
-                grid = np.linspace(0.0, min(root, 1e5), 200)[:-1]
-                left = [x * rate - (delay.at(mu) + delay.at(mu + x)) / stages for x in grid]
-                assert max(left) < 1e-12
-                if math.isfinite(root):
-                    assert root * rate == pytest.approx(
-                        (delay.at(mu) + delay.at(mu + root)) / stages, rel=1e-9
-                    )
-                else:
-                    assert rate <= delay.slopes[-1] / stages
-    knots, seconds = (
-        np.array([0.0, 10.0, 20.0]),
-        np.array([0.0, 0.0, 0.4]),
-    )  # nothing to wait for at first
-    assert kernels.balanced_chunk(knots, seconds, 5.0, 0.01, 1.0) == pytest.approx(20.0 / 3.0)
-    assert kernels.balanced_chunk(knots, seconds, 0.0, 0.05, 1.0) == math.inf
+    root = kernels.balanced_chunk(
+        one.cloud_delay.tokens.copy(),
+        one.cloud_delay.seconds.copy(),
+        one.background_tokens,
+        one.bytes_per_token / one.uplink_bytes_per_second,
+        float(one.pipeline_length),
+    )
+    expected = chunk_size(one)
+    assert root == pytest.approx(math.inf if expected is None else expected, rel=1e-9)
 
 
 def test_inputs_may_be_read_only() -> None:
@@ -211,19 +199,10 @@ def test_inputs_may_be_read_only() -> None:
     assert play(WORKLOAD, U_SHAPE, drawn).ttft_seconds.tolist() == whole.ttft_seconds.tolist()
 
 
-def test_one_request_is_enough() -> None:
-    """Tests that a run may be of a single request."""
-    run = run_once(WORKLOAD, U_SHAPE, requests=1, warm_up_requests=0)
-    assert len(run.ttft_seconds) == 1 and run.mean_ttft_seconds == run.ttft_seconds[0] > 0.0
-
-
-def test_same_seed_same_run_and_same_requests() -> None:
-    """Tests that a seed fixes the run, and that schemes meet the same prompts."""
-    runs = [run_once(WORKLOAD, HAT, requests=50, warm_up_requests=10, seed=3) for _ in range(2)]
-    assert runs[0].ttft_seconds.tolist() == runs[1].ttft_seconds.tolist()
-    assert runs[0].tbt_seconds.tolist() == runs[1].tbt_seconds.tolist()
-    other = run_once(WORKLOAD, U_SHAPE, requests=50, warm_up_requests=10, seed=3)
-    assert other.prompt_tokens.tolist() == runs[0].prompt_tokens.tolist()
+def test_schemes_meet_the_same_requests() -> None:
+    """Tests that a seed fixes the prompts, whatever the scheme."""
+    one, other = (run_once(WORKLOAD, scheme, requests=50, seed=3) for scheme in (HAT, U_SHAPE))
+    assert one.prompt_tokens.tolist() == other.prompt_tokens.tolist()
 
 
 def test_every_scheme_conserves_tokens() -> None:

@@ -8,30 +8,40 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.untyped import generate, solve
 from hypothesis import given, settings
 from oracles import serving_latency as naive
 
-from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem, generate, solve
+from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem
 from specopt.kinds.serving_latency.strategies import problems
 from specopt.solvers.serving_latency.fixed_length import FixedLength
 from specopt.solvers.serving_latency.heuristic_batching import HeuristicBatching
+from specopt.solvers.serving_latency.milp import Milp
 from specopt.solvers.serving_latency.static_batching import StaticBatching
-
-NAMED = ["pipelined", "sequential", "autoregressive"]
 
 
 @pytest.fixture
 def paper() -> ServingLatencyProblem:
     """Twenty tasks of the paper's setting."""
-    problem = generate("serving-latency/paper-1", tasks=20, max_output=256, seed=5)
-    assert isinstance(problem, ServingLatencyProblem)
+    problem: ServingLatencyProblem = generate(
+        "serving-latency/paper-1", tasks=20, max_output=256, seed=5
+    )
     return problem
+
+
+def room(problem: ServingLatencyProblem, which: str, tasks: float) -> ServingLatencyProblem:
+    """The problem with a model's memory for a number of tasks of I_max and O_max."""
+    model = getattr(problem, which)
+    tokens = int(problem.input_tokens.max()) + problem.longest_output
+    memory: Any = {
+        f"{which}_memory_bytes": model.parameter_bytes + tasks * model.kv_bytes_per_token * tokens
+    }
+    return dataclasses.replace(problem, **memory)
 
 
 def planned(problem: ServingLatencyProblem, method: Any) -> ServingLatencyPlan:
     """The plan of a method."""
-    plan = solve(problem, method).plan
-    assert isinstance(plan, ServingLatencyPlan)
+    plan: ServingLatencyPlan = solve(problem, method).plan
     return plan
 
 
@@ -86,42 +96,21 @@ def test_static_batching(paper: ServingLatencyProblem) -> None:
 
 def test_static_batching_in_short_memory(paper: ServingLatencyProblem) -> None:
     """Tests that the largest smaller size that fits is used where eight do not."""
-    assert paper.draft is not None
-    tokens = int(paper.input_tokens.max()) + paper.longest_output
-    memory = paper.draft.parameter_bytes + 5.5 * paper.draft.kv_bytes_per_token * tokens
-    plan = planned(dataclasses.replace(paper, draft_memory_bytes=memory), "static-batching")
-    data = dataclasses.replace(paper, draft_memory_bytes=memory).to_dict()
-    fitting = [
-        size
-        for size in range(1, 9)
-        if all(
-            naive.fits(data, "pipelined", batch, naive.outputs(data))
-            for batch in sliced(paper, size)
-        )
-    ]
-    assert sizes(plan)[0] == max(fitting)
+    short = room(paper, "draft", 5.5)
+    fitting = [size for size in range(1, 9) if np.isfinite(latency(short, size, 1))]
+    assert sizes(planned(short, "static-batching"))[0] == max(fitting)
 
 
 @pytest.mark.parametrize("tasks_that_fit", [1.0, 3.0, 7.99, 40.0])
 def test_max_batching(paper: ServingLatencyProblem, tasks_that_fit: float) -> None:
     """Tests that batches have the largest size that fits with I_max and O_max."""
-    assert paper.draft is not None
-    tokens = int(paper.input_tokens.max()) + paper.longest_output
-    memory = paper.draft.parameter_bytes + tasks_that_fit * paper.draft.kv_bytes_per_token * tokens
-    plan = planned(dataclasses.replace(paper, draft_memory_bytes=memory), "max-batching")
+    plan = planned(room(paper, "draft", tasks_that_fit), "max-batching")
     assert [list(batch) for batch in plan.batches] == sliced(paper, min(20, int(tasks_that_fit)))
 
 
 def test_max_batching_minds_the_verify_model(paper: ServingLatencyProblem) -> None:
     """Tests that the verify model's memory counts as well."""
-    tokens = int(paper.input_tokens.max()) + paper.longest_output
-    memory = paper.verify.parameter_bytes + 4 * paper.verify.kv_bytes_per_token * tokens
-    assert (
-        sizes(
-            planned(dataclasses.replace(paper, verify_memory_bytes=float(memory)), "max-batching")
-        )
-        == [4] * 5
-    )
+    assert sizes(planned(room(paper, "verify", 4.0), "max-batching")) == [4] * 5
 
 
 @settings(max_examples=50)
@@ -177,23 +166,11 @@ def test_fixed_length(paper: ServingLatencyProblem, length: int | None, used: in
     assert [list(batch) for batch in plan.batches] == batches
 
 
-def test_fixed_length_is_capped_by_the_problem(paper: ServingLatencyProblem) -> None:
-    """Tests that the length is min(7, l_max)."""
-    assert (
-        planned(
-            dataclasses.replace(paper, max_speculation_length=4), "fixed-length"
-        ).speculation_length
-        == 4
-    )
-
-
 def test_uniform_bandwidth(paper: ServingLatencyProblem) -> None:
     """Tests that Algorithm 1's batches with shares of 1/K give the same inference and a slower
     upload.
     """
     uniform, best = solve(paper, "uniform-bandwidth"), solve(paper, "algorithm-1")
-    assert isinstance(uniform.plan, ServingLatencyPlan)
-    assert isinstance(best.plan, ServingLatencyPlan)
     assert uniform.plan.batches == best.plan.batches
     assert uniform.plan.bandwidth_share.tolist() == [1 / 20] * 20
     assert uniform.terms["inference_seconds"] == best.terms["inference_seconds"]
@@ -201,26 +178,18 @@ def test_uniform_bandwidth(paper: ServingLatencyProblem) -> None:
 
 
 @pytest.mark.parametrize(
-    ("build", "message"),
+    ("method", "option"),
     [
-        (lambda: StaticBatching(size=0), "size: expected int >= 1, got 0"),
-        (lambda: HeuristicBatching(first_size=0), "first_size: expected int >= 1, got 0"),
-        (lambda: FixedLength(length=0), "length: expected int >= 1, got 0"),
+        (StaticBatching, "size"),
+        (HeuristicBatching, "first_size"),
+        (FixedLength, "length"),
+        (Milp, "length"),
     ],
 )
-def test_options_are_checked(build: Any, message: str) -> None:
-    """Tests that a size of zero is refused when the method is made."""
-    with pytest.raises(InvalidInput, match=message):
-        build()
-
-
-@pytest.mark.parametrize("option", [2.5, "3", True])
-def test_options_are_integers(option: Any) -> None:
-    """Tests that an option of the wrong type is refused when the method is made."""
-    for build in (
-        lambda: StaticBatching(size=option),
-        lambda: HeuristicBatching(first_size=option),
-        lambda: FixedLength(length=option),
-    ):
-        with pytest.raises(InvalidInput, match="expected"):
-            build()
+def test_options_are_checked(method: Any, option: str) -> None:
+    """Tests that zero and other types are refused when the method is made."""
+    with pytest.raises(InvalidInput, match=f"{option}: expected int >= 1, got 0"):
+        method(**{option: 0})
+    for value in (2.5, "3", True):
+        with pytest.raises(InvalidInput, match=f"{option}: expected"):
+            method(**{option: value})

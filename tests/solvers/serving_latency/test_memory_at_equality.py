@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from helpers.three_tasks import three_tasks
+from helpers.untyped import solve
 
-from specopt import ContinuousServingProblem, ServingLatencyProblem, methods, solve
+from specopt import ContinuousServingProblem, ServingLatencyProblem, methods
 from specopt.solvers.serving_latency.prepare import prepare
 
 ServingProblem = ServingLatencyProblem | ContinuousServingProblem

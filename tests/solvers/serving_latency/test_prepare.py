@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
+from helpers.untyped import generate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specopt import ServingLatencyPlan, ServingLatencyProblem, generate
+from specopt import ServingLatencyPlan, ServingLatencyProblem
 from specopt.kinds.serving_latency.strategies import ALL_MECHANISMS, problems_with_plans
 from specopt.models.fields import MAX_TOKENS
 from specopt.solvers.serving_latency.prepare import prepare
@@ -37,7 +38,6 @@ def test_few_lengths_of_many_matter() -> None:
     there are steps.
     """
     problem = generate("serving-latency/paper-1", tasks=5, max_output=24, alpha=0.999999)
-    assert isinstance(problem, ServingLatencyProblem)
     many = dataclasses.replace(
         problem, max_speculation_length=MAX_TOKENS, output_tokens=problem.output_tokens * 0 + 24
     )

@@ -6,9 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
+from helpers.untyped import generate, solve
 from hypothesis import assume, given, settings
 
-from specopt import ServingLatencyPlan, ServingLatencyProblem, Status, generate, solve
+from specopt import ServingLatencyPlan, ServingLatencyProblem, Status
 from specopt.kinds.serving_latency.strategies import served_problems
 from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_latency.stand_in import StandIn
@@ -53,11 +54,6 @@ def test_between_bound_and_optimum(problem: ServingLatencyProblem) -> None:
     if found.status is Status.INFEASIBLE:
         assert optimum == np.inf
         return
-    assert (
-        isinstance(found.plan, ServingLatencyPlan)
-        and found.objective is not None
-        and found.bound is not None
-    )
     assert found.bound <= optimum * (1 + 1e-9)
     assert optimum <= found.objective * (1 + 1e-9)
 
@@ -69,10 +65,8 @@ def test_samples_may_exceed_the_longest_output() -> None:
     problem = generate("serving-latency/paper-1", tasks=2, max_output=5, seed=1)
     data = problem.to_dict() | {"output_lengths": "predicted", "output_samples": [[4, 5], [120, 1]]}
     found = solve(ServingLatencyProblem.from_dict(data | {"max_output_tokens": 5}), "stand-in")
-    assert (
-        found.plan is not None
-        and found.objective == solve(ServingLatencyProblem.from_dict(data)).objective
-    )
+    assert found.plan is not None
+    assert found.objective == solve(ServingLatencyProblem.from_dict(data)).objective
 
 
 def test_default_where_no_other_method_plans() -> None:
@@ -80,7 +74,6 @@ def test_default_where_no_other_method_plans() -> None:
     mean rate.
     """
     problem = generate("serving-latency/paper-1", tasks=20, seed=3)
-    assert isinstance(problem, ServingLatencyProblem)
     rates = np.random.default_rng(0).beta(8, 2, 20)
     own = ServingLatencyProblem.from_dict(
         problem.to_dict() | {"acceptance_rate": rates.tolist(), "output_lengths": "known"}
@@ -89,11 +82,7 @@ def test_default_where_no_other_method_plans() -> None:
         own.to_dict() | {"acceptance_rate": float(rates.mean())}
     )
     found, other = solve(own, time_limit=20), solve(alike, "length-aware", time_limit=20)
-    assert (
-        found.stats["members"] == ["stand-in"]
-        and found.objective is not None
-        and other.plan is not None
-    )
+    assert found.stats["members"] == ["stand-in"]
     assert found.objective <= own.evaluate(other.plan).objective
 
 
@@ -102,11 +91,9 @@ def test_samples_are_planned_for(samples: int) -> None:
     """Tests that one sample is as good as known lengths, and many no worse than their longest
     lengths.
     """
-    problem = generate("serving-latency/paper-1", tasks=12, seed=1)
-    assert isinstance(problem, ServingLatencyProblem)
+    base = generate("serving-latency/paper-1", tasks=12, seed=1).to_dict()
+    base.pop("max_output_tokens", None)
     rows = np.random.default_rng(1).integers(1, 1024, size=(samples, 12))
-    base = problem.to_dict() | {"max_output_tokens": None}
-    base = {name: value for name, value in base.items() if value is not None}
     predicted = ServingLatencyProblem.from_dict(
         base
         | {
@@ -119,7 +106,6 @@ def test_samples_are_planned_for(samples: int) -> None:
         base | {"output_lengths": "known", "output_tokens": rows.max(axis=0).tolist()}
     )
     found, extreme = solve(predicted), solve(known, "length-aware")
-    assert found.objective is not None and extreme.plan is not None
     assert found.objective <= predicted.evaluate(extreme.plan).objective * (
         1 + 1e-3 * (samples == 1)
     )

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.untyped import solve
 
-import specopt
+from specopt import Status
 from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.verification_batch.problem import (
     VerificationBatchPlan,
@@ -17,6 +18,28 @@ from specopt.online import VerificationScheduler
 from specopt.solvers.verification_batch.policies import Policy, PolicyName
 
 NOW, GUARD = 10.0, 0.004
+
+
+def submit(
+    scheduler: VerificationScheduler,
+    key: int,
+    *,
+    tokens: float,
+    new: int,
+    cached: int,
+    deadline: float,
+) -> None:
+    """Submit a request of a device of one token per second, whose draft is due at the deadline."""
+    scheduler.submit(
+        key,
+        class_speed=1.0,
+        expected_tokens=tokens,
+        new_tokens=new,
+        cached_tokens=cached,
+        response_start_seconds=0.0,
+        tokens_done=0,
+        iteration_start_seconds=deadline - tokens,
+    )
 
 
 def epoch(
@@ -39,15 +62,13 @@ def epoch(
     ]
     for scheduler in schedulers:
         for i in range(requests):
-            scheduler.submit(
+            submit(
+                scheduler,
                 i,
-                class_speed=1.0,
-                expected_tokens=float(tokens[i]),
-                new_tokens=int(new[i]),
-                cached_tokens=int(cached[i]),
-                response_start_seconds=0.0,
-                tokens_done=0,
-                iteration_start_seconds=float(deadlines[i] - tokens[i]),
+                tokens=float(tokens[i]),
+                new=int(new[i]),
+                cached=int(cached[i]),
+                deadline=float(deadlines[i]),
             )
     problem = VerificationBatchProblem(
         now_seconds=NOW,
@@ -69,8 +90,7 @@ def test_algorithm_1_is_that_of_one_epoch(seed: int) -> None:
     requests are late.
     """
     problem, scheduler, _ = epoch(seed, 40, equal=False)
-    result = specopt.solve(problem, "algorithm-1-drop")
-    assert isinstance(result.plan, VerificationBatchPlan)
+    result = solve(problem, "algorithm-1-drop")
     batch = sorted(scheduler.next_batch(NOW).keys, key=int)
     assert batch
     assert batch == sorted(result.plan.batch.tolist())
@@ -83,14 +103,13 @@ def test_best_of_the_epoch(seed: int) -> None:
     """
     for equal in (True, False):
         problem, _, scheduler = epoch(seed, 40, equal)
-        best = specopt.solve(problem)
+        best = solve(problem)
         found = VerificationBatchPlan(
             batch=np.array(scheduler.next_batch(NOW).keys, dtype=np.int64)
         )
         assert problem.violations(found) == []
         objective = problem.evaluate(found).objective
-        assert best.status is specopt.Status.OPTIMAL
-        assert best.objective is not None
+        assert best.status is Status.OPTIMAL
         if equal:
             assert objective == pytest.approx(best.objective)
         assert 0.5 * best.objective <= objective <= best.objective + 1e-9
@@ -110,14 +129,5 @@ def test_late_requests_fill_what_a_batch_leaves(
     scheduler = VerificationScheduler(TABLE_12, name, memory_bytes=memory, kv_bytes_per_token=1.0)
     for key in range(20):
         deadline = NOW + TABLE_12.overhead_seconds + room * each if key == 7 else NOW - 1.0
-        scheduler.submit(
-            key,
-            class_speed=1.0,
-            expected_tokens=3.0,
-            new_tokens=5,
-            cached_tokens=200,
-            response_start_seconds=0.0,
-            tokens_done=0,
-            iteration_start_seconds=deadline - 3.0,
-        )
+        submit(scheduler, key, tokens=3.0, new=5, cached=200, deadline=deadline)
     assert scheduler.next_batch(NOW).keys == (7, 0, 1, 2, 3, 4, 5)[:count]

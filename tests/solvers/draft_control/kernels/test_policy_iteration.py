@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import draft_control as naive
 
 from specopt import DraftControlProblem
 from specopt.kinds.draft_control.strategies import problems as draft_controls
-from specopt.kinds.draft_control.strategies import transitions
 from specopt.solvers.draft_control.prepare import Prepared, prepare
 
 problems = draft_controls(states=(1, 4), longest=9)
@@ -73,61 +71,3 @@ def test_improve_finds_the_best_actions(
         if after[state] != before[state]:
             old_tokens, old_seconds = action_of(prepared, state, *before[state])
             assert tokens - price * seconds > old_tokens - price * old_seconds
-
-
-@given(problems)
-def test_most_at_once_and_weigh(problem: DraftControlProblem) -> None:
-    """Tests that the myopic actions have the largest ratio, and that tokens and seconds are those
-    of the actions.
-    """
-    prepared = prepare(problem)
-    S, R = prepared.rates.shape
-    lengths, indices = np.empty(S, dtype=np.int64), np.empty(S, dtype=np.int64)
-    kernels().most_at_once(prepared.for_kernels, lengths, indices)
-    tokens, seconds = np.empty(S), np.empty(S)
-    kernels().weigh(prepared.for_kernels, lengths, indices, tokens, seconds)
-    for state in range(S):
-        assert (tokens[state], seconds[state]) == pytest.approx(
-            action_of(prepared, state, int(lengths[state]), int(indices[state])), rel=1e-13
-        )
-        ratios = [
-            found[0] / found[1]
-            for length in range(prepared.shortest, prepared.longest + 1)
-            for index in range(R)
-            for found in [action_of(prepared, state, length, index)]
-        ]
-        assert tokens[state] / seconds[state] == pytest.approx(max(ratios), rel=1e-13)
-
-
-@given(st.integers(1, 5).flatmap(transitions))
-def test_stationary_is_exact(rows: list[list[float]]) -> None:
-    """Tests that shares within the recurrent class are those of rational elimination."""
-    (inside,) = naive.recurrent_classes(rows)
-    part = [[rows[i][j] for j in inside] for i in inside]
-    expected = [float(share) for share in naive.stationary(naive.completed(part))]
-    assert kernels().stationary(np.array(part)) == pytest.approx(expected, rel=1e-13)
-
-
-@given(problems, st.floats(0.0, 100.0))
-def test_kernels_are_their_python_source(problem: DraftControlProblem, price: float) -> None:
-    """Tests that the compiled functions give what their source gives uncompiled, bit for bit but
-    for fused steps.
-    """
-    prepared, module = prepare(problem), kernels()
-    S = prepared.states
-    results = []
-    for improve in (module.improve, module.improve.py_func):
-        lengths, indices = np.full(S, prepared.shortest), np.zeros(S, dtype=np.int64)
-        values = np.empty(S)
-        improve(prepared.for_kernels, price, 1e-12, lengths, indices, values)
-        results.append((lengths, indices, values))
-    (lengths, indices, values), (slow_lengths, slow_indices, slow_values) = results
-    assert values == pytest.approx(slow_values, rel=1e-13, abs=1e-12)
-    for state in range(S):
-        fast, slow = (
-            action_of(prepared, state, int(pair[0][state]), int(pair[1][state]))
-            for pair in ((lengths, indices), (slow_lengths, slow_indices))
-        )
-        assert fast[0] - price * fast[1] == pytest.approx(
-            slow[0] - price * slow[1], abs=1e-10 * (1 + price)
-        )

@@ -66,20 +66,3 @@ def test_tables_bracket_every_plan(problem: PromptChunkingProblem, data: st.Data
         assert state[-1] + plain.get("head_seconds", 0.0) == pytest.approx(
             deadline, rel=1e-9, abs=1e-12
         )
-
-
-@given(prompt_chunkings(tokens=(2, 9), restricted=False))
-def test_deadlines_below_the_upload_are_ruled_out(problem: PromptChunkingProblem) -> None:
-    """Tests that the tables alone rule out a deadline before every byte can be up, and name no next
-    chunk.
-    """
-    prepared = prepare(problem)
-    rows, P = prepared.cells + 1, prepared.prompt.stages
-    up = problem.prompt_tokens * problem.bytes_per_token / problem.uplink_bytes_per_second
-    tables = empty(rows, P)
-    kernels.earliest(0, rows, prepared.prompt, tables.floor)
-    assert tables.floor[-1, 0] >= up * (1 - 1e-12)
-    deadline = math.nextafter(up * 0.999, -math.inf)
-    assert not kernels.latest(0, rows, prepared.prompt, deadline, tables)
-    assert tables.shortest[0] == 0
-    assert (tables.ceiling[0] == -math.inf).all()

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
 from specopt import PromptChunkingPlan, PromptChunkingProblem
 from specopt.kinds.prompt_chunking.strategies import plans
 from specopt.kinds.prompt_chunking.strategies import problems as prompt_chunkings
-from specopt.solvers.prompt_chunking.prepare import prepare, work_space
+from specopt.solvers.prompt_chunking.prepare import prepare
 
 
 def load(name: str) -> Any:
@@ -35,29 +35,6 @@ def test_play_is_the_judge(problem: PromptChunkingProblem, data: st.DataObject) 
         problem.evaluate(PromptChunkingPlan(chunks=chunks)).objective, rel=1e-14
     )
     assert prepared.chunks(bounds).tolist() == chunks.tolist()
-
-
-@settings(max_examples=10)
-@given(prompt_chunkings(tokens=(1, 9)))
-def test_compiled_is_plain_python(problem: PromptChunkingProblem) -> None:
-    """Tests that bound and polishing give the same in plain Python as compiled."""
-    lower_bound, polish, prepared = (
-        load("bound").lower_bound,
-        load("search").polish,
-        prepare(problem),
-    )
-    whole = problem.evaluate(PromptChunkingPlan(chunks=np.array([problem.prompt_tokens]))).objective
-    bounds = [f(prepared.most, prepared.prompt, 0.0, whole) for f in both(lower_bound)]
-    assert bounds[0] == pytest.approx(bounds[1], rel=1e-12)
-    most = min(prepared.most, prepared.cells)
-    found = []
-    for each in both(polish):
-        plan, work = np.arange(prepared.cells + 2), work_space(prepared, most)
-        plan[1] = prepared.cells
-        work.left[0] = 1000
-        count, value = each(1, most, prepared.prompt, True, work, plan)
-        found.append((count, value, plan[: count + 1].tolist()))
-    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("first", [2, 3])
@@ -121,8 +98,3 @@ def test_kicks_change_how_many_chunks_there_are() -> None:
         assert [np.mean(np.equal(counts, count)) for count in (7, 8, 9)] == pytest.approx(
             shares, abs=0.075
         )
-
-
-def both(kernel: Any) -> tuple[Any, Any]:
-    """A kernel compiled, and as plain Python (what it calls stays compiled)."""
-    return kernel, kernel.py_func
