@@ -35,9 +35,8 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.formulation import Formulation, Value, check_size
 from specopt.solvers.method import Condition, Outcome, at_most
 from specopt.solvers.pyomo_program import HIGHS, ByProgram, solve_program
-from specopt.solvers.serving_latency.equal_sizes import feasible, slices_of
 from specopt.solvers.serving_latency.method import ServingLatencyMethod, prepare_all
-from specopt.solvers.serving_latency.prepare import Prepared, prepare
+from specopt.solvers.serving_latency.prepare import Prepared, feasible, prepare, slices_of
 from specopt.solvers.serving_method import ONE_RATE
 from specopt.solvers.serving_prepare import quick_batches
 

@@ -22,6 +22,9 @@ from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLa
 from specopt.models.serving_stages import Mechanism
 from specopt.solvers.serving_prepare import PreparedServing
 
+Batches = list[list[int]]
+"""Sorted positions of the tasks of each batch, in pipeline order."""
+
 
 @dataclass(frozen=True)
 class Prepared(PreparedServing):
@@ -96,7 +99,7 @@ class Prepared(PreparedServing):
         return all_decoding_steps(outputs, self.tokens_per_step(length))
 
     def plan(
-        self, batches: list[list[int]], length: int, shares: Floats | None = None
+        self, batches: Batches, length: int, shares: Floats | None = None
     ) -> ServingLatencyPlan:
         """Return a plan from batches of *sorted positions*, in pipeline order; optimal shares
         unless given.
@@ -115,3 +118,16 @@ class Prepared(PreparedServing):
 def prepare(problem: ServingLatencyProblem, mechanism: Mechanism | None = None) -> Prepared:
     """Return the arrays of a problem under a mechanism (the problem's own if None)."""
     return Prepared.of(problem, mechanism)
+
+
+def slices_of(tasks: int, size: int) -> Batches:
+    """Return consecutive sorted positions in batches of one size; the last batch takes the rest."""
+    return [list(range(first, min(first + size, tasks))) for first in range(0, tasks, size)]
+
+
+def feasible(prepared: Prepared, batches: Batches) -> bool:
+    """Return whether every batch fits the memory."""
+    return all(
+        prepared.fits(len(batch), prepared.inputs[batch].max(), prepared.outputs[batch].max())
+        for batch in batches
+    )

@@ -12,7 +12,7 @@ import pytest
 
 from specopt import InvalidInput, compare, generate
 from specopt.comparison.store import Store
-from specopt.solvers.serving_latency.static_batching import StaticBatching
+from specopt.solvers.serving_latency.baselines import StaticBatching
 
 pytestmark = pytest.mark.nightly
 
