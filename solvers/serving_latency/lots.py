@@ -9,8 +9,11 @@ import numpy as np
 from specopt.models.acceptance import all_decoding_steps
 from specopt.models.fields import Floats, Ints
 from specopt.models.serving_data import ServingData
-from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
-from specopt.models.serving_latency.steps import static_batches
+from specopt.models.serving_latency.problem import (
+    ServingLatencyPlan,
+    ServingLatencyProblem,
+    static_batches,
+)
 from specopt.models.serving_stages import stage_ends
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.algorithm_1 import best_plan
