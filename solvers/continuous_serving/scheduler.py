@@ -153,7 +153,8 @@ class PhaseBuilder:
                 Phase(first_step=step, batches=tuple(map(tuple, lists)), speculation_length=length)
             )
             if waiting.any():
-                clock += self._step_seconds(batches, served, gained, length)
+                runs = [(batch, length) for batch in batches]
+                clock += self.prepared.step_ends(runs, gained, ~served)[-1]
             gained[active] += steps * self.tokens(length)[active]
             served |= active
             unfinished &= gained < self.outputs * (1 - ROUNDING)
@@ -180,17 +181,3 @@ class PhaseBuilder:
                 seconds += took
                 batches += [group[batch] for batch in formed]
         return steps, seconds, batches
-
-    def _step_seconds(self, batches: list[Ints], served: Any, gained: Floats, length: int) -> float:
-        """Return what one step of these batches takes (Eq. 20)."""
-        size = np.array([len(batch) for batch in batches])[:, None]
-        reached = np.array([(self.inputs[batch] + gained[batch]).max() for batch in batches])[
-            :, None
-        ]
-        first = np.array([not served[batch[0]] for batch in batches])[:, None]
-        draft, verify = (
-            part[:, 0] for part in self.problem.stage_seconds(size, reached, length, first)
-        )
-        return float(
-            [*self.prepared.completed(zip(draft.tolist(), verify.tolist(), strict=True))][-1]
-        )
