@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -89,14 +88,10 @@ class PreparedServing:
         )
 
     @cached_property
-    def draft_pieces(self) -> Floats:
-        """Upper envelope of the draft model's runtime, shape (P, 3): rows (c1, c2, largest b F)."""
-        return envelope(self.problem.draft_runtime if self.mechanism != "autoregressive" else None)
-
-    @cached_property
-    def verify_pieces(self) -> Floats:
-        """The same of the verify model's."""
-        return envelope(self.problem.verify_runtime)
+    def pieces(self) -> tuple[Floats, Floats]:
+        """Upper envelopes of both runtimes, shape (P, 3): rows (c1, c2, largest b F)."""
+        problem, drafts = self.problem, self.mechanism != "autoregressive"
+        return envelope(problem.draft_runtime if drafts else None), envelope(problem.verify_runtime)
 
     @property
     def overlap(self) -> bool:
@@ -125,10 +120,9 @@ class PreparedServing:
         """Both envelopes in one array, shape (2, P, 3): the shorter one repeats its last row, which
         nothing reaches.
         """
-        pieces = self.draft_pieces, self.verify_pieces
-        count = max(map(len, pieces))
+        count = max(map(len, self.pieces))
         return np.stack(
-            [np.pad(rows, ((0, count - len(rows)), (0, 0)), mode="edge") for rows in pieces]
+            [np.pad(rows, ((0, count - len(rows)), (0, 0)), mode="edge") for rows in self.pieces]
         )
 
     @cached_property
@@ -243,22 +237,16 @@ def envelope(runtime: Runtime | None) -> Floats:
     """
     if runtime is None:
         return np.array([[0.0, 0.0, math.inf]])
-    lines = sorted({(piece.seconds_per_flop, piece.overhead_seconds) for piece in runtime.pieces})
-    rows: list[tuple[float, float]] = []
-    for slope, height in lines:
-        while rows and (
-            height >= rows[-1][1]
-            or (len(rows) > 1 and _hidden(rows[-2], rows[-1], (slope, height)))
-        ):
-            rows.pop()
-        rows.append((slope, height))
-    ends = [(a[1] - b[1]) / (b[0] - a[0]) for a, b in itertools.pairwise(rows)] + [math.inf]
-    return np.array([[slope, height, end] for (slope, height), end in zip(rows, ends, strict=True)])
-
-
-def _hidden(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
-    """Return whether line b lies nowhere above both a and c (slopes increasing)."""
-    return (a[1] - c[1]) * (b[0] - a[0]) <= (a[1] - b[1]) * (c[0] - a[0])
+    lines = {(piece.seconds_per_flop, piece.overhead_seconds) for piece in runtime.pieces}
+    height, slope = max((height, slope) for slope, height in lines)  # the largest at no work
+    rows = []
+    while True:
+        steeper = [((height - h) / (s - slope), -s, h) for s, h in lines if s > slope]
+        end, negative, lower = min(steeper, default=(math.inf, 0.0, 0.0))
+        rows.append((slope, height, end))
+        if not steeper:
+            return np.array(rows)
+        slope, height = -negative, lower
 
 
 def quick_batches(prepared: PreparedServing) -> list[list[int]] | None:

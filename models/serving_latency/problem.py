@@ -250,14 +250,11 @@ def play(problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints
                 rows = batches[top : top + height]
                 size = np.array([batch.size for batch in rows])[:, None]
                 reached = np.stack([batch.reached(n) for batch in rows])
-                times = problem.stage_seconds(size, reached, length, n == 1)
-                for batch, T_d, T_v in zip(rows, *times, strict=True):
-                    active = n <= batch.steps[some, None]
-                    drafted, finished = stage_ends(mechanism, draft_done, done, T_d, T_v)
-                    draft_done = np.where(active, drafted, draft_done)
-                    done = np.where(
-                        active, finished, done
-                    )  # finished batches have left the pipeline, Eq. 21
+                stages = problem.stage_seconds(size, reached, length, n == 1)
+                for batch, T_d, T_v in zip(rows, *stages, strict=True):
+                    active = n <= batch.steps[some, None]  # the others have left, Eq. 21
+                    times = T_d * active, T_v * active
+                    draft_done, done = stage_ends(mechanism, draft_done, done, *times)
             seconds[some] += done.sum(axis=1)  # Eq. 22
     return seconds
 

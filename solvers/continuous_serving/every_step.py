@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -123,16 +122,14 @@ def _plan(prepared: Prepared, choices: list[Choice]) -> ContinuousServingPlan:
 @cache
 def _partitions(items: tuple[int, ...]) -> tuple[Partition, ...]:
     """Return every ordered partition."""
-
-    def after(rest: tuple[int, ...]) -> Iterator[Partition]:
-        if not rest:
-            yield ()
-        for size in range(1, len(rest) + 1):
-            for batch in itertools.combinations(rest, size):
-                for others in after(tuple(k for k in rest if k not in batch)):
-                    yield (batch, *others)
-
-    return tuple(after(items))
+    if not items:
+        return ((),)
+    return tuple(
+        (batch, *others)
+        for size in range(1, len(items) + 1)
+        for batch in itertools.combinations(items, size)
+        for others in _partitions(tuple(k for k in items if k not in batch))
+    )
 
 
 class _Search:
@@ -161,59 +158,42 @@ class _Search:
         self.budget.check()
         gained, finished = self.gained(counts)
         active = tuple(k for k, done in enumerate(finished) if not done)
-        best: tuple[float, Choice | None, Counts] = (math.inf if active else 0.0, None, counts)
+        if not active:
+            return 0.0, None, counts
+        best: tuple[float, Choice | None, Counts] = (math.inf, None, counts)
         stage = cache(lambda batch, place: self._stages(gained, batch, place, before))
         every = range(len(self.prepared.lengths))
-        for partition in _partitions(active) if active else ():
+        for partition in _partitions(active):
             for places in itertools.product(every, repeat=len(partition)):
-                found = [
-                    stage(batch, place) for batch, place in zip(partition, places, strict=True)
-                ]
-                times = [one for one in found if one is not None]
-                if len(times) < len(found):
-                    continue
-                after = list(counts)
+                had = list(map(list, counts))
                 for batch, place in zip(partition, places, strict=True):
                     for k in batch:
-                        after[k] = (
-                            *counts[k][:place],
-                            counts[k][place] + 1,
-                            *counts[k][place + 1 :],
-                        )
-                state = tuple(after)
+                        had[k][place] += 1
+                state = tuple(map(tuple, had))
+                times = list(map(stage, partition, places))
                 seconds = self._cost(state, partition, times)
                 if seconds < best[0]:
-                    seconds += self.least(
-                        state, partition if self.problem.regroup_seconds else None
-                    )[0]
+                    later = partition if self.problem.regroup_seconds else None
+                    seconds += self.least(state, later)[0]
                 if seconds < best[0]:
-                    best = (
-                        seconds,
-                        (partition, tuple(self.prepared.lengths[place] for place in places)),
-                        state,
-                    )
+                    lengths = tuple(self.prepared.lengths[place] for place in places)
+                    best = seconds, (partition, lengths), state
         return best
 
     def _stages(
         self, gained: Floats, batch: tuple[int, ...], place: int, before: Partition | None
-    ) -> tuple[float, float] | None:
-        """Return T^d and T^v of a batch in a step, or None if it does not fit the memory."""
-        problem, length, size, members = (
-            self.problem,
-            self.prepared.lengths[place],
-            len(batch),
-            list(batch),
-        )
-        inputs, had = problem.input_tokens[members], gained[members]
+    ) -> tuple[float, float]:
+        """Return T^d and T^v of a batch in a step, infinity if it does not fit the memory."""
+        problem, length, members = self.problem, self.prepared.lengths[place], list(batch)
+        inputs, had, size = problem.input_tokens[members], gained[members], len(batch)
         held = (inputs + np.minimum(self.outputs[members], had + self.tokens[place, members])).max()
         if not self.prepared.fits(size, float(held), 0.0):
-            return None
+            return math.inf, math.inf
         times = problem.stage_seconds(size, (inputs + had).max(keepdims=True), length, not had[0])
         moved = 0.0
         if before is not None:
-            moved = (
-                size - max(len(set(batch) & set(other)) for other in before)
-            ) * problem.regroup_seconds
+            stay = max(len(set(batch) & set(other)) for other in before)
+            moved = (size - stay) * problem.regroup_seconds
         return float(times[0][0]) + (moved if length else 0.0), float(times[1][0]) + moved
 
     def _cost(self, state: Counts, partition: Partition, times: list[tuple[float, float]]) -> float:

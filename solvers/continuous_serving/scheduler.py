@@ -130,17 +130,15 @@ class PhaseBuilder:
                 clock = float(ready[unfinished].min())
                 continue
             waiting = unfinished & ~active
-            best: tuple[float, int, float, int, list[Ints]] | None = None
+            options = []
             for length in lengths:
                 budget.check()
                 steps, seconds, batches = self._next(
                     active, served, gained, bool(waiting.any()), length
                 )
                 worth = seconds / (steps * float(self.tokens(length)[active].mean()))
-                if best is None or worth < best[0]:
-                    best = worth, steps, seconds, length, batches
-            assert best is not None, "there is at least one speculation length"
-            _, steps, seconds, length, batches = best
+                options.append((worth, steps, seconds, length, batches))
+            _, steps, seconds, length, batches = min(options, key=lambda option: option[0])
             total += seconds
             rest = np.flatnonzero(~unfinished)
             lists = [batch.tolist() for batch in batches] + [

@@ -333,10 +333,7 @@ class _Search:
                 prepared.mechanism == problem.mechanism_of(plan)
                 and candidate.at.length == plan.speculation_length
             ):
-                of_task = np.empty(prepared.tasks, np.int64)
-                for m, batch in enumerate(plan.batches):
-                    of_task[list(batch)] = m
-                self._take(candidate, of_task[prepared.order], len(plan.batches))
+                self._take(candidate, prepared.slots(plan), len(plan.batches))
 
     # ------------------------------------------------------------------ local search
 

@@ -14,10 +14,9 @@ from specopt.models.serving_latency.problem import (
     ServingLatencyProblem,
     static_batches,
 )
-from specopt.models.serving_stages import stage_ends
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.algorithm_1 import best_plan
-from specopt.solvers.serving_latency.prepare import prepare
+from specopt.solvers.serving_latency.prepare import Prepared, prepare
 
 
 def served_lot(problem: ServingData[Any], chosen: Ints) -> tuple[float, Floats]:
@@ -39,24 +38,23 @@ def served_lot(problem: ServingData[Any], chosen: Ints) -> tuple[float, Floats]:
     )
     prepared = prepare(lot)
     plan = best_plan(prepared, Budget(lot), prepared.shares)
-    return _ends(lot, plan, problem.planned_output_tokens[chosen])
+    return _ends(prepared, plan, problem.planned_output_tokens[chosen])
 
 
-def _ends(
-    lot: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints
-) -> tuple[float, Floats]:
+def _ends(prepared: Prepared, plan: ServingLatencyPlan, outputs: Ints) -> tuple[float, Floats]:
     """Return when all batches have ended (Eq. 22), and when each task has its own output."""
-    length = plan.speculation_length
+    lot, length = prepared.problem, plan.speculation_length
     batches = static_batches(lot, plan, outputs[None])
-    last = max(int(batch.steps[0]) for batch in batches)
-    n = np.arange(1.0, last + 1.0)
-    own = all_decoding_steps(outputs, lot.tokens_per_step(length)) - 1
-    drafted, done, finish = np.zeros(last), np.zeros(last), np.zeros(len(outputs))
-    for batch, members in zip(batches, map(list, plan.batches), strict=True):
-        times = lot.stage_seconds(batch.size, batch.reached(n), length, n == 1)
+    n = np.arange(1.0, max(int(batch.steps[0]) for batch in batches) + 1.0)
+    times = []
+    for batch in batches:
+        stages = lot.stage_seconds(batch.size, batch.reached(n), length, n == 1)
         active = n <= batch.steps[0]
-        ends = stage_ends("pipelined", drafted, done, *times)
-        drafted, done = np.where(active, ends[0], drafted), np.where(active, ends[1], done)
-        finish[members] = done[own[members]]
-    began = np.cumsum(done) - done
-    return float(done.sum()), finish + began[own]
+        times.append((stages[0] * active, stages[1] * active))
+    ends = [*prepared.completed(times, np.maximum)]
+    began = np.cumsum(ends[-1]) - ends[-1]
+    last = all_decoding_steps(outputs, lot.tokens_per_step(length)) - 1
+    finish = began[last]
+    for members, done in zip(map(list, plan.batches), ends, strict=True):
+        finish[members] += done[last[members]]
+    return float(ends[-1].sum()), finish

@@ -443,8 +443,7 @@ class PipelinedSearch:
         """Search around the incumbent while that improves it."""
         while self.plan is not None:
             before = self.best
-            rank = np.empty(self.prepared.tasks, np.int64)
-            rank[self.prepared.order] = np.arange(self.prepared.tasks)
+            rank = self.prepared.order.argsort()
             ends = np.array([rank[list(batch)].max() + 1 for batch in self.plan.batches])
             sizes = np.array([len(batch) for batch in self.plan.batches])
             self._anneal(self.plan.speculation_length, ends, sizes)

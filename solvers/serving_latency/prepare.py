@@ -114,6 +114,13 @@ class Prepared(PreparedServing):
             **self.shared_fields(length, shares),
         )
 
+    def slots(self, plan: ServingLatencyPlan) -> Ints:
+        """Return the batch of every sorted position in a plan."""
+        found = np.empty(self.tasks, np.int64)
+        for number, batch in enumerate(plan.batches):
+            found[list(batch)] = number
+        return found[self.order]
+
 
 def prepare(problem: ServingLatencyProblem, mechanism: Mechanism | None = None) -> Prepared:
     """Return the arrays of a problem under a mechanism (the problem's own if None)."""

@@ -125,10 +125,7 @@ class StandIn(ServingLatencyMethod):
             for outputs in problem.scenarios
         ]
         prepared, count = kept[0].prepared, len(plan.batches)
-        of_task = np.empty(problem.tasks, np.int64)
-        for number, batch in enumerate(plan.batches):
-            of_task[list(batch)] = number
-        slot = of_task[prepared.order]
+        slot = prepared.slots(plan)
 
         def seconds(slot: Ints) -> float:
             return float(np.mean([rate(at, slot, count, kernels) for at in kept]))
