@@ -2,7 +2,12 @@
 timing.
 
 The kinds are `serving-latency` (fixed batches) and `continuous-serving` (batches that change
-between decoding steps).
+between decoding steps). The seconds of the two stages, drafting and verifying a batch in one
+decoding step (paper 1), and how they follow each other (Eq. 20), are here too.
+
+The tokens that a batch of b tasks has reached before the step: its longest prompt in the first one,
+I_m + (n - 1) L in step n of a static batch. Shapes broadcast: one row per batch, one column per
+step.
 """
 
 from __future__ import annotations
@@ -30,10 +35,10 @@ from specopt.models.fields import (
 from specopt.models.pass_time import Runtime, TabledRuntime, pass_seconds
 from specopt.models.problem import Plan, Problem, Sense, exceeds
 from specopt.models.rates import Rates
-from specopt.models.serving_stages import Mechanism, draft_seconds, verify_seconds
 from specopt.models.token_samples import TokenSamples
 from specopt.models.uplink import upload_seconds
 
+Mechanism = Literal["pipelined", "sequential", "autoregressive"]
 MECHANISMS: tuple[Mechanism, ...] = ("pipelined", "sequential", "autoregressive")
 
 DRAFTING_FIELDS = (
@@ -55,6 +60,59 @@ SMALLEST_SHARE = 1e-201
 """Smallest share of the bandwidth that a plan may give: the longest upload and the sum of all
 uploads stay finite.
 """
+
+
+def draft_seconds(
+    draft: Decoder,
+    runtime: Runtime,
+    size: Any,
+    reached: Floats,
+    length: int,
+    prefill: Any,
+    unseen: Any = 1.0,
+) -> Floats:
+    """Return T^d (Eq. 13 and 19): `length` passes of one token, but for the first one.
+
+    That takes in what the draft model has not seen: where `prefill` the prompt, else one token
+    unless given.
+    """
+    seconds = np.zeros_like(reached)
+    for i in range(1, length + 1):
+        first = np.asarray(prefill) & (i == 1)
+        new = np.where(first, reached, unseen if i == 1 else 1.0)
+        total = np.where(first, reached, reached + (i - 1))
+        seconds += pass_seconds(draft, runtime, size, new, total, 1)
+    return seconds
+
+
+def verify_seconds(
+    verify: Decoder, runtime: Runtime, size: Any, reached: Floats, length: int, prefill: Any
+) -> Floats:
+    """Return T^v (Eq. 14 and 18): one pass over the guesses and the last token; where `prefill`,
+    over the prompt.
+    """
+    new = np.where(prefill, reached + length, 1.0 + length)
+    return pass_seconds(verify, runtime, size, new, reached + length, 1 + length)
+
+
+def stage_ends(
+    mechanism: Mechanism, draft_done: Any, done: Any, T_d: Any, T_v: Any, larger: Any = np.maximum
+) -> tuple[Any, Any]:
+    """Return when the draft and the verify stage have ended with one more batch of a step (Eq. 20).
+
+    Arrays, or numbers with `larger` for them.
+    """
+    if mechanism == "pipelined":
+        draft_done = draft_done + T_d
+        return draft_done, larger(draft_done, done) + T_v
+    return draft_done, done + T_d + T_v
+
+
+def too_much(needed: float, which: str, limit: float) -> str:
+    """Return the sentence about a batch that does not fit."""
+    return (
+        f"needs {needed / 1e9:.3f} GB of {which}-model memory, {limit / 1e9:.3f} GB are available"
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -12,8 +12,7 @@ import numpy as np
 
 from specopt.models.fields import Floats, Ints
 from specopt.models.pass_time import Runtime
-from specopt.models.serving_data import ServingData
-from specopt.models.serving_stages import Mechanism
+from specopt.models.serving_data import Mechanism, ServingData
 from specopt.models.uplink import spectral_efficiency
 from specopt.solvers.room import whole_room
 

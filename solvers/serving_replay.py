@@ -15,8 +15,7 @@ import numpy as np
 
 from specopt.models.errors import InvalidInput
 from specopt.models.problem import Evaluation
-from specopt.models.serving_data import ServingData, ServingPlan
-from specopt.models.serving_stages import Mechanism
+from specopt.models.serving_data import Mechanism, ServingData, ServingPlan
 from specopt.solvers.simulation import Estimate, Replications, Simulation, judged
 
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from specopt.models.serving_data import Mechanism
 from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.serving_latency.schedule import stage_seconds
-from specopt.models.serving_stages import Mechanism
 
 
 @dataclass(frozen=True, kw_only=True)

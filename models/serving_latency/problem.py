@@ -18,6 +18,7 @@ its slowest task in the mean. Before step n it has reached max_k (I_k + (n - 1) 
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Self
@@ -28,8 +29,7 @@ from specopt.models.acceptance import all_decoding_steps, slowest_rounds
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints
 from specopt.models.problem import Evaluation, exceeds
-from specopt.models.serving_data import ServingData, ServingPlan
-from specopt.models.serving_stages import stage_ends, too_much
+from specopt.models.serving_data import ServingData, ServingPlan, stage_ends, too_much
 
 MAX_COUNTED_TOKENS = 10_000
 """Output tokens up to which the distribution of the rounds of a response is computed."""
@@ -158,26 +158,21 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
 
     def batch_defects(self, plan: ServingLatencyPlan) -> list[str]:
         """Return why the batches are not those of a plan for this problem."""
-        if all(plan.batches) and sorted(itertools.chain.from_iterable(plan.batches)) == list(
-            range(self.tasks)
-        ):
-            return []
         found = [] if plan.batches else ["batches: expected at least one, got none"]
-        seen = [0] * self.tasks
         for position, batch in enumerate(plan.batches):
+            where = f"batches[{position}]: expected"
             if not batch:
-                found.append(f"batches[{position}]: expected at least one task, got none")
-            for task in batch:
-                if not 0 <= task < self.tasks:
-                    found.append(
-                        f"batches[{position}]: expected tasks 0 to {self.tasks - 1}, got {task}"
-                    )
-                else:
-                    seen[task] += 1
+                found.append(f"{where} at least one task, got none")
+            found += [
+                f"{where} tasks 0 to {self.tasks - 1}, got {task}"
+                for task in batch
+                if not 0 <= task < self.tasks
+            ]
+        seen = Counter(itertools.chain.from_iterable(plan.batches))
         found += [
-            f"batches: task {task} is in {n} batches instead of one"
-            for task, n in enumerate(seen)
-            if n != 1
+            f"batches: task {task} is in {seen[task]} batches instead of one"
+            for task in range(self.tasks)
+            if seen[task] != 1
         ]
         return found
 

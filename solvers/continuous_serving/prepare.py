@@ -13,7 +13,7 @@ from specopt.models.continuous_serving.problem import (
     Phase,
 )
 from specopt.models.fields import Floats, Ints, Truths
-from specopt.models.serving_stages import Mechanism
+from specopt.models.serving_data import Mechanism
 from specopt.solvers.serving_prepare import PreparedServing
 
 

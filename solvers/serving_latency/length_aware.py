@@ -20,7 +20,7 @@ Rating a plan costs O(M^2) for M batches, whatever the number of decoding steps,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,12 +101,8 @@ class _Candidate:
 
     at: Stages
     seconds: float = np.inf  # T_inf of the best plan so far
-    slot: Ints = field(
-        default_factory=lambda: np.zeros(0, np.int64)
-    )  # its batch of every sorted position
-    order: Ints = field(
-        default_factory=lambda: np.zeros(0, np.int64)
-    )  # batches in the pipeline, unused behind
+    slot: Any = None  # its batch of every sorted position
+    order: Any = None  # batches in the pipeline, unused behind
     batches: int = 0
     bound: float = 0.0  # on T_inf
     columns: ColumnBound | None = None  # what raises the bound, once begun
@@ -212,10 +208,9 @@ class _Search:
 
     def offer(self) -> None:
         """Offer the best plan, if there is one better than before."""
-        found = [candidate for candidate in self.candidates if candidate.batches]
-        if not found:
+        best = min(self.candidates, key=lambda candidate: candidate.objective, default=None)
+        if best is None or not best.batches:
             return
-        best = min(found, key=lambda candidate: candidate.objective)
         if self.budget.objective is None or best.objective < self.budget.objective * (1 - 1e-12):
             self.budget.offer(best.plan())
 

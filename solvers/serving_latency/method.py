@@ -124,11 +124,12 @@ def best_of_mechanisms(
     options = prepare_all(problem)
     for prepared in options:
         offer_first_plan(prepared, budget)
-    found, objectives = [], []
+    found = []
     for prepared in options:
-        found.append(solve(prepared))
-        if len(options) > 1:  # at once: the budget still has the evaluation of the last plan
-            objectives.append(budget.evaluate(found[-1].plan).objective)  # type: ignore[arg-type]
-    best = found[int(np.argmin(objectives or [0.0]))]
-    bounds = [outcome.bound for outcome in found if outcome.bound is not None]
-    return replace(best, bound=min(bounds) if len(bounds) == len(found) else None)
+        outcome = solve(prepared)
+        assert isinstance(outcome.plan, ServingLatencyPlan)
+        # at once: the budget still has the evaluation of the last plan
+        found.append((budget.evaluate(outcome.plan).objective, outcome))
+    _, best = min(found, key=lambda one: one[0])
+    bounds = [outcome.bound for _, outcome in found if outcome.bound is not None]
+    return replace(best, bound=min(bounds))

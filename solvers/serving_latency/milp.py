@@ -28,8 +28,8 @@ import numpy as np
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import Floats, Ints, PositiveInt
 from specopt.models.result import Termination
+from specopt.models.serving_data import Mechanism
 from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
-from specopt.models.serving_stages import Mechanism
 from specopt.solvers.budget import Budget
 from specopt.solvers.formulation import Formulation, Value, check_size
 from specopt.solvers.method import Condition, Outcome, at_most

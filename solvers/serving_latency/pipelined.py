@@ -176,7 +176,7 @@ class PipelinedSearch:
         """
         if has_few_plans(self.prepared):
             self._rate_every_plan()
-            return (self.best + self.prepared.communication_seconds) * (1.0 - TOLERANCE)
+            return self.bound
         self._start()
         for part in sorted(self.open, key=lambda p: p.bound):
             if part.bound < self.cut:
@@ -380,15 +380,14 @@ class PipelinedSearch:
 
     def _rate(self, length: int, ends: Ints, sizes: Ints) -> float:
         """Return T_inf of blocks in pipeline order, and keep the plan if it is the best so far."""
-        out = np.empty(1)
-        self._rate_all(length, ends[None, :], sizes[None, :], out)
-        return float(out[0])
+        return float(self._rate_all(length, ends[None, :], sizes[None, :])[0])
 
-    def _rate_all(self, length: int, ends: Ints, sizes: Ints, out: Floats) -> None:
-        """Fill T_inf of several sequences of the same number of blocks, and keep the best if it
+    def _rate_all(self, length: int, ends: Ints, sizes: Ints) -> Floats:
+        """Return T_inf of several sequences of the same number of blocks, and keep the best if it
         improves.
         """
         count, blocks = ends.shape
+        out = np.empty(count)
         self.plans.sequences_seconds(
             count,
             blocks,
@@ -406,6 +405,7 @@ class PipelinedSearch:
             self.best = float(out[k])
             self.plan = self.prepared.plan(batches, length)
             self.budget.offer(self.plan)
+        return out
 
     def _improve(
         self, length: int, ends: Ints, sizes: Ints, tries: int = 2000, heat: float = 0.0
@@ -464,7 +464,7 @@ class PipelinedSearch:
             ends, sizes = (part[fitting][:, orders].reshape(-1, blocks) for part in (cuts, sizes))
             if len(ends):
                 for length in self.prepared.lengths:
-                    self._rate_all(length, ends, sizes, np.empty(len(ends)))
+                    self._rate_all(length, ends, sizes)
                     self.budget.check()
 
     # ------------------------------------------------------------------ Lagrangian bound
@@ -613,7 +613,7 @@ class PipelinedSearch:
             self.budget.spend(self._seconds(orders, 0, state[1] - before))
             if found:
                 ends, sizes, _ = blocks[:, leaves[:found]]
-                self._rate_all(part.length, ends, sizes, np.empty(found))
+                self._rate_all(part.length, ends, sizes)
             self._report()
         self.stats["nodes"] += int(state[1])
         return int(state[1])

@@ -18,8 +18,8 @@ from specopt.models.acceptance import (
 )
 from specopt.models.fields import Floats, Ints
 from specopt.models.rates import Rates
+from specopt.models.serving_data import Mechanism
 from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
-from specopt.models.serving_stages import Mechanism
 from specopt.solvers.serving_prepare import PreparedServing
 
 Batches = list[list[int]]

@@ -68,8 +68,7 @@ def stages(prepared: Prepared, length: int, conservative: bool = False) -> Stage
         outputs, tokens = prepared.outputs, prepared.tokens_per_step(length)
         if conservative:
             outputs = np.full(prepared.tasks, float(prepared.problem.longest_output))
-            steps = np.full(prepared.tasks, prepared.steps(length))
-        elif prepared.problem.rounds == "slowest":
+        if conservative or prepared.problem.rounds == "slowest":
             steps = np.full(prepared.tasks, prepared.batch_steps(outputs, length))
         else:
             steps = prepared.steps_of(outputs, length)
