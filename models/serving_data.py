@@ -62,39 +62,6 @@ uploads stay finite.
 """
 
 
-def draft_seconds(
-    draft: Decoder,
-    runtime: Runtime,
-    size: Any,
-    reached: Floats,
-    length: int,
-    prefill: Any,
-    unseen: Any = 1.0,
-) -> Floats:
-    """Return T^d (Eq. 13 and 19): `length` passes of one token, but for the first one.
-
-    That takes in what the draft model has not seen: where `prefill` the prompt, else one token
-    unless given.
-    """
-    seconds = np.zeros_like(reached)
-    for i in range(1, length + 1):
-        first = np.asarray(prefill) & (i == 1)
-        new = np.where(first, reached, unseen if i == 1 else 1.0)
-        total = np.where(first, reached, reached + (i - 1))
-        seconds += pass_seconds(draft, runtime, size, new, total, 1)
-    return seconds
-
-
-def verify_seconds(
-    verify: Decoder, runtime: Runtime, size: Any, reached: Floats, length: int, prefill: Any
-) -> Floats:
-    """Return T^v (Eq. 14 and 18): one pass over the guesses and the last token; where `prefill`,
-    over the prompt.
-    """
-    new = np.where(prefill, reached + length, 1.0 + length)
-    return pass_seconds(verify, runtime, size, new, reached + length, 1 + length)
-
-
 def stage_ends(
     mechanism: Mechanism, draft_done: Any, done: Any, T_d: Any, T_v: Any, larger: Any = np.maximum
 ) -> tuple[Any, Any]:
@@ -179,19 +146,15 @@ class ServingData(Problem[S]):
             raise InvalidInput(
                 "output_samples: required field is missing (output_lengths 'predicted')"
             )
-        for name, values in (
-            (
-                "acceptance_rate",
-                self.acceptance_rate.values if isinstance(self.acceptance_rate, Rates) else None,
-            ),
-            (
-                "output_samples[0]",
-                None if self.output_samples is None else self.output_samples.rows[0],
-            ),
-        ):
-            if values is not None and len(values) != self.tasks:
+        counts = {}
+        if isinstance(self.acceptance_rate, Rates):
+            counts["acceptance_rate"] = len(self.acceptance_rate.values)
+        if self.output_samples is not None:
+            counts["output_samples[0]"] = len(self.output_samples.rows[0])
+        for name, count in counts.items():
+            if count != self.tasks:
                 raise InvalidInput(
-                    f"{name}: expected {self.tasks} entries, as in input_tokens, got {len(values)}"
+                    f"{name}: expected {self.tasks} entries, as in input_tokens, got {count}"
                 )
 
     def _check_range(self) -> None:
@@ -199,10 +162,7 @@ class ServingData(Problem[S]):
         plan of use.
         """
         with np.errstate(all="ignore"):
-            bits = np.asarray(self.bits_per_token("pipelined") * self.input_tokens, np.float64)
-            alone = upload_seconds(
-                bits, np.ones(self.tasks), self.bandwidth_hz, self.snr
-            )  # over the whole band
+            alone = self.uploads("pipelined", np.ones(self.tasks))  # over the whole band
         if not (
             alone.min() >= SHORTEST_SECONDS and alone.sum() <= LONGEST_SECONDS
         ):  # not a number is refused, too
@@ -309,19 +269,22 @@ class ServingData(Problem[S]):
     def stage_seconds(
         self, size: Any, reached: Floats, length: int, prefill: Any, unseen: Any = 1.0
     ) -> tuple[Floats, Floats]:
-        """Return T^d and T^v of batches in one step (Eq. 13-14); where nothing is drafted T^d is
-        0.
+        """Return T^d and T^v of batches in one step (Eq. 13-14, 18-19).
+
+        A verify pass takes the guesses and the last token, or the prompt where `prefill`. A draft
+        pass takes one token. The first one takes what the draft model has not seen: the prompt
+        where `prefill`, else one token unless given.
         """
-        verify = verify_seconds(self.verify, self.verify_runtime, size, reached, length, prefill)
-        if length == 0:
-            return np.zeros_like(verify), verify
-        assert self.draft is not None and self.draft_runtime is not None, (
-            "the problem has checked them"
+        new = np.where(prefill, reached + length, 1.0 + length)
+        verify = pass_seconds(
+            self.verify, self.verify_runtime, size, new, reached + length, 1 + length
         )
-        return (
-            draft_seconds(self.draft, self.draft_runtime, size, reached, length, prefill, unseen),
-            verify,
-        )
+        draft = np.zeros_like(verify)
+        for i in range(length):
+            assert self.draft is not None and self.draft_runtime is not None, "it drafts"
+            new = np.ones_like(reached) if i else np.where(prefill, reached, unseen)
+            draft += pass_seconds(self.draft, self.draft_runtime, size, new, reached + i, 1)
+        return draft, verify
 
     @property
     def planned_output_tokens(self) -> Ints:

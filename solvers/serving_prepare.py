@@ -138,10 +138,7 @@ class PreparedServing:
     @cached_property
     def upload_seconds(self) -> Floats:
         """What each task's upload takes over the whole band, by task."""
-        bits = self.problem.bits_per_token(self.mechanism) * self.problem.input_tokens
-        return np.asarray(
-            bits / (self.problem.bandwidth_hz * spectral_efficiency(self.problem.snr))
-        )
+        return self.problem.uploads(self.mechanism, np.ones(self.tasks))
 
     @cached_property
     def communication_seconds(self) -> float:

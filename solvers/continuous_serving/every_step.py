@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -78,8 +79,8 @@ class EveryStep(ContinuousServingMethod):
         bound = math.inf
         for prepared in able:
             search = _Search(prepared, budget)
-            seconds = search.least(search.start, None)[0]
-            budget.offer(_plan(prepared, search.choices()))
+            seconds, choices = search.least(search.start, None)
+            budget.offer(_plan(prepared, choices))
             bound = min(bound, seconds + prepared.communication_seconds)
         return Outcome(plan=budget.incumbent, bound=bound)
 
@@ -100,7 +101,7 @@ def _states(problem: ContinuousServingProblem) -> float:
     )
 
 
-def _plan(prepared: Prepared, choices: list[Choice]) -> ContinuousServingPlan:
+def _plan(prepared: Prepared, choices: Iterable[Choice]) -> ContinuousServingPlan:
     """Return the plan that takes one choice after the other; tasks that have finished are listed
     last.
     """
@@ -149,18 +150,14 @@ class _Search:
         found = (np.array(counts).T * self.tokens).sum(axis=0)
         return found, (found >= self.outputs - ROUNDING * self.outputs).tolist()
 
-    def _least(
-        self, counts: Counts, before: Partition | None
-    ) -> tuple[float, Choice | None, Counts]:
-        """Return the least latency from here on, how the next step is served for it, and the state
-        after that.
-        """
+    def _least(self, counts: Counts, before: Partition | None) -> tuple[float, tuple[Choice, ...]]:
+        """Return the least latency from here on, and how the steps are served for it."""
         self.budget.check()
         gained, finished = self.gained(counts)
         active = tuple(k for k, done in enumerate(finished) if not done)
         if not active:
-            return 0.0, None, counts
-        best: tuple[float, Choice | None, Counts] = (math.inf, None, counts)
+            return 0.0, ()
+        best: tuple[float, tuple[Choice, ...]] = (math.inf, ())
         stage = cache(lambda batch, place: self._stages(gained, batch, place, before))
         every = range(len(self.prepared.lengths))
         for partition in _partitions(active):
@@ -170,14 +167,13 @@ class _Search:
                     for k in batch:
                         had[k][place] += 1
                 state = tuple(map(tuple, had))
-                times = list(map(stage, partition, places))
-                seconds = self._cost(state, partition, times)
-                if seconds < best[0]:
-                    later = partition if self.problem.regroup_seconds else None
-                    seconds += self.least(state, later)[0]
-                if seconds < best[0]:
+                seconds = self._cost(state, partition, list(map(stage, partition, places)))
+                if seconds >= best[0]:
+                    continue
+                later, rest = self.least(state, partition if self.problem.regroup_seconds else None)
+                if seconds + later < best[0]:
                     lengths = tuple(self.prepared.lengths[place] for place in places)
-                    best = seconds, (partition, lengths), state
+                    best = seconds + later, ((partition, lengths), *rest)
         return best
 
     def _stages(
@@ -208,14 +204,3 @@ class _Search:
             for k in batch
         ]
         return float(sum(ends) / self.problem.tasks)
-
-    def choices(self) -> list[Choice]:
-        """Return how the steps of the best plan are served."""
-        _, choice, counts = self.least(self.start, None)
-        found: list[Choice] = []
-        while choice is not None:
-            found.append(choice)
-            _, choice, counts = self.least(
-                counts, choice[0] if self.problem.regroup_seconds else None
-            )
-        return found

@@ -38,7 +38,7 @@ class AutoServing(Auto):
         """Return the members; of very few tasks every plan is rated first."""
         if problem.tasks > FEW_TASKS or problem.output_lengths == "conservative":
             return self.order
-        return (BruteForce, *(member for member in self.order if member is not BruteForce))
+        return BruteForce, Exact, LengthAware
 
     def repaired(
         self, problem: ServingLatencyProblem, plan: ServingLatencyPlan

@@ -295,18 +295,16 @@ class _Search:
 
     def _rate_orders(self, candidate: _Candidate, batches: list[Ints]) -> None:
         """Rate batches in several pipeline orders and keep the best."""
-        count = len(batches)
-        steps = np.array([candidate.at.steps[batch].max() for batch in batches])
-        inputs = np.array([candidate.at.prepared.inputs[batch].max() for batch in batches])
-        sizes = np.array([float(len(batch)) for batch in batches])
+        at, count = candidate.at, len(batches)
         orders = [np.arange(count)]
-        if candidate.at.overlap and count > 1:
-            orders += [
-                orders[0][::-1],
-                *(np.argsort(key, kind="stable") for key in (inputs, steps, -steps, sizes)),
-            ]
+        if at.overlap and count > 1:
+            steps, inputs, sizes = np.array(
+                [(at.steps[one].max(), at.prepared.inputs[one].max(), len(one)) for one in batches]
+            ).T
+            keys = inputs, steps, -steps, sizes
+            orders += [orders[0][::-1], *(np.argsort(key, kind="stable") for key in keys)]
         for order in orders:
-            slot = np.empty(candidate.at.prepared.tasks, np.int64)
+            slot = np.empty(at.prepared.tasks, np.int64)
             for position, m in enumerate(order):
                 slot[batches[m]] = position
             self._take(candidate, slot, count)
@@ -335,8 +333,7 @@ class _Search:
     def _improve(self, candidate: _Candidate, tries: int, heat: float) -> None:
         """Anneal from the candidate's best plan."""
         at, prepared = candidate.at, candidate.at.prepared
-        ranks = np.empty(prepared.tasks, np.int64)
-        ranks[np.argsort(prepared.outputs, kind="stable")] = np.arange(prepared.tasks)
+        ranks = np.argsort(prepared.outputs, kind="stable").argsort()
         plan = np.stack([candidate.slot, candidate.order] * 2)
         batches, lines = (
             np.zeros((prepared.tasks + 2, self.annealing.BATCH_COLUMNS)),
@@ -373,8 +370,7 @@ def _orders(at: Stages) -> list[Ints]:
     outputs = at.prepared.outputs
     tasks = len(outputs)
     by_output = np.argsort(outputs, kind="stable")
-    ranks = np.empty(tasks)
-    ranks[by_output] = np.arange(tasks)
+    ranks = by_output.argsort()
     position = np.arange(tasks)
     if tasks > _MAX_ORDERED:
         return [np.lexsort((ranks, position * classes // tasks)) for classes in (3, 9)]

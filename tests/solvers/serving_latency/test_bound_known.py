@@ -82,7 +82,7 @@ def test_fewer_ranges_bound_less(problem: ServingLatencyProblem) -> None:
     budget = Budget(problem)
     for length in prepared.lengths:
         at = stages(prepared, length)
-        ends = known_bound._ends(at.steps)
+        ends = known_bound.ends_of(at.steps)
         fine = known_bound._sum_ranges(at, ends, budget)
         coarse = known_bound._sum_ranges(at, np.unique([0, 1, ends[-1]]), budget)
         assert coarse <= fine * (1 + 2e-3)  # the weight between the stages is searched to 1e-3
