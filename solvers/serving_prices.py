@@ -65,7 +65,7 @@ from specopt.models.continuous_serving.steps import ROUNDING
 from specopt.models.errors import OutOfTime
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_prepare import PreparedServing
+from specopt.solvers.serving_method import PreparedServing
 
 MAX_RUNS = 10
 """Runs of one step that have weights of their own, at most; of more, the first and the last one

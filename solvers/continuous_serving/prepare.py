@@ -14,7 +14,7 @@ from specopt.models.continuous_serving.problem import (
 )
 from specopt.models.fields import Floats, Ints, Truths
 from specopt.models.serving_data import Mechanism
-from specopt.solvers.serving_prepare import PreparedServing
+from specopt.solvers.serving_method import PreparedServing
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from specopt.solvers.serving_latency.method import (
     prepare_all,
 )
 from specopt.solvers.serving_latency.prepare import Prepared
-from specopt.solvers.serving_prepare import quick_batches
+from specopt.solvers.serving_method import quick_batches
 
 TIE = 1e-12
 

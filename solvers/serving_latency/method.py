@@ -15,8 +15,7 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome, only
 from specopt.solvers.serving_latency.bound import lower_bound
 from specopt.solvers.serving_latency.prepare import Prepared, prepare
-from specopt.solvers.serving_method import GIVEN, ONE_RATE, ServingMethod, able
-from specopt.solvers.serving_prepare import quick_batches
+from specopt.solvers.serving_method import GIVEN, ONE_RATE, ServingMethod, able, quick_batches
 
 _SECONDS_PER_RUN = 1e-7  # of one decoding step, to judge a plan
 

@@ -37,8 +37,7 @@ from specopt.solvers.pyomo_program import HIGHS, ByProgram, solve_program
 from specopt.solvers.serving_latency.method import ServingLatencyMethod, prepare_all
 from specopt.solvers.serving_latency.prepare import Prepared, feasible, prepare, slices_of
 from specopt.solvers.serving_latency.stages import tabled
-from specopt.solvers.serving_method import ONE_RATE
-from specopt.solvers.serving_prepare import quick_batches
+from specopt.solvers.serving_method import ONE_RATE, quick_batches
 
 MAX_STEPS = 2_000
 

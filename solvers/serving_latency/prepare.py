@@ -20,7 +20,7 @@ from specopt.models.fields import Floats, Ints
 from specopt.models.rates import Rates
 from specopt.models.serving_data import Mechanism
 from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
-from specopt.solvers.serving_prepare import PreparedServing
+from specopt.solvers.serving_method import PreparedServing
 
 Batches = list[list[int]]
 """Sorted positions of the tasks of each batch, in pipeline order."""

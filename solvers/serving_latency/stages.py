@@ -11,7 +11,7 @@ import numpy as np
 
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.serving_latency.prepare import Prepared
-from specopt.solvers.serving_prepare import PreparedServing
+from specopt.solvers.serving_method import PreparedServing
 
 
 @dataclass(frozen=True)

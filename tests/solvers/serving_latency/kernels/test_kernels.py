@@ -15,7 +15,7 @@ from specopt.solvers.serving_latency.kernels import algorithm_1, annealing, plan
 from specopt.solvers.serving_latency.kernels import stages as kernels
 from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_latency.stages import stages, workspace
-from specopt.solvers.serving_prepare import envelope
+from specopt.solvers.serving_method import envelope
 
 values = st.integers(0, 1000).map(lambda value: value / 8)
 
