@@ -210,16 +210,6 @@ class Case:
         return np.asarray(times * active)
 
     @property
-    def draft(self) -> Floats:
-        """T^d of every shape at every decoding step."""
-        return self.stages[0]
-
-    @property
-    def verify(self) -> Floats:
-        """T^v of every shape at every decoding step."""
-        return self.stages[1]
-
-    @property
     def program_size(self) -> tuple[int, int, int]:
         """Rows, columns and entries of the program with all steps."""
         tasks, shapes = self.prepared.tasks, len(self.shapes)

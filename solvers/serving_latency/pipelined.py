@@ -564,7 +564,7 @@ class PipelinedSearch:
 
     def _orders(self, length: int, blocks: int) -> Any:
         """Return the work space for orders of at most that many blocks, every one of them left."""
-        starts = range_starts(self.prepared.steps(length), _FINE_RANGES)
+        starts = range_starts(int(stages(self.prepared, length).steps[0]), _FINE_RANGES)
         scenarios = len(starts) - 1
         times, order = np.zeros((2, scenarios, blocks)), np.zeros((scenarios, blocks), int)
         stack, free = np.zeros(blocks + 1, int), np.zeros((blocks + 1, 2, scenarios))

@@ -79,12 +79,6 @@ class Prepared(PreparedServing):
             return 1.0
         return expected_tokens_per_step(self.problem.common_rate, length)
 
-    def steps(self, length: int) -> int:
-        """Return N, the most decoding steps of a batch that counts as O_max (conservative output
-        lengths).
-        """
-        return self.batch_steps(np.full(self.tasks, self.problem.longest_output), length)
-
     def batch_steps(self, outputs: Floats | Ints, length: int) -> int:
         """Return the decoding steps of a batch of tasks of these output lengths (Eq. 8), or of the
         slowest of them.

@@ -114,12 +114,12 @@ def test_ranges_are_divided_where_the_critical_batches_change() -> None:
     order = [case.shapes.index(Shape(1, float(n), float(o))) for n, o in longest]
     drafted = done = np.zeros(case.steps)
     for row in order:
-        drafted = drafted + case.draft[row]
-        done = np.maximum(drafted, done) + case.verify[row]
+        drafted = drafted + case.stages[0][row]
+        done = np.maximum(drafted, done) + case.stages[1][row]
     summed_drafted = summed = np.zeros(len(starts))
     for row in order:
-        summed_drafted = summed_drafted + np.add.reduceat(case.draft[row], starts)
-        summed = np.maximum(summed_drafted, summed) + np.add.reduceat(case.verify[row], starts)
+        summed_drafted = summed_drafted + np.add.reduceat(case.stages[0][row], starts)
+        summed = np.maximum(summed_drafted, summed) + np.add.reduceat(case.stages[1][row], starts)
     assert summed.sum() == pytest.approx(done.sum(), rel=1e-9)
 
 
@@ -161,8 +161,8 @@ def test_stage_times_equal_naive(problem: ServingLatencyProblem) -> None:
                         expected = naive.stages(
                             problem.to_dict(), mechanism, shape.size, padded, length, n
                         )
-                    assert case.draft[row, n - 1] == pytest.approx(expected[0], rel=1e-12)
-                    assert case.verify[row, n - 1] == pytest.approx(expected[1], rel=1e-12)
+                    assert case.stages[0][row, n - 1] == pytest.approx(expected[0], rel=1e-12)
+                    assert case.stages[1][row, n - 1] == pytest.approx(expected[1], rel=1e-12)
 
 
 @settings(max_examples=50)
