@@ -11,65 +11,25 @@ shares with the solvers only the primitives of Eq. 7-17.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
 
 import numpy as np
-from msgspec import Meta
 
+from specopt.models.continuous_serving.data import (
+    ContinuousServingData,
+    ContinuousServingPlan,
+    Phase,
+)
 from specopt.models.continuous_serving.steps import Played, length_violations, phase_defects, play
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Checked, Column, Floats, NonNegative, NonNegativeInt, PositiveInt
+from specopt.models.fields import Floats
 from specopt.models.problem import Evaluation
-from specopt.models.serving_data import LONGEST_SECONDS, Mechanism, ServingData, ServingPlan
+from specopt.models.serving_data import Mechanism
 
-
-@dataclass(frozen=True, kw_only=True)
-class Phase(Checked):
-    """Batches that hold from a decoding step on, until the next phase begins.
-
-    Parameters
-    ----------
-    first_step
-        The step that it begins with, from 1.
-    batches
-        Every task once, in pipeline order; finished and unready ones are left out when their step
-        comes.
-    speculation_length
-        Draft tokens per step in this phase, for all batches or for each; None: the plan's.
-    """
-
-    first_step: PositiveInt
-    batches: tuple[tuple[int, ...], ...]
-    speculation_length: NonNegativeInt | tuple[NonNegativeInt, ...] | None = None
-
-    def lengths(self, default: int) -> tuple[int, ...]:
-        """Return the speculation length of each batch; the plan's is the default."""
-        given = default if self.speculation_length is None else self.speculation_length
-        return given if isinstance(given, tuple) else (given,) * len(self.batches)
+__all__ = ["ContinuousServingPlan", "ContinuousServingProblem", "Phase"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ContinuousServingPlan(ServingPlan):
-    """Which tasks run together from step to step, how long to guess, and who gets how much
-    bandwidth.
-
-    Parameters
-    ----------
-    phases
-        Batches that hold from a decoding step on.
-    speculation_length
-        Draft tokens per decoding step, l; 0 for autoregressive decoding.
-    bandwidth_share
-        Share w_k of the uplink bandwidth of each task.
-    mechanism
-        The chosen mechanism; only for problems that leave the choice open.
-    """
-
-    phases: tuple[Phase, ...]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ContinuousServingProblem(ServingData[ContinuousServingPlan]):
+class ContinuousServingProblem(ContinuousServingData):
     """Minimise the latency of K tasks whose batches may change between decoding steps.
 
     Parameters
@@ -110,44 +70,6 @@ class ContinuousServingProblem(ServingData[ContinuousServingPlan]):
     """
 
     kind = "continuous-serving"
-    plan_type = ContinuousServingPlan
-
-    arrival_seconds: Annotated[Floats, Column(NonNegative, "task")] | None = None
-    regroup_seconds: NonNegative = 0.0
-    min_speculation_length: Annotated[int, Meta(ge=0, le=1)] = 1
-    objective: Literal["makespan", "mean_latency"] = "makespan"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.tables:
-            raise InvalidInput(
-                f"{self.tables[0]}.passes: expected lines or pieces (continuous-serving), got a"
-                " table"
-            )
-        if self.arrival_seconds is not None and self.arrival_seconds.max() > LONGEST_SECONDS:
-            raise InvalidInput(
-                f"arrival_seconds[{int(np.argmax(self.arrival_seconds))}]: expected at most"
-                f" {LONGEST_SECONDS:g}, got {self.arrival_seconds.max():g}"
-            )
-
-    @property
-    def moving_seconds(self) -> float:
-        """Longest time that moving sequences between batches adds to a step."""
-        return self.regroup_seconds * self.tasks
-
-    def readiness(self, plan: ContinuousServingPlan) -> tuple[Floats, Floats]:
-        """Return when each task arrives, and when its input has, in seconds since the earliest
-        arrival.
-        """
-        return self.readiness_at(self.mechanism_of(plan), plan.bandwidth_share)
-
-    def readiness_at(self, mechanism: Mechanism, shares: Floats) -> tuple[Floats, Floats]:
-        """Return the same for a mechanism and bandwidth shares."""
-        upload = self.uploads(mechanism, shares)
-        if self.arrival_seconds is None:
-            return np.zeros(self.tasks), np.full(self.tasks, upload.max())
-        arrival = self.arrival_seconds - self.arrival_seconds.min()
-        return arrival, arrival + upload
 
     def evaluate(self, plan: ContinuousServingPlan) -> Evaluation:
         """Return the makespan or the mean latency of a plan in seconds, in the mean over the

@@ -25,19 +25,14 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from specopt.models.continuous_serving.data import ContinuousServingData, ContinuousServingPlan
 from specopt.models.fields import Floats, Ints, Truths
 from specopt.models.problem import exceeds
 from specopt.models.serving_data import stage_ends, too_much
-
-if TYPE_CHECKING:
-    from specopt.models.continuous_serving.problem import (
-        ContinuousServingPlan,
-        ContinuousServingProblem,
-    )
 
 ROUNDING = 1e-12
 """Relative distance within which a clock or a length counts as reached."""
@@ -93,7 +88,7 @@ class Played:
     breaches: list[str]
 
 
-def phase_defects(problem: ContinuousServingProblem, plan: ContinuousServingPlan) -> list[str]:
+def phase_defects(problem: ContinuousServingData, plan: ContinuousServingPlan) -> list[str]:
     """Return why the phases are none of this problem."""
     found = []
     drafting = problem.mechanism_of(plan) != "autoregressive"
@@ -125,7 +120,7 @@ def phase_defects(problem: ContinuousServingProblem, plan: ContinuousServingPlan
     return found
 
 
-def length_violations(problem: ContinuousServingProblem, plan: ContinuousServingPlan) -> list[str]:
+def length_violations(problem: ContinuousServingData, plan: ContinuousServingPlan) -> list[str]:
     """Return which phases guess more than the problem allows ((24f))."""
     least, limit = problem.min_speculation_length, problem.max_speculation_length or 0
     return [
@@ -136,7 +131,7 @@ def length_violations(problem: ContinuousServingProblem, plan: ContinuousServing
     ]
 
 
-def play(problem: ContinuousServingProblem, plan: ContinuousServingPlan) -> tuple[Played, ...]:
+def play(problem: ContinuousServingData, plan: ContinuousServingPlan) -> tuple[Played, ...]:
     """Return what becomes of the tasks in every scenario."""
     ready = problem.readiness(plan)[1]
     found: list[Played] = []
@@ -155,7 +150,7 @@ class _Run:
 
     def __init__(
         self,
-        problem: ContinuousServingProblem,
+        problem: ContinuousServingData,
         plan: ContinuousServingPlan,
         outputs: Ints,
         ready: Floats,
