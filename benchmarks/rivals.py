@@ -53,7 +53,7 @@ def stage_lines(prepared: Prepared, length: int) -> tuple[Floats, Floats]:
     steps, tokens = prepared.steps(length), prepared.tokens_per_step(length)
     n = np.arange(1, steps + 1)
     draft, verify = np.zeros((2, prepared.tasks + 1, 2, steps))
-    (c1d, c2d, _), (c1v, c2v, _) = prepared.draft_pieces[0], prepared.verify_pieces[0]
+    (c1d, c2d, _), (c1v, c2v, _) = prepared.pieces[0][0], prepared.pieces[1][0]
     (a, p, _), (av, pv, _) = prepared.models
     padded = prepared.inputs[:, None]
     work = sum(a + p * (padded + (n - 1) * tokens + i - 1) for i in range(1, length + 1))

@@ -70,8 +70,8 @@ def time_indexed(problem: ContinuousServingProblem, seconds: float) -> tuple[flo
     ready = arrival + prepared.upload_seconds[prepared.order]
     outputs = problem.scenarios[0][prepared.order].astype(np.float64)
     (draft_slope, draft_pass, _), (verify_slope, verify_pass, _) = (
-        prepared.draft_pieces[0],
-        prepared.verify_pieces[0],
+        prepared.pieces[0][0],
+        prepared.pieces[1][0],
     )
     (draft, verify), (first_draft, first_verify) = (
         operations(prepared, prepared.inputs, new) for new in (False, True)

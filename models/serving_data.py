@@ -2,7 +2,12 @@
 timing.
 
 The kinds are `serving-latency` (fixed batches) and `continuous-serving` (batches that change
-between decoding steps).
+between decoding steps). The seconds of the two stages, drafting and verifying a batch in one
+decoding step (paper 1), and how they follow each other (Eq. 20), are here too.
+
+The tokens that a batch of b tasks has reached before the step: its longest prompt in the first one,
+I_m + (n - 1) L in step n of a static batch. Shapes broadcast: one row per batch, one column per
+step.
 """
 
 from __future__ import annotations
@@ -36,10 +41,10 @@ from specopt.models.fields import (
 from specopt.models.pass_time import Runtime, TabledRuntime, pass_seconds
 from specopt.models.problem import Plan, Problem, Sense, exceeds
 from specopt.models.rates import Rates
-from specopt.models.serving_stages import Mechanism, draft_seconds, verify_seconds
 from specopt.models.token_samples import TokenSamples
 from specopt.models.uplink import upload_seconds
 
+Mechanism = Literal["pipelined", "sequential", "autoregressive"]
 MECHANISMS: tuple[Mechanism, ...] = ("pipelined", "sequential", "autoregressive")
 
 DRAFTING_FIELDS = (
@@ -71,6 +76,26 @@ Samples = Given[TokenSamples | None, TokenSamples | Sequence[IntsLike] | Ints | 
 """Types of fields. The classes of the kinds declare these fields again, because mypy reads an
 inherited field of a frozen dataclass as what the constructor accepts.
 """
+
+
+def stage_ends(
+    mechanism: Mechanism, draft_done: Any, done: Any, T_d: Any, T_v: Any, larger: Any = np.maximum
+) -> tuple[Any, Any]:
+    """Return when the draft and the verify stage have ended with one more batch of a step (Eq. 20).
+
+    Arrays, or numbers with `larger` for them.
+    """
+    if mechanism == "pipelined":
+        draft_done = draft_done + T_d
+        return draft_done, larger(draft_done, done) + T_v
+    return draft_done, done + T_d + T_v
+
+
+def too_much(needed: float, which: str, limit: float) -> str:
+    """Return the sentence about a batch that does not fit."""
+    return (
+        f"needs {needed / 1e9:.3f} GB of {which}-model memory, {limit / 1e9:.3f} GB are available"
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -137,19 +162,15 @@ class ServingData(Problem[S]):
             raise InvalidInput(
                 "output_samples: required field is missing (output_lengths 'predicted')"
             )
-        for name, values in (
-            (
-                "acceptance_rate",
-                self.acceptance_rate.values if isinstance(self.acceptance_rate, Rates) else None,
-            ),
-            (
-                "output_samples[0]",
-                None if self.output_samples is None else self.output_samples.rows[0],
-            ),
-        ):
-            if values is not None and len(values) != self.tasks:
+        counts = {}
+        if isinstance(self.acceptance_rate, Rates):
+            counts["acceptance_rate"] = len(self.acceptance_rate.values)
+        if self.output_samples is not None:
+            counts["output_samples[0]"] = len(self.output_samples.rows[0])
+        for name, count in counts.items():
+            if count != self.tasks:
                 raise InvalidInput(
-                    f"{name}: expected {self.tasks} entries, as in input_tokens, got {len(values)}"
+                    f"{name}: expected {self.tasks} entries, as in input_tokens, got {count}"
                 )
 
     def _check_range(self) -> None:
@@ -157,10 +178,7 @@ class ServingData(Problem[S]):
         plan of use.
         """
         with np.errstate(all="ignore"):
-            bits = np.asarray(self.bits_per_token("pipelined") * self.input_tokens, np.float64)
-            alone = upload_seconds(
-                bits, np.ones(self.tasks), self.bandwidth_hz, self.snr
-            )  # over the whole band
+            alone = self.uploads("pipelined", np.ones(self.tasks))  # over the whole band
         if not (
             alone.min() >= SHORTEST_SECONDS and alone.sum() <= LONGEST_SECONDS
         ):  # not a number is refused, too
@@ -267,19 +285,22 @@ class ServingData(Problem[S]):
     def stage_seconds(
         self, size: Any, reached: Floats, length: int, prefill: Any, unseen: Any = 1.0
     ) -> tuple[Floats, Floats]:
-        """Return T^d and T^v of batches in one step (Eq. 13-14); where nothing is drafted T^d is
-        0.
+        """Return T^d and T^v of batches in one step (Eq. 13-14, 18-19).
+
+        A verify pass takes the guesses and the last token, or the prompt where `prefill`. A draft
+        pass takes one token. The first one takes what the draft model has not seen: the prompt
+        where `prefill`, else one token unless given.
         """
-        verify = verify_seconds(self.verify, self.verify_runtime, size, reached, length, prefill)
-        if length == 0:
-            return np.zeros_like(verify), verify
-        assert self.draft is not None and self.draft_runtime is not None, (
-            "the problem has checked them"
+        new = np.where(prefill, reached + length, 1.0 + length)
+        verify = pass_seconds(
+            self.verify, self.verify_runtime, size, new, reached + length, 1 + length
         )
-        return (
-            draft_seconds(self.draft, self.draft_runtime, size, reached, length, prefill, unseen),
-            verify,
-        )
+        draft = np.zeros_like(verify)
+        for i in range(length):
+            assert self.draft is not None and self.draft_runtime is not None, "it drafts"
+            new = np.ones_like(reached) if i else np.where(prefill, reached, unseen)
+            draft += pass_seconds(self.draft, self.draft_runtime, size, new, reached + i, 1)
+        return draft, verify
 
     @property
     def planned_output_tokens(self) -> Ints:

@@ -1,25 +1,274 @@
-"""What the methods of both serving kinds share: conditions, mechanisms that have plans, and why
-others have none.
+"""What the methods of both serving kinds share: the problem as sorted tasks and plain arrays,
+conditions, mechanisms that have plans, and why others have none.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from specopt.models.errors import Infeasible
-from specopt.models.fields import Ints
+from specopt.models.fields import Floats, Ints
+from specopt.models.pass_time import Runtime
 from specopt.models.problem import exceeds
 from specopt.models.rates import Rates
 from specopt.models.result import Conflict
-from specopt.models.serving_data import ServingData, ServingPlan
+from specopt.models.serving_data import Mechanism, ServingData, ServingPlan
+from specopt.models.uplink import spectral_efficiency
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Method
-from specopt.solvers.serving_prepare import PreparedServing
+from specopt.solvers.room import whole_room
+
+
+@dataclass(frozen=True)
+class PreparedServing:
+    """A problem under one mechanism, tasks sorted by input length (ties by index), as arrays for
+    the kernels.
+
+    Parameters
+    ----------
+    problem, mechanism
+        What was prepared.
+    order
+        Task at each sorted position, shape (K,).
+    inputs, outputs
+        Input lengths and planned output lengths in that order, as floats, shape (K,).
+    models
+        Rows (flops_per_token, flops_per_token_pair, flops_per_logit), draft and verify; zeros if
+        one takes no part.
+    memory
+        (KV bytes per draft token, bytes free for them, the same two of the verify model); free as
+        the judge has it.
+    """
+
+    problem: ServingData[Any]
+    mechanism: Mechanism
+    order: Ints
+    inputs: Floats
+    outputs: Floats
+    models: Floats
+    memory: Floats
+
+    @classmethod
+    def of(cls, problem: ServingData[Any], mechanism: Mechanism | None = None) -> Self:
+        """Return the arrays of a problem under a mechanism (the problem's own if None)."""
+        chosen = mechanism or problem.mechanisms[0]
+        order = np.argsort(problem.input_tokens, kind="stable")
+        models, memory = [], []
+        for model, limit in (
+            (problem.draft if chosen != "autoregressive" else None, problem.draft_memory_bytes),
+            (problem.verify, problem.verify_memory_bytes),
+        ):
+            models.append(
+                [model.flops_per_token, model.flops_per_token_pair, model.flops_per_logit]
+                if model
+                else [0.0] * 3
+            )
+            if model is None or limit is None:
+                memory += [0.0, math.inf]
+            else:
+                room = whole_room(limit) - model.parameter_bytes
+                memory += [float(model.kv_bytes_per_token), room]
+        return cls(
+            problem=problem,
+            mechanism=chosen,
+            order=order,
+            inputs=problem.input_tokens[order].astype(np.float64),
+            outputs=problem.planned_output_tokens[order].astype(np.float64),
+            models=np.array(models, np.float64),
+            memory=np.array(memory, np.float64),
+        )
+
+    @cached_property
+    def pieces(self) -> tuple[Floats, Floats]:
+        """Upper envelopes of both runtimes, shape (P, 3): rows (c1, c2, largest b F)."""
+        problem, drafts = self.problem, self.mechanism != "autoregressive"
+        return envelope(problem.draft_runtime if drafts else None), envelope(problem.verify_runtime)
+
+    @property
+    def overlap(self) -> bool:
+        """Whether the stages of different batches overlap."""
+        return self.mechanism == "pipelined"
+
+    @property
+    def tasks(self) -> int:
+        """Number of tasks K."""
+        return len(self.inputs)
+
+    @property
+    def least_length(self) -> int:
+        """The least speculation length where models draft."""
+        return 1
+
+    @property
+    def served_lengths(self) -> range:
+        """The speculation lengths that a batch may have."""
+        if self.mechanism == "autoregressive":
+            return range(1)
+        return range(self.least_length, (self.problem.max_speculation_length or 0) + 1)
+
+    @cached_property
+    def runtimes(self) -> Floats:
+        """Both envelopes in one array, shape (2, P, 3): the shorter one repeats its last row, which
+        nothing reaches.
+        """
+        count = max(map(len, self.pieces))
+        return np.stack(
+            [np.pad(rows, ((0, count - len(rows)), (0, 0)), mode="edge") for rows in self.pieces]
+        )
+
+    @cached_property
+    def kept(self) -> dict[Any, Any]:
+        """Cache of derived arrays."""
+        return {}
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Optimal bandwidth shares by task (Eq. 27)."""
+        need = self.problem.input_tokens / spectral_efficiency(self.problem.snr)
+        return np.asarray(need / need.sum())
+
+    @cached_property
+    def upload_seconds(self) -> Floats:
+        """What each task's upload takes over the whole band, by task."""
+        return self.problem.uploads(self.mechanism, np.ones(self.tasks))
+
+    @cached_property
+    def communication_seconds(self) -> float:
+        """Least communication latency of any shares (below Eq. 26)."""
+        return float(self.upload_seconds.sum())
+
+    def shared_fields(self, length: int, shares: Floats | None) -> dict[str, Any]:
+        """Return the fields of a plan beside its batches; optimal shares unless given."""
+        return {
+            "speculation_length": length,
+            "bandwidth_share": self.shares if shares is None else shares,
+            "mechanism": self.mechanism if self.problem.mechanism == "any" else None,
+        }
+
+    def completed(
+        self, stages: Iterable[tuple[Any, Any]], larger: Callable[..., Any] = max
+    ) -> Iterator[Any]:
+        """Yield when each run of a step is verified, given its stage times T^d and T^v, in order
+        (Eq. 20).
+
+        Numbers, or arrays with `larger` for them.
+        """
+        overlap = self.overlap
+        drafted = done = 0.0
+        for draft, verify in stages:
+            drafted = (drafted if overlap else done) + draft
+            done = larger(drafted, done) + verify
+            yield done
+
+    @cached_property
+    def widest(self) -> int:
+        """A size that no batch exceeds that fits the memory: of the shortest tasks."""
+        most = self.room_for(float(self.inputs.min() + self.outputs.min()))
+        return self.tasks if most >= self.tasks else max(1, math.ceil(most))
+
+    def room_for(self, tokens: float) -> float:
+        """Return how many tasks of a given length fit the memory, but for rounding."""
+        return min(
+            (free / (kv * tokens) for kv, free in self.memory.reshape(2, 2).tolist() if kv > 0.0),
+            default=math.inf,
+        )
+
+    def rows_end(self, row: int, work: int) -> int:
+        """Return where a kernel call ends that begins at a row of a shortest path and may look at a
+        number of batches.
+
+        A row looks at no more of them than there are tasks up to it, or in the widest batch.
+        """
+        ahead = row + 100
+        return min(self.tasks + 1, row + max(1, min(ahead, work // min(row + ahead, self.widest))))
+
+    def fits(self, size: int, padded: float, outputs: float) -> bool:
+        """Return whether a batch fits the memory of the models that take part (Eq. 9-10)."""
+        tokens = padded + outputs
+        kv_draft, free_draft, kv_verify, free_verify = self.memory
+        return bool(
+            size * kv_draft * tokens <= free_draft and size * kv_verify * tokens <= free_verify
+        )
+
+    def shortages(self) -> list[tuple[str, int, float, float]]:
+        """Return model, task, bytes that it needs alone and bytes that there are, by model and
+        task.
+        """
+        alone, found = (self.inputs + self.outputs)[self.order.argsort()], []
+        for name, model, limit in self.problem.limited_models(self.mechanism):
+            kv, free = self.memory[2 * (name == "verify") :][:2]
+            if name == "draft" and self.least_length == 0:
+                continue  # it may never be drafted for
+            for task in np.flatnonzero(kv * alone > free).tolist():
+                needs = model.parameter_bytes + model.kv_bytes_per_token * int(alone[task])
+                found.append((name, task, float(needs), float(limit)))
+        return found
+
+    def misfit(self) -> str | None:
+        """Return why no plan exists under this mechanism: a task that does not fit alone; None if
+        all fit.
+        """
+        lacking = self.shortages()
+        if not lacking:
+            return None
+        rank = self.order.argsort()
+        name, task, needs, limit = max(lacking, key=lambda shortage: rank[shortage[1]])
+        return (
+            f"task {task} needs {needs / 1e9:.3f} GB ({needs:.0f} bytes) of {name}-model memory"
+            f" alone; {limit / 1e9:.3f} GB ({limit:.0f} bytes) are available"
+        )
+
+
+def envelope(runtime: Runtime | None) -> Floats:
+    """Return the upper envelope of a runtime over work >= 0: rows (c1, c2, largest work), c1
+    increasing.
+    """
+    if runtime is None:
+        return np.array([[0.0, 0.0, math.inf]])
+    lines = {(piece.seconds_per_flop, piece.overhead_seconds) for piece in runtime.pieces}
+    height, slope = max((height, slope) for slope, height in lines)  # the largest at no work
+    rows = []
+    while True:
+        steeper = [((height - h) / (s - slope), -s, h) for s, h in lines if s > slope]
+        end, negative, lower = min(steeper, default=(math.inf, 0.0, 0.0))
+        rows.append((slope, height, end))
+        if not steeper:
+            return np.array(rows)
+        slope, height = -negative, lower
+
+
+def quick_batches(prepared: PreparedServing) -> list[list[int]] | None:
+    """Return contiguous batches as large as memory allows, from the longest input down; None if a
+    task misfits.
+
+    Linear in K and free of compiled code: the fallback plan when no time is left.
+    """
+    kv_draft, free_draft, kv_verify, free_verify = prepared.memory.tolist()
+    inputs, outputs = prepared.inputs.tolist(), prepared.outputs.tolist()
+    batches: list[list[int]] = []
+    padded = longest = size = 0.0
+    for position in range(prepared.tasks - 1, -1, -1):
+        output = max(longest, outputs[position])
+        size, tokens = size + 1.0, padded + output
+        if (
+            size == 1.0
+            or size * kv_draft * tokens > free_draft
+            or size * kv_verify * tokens > free_verify
+        ):
+            if not prepared.fits(1, inputs[position], outputs[position]):
+                return None
+            batches.append([])
+            padded, output, size = inputs[position], outputs[position], 1.0
+        batches[-1].append(position)
+        longest = output
+    return [batch[::-1] for batch in reversed(batches)]
+
 
 P = TypeVar("P", bound=PreparedServing)
 

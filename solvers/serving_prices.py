@@ -65,7 +65,7 @@ from specopt.models.continuous_serving.steps import ROUNDING
 from specopt.models.errors import OutOfTime
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_prepare import PreparedServing
+from specopt.solvers.serving_method import PreparedServing
 
 MAX_RUNS = 10
 """Runs of one step that have weights of their own, at most; of more, the first and the last one
@@ -152,8 +152,9 @@ def sorts(prepared: PreparedServing, weighed: int) -> list[Sort]:
     """Return all sorts of steps; those of up to so many runs have weights at every one."""
     overlap, lengths = prepared.overlap, list(prepared.served_lengths)
     pieces = [
-        *((1, *row[:2]) for row in prepared.draft_pieces),
-        *((0, *row[:2]) for row in prepared.verify_pieces),
+        (drafts, *row[:2])
+        for drafts, rows in zip((1, 0), prepared.pieces, strict=True)
+        for row in rows
     ]
 
     def sort(runs: int, places: list[int], limited: bool = True) -> Sort:
@@ -460,7 +461,7 @@ class Prices:
         work = operations(self.prepared, self.prepared.inputs, first)
         return [
             np.max([row[0] * done + row[1] * count for row in rows], axis=0)
-            for rows, done, count in zip(self.pieces, work, passes, strict=True)
+            for rows, done, count in zip(self.prepared.pieces, work, passes, strict=True)
         ]
 
     def alone(self, outputs: Floats) -> Floats:
@@ -478,36 +479,24 @@ class Prices:
             found = np.minimum(found, outputs * tokens[:, 0])
         return np.asarray(found + (first_verify - verify).min(axis=1))
 
-    @property
-    def pieces(self) -> tuple[Floats, Floats]:
-        """Pieces of both runtimes."""
-        return self.prepared.draft_pieces, self.prepared.verify_pieces
-
     def opening(self) -> float:
         """Return what a first step of all tasks takes more than their tokens earn in it, at
         least.
         """
-        draft, verify = operations(self.prepared, self.prepared.inputs, True)
         runs = max(1.0, float(self.prepared.inputs.sum()) * self.memory_per_token)
-        least = self.prepared.served_lengths[0]
-        drafting = max(
-            slope * float(draft[:, 0].sum()) + runs * least * height
-            for slope, height, _ in self.pieces[0]
-        )
-        verifying = max(
-            slope * float(verify[:, 0].sum()) + runs * height for slope, height, _ in self.pieces[1]
-        )
-        more = (part - part[:, :1] for part in (draft, verify))
-        more_drafting, more_verifying = (
-            rows[0, 0] * part for rows, part in zip(self.pieces, more, strict=True)
-        )
+        work = operations(self.prepared, self.prepared.inputs, True)
+        passes = self.prepared.served_lengths[0], 1
+        least, more = [], []
+        for rows, done, count in zip(self.prepared.pieces, work, passes, strict=True):
+            shortest = float(done[:, 0].sum())
+            least.append(max(a * shortest + runs * count * height for a, height, _ in rows))
+            more.append(rows[0, 0] * (done - done[:, :1]))
         earned = self.tokens * self.between(self.price[::KNOTS])[:, None]
         found = 0.0
-        for x in (0.0, 0.25, 0.5, 0.75, 1.0):
-            y = 1.0 - x if self.prepared.overlap else 1.0
-            x = x if self.prepared.overlap else 1.0
-            rest = (x * more_drafting + y * more_verifying - earned).min(axis=1)
-            found = max(found, x * drafting + y * verifying + float(rest.sum()))
+        for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+            x, y = (share, 1.0 - share) if self.prepared.overlap else (1.0, 1.0)
+            rest = (x * more[0] + y * more[1] - earned).min(axis=1)
+            found = max(found, x * least[0] + y * least[1] + float(rest.sum()))
         return found * (1.0 - LESS)
 
 

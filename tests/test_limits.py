@@ -14,7 +14,7 @@ import pytest
 
 from specopt import Problem, ServingLatencyProblem, Unsupported, generate, solve
 from specopt.models.fields import MAX_TOKENS
-from specopt.solvers.serving_latency.no_batching import NoBatching
+from specopt.solvers.serving_latency.baselines import NoBatching
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 

@@ -22,9 +22,11 @@ from specopt.models.fields import Floats
 from specopt.models.serving_latency.problem import ServingLatencyProblem
 from specopt.models.uplink import spectral_efficiency
 from specopt.solvers.method import Method
-from specopt.solvers.serving_latency.fixed_length import FixedLength
-from specopt.solvers.serving_latency.heuristic_batching import HeuristicBatching
-from specopt.solvers.serving_latency.static_batching import StaticBatching
+from specopt.solvers.serving_latency.baselines import (
+    FixedLength,
+    HeuristicBatching,
+    StaticBatching,
+)
 
 PAIRS = ("68M-7B", "1.1B-7B", "1.1B-13B")
 ALPHAS = (0.5, 0.6, 0.7, 0.8, 0.9)

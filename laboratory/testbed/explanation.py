@@ -15,11 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.serving_latency.problem import (
-    Mechanism,
-    ServingLatencyPlan,
-    ServingLatencyProblem,
-)
+from specopt.models.serving_data import Mechanism
+from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.serving_latency.schedule import stage_seconds
 
 

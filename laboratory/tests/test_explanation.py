@@ -9,11 +9,8 @@ from typing import Any
 import pytest
 from helpers.three_tasks import three_tasks
 
-from specopt.models.serving_latency.problem import (
-    Mechanism,
-    ServingLatencyPlan,
-    ServingLatencyProblem,
-)
+from specopt.models.serving_data import Mechanism
+from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.serving_latency.schedule import step_schedule, steps_per_batch
 from testbed.explanation import explain, undisturbed_seconds
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers.three_tasks import three_tasks
 
-from specopt.models.serving_latency.problem import Mechanism
+from specopt.models.serving_data import Mechanism
 from specopt.models.serving_latency.schedule import stage_seconds
 from testbed.pass_by_pass import pass_seconds, predict_by_passes, steps_of
 

@@ -25,6 +25,7 @@ from specopt.models.fields import (
 )
 from specopt.models.serving_data import (
     LONGEST_SECONDS,
+    Mechanism,
     Samples,
     ServingData,
     ServingPlan,
@@ -33,7 +34,6 @@ from specopt.models.serving_data import (
     TaskShares,
     TaskTokens,
 )
-from specopt.models.serving_stages import Mechanism
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ Tasks and pipeline are those of `serving-latency`. As engines serve, a task join
 that starts once it is ready, leaves when it has its output, and may change its batch whenever a
 phase of the plan begins. The objective is the makespan or the mean latency.
 
-The judge (`evaluate`, `violations`) is written step by step, in `continuous_serving_steps`, and
+The judge (`evaluate`, `violations`) is written step by step, in `steps`, and
 shares with the solvers only the primitives of Eq. 7-17.
 """
 
@@ -21,7 +21,7 @@ from specopt.models.continuous_serving.steps import Played, length_violations, p
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
 from specopt.models.problem import Evaluation
-from specopt.models.serving_stages import Mechanism
+from specopt.models.serving_data import Mechanism
 
 __all__ = ["ContinuousServingPlan", "ContinuousServingProblem", "Phase"]
 

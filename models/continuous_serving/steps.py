@@ -32,7 +32,7 @@ import numpy as np
 from specopt.models.continuous_serving.data import ContinuousServingData, ContinuousServingPlan
 from specopt.models.fields import Floats, Ints, Truths
 from specopt.models.problem import exceeds
-from specopt.models.serving_stages import stage_ends, too_much
+from specopt.models.serving_data import stage_ends, too_much
 
 ROUNDING = 1e-12
 """Relative distance within which a clock or a length counts as reached."""
@@ -42,16 +42,6 @@ ENTRIES_AT_ONCE = 1 << 17
 
 STEPS_TO_ARRIVAL = 64
 """Maximum number of steps of a block while tasks have yet to arrive."""
-
-TASK, BATCH, INPUT, OUTPUT, READY, TARGET, TOKENS, OTHERS, COUNT, UNSEEN, SERVED = range(11)
-"""Rows of the table of unfinished tasks.
-
-TASK and BATCH are the index of a task and its batch in this phase. INPUT and OUTPUT are I_k and
-Q_k. READY is the time at which it is ready. TARGET is what g_k has to reach. TOKENS are the tokens
-per step at the speculation length of this phase, COUNT the steps at that length, and OTHERS the
-tokens gained at other lengths. UNSEEN are the tokens that the draft model lacks besides the last.
-SERVED is 1 once the task has had its first step.
-"""
 
 MAX_LISTED_RUNS = 1_000_000
 """Runs up to which a plan's stretches are listed; a plan with more has none."""
@@ -147,7 +137,7 @@ def play(problem: ContinuousServingData, plan: ContinuousServingPlan) -> tuple[P
     found: list[Played] = []
     for outputs in problem.scenarios:
         run = _Run(problem, plan, outputs, ready, listed=not found)
-        while run.table.size:
+        while run.left.size:
             run.block()
         found.append(Played(run.finish, run.stretches, list(run.breaches.values())))
     return tuple(found)
@@ -173,81 +163,65 @@ class _Run:
         }
         self.lengths = sorted(lengths)
         self.tokens = np.stack([problem.tokens_per_step(length) for length in self.lengths])
-        self.counts = np.zeros_like(
-            self.tokens
-        )  # steps served before this phase, by speculation length and task
+        self.counts = np.zeros_like(self.tokens)  # steps served, by speculation length and task
+        self.inputs, self.outputs, self.ready = problem.input_tokens, outputs, ready
+        self.unseen = problem.input_tokens - 1.0  # tokens that the draft model lacks but the last
+        self.served = np.zeros(problem.tasks, np.int64)  # 1 after the first step
+        self.over = np.zeros(problem.tasks, np.bool_)
         self.finish = np.zeros(problem.tasks)
+        self.left = np.arange(problem.tasks)  # unfinished tasks, in the order of their batches
         self.clock, self.step, self.phase = float(ready.min()), 1, -1
         self.stretches: list[Stretch] = []
         self.runs_listed = 0
         self.breaches: dict[tuple[int, int, str], str] = {}
         self.batch_of = np.zeros(problem.tasks, np.int64)
         self.lengths_now = np.zeros(0, np.int64)  # speculation length of each batch of this phase
-        self.table = np.zeros(
-            (11, problem.tasks)
-        )  # unfinished tasks, in the order of their batches
-        self.table[TASK] = np.arange(problem.tasks)
-        self.table[INPUT], self.table[OUTPUT], self.table[READY] = (
-            problem.input_tokens,
-            outputs,
-            ready,
-        )
-        self.table[UNSEEN] = problem.input_tokens - 1.0
 
     def block(self) -> None:
         """Serve the steps up to the next event."""
         entering = self._enter_phase()
-        where = self._active()
-        active = self.table[:, where]
-        first_of_task = active[SERVED] == 0.0
-        if first_of_task.any():  # members in their first step run before the rest of their batch
-            order = np.argsort(2.0 * active[BATCH] + active[SERVED], kind="stable")
-            where, active = np.arange(self.table.shape[1])[where][order], active[:, order]
-        starts = np.flatnonzero(
-            np.diff(2.0 * active[BATCH] + active[SERVED], prepend=-1.0)
-        )  # of every run
-        first = active[SERVED, starts] == 0.0
-        gained = self._gain(active, bool(first.any()))
-        serving = gained[:-1] < active[TARGET]
+        tasks = self._active()
+        key = 2 * self.batch_of[tasks] + self.served[tasks]
+        if not self.served[tasks].all():
+            # members in their first step run before the rest of their batch
+            order = np.argsort(key, kind="stable")
+            tasks, key = tasks[order], key[order]
+        starts = np.flatnonzero(np.diff(key, prepend=-1))  # of every run
+        run = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(tasks)))
+        batches, first = key[starts] // 2, key[starts] % 2 == 0
+        lengths = self.lengths_now[batches]
+        slot = np.searchsorted(self.lengths, lengths)[run]
+        gained, target = self._gain(tasks, slot, bool(first.any()))
+        serving = gained[:-1] < target
         serving[0] = (
             True  # they are unfinished, however sums of steps at several lengths are rounded
         )
         sizes = np.add.reduceat(serving, starts, axis=1, dtype=np.int64)
         reached = np.maximum.reduceat(
-            np.where(serving, active[INPUT] + gained[:-1], 0.0), starts, axis=1
+            np.where(serving, self.inputs[tasks] + gained[:-1], 0.0), starts, axis=1
         )
-        batches = active[BATCH, starts].astype(np.int64)
-        lengths = self.lengths_now[batches]
         unseen = np.ones(sizes.shape)
-        unseen[0] += np.maximum.reduceat(active[UNSEEN], starts)
+        unseen[0] += np.maximum.reduceat(self.unseen[tasks], starts)
         draft, verify = self._stage_seconds(sizes, reached, lengths, first, unseen)
         if entering and self.problem.regroup_seconds > 0.0:
-            self._add_regrouping(
-                np.split(active[TASK].astype(np.int64), starts[1:]), first, lengths, draft, verify
-            )
+            self._add_regrouping(np.split(tasks, starts[1:]), first, lengths, draft, verify)
         completed = self._completed(draft, verify)
         ends = np.concatenate([[0.0], np.cumsum(completed[:, -1])])
         steps = self._steps_served(ends[1:])
         gained, serving, sizes = gained[: steps + 1], serving[:steps], sizes[:steps]
         self._check_memory(
-            active, starts, sizes, lengths, batches, np.where(serving, gained[1:], -np.inf)
+            tasks, starts, sizes, lengths, batches, np.where(serving, gained[1:], -np.inf)
         )
         own = serving.sum(axis=0)
-        done = gained[steps] >= active[TARGET]
-        run = np.repeat(np.arange(len(starts)), sizes[0])
+        done = gained[steps] >= target
         last = own[done] - 1
-        self.finish[active[TASK, done].astype(np.int64)] = self.clock + (
-            ends[last] + completed[last, run[done]]
-        )
-        active[SERVED] = 1.0
-        active[UNSEEN] = np.where(lengths[run] > 0, 0.0, active[UNSEEN] + steps)
-        active[COUNT] += own
-        if not isinstance(where, slice):  # with a slice the table itself has changed
-            self.table[:, where] = active
+        self.finish[tasks[done]] = self.clock + (ends[last] + completed[last, run[done]])
+        self.served[tasks] = 1
+        self.unseen[tasks] = np.where(lengths[run] > 0, 0.0, self.unseen[tasks] + steps)
+        self.counts[slot, tasks] += own
         if done.any():
-            keep = np.ones(self.table.shape[1], np.bool_)
-            keep[where] = ~done
-            self.table = self.table[:, keep]
+            self.over[tasks[done]] = True
+            self.left = self.left[~self.over[self.left]]
         if self.listed:
             self._note(sizes, lengths, ends)
         self.clock += float(ends[steps])
@@ -275,56 +249,56 @@ class _Run:
             self.phase += 1
         if self.phase == before:
             return False
-        phase, table = phases[self.phase], self.table
-        if before >= 0:
-            tasks = table[TASK].astype(np.int64)
-            self.counts[
-                np.searchsorted(self.lengths, self.lengths_now)[self.batch_of[tasks]], tasks
-            ] = table[COUNT]
+        phase = phases[self.phase]
         order = np.fromiter(itertools.chain.from_iterable(phase.batches), np.int64)
         sizes = [len(batch) for batch in phase.batches]
         self.batch_before, self.batch_of = self.batch_of, np.empty_like(self.batch_of)
         self.batch_of[order] = np.repeat(np.arange(len(sizes)), sizes)
         self.lengths_now = np.array(phase.lengths(self.plan.speculation_length), np.int64)
-        table = table[:, np.argsort(self.batch_of[table[TASK].astype(np.int64)], kind="stable")]
-        tasks = table[TASK].astype(np.int64)
-        table[BATCH] = self.batch_of[tasks]
-        slot = np.searchsorted(self.lengths, self.lengths_now)[self.batch_of[tasks]]
-        table[TOKENS], table[COUNT] = self.tokens[slot, tasks], self.counts[slot, tasks]
-        counts = self.counts[:, tasks]
-        counts[slot, np.arange(len(tasks))] = 0.0
-        table[OTHERS] = (counts * self.tokens[:, tasks]).sum(axis=0)
-        table[TARGET] = table[OUTPUT] - ROUNDING * np.maximum(table[TOKENS], table[OUTPUT])
-        self.table = table
+        self.left = self.left[np.argsort(self.batch_of[self.left], kind="stable")]
         return before >= 0
 
-    def _active(self) -> Any:
-        """Return which tasks this step serves; where none is ready, the clock goes on to the next
-        that is.
+    def _active(self) -> Ints:
+        """Return the tasks that this step serves; where none is ready, the clock goes on to the
+        next that is.
         """
-        arrival = self.table[READY]
+        arrival = self.ready[self.left]
         ready = arrival <= self.clock * (1 + ROUNDING)
         if not ready.any():
             self.clock = float(arrival.min())
             ready = arrival <= self.clock * (1 + ROUNDING)
-        every = bool(ready.all())
-        self.next_ready = np.inf if every else float(arrival[~ready].min())
-        return slice(None) if every else np.flatnonzero(ready)
+        self.next_ready = float(arrival[~ready].min(initial=np.inf))
+        return self.left[ready]
 
-    def _gain(self, active: Floats, one_step: bool) -> Floats:
-        """Return g_k before each step of the block and after its last."""
-        steps = max(
-            1,
-            int(np.ceil((active[TARGET] - active[OTHERS]) / active[TOKENS] - active[COUNT]).max()),
-        )
+    def _gain(self, tasks: Ints, slot: Ints, first: bool) -> tuple[Floats, Floats]:
+        """Return g_k before each step of the block and after its last, and what it has to reach.
+
+        Parameters
+        ----------
+        tasks, slot
+            The tasks that are served, and the place of the speculation length of each.
+        first
+            Whether any of them is in its first step, which is a block of its own.
+        """
+        now = slot, np.arange(len(tasks))
+        counts, tokens = self.counts[:, tasks], self.tokens[:, tasks]
+        count, gain = counts[now], tokens[now]
+        counts[now] = 0.0
+        others = (counts * tokens).sum(axis=0)  # tokens gained at other lengths
+        outputs = self.outputs[tasks]
+        target = outputs - ROUNDING * np.maximum(gain, outputs)
+        limits = [
+            int(np.ceil((target - others) / gain - count).max()),
+            1 if first else ENTRIES_AT_ONCE // len(tasks),
+        ]
         if self.phase + 1 < len(self.plan.phases):
-            steps = min(steps, self.plan.phases[self.phase + 1].first_step - self.step)
-        steps = min(steps, max(1, ENTRIES_AT_ONCE // active.shape[1]), 1 if one_step else steps)
+            limits.append(self.plan.phases[self.phase + 1].first_step - self.step)
         if self.next_ready < np.inf:
-            steps = min(steps, STEPS_TO_ARRIVAL)
-        gained = active[OTHERS] + (active[COUNT] + np.arange(steps + 1)[:, None]) * active[TOKENS]
-        some = max(1, int((gained[:-1] < active[TARGET]).any(axis=1).sum()))
-        return np.asarray(gained[: some + 1])
+            limits.append(STEPS_TO_ARRIVAL)
+        steps = np.arange(max(1, min(limits)) + 1)[:, None]
+        gained = others + (count + steps) * gain
+        some = max(1, int((gained[:-1] < target).any(axis=1).sum()))
+        return np.asarray(gained[: some + 1]), np.asarray(target)
 
     def _stage_seconds(
         self, sizes: Ints, reached: Floats, lengths: Ints, first: Truths, unseen: Floats
@@ -369,7 +343,7 @@ class _Run:
 
     def _check_memory(
         self,
-        active: Floats,
+        tasks: Ints,
         starts: Ints,
         sizes: Ints,
         lengths: Ints,
@@ -382,7 +356,7 @@ class _Run:
         limited = self.problem.limited_models(self.mechanism)
         if not limited:
             return
-        held = active[INPUT] + np.minimum(active[OUTPUT], gained)
+        held = self.inputs[tasks] + np.minimum(self.outputs[tasks], gained)
         tokens = np.maximum(0.0, np.maximum.reduceat(held, starts, axis=1))
         for which, model, limit in limited:
             needed = model.parameter_bytes + (sizes * float(model.kv_bytes_per_token) * tokens).max(

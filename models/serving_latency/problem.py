@@ -8,32 +8,68 @@ is T_inf + T_com (Eq. 23): the sum over decoding steps of the pipeline's makespa
 until the last input has arrived.
 
 The judge (`evaluate`, `violations`) is written from the equations, array by array over the decoding
-steps, in `serving_latency_steps`, and shares with the solvers only the primitives of Eq. 7-17.
+steps, and shares with the solvers only the primitives of Eq. 7-17.
+
+A batch stays together until its slowest member has finished. Tasks of different acceptance rates
+gain different L_k tokens per step. The batch then takes max_k ceil(Q_k / L_k) steps, or as many as
+its slowest task in the mean. Before step n it has reached max_k (I_k + (n - 1) L_k).
 """
 
 from __future__ import annotations
 
 import itertools
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Self
 
 import numpy as np
 
+from specopt.models.acceptance import all_decoding_steps, slowest_rounds
 from specopt.models.errors import InvalidInput
-from specopt.models.problem import Evaluation
-from specopt.models.serving_data import DRAFTING_FIELDS, MECHANISMS
-from specopt.models.serving_latency.data import ServingLatencyData, ServingLatencyPlan
-from specopt.models.serving_latency.steps import memory_violations, play
-from specopt.models.serving_stages import Mechanism
+from specopt.models.fields import Floats, Given, Ints, IntsLike, optional, required
+from specopt.models.problem import Evaluation, exceeds
+from specopt.models.serving_data import (
+    Samples,
+    ServingData,
+    ServingPlan,
+    TaskRates,
+    TaskRatios,
+    TaskShares,
+    TaskTokens,
+    stage_ends,
+    too_much,
+)
 
-__all__ = [
-    "DRAFTING_FIELDS",
-    "MECHANISMS",
-    "Mechanism",
-    "ServingLatencyPlan",
-    "ServingLatencyProblem",
-]
+MAX_COUNTED_TOKENS = 10_000
+"""Output tokens up to which the distribution of the rounds of a response is computed."""
+
+ENTRIES_AT_ONCE = 1 << 15
+"""Batches times decoding steps that the judge holds at once: what fits a processor's cache."""
 
 
-class ServingLatencyProblem(ServingLatencyData):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ServingLatencyPlan(ServingPlan):
+    """Which tasks run together, how long to guess, and who gets how much bandwidth.
+
+    Parameters
+    ----------
+    batches
+        Task indices (from 0) of each batch, batches in pipeline order.
+    speculation_length
+        Draft tokens per decoding step, l; 0 for autoregressive decoding.
+    bandwidth_share
+        Share w_k of the uplink bandwidth of each task.
+    mechanism
+        The chosen mechanism; only for problems that leave the choice open.
+    """
+
+    bandwidth_share: TaskShares = required()
+    batches: Given[tuple[tuple[int, ...], ...], Sequence[IntsLike]] = required()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
     """Minimise the total serving latency of K tasks under speculative decoding (paper 1).
 
     Parameters
@@ -91,6 +127,47 @@ class ServingLatencyProblem(ServingLatencyData):
     """
 
     kind = "serving-latency"
+    plan_type = ServingLatencyPlan
+
+    input_tokens: TaskTokens = required()
+    output_tokens: TaskTokens = required()
+    snr: TaskRatios = required()
+    acceptance_rate: TaskRates = optional()
+    output_samples: Samples = optional()
+
+    rounds: Literal["mean", "slowest"] = "mean"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rounds == "mean":
+            return
+        if self.output_lengths == "predicted":
+            raise InvalidInput(
+                "rounds: expected 'mean' unless output_lengths is 'conservative' or 'known', got"
+                " 'slowest'"
+            )
+        if self.longest_output > MAX_COUNTED_TOKENS:
+            raise InvalidInput(
+                f"rounds: expected 'mean' beyond {MAX_COUNTED_TOKENS:,} output tokens, "
+                f"got 'slowest' at {self.longest_output}"
+            )
+
+    @classmethod
+    def from_dict(cls, data: object) -> Self:
+        """Build it from JSON-like data.
+
+        Raises
+        ------
+        InvalidInput
+            If a field is unknown, missing, of the wrong type or outside its domain; or if batches
+            may change.
+        """
+        if isinstance(data, Mapping) and "batching" in data:
+            raise InvalidInput(
+                "batching: serving-latency has no such field, its batches are fixed; batches that"
+                " change between decoding steps are the kind continuous-serving"
+            )
+        return super().from_dict(data)
 
     def evaluate(self, plan: ServingLatencyPlan) -> Evaluation:
         """Return the latency of a plan in seconds: T_inf + T_com (Eq. 23), in the mean over the
@@ -120,25 +197,113 @@ class ServingLatencyProblem(ServingLatencyData):
 
     def batch_defects(self, plan: ServingLatencyPlan) -> list[str]:
         """Return why the batches are not those of a plan for this problem."""
-        if all(plan.batches) and sorted(itertools.chain.from_iterable(plan.batches)) == list(
-            range(self.tasks)
-        ):
-            return []
         found = [] if plan.batches else ["batches: expected at least one, got none"]
-        seen = [0] * self.tasks
         for position, batch in enumerate(plan.batches):
+            where = f"batches[{position}]: expected"
             if not batch:
-                found.append(f"batches[{position}]: expected at least one task, got none")
-            for task in batch:
-                if not 0 <= task < self.tasks:
-                    found.append(
-                        f"batches[{position}]: expected tasks 0 to {self.tasks - 1}, got {task}"
-                    )
-                else:
-                    seen[task] += 1
+                found.append(f"{where} at least one task, got none")
+            found += [
+                f"{where} tasks 0 to {self.tasks - 1}, got {task}"
+                for task in batch
+                if not 0 <= task < self.tasks
+            ]
+        seen = Counter(itertools.chain.from_iterable(plan.batches))
         found += [
-            f"batches: task {task} is in {n} batches instead of one"
-            for task, n in enumerate(seen)
-            if n != 1
+            f"batches: task {task} is in {seen[task]} batches instead of one"
+            for task in range(self.tasks)
+            if seen[task] != 1
         ]
         return found
+
+
+class StaticBatch:
+    """One batch of a plan: its size, its steps, and what it has reached.
+
+    Parameters
+    ----------
+    members
+        Its tasks.
+    inputs, outputs, tokens
+        Per task of the problem: I_k, Q_k in every scenario, shape (S, K), and L_k.
+    """
+
+    def __init__(
+        self, members: tuple[int, ...], inputs: Ints, outputs: Ints, tokens: Floats
+    ) -> None:
+        chosen = list(members)
+        self.size = len(chosen)
+        inputs, outputs, tokens = inputs[chosen], outputs[:, chosen], tokens[chosen]
+        order = np.argsort(tokens, kind="stable")
+        starts = np.flatnonzero(
+            np.diff(tokens[order], prepend=0.0)
+        )  # of equal rates the largest rule
+        self.rates = tokens[order[starts]]
+        self.inputs = np.maximum.reduceat(inputs[order], starts).astype(np.float64)
+        most = np.maximum.reduceat(outputs[:, order], starts, axis=1)
+        self.steps = all_decoding_steps(most, self.rates).max(axis=1)  # in every scenario
+
+    def reached(self, n: Floats) -> Floats:
+        """Return the most tokens that a member counts with before steps n."""
+        found: Floats = (self.inputs[:, None] + (n - 1) * self.rates[:, None]).max(axis=0)
+        return found
+
+
+def static_batches(
+    problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints
+) -> list[StaticBatch]:
+    """Return the batches of a plan; `outputs` are the lengths Q_k that tasks count with."""
+    length = plan.speculation_length
+    tokens = problem.tokens_per_step(length)
+    found = [StaticBatch(batch, problem.input_tokens, outputs, tokens) for batch in plan.batches]
+    if problem.rounds == "slowest":
+        for batch, members in zip(found, map(list, plan.batches), strict=True):
+            rates = problem.rates[members].tolist()
+            rows = outputs[:, members].tolist()  # one for each scenario
+            batch.steps = np.array(
+                [slowest_rounds(zip(row, rates, strict=True), length) for row in rows]
+            )
+    return found
+
+
+def play(problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints) -> Floats:
+    """Return T_inf (Eq. 22) for several rows of output lengths at once, shape (S, K)."""
+    mechanism, length = problem.mechanism_of(plan), plan.speculation_length
+    batches = static_batches(problem, plan, outputs)
+    seconds = np.zeros(len(outputs))
+    last = max(int(batch.steps.max()) for batch in batches)
+    width = min(last, ENTRIES_AT_ONCE)
+    height = max(1, ENTRIES_AT_ONCE // width)
+    for some in np.split(np.arange(len(outputs)), range(height, len(outputs), height)):  # scenarios
+        for first in range(
+            1, last + 1, width
+        ):  # every array runs over the decoding steps n = 1..N, or a range of them
+            n = np.arange(first, min(first + width, last + 1), dtype=np.float64)
+            draft_done = np.zeros((len(some), len(n)))
+            done = np.zeros_like(draft_done)
+            for top in range(0, len(batches), height):
+                rows = batches[top : top + height]
+                size = np.array([batch.size for batch in rows])[:, None]
+                reached = np.stack([batch.reached(n) for batch in rows])
+                stages = problem.stage_seconds(size, reached, length, n == 1)
+                for batch, T_d, T_v in zip(rows, *stages, strict=True):
+                    active = n <= batch.steps[some, None]  # the others have left, Eq. 21
+                    times = T_d * active, T_v * active
+                    draft_done, done = stage_ends(mechanism, draft_done, done, *times)
+            seconds[some] += done.sum(axis=1)  # Eq. 22
+    return seconds
+
+
+def memory_violations(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> list[str]:
+    """Return which batches need more memory than a model has (Eq. 9-10), in the scenario in which
+    they need most.
+    """
+    found = []
+    outputs = np.max(problem.scenarios, axis=0)
+    for which, model, limit in problem.limited_models(problem.mechanism_of(plan)):
+        for position, batch in enumerate(plan.batches):
+            members = list(batch)
+            tokens = int(problem.input_tokens[members].max()) + int(outputs[members].max())
+            needed = model.parameter_bytes + len(members) * model.kv_bytes_per_token * tokens
+            if exceeds(needed, limit):
+                found.append(f"batches[{position}]: {too_much(needed, which, limit)}")
+    return found

@@ -11,8 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from specopt.models.errors import InvalidInput
-from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
-from specopt.models.serving_latency.steps import static_batches
+from specopt.models.serving_latency.problem import (
+    ServingLatencyPlan,
+    ServingLatencyProblem,
+    static_batches,
+)
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,13 @@ intervals.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from specopt.kinds.kind import FASTER, Perturbation, Row, more
+from specopt.models.fields import Ints
 from specopt.models.pass_time import LinearRuntime, PiecewiseRuntime, Runtime, TabledRuntime
 from specopt.models.serving_data import DRAFTING_FIELDS, ServingData, ServingPlan
 from specopt.models.token_samples import TokenSamples
@@ -86,15 +86,24 @@ def vary(
     """Return the problem with all output lengths scaled, at the given rates or its own, and the
     plan.
     """
-    lengths = np.maximum(1, np.ceil(problem.output_tokens * scale - 1e-9)).astype(np.int64)
-    longest = problem.max_output_tokens
-    samples = problem.output_samples
-    if samples is not None:
-        samples = TokenSamples(np.maximum(1, np.ceil(samples.rows * scale - 1e-9)).astype(np.int64))
+
+    def scaled(tokens: Any) -> Ints:
+        return np.asarray(np.maximum(1, np.ceil(tokens * scale - 1e-9)), np.int64)
+
+    longest, samples = problem.max_output_tokens, problem.output_samples
     return replace(
         problem,
-        output_tokens=lengths,
-        output_samples=samples,
-        max_output_tokens=None if longest is None else max(1, math.ceil(longest * scale - 1e-9)),
+        output_tokens=scaled(problem.output_tokens),
+        output_samples=None if samples is None else TokenSamples(scaled(samples.rows)),
+        max_output_tokens=None if longest is None else int(scaled(longest)),
         acceptance_rate=problem.acceptance_rate if rates is None else float(rates),
     ), plan
+
+
+UNCERTAINTY: dict[str, Any] = {
+    "vary": vary,
+    "shape": lambda problem: (),
+    "zero": False,
+    "longest_output": longest_output,
+}
+"""Arguments of `Uncertainty` that are those of both kinds."""

@@ -28,7 +28,7 @@ from specopt.models.arguments import Key, integer, key_of, number, one_of
 from specopt.models.continuous_serving.problem import ContinuousServingProblem
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe
-from specopt.models.serving_stages import Mechanism
+from specopt.models.serving_data import Mechanism
 from specopt.online.base import Online, SavedTotals, Setting, distinct, locked, restoring
 from specopt.solvers.continuous_serving.step_choice import Learned, StepChoice, Task
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -79,8 +79,8 @@ class EveryStep(ContinuousServingMethod):
         bound = math.inf
         for prepared in able:
             search = _Search(prepared, budget)
-            seconds = search.least(search.start, None)[0]
-            budget.offer(_plan(prepared, search.choices()))
+            seconds, choices = search.least(search.start, None)
+            budget.offer(_plan(prepared, choices))
             bound = min(bound, seconds + prepared.communication_seconds)
         return Outcome(plan=budget.incumbent, bound=bound)
 
@@ -101,7 +101,7 @@ def _states(problem: ContinuousServingProblem) -> float:
     )
 
 
-def _plan(prepared: Prepared, choices: list[Choice]) -> ContinuousServingPlan:
+def _plan(prepared: Prepared, choices: Iterable[Choice]) -> ContinuousServingPlan:
     """Return the plan that takes one choice after the other; tasks that have finished are listed
     last.
     """
@@ -123,16 +123,14 @@ def _plan(prepared: Prepared, choices: list[Choice]) -> ContinuousServingPlan:
 @cache
 def _partitions(items: tuple[int, ...]) -> tuple[Partition, ...]:
     """Return every ordered partition."""
-
-    def after(rest: tuple[int, ...]) -> Iterator[Partition]:
-        if not rest:
-            yield ()
-        for size in range(1, len(rest) + 1):
-            for batch in itertools.combinations(rest, size):
-                for others in after(tuple(k for k in rest if k not in batch)):
-                    yield (batch, *others)
-
-    return tuple(after(items))
+    if not items:
+        return ((),)
+    return tuple(
+        (batch, *others)
+        for size in range(1, len(items) + 1)
+        for batch in itertools.combinations(items, size)
+        for others in _partitions(tuple(k for k in items if k not in batch))
+    )
 
 
 class _Search:
@@ -152,68 +150,46 @@ class _Search:
         found = (np.array(counts).T * self.tokens).sum(axis=0)
         return found, (found >= self.outputs - ROUNDING * self.outputs).tolist()
 
-    def _least(
-        self, counts: Counts, before: Partition | None
-    ) -> tuple[float, Choice | None, Counts]:
-        """Return the least latency from here on, how the next step is served for it, and the state
-        after that.
-        """
+    def _least(self, counts: Counts, before: Partition | None) -> tuple[float, tuple[Choice, ...]]:
+        """Return the least latency from here on, and how the steps are served for it."""
         self.budget.check()
         gained, finished = self.gained(counts)
         active = tuple(k for k, done in enumerate(finished) if not done)
-        best: tuple[float, Choice | None, Counts] = (math.inf if active else 0.0, None, counts)
+        if not active:
+            return 0.0, ()
+        best: tuple[float, tuple[Choice, ...]] = (math.inf, ())
         stage = cache(lambda batch, place: self._stages(gained, batch, place, before))
         every = range(len(self.prepared.lengths))
-        for partition in _partitions(active) if active else ():
+        for partition in _partitions(active):
             for places in itertools.product(every, repeat=len(partition)):
-                found = [
-                    stage(batch, place) for batch, place in zip(partition, places, strict=True)
-                ]
-                times = [one for one in found if one is not None]
-                if len(times) < len(found):
-                    continue
-                after = list(counts)
+                had = list(map(list, counts))
                 for batch, place in zip(partition, places, strict=True):
                     for k in batch:
-                        after[k] = (
-                            *counts[k][:place],
-                            counts[k][place] + 1,
-                            *counts[k][place + 1 :],
-                        )
-                state = tuple(after)
-                seconds = self._cost(state, partition, times)
-                if seconds < best[0]:
-                    seconds += self.least(
-                        state, partition if self.problem.regroup_seconds else None
-                    )[0]
-                if seconds < best[0]:
-                    best = (
-                        seconds,
-                        (partition, tuple(self.prepared.lengths[place] for place in places)),
-                        state,
-                    )
+                        had[k][place] += 1
+                state = tuple(map(tuple, had))
+                seconds = self._cost(state, partition, list(map(stage, partition, places)))
+                if seconds >= best[0]:
+                    continue
+                later, rest = self.least(state, partition if self.problem.regroup_seconds else None)
+                if seconds + later < best[0]:
+                    lengths = tuple(self.prepared.lengths[place] for place in places)
+                    best = seconds + later, ((partition, lengths), *rest)
         return best
 
     def _stages(
         self, gained: Floats, batch: tuple[int, ...], place: int, before: Partition | None
-    ) -> tuple[float, float] | None:
-        """Return T^d and T^v of a batch in a step, or None if it does not fit the memory."""
-        problem, length, size, members = (
-            self.problem,
-            self.prepared.lengths[place],
-            len(batch),
-            list(batch),
-        )
-        inputs, had = problem.input_tokens[members], gained[members]
+    ) -> tuple[float, float]:
+        """Return T^d and T^v of a batch in a step, infinity if it does not fit the memory."""
+        problem, length, members = self.problem, self.prepared.lengths[place], list(batch)
+        inputs, had, size = problem.input_tokens[members], gained[members], len(batch)
         held = (inputs + np.minimum(self.outputs[members], had + self.tokens[place, members])).max()
         if not self.prepared.fits(size, float(held), 0.0):
-            return None
+            return math.inf, math.inf
         times = problem.stage_seconds(size, (inputs + had).max(keepdims=True), length, not had[0])
         moved = 0.0
         if before is not None:
-            moved = (
-                size - max(len(set(batch) & set(other)) for other in before)
-            ) * problem.regroup_seconds
+            stay = max(len(set(batch) & set(other)) for other in before)
+            moved = (size - stay) * problem.regroup_seconds
         return float(times[0][0]) + (moved if length else 0.0), float(times[1][0]) + moved
 
     def _cost(self, state: Counts, partition: Partition, times: list[tuple[float, float]]) -> float:
@@ -228,14 +204,3 @@ class _Search:
             for k in batch
         ]
         return float(sum(ends) / self.problem.tasks)
-
-    def choices(self) -> list[Choice]:
-        """Return how the steps of the best plan are served."""
-        _, choice, counts = self.least(self.start, None)
-        found: list[Choice] = []
-        while choice is not None:
-            found.append(choice)
-            _, choice, counts = self.least(
-                counts, choice[0] if self.problem.regroup_seconds else None
-            )
-        return found

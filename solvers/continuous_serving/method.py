@@ -10,8 +10,7 @@ from specopt.models.continuous_serving.problem import ContinuousServingProblem, 
 from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.prepare import Prepared, prepare
 from specopt.solvers.method import Condition
-from specopt.solvers.serving_method import ServingMethod, able
-from specopt.solvers.serving_prepare import quick_batches
+from specopt.solvers.serving_method import ServingMethod, able, quick_batches
 
 _SECONDS_PER_RUN = 5e-8  # of one decoding step of a task, to judge a plan
 

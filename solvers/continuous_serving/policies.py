@@ -14,12 +14,13 @@ wait, as no plan may, and are timed by the judge batch by batch.
 from __future__ import annotations
 
 import dataclasses
-import time
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from specopt.models.acceptance import all_decoding_steps
 from specopt.models.arguments import integer, one_of
 from specopt.models.continuous_serving.problem import (
     ContinuousServingPlan,
@@ -29,22 +30,28 @@ from specopt.models.continuous_serving.problem import (
 from specopt.models.continuous_serving.steps import ROUNDING
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import Floats, Ints
-from specopt.models.serving_stages import Mechanism
+from specopt.models.serving_data import Mechanism
+from specopt.models.serving_latency.problem import (
+    ServingLatencyProblem,
+    static_batches,
+)
+from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.prepare import Prepared, prepare
 from specopt.solvers.continuous_serving.rebatching import arrival_shares
 from specopt.solvers.continuous_serving.step_choice import Learned, StepChoice, Task
 from specopt.solvers.policy import Policy, refused
-from specopt.solvers.serving_latency.lots import served_lot
-from specopt.solvers.simulation import Estimate, Simulation
+from specopt.solvers.serving_latency.algorithm_1 import best_plan
+from specopt.solvers.serving_latency.prepare import prepare as prepare_static
+from specopt.solvers.simulation import Estimate, Replications, Simulation
 
 POLICIES = ("online", "continuous", "autoregressive", "algorithm-1")
 
-Served = list[
-    tuple[list[int], int, float]
-]  # batches of a step in order: tasks, draft tokens, when verified
-Rule = Callable[
-    [list[int], Floats, Ints], Served
-]  # given the tasks at hand, what each has gained, and its steps
+# The batches of a step in order: tasks, and draft tokens.
+Runs = list[tuple[list[int], int]]
+# The batches of a step, and when each is verified.
+Served = tuple[Runs, list[float]]
+# Given the tasks at hand, what each has gained, and its steps.
+Rule = Callable[[list[int], Floats, Ints], Served]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -125,7 +132,7 @@ def play(
     Unsupported
         If the problem is served in another way, or does not allow the policy's mechanism.
     """
-    started = time.perf_counter()
+    runs = Replications(seed, 1, None)
     name = policy.name if isinstance(policy, Policy) else one_of("policy", policy, POLICIES)
     if problem.output_lengths == "predicted" or problem.regroup_seconds > 0.0:
         raise Unsupported(
@@ -137,65 +144,57 @@ def play(
             f"policy {name}: expected a problem that allows its mechanism, got"
             f" {problem.mechanism!r}"
         )
-    prepared = prepare(problem, mechanism)
+    served = problem
     if name in ("continuous", "algorithm-1"):  # which draft for everyone
-        prepared = prepare(dataclasses.replace(problem, min_speculation_length=1), mechanism)
-    planned = prepared
+        served = dataclasses.replace(served, min_speculation_length=1)
+    prepared = planned = prepare(served, mechanism)
     if name == "algorithm-1":  # which plans with O_max
-        planned = prepare(
-            dataclasses.replace(prepared.problem, output_lengths="conservative"), mechanism
-        )
+        served = dataclasses.replace(served, output_lengths="conservative")
+        planned = prepare(served, mechanism)
     misfit = planned.misfit()
     if misfit is not None:
         raise InvalidInput(f"problem: expected one with a plan, but {misfit}")
     length = integer("speculation_length", speculation_length, 1, problem.max_speculation_length)
     shares = arrival_shares(prepared)
     arrival, ready = problem.readiness_at(mechanism, shares)
+    plan, drafting_share = None, 1.0
     if name == "algorithm-1":
-        finish, plan, share = _repeat_static(prepared, ready), None, 1.0
+        finish = _repeat_static(prepared, ready)
     else:
         if isinstance(policy, Policy):
-            policy.start(problem, seed)
+            policy.start(problem, runs.seed)
             rule: Rule = _own(prepared, policy)
         else:
             rule = _Online(prepared) if name == "online" else _first_come(prepared, length)
-        finish, phases, share = _serve(problem, prepared, rule, ready)
+        finish, phases, drafting_share = _serve(prepared, rule, ready)
         plan = prepared.plan(phases, prepared.lengths[0], shares)
     latency = finish - arrival
-    return ServiceSimulation(
-        policy=name,
-        replications=1,
-        seed=seed,
-        estimates={"latency_seconds": Estimate(float(latency.mean()), float("nan"), latency)},
-        seconds=time.perf_counter() - started,
+    return runs.result(
+        ServiceSimulation,
+        name,
+        {"latency_seconds": Estimate(float(latency.mean()), math.nan, latency)},
         mechanism=mechanism,
         plan=plan,
-        drafting_share=share,
+        drafting_share=drafting_share,
     )
 
 
 # ---------------------------------------------------------------------------- step by step
 
 
-def _serve(
-    problem: ContinuousServingProblem,
-    prepared: Prepared,
-    rule: Rule,
-    ready: Floats,
-) -> tuple[Floats, list[Phase], float]:
+def _serve(prepared: Prepared, rule: Rule, ready: Floats) -> tuple[Floats, list[Phase], float]:
     """Return when each task has finished, what was done, and which share of the tokens drafts
     gave.
     """
+    problem = prepared.problem
     outputs = problem.planned_output_tokens.astype(np.float64)
-    tokens = np.stack(
-        [problem.tokens_per_step(length) for length in range(prepared.lengths[-1] + 1)]
-    )
+    tokens = np.stack([problem.tokens_per_step(n) for n in range(prepared.lengths[-1] + 1)])
     counts = np.zeros_like(tokens)  # steps by speculation length and task
     finish = np.zeros(len(ready))
     unfinished = np.ones(len(ready), np.bool_)
     phases: list[Phase] = []
     clock, step = float(ready.min()), 0
-    listed: list[tuple[list[int], int]] = []
+    listed: Runs = []
     while unfinished.any():
         active = np.flatnonzero(unfinished & (ready <= clock * (1 + ROUNDING)))
         if not len(active):
@@ -203,21 +202,16 @@ def _serve(
             continue
         step += 1
         gained = (counts * tokens).sum(axis=0)
-        batches = rule(active.tolist(), gained, counts.sum(axis=0))
-        shape = [(sorted(tasks), length) for tasks, length, _ in batches]
-        if shape != [
-            (left, length)
-            for tasks, length in listed
-            if (left := [k for k in tasks if unfinished[k]])
-        ]:
-            others = sorted(set(range(len(ready))).difference(*(tasks for tasks, _ in shape)))
-            lists = [tuple(tasks) for tasks, _ in shape] + [(k,) for k in others]
-            lengths = [length for _, length in shape] + [prepared.lengths[0]] * len(others)
-            phases.append(
-                Phase(first_step=step, batches=tuple(lists), speculation_length=tuple(lengths))
-            )
-        listed = shape
-        for tasks, length, end in batches:
+        runs, ends = rule(active.tolist(), gained, counts.sum(axis=0))
+        left = [([k for k in tasks if unfinished[k]], length) for tasks, length in listed]
+        listed = [(sorted(tasks), length) for tasks, length in runs]
+        if listed != [run for run in left if run[0]]:
+            others = sorted(set(range(len(ready))).difference(*(tasks for tasks, _ in listed)))
+            every = listed + [([k], prepared.lengths[0]) for k in others]
+            batches = tuple(tuple(tasks) for tasks, _ in every)
+            lengths = tuple(length for _, length in every)
+            phases.append(Phase(first_step=step, batches=batches, speculation_length=lengths))
+        for (tasks, length), end in zip(runs, ends, strict=True):
             counts[length, tasks] += 1.0
             members = np.array(tasks)
             target = outputs[members] - ROUNDING * np.maximum(
@@ -226,7 +220,7 @@ def _serve(
             done = members[(counts[:, members] * tokens[:, members]).sum(axis=0) >= target]
             finish[done] = clock + end
             unfinished[done] = False
-        clock += batches[-1][2]
+        clock += ends[-1]
     by_length = (counts * tokens).sum(axis=1)
     return finish, phases, float(by_length[1:].sum() / by_length.sum())
 
@@ -257,11 +251,9 @@ class _Online:
         self.gained, keys = gained, list(self.tasks)
         seconds, batches = self.choice.choose(self.tasks.values(), self.learned)
         self.learned = self.learned._replace(seconds=self.learned.seconds + seconds)
-        served = [
-            ([keys[place] for place in places], length, end) for places, length, end in batches
-        ]
-        self.lengths = {k: length for tasks, length, _ in served for k in tasks}
-        return served
+        runs = [([keys[place] for place in places], length) for places, length, _ in batches]
+        self.lengths = {k: length for tasks, length in runs for k in tasks}
+        return runs, [end for *_, end in batches]
 
 
 def _first_come(prepared: Prepared, length: int) -> Rule:
@@ -277,34 +269,19 @@ def _first_come(prepared: Prepared, length: int) -> Rule:
         reached = problem.input_tokens + gained
         rest = [k for k in active if steps[k] > 0]
         most = -(-len(rest) // 2) if prepared.overlap else len(rest)
-        runs: list[list[int]] = []
+        batches: list[list[int]] = []
         for k in rest:
-            grown = [*runs[-1], k] if runs else [k]
-            if 1 < len(grown) <= most and prepared.fits(
-                len(grown), float((reached + tokens)[grown].max()), 0.0
-            ):
-                runs[-1] = grown
+            grown = [*batches[-1], k] if batches else [k]
+            longest = float((reached + tokens)[grown].max())
+            if 1 < len(grown) <= most and prepared.fits(len(grown), longest, 0.0):
+                batches[-1] = grown
             else:
-                runs.append([k])
-        runs += [[k] for k in active if steps[k] == 0]
-        return _timed(prepared, [(run, length) for run in runs], gained, steps)
+                batches.append([k])
+        batches += [[k] for k in active if steps[k] == 0]
+        runs = [(batch, length) for batch in batches]
+        return runs, prepared.step_ends(runs, gained, steps == 0)
 
     return serve
-
-
-def _timed(
-    prepared: Prepared, batches: list[tuple[list[int], int]], gained: Floats, steps: Ints
-) -> Served:
-    """Return the batches of a step with when each is verified (Eq. 20)."""
-    problem = prepared.problem
-    reached = problem.input_tokens + gained
-    shapes = (
-        (len(run), reached[run].max(keepdims=True), length, steps[run[0]] == 0)
-        for run, length in batches
-    )
-    times = (problem.stage_seconds(*shape) for shape in shapes)
-    ends = prepared.completed((float(draft[0]), float(verify[0])) for draft, verify in times)
-    return [(run, length, end) for (run, length), end in zip(batches, ends, strict=True)]
 
 
 def _own(prepared: Prepared, policy: Policy) -> Rule:
@@ -317,29 +294,21 @@ def _own(prepared: Prepared, policy: Policy) -> Rule:
             State(active, inputs, gained[active], steps[active], prepared.mechanism)
         )
         try:
-            batches = [([int(task) for task in tasks], int(length)) for tasks, length in decision]
+            runs = [([int(task) for task in tasks], int(length)) for tasks, length in decision]
         except (TypeError, ValueError):
-            batches = []
-        if sorted(task for tasks, _ in batches for task in tasks) != sorted(active):
-            raise refused(
-                policy,
-                f"batches of tasks and their draft tokens, each task of {active} once",
-                decision,
-            )
-        for tasks, length in batches:
-            tokens = problem.tokens_per_step(length)[tasks] if length in lengths else None
-            mixed = len({bool(steps[task] > 0) for task in tasks}) > 1
-            if tokens is None or mixed or not tasks:
-                raise refused(
-                    policy,
-                    f"{lengths[0]} to {lengths[-1]} draft tokens, first steps apart",
-                    (tasks, length),
-                )
-            if not prepared.fits(
-                len(tasks), float((problem.input_tokens[tasks] + gained[tasks] + tokens).max()), 0.0
-            ):
-                raise refused(policy, "batches that fit the memory", (tasks, length))
-        return _timed(prepared, batches, gained, steps)
+            runs = []
+        if sorted(task for tasks, _ in runs for task in tasks) != sorted(active):
+            expected = f"batches of tasks and their draft tokens, each task of {active} once"
+            raise refused(policy, expected, decision)
+        for run in runs:
+            tasks, length = run
+            if length not in lengths or len(set(steps[tasks] > 0)) != 1:
+                expected = f"{lengths[0]} to {lengths[-1]} draft tokens, first steps apart"
+                raise refused(policy, expected, run)
+            reached = problem.input_tokens + gained + problem.tokens_per_step(length)
+            if not prepared.fits(len(tasks), float(reached[tasks].max()), 0.0):
+                raise refused(policy, "batches that fit the memory", run)
+        return runs, prepared.step_ends(runs, gained, steps == 0)
 
     return serve
 
@@ -359,8 +328,44 @@ def _repeat_static(prepared: Prepared, ready: Floats) -> Floats:
         if not len(chosen):
             clock = float(ready[waiting].min())
             continue
-        seconds, ends = served_lot(problem, chosen)
+        seconds, ends = _served_lot(problem, chosen)
         finish[chosen] = clock + ends
         waiting[chosen] = False
         clock += seconds
     return finish
+
+
+def _served_lot(problem: ContinuousServingProblem, chosen: Ints) -> tuple[float, Floats]:
+    """Return when all batches of the chosen tasks have ended, and when each of these tasks has its
+    own output.
+    """
+    lot = ServingLatencyProblem(
+        **problem.shared_fields()
+        | {
+            "mechanism": "pipelined",
+            "output_lengths": "conservative",
+            "output_samples": None,
+            "max_output_tokens": problem.longest_output,
+            "input_tokens": problem.input_tokens[chosen],
+            "output_tokens": problem.output_tokens[chosen],
+            "snr": problem.snr[chosen],
+            "acceptance_rate": problem.common_rate,
+        }
+    )
+    prepared = prepare_static(lot)
+    plan = best_plan(prepared, Budget(lot), prepared.shares)
+    outputs, length = problem.planned_output_tokens[chosen], plan.speculation_length
+    batches = static_batches(lot, plan, outputs[None])
+    n = np.arange(1.0, max(int(batch.steps[0]) for batch in batches) + 1.0)
+    times = []
+    for batch in batches:
+        stages = lot.stage_seconds(batch.size, batch.reached(n), length, n == 1)
+        active = n <= batch.steps[0]
+        times.append((stages[0] * active, stages[1] * active))
+    ends = [*prepared.completed(times, np.maximum)]
+    began = np.cumsum(ends[-1]) - ends[-1]
+    last = all_decoding_steps(outputs, lot.tokens_per_step(length)) - 1
+    finish = began[last]
+    for members, done in zip(map(list, plan.batches), ends, strict=True):
+        finish[members] += done[last[members]]
+    return float(ends[-1].sum()), finish

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from specopt.models.continuous_serving.problem import (
     ContinuousServingPlan,
     ContinuousServingProblem,
     Phase,
 )
-from specopt.models.fields import Floats
-from specopt.models.serving_stages import Mechanism
-from specopt.solvers.serving_prepare import PreparedServing
+from specopt.models.fields import Floats, Ints, Truths
+from specopt.models.serving_data import Mechanism
+from specopt.solvers.serving_method import PreparedServing
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,30 @@ class Prepared(PreparedServing):
         unless given.
         """
         return ContinuousServingPlan(phases=tuple(phases), **self.shared_fields(length, shares))
+
+    def step_ends(
+        self, runs: Sequence[tuple[Sequence[int] | Ints, int]], gained: Floats, begins: Truths
+    ) -> list[float]:
+        """Return when each batch of a step is verified (Eq. 20).
+
+        Parameters
+        ----------
+        runs
+            Tasks and draft tokens of each batch, in order.
+        gained, begins
+            By task: tokens gained so far, and whether the step is its first.
+        """
+        reached = self.problem.input_tokens + gained
+        rows = np.array(
+            [(length, len(tasks), reached[tasks].max(), begins[tasks[0]]) for tasks, length in runs]
+        )
+        draft, verify = np.zeros((2, len(runs)))
+        for length in np.unique(rows[:, 0]).tolist():
+            some = rows[:, 0] == length
+            _, size, longest, first = rows[some].T
+            times = self.problem.stage_seconds(size, longest, int(length), first > 0.0)
+            draft[some], verify[some] = times
+        return [*self.completed(zip(draft.tolist(), verify.tolist(), strict=True))]
 
 
 def prepare(problem: ContinuousServingProblem, mechanism: Mechanism | None = None) -> Prepared:

@@ -1,22 +1,35 @@
 """Plans by a scheduler that is played ahead of time, at every speculation length, and at each
-step's best.
+step's best: what a scheduler at the engine would do.
 
-See `specopt.solvers.continuous_serving.scheduler` for the scheduler. Bandwidth: the optimal shares
-of a common start (Eq. 27); of tasks that arrive one by one, those shares of all that may upload at
-one time.
+Wherever a task finishes or joins, the tasks at hand are batched anew, contiguous in the tokens that
+they have reached, in rising or in falling order. Of every number of batches and every prefix of
+tasks the chain is kept that is verified first. First steps, whose tasks differ more, also try the
+shortest paths at several weights between the stages, each in the order of Johnson's rule. Newcomers
+form batches of their own in their first step. Between two such events all batches draft equally
+many tokens: of the lengths allowed, whichever gives most tokens per second at that step. Lengths
+chosen batch by batch, with the batches or after them, were tried: they gained next to nothing, and
+now and then lost.
+
+Bandwidth: the optimal shares of a common start (Eq. 27); of tasks that arrive one by one, those
+shares of all that may upload at one time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 
 from specopt.models.continuous_serving.problem import (
     ContinuousServingPlan,
     ContinuousServingProblem,
+    Phase,
 )
-from specopt.models.fields import Floats
+from specopt.models.continuous_serving.steps import ROUNDING
+from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.bound import served_bound
 from specopt.solvers.continuous_serving.method import (
@@ -25,9 +38,164 @@ from specopt.solvers.continuous_serving.method import (
     prepare_all,
 )
 from specopt.solvers.continuous_serving.prepare import Prepared
-from specopt.solvers.continuous_serving.scheduler import FEW, MAX_LENGTHS, Former, PhaseBuilder
 from specopt.solvers.method import Outcome
+from specopt.solvers.serving_latency.bound import new_search, room_for
+from specopt.solvers.serving_latency.stages import columns
 from specopt.solvers.serving_method import offer_if_feasible, planned_outputs
+
+MAX_ENDS = 120
+"""Places where batches of one step may end, at most: of more tasks several are kept together."""
+
+MAX_BATCHES = 12
+"""Pipelined batches of one step."""
+
+FEW = 300
+"""Tasks up to which every one that finishes changes the batches."""
+
+MAX_LENGTHS = 64
+"""Speculation lengths to choose from at each step."""
+
+_SECONDS_PER_BATCH = 7e-7  # that a shortest path rates, at all weights, roughly
+
+FINISHED = 0.02
+"""Share of more tasks that finish before their batches change."""
+
+
+class Former:
+    """Forms batches for the tasks at hand; the compiled part and its work space."""
+
+    def __init__(self, prepared: Prepared, budget: Budget) -> None:
+        self.prepared, self.budget = prepared, budget
+        self.kernels = budget.load("continuous_serving.forming")
+        self.room = room_for(prepared.tasks, budget)
+        self.searches: dict[tuple[int, bool], Floats] = {}
+
+    def form(
+        self, reached: Floats, gain: Floats, length: int, steps: int, first: bool
+    ) -> tuple[float, list[Ints]]:
+        """Return the seconds of some steps, and the batches in order.
+
+        Parameters
+        ----------
+        reached, gain
+            Per task: tokens before these steps, and how many more it holds after them, at most.
+        length, steps, first
+            Draft tokens per step, number of steps, and whether it is the tasks' first one.
+        """
+        order = np.argsort(reached, kind="stable")
+        count = len(order)
+        ahead = (
+            0.0
+            if first
+            else 0.5 * (steps - 1) * float(self.prepared.problem.tokens_per_step(length).min())
+        )
+        tokens = float(self.prepared.problem.tokens_per_step(length).max())
+        middle = reached[order] + ahead, gain[order] - ahead, 1 << 30  # of the steps
+        task, setting = columns(self.prepared, length, tokens, *middle, gained=0.0)
+        step = 1 if first else 2
+        best, slots = np.inf, np.zeros((2, count), np.int64)
+        if self.prepared.overlap:
+            ends = np.unique(np.linspace(0, count, min(count, MAX_ENDS) + 1).astype(np.int64))
+            for rising in (True, False):
+                seconds = self.kernels.form_chain(
+                    step, rising, MAX_BATCHES, task, setting, self.prepared.runtimes, ends, slots[1]
+                )
+                if seconds < best:
+                    best, slots[0] = seconds, slots[1]
+        if first or best == np.inf:
+            widest = min(count / 2, self.prepared.room_for(float(reached.mean() + gain.min())))
+            self.budget.check(
+                _SECONDS_PER_BATCH * count * max(1.0, widest)
+            )  # of a call that cannot be interrupted
+            search = self.searches.setdefault((length, first), new_search(self.budget))
+            seconds = self.kernels.form_batches(
+                step, 1, task, setting, self.prepared.runtimes, self.room, search, slots[1]
+            )
+            if seconds < best:
+                best, slots[0] = seconds, slots[1]
+        return float(best) * steps, [
+            order[slots[0] == place] for place in range(int(slots[0].max()) + 1)
+        ]
+
+
+class PhaseBuilder:
+    """Builds the phases of a plan, step by step."""
+
+    def __init__(self, former: Former, outputs: Ints, shares: Floats) -> None:
+        self.former, self.shares = former, shares
+        self.prepared = former.prepared
+        self.problem = self.prepared.problem
+        self.outputs = outputs.astype(np.float64)
+        self.inputs = self.problem.input_tokens.astype(np.float64)
+        self.entries = 0  # of the phases of all plans
+        self.tokens = cache(self.problem.tokens_per_step)  # lengths may be millions
+
+    def plan(self, lengths: Sequence[int], budget: Budget) -> tuple[float, ContinuousServingPlan]:
+        """Return about how many seconds its steps take, and the plan whose drafts are cut to a
+        length.
+        """
+        tasks = len(self.inputs)
+        _, ready = self.problem.readiness_at(self.prepared.mechanism, self.shares)
+        gained = np.zeros(tasks)
+        served = np.zeros(tasks, np.bool_)
+        unfinished = np.ones(tasks, np.bool_)
+        clock, step, total = float(ready.min()), 1, 0.0
+        phases: list[Phase] = []
+        while unfinished.any():
+            active = unfinished & (ready <= clock * (1 + ROUNDING))
+            if not active.any():
+                clock = float(ready[unfinished].min())
+                continue
+            waiting = unfinished & ~active
+            options = []
+            for length in lengths:
+                budget.check()
+                steps, seconds, batches = self._next(
+                    active, served, gained, bool(waiting.any()), length
+                )
+                worth = seconds / (steps * float(self.tokens(length)[active].mean()))
+                options.append((worth, steps, seconds, length, batches))
+            _, steps, seconds, length, batches = min(options, key=lambda option: option[0])
+            total += seconds
+            rest = np.flatnonzero(~unfinished)
+            lists = [batch.tolist() for batch in batches] + [
+                [k] for k in np.flatnonzero(waiting).tolist()
+            ]
+            lists[0] += rest.tolist()
+            self.entries += tasks
+            budget.hold("tasks times phases", 100.0 * self.entries)
+            phases.append(
+                Phase(first_step=step, batches=tuple(map(tuple, lists)), speculation_length=length)
+            )
+            if waiting.any():
+                runs = [(batch, length) for batch in batches]
+                clock += self.prepared.step_ends(runs, gained, ~served)[-1]
+            gained[active] += steps * self.tokens(length)[active]
+            served |= active
+            unfinished &= gained < self.outputs * (1 - ROUNDING)
+            step += steps
+        return total, self.prepared.plan(phases, lengths[0], self.shares)
+
+    def _next(
+        self, active: Any, served: Any, gained: Floats, waiting: bool, length: int
+    ) -> tuple[int, float, list[Ints]]:
+        """Return the steps up to the next event, their seconds, and the batches."""
+        old, new = np.flatnonzero(active & served), np.flatnonzero(active & ~served)
+        tokens = self.tokens(length)
+        steps = 1
+        if not len(new) and not waiting:
+            left = np.ceil((self.outputs[old] * (1 - ROUNDING) - gained[old]) / tokens[old])
+            finished = int(FINISHED * len(old)) if len(self.inputs) > FEW else 0
+            steps = max(1, int(np.partition(left, finished)[finished]))
+        seconds, batches = 0.0, []
+        for group, first in ((old, False), (new, True)):
+            if len(group):
+                gain = np.minimum(self.outputs[group] - gained[group], steps * tokens[group])
+                reached = self.inputs[group] + gained[group]
+                took, formed = self.former.form(reached, gain, length, steps, first)
+                seconds += took
+                batches += [group[batch] for batch in formed]
+        return steps, seconds, batches
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,36 @@
-"""What a plan takes when acceptances are random, or what a policy makes of the tasks; see `replay`
-and `policies`.
+"""What a plan takes when acceptances are random, or what a policy makes of the tasks.
+
+Policies are in `policies`. Of a plan all replications are played at once, step by step. A task
+leaves when it has its own output length O_k; what it gains beyond counts in its last step alone.
+Batches, their order and their speculation lengths are those of the plan's phase, the last one for
+steps beyond. All else is as in the judge: sizes and longest members of those that are served, Eq.
+13-22.
 """
 
 from __future__ import annotations
 
-from specopt.models.arguments import integer
+import numpy as np
+
 from specopt.models.continuous_serving.problem import (
     ContinuousServingPlan,
     ContinuousServingProblem,
 )
-from specopt.models.errors import InvalidInput
-from specopt.models.fields import describe
-from specopt.solvers.continuous_serving.policies import POLICIES, play
-from specopt.solvers.continuous_serving.replay import replay
+from specopt.models.errors import InvalidInput, Unsupported
+from specopt.models.fields import Floats
+from specopt.solvers.continuous_serving.policies import play
+from specopt.solvers.continuous_serving.prepare import prepare
 from specopt.solvers.policy import Policy
-from specopt.solvers.simulation import MAX_REPLICATIONS, Simulation, Tell
+from specopt.solvers.serving_replay import ReplaySimulation, judged_feasible, replay
+from specopt.solvers.simulation import Replications, Simulation, Tell
+
+AT_ONCE = 100
+"""Replications that are played together."""
+
+
+class PlanSimulation(ReplaySimulation):
+    """The distribution of the real serving latency of a plan, next to the judge's number."""
+
+    kind = ContinuousServingProblem.kind
 
 
 def simulate(
@@ -55,17 +71,80 @@ def simulate(
             raise InvalidInput(
                 f"replications: expected none (a policy is played once), got {replications}"
             )
-        return play(problem, plan, speculation_length, integer("seed", seed, 0))
-    if not isinstance(plan, ContinuousServingPlan):
-        raise InvalidInput(
-            f"policy: expected one of {', '.join(POLICIES)}, a policy or a plan, got"
-            f" {describe(plan)}"
-        )
-    replications = integer(
-        "replications", 200 if replications is None else replications, 2, MAX_REPLICATIONS
+        return play(problem, plan, speculation_length, seed)
+    runs = Replications(seed, 200 if replications is None else replications, callback, minimum=2)
+    model = judged_feasible(problem, plan).objective
+    for clash, words in (
+        (problem.arrival_seconds is not None, "arrivals"),
+        (problem.output_lengths == "predicted", "predicted output lengths"),
+        (problem.regroup_seconds > 0.0, "costs of regrouping"),
+        (problem.min_speculation_length == 0, "steps without drafts"),
+    ):
+        if clash:
+            raise Unsupported(f"simulate plays plans, but not with {words}")
+    latency = np.max if problem.objective == "makespan" else np.mean
+
+    def play_some(first: int, seconds: Floats, steps: Floats) -> None:
+        random = np.random.default_rng([runs.seed, first])
+        finish, steps[:] = _played(problem, plan, random, len(seconds))
+        seconds[:] = latency(finish, axis=1)
+
+    ready = float(problem.readiness(plan)[1].max())
+    return runs.result(
+        PlanSimulation,
+        "plan",
+        replay(runs, play_some, ready, at_once=AT_ONCE),
+        model=model,
+        mechanism=problem.mechanism_of(plan),
+        communication_seconds=ready,
     )
-    seed = integer("seed", seed, 0)
-    violations = problem.violations(plan)
-    if violations:
-        raise InvalidInput(f"plan: expected a feasible plan, but {violations[0]}")
-    return replay(problem, plan, replications, seed, callback or (lambda done, mean: None))
+
+
+def _played(
+    problem: ContinuousServingProblem,
+    plan: ContinuousServingPlan,
+    random: np.random.Generator,
+    count: int,
+) -> tuple[Floats, Floats]:
+    """Return when each task has finished and how many steps were served, replication by
+    replication.
+    """
+    prepared, outputs = prepare(problem, problem.mechanism_of(plan)), problem.output_tokens
+    logarithms = np.log(problem.rates if plan.speculation_length else np.full(problem.tasks, 0.5))
+    gained, finish = np.zeros((2, count, problem.tasks))
+    clock, steps = np.zeros((2, count))
+    place, step = 0, 1
+    while (unfinished := gained < outputs).any():
+        if place + 1 < len(plan.phases) and plan.phases[place + 1].first_step <= step:
+            place += 1
+        phase = plan.phases[place]
+        runs = list(
+            zip(map(list, phase.batches), phase.lengths(plan.speculation_length), strict=True)
+        )
+        accepted = np.floor(
+            np.log(random.random((AT_ONCE, problem.tasks))[:count]) / logarithms
+        )  # luck depends on step and task alone
+        times = []
+        for members, length in runs:
+            served = unfinished[:, members]
+            size = served.sum(axis=1)
+            reached = np.where(served, problem.input_tokens[members] + gained[:, members], 1.0).max(
+                axis=1
+            )
+            stages = problem.stage_seconds(np.maximum(size, 1), reached, length, step == 1)
+            times.append(
+                (stages[0] * (size > 0), stages[1] * (size > 0))
+            )  # 0 where all have finished
+        for (members, length), done in zip(
+            runs, prepared.completed(times, np.maximum), strict=True
+        ):
+            served = unfinished[:, members]
+            gained[:, members] += np.where(
+                served, 1.0 + np.minimum(accepted[:, members], length), 0.0
+            )
+            ended = served & (gained[:, members] >= outputs[members])
+            finish[:, members] = np.where(ended, (clock + done)[:, None], finish[:, members])
+        steps += unfinished.any(axis=1)
+        clock += done
+        step += 1
+    return finish, steps

@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from specopt.models.continuous_serving.problem import ContinuousServingProblem
 from specopt.models.fields import Amount, Count, HalfOpenUnit
-from specopt.models.serving_stages import Mechanism
+from specopt.models.serving_data import Mechanism
 from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.prepare import prepare
 

@@ -10,18 +10,13 @@ from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLa
 from specopt.solvers.auto import Auto
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency.algorithm_1 import Algorithm1
+from specopt.solvers.serving_latency.baselines import BASELINES, HeuristicBatching
 from specopt.solvers.serving_latency.brute_force import BruteForce
 from specopt.solvers.serving_latency.exact import Exact
-from specopt.solvers.serving_latency.fixed_length import FixedLength
-from specopt.solvers.serving_latency.heuristic_batching import HeuristicBatching
 from specopt.solvers.serving_latency.length_aware import LengthAware
-from specopt.solvers.serving_latency.max_batching import MaxBatching
 from specopt.solvers.serving_latency.milp import Milp
-from specopt.solvers.serving_latency.no_batching import NoBatching
 from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_latency.stand_in import StandIn
-from specopt.solvers.serving_latency.static_batching import StaticBatching
-from specopt.solvers.serving_latency.uniform_bandwidth import UniformBandwidth
 
 FEW_TASKS = 6
 """Up to here every plan is rated sooner than known lengths are bounded."""
@@ -43,7 +38,7 @@ class AutoServing(Auto):
         """Return the members; of very few tasks every plan is rated first."""
         if problem.tasks > FEW_TASKS or problem.output_lengths == "conservative":
             return self.order
-        return (BruteForce, *(member for member in self.order if member is not BruteForce))
+        return BruteForce, Exact, LengthAware
 
     def repaired(
         self, problem: ServingLatencyProblem, plan: ServingLatencyPlan
@@ -65,12 +60,7 @@ METHODS = (
     LengthAware,
     Algorithm1,
     BruteForce,
-    FixedLength,
-    HeuristicBatching,
-    MaxBatching,
+    *BASELINES,
     Milp,
-    NoBatching,
     StandIn,
-    StaticBatching,
-    UniformBandwidth,
 )

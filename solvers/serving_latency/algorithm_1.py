@@ -1,5 +1,5 @@
 """Algorithm 1 of paper 1: a dynamic program over contiguous batches, and the best speculation
-length; two rivals on it.
+length.
 
 Tasks are sorted by input length. Y[i, n, 0] and Y[i, n, 1] are the times at which both stages have
 finished the first i tasks at step n. The partition of those tasks is the one of least total latency
@@ -32,7 +32,7 @@ from specopt.solvers.serving_latency.method import (
     prepare_all,
 )
 from specopt.solvers.serving_latency.prepare import Prepared
-from specopt.solvers.serving_prepare import quick_batches
+from specopt.solvers.serving_method import quick_batches
 
 TIE = 1e-12
 
@@ -73,11 +73,7 @@ def best_plan(
         if batches is not None and (plan is None or seconds < best * (1 - TIE)):
             best, plan = seconds, prepared.plan(batches, length, shares)
             budget.offer(plan)
-    if (
-        plan is None
-        # it plans with O_max and has no feasible boundary where known lengths fit although O_max
-        # does not
-    ):
+    if plan is None:  # known lengths fit although O_max, with which it plans, does not
         batches = quick_batches(prepared)
         assert batches is not None, "every task fits alone"
         plan = prepared.plan(batches, lengths[0], shares)

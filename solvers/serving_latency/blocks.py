@@ -77,12 +77,11 @@ class Tables:
             return sizes * table[layers, 0, ends] + table[layers, 1, ends]
         return table[layers, sizes, ends]
 
-    def times(self, ends: Ints, sizes: Ints) -> tuple[Floats, Floats]:
+    def times(self, ends: Ints, sizes: Ints) -> list[Floats]:
         """Return draft and verify time of blocks over all steps."""
-        every = slice(None)
-        return self.costs(self.d, every, ends, sizes).sum(axis=0), self.costs(
-            self.v, every, ends, sizes
-        ).sum(axis=0)
+        return [
+            self.costs(table, slice(None), ends, sizes).sum(axis=0) for table in (self.d, self.v)
+        ]
 
 
 def widths(prepared: Prepared) -> Ints:

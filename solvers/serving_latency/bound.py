@@ -85,7 +85,7 @@ def rebatching_bound(prepared: Prepared, budget: Budget) -> float:
 
 def inference_bound(at: Stages, budget: Budget) -> float:
     """Return a lower bound on T_inf of every plan at one speculation length."""
-    ends = _ends(at.steps)
+    ends = ends_of(at.steps)
     room = max(8, int(_ENTRIES / entries(at)))
     if len(ends) - 1 > room:  # the prefill step, then ranges of about equally many finishing tasks
         ends = np.unique(
@@ -94,7 +94,7 @@ def inference_bound(at: Stages, budget: Budget) -> float:
     return _sum_ranges(at, ends, budget)
 
 
-def _ends(steps: Ints) -> Ints:
+def ends_of(steps: Ints) -> Ints:
     """Return 0, 1 and every step after which a task has finished."""
     return np.unique(np.concatenate([[0, 1], steps]))
 

@@ -45,7 +45,7 @@ from specopt.models.fields import Floats, Ints
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.highs import Highs
-from specopt.solvers.serving_latency.bound import entries
+from specopt.solvers.serving_latency.bound import ends_of, entries
 from specopt.solvers.serving_latency.stages import Stages
 from specopt.solvers.solver_status import termination_of
 
@@ -112,7 +112,7 @@ class ColumnBound:
         self.near = self.done = False
         self._kernels: Any = budget.load("serving_latency.column_bound")
         self._scale = scale if scale > 0.0 else 1.0
-        steps = np.unique(np.concatenate([[0, 1], at.steps]))
+        steps = ends_of(at.steps)
         if len(steps) > ranges + 1:
             at_most = np.linspace(1, len(steps) - 1, ranges, dtype=np.int64)
             steps = np.unique(np.concatenate([[0], steps[at_most]]))
@@ -222,8 +222,7 @@ class ColumnBound:
         """Return the batches found, the dearest tasks that exceed neither class, and what each
         counts as.
         """
-        place = np.empty(len(dear), np.int64)
-        place[self._by_output] = np.arange(len(dear))
+        place = self._by_output.argsort()
         batches = []
         for c, q, size in places:
             able = (dear < self._inputs[_END, c]) & (place[dear] < self._outputs[_END, q])
@@ -352,8 +351,7 @@ class ColumnBound:
 def _classes(at: Stages, by_output: Ints) -> tuple[Ints, Ints]:
     """Return the classes of inputs and outputs as `price_batches` takes them."""
     prepared = at.prepared
-    place = np.empty(prepared.tasks, np.int64)
-    place[by_output] = np.arange(prepared.tasks)
+    place = by_output.argsort()
     most = _CLASSES if entries(at) <= _MANY_BATCHES else _CLASSES_OF_MANY
     return (
         _partition(prepared.inputs, np.arange(prepared.tasks), place, most),

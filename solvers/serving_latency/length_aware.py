@@ -20,7 +20,7 @@ Rating a plan costs O(M^2) for M batches, whatever the number of decoding steps,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,12 +101,8 @@ class _Candidate:
 
     at: Stages
     seconds: float = np.inf  # T_inf of the best plan so far
-    slot: Ints = field(
-        default_factory=lambda: np.zeros(0, np.int64)
-    )  # its batch of every sorted position
-    order: Ints = field(
-        default_factory=lambda: np.zeros(0, np.int64)
-    )  # batches in the pipeline, unused behind
+    slot: Any = None  # its batch of every sorted position
+    order: Any = None  # batches in the pipeline, unused behind
     batches: int = 0
     bound: float = 0.0  # on T_inf
     columns: ColumnBound | None = None  # what raises the bound, once begun
@@ -212,10 +208,9 @@ class _Search:
 
     def offer(self) -> None:
         """Offer the best plan, if there is one better than before."""
-        found = [candidate for candidate in self.candidates if candidate.batches]
-        if not found:
+        best = min(self.candidates, key=lambda candidate: candidate.objective, default=None)
+        if best is None or not best.batches:
             return
-        best = min(found, key=lambda candidate: candidate.objective)
         if self.budget.objective is None or best.objective < self.budget.objective * (1 - 1e-12):
             self.budget.offer(best.plan())
 
@@ -300,18 +295,16 @@ class _Search:
 
     def _rate_orders(self, candidate: _Candidate, batches: list[Ints]) -> None:
         """Rate batches in several pipeline orders and keep the best."""
-        count = len(batches)
-        steps = np.array([candidate.at.steps[batch].max() for batch in batches])
-        inputs = np.array([candidate.at.prepared.inputs[batch].max() for batch in batches])
-        sizes = np.array([float(len(batch)) for batch in batches])
+        at, count = candidate.at, len(batches)
         orders = [np.arange(count)]
-        if candidate.at.overlap and count > 1:
-            orders += [
-                orders[0][::-1],
-                *(np.argsort(key, kind="stable") for key in (inputs, steps, -steps, sizes)),
-            ]
+        if at.overlap and count > 1:
+            steps, inputs, sizes = np.array(
+                [(at.steps[one].max(), at.prepared.inputs[one].max(), len(one)) for one in batches]
+            ).T
+            keys = inputs, steps, -steps, sizes
+            orders += [orders[0][::-1], *(np.argsort(key, kind="stable") for key in keys)]
         for order in orders:
-            slot = np.empty(candidate.at.prepared.tasks, np.int64)
+            slot = np.empty(at.prepared.tasks, np.int64)
             for position, m in enumerate(order):
                 slot[batches[m]] = position
             self._take(candidate, slot, count)
@@ -333,18 +326,14 @@ class _Search:
                 prepared.mechanism == problem.mechanism_of(plan)
                 and candidate.at.length == plan.speculation_length
             ):
-                of_task = np.empty(prepared.tasks, np.int64)
-                for m, batch in enumerate(plan.batches):
-                    of_task[list(batch)] = m
-                self._take(candidate, of_task[prepared.order], len(plan.batches))
+                self._take(candidate, prepared.slots(plan), len(plan.batches))
 
     # ------------------------------------------------------------------ local search
 
     def _improve(self, candidate: _Candidate, tries: int, heat: float) -> None:
         """Anneal from the candidate's best plan."""
         at, prepared = candidate.at, candidate.at.prepared
-        ranks = np.empty(prepared.tasks, np.int64)
-        ranks[np.argsort(prepared.outputs, kind="stable")] = np.arange(prepared.tasks)
+        ranks = np.argsort(prepared.outputs, kind="stable").argsort()
         plan = np.stack([candidate.slot, candidate.order] * 2)
         batches, lines = (
             np.zeros((prepared.tasks + 2, self.annealing.BATCH_COLUMNS)),
@@ -381,8 +370,7 @@ def _orders(at: Stages) -> list[Ints]:
     outputs = at.prepared.outputs
     tasks = len(outputs)
     by_output = np.argsort(outputs, kind="stable")
-    ranks = np.empty(tasks)
-    ranks[by_output] = np.arange(tasks)
+    ranks = by_output.argsort()
     position = np.arange(tasks)
     if tasks > _MAX_ORDERED:
         return [np.lexsort((ranks, position * classes // tasks)) for classes in (3, 9)]

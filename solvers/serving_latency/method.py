@@ -15,8 +15,7 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome, only
 from specopt.solvers.serving_latency.bound import lower_bound
 from specopt.solvers.serving_latency.prepare import Prepared, prepare
-from specopt.solvers.serving_method import GIVEN, ONE_RATE, ServingMethod, able
-from specopt.solvers.serving_prepare import quick_batches
+from specopt.solvers.serving_method import GIVEN, ONE_RATE, ServingMethod, able, quick_batches
 
 _SECONDS_PER_RUN = 1e-7  # of one decoding step, to judge a plan
 
@@ -124,11 +123,12 @@ def best_of_mechanisms(
     options = prepare_all(problem)
     for prepared in options:
         offer_first_plan(prepared, budget)
-    found, objectives = [], []
+    found = []
     for prepared in options:
-        found.append(solve(prepared))
-        if len(options) > 1:  # at once: the budget still has the evaluation of the last plan
-            objectives.append(budget.evaluate(found[-1].plan).objective)  # type: ignore[arg-type]
-    best = found[int(np.argmin(objectives or [0.0]))]
-    bounds = [outcome.bound for outcome in found if outcome.bound is not None]
-    return replace(best, bound=min(bounds) if len(bounds) == len(found) else None)
+        outcome = solve(prepared)
+        assert isinstance(outcome.plan, ServingLatencyPlan)
+        # at once: the budget still has the evaluation of the last plan
+        found.append((budget.evaluate(outcome.plan).objective, outcome))
+    _, best = min(found, key=lambda one: one[0])
+    bounds = [outcome.bound for _, outcome in found if outcome.bound is not None]
+    return replace(best, bound=min(bounds))

@@ -25,21 +25,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import Floats, Ints, PositiveInt
 from specopt.models.result import Termination
+from specopt.models.serving_data import Mechanism
 from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
-from specopt.models.serving_stages import Mechanism
 from specopt.solvers.budget import Budget
 from specopt.solvers.formulation import Formulation, Value, check_size
 from specopt.solvers.method import Condition, Outcome, at_most
 from specopt.solvers.pyomo_program import HIGHS, ByProgram, solve_program
-from specopt.solvers.serving_latency.equal_sizes import feasible, slices_of
 from specopt.solvers.serving_latency.method import ServingLatencyMethod, prepare_all
-from specopt.solvers.serving_latency.prepare import Prepared, prepare
-from specopt.solvers.serving_method import ONE_RATE
-from specopt.solvers.serving_prepare import quick_batches
+from specopt.solvers.serving_latency.prepare import Prepared, feasible, prepare, slices_of
+from specopt.solvers.serving_latency.stages import tabled
+from specopt.solvers.serving_method import ONE_RATE, quick_batches
 
 MAX_STEPS = 2_000
 
@@ -87,42 +85,37 @@ class Milp(ByProgram, ServingLatencyMethod):
         """Solve a program for every mechanism and speculation length, those with the best simple
         plan first.
         """
-        able = prepare_all(problem)
         start: dict[Case, float] = {}
-        for prepared in able:
-            for length in self._lengths(prepared):
-                case = Case(prepared, length)
-                start[case] = math.inf
-                for batches in simple_batches(prepared):
-                    start[case] = min(start[case], budget.offer(prepared.plan(batches, length)))
-                    budget.check()
         bounds: dict[Case, float] = {}
-        for case in start:
-            bounds[case] = case.simple_bound()
-            budget.check()
-        others = math.inf
-        for prepared in able:
-            for length in prepared.lengths:
-                if length not in self._lengths(prepared):
-                    others = min(others, Case(prepared, length).simple_bound())
+        for prepared in prepare_all(problem):
+            chosen = self._lengths(prepared)
+            for length in sorted({*prepared.lengths, *chosen}):
+                case = Case(prepared, length)
+                if length in chosen:
+                    plans = [prepared.plan(one, length) for one in simple_batches(prepared)]
+                    start[case] = min(map(budget.offer, plans))
                     budget.check()
-        budget.improve_bound(min(others, *bounds.values()))
+                bounds[case] = case.simple_bound()
+                budget.check()
+        budget.improve_bound(min(bounds.values()))
         stats = {"programs": 0, "nodes": 0, "simplex_iterations": 0}
         ended = Termination.CONVERGED
         for case in sorted(start, key=start.__getitem__):
             assert budget.objective is not None
             if bounds[case] < budget.objective:
                 ended = solve_case(case, budget, bounds, stats, self.solver)
-                budget.improve_bound(min(others, *bounds.values()))
+                budget.improve_bound(min(bounds.values()))
                 if ended is not Termination.CONVERGED:
                     break
                 budget.check()
-        bound = min(bounds.values())
+        at_length = (
+            {} if self.length is None else {"bound_at_length": min(bounds[case] for case in start)}
+        )
         return Outcome(
             plan=budget.incumbent,
-            bound=min(others, bound),
+            bound=min(bounds.values()),
             termination=ended,
-            stats=stats | ({} if self.length is None else {"bound_at_length": bound}),
+            stats=stats | at_length,
         )
 
     def _too_short(self, problem: ServingLatencyProblem) -> str | None:
@@ -205,16 +198,16 @@ class Case:
         return found
 
     @cached_property
-    def draft(self) -> Floats:
-        """T^d of every shape (row) at every decoding step (column); 0 once its batch is done, or
-        without drafting.
+    def stages(self) -> Floats:
+        """T^d and T^v of every shape (row) at every decoding step (column), shape (2, S, N); 0 once
+        its batch is done, or without drafting.
         """
-        return self._table(self._draft_seconds)
-
-    @cached_property
-    def verify(self) -> Floats:
-        """T^v of every shape (row) at every decoding step (column); 0 once its batch is done."""
-        return self._table(self._verify_seconds)
+        prepared = self.prepared
+        sizes, inputs, outputs = np.array(self.shapes).T
+        rows = sizes.astype(np.int64) * prepared.tasks + np.searchsorted(prepared.inputs, inputs)
+        active = np.arange(self.steps) < prepared.steps_of(outputs, self.length)[:, None]
+        times = tabled(prepared, self.length, self.steps)[:, rows, : self.steps]
+        return np.asarray(times * active)
 
     @property
     def program_size(self) -> tuple[int, int, int]:
@@ -233,35 +226,28 @@ class Case:
         """The prefill, and the steps between those at which some shape is done, as first steps from
         0.
         """
-        done = self.prepared.steps_of(
-            np.array([shape.longest_output for shape in self.shapes]), self.length
-        )
-        return np.unique(
-            [0, min(1, self.steps - 1), *(int(steps) for steps in done if steps < self.steps)]
-        )
+        outputs = np.array([shape.longest_output for shape in self.shapes])
+        done = self.prepared.steps_of(outputs, self.length)
+        return np.unique([0, min(1, self.steps - 1), *done[done < self.steps]])
 
     def halved(self, starts: Ints, plan: ServingLatencyPlan) -> Ints:
         """Return the first steps of ranges, those in two in which a plan takes longer than their
         sums do.
         """
-        rank = self.prepared.order.argsort()
+        prepared = self.prepared
+        rank = prepared.order.argsort()
         rows = []
         for batch in plan.batches:
             members = rank[list(batch)]
-            inputs, outputs = (
-                self.prepared.inputs[members].max(),
-                self.prepared.outputs[members].max(),
-            )
-            rows.append(self.shapes.index(Shape(len(members), float(inputs), float(outputs))))
+            longest = float(prepared.inputs[members].max()), float(prepared.outputs[members].max())
+            rows.append(self.shapes.index(Shape(len(members), *longest)))
 
-        def ends(draft: Floats, verify: Floats) -> Floats:
-            stages = zip(draft[rows], verify[rows], strict=True)
-            return np.asarray([*self.prepared.completed(stages, np.maximum)][-1])
+        def ends(stages: Floats) -> Floats:
+            runs = stages[:, rows].swapaxes(0, 1)
+            return np.asarray([*prepared.completed(runs, np.maximum)][-1])
 
-        longer = np.add.reduceat(ends(self.draft, self.verify), starts)
-        summed = ends(
-            *(np.add.reduceat(table, starts, axis=1) for table in (self.draft, self.verify))
-        )
+        longer = np.add.reduceat(ends(self.stages), starts)
+        summed = ends(np.add.reduceat(self.stages, starts, axis=2))
         width = np.diff(starts, append=self.steps)
         loose = (longer > summed * (1 + 1e-12)) & (width > 1)
         return np.sort(np.append(starts, (starts + width // 2)[loose]))
@@ -281,63 +267,13 @@ class Case:
         Each stage alone is busy for the sum of its batches' times, and each batch divides its time
         among its tasks.
         """
-        draft, verify = self.draft.sum(axis=1), self.verify.sum(axis=1)
-        loads = [draft, verify] if self.prepared.mechanism == "pipelined" else [draft + verify]
+        draft, verify = self.stages.sum(axis=2)
+        loads = [draft, verify] if self.prepared.overlap else [draft + verify]
         sizes = np.array([shape.size for shape in self.shapes])
-        able = np.array(
-            [
-                [self.takes(shape, task) for shape in self.shapes]
-                for task in range(self.prepared.tasks)
-            ]
-        )
-        inference = max(
-            sum(np.where(able, load / sizes, math.inf).min(axis=1).tolist()) for load in loads
-        )
+        tasks = range(self.prepared.tasks)
+        able = np.array([[self.takes(shape, task) for shape in self.shapes] for task in tasks])
+        inference = max(np.where(able, load / sizes, math.inf).min(axis=1).sum() for load in loads)
         return float(inference) + self.prepared.communication_seconds
-
-    def _table(self, stage: Callable[[Shape, int], float]) -> Floats:
-        table = np.zeros((len(self.shapes), self.steps))
-        for row, shape in enumerate(self.shapes):
-            steps = int(self.prepared.steps_of(np.array([shape.longest_output]), self.length)[0])
-            table[row, :steps] = [stage(shape, n) for n in range(1, steps + 1)]
-        return table
-
-    def _draft_seconds(self, shape: Shape, n: int) -> float:
-        """Return T^d at step n: l passes of one token each, the very first one over the whole input
-        (Eq. 13, 19).
-        """
-        problem = self.prepared.problem
-        if self.prepared.mechanism == "autoregressive":
-            return 0.0
-        assert problem.draft is not None and problem.draft_runtime is not None
-        generated = (n - 1) * self.prepared.tokens_per_step(self.length)
-        guess = np.arange(1.0, self.length + 1.0)
-        new = np.where((n == 1) & (guess == 1.0), shape.padded_input, 1.0)
-        flops = pass_flops(problem.draft, new, shape.padded_input + generated + guess - 1.0, 1)
-        return float(problem.draft_runtime.seconds(shape.size, flops).sum())
-
-    def _verify_seconds(self, shape: Shape, n: int) -> float:
-        """Return T^v at step n: one pass over the guesses and one token, or the whole input at
-        first (Eq. 14, 18).
-        """
-        problem = self.prepared.problem
-        generated = (n - 1) * self.prepared.tokens_per_step(self.length)
-        new = np.array([(shape.padded_input if n == 1 else 1.0) + self.length])
-        flops = pass_flops(
-            problem.verify, new, shape.padded_input + generated + self.length, 1 + self.length
-        )
-        return float(problem.verify_runtime.seconds(shape.size, flops).sum())
-
-
-def pass_flops(model: Decoder, new: Floats, total: Floats | float, logits: int) -> Floats:
-    """Return the operations of forward passes of `new` tokens over a total length, per task (Eq.
-    11-12).
-    """
-    return (
-        model.flops_per_token * new
-        + model.flops_per_token_pair * new * total
-        + model.flops_per_logit * logits
-    )
 
 
 def formulate(case: Case, known: float, starts: Ints | None = None) -> Any:
@@ -359,9 +295,7 @@ def formulate(case: Case, known: float, starts: Ints | None = None) -> Any:
     known_seconds = max(0.0, known - offset) * (1 + 1e-9)
     unit_seconds = known_seconds / UNITS or 1.0
     starts = np.arange(case.steps) if starts is None else starts
-    draft, verify = (
-        np.add.reduceat(table, starts, axis=1) / unit_seconds for table in (case.draft, case.verify)
-    )
+    draft, verify = np.add.reduceat(case.stages, starts, axis=2) / unit_seconds
     shapes = case.shapes
     program = pyo.ConcreteModel()
     program.unit, program.offset, program.case = unit_seconds, offset, case
@@ -428,7 +362,7 @@ def formulate(case: Case, known: float, starts: Ints | None = None) -> Any:
             p.joins[k, m] <= sum(p.has[m, s] for s in p.shapes if case.takes(shapes[s], k))
         ),
     )
-    _follow(program, draft, verify, case.prepared.mechanism == "pipelined")
+    _follow(program, draft, verify, case.prepared.overlap)
     return program
 
 

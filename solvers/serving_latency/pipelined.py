@@ -176,7 +176,7 @@ class PipelinedSearch:
         """
         if has_few_plans(self.prepared):
             self._rate_every_plan()
-            return (self.best + self.prepared.communication_seconds) * (1.0 - TOLERANCE)
+            return self.bound
         self._start()
         for part in sorted(self.open, key=lambda p: p.bound):
             if part.bound < self.cut:
@@ -380,15 +380,14 @@ class PipelinedSearch:
 
     def _rate(self, length: int, ends: Ints, sizes: Ints) -> float:
         """Return T_inf of blocks in pipeline order, and keep the plan if it is the best so far."""
-        out = np.empty(1)
-        self._rate_all(length, ends[None, :], sizes[None, :], out)
-        return float(out[0])
+        return float(self._rate_all(length, ends[None, :], sizes[None, :])[0])
 
-    def _rate_all(self, length: int, ends: Ints, sizes: Ints, out: Floats) -> None:
-        """Fill T_inf of several sequences of the same number of blocks, and keep the best if it
+    def _rate_all(self, length: int, ends: Ints, sizes: Ints) -> Floats:
+        """Return T_inf of several sequences of the same number of blocks, and keep the best if it
         improves.
         """
         count, blocks = ends.shape
+        out = np.empty(count)
         self.plans.sequences_seconds(
             count,
             blocks,
@@ -406,6 +405,7 @@ class PipelinedSearch:
             self.best = float(out[k])
             self.plan = self.prepared.plan(batches, length)
             self.budget.offer(self.plan)
+        return out
 
     def _improve(
         self, length: int, ends: Ints, sizes: Ints, tries: int = 2000, heat: float = 0.0
@@ -443,8 +443,7 @@ class PipelinedSearch:
         """Search around the incumbent while that improves it."""
         while self.plan is not None:
             before = self.best
-            rank = np.empty(self.prepared.tasks, np.int64)
-            rank[self.prepared.order] = np.arange(self.prepared.tasks)
+            rank = self.prepared.order.argsort()
             ends = np.array([rank[list(batch)].max() + 1 for batch in self.plan.batches])
             sizes = np.array([len(batch) for batch in self.plan.batches])
             self._anneal(self.plan.speculation_length, ends, sizes)
@@ -465,7 +464,7 @@ class PipelinedSearch:
             ends, sizes = (part[fitting][:, orders].reshape(-1, blocks) for part in (cuts, sizes))
             if len(ends):
                 for length in self.prepared.lengths:
-                    self._rate_all(length, ends, sizes, np.empty(len(ends)))
+                    self._rate_all(length, ends, sizes)
                     self.budget.check()
 
     # ------------------------------------------------------------------ Lagrangian bound
@@ -565,7 +564,7 @@ class PipelinedSearch:
 
     def _orders(self, length: int, blocks: int) -> Any:
         """Return the work space for orders of at most that many blocks, every one of them left."""
-        starts = range_starts(self.prepared.steps(length), _FINE_RANGES)
+        starts = range_starts(int(stages(self.prepared, length).steps[0]), _FINE_RANGES)
         scenarios = len(starts) - 1
         times, order = np.zeros((2, scenarios, blocks)), np.zeros((scenarios, blocks), int)
         stack, free = np.zeros(blocks + 1, int), np.zeros((blocks + 1, 2, scenarios))
@@ -614,7 +613,7 @@ class PipelinedSearch:
             self.budget.spend(self._seconds(orders, 0, state[1] - before))
             if found:
                 ends, sizes, _ = blocks[:, leaves[:found]]
-                self._rate_all(part.length, ends, sizes, np.empty(found))
+                self._rate_all(part.length, ends, sizes)
             self._report()
         self.stats["nodes"] += int(state[1])
         return int(state[1])

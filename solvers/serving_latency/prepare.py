@@ -18,9 +18,12 @@ from specopt.models.acceptance import (
 )
 from specopt.models.fields import Floats, Ints
 from specopt.models.rates import Rates
+from specopt.models.serving_data import Mechanism
 from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
-from specopt.models.serving_stages import Mechanism
-from specopt.solvers.serving_prepare import PreparedServing
+from specopt.solvers.serving_method import PreparedServing
+
+Batches = list[list[int]]
+"""Sorted positions of the tasks of each batch, in pipeline order."""
 
 
 @dataclass(frozen=True)
@@ -76,12 +79,6 @@ class Prepared(PreparedServing):
             return 1.0
         return expected_tokens_per_step(self.problem.common_rate, length)
 
-    def steps(self, length: int) -> int:
-        """Return N, the most decoding steps of a batch that counts as O_max (conservative output
-        lengths).
-        """
-        return self.batch_steps(np.full(self.tasks, self.problem.longest_output), length)
-
     def batch_steps(self, outputs: Floats | Ints, length: int) -> int:
         """Return the decoding steps of a batch of tasks of these output lengths (Eq. 8), or of the
         slowest of them.
@@ -96,7 +93,7 @@ class Prepared(PreparedServing):
         return all_decoding_steps(outputs, self.tokens_per_step(length))
 
     def plan(
-        self, batches: list[list[int]], length: int, shares: Floats | None = None
+        self, batches: Batches, length: int, shares: Floats | None = None
     ) -> ServingLatencyPlan:
         """Return a plan from batches of *sorted positions*, in pipeline order; optimal shares
         unless given.
@@ -111,7 +108,27 @@ class Prepared(PreparedServing):
             **self.shared_fields(length, shares),
         )
 
+    def slots(self, plan: ServingLatencyPlan) -> Ints:
+        """Return the batch of every sorted position in a plan."""
+        found = np.empty(self.tasks, np.int64)
+        for number, batch in enumerate(plan.batches):
+            found[list(batch)] = number
+        return found[self.order]
+
 
 def prepare(problem: ServingLatencyProblem, mechanism: Mechanism | None = None) -> Prepared:
     """Return the arrays of a problem under a mechanism (the problem's own if None)."""
     return Prepared.of(problem, mechanism)
+
+
+def slices_of(tasks: int, size: int) -> Batches:
+    """Return consecutive sorted positions in batches of one size; the last batch takes the rest."""
+    return [list(range(first, min(first + size, tasks))) for first in range(0, tasks, size)]
+
+
+def feasible(prepared: Prepared, batches: Batches) -> bool:
+    """Return whether every batch fits the memory."""
+    return all(
+        prepared.fits(len(batch), prepared.inputs[batch].max(), prepared.outputs[batch].max())
+        for batch in batches
+    )

@@ -23,40 +23,33 @@ and 1-3 % low where all are equal.
 from __future__ import annotations
 
 import dataclasses
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from specopt.models.arguments import boolean, integer
-from specopt.models.errors import InvalidInput, Unsupported
-from specopt.models.fields import describe
+from specopt.models.arguments import boolean
+from specopt.models.errors import Unsupported
 from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
-from specopt.models.serving_stages import Mechanism
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.prepare import Prepared, prepare
 from specopt.solvers.serving_method import GIVEN, ONE_RATE
-from specopt.solvers.simulation import MAX_REPLICATIONS, Estimate, Simulation, Tell, random_key
+from specopt.solvers.serving_replay import ReplaySimulation, judged_feasible, replay
+from specopt.solvers.simulation import Replications, Tell, random_key
 
 _DRAWS_PER_CALL = 20_000_000  # about a tenth of a second
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LatencySimulation(Simulation):
-    """The distribution of the real serving latency of a plan, beside the model's number.
-
-    `estimates` are "latency_seconds", and "decoding_steps" until the last batch has left.
+class LatencySimulation(ReplaySimulation):
+    """The distribution of the real serving latency of a plan, next to the model's number.
 
     Parameters
     ----------
     problem_sha256
         The problem whose plan was replayed.
-    mechanism, drop_finished
-        What was replayed and how.
-    communication_seconds
-        The part T_com of every replication; it is not random.
+    drop_finished
+        How it was replayed.
     known_model, known_ratio
         The model's latency with every task's own output length in Eq. 8, and mean / that: what is
         left is the mean field alone.
@@ -69,9 +62,7 @@ class LatencySimulation(Simulation):
     kind = ServingLatencyProblem.kind
     model: float
     problem_sha256: str
-    mechanism: Mechanism
     drop_finished: bool
-    communication_seconds: float
     known_model: float
     known_ratio: float
     model_steps: int
@@ -80,18 +71,9 @@ class LatencySimulation(Simulation):
     batch_known_model_steps: tuple[int, ...]
 
     @property
-    def steps(self) -> Estimate:
-        """Decoding steps until the last batch has left."""
-        return self.estimates["decoding_steps"]
-
-    @property
     def facts(self) -> dict[str, str]:
         """The mechanism, what is not random, and what the model says of own lengths and steps."""
-        facts = {
-            "mechanism": self.mechanism,
-            "communication": f"{self.communication_seconds:.6g} s of it, not random",
-            "model steps": str(self.model_steps),
-        }
+        facts = super().facts | {"model steps": str(self.model_steps)}
         if self.known_model != self.model:
             text = (
                 f"{self.known_model:.6g}, mean / model {self.known_ratio:.4f}, each task its own"
@@ -108,7 +90,7 @@ def simulate(
     plan: ServingLatencyPlan,
     *,
     seed: int = 0,
-    replications: int | None = None,
+    replications: int = 1000,
     callback: Tell | None = None,
     drop_finished: bool = False,
 ) -> LatencySimulation:
@@ -122,7 +104,7 @@ def simulate(
         The same seed gives the same luck to every task, whatever the plan: differences between
         plans are paired.
     replications
-        How often, at least twice; None: 1000 times.
+        How often, at least twice.
     callback
         Called now and then with the replications done and their mean latency in seconds.
     drop_finished
@@ -136,51 +118,30 @@ def simulate(
     Unsupported
         If the problem is served in another way.
     """
-    started = time.perf_counter()
-    if not isinstance(plan, ServingLatencyPlan):
-        raise InvalidInput(f"policy: expected a plan, got {describe(plan)}")
-    tell = callback or (lambda done, mean: None)
-    replications = integer(
-        "replications", 1000 if replications is None else replications, 2, MAX_REPLICATIONS
-    )
-    seed = integer("seed", seed, 0)
-    drop_finished = boolean("drop_finished", drop_finished)
-    violations = problem.violations(plan)
-    if violations:
-        raise InvalidInput(f"plan: expected a feasible plan, but {violations[0]}")
+    runs = Replications(seed, replications, callback, minimum=2)
+    drop = boolean("drop_finished", drop_finished)
+    model = judged_feasible(problem, plan)
     clash = next((words for c in (ONE_RATE, GIVEN) if (words := c.clash(None, problem))), None)
     if clash:
         raise Unsupported(
             f"simulate plays batches of given output lengths at one acceptance rate, not {clash}"
         )
-    return dataclasses.replace(
-        _simulate(problem, plan, replications, seed, drop_finished, tell),
-        seconds=time.perf_counter() - started,
-    )
-
-
-def _simulate(
-    problem: ServingLatencyProblem,
-    plan: ServingLatencyPlan,
-    replications: int,
-    seed: int,
-    drop: bool,
-    tell: Tell,
-) -> LatencySimulation:
-    """Replay a plan; the seconds are left to the caller."""
     mechanism = problem.mechanism_of(plan)
-    model = problem.evaluate(plan)
-    known = dataclasses.replace(problem, output_lengths="known").evaluate(plan)
+    known = dataclasses.replace(problem, output_lengths="known").evaluate(plan).objective
     prepared = prepare(problem, mechanism)
+    batch_steps = np.zeros(len(plan.batches), np.int64)
+    kernels = Budget(problem).load("serving_latency.simulation")
+    replayed = _replayed(kernels, prepared, plan, drop)
+    longest = int(problem.output_tokens.max())
+    space = np.zeros((2, longest + 2), np.int64), np.zeros((2, longest + 1))
+    key = random_key(runs.seed)
     communication = model.terms["communication_seconds"]
-    inference, batch_steps = np.empty(replications), np.zeros(len(plan.batches), np.int64)
-    steps = np.empty(replications, np.int64)
-    chunk, play_part = _player(prepared, plan, drop, random_key(seed))
-    for first in range(0, replications, chunk):
-        part = slice(first, first + chunk)
-        play_part(first, inference[part], steps[part], batch_steps)
-        done = min(first + chunk, replications)
-        tell(done, float(inference[:done].mean()) + communication)
+    found = replay(
+        runs,
+        lambda first, *figures: kernels.replay(first, key, replayed, *space, *figures, batch_steps),
+        communication,
+        at_once=max(1, int(_DRAWS_PER_CALL // (problem.output_tokens.sum() + 1))),
+    )
     planned, own = (
         tuple(
             prepared.batch_steps(outputs[list(batch)], plan.speculation_length)
@@ -188,46 +149,35 @@ def _simulate(
         )
         for outputs in (problem.planned_output_tokens, problem.output_tokens)
     )
-    latency = Estimate.of(inference + communication)
-    return LatencySimulation(
-        policy="plan",
-        replications=replications,
-        seed=seed,
-        estimates={"latency_seconds": latency, "decoding_steps": Estimate.of(steps)},
+    return runs.result(
+        LatencySimulation,
+        "plan",
+        found,
         model=model.objective,
-        seconds=0.0,
         problem_sha256=problem.sha256,
         mechanism=mechanism,
         drop_finished=drop,
         communication_seconds=communication,
-        known_model=known.objective,
-        known_ratio=latency.mean / known.objective,
+        known_model=known,
+        known_ratio=found["latency_seconds"].mean / known,
         model_steps=max(planned),
         known_model_steps=max(own),
-        batch_mean_steps=tuple((batch_steps / replications).tolist()),
+        batch_mean_steps=tuple((batch_steps / runs.count).tolist()),
         batch_known_model_steps=own,
     )
 
 
-def _player(
-    prepared: Prepared, plan: ServingLatencyPlan, drop: bool, key: Any
-) -> tuple[int, Callable[..., None]]:
-    """Return how many replications a call should play, and what plays them."""
-    problem = prepared.problem
-    kernels = Budget(problem).load("serving_latency.simulation")
+def _replayed(kernels: Any, prepared: Prepared, plan: ServingLatencyPlan, drop: bool) -> Any:
+    """Return the kernel's record of a plan."""
+    problem, length = prepared.problem, plan.speculation_length
     tasks = np.concatenate(plan.batches)
     members = np.array([tasks, problem.input_tokens[tasks], problem.output_tokens[tasks]], np.int64)
-    replayed = kernels.Plan(
+    return kernels.Plan(
         overlap=prepared.overlap,
         drop=drop,
         starts=np.cumsum([0, *map(len, plan.batches)]),
         members=members,
         models=prepared.models,
         runtimes=prepared.runtimes.copy(),
-        powers=(problem.common_rate if plan.speculation_length else 0.0)
-        ** np.arange(1.0, plan.speculation_length + 1),
+        powers=(problem.common_rate if length else 0.0) ** np.arange(1.0, length + 1),
     )
-    longest = int(members[kernels.OUTPUT].max())
-    space = np.zeros((2, longest + 2), np.int64), np.zeros((2, longest + 1))
-    chunk = max(1, int(_DRAWS_PER_CALL // (members[kernels.OUTPUT].sum() + 1)))
-    return chunk, lambda first, *found: kernels.replay(first, key, replayed, *space, *found)

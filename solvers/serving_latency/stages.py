@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from specopt.models.fields import Floats, Ints
-from specopt.models.pass_time import pass_seconds
 from specopt.solvers.serving_latency.prepare import Prepared
-from specopt.solvers.serving_prepare import PreparedServing
+from specopt.solvers.serving_method import PreparedServing
 
 
 @dataclass(frozen=True)
@@ -69,8 +68,7 @@ def stages(prepared: Prepared, length: int, conservative: bool = False) -> Stage
         outputs, tokens = prepared.outputs, prepared.tokens_per_step(length)
         if conservative:
             outputs = np.full(prepared.tasks, float(prepared.problem.longest_output))
-            steps = np.full(prepared.tasks, prepared.steps(length))
-        elif prepared.problem.rounds == "slowest":
+        if conservative or prepared.problem.rounds == "slowest":
             steps = np.full(prepared.tasks, prepared.batch_steps(outputs, length))
         else:
             steps = prepared.steps_of(outputs, length)
@@ -117,7 +115,7 @@ def tabled(prepared: Prepared, length: int, steps: int) -> Floats:
     """Return the stage times of b tasks up to task k in row b K + k, by step: those of the steps
     that they may take.
     """
-    problem: Any = prepared.problem
+    problem = prepared.problem
     tasks, n = prepared.tasks, np.arange(steps)
     found = np.zeros(
         (2, tasks + 1, tasks, max(steps, 3))
@@ -125,15 +123,8 @@ def tabled(prepared: Prepared, length: int, steps: int) -> Floats:
     reached = prepared.inputs[:, None] + n * prepared.tokens_per_step(length)
     for b in range(1, prepared.widest + 1):
         last = min(steps, prepared.batch_steps(np.full(b, problem.longest_output), length))
-        for i in range(length):
-            new = np.where((n == 0) & (i == 0), reached, 1.0)
-            seconds = pass_seconds(problem.draft, problem.draft_runtime, b, new, reached + i, 1)
-            found[0, b, :, :last] += seconds[:, :last]
-        new = np.where(n == 0, reached + length, 1.0 + length)
-        seconds = pass_seconds(
-            problem.verify, problem.verify_runtime, b, new, reached + length, 1 + length
-        )
-        found[1, b, :, :last] = seconds[:, :last]
+        times = problem.stage_seconds(b, reached[:, :last], length, n[:last] == 0)
+        found[0, b, :, :last], found[1, b, :, :last] = times
     return found.reshape(2, -1, found.shape[-1])
 
 

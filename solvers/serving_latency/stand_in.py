@@ -84,14 +84,7 @@ class StandIn(ServingLatencyMethod):
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Plan the stand-ins, improve the best plan."""
         longest = np.max(problem.scenarios, axis=0)
-        known = replace(
-            problem,
-            output_lengths="known",
-            output_tokens=longest,
-            output_samples=None,
-            max_output_tokens=None,
-        )
-        able = prepare_all(known)
+        able = prepare_all(_known(problem, longest))
         for prepared in able:
             offer_first_plan(prepared, budget)
         every = list(planned_outputs(problem, QUANTILES))
@@ -125,10 +118,7 @@ class StandIn(ServingLatencyMethod):
             for outputs in problem.scenarios
         ]
         prepared, count = kept[0].prepared, len(plan.batches)
-        of_task = np.empty(problem.tasks, np.int64)
-        for number, batch in enumerate(plan.batches):
-            of_task[list(batch)] = number
-        slot = of_task[prepared.order]
+        slot = prepared.slots(plan)
 
         def seconds(slot: Ints) -> float:
             return float(np.mean([rate(at, slot, count, kernels) for at in kept]))
@@ -186,13 +176,17 @@ def _stand_in(problem: ServingLatencyProblem, length: int, outputs: Ints) -> Ser
             np.floor(all_decoding_steps(outputs, tokens) * mean), 1, MAX_TOKENS
         ).astype(np.int64)
         acceptance = rate_that_yields(mean, length) if length else float(acceptance.values.mean())
+    return replace(_known(problem, outputs), acceptance_rate=acceptance)
+
+
+def _known(problem: ServingLatencyProblem, outputs: Ints) -> ServingLatencyProblem:
+    """Return the problem with these output lengths, known."""
     return replace(
         problem,
         output_lengths="known",
         output_tokens=outputs,
         output_samples=None,
         max_output_tokens=None,
-        acceptance_rate=acceptance,
     )
 
 

@@ -11,7 +11,7 @@ import rerun  # type: ignore[import-not-found]  # benchmarks are no package
 
 from specopt import InvalidInput, compare, generate
 from specopt.comparison.store import Store
-from specopt.solvers.serving_latency.static_batching import StaticBatching
+from specopt.solvers.serving_latency.baselines import StaticBatching
 
 pytestmark = pytest.mark.nightly
 

@@ -8,11 +8,8 @@ import numpy as np
 
 from specopt.models.decoder import PaperDecoder
 from specopt.models.pass_time import LinearRuntime
-from specopt.models.serving_latency.problem import (
-    Mechanism,
-    ServingLatencyPlan,
-    ServingLatencyProblem,
-)
+from specopt.models.serving_data import Mechanism
+from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 
 RUNTIME = LinearRuntime(seconds_per_flop=1e-9, overhead_seconds=0.01)
 

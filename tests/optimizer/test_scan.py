@@ -10,7 +10,7 @@ import pytest
 
 from specopt import ServingLatencyProblem, solve
 from specopt.api.scan import scan, solving
-from specopt.solvers.serving_latency.static_batching import StaticBatching
+from specopt.solvers.serving_latency.baselines import StaticBatching
 
 
 def test_every_copy_gets_an_equal_part_of_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:

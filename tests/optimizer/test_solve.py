@@ -31,7 +31,7 @@ from specopt.solvers.auto import Auto
 from specopt.solvers.draft_allocation.greedy import Greedy
 from specopt.solvers.draft_allocation.milp import MilpAllocation
 from specopt.solvers.method import Outcome
-from specopt.solvers.serving_latency.static_batching import StaticBatching
+from specopt.solvers.serving_latency.baselines import StaticBatching
 
 front_door: Any = importlib.import_module("specopt.api.solve")  # the function has the module's name
 

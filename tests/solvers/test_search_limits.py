@@ -62,7 +62,7 @@ TINY: dict[tuple[str, str], Any] = {
     },
     **{(SERVING + "length_aware", name): 0 for name in ("_DEAR_BOUND", "_CHEAP_BOUND")},
     **{
-        ("continuous_serving/scheduler", name): 1
+        ("continuous_serving/rebatching", name): 1
         for name in ("MAX_ENDS", "MAX_BATCHES", "FEW", "MAX_LENGTHS")
     },
     (SERVING + "stand_in", "MAX_TURNS"): 1,
@@ -88,8 +88,8 @@ TINY: dict[tuple[str, str], Any] = {
 
 IMPORTED = {
     (SERVING + "blocks", "RANGES"): "serving_latency.pipelined",
-    ("continuous_serving/scheduler", "FEW"): "continuous_serving.rebatching",
-    ("continuous_serving/scheduler", "MAX_LENGTHS"): "continuous_serving.rebatching",
+    ("continuous_serving/rebatching", "FEW"): "continuous_serving.rebatching",
+    ("continuous_serving/rebatching", "MAX_LENGTHS"): "continuous_serving.rebatching",
 }
 """Modules that import a limit by its name."""
 
@@ -184,7 +184,7 @@ def problems(place: str) -> tuple[Problem, ...]:
     folder, _, module = place.partition("/")
     if module in ("column_bound", "length_aware"):
         return (small(5, output_lengths="known"),)
-    if place in ("serving_prices", "continuous_serving/scheduler"):
+    if place in ("serving_prices", "continuous_serving/rebatching"):
         return (ContinuousServingProblem(**small(3).shared_fields()),)
     if module == "stand_in":
         return tuple(

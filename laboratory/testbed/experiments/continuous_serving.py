@@ -13,7 +13,7 @@ import numpy as np
 from specopt.api.simulate import simulate
 from specopt.models.continuous_serving.problem import ContinuousServingProblem
 from specopt.models.fields import Ints
-from specopt.models.serving_latency.problem import Mechanism
+from specopt.models.serving_data import Mechanism
 from testbed.experiments import plans_of_methods, serving_latency
 from testbed.experiments.serving_latency import carry_out, known, scenes
 from testbed.processes import Laboratory

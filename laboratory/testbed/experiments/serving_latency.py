@@ -14,12 +14,8 @@ from specopt.measuring.measure import Settings as Grid
 from specopt.models.fields import Floats, Ints
 from specopt.models.pass_time import TabledRuntime
 from specopt.models.problem import problem_type
-from specopt.models.serving_latency.problem import (
-    MECHANISMS,
-    Mechanism,
-    ServingLatencyPlan,
-    ServingLatencyProblem,
-)
+from specopt.models.serving_data import MECHANISMS, Mechanism
+from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from specopt.models.serving_latency.schedule import step_schedule
 from specopt.models.uplink import spectral_efficiency
 from specopt.solvers.serving_latency.simulate import simulate

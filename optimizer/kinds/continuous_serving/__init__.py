@@ -10,7 +10,7 @@ from specopt.instances.continuous_serving import FAMILIES
 from specopt.instances.continuous_serving.from_trace import FROM_TRACE
 from specopt.instances.runtimes.fields import of_serving_latency
 from specopt.kinds.kind import Interval, Kind, Row, Simulator, Uncertainty
-from specopt.kinds.serving import PERTURBATIONS, choices, longest_output, row, vary
+from specopt.kinds.serving import PERTURBATIONS, UNCERTAINTY, choices, row
 from specopt.models.continuous_serving.problem import (
     ContinuousServingPlan,
     ContinuousServingProblem,
@@ -52,10 +52,7 @@ KIND = Kind(
     relations="specopt.kinds.continuous_serving.relations",
     perturbations=PERTURBATIONS,
     uncertainty=Uncertainty(
-        vary=vary,
-        shape=lambda problem: (),
-        zero=False,
-        longest_output=longest_output,
+        **UNCERTAINTY,
         # A step of one task may end before the next one arrives, who then waits less, or in another
         # batch.
         longer_is_worse=lambda problem: problem.arrival_seconds is None,

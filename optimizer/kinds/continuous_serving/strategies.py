@@ -15,6 +15,7 @@ from specopt.kinds.serving_latency.strategies import magnitudes
 from specopt.models.continuous_serving.problem import (
     ContinuousServingPlan,
     ContinuousServingProblem,
+    Phase,
 )
 
 
@@ -51,21 +52,19 @@ def plans(draw: st.DrawFn, problem: ContinuousServingProblem) -> ContinuousServi
     batch.
     """
     plan = draw(serving_latency.plans(problem))
-    firsts = [1, *sorted(draw(st.sets(st.integers(2, 9), max_size=3)))]
+    length = st.integers(problem.min_speculation_length, problem.max_speculation_length or 1)
     phases = []
-    for first in firsts:
+    for first in [1, *sorted(draw(st.sets(st.integers(2, 9), max_size=3)))]:
         batches = draw(serving_latency.plans(problem)).batches
-        phase = {"first_step": first, "batches": batches}
-        if plan.speculation_length:
-            length = st.integers(
-                problem.min_speculation_length, problem.max_speculation_length or 1
-            )
-            each = lists_of(length, len(batches)).map(tuple)
-            phase["speculation_length"] = draw(st.none() | length | each)
-        phases.append({name: value for name, value in phase.items() if value is not None})
-    data = plan.to_dict() | {"phases": phases}
-    data.pop("batches")
-    return ContinuousServingPlan.from_dict(data)
+        each = lists_of(length, len(batches)).map(tuple)
+        given = draw(st.none() | length | each) if plan.speculation_length else None
+        phases.append(Phase(first_step=first, batches=batches, speculation_length=given))
+    return ContinuousServingPlan(
+        phases=tuple(phases),
+        speculation_length=plan.speculation_length,
+        bandwidth_share=plan.bandwidth_share,
+        mechanism=plan.mechanism,
+    )
 
 
 @st.composite

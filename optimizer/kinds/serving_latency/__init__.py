@@ -14,7 +14,7 @@ from specopt.instances.serving_latency import FAMILIES
 from specopt.instances.serving_latency.from_deployment import serving_latency
 from specopt.instances.serving_latency.from_trace import FROM_TRACE
 from specopt.kinds.kind import Interval, Kind, Row, Simulator, Uncertainty
-from specopt.kinds.serving import PERTURBATIONS, choices, longest_output, row, vary
+from specopt.kinds.serving import PERTURBATIONS, UNCERTAINTY, choices, row, vary
 from specopt.models.acceptance import expected_tokens_per_step, rate_that_yields
 from specopt.models.errors import InvalidInput
 from specopt.models.rates import Rates
@@ -90,13 +90,7 @@ KIND = Kind(
     strategies="specopt.kinds.serving_latency.strategies",
     relations="specopt.kinds.serving_latency.relations",
     perturbations=PERTURBATIONS,
-    uncertainty=Uncertainty(
-        vary=vary,
-        shape=lambda problem: (),
-        zero=False,
-        longest_output=longest_output,
-        worst=_worst,
-    ),
+    uncertainty=Uncertainty(**UNCERTAINTY, worst=_worst),
     simulator=Simulator(
         world=ServingLatencyProblem, module="specopt.solvers.serving_latency.simulate"
     ),

@@ -180,12 +180,3 @@ def served_problems(draw: st.DrawFn, /, **kwargs: Any) -> ServingLatencyProblem:
             "output_samples": draw(st.lists(rows, min_size=1, max_size=3)),
         }
     return ServingLatencyProblem.from_dict(problem.to_dict() | changes)
-
-
-@st.composite
-def served_problems_with_plans(
-    draw: st.DrawFn, /, **kwargs: Any
-) -> tuple[ServingLatencyProblem, ServingLatencyPlan]:
-    """A problem with what deployments add, and one of its plans."""
-    problem = draw(served_problems(**kwargs))
-    return problem, draw(plans(problem))

@@ -11,7 +11,7 @@ from oracles import serving_latency as naive
 from specopt import InvalidInput, LinearRuntime, PiecewiseRuntime
 from specopt.kinds.serving_latency.strategies import linear_runtimes, runtimes
 from specopt.models.fields import dump
-from specopt.solvers.serving_prepare import envelope
+from specopt.solvers.serving_method import envelope
 
 FLAT = LinearRuntime(seconds_per_flop=0.0, overhead_seconds=2.0)
 STEEP = LinearRuntime(seconds_per_flop=1.0, overhead_seconds=0.5)

@@ -25,9 +25,10 @@ from specopt import (
     solve,
 )
 from specopt.kinds.serving_latency.strategies import (
+    plans,
     problems,
     problems_with_plans,
-    served_problems_with_plans,
+    served_problems,
 )
 from specopt.models.acceptance import slowest_rounds
 from specopt.models.serving_latency.schedule import steps_per_batch
@@ -52,14 +53,14 @@ def test_judge_agrees_with_naive(case: tuple[ServingLatencyProblem, ServingLaten
 
 
 @settings(max_examples=60)
-@given(served_problems_with_plans(tasks=(1, 5), max_output=20))
+@given(served_problems(tasks=(1, 5), max_output=20), st.data())
 def test_rates_and_samples_agree_with_naive(
-    case: tuple[ServingLatencyProblem, ServingLatencyPlan],
+    problem: ServingLatencyProblem, data: st.DataObject
 ) -> None:
     """Tests that objective and feasibility are the naive ones with a rate for each task and
     predicted lengths.
     """
-    problem, plan = case
+    plan = data.draw(plans(problem))
     expected = naive_served.evaluate(problem.to_dict(), plan.to_dict())
     assert problem.evaluate(plan).objective == pytest.approx(expected["objective"], rel=1e-11)
     assert (problem.violations(plan) == []) == (expected["fits"] and expected["band"])

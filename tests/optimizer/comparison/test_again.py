@@ -17,7 +17,7 @@ from specopt.comparison.again import judged_again
 from specopt.comparison.cell import Record
 from specopt.comparison.compare import cells_of
 from specopt.comparison.store import Store
-from specopt.solvers.serving_latency.static_batching import StaticBatching
+from specopt.solvers.serving_latency.baselines import StaticBatching
 
 OF_LIBRARY = saved("draft-allocation")[0]
 

@@ -20,7 +20,7 @@ from specopt import InvalidInput, compare, generate
 from specopt.comparison.compare import CompareProgress, cells_of
 from specopt.comparison.store import Store
 from specopt.solvers.method import Method
-from specopt.solvers.serving_latency.static_batching import StaticBatching
+from specopt.solvers.serving_latency.baselines import StaticBatching
 
 QUICK = ["algorithm-1", "max-batching"]
 

@@ -14,10 +14,12 @@ from oracles import serving_latency as naive
 
 from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem
 from specopt.kinds.serving_latency.strategies import problems
-from specopt.solvers.serving_latency.fixed_length import FixedLength
-from specopt.solvers.serving_latency.heuristic_batching import HeuristicBatching
+from specopt.solvers.serving_latency.baselines import (
+    FixedLength,
+    HeuristicBatching,
+    StaticBatching,
+)
 from specopt.solvers.serving_latency.milp import Milp
-from specopt.solvers.serving_latency.static_batching import StaticBatching
 
 
 @pytest.fixture

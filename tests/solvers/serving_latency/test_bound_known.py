@@ -20,7 +20,7 @@ from specopt.solvers.serving_latency.column_bound import ColumnBound
 from specopt.solvers.serving_latency.length_aware import LengthAware
 from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_latency.stages import stages
-from specopt.solvers.serving_prepare import quick_batches
+from specopt.solvers.serving_method import quick_batches
 
 ONE_MECHANISM = ["pipelined", "sequential", "autoregressive"]
 

@@ -97,8 +97,8 @@ def test_ranges_are_divided_where_the_critical_batches_change() -> None:
     drafted = summed = np.zeros(len(starts))
     sizes = zip(case.prepared.inputs.tolist(), case.prepared.outputs.tolist(), strict=True)
     for row in [case.shapes.index(Shape(1, float(n), float(o))) for n, o in sizes]:
-        drafted = drafted + np.add.reduceat(case.draft[row], starts)
-        summed = np.maximum(drafted, summed) + np.add.reduceat(case.verify[row], starts)
+        drafted = drafted + np.add.reduceat(case.stages[0][row], starts)
+        summed = np.maximum(drafted, summed) + np.add.reduceat(case.stages[1][row], starts)
     expected = problem.evaluate(plan).terms["inference_seconds"]
     assert summed.sum() == pytest.approx(expected, rel=1e-9)
 

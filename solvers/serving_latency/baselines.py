@@ -1,0 +1,207 @@
+"""The baselines of paper 1 (Sec. IV): batches of one size, and two changes of Algorithm 1.
+
+Batches of one size hold tasks sorted by input length, and the last batch takes the rest. These
+baselines differ in the sizes that they try; every speculation length is tried. The paper's other
+two baselines are problems, not methods: "SD without pipeline" is a pipelined plan judged on the
+`sequential` problem, autoregressive serving is `heuristic-batching` on the `autoregressive` one.
+"""
+
+from __future__ import annotations
+
+import bisect
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from specopt.models.fields import PositiveInt
+from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
+from specopt.solvers.budget import Budget
+from specopt.solvers.method import Outcome
+from specopt.solvers.serving_latency.algorithm_1 import TIE, Algorithm1, best_plan
+from specopt.solvers.serving_latency.method import (
+    ALIKE,
+    ServingLatencyMethod,
+    best_of_mechanisms,
+    certify,
+)
+from specopt.solvers.serving_latency.prepare import Batches, Prepared, feasible, slices_of
+from specopt.solvers.serving_latency.stages import rate, stages
+
+# Maximum time per pair of batches to rate a plan whose batches finish at different steps.
+_SECONDS_PER_PAIR = 1e-9
+
+
+@dataclass(frozen=True)
+class EqualSizes(ServingLatencyMethod):
+    """Base of the baselines with batches of one size."""
+
+    complexity = "O(l_max M N) per size tried, M batches"
+    guarantee = "none"
+    forms = (ALIKE,)
+
+    def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
+        """Return the best of the candidates over mechanisms and speculation lengths."""
+
+        def solve(prepared: Prepared) -> Outcome:
+            best, plan = np.inf, None
+            for length in prepared.lengths:
+                budget.check()
+                batches = self.batches(prepared, length, budget)
+                seconds = inference_seconds(prepared, batches, length, budget)
+                if plan is None or seconds < best * (1 - TIE):
+                    best, plan = seconds, prepared.plan(batches, length)
+            assert plan is not None, "there is a speculation length"
+            return certify(prepared, plan, budget)
+
+        return best_of_mechanisms(problem, budget, solve)
+
+    @abstractmethod
+    def batches(self, prepared: Prepared, length: int, budget: Budget) -> Batches:
+        """Return the batches to try with a speculation length."""
+
+
+def inference_seconds(prepared: Prepared, batches: Batches, length: int, budget: Budget) -> float:
+    """Return T_inf of batches of sorted positions, in pipeline order (Eq. 20-22)."""
+    if prepared.problem.output_lengths == "known":
+        budget.check(_SECONDS_PER_PAIR * len(batches) ** 2)  # of a call that cannot be interrupted
+    slot = np.repeat(np.arange(len(batches)), [len(batch) for batch in batches])
+    return rate(stages(prepared, length), slot, len(batches), budget.load("serving_latency.plans"))
+
+
+def largest_feasible(prepared: Prepared, size: int) -> Batches:
+    """Return slices of the given size, or of the largest smaller one at which every batch fits."""
+    for smaller in range(min(size, prepared.tasks), 1, -1):
+        batches = slices_of(prepared.tasks, smaller)
+        if feasible(prepared, batches):
+            return batches
+    return slices_of(prepared.tasks, 1)
+
+
+@dataclass(frozen=True)
+class NoBatching(EqualSizes):
+    """One task at a time through the pipeline, shortest input first."""
+
+    name = "no-batching"
+    source = "paper 1, Sec. IV-A, benchmark 2"
+
+    def fewest_batches(self, prepared: Prepared) -> float:
+        """Return the number of tasks."""
+        return prepared.tasks
+
+    def batches(self, prepared: Prepared, length: int, budget: Budget) -> Batches:
+        """Batch no tasks."""
+        return slices_of(prepared.tasks, 1)
+
+
+@dataclass(frozen=True)
+class StaticBatching(EqualSizes):
+    """Batches of a small fixed size.
+
+    Parameters
+    ----------
+    size
+        Tasks per batch; a smaller size is used where this one does not fit the memory.
+    """
+
+    size: PositiveInt = 8
+
+    name = "static-batching"
+    source = "paper 1, Sec. IV-B, benchmark 1"
+
+    def batches(self, prepared: Prepared, length: int, budget: Budget) -> Batches:
+        """Batch by the fixed size."""
+        return largest_feasible(prepared, self.size)
+
+
+@dataclass(frozen=True)
+class MaxBatching(EqualSizes):
+    """Batches of the largest size that fits with the longest input and output."""
+
+    name = "max-batching"
+    source = "paper 1, Sec. IV-B, benchmark 2"
+
+    def batches(self, prepared: Prepared, length: int, budget: Budget) -> Batches:
+        """Batch by the largest size that fits any tasks."""
+        longest = float(prepared.inputs.max()), float(prepared.outputs.max())
+        sizes = range(2, prepared.tasks + 1)
+        more = bisect.bisect_left(sizes, True, key=lambda size: not prepared.fits(size, *longest))
+        return slices_of(prepared.tasks, 1 + more)
+
+
+@dataclass(frozen=True)
+class HeuristicBatching(EqualSizes):
+    """Sizes 2, 3, ... until the latency first rises or a batch no longer fits, for every
+    speculation length.
+
+    Parameters
+    ----------
+    first_size
+        The size to begin with.
+    """
+
+    first_size: PositiveInt = 2
+
+    name = "heuristic-batching"
+    source = "paper 1, Sec. IV-A, benchmark 4, and Sec. IV-B, benchmark 3"
+
+    def batches(self, prepared: Prepared, length: int, budget: Budget) -> Batches:
+        """Return batches of the last size before the latency rises."""
+        previous, found, check = np.inf, None, budget.pace()
+        for size in range(min(self.first_size, prepared.tasks), prepared.tasks + 1):
+            check()
+            batches = slices_of(prepared.tasks, size)
+            if not feasible(prepared, batches):
+                break
+            seconds = inference_seconds(prepared, batches, length, budget)
+            if seconds > previous:
+                break
+            previous, found = seconds, batches
+        return found or largest_feasible(prepared, self.first_size)
+
+
+@dataclass(frozen=True)
+class FixedLength(Algorithm1):
+    """Algorithm 1's batches at one speculation length.
+
+    Parameters
+    ----------
+    length
+        Draft tokens per step; l_max if that is smaller.
+    """
+
+    length: PositiveInt = 7
+
+    name = "fixed-length"
+    source = "paper 1, Sec. IV-A, benchmark 3"
+    guarantee = "none"
+    complexity = "O(K^2)"
+
+    def plan(self, prepared: Prepared, budget: Budget) -> ServingLatencyPlan:
+        """Run Algorithm 1 for one speculation length."""
+        length = min(self.length, prepared.problem.max_speculation_length or 1)
+        return best_plan(prepared, budget, prepared.shares, [length])
+
+
+@dataclass(frozen=True)
+class UniformBandwidth(Algorithm1):
+    """Algorithm 1's batches and speculation length, the band divided evenly."""
+
+    name = "uniform-bandwidth"
+    source = "paper 1, Sec. IV-C"
+    guarantee = "none"
+    complexity = "O(l_max K^2)"
+
+    def plan(self, prepared: Prepared, budget: Budget) -> ServingLatencyPlan:
+        """Take Algorithm 1's batches and speculation length with shares 1/K."""
+        return best_plan(prepared, budget, np.full(prepared.tasks, 1.0 / prepared.tasks))
+
+
+BASELINES = (
+    FixedLength,
+    HeuristicBatching,
+    MaxBatching,
+    NoBatching,
+    StaticBatching,
+    UniformBandwidth,
+)
