@@ -209,42 +209,18 @@ def test_tolerances_are_a_billionth(excess: float, violated: bool) -> None:
 
 
 def test_token_budgets_are_exact() -> None:
-    """Tests that one token beyond a budget of 10^12 violates: in a round, in a schedule, at a
-    client's own limit.
+    """Tests that one token beyond a budget of 10^12 violates, and that a sum beyond 64 bits is
+    right where floating point would round it.
     """
     small: Any = generate("draft-allocation/uniform", clients=2, seed=1)
     problem = dataclasses.replace(small, budget_tokens=10**12)
     assert not problem.violations(DraftAllocationPlan(draft_tokens=np.array([10**12 - 7, 7])))
     assert problem.violations(DraftAllocationPlan(draft_tokens=np.array([10**12 - 7, 8])))
-    fair = FairGoodputProblem(acceptance_rates=np.array([0.5, 0.5]), budget_tokens=10**12)
-    for second, violated in ((7, False), (8, True)):
-        schedule = Schedule.of([1.0], [[10**12 - 7, second]])
-        goodput, tokens = fair.realised(schedule)
-        plan = FairGoodputPlan(goodput=goodput, mean_draft_tokens=tokens, schedule=schedule)
-        assert bool(fair.violations(plan)) is violated
     many = FairGoodputProblem(acceptance_rates=np.full(20_000, 0.5), budget_tokens=10**15)
-    schedule = Schedule.of([1.0], [[10**15] * 20_000])  # a sum beyond 64 bits
+    schedule = Schedule.of([1.0], [[10**15] * 19_999 + [10**15 - 1]])
     goodput, tokens = many.realised(schedule)
     plan = FairGoodputPlan(goodput=goodput, mean_draft_tokens=tokens, schedule=schedule)
-    assert "20000000000000000000 draft tokens" in many.violations(plan)[0]
-
-
-@pytest.mark.parametrize("fairness", [0.0, 0.5, 1.0, 2.0, 12.0, 40.0])
-def test_the_gap_of_a_utility_is_that_of_its_common_rate(fairness: float) -> None:
-    """Tests that the gap of two utilities is the relative difference of the rates that all clients
-    could share.
-    """
-    problem = FairGoodputProblem(
-        acceptance_rates=np.array([0.5, 0.9]),
-        budget_tokens=4,
-        fairness=fairness,
-        weights=np.array([1.0, 3.0]),
-    )
-    low, high = problem.utility(np.full(2, 2.0)), problem.utility(np.full(2, 2.5))
-    assert problem.worth(low, problem.scale) == pytest.approx(2.0, rel=1e-12)
-    assert problem.gap(low, high) == pytest.approx(0.25, rel=1e-11)
-    if fairness > 1.0:
-        assert np.isnan(problem.gap(low, -0.5 * low))  # no rates have a utility of this sign
+    assert "19999999999999999999 draft tokens" in many.violations(plan)[0]
 
 
 def test_nothing_is_within_an_absolute_distance() -> None:
