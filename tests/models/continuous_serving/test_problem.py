@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import continuous_serving as naive
+from small_instances.serving_latency import BY_HAND
 
 from specopt import (
     ContinuousServingPlan,
@@ -18,7 +19,7 @@ from specopt import (
     ServingLatencyPlan,
     ServingLatencyProblem,
 )
-from specopt.kinds.continuous_serving.strategies import problems, problems_with_plans
+from specopt.kinds.continuous_serving.strategies import problems_with_plans
 from specopt.kinds.serving_latency import strategies as fixed_batches
 from specopt.models.continuous_serving.problem import _most_at_once
 
@@ -98,36 +99,11 @@ def test_names_of_tasks_do_not_matter(case: Case, random: Any) -> None:
     assert again.objective == pytest.approx(problem.evaluate(plan).objective, rel=1e-12)
 
 
-@settings(max_examples=40)
-@given(problems())
-def test_json_round_trip(problem: ContinuousServingProblem) -> None:
-    """Tests that what deployments add survives the JSON form."""
-    again = ContinuousServingProblem.from_dict(problem.to_dict())
-    assert again == problem and again.sha256 == problem.sha256
-
-
 def tiny(**changes: Any) -> ContinuousServingProblem:
     """Two tasks that draft in 1 s and verify in 10 s, whatever their size; they need 3 and 2 steps
     of 1.5 tokens.
     """
-    shape = {"layers": 1, "hidden": 1, "ffn": 1}
-    data: dict[str, Any] = {
-        "format": "specopt/1",
-        "kind": "continuous-serving",
-        "input_tokens": [3, 1],
-        "output_tokens": [4, 2],
-        "snr": [1.0, 3.0],
-        "bandwidth_hz": 32.0,
-        "draft": shape,
-        "verify": shape,
-        "draft_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 1.0},
-        "verify_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 10.0},
-        "draft_memory_bytes": 1e6,
-        "acceptance_rate": 0.5,
-        "max_speculation_length": 3,
-        "output_lengths": "known",
-    }
-    return ContinuousServingProblem.from_dict(data | changes)
+    return ContinuousServingProblem.from_dict(BY_HAND | {"kind": "continuous-serving"} | changes)
 
 
 def plan(*phases: dict[str, Any], **changes: Any) -> ContinuousServingPlan:
