@@ -145,7 +145,8 @@ def test_what_is_read_is_written() -> None:
         ({"colour": 1}, "colour: unknown field"),
         ({"x" * 61: 1}, f"'{'x' * 56}...: unknown field"),
         ({"": 1}, "'': unknown field"),
-        ({"a\nb": 1}, "'a\\nb': unknown field"),
+        ({"a\r\nb": 1}, "'a\\r\\nb': unknown field"),
+        ({"\x00": 1}, "'\\x00': unknown field"),
     ],
 )
 def test_refusals_of_files(fields: dict[str, Any], message: str) -> None:

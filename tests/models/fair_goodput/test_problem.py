@@ -322,11 +322,12 @@ def test_the_schema_of_a_schedule() -> None:
     ("fields", "name"),
     [
         (SECOND | {"verify_overhead_seconds": 1e260}, "verify_overhead_seconds"),
+        (SECOND | {"network_seconds": [1e308, 0.1, 0.1]}, "verify_overhead_seconds"),
         (
-            SECOND | {"network_seconds": [0.0] * 3, "verify_overhead_seconds": 1e-260},
+            SECOND | {"network_seconds": [0.0] * 3, "verify_overhead_seconds": 3e-308},
             "verify_overhead_seconds",
         ),
-        ({"weights": [1e260, 1.0, 1.0]}, "weights"),
+        ({"weights": [1e308] * 3}, "weights"),
         ({"weights": [1e-260] * 3}, "fairness"),
         ({"fairness": 60.0, "acceptance_rates": [0.5, 0.0, 1 - 1e-12]}, "fairness"),
         (SECOND | {"verify_overhead_seconds": 1e10, "fairness": 30.0}, "fairness"),

@@ -337,6 +337,10 @@ def alone(seconds: float) -> ServingLatencyProblem:
             {"bandwidth_hz": 1e102},
             "snr[1]: expected uploads of 1e-100 to 1e+100 seconds, got 1.6e-101",
         ),
+        (
+            {"verify_runtime": {"seconds_per_flop": 1e300, "overhead_seconds": 0.0}},
+            "verify_runtime: expected at most 1e+100 seconds in all, got 8.32e+305",
+        ),
     ],
 )
 def test_what_floating_point_cannot_hold_is_refused(changes: dict[str, Any], message: str) -> None:
