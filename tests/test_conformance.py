@@ -8,11 +8,11 @@ problem.
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
 from io import StringIO
 from itertools import permutations
 
 import pytest
+from helpers.instances import small_instances
 from helpers.results import check_result
 from rich.console import Console
 
@@ -34,10 +34,7 @@ from specopt.testing.promises import Case
 from specopt.views.methods import method_entry, print_methods
 
 METHODS = methods()
-INSTANCES: dict[str, dict[str, Problem]] = {
-    kind.name: import_module(f"small_instances.{kind.name.replace('-', '_')}").INSTANCES
-    for kind in KINDS
-}
+INSTANCES = {kind.name: small_instances(kind.name) for kind in KINDS}
 
 
 @cache

@@ -9,11 +9,11 @@ import dataclasses
 import json
 import pickle
 from collections.abc import Callable, Iterator, Mapping
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers.instances import small_instances
 
 from specopt import Problem, solve
 from specopt.kinds import KINDS
@@ -21,10 +21,7 @@ from specopt.models.draft_stopping.problem import Transitions
 from specopt.models.files import from_dict
 from specopt.models.problem import Plan
 
-PROBLEMS = {
-    kind.name: import_module(f"small_instances.{kind.name.replace('-', '_')}").INSTANCES.values()
-    for kind in KINDS
-}
+PROBLEMS = {kind.name: small_instances(kind.name).values() for kind in KINDS}
 COPIES: dict[str, Callable[[Any], Any]] = {
     "constructor": lambda value: value,
     "copy": copy.copy,

@@ -8,13 +8,13 @@ import copy
 import dataclasses
 import math
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers.instances import small_instances
 
-from specopt import InvalidInput, Problem, solve
+from specopt import InvalidInput, solve
 from specopt.kinds import KINDS
 from specopt.kinds.kind import Kind
 from specopt.models.schema import schema as schema_of
@@ -115,13 +115,6 @@ def replaced(data: Any, path: Path, value: Any) -> Any:
     return found
 
 
-def instances(kind: Kind) -> dict[str, Problem]:
-    """Return the small problems of a kind."""
-    module = import_module(f"small_instances.{kind.name.replace('-', '_')}")
-    found: dict[str, Problem] = module.INSTANCES
-    return found
-
-
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 
 
@@ -131,7 +124,7 @@ def test_values_outside_a_domain_are_refused_by_name(kind: Kind) -> None:
     with their name.
     """
     schema, tried, taken = kind.problem.json_schema(), 0, []
-    for label, problem in instances(kind).items():
+    for label, problem in small_instances(kind.name).items():
         data = problem.to_dict()
         for path, value, name in changes(schema, data):
             tried += 1
@@ -150,7 +143,7 @@ def test_values_outside_a_domain_are_refused_by_name(kind: Kind) -> None:
 def test_constructors_refuse_too(kind: Kind) -> None:
     """Tests that what a file may not hold in a number, a text or a column is refused in Python."""
     properties = kind.problem.json_schema()["properties"]
-    for problem in instances(kind).values():
+    for problem in small_instances(kind.name).values():
         data = problem.to_dict()
         for field in data.keys() - {"format", "kind"}:
             if isinstance(getattr(problem, field), np.ndarray | float | int | str):
@@ -163,7 +156,7 @@ def test_constructors_refuse_too(kind: Kind) -> None:
 @every_kind
 def test_plans_are_read_as_strictly(kind: Kind) -> None:
     """Tests that plans refuse such values, too. The judge looks at tiny numbers and indices."""
-    plan = solve(next(iter(instances(kind).values()))).plan
+    plan = solve(next(iter(small_instances(kind.name).values()))).plan
     assert plan is not None
     for path, value, name in changes(schema_of(kind.plan), plan.to_dict()):
         if value not in (DENORMAL, *HUGE):

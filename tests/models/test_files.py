@@ -15,19 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_instances.serving_latency import BY_HAND
 
 from specopt import InvalidInput, Result, generate, load, save, solve
 from specopt.models import files
 from specopt.models.files import csv_text, from_dict, write_text, written_cell
 
-BASE: dict[str, Any] = {
-    "format": "specopt/1",
+BASE: dict[str, Any] = BY_HAND | {
     "kind": "serving-latency",
-    "input_tokens": [3, 1, 2],
-    "output_tokens": [4, 2, 1],
-    "snr": [1.0, 3.0, 2.5],
-    "bandwidth_hz": 32.0,
-    "draft": {"layers": 1, "hidden": 1, "ffn": 1},
     "verify": {
         "cost": "exact",
         "layers": 1,
@@ -43,11 +38,6 @@ BASE: dict[str, Any] = {
     "draft_runtime": {
         "pieces": [{"seconds_per_flop": 0.0, "overhead_seconds": seconds} for seconds in (1.0, 2.0)]
     },
-    "verify_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 10.0},
-    "draft_memory_bytes": 1e6,
-    "acceptance_rate": 0.5,
-    "max_speculation_length": 3,
-    "output_lengths": "conservative",
 }
 MISSING = object()
 
@@ -85,9 +75,9 @@ REFUSED: list[tuple[str, object, str]] = [
     ("draft_runtime.pieces[0]", 3, "draft_runtime.pieces[0]: expected .*object.*, got .*int"),
     ("format", "specopt/2", "format: expected 'specopt/1', got 'specopt/2'"),
     ("kind", "serving", "kind: expected one of .*serving-latency.*, got 'serving'"),
-    ("input_tokens", [3, None, 2], "input_tokens[1]: expected .*int.*got .*null"),
-    ("output_tokens", [4, 2], "output_tokens: expected 3 entries, as in input_tokens, got 2"),
-    ("snr", [1.0, 3.0, 2.5, 1.0], "snr: expected 3 entries, as in input_tokens, got 4"),
+    ("input_tokens", [3, None], "input_tokens[1]: expected .*int.*got .*null"),
+    ("output_tokens", [4], "output_tokens: expected 2 entries, as in input_tokens, got 1"),
+    ("snr", [1.0, 3.0, 2.5], "snr: expected 2 entries, as in input_tokens, got 3"),
 ]
 """Test_domains has the values outside the domain of every field, test_fields the messages."""
 
@@ -122,7 +112,7 @@ def test_numbers_that_are_not_finite(token: str, message: str, tmp_path: Path) -
     1e400.
     """
     file = tmp_path / "problem.json"
-    file.write_text(json.dumps(BASE | {"snr": [1.0, "@", 2.5]}).replace('"@"', token))
+    file.write_text(json.dumps(BASE | {"snr": [1.0, "@"]}).replace('"@"', token))
     with pytest.raises(InvalidInput, match=message):
         load(file)
 
@@ -141,8 +131,6 @@ def test_numbers_that_are_not_finite(token: str, message: str, tmp_path: Path) -
             "field 'layers' appears twice",
         ),
         (b"[]", "the top level: expected an object, got \\[\\]"),
-        (b"3", "the top level: expected an object, got 3"),
-        (b"null", "the top level: expected an object, got None"),
         (b"{}", "kind: required field is missing"),
         (b'{"kind": "\\ud800"}', "half of a surrogate pair is no text"),
         (b"[" * 100_000, "expected a JSON document in UTF-8"),

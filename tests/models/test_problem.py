@@ -173,17 +173,6 @@ def test_equality() -> None:
         DraftAllocationPlan.from_dict({"draft_tokens": [-1]})
 
 
-def test_the_schema_of_a_problem_file() -> None:
-    """Tests that a schema names its draft and its kind, and what else the kind's fields take."""
-    found = DraftAllocationProblem.json_schema()
-    assert found["$schema"] == "https://json-schema.org/draft/2020-12/schema"
-    assert found["title"] == "draft-allocation" and found["additionalProperties"] is False
-    assert found["properties"]["format"]["const"] == "specopt/1"
-    assert found["properties"]["kind"]["const"] == "draft-allocation"
-    assert found["properties"]["budget_tokens"]["type"] == "integer"
-    assert found["required"] == ["format", "kind", "acceptance_rates", "weights", "budget_tokens"]
-
-
 def test_headers() -> None:
     """Tests that format and kind are required, checked and taken off, and that anything but an
     object is refused.

@@ -80,12 +80,6 @@ def test_what_is_no_file(tmp_path: Path) -> None:
         load(tmp_path / "nowhere.json")
 
 
-def test_no_path() -> None:
-    """Tests that a path that no file can have is refused."""
-    with pytest.raises(InvalidInput, match="NUL"):
-        read_bytes("a\0b")
-
-
 def test_messages_are_short(tmp_path: Path) -> None:
     """Tests that names of any length in a file make no long message."""
     name = "x" * 1_000_000

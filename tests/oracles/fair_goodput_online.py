@@ -8,21 +8,13 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-MASK = 2**64 - 1
-GOLDEN = 0x9E3779B97F4A7C15
-
-
-def mixed(z: int) -> int:
-    """The output function of SplitMix64."""
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & MASK
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & MASK
-    return z ^ (z >> 31)
+from oracles.splitmix import GOLDEN, mixed, uniform
 
 
 def fate(key: int, run: int, place: int, draft: int, alpha: float) -> bool:
     """Whether a draft (from 1) is accepted; its place is round x N + client."""
-    stream = mixed(mixed((key + (run + 1) * GOLDEN) & MASK) + (place + 1) * GOLDEN & MASK)
-    return (mixed(stream + draft * GOLDEN & MASK) >> 11) * 2.0**-53 < alpha
+    stream = mixed(mixed(key + (run + 1) * GOLDEN) + (place + 1) * GOLDEN)
+    return uniform(stream + draft * GOLDEN) < alpha
 
 
 def goodput(alpha: float, drafts: int) -> float:

@@ -38,8 +38,12 @@ def _instances() -> dict[str, Problem]:
         "arrivals": dataclasses.replace(
             base, output_lengths="known", arrival_seconds=np.array([0.0, 0.1, 0.1, 2.0, 40.0])
         ),
-        "predicted": dataclasses.replace(
-            base, output_lengths="predicted", output_samples=[[3, 9, 24, 1, 7], [5, 5, 20, 2, 7]]
+        "predicted": ContinuousServingProblem.from_dict(
+            base.to_dict()
+            | {
+                "output_lengths": "predicted",
+                "output_samples": [[3, 9, 24, 1, 7], [5, 5, 20, 2, 7]],
+            }
         ),
         "infeasible": dataclasses.replace(
             base, draft_memory_bytes=float(parameters + kv * tokens - 100)

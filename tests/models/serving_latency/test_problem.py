@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import re
 from typing import Any
 
@@ -17,7 +16,6 @@ from small_instances.serving_latency import by_hand
 
 from specopt import (
     InvalidInput,
-    LinearRuntime,
     ServingLatencyPlan,
     ServingLatencyProblem,
     Unsupported,
@@ -96,31 +94,6 @@ def test_contiguous_batches_are_no_worse(
         assert problem.violations(contiguous) == []
 
 
-def test_contiguity_can_lose_on_known_lengths() -> None:
-    """Tests that with known output lengths batching by output can beat every contiguous choice."""
-    # short and long answers alternate along the input lengths; memory takes two tasks a batch
-    problem = tiny(
-        input_tokens=[10, 11, 12, 13],
-        output_tokens=[1, 40, 1, 40],
-        snr=[1.0] * 4,
-        output_lengths="known",
-        mechanism="sequential",
-        draft_memory_bytes=12 + 2 * 4 * 53,
-    )
-
-    def judged(*batches: tuple[int, ...]) -> float:
-        chosen = plan(batches=batches, bandwidth_share=[0.25] * 4)
-        return np.inf if problem.violations(chosen) else problem.evaluate(chosen).objective
-
-    contiguous = [
-        tuple(tuple(range(a, b)) for a, b in itertools.pairwise((0, *cuts, 4)))
-        for count in range(4)
-        for cuts in itertools.combinations((1, 2, 3), count)
-    ]
-    assert len(contiguous) == 8
-    assert judged((0, 2), (1, 3)) < min(judged(*batches) for batches in contiguous)
-
-
 @given(problems_with_plans())
 def test_what_is_never_slower(case: tuple[ServingLatencyProblem, ServingLatencyPlan]) -> None:
     """Tests that tasks that stop at their own length take no longer than when all run to O_max, and
@@ -160,42 +133,6 @@ def test_pipeline_by_hand() -> None:
     assert found.terms["inference_seconds"] == 3 * (1 + 10 + 10)
     # task 0: 32 bits x 3 / (16 Hz x log2(2)); task 1: 32 / (16 x log2(4))
     assert found.terms["communication_seconds"] == pytest.approx(6.0, rel=1e-15)
-
-
-def test_other_mechanisms_by_hand() -> None:
-    """Tests that sequential batches add up, and that autoregressive ones take a step per token."""
-    assert tiny(mechanism="sequential").evaluate(plan()).terms["inference_seconds"] == 3 * 22
-    alone = tiny(mechanism="autoregressive").evaluate(plan(speculation_length=0))
-    assert alone.terms["inference_seconds"] == 4 * 20
-    assert alone.terms["communication_seconds"] == pytest.approx(
-        3.0, rel=1e-15
-    )  # the verify model's 16 bits
-
-
-def test_known_lengths_by_hand() -> None:
-    """Tests that a batch leaves the pipeline after its own ceil(2 / 1.5) = 2 steps."""
-    known = tiny(output_lengths="known")
-    assert known.evaluate(plan()).terms["inference_seconds"] == 2 * 21 + 11
-    assert known.evaluate(plan(batches=[[1], [0]])).terms["inference_seconds"] == 2 * 21 + 11
-    assert known.evaluate(plan(batches=[[1, 0]])).terms["inference_seconds"] == 3 * 11
-
-
-def test_flops_by_hand() -> None:
-    """Tests that Eq. 13 and 14 hold at hidden = ffn = layers = 1, l = 2, alpha = 0.5, where L =
-    1.75.
-    """
-    problem = tiny(
-        input_tokens=[3],
-        output_tokens=[3],
-        snr=[1.0],
-        draft_runtime={"seconds_per_flop": 1.0, "overhead_seconds": 0.0},
-        verify_runtime={"seconds_per_flop": 1.0, "overhead_seconds": 0.0},
-    )
-    # n = 1: 4 x 3 x (2 + 3 + 1), then 4 x (2 + (3 - 1 + 1) + 1 + 1); verify 4 x 5 x (2 + 5 + 1)
-    # n = 2: 4 x (2 + (3 + 0.75 + i - 1) + 1 + 1), i = 1, 2; verify 4 x 3 x (2 + 3.75 + 2 + 1 + 1)
-    expected = 72 + 4 * 7 + 160 + 4 * 7.75 + 4 * 8.75 + 12 * 9.75
-    found = problem.evaluate(plan(speculation_length=2, batches=[[0]], bandwidth_share=[1.0]))
-    assert found.terms["inference_seconds"] == pytest.approx(expected, rel=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -264,10 +201,16 @@ def test_evaluate_refuses_what_is_no_plan() -> None:
         tiny().evaluate(plan(batches=[[0]]))
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["draft", "draft_runtime", "draft_memory_bytes", "acceptance_rate", "max_speculation_length"],
+DRAFTING = (
+    "draft",
+    "draft_runtime",
+    "draft_memory_bytes",
+    "acceptance_rate",
+    "max_speculation_length",
 )
+
+
+@pytest.mark.parametrize("name", DRAFTING)
 def test_drafting_needs_its_fields(name: str) -> None:
     """Tests that the draft fields may be left out for autoregressive decoding alone."""
     data = tiny().to_dict()
@@ -292,19 +235,6 @@ def test_identity_ignores_name_and_notes() -> None:
 def runtime(seconds: float) -> dict[str, float]:
     """A runtime of constant seconds per pass, whatever the work."""
     return {"seconds_per_flop": 0.0, "overhead_seconds": seconds}
-
-
-def alone(seconds: float) -> ServingLatencyProblem:
-    """A problem without drafts whose passes take constant seconds."""
-    absent = (
-        "draft",
-        "draft_runtime",
-        "draft_memory_bytes",
-        "acceptance_rate",
-        "max_speculation_length",
-    )
-    changes: dict[str, Any] = dict.fromkeys(absent) | {"mechanism": "autoregressive"}
-    return dataclasses.replace(tiny(), **changes, verify_runtime=LinearRuntime(**runtime(seconds)))
 
 
 @pytest.mark.parametrize(
@@ -436,6 +366,8 @@ def test_the_slowest_of_a_batch() -> None:
 def test_what_floating_point_can_hold_is_taken() -> None:
     """Tests that runtimes just within the range are taken."""
     assert tiny(draft_runtime=runtime(1e97), verify_runtime=runtime(1.2e97)).tasks == 2
-    assert alone(1.02e98).tasks == 2  # 7 tokens at most, a pass each: 98 passes
+    autoregressive = dict.fromkeys(DRAFTING) | {"mechanism": "autoregressive"}
+    # 7 tokens at most, a pass each: 98 passes
+    assert tiny(**autoregressive, verify_runtime=runtime(1.02e98)).tasks == 2
     with pytest.raises(InvalidInput, match=r"got 1\.0094e\+100"):
-        alone(1.03e98)
+        tiny(**autoregressive, verify_runtime=runtime(1.03e98))

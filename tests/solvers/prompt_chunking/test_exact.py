@@ -68,7 +68,7 @@ def test_all_compositions(problem: PromptChunkingProblem) -> None:
     """Tests that objective and bound are those of all compositions, in all modes, with ties, caps
     and grids.
     """
-    best, _ = naive.best_composition(problem.to_dict())
+    best = naive.best_composition(problem.to_dict())
     result = proven(problem)
     assert value(result) == pytest.approx(best, rel=1e-9, abs=1e-15)
     assert result.bound is not None and result.bound <= best * (1 + 1e-12)
@@ -93,7 +93,7 @@ def unaided(problem: PromptChunkingProblem) -> Result:
 @given(prompt_chunkings(tokens=(1, 10)))
 def test_all_compositions_unaided(problem: PromptChunkingProblem) -> None:
     """Tests that labels find and prove the optimum without a heuristic's plan and bound."""
-    best, _ = naive.best_composition(problem.to_dict())
+    best = naive.best_composition(problem.to_dict())
     result = unaided(problem)
     assert value(result) == pytest.approx(best, rel=1e-9, abs=1e-15)
     assert result.bound is not None and result.bound <= best * (1 + 1e-12)
