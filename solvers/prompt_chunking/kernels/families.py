@@ -89,7 +89,10 @@ def spread(chunks, M, peak, growth, ratio, weights, bounds):
     bounds[chunks] = M
 
 
-@kernel("i8(i8, Prompt, Work, i8[::1])")
+@kernel(
+    "i8(i8, Prompt, Work, i8[::1])",
+    steps=lambda most, prompt, *_: 10 * min(most, len(prompt.position)) ** 2 * (prompt.stages + 5),
+)
 def best_geometric(most, prompt, work, out):
     """Fill `out` with the best geometric chunks and return their number: a search over the number
     and the ratio.
