@@ -76,7 +76,8 @@ class Kernel:
 
     def _interpret(self, *arguments: Any) -> Any:
         with np.errstate(all="ignore"):  # a compiled function does not warn either
-            return _converted(self.py_func(*arguments), self.declared[0].return_type)
+            found = self.py_func(*map(_with_fields, arguments))
+        return _converted(found, self.declared[0].return_type)
 
     @property
     def is_ready(self) -> bool:
@@ -160,6 +161,14 @@ def _without_collection() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def _with_fields(argument: Any) -> Any:
+    """Return an argument whose rows have their fields as attributes in the interpreter, too."""
+    if isinstance(argument, tuple):
+        return argument._make(map(_with_fields, argument))  # type: ignore[attr-defined]
+    has_fields = isinstance(argument, np.ndarray) and argument.dtype.names
+    return argument.view(np.recarray) if has_fields else argument
 
 
 def _converted(value: Any, kind: Any) -> Any:

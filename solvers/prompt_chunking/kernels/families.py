@@ -89,10 +89,7 @@ def spread(chunks, M, peak, growth, ratio, weights, bounds):
     bounds[chunks] = M
 
 
-@kernel(
-    "i8(i8, Prompt, Work, i8[::1])",
-    steps=lambda most, prompt, *_: 10 * min(most, len(prompt.position)) ** 2 * (prompt.stages + 5),
-)
+@kernel("i8(i8, Prompt, Work, i8[::1])")
 def best_geometric(most, prompt, work, out):
     """Fill `out` with the best geometric chunks and return their number: a search over the number
     and the ratio.
