@@ -125,7 +125,7 @@ class Kernel:
                 found = njit(cache=bool(cache), nogil=self._nogil, no_cfunc_wrapper=True)(
                     self.py_func
                 )
-            # with 3, compiling takes a seventh longer, and no kernel runs faster
+            # with 3, compiling takes a seventh longer
             with _set(OPT=type(numba.config.OPT)(2)), _without_collection():
                 for signature in self.declared:
                     found.compile(signature)
