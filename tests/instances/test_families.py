@@ -83,7 +83,8 @@ def test_the_draws_are_the_papers() -> None:
 def test_unknown_families() -> None:
     """Tests that a wrong name lists the right ones."""
     with pytest.raises(
-        InvalidInput, match=r"family: expected one of serving-latency/paper-1.*, got 'paper-1'"
+        InvalidInput,
+        match=r"family: expected KIND/FAMILY, for example serving-latency/paper-1, got 'paper-1'",
     ):
         generate("paper-1")
 
