@@ -151,8 +151,7 @@ def show_speculation_table(
     """Write and print a table as an engine's configuration; in JSON with what a caller has to say
     beside it.
     """
-    schedule = found.schedule()
-    config, advice = engine.config(schedule, version), engine.notes(schedule, version)
+    config, advice = engine.written(found.schedule(), version)
     if output is not None:
         write_text(output, json.dumps(config) + "\n")
     if as_json:
