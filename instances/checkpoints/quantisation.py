@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -93,6 +94,17 @@ class Storage:
         if scheme is None:
             return weight.values * self.value_bytes
         return weight.copies * scheme.bytes(*weight.shape)
+
+    def unmatched(self, weights: Iterable[Weight]) -> list[str]:
+        """Return the patterns that match none of some weights, nor an output matrix that may be
+        tied.
+        """
+        names = ["lm_head", *(weight.name for weight in weights)]
+        return [
+            pattern
+            for pattern, _ in self.schemes
+            if not any(_names(pattern, name) for name in names)
+        ]
 
 
 def _names(pattern: str, name: str) -> bool:
