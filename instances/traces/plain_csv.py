@@ -35,4 +35,5 @@ def plain_csv(columns: Mapping[str, str] | None = None, time_unit: str | None = 
     unit = Clock("s" if time_unit is None else time_unit).unit
     names = column_names(columns, COLUMNS, ("name",))
     label = names.pop("name", None)
-    return Table(name=PLAIN_CSV.name, time_unit=unit, label=label, **names)
+    is_guess = time_unit is None and not names["arrival"].endswith(("seconds", "_s"))
+    return Table(name=PLAIN_CSV.name, time_unit=unit, label=label, is_guess=is_guess, **names)

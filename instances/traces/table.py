@@ -29,6 +29,8 @@ class Table:
         Unit of the times, one of `TIME_UNITS`.
     label
         Column of the requests' names; None: they have none.
+    is_guess
+        Whether nothing says the unit of the times.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Table:
     output: str
     time_unit: str
     label: str | None = None
+    is_guess: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -66,6 +69,7 @@ class Table:
             line and column.
         """
         clock = Clock(self.time_unit)
+        rows.guessed_unit = self.time_unit if self.is_guess else ""
         table = csv_rows(lines)
         line, header = next(table)
         arrival, inputs, outputs, *names = (

@@ -157,6 +157,8 @@ def _deployment(given: Plan) -> Deployment:
     price = _numbers("--price", given.price, "VERIFIER[,POOL]", 1)
     watts = _numbers("--power", given.power, "IDLE,BUSY[,DEVICE]", 2)
     read = None if given.trace is None else read_trace(given.trace, rows=given.tasks)
+    if read is not None and read.guess:
+        say(read.guess)
     if read is not None and given.tasks is None:
         read = read.window(0, min(TASKS, len(read)))
     return Deployment(
