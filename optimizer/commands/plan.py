@@ -136,7 +136,7 @@ def plan(given: Plan) -> int:
         for option, value in (("--set", given.set_), ("--problem", given.problem)):
             if value:
                 raise InvalidInput(f"{option}: expected a kind of problem, got --for {for_}")
-        _engine(ENGINES[for_], known, given, clock)
+        _engine(ENGINES[for_], known, given)
         return FOUND
     if given.engine_version is not None:
         raise InvalidInput(f"--engine-version: expected an engine, got --for {for_}")
@@ -220,7 +220,7 @@ def _replaced(proposal: Proposal, values: Sequence[str]) -> Proposal:
 
 
 def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> int:
-    """Solve a proposal's problem, in half of the time if there is advice, have the result judged,
+    """Solve a proposal's problem, have the result judged,
     and show both.
     """
     from importlib import import_module
@@ -236,16 +236,15 @@ def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> i
     if not given.as_json:
         print_values(problem.kind, proposal.values, proposal.unused, out)
         line(out, "assumed from", f"{proposal.family.name}: {proposal.family.summary}")
-    advice, more = kind_of(problem).advice, {}
-    seconds = (1.0 if advice is None else 0.5) * clock.remaining
-    result = solve(problem, time_limit=seconds, seed=given.seed, verbose=True)
+    advice, more, following = kind_of(problem).advice, {}, ()
+    result = solve(problem, time_limit=clock.remaining, seed=given.seed, verbose=True)
+    if advice is not None:
+        said = import_module(advice).advise(known, proposal, result)
+        result, more, following = said.result, {"advice": said.to_dict()}, said.measure
+    following = [*following, *proposal.next]
     write(problem, given.problem)
     write(result, given.output)
     report = None if result.plan is None else verify(problem, result)
-    following = proposal.next
-    if advice is not None:
-        said = import_module(advice).advise(known, proposal, result, clock=clock)
-        more, following = {"advice": said.to_dict()}, [*said.measure, *following]
     if given.as_json:
         judged = (
             None if report is None else {"feasible": report.feasible, "objective": report.objective}
@@ -265,7 +264,7 @@ def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> i
     return exit_code(result)
 
 
-def _engine(engine: Engine, known: Deployment, given: Plan, clock: Clock) -> None:
+def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
     """Compute an engine's drafts per batch size, and show what they rest on."""
     from specopt.api.placing import advise
     from specopt.console.terminal import console, sentence
@@ -325,9 +324,7 @@ def _engine(engine: Engine, known: Deployment, given: Plan, clock: Clock) -> Non
             " `specopt tune SWEEP --ask`"
         ),
     ]
-    link = (
-        () if known.link is None else advise(known, placement(known, given.seed), clock=clock).lines
-    )
+    link = () if known.link is None else advise(known, placement(known, given.seed)).lines
     show = (found, rates, engine, given.engine_version, given.as_json, given.output)
     if given.as_json:
         show_speculation_table(

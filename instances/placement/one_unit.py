@@ -1,0 +1,187 @@
+"""What one unit yields to like clients whose drafts come from one place, with passes as they were
+measured: lines that are fitted to a staircase may reverse a verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specopt.models.fields import Floats
+from specopt.models.pass_time.pieces import PassPieces
+from specopt.models.placement.plan import (
+    Beside,
+    DraftGroup,
+    Place,
+    PlacementPlan,
+    Served,
+    UnitGroup,
+)
+from specopt.models.placement.problem import PlacementProblem
+
+MANY = 10_000
+"""Largest number of clients of a unit that is looked at."""
+
+SIZES = np.unique(np.concatenate([np.arange(1.0, 257.0), np.exp2(np.arange(8.0, 15.0))]))
+"""Batches at which times are looked up; they are linear between them, as in a table."""
+
+COARSE = np.unique(np.round(np.exp2(np.arange(0.0, 14.0, 0.25)))).tolist()
+"""Batches at which the largest throughput is looked for."""
+
+STEP = 0.97
+"""Factor between numbers of clients that are tried, from above."""
+
+Seconds = Callable[[Floats, float, float], Floats]
+"""Seconds of passes of some sequences, with new and cached tokens of each."""
+
+
+class MeasuredPieces(PassPieces):
+    """Passes that the judge takes as they were measured, and others as lines.
+
+    Parameters
+    ----------
+    rows
+        The lines.
+    seconds
+        The measured passes.
+    """
+
+    def __init__(self, rows: Floats, seconds: Seconds) -> None:
+        super().__init__(rows)
+        self.__dict__.update(seconds=seconds, known={})
+
+    def at(self, sequences: float, new_tokens: float, cached_tokens: float) -> float:
+        """Return the seconds of one pass."""
+        own: dict[str, Any] = self.__dict__
+        each = round(new_tokens / sequences, 9), round(cached_tokens / sequences, 9)
+        if each not in own["known"]:
+            own["known"][each] = own["seconds"](SIZES, *each)
+        return float(np.interp(sequences, SIZES, own["known"][each]))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What a place yields with its best draft length.
+
+    Parameters
+    ----------
+    place
+        Where drafts come from, if there are any.
+    value
+        Clients that a unit carries at their least rate; without one, tokens per second of each.
+    draft_tokens
+        The draft length; 0: without drafts.
+    overlap
+        Whether devices draft ahead.
+    batch
+        Mean sequences of a pass.
+    band
+        The value in the worst and the best case of what was measured; None: it has no limits.
+    """
+
+    place: Place
+    value: float
+    draft_tokens: int = 0
+    overlap: bool = False
+    batch: float = 0.0
+    band: tuple[float, float] | None = None
+
+
+def places_of(problem: PlacementProblem) -> list[Place]:
+    """Return where drafts may come from; the first is without drafts."""
+    (drafter,), (of,) = problem.drafters, problem.classes
+    there = (True, drafter.beside, drafter.server, of.device_seconds_per_token)
+    places: tuple[Place, ...] = ("none", "beside", "pool", "device")
+    return [place for place, known in zip(places, there, strict=True) if known]
+
+
+def best_length(problem: PlacementProblem, place: Place, value: float = 0.0) -> Figure:
+    """Return what the best draft length of a place yields if that is more than a value; of equal
+    ones the shortest.
+    """
+    (of,), found = problem.classes, Figure(place, 0.0)
+    most = 0 if place == "none" else problem.max_draft_tokens
+    for tokens in range(min(1, most), most + 1):
+        for overlap in (False, True) if place == "device" and problem.overlap else (False,):
+            option = Figure(place, 0.0, tokens, overlap)
+
+            def serves(count: int, option: Figure = option) -> bool:
+                return problem.serves(everywhere(problem, option, count))
+
+            if of.min_tokens_per_second:
+                # rates are not monotone in the number of clients: look from above
+                above = count = _limit(problem, option) if serves(1) else 0
+                while count > value and not serves(count):
+                    above, count = count, min(count - 1, int(STEP * count))
+                while above - count > 1:
+                    middle = (above + count) // 2
+                    above, count = (above, middle) if serves(middle) else (middle, count)
+                reached = float(count)
+            else:
+                count = of.clients
+                reached = _rate(problem, option, count) if serves(count) else 0.0
+            if reached > value:
+                plan = everywhere(problem, option, count)
+                batch = problem.unit(plan, plan.groups[0]).batch
+                value, found = reached, Figure(place, reached, tokens, overlap, batch)
+    return found
+
+
+def _limit(problem: PlacementProblem, option: Figure) -> int:
+    """Return how many clients get their least rate at most: a unit that is always busy makes so
+    many tokens.
+    """
+    plan = everywhere(problem, option, 1)
+    (group,), (verifier,), (of,) = plan.groups, problem.verifiers, problem.classes
+    entry = problem.entry(plan, group, group.clients[0])
+    passes, context = verifier.passes, of.context_tokens
+    most = max(size / passes.at(size, size * entry.new_tokens, size * context) for size in COARSE)
+    share = 1.0 - verifier.reserved_share
+    return int(min(MANY, 1.1 * most * share * entry.tokens / of.min_tokens_per_second))
+
+
+def _rate(problem: PlacementProblem, option: Figure, count: int) -> float:
+    plan = everywhere(problem, option, count)
+    (group,) = plan.groups
+    return (
+        problem.entry(plan, group, group.clients[0]).tokens / problem.unit(plan, group).seconds[0]
+    )
+
+
+def everywhere(
+    problem: PlacementProblem, option: Figure, clients: int, units: int = 1
+) -> PlacementPlan:
+    """Return the plan with one place for all clients, spread evenly over some units."""
+    (of,), (drafter,), (verifier,) = problem.classes, problem.drafters, problem.verifiers
+    place, least, more = option.place, *divmod(clients, units)
+    drafts: dict[str, Any] = {}
+    servers: list[DraftGroup] = []
+    if place == "device":
+        drafts = {"drafter": drafter.name, "draft_tokens": option.draft_tokens}
+    elif place == "pool":
+        drafts = {"draft_group": 0, "draft_tokens": option.draft_tokens}
+        (pool,) = problem.draft_pools
+        count = min(clients, pool.units)
+        each = -(-clients // count)
+        servers += [DraftGroup(pool=pool.name, drafter=drafter.name, units=count, per_unit=each)]
+    beside = None
+    if place == "beside":
+        beside = Beside(drafter=drafter.name, draft_tokens=option.draft_tokens)
+    groups = [
+        UnitGroup(
+            verifier=verifier.name,
+            units=count,
+            beside=beside,
+            clients=(
+                Served(
+                    class_=of.name, per_unit=size, place=place, overlap=option.overlap, **drafts
+                ),
+            ),
+        )
+        for size, count in ((least + 1, more), (least, units - more))
+        if size * count
+    ]
+    return PlacementPlan(groups=tuple(groups), draft_groups=tuple(servers))
