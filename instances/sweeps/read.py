@@ -7,9 +7,9 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from specopt.instances.reading.fields import Fields
 from specopt.instances.reading.json_documents import json_documents
 from specopt.instances.reading.lines import Lines, open_lines
-from specopt.instances.sweeps.fields import Fields
 from specopt.instances.sweeps.guidellm import guidellm_runs, is_guidellm
 from specopt.instances.sweeps.rows import Rows
 from specopt.instances.sweeps.runs import Run, add_runs
@@ -111,7 +111,7 @@ def _read_table(rows: Rows, path: str, given: DraftLength) -> None:
     with open_lines(path) as stream:
         lines = Lines(stream, path)
         if is_summary(lines.peek()[1]):
-            add_runs(rows, read_summary(lines, rows), given)
+            add_runs(rows, read_summary(lines), given)
         else:
             _says_it(rows, given)
             read_csv(lines, rows)
@@ -135,7 +135,7 @@ def _runs(rows: Rows, documents: list[object], place: str) -> list[Run]:
     ]
     found: list[Run] = []
     for number, document in enumerate(flat, start=1):
-        fields = Fields(rows, place if len(flat) == 1 else f"{place}run {number}, ", document)
+        fields = Fields(rows.where, place if len(flat) == 1 else f"{place}run {number}, ", document)
         if is_guidellm(document):
             found += guidellm_runs(fields)
         elif is_sglang(document):

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from specopt.instances.sweeps.fields import Fields
+from specopt.instances.reading.fields import Fields
 from specopt.instances.sweeps.rows import Rows
 from specopt.instances.sweeps.source import DraftLength
 from specopt.models.errors import InvalidInput

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 
-from specopt.instances.reading.csv_rows import csv_rows, place
+from specopt.instances.reading.fields import CsvFile
 from specopt.instances.reading.lines import Lines
 from specopt.instances.traces.clock import Clock
 from specopt.instances.traces.rows import Rows
@@ -70,24 +70,19 @@ class Table:
         """
         clock = Clock(self.time_unit)
         rows.guessed_unit = self.time_unit if self.is_guess else ""
-        table = csv_rows(lines)
-        line, header = next(table)
-        arrival, inputs, outputs, *names = (
-            place(lines, line, header, name) for name in self.columns
-        )
-        label = names[0] if names else None
-        for line, fields in table:
-            seconds = clock.seconds(fields[arrival])
+        table = CsvFile(lines)
+        table.need(*self.columns)
+        for row in table:
+            text = row.values.get(self.arrival, "")
+            seconds = clock.seconds(text)
             if seconds is None:
-                raise lines.refuse(line, clock.expected, fields[arrival], self.arrival)
-            prompt, response = _tokens(fields[inputs]), _tokens(fields[outputs])
-            if prompt < 0:
-                raise lines.refuse(line, _TOKENS, fields[inputs], self.input)
-            if response < 0:
-                raise lines.refuse(line, _TOKENS, fields[outputs], self.output)
-            if not rows.add(
-                seconds, prompt, response, None if label is None else fields[label].strip()
-            ):
+                raise row.refuse(self.arrival, clock.expected, text)
+            tokens = [_tokens(row.values.get(name, "")) for name in (self.input, self.output)]
+            for name, count in zip((self.input, self.output), tokens, strict=True):
+                if count < 0:
+                    raise row.refuse(name, _TOKENS, row.values.get(name, ""))
+            label = None if self.label is None else row.values.get(self.label, "")
+            if not rows.add(seconds, *tokens, label):
                 return
 
 
@@ -95,7 +90,6 @@ def _tokens(text: str) -> int:
     """Return a number of tokens, -1 if the text is none: no sign, no fraction, nothing but the ten
     digits.
     """
-    text = text.strip()
     if not (text.isdecimal() and text.isascii() and len(text) <= _DIGITS):
         return -1
     tokens = int(text)
