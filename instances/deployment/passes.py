@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from specopt.instances.checkpoints.model_config import ModelConfig
+from specopt.instances.deployment.llama_bench import columns_by_model
 from specopt.instances.runtimes.fit import fit_runtime
 from specopt.instances.runtimes.measured import FORM as TABLE
 from specopt.instances.runtimes.measured import MeasuredRuntime
@@ -121,7 +122,11 @@ class Passes:
 
     def _fitted(self, name: str, form: str) -> dict[str, Any]:
         config = self.models[name]
-        table = read_runtime_table(self.path, TableColumns(**COLUMNS, where={"model": config.name}))  # type: ignore[arg-type]
+        if (known := columns_by_model(self.path, self.models)) is None:
+            columns = TableColumns(**COLUMNS, where={"model": config.name})  # type: ignore[arg-type]
+        else:
+            columns = known[name]
+        table = read_runtime_table(self.path, columns)
         if form == TABLE:
             return MeasuredRuntime.from_table(table).to_dict()
         decoder = config.exact if _has_operations(config) else None

@@ -55,9 +55,9 @@ def read_draft_log(path: StrPath, features: Sequence[str] = ()) -> DraftLog:
                 for name in (ROUND, OUTCOME, *names)
             ]
             if values[0] != int(values[0]) or abs(values[0]) > 2**53:
-                raise row.refuse(ROUND, "an integer", row.values[ROUND])
+                raise row.refuse(ROUND, "an integer", row.text_of(ROUND))
             if values[1] not in (ACCEPTED, FIRST_REJECTION, AFTER):
-                raise row.refuse(OUTCOME, "1, 0 or -1", row.values[OUTCOME])
+                raise row.refuse(OUTCOME, "1, 0 or -1", row.text_of(OUTCOME))
             table.append(values)
             if len(table) > MAX_TOKENS_READ:
                 expected = f"at most {MAX_TOKENS_READ:,} tokens"

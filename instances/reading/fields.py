@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 
 from specopt.instances.reading.lines import Lines
 from specopt.models.arguments import is_number, number
@@ -115,16 +116,32 @@ class Row(Fields):
         The file, for messages.
     line
         The line that it begins on.
+    columns
+        Where each column stands.
     cells
-        The cells by column that are not empty, without spaces around them.
+        The cells.
     """
 
-    def __init__(self, where: str, line: int, cells: dict[str, str]) -> None:
-        self.where, self.line, self.place, self.values = where, line, f"line {line}, ", cells
+    def __init__(self, where: str, line: int, columns: dict[str, int], cells: list[str]) -> None:
+        self.where, self.line, self.columns, self.cells = where, line, columns, cells
+
+    @property
+    def place(self) -> str:  # type: ignore[override]
+        """The line, for messages."""
+        return f"line {self.line}, "
+
+    @cached_property
+    def values(self) -> dict[str, str]:  # type: ignore[override]
+        """The cells that are not empty."""
+        return {name: text for name in self.columns if (text := self.text_of(name))}
+
+    def text_of(self, name: str) -> str:
+        """Return a cell without spaces around it."""
+        return self.cells[self.columns[name]].strip()
 
     def within(self, name: str, expected: str, low: float, high: float) -> float:
         """Return a cell that must hold a number of a range."""
-        text = self.values.get(name, "")
+        text = self.text_of(name)
         value = decimal(text)
         if value is None or not low <= value <= high:
             raise self.refuse(name, expected, text)
@@ -172,13 +189,13 @@ class CsvFile:
 
     def __iter__(self) -> Iterator[Row]:
         header, size, where = self.header, len(self.header), self.lines.where
+        columns = {name: at for at, name in enumerate(header)}
         for line, cells in self._rows:
             if len(cells) != size:
                 missing = header[len(cells)] if len(cells) < size else None
                 expected = f"{size} fields, as in the header"
                 raise self.lines.refuse(line, expected, cells, missing)
-            texts = zip(header, map(str.strip, cells), strict=True)
-            yield Row(where, line, {name: text for name, text in texts if text})
+            yield Row(where, line, columns, cells)
 
     def _read(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the line that each row begins on, and its cells; blank lines are skipped."""

@@ -212,7 +212,7 @@ class _Reader:
         columns, line = self.columns, row.line
         taken = True
         for name, value in columns.where.items():
-            cell = row.values.get(name, "")
+            cell = row.text_of(name)
             if len(self.seen[name]) < 20:
                 self.seen[name][cell] = None
             taken = taken and _same(cell, value)
@@ -228,17 +228,17 @@ class _Reader:
             expected = f"a finite number >= {least:g}"
             number = row.within(name, expected, least, MAX_WORK)
             if 0.0 < number < MIN_WORK:
-                raise row.refuse(name, expected, row.values[name])
+                raise row.refuse(name, expected, row.text_of(name))
             inputs.append(number)
         total = 0.0
         for name in columns.y:
             number = row.within(name, "a time >= 0", 0.0, MAX_SECONDS / self.scale)
             total += number * self._times(name)
-        part = "" if columns.sum_over is None else row.values.get(columns.sum_over, "")
+        part = "" if columns.sum_over is None else row.text_of(columns.sum_over)
         if columns.sum_over is not None:
             total *= self._times(part)
         elif total * self.scale < MIN_SECONDS:
-            raise row.refuse(columns.y[0], "a time > 0", row.values[columns.y[0]])
+            raise row.refuse(columns.y[0], "a time > 0", row.text_of(columns.y[0]))
         self.inputs.append(tuple(inputs))
         self.parts.append(part)
         self.times.append(total * self.scale)

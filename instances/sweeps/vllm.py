@@ -150,16 +150,17 @@ def _scheduled(
 
 def _counted(fields: Fields) -> DraftLength:
     """Return the number of positions that drafts were counted for, if steps drafted that many on
-    average.
+    average; without counts by position, the mean draft if that is whole.
     """
     rates = _parsed(fields.values.get("spec_decode_per_position_acceptance_rates"))
-    drafts, tokens = (
-        fields.number("spec_decode_num_drafts"),
-        fields.number("spec_decode_draft_tokens"),
-    )
-    if not isinstance(rates, list) or not rates or not drafts or tokens is None:
+    drafts = fields.number("spec_decode_num_drafts")
+    tokens = fields.number("spec_decode_draft_tokens")
+    if not drafts or tokens is None:
         return ...
-    return len(rates) if abs(tokens - len(rates) * drafts) <= 0.5 * drafts else ...
+    by_position = isinstance(rates, list) and len(rates) > 0
+    length = len(rates) if by_position else round(tokens / drafts)  # type: ignore[arg-type]
+    near = (0.5 if by_position else 1e-3) * drafts
+    return length if abs(tokens - length * drafts) <= near else ...
 
 
 def _parsed(value: object) -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 
-from specopt.instances.reading.fields import CsvFile
+from specopt.instances.reading.fields import CsvFile, Row
 from specopt.instances.reading.lines import Lines
 from specopt.instances.traces.clock import Clock
 from specopt.instances.traces.rows import Rows
@@ -73,24 +73,20 @@ class Table:
         table = CsvFile(lines)
         table.need(*self.columns)
         for row in table:
-            text = row.values.get(self.arrival, "")
+            text = row.text_of(self.arrival)
             seconds = clock.seconds(text)
             if seconds is None:
                 raise row.refuse(self.arrival, clock.expected, text)
-            tokens = [_tokens(row.values.get(name, "")) for name in (self.input, self.output)]
-            for name, count in zip((self.input, self.output), tokens, strict=True):
-                if count < 0:
-                    raise row.refuse(name, _TOKENS, row.values.get(name, ""))
-            label = None if self.label is None else row.values.get(self.label, "")
+            tokens = _tokens(row, self.input), _tokens(row, self.output)
+            label = None if self.label is None else row.text_of(self.label)
             if not rows.add(seconds, *tokens, label):
                 return
 
 
-def _tokens(text: str) -> int:
-    """Return a number of tokens, -1 if the text is none: no sign, no fraction, nothing but the ten
-    digits.
-    """
-    if not (text.isdecimal() and text.isascii() and len(text) <= _DIGITS):
-        return -1
-    tokens = int(text)
-    return tokens if tokens <= MAX_TOKENS else -1
+def _tokens(row: Row, name: str) -> int:
+    """Return a number of tokens: no sign, no fraction, nothing but the ten digits."""
+    text = row.text_of(name)
+    tokens = int(text) if text.isdecimal() and text.isascii() and len(text) <= _DIGITS else -1
+    if not 0 <= tokens <= MAX_TOKENS:
+        raise row.refuse(name, _TOKENS, text)
+    return tokens
