@@ -48,6 +48,12 @@ TASKS = 100
 
 LINK = "The engine drafts beside the verifier. What --link decides, if clients' devices may draft:"
 
+NO_TABLE = (
+    "--runtimes: expected either it or --peak TFLOPS,GB/s, which gives a wide band. A table of"
+    " passes comes from the machine itself: `specopt measure CONFIG -o TABLE`, or `llama-bench -p"
+    " 1,2,3,4,5,6,8 -n 0 -o csv` of both models"
+)
+
 FLEET = ("device_runtimes", "clients", "tpot", "price", "power")
 """Options that say what a fleet of clients has, needs and costs."""
 
@@ -58,8 +64,12 @@ class Plan:
 
     draft: Path = required("CONFIG", "The draft model's Hugging Face config.json.")
     verify: Path = required("CONFIG", "The verify model's.")
-    runtimes: Path = required(
-        "FILE|TABLE", "Runtimes as fit writes them (JSON), or a table of measure (CSV)."
+    runtimes: Path | None = option(
+        "FILE|TABLE",
+        "Runtimes as fit writes them (JSON), or a table of measure or of llama-bench (CSV).",
+    )
+    peak: str | None = option(
+        "TFLOPS,GB/s", "Instead of --runtimes, with a wide band: what the machine reaches at most."
     )
     for_: str = required(
         "KIND|ENGINE",
@@ -86,6 +96,7 @@ class Plan:
         "10^9 bytes of the machine that verifies; for serving-latency: of the one that drafts.",
     )
     acceptance: Path | None = option("FILE", "Rates of acceptance, as export reads them.")
+    mode: str | None = option("NAME", "The mode to take from golden lengths, or the subset.")
     set_: Replacements = None
     engine_version: EngineVersion = None
     time_limit: Seconds = 60.0
@@ -154,6 +165,12 @@ def _deployment(given: Plan) -> Deployment:
 
     small = {"draft": read_model_config(given.draft)}
     models = small | {"verify": read_model_config(given.verify)}
+    if given.runtimes is not None and given.peak is None:
+        passes = Passes.read(given.runtimes, models)
+    elif given.peak is not None and given.runtimes is None:
+        passes = Passes.from_peak(given.peak, models)
+    else:
+        raise InvalidInput(NO_TABLE)
     price = _numbers("--price", given.price, "VERIFIER[,POOL]", 1)
     watts = _numbers("--power", given.power, "IDLE,BUSY[,DEVICE]", 2)
     read = None if given.trace is None else read_trace(given.trace, rows=given.tasks)
@@ -163,7 +180,7 @@ def _deployment(given: Plan) -> Deployment:
         read = read.window(0, min(TASKS, len(read)))
     return Deployment(
         **models,
-        passes=Passes.read(given.runtimes, models),
+        passes=passes,
         trace=read,
         link=None if given.link is None else Link.parse(given.link, "--link"),
         memory_bytes=(
@@ -171,7 +188,9 @@ def _deployment(given: Plan) -> Deployment:
             if given.memory is None
             else arguments.number("--memory", given.memory, above=0) * 1e9
         ),
-        acceptance=None if given.acceptance is None else read_acceptance(given.acceptance),
+        acceptance=(
+            None if given.acceptance is None else read_acceptance(given.acceptance, mode=given.mode)
+        ),
         fleet=Fleet(
             device=(
                 None if given.device_runtimes is None else Passes.read(given.device_runtimes, small)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from specopt import InvalidInput
+from specopt.commands.cli import run
 from specopt.instances.acceptance import read_acceptance
 from specopt.instances.deployment.llama_bench import columns_by_model
 from specopt.instances.runtimes.table import read_runtime_table
@@ -160,3 +161,18 @@ def test_files_that_are_no_sweeps(name: str, message: str) -> None:
     """Tests that a file with something else than throughput says where it belongs."""
     with pytest.raises(InvalidInput, match=message):
         read_sweeps([FIELD / name])
+
+
+def test_the_caller_and_the_file_are_both_named() -> None:
+    """Tests that a draft length that contradicts the file is named with its source."""
+    with pytest.raises(InvalidInput, match=r"expected 7, as the file says, got 3, by .*txt@3"):
+        rows("vllm-bench-serve-console.txt@3")
+
+
+def test_the_workload_that_lacks_a_context_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that a context that one workload was not measured at names the workload."""
+    command = ["tune", str(FIELD / "context-of-one-workload.csv"), "--context", "1000"]
+    assert run(command) == 2
+    said = "expected 7400 to 7400, as was measured of workload 'rag', got 1000"
+    assert said in capsys.readouterr().err
+    assert run([*command, "--workload", "chat"]) == 0
