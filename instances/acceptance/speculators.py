@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 
-import numpy as np
-
+from specopt.instances.acceptance.bench_serve import PREFIX, RATES, from_bench
 from specopt.instances.reading.fields import CsvFile
 from specopt.instances.reading.lines import Lines
 from specopt.models.errors import InvalidInput
@@ -31,7 +30,7 @@ def from_acceptance_table(
     """
     table = CsvFile(Lines(io.StringIO(text), where))
     positions = [name for name in table.header if name.startswith(POSITION)]
-    table.need("subset", "num_drafts", "num_draft_tokens", *positions)
+    table.need("subset", "num_drafts", "num_draft_tokens", "num_accepted_tokens", *positions)
     rows = {row.text_of("subset"): row for row in table}
     if subset not in rows and (subset is not None or len(rows) != 1):
         known = ", ".join(rows)
@@ -39,9 +38,10 @@ def from_acceptance_table(
             f"{where}: expected one subset of {known}, got {subset or 'none'}: name it with --mode"
         )
     row = rows[subset] if subset else next(iter(rows.values()))
-    drafts, tokens = (
-        row.within(name, "a count > 0", 1.0, 1e15) for name in ("num_drafts", "num_draft_tokens")
-    )
+    counts = {
+        f"{PREFIX}{name}": row.within(f"num_{name}", "a count", 0.0, 1e15)
+        for name in ("draft_tokens", "accepted_tokens")
+    }
+    counts[f"{PREFIX}num_drafts"] = row.within("num_drafts", "a count", 0.0, 1e15)
     rates = [row.within(name, "a rate in [0, 1]", 0.0, 1.0) for name in positions]
-    accepted = np.round(np.array(rates) * drafts)
-    return PositionAcceptance.from_totals(drafts, tokens, accepted, level, name=where)
+    return from_bench({RATES: rates, **counts}, where, level)

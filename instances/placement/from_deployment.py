@@ -18,7 +18,7 @@ from specopt.instances.placement.one_unit import MeasuredPieces, Seconds, best_l
 from specopt.instances.placement.parts import spread
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
-from specopt.models.named import NamedPasses, NamedRates, NamedSeconds, NamedTrips
+from specopt.models.named import NamedPasses, NamedTrips
 from specopt.models.pass_time import PassTime, Which
 from specopt.models.pass_time.pieces import PassPieces
 from specopt.models.placement.problem import DraftPool, PlacementProblem
@@ -217,13 +217,14 @@ def as_measured(known: Deployment, proposal: Proposal, which: Which = "fitted") 
     """
     problem = proposal.problem
     assert isinstance(problem, PlacementProblem)
-    (verifier,), (drafter,), (of,) = problem.verifiers, problem.drafters, problem.classes
-    kinds = {"acceptance": NamedRates, "device_seconds_per_token": NamedSeconds}
-    limits: dict[str, Any] = {
-        name.partition(".")[2]: kinds[name.partition(".")[2]].parse(value, name)
-        for name, (value, _, _) in measured(known, problem.max_draft_tokens, which).items()
-        if which != "fitted" and not _is_set(proposal, name)
+    limits = {
+        name: (value, source)
+        for name, (value, source, _) in measured(known, problem.max_draft_tokens, which).items()
+        if not _is_set(proposal, name)
     }
+    problem = Proposal.of(problem, proposal.family, limits, {}).problem
+    assert isinstance(problem, PlacementProblem)
+    (verifier,), (drafter,) = problem.verifiers, problem.drafters
 
     def tabled(field: str, name: str, lines: PassPieces) -> PassPieces:
         if _is_set(proposal, field):
@@ -233,14 +234,12 @@ def as_measured(known: Deployment, proposal: Proposal, which: Which = "fitted") 
     own: dict[str, Any] = {}
     for name, machines in (("beside", drafter.beside), ("server", drafter.server)):
         for machine, lines in (machines.values if machines else {}).items():
-            passes = tabled(f"drafters.{name}", "draft", lines)
-            own[name] = NamedPasses({machine: passes})
+            own[name] = NamedPasses({machine: tabled(f"drafters.{name}", "draft", lines)})
     passes = tabled("verifiers.passes", "verify", verifier.passes)
     return dataclasses.replace(
         problem,
         verifiers=(dataclasses.replace(verifier, passes=passes),),
         drafters=(dataclasses.replace(drafter, **own),),
-        classes=(dataclasses.replace(of, **limits),),
     )
 
 

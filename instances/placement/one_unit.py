@@ -12,14 +12,7 @@ import numpy as np
 
 from specopt.models.fields import Floats
 from specopt.models.pass_time.pieces import PassPieces
-from specopt.models.placement.plan import (
-    Beside,
-    DraftGroup,
-    Place,
-    PlacementPlan,
-    Served,
-    UnitGroup,
-)
+from specopt.models.placement.plan import Place, PlacementPlan
 from specopt.models.placement.problem import PlacementProblem
 
 MANY = 10_000
@@ -156,32 +149,26 @@ def everywhere(
 ) -> PlacementPlan:
     """Return the plan with one place for all clients, spread evenly over some units."""
     (of,), (drafter,), (verifier,) = problem.classes, problem.drafters, problem.verifiers
-    place, least, more = option.place, *divmod(clients, units)
-    drafts: dict[str, Any] = {}
-    servers: list[DraftGroup] = []
-    if place == "device":
-        drafts = {"drafter": drafter.name, "draft_tokens": option.draft_tokens}
-    elif place == "pool":
-        drafts = {"draft_group": 0, "draft_tokens": option.draft_tokens}
-        (pool,) = problem.draft_pools
-        count = min(clients, pool.units)
-        each = -(-clients // count)
-        servers += [DraftGroup(pool=pool.name, drafter=drafter.name, units=count, per_unit=each)]
-    beside = None
-    if place == "beside":
-        beside = Beside(drafter=drafter.name, draft_tokens=option.draft_tokens)
+    least, more = divmod(clients, units)
+    drafts: dict[str, Any] = {"draft_tokens": option.draft_tokens, "drafter": drafter.name}
+    beside, own, servers = None, {"place": option.place, "overlap": option.overlap}, []
+    if option.place == "beside":
+        beside = drafts
+    elif option.place == "device":
+        own |= drafts
+    elif option.place == "pool":
+        own |= {"draft_tokens": option.draft_tokens, "draft_group": 0}
+        count = min(clients, problem.draft_pools[0].units)
+        pool = {"pool": problem.draft_pools[0].name, "drafter": drafter.name, "units": count}
+        servers.append(pool | {"per_unit": -(-clients // count)})
     groups = [
-        UnitGroup(
-            verifier=verifier.name,
-            units=count,
-            beside=beside,
-            clients=(
-                Served(
-                    class_=of.name, per_unit=size, place=place, overlap=option.overlap, **drafts
-                ),
-            ),
-        )
+        {
+            "verifier": verifier.name,
+            "units": count,
+            "beside": beside,
+            "clients": [{"class": of.name, "per_unit": size, **own}],
+        }
         for size, count in ((least + 1, more), (least, units - more))
         if size * count
     ]
-    return PlacementPlan(groups=tuple(groups), draft_groups=tuple(servers))
+    return PlacementPlan.from_dict({"groups": groups, "draft_groups": servers})

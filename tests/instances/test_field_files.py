@@ -140,7 +140,7 @@ def test_profile_of_modelopt(tmp_path: Path) -> None:
     path.write_text(
         (FIELD / "speculation_profile.json").read_text().replace('"measured":true', '"measured":0')
     )
-    with pytest.raises(InvalidInput, match="expected measured to be true"):
+    with pytest.raises(InvalidInput, match="measured: expected true, got 0"):
         read_acceptance(path)
 
 
