@@ -35,7 +35,7 @@ from specopt.models.reading import StrPath, read_bytes
 MAX_BYTES = 4 * 2**20
 """Largest file that is read as a config: weights given by mistake are not loaded first."""
 
-DTYPES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "float8": 1, "int8": 1}
+DTYPES: dict[str, int] = TABLE["bytes"]
 """Bytes per value of the data types that counts can be given in."""
 
 BESIDE = "hf_quant_config.json"
@@ -244,23 +244,10 @@ def _decoder(config: Config, storage: Storage) -> Part:
     )
 
 
-EXACT = {
-    "hidden": "hidden_size",
-    "ffn": "ffn",
-    "heads": "heads",
-    "kv_heads": "groups",
-    "head_dim": "head",
-    "gated": "gated",
-    "vocabulary": "vocab_size",
-    "tied": "tied",
-}
-"""Formulas of the fields of an exact cost model."""
-
-
 def _exact(part: Part, name: str) -> ExactDecoder | None:
     """Return the exact cost model of a decoder; None if it does not describe it."""
     shapes = [
-        {key: block.sizes[formula] for key, formula in EXACT.items()}
+        {key: block.sizes[formula] for key, formula in TABLE["exact"].items()}
         for block in part.blocks
         if block.sizes["plain"]
     ]

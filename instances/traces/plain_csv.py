@@ -14,7 +14,7 @@ from specopt.models.fields import describe
 COLUMNS = {"arrival": "arrival_seconds", "input": "input_tokens", "output": "output_tokens"}
 """The columns unless others are named."""
 
-PLAIN_CSV = Table(name="csv", time_unit="s", **COLUMNS)
+PLAIN_CSV = Table("csv", *COLUMNS.values(), "s")
 
 
 def plain_csv(columns: Mapping[str, str] | None = None, time_unit: str | None = None) -> Table:
