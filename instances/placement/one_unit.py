@@ -151,7 +151,8 @@ def everywhere(
     (of,), (drafter,), (verifier,) = problem.classes, problem.drafters, problem.verifiers
     least, more = divmod(clients, units)
     drafts: dict[str, Any] = {"draft_tokens": option.draft_tokens, "drafter": drafter.name}
-    beside, own, servers = None, {"place": option.place, "overlap": option.overlap}, []
+    own: dict[str, Any] = {"place": option.place, "overlap": option.overlap}
+    beside, servers = None, []
     if option.place == "beside":
         beside = drafts
     elif option.place == "device":

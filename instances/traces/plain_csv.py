@@ -14,8 +14,6 @@ from specopt.models.fields import describe
 COLUMNS = {"arrival": "arrival_seconds", "input": "input_tokens", "output": "output_tokens"}
 """The columns unless others are named."""
 
-PLAIN_CSV = Table("csv", *COLUMNS.values(), "s")
-
 
 def plain_csv(columns: Mapping[str, str] | None = None, time_unit: str | None = None) -> Table:
     """Return the format of a CSV table.
@@ -51,4 +49,7 @@ def plain_csv(columns: Mapping[str, str] | None = None, time_unit: str | None = 
         )
     label = names.pop("name", None)
     is_guess = time_unit is None and not names["arrival"].endswith(("seconds", "_s"))
-    return Table(name=PLAIN_CSV.name, time_unit=unit, label=label, is_guess=is_guess, **names)
+    return Table(name="csv", time_unit=unit, label=label, is_guess=is_guess, **names)
+
+
+PLAIN_CSV = plain_csv()

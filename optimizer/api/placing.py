@@ -175,13 +175,14 @@ def _best_plan(
     all; of equal ones the one of fewer watts, then the one whose units serve most alike.
     """
     (of,), (verifier,) = problem.classes, problem.verifiers
-    plans = []
+    plans: list[Any] = []
     for one in ranked:
         units = math.ceil(of.clients / one.value) if one.value and of.min_tokens_per_second else 1
         if one.value and one.place != "pool" and units <= verifier.units:
             plans.append(everywhere(problem, one, of.clients, units))
-    chosen, least = result.plan, None
-    for plan in (*plans, result.plan):
+    least = None
+    chosen: Any = result.plan
+    for plan in (*plans, chosen):
         if plan is None or problem.violations(plan):
             continue
         found = judge.evaluate(plan)

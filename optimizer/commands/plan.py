@@ -255,7 +255,8 @@ def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> i
     if not given.as_json:
         print_values(problem.kind, proposal.values, proposal.unused, out)
         line(out, "assumed from", f"{proposal.family.name}: {proposal.family.summary}")
-    advice, more, following = kind_of(problem).advice, {}, ()
+    advice, more = kind_of(problem).advice, {}
+    following: Sequence[str] = ()
     result = solve(problem, time_limit=clock.remaining, seed=given.seed, verbose=True)
     if advice is not None:
         said = import_module(advice).advise(known, proposal, result)
