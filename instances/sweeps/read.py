@@ -33,12 +33,12 @@ KNOWN = (
 _HEAD = 4096
 """Bytes that tell JSON from a table."""
 
-_ACCEPTANCE = "acceptance, not throughput: give it to --acceptance of `specopt plan` or `export`"
+_ACCEPTANCE = "acceptance: give it to --acceptance of `specopt plan` or `specopt export`"
 OTHERS = {
     "sglang:spec_accept_length": _ACCEPTANCE,
     "acceptance_at_pos_0": _ACCEPTANCE,
     '"conditional_accept_rates"': _ACCEPTANCE,
-    ",avg_ns,": "times of passes, not of runs: give it to `specopt plan --runtimes`",
+    ",avg_ns,": "times of passes: give it to `specopt plan --runtimes`",
 }
 """What files hold that are no sweeps, by a mark at their beginning."""
 
@@ -92,7 +92,7 @@ def _read(rows: Rows, path: str, given: DraftLength) -> None:
         head = "" if os.path.isdir(path) else _head(path)
         for mark, holds in OTHERS.items():
             if mark in head:
-                raise InvalidInput(f"{path}: expected {KNOWN}; it holds {holds}")
+                raise InvalidInput(f"{path}: expected throughput, got {holds}")
         if os.path.isdir(path):
             runs: list[Run] = []
             for file in files_in(Path(path)):

@@ -147,10 +147,10 @@ def test_profile_of_modelopt(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("sglang-metrics.txt", "it holds acceptance, not throughput: give it to --acceptance"),
-        ("speculators-acceptance.csv", "holds acceptance, not throughput"),
-        ("speculation_profile.json", "holds acceptance, not throughput"),
-        ("llama-bench.csv", "holds times of passes, not of runs: give it to `specopt plan --runt"),
+        ("sglang-metrics.txt", "expected throughput, got acceptance: give it to --acceptance"),
+        ("speculators-acceptance.csv", "expected throughput, got acceptance"),
+        ("speculation_profile.json", "expected throughput, got acceptance"),
+        ("llama-bench.csv", "got times of passes: give it to `specopt plan --runtimes`"),
         (
             "vllm-bench-k7-failed.json",
             "requests of every run failed: run the benchmark again",
