@@ -5,7 +5,7 @@ measured: lines that are fitted to a staircase may reverse a verdict.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ Seconds = Callable[[Floats, float, float], Floats]
 """Seconds of passes of some sequences, with new and cached tokens of each."""
 
 
+@dataclass(frozen=True, eq=False)
 class MeasuredPieces(PassPieces):
     """Passes that the judge takes as they were measured, and others as lines.
 
@@ -40,19 +41,19 @@ class MeasuredPieces(PassPieces):
         The lines.
     seconds
         The measured passes.
+    known
+        Those that were looked up, by new and cached tokens of a sequence.
     """
 
-    def __init__(self, rows: Floats, seconds: Seconds) -> None:
-        super().__init__(rows)
-        self.__dict__.update(seconds=seconds, known={})
+    seconds: Seconds
+    known: dict[tuple[float, float], Floats] = field(default_factory=dict)
 
     def at(self, sequences: float, new_tokens: float, cached_tokens: float) -> float:
         """Return the seconds of one pass."""
-        own: dict[str, Any] = self.__dict__
         each = round(new_tokens / sequences, 9), round(cached_tokens / sequences, 9)
-        if each not in own["known"]:
-            own["known"][each] = own["seconds"](SIZES, *each)
-        return float(np.interp(sequences, SIZES, own["known"][each]))
+        if each not in self.known:
+            self.known[each] = self.seconds(SIZES, *each)
+        return float(np.interp(sequences, SIZES, self.known[each]))
 
 
 @dataclass(frozen=True)
@@ -112,14 +113,15 @@ def best_length(problem: PlacementProblem, place: Place, value: float = 0.0) -> 
                 while above - count > 1:
                     middle = (above + count) // 2
                     above, count = (above, middle) if serves(middle) else (middle, count)
-                reached = float(count)
             else:
-                count = of.clients
-                reached = _rate(problem, option, count) if serves(count) else 0.0
+                count = of.clients if serves(of.clients) else 0
+            plan = everywhere(problem, option, max(1, count))
+            (group,) = plan.groups
+            unit, entry = problem.unit(plan, group), problem.entry(plan, group, group.clients[0])
+            rate = entry.tokens / unit.seconds[0] if count else 0.0
+            reached = float(count) if of.min_tokens_per_second else rate
             if reached > value:
-                plan = everywhere(problem, option, count)
-                batch = problem.unit(plan, plan.groups[0]).batch
-                value, found = reached, Figure(place, reached, tokens, overlap, batch)
+                value, found = reached, Figure(place, reached, tokens, overlap, unit.batch)
     return found
 
 
@@ -134,14 +136,6 @@ def _limit(problem: PlacementProblem, option: Figure) -> int:
     most = max(size / passes.at(size, size * entry.new_tokens, size * context) for size in COARSE)
     share = 1.0 - verifier.reserved_share
     return int(min(MANY, 1.1 * most * share * entry.tokens / of.min_tokens_per_second))
-
-
-def _rate(problem: PlacementProblem, option: Figure, count: int) -> float:
-    plan = everywhere(problem, option, count)
-    (group,) = plan.groups
-    return (
-        problem.entry(plan, group, group.clients[0]).tokens / problem.unit(plan, group).seconds[0]
-    )
 
 
 def everywhere(

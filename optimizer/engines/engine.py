@@ -90,16 +90,12 @@ def leave_out(option: str, schedule: Schedule) -> str:
 
 def by_hand(engine: str, schedule: Schedule, setup: Setup) -> str:
     """Return the note with the settings that are not written as an engine's configuration."""
-    settings = [f"mode {setup.mode}"]
-    settings += [f"drafter {setup.drafter}"] if setup.drafter else []
-    settings += [f"top-k {setup.topk}"] if setup.topk > 1 else []
-    settings += [
-        f"draft length {drafts} at batch sizes {low} to {high}"
-        for low, high, drafts in schedule.ranges
-    ]
+    lengths = (f"{drafts} at batch sizes {low} to {high}" for low, high, drafts in schedule.ranges)
+    trees = f", top-k {setup.topk}" if setup.topk > 1 else ""
     return (
         f"no configuration of {engine} is written for this option; set by hand what was measured:"
-        f" {', '.join(settings)}"
+        f" drafter {setup.drafter or 'as measured'}, mode {setup.mode}{trees}, draft length"
+        f" {', '.join(lengths)}"
     )
 
 

@@ -432,7 +432,7 @@ def test_modes_have_no_table() -> None:
     """
     config, (note,) = ENGINES["sglang"].written(MIXED, None, Setup("eagle", "adaptive"))
     assert config is None
-    assert "draft length 1 at batch sizes 5 to 8" in note
+    assert "draft length 2 at batch sizes 1 to 4, 1 at batch sizes 5 to 8" in note
     _, notes = ENGINES["sglang"].written(ONE, None, Setup("eagle", "adaptive"))
     flags = "--speculative-num-draft-tokens 5 --speculative-algorithm EAGLE --speculative-adaptive"
     assert notes[0].endswith(flags)
