@@ -199,17 +199,18 @@ def _best_plan(
     if chosen is result.plan:
         return result
     found = problem.evaluate(chosen)
-    bound = result.bound
-    gap = None if bound is None else problem.gap(found.objective, bound)
-    proven = None not in (gap, result.gap) and gap <= result.gap + ROUNDING  # type: ignore[operator]
+    gap, bound = result.gap, result.bound
+    is_tie = math.isclose(found.objective, result.objective or 0.0, rel_tol=ROUNDING)
+    if not is_tie:
+        gap = None if bound is None else problem.gap(found.objective, bound)
     return dataclasses.replace(
         result,
         plan=chosen,
         objective=found.objective,
         terms=found.terms,
         gap=gap,
-        status=result.status if proven else Status.FEASIBLE,
-        termination=result.termination if proven else Termination.EXHAUSTED,
+        status=result.status if is_tie else Status.FEASIBLE,
+        termination=result.termination if is_tie else Termination.EXHAUSTED,
         stats={**result.stats, "plan_by": "one place for all"},
     )
 
