@@ -209,6 +209,7 @@ def _best_plan(
         objective=found.objective,
         terms=found.terms,
         gap=gap,
+        explanation=None,
         status=result.status if is_tie else Status.FEASIBLE,
         termination=result.termination if is_tie else Termination.EXHAUSTED,
         stats={**result.stats, "plan_by": "one place for all"},

@@ -177,6 +177,21 @@ def test_bands_that_overlap_are_too_close_to_call(
 
 
 @pytest.mark.usefixtures("no_turns")
+def test_a_plan_without_time_for_the_solver(
+    simple: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that the best place for all is the plan where the solver had no time for any, without a
+    bound and without words that there is none.
+    """
+    need = ["--link", "100,20", "--clients", "30", "--tpot", "50", "--time-limit", "0"]
+    data = planned(capsys, *simple, *need)
+    result = data["result"]
+    assert result["status"] == "feasible" and result["plan"]["groups"]
+    assert result["explanation"] is None
+    assert data["judged"]["feasible"]
+
+
+@pytest.mark.usefixtures("no_turns")
 def test_ties_go_to_fewer_watts_and_then_to_balance(
     simple: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
