@@ -126,16 +126,12 @@ def tune(given: Tune) -> None:
     asked = options.ask(given.budget) if given.ask and given.budget else []
     several = len(options.tunings) > 1
     points = [(named(setup) if several else {}) | _point(point) for setup, point in asked]
-    config = engine.configured(options.best.schedule, given.engine_version, options.best.setup)
+    best = options.best
+    config, advice = engine.written(best.schedule, given.engine_version, best.setup)
     data = options.to_dict() | {"engine": given.engine, "config": config, "ask": points}
-    data["notes"] += [
-        *_costs(given, data),
-        *engine.notes(options.best.schedule, given.engine_version),
-    ]
-    if options.best.cap is not None:
-        data["notes"].append(
-            f"with {given.engine}, {engine.batch} {options.best.cap} limits the batch"
-        )
+    data["notes"] += [*_costs(given, data), *advice]
+    if best.cap is not None:
+        data["notes"].append(f"with {given.engine}, {engine.batch} {best.cap} limits the batch")
     if front:
         data["front"] = front
     if sweep.unit != "tokens per second":

@@ -128,14 +128,16 @@ def cases_of(predictor: Predictor, goal: Goal) -> list[Case]:
         }
     )
     if goal.context_tokens is not None:
-        contexts = sorted({context for _, context in places})
-        if not contexts[0] <= goal.context_tokens <= contexts[-1] and not (
-            goal.extrapolate and contexts[0]
-        ):
-            raise InvalidInput(
-                f"context_tokens: expected {contexts[0]} to {contexts[-1]}, as was measured, got"
-                f" {goal.context_tokens}"
-            )
+        for name in shares:
+            contexts = sorted(context for workload, context in places if workload == name)
+            if not contexts[0] <= goal.context_tokens <= contexts[-1] and not (
+                goal.extrapolate and contexts[0]
+            ):
+                of = f" of workload {describe(name)}" if name else ""
+                raise InvalidInput(
+                    f"context_tokens: expected {contexts[0]} to {contexts[-1]}, as was"
+                    f" measured{of}, got {goal.context_tokens}"
+                )
         places = sorted({(workload, goal.context_tokens) for workload, _ in places})
     count = Counter(workload for workload, _ in places)
     total = sum(shares.values())
