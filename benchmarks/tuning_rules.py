@@ -19,7 +19,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +29,7 @@ from table import Benchmark, Row
 from specopt.instances.sweeps import read_sweeps
 from specopt.models.fields import Floats
 from specopt.models.sweep import Condition, Measurement, Point, Sweep
-from specopt.solvers.speculation_table.tuning.predictions import STEP_TERMS, Predictor
+from specopt.solvers.speculation_table.tuning.predictions import Predictor
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from helpers.drawn_sweeps import drawn_table
@@ -53,7 +53,6 @@ KEPT, INSIDE, ANY = (
 KINDS = ((KEPT, 0.8), (INSIDE, 1.7), (ANY, 1.7))
 """Ways to thin a table and what may be taken, with the largest mean regret that is aimed at, in %.
 """
-SCALES = (1.0, 0.5, 2.0)
 NOISES = (0.0, 0.01, 0.05)
 DRAWN = 12
 
@@ -419,19 +418,10 @@ def score(table: Table, truth: Table, method: Method, most: int) -> Score:
     return found
 
 
-def predicted(scale: float = 1.0) -> Method:
-    """Return what `tune` predicts, with the usual scales of learned effects times a factor."""
-
-    class Scaled(Predictor):
-        terms = tuple(
-            replace(term, usual=term.usual * (scale if term.spread else 1.0)) for term in STEP_TERMS
-        )
-
-    def method(kept: dict[Point, Measurement], wanted: Sequence[Point]) -> tuple[Floats, Floats]:
-        found = Scaled(Sweep(tuple(kept.values())), CONFIDENCE).predict(wanted)
-        return np.log(found.mean), 0.5 * np.log(found.high / found.low)
-
-    return method
+def predicted(kept: dict[Point, Measurement], wanted: Sequence[Point]) -> tuple[Floats, Floats]:
+    """Return what `tune` predicts."""
+    found = Predictor(Sweep(tuple(kept.values())), CONFIDENCE).predict(wanted)
+    return np.log(found.mean), 0.5 * np.log(found.high / found.low)
 
 
 def by_rule(rule: Rule) -> Method:
@@ -441,21 +431,6 @@ def by_rule(rule: Rule) -> Method:
         rule(kept, wanted),
         np.full(len(wanted), conformal(kept) if banded else np.inf),
     )
-
-
-def chosen(scores: Mapping[float, Mapping[str, Score]]) -> dict[str, Score]:
-    """Return each table's score with the scale that has the least mean regret on all other
-    tables.
-    """
-    tables = list(next(iter(scores.values())))
-    found = {}
-    for name in tables:
-        others = {
-            scale: np.mean([_mean(one.regrets, None) for n, one in by.items() if n != name])
-            for scale, by in scores.items()
-        }
-        found[name] = scores[min(others, key=lambda scale: float(others[scale]))][name]
-    return found
 
 
 def _mean(regrets: Mapping[str, list[Floats]], which: str | None) -> float:
@@ -554,24 +529,18 @@ def _width(one: Score) -> float:
 
 
 def withheld(smoke: bool) -> list[Row]:
-    """Withheld parts of measured tables, scales chosen without the table that is scored; of drawn
-    ones, as shipped.
-    """
+    """Withheld parts of measured tables and of drawn ones."""
     most = 2 if smoke else WAYS
     real = real_tables()
-    scales = SCALES[:1] if smoke else SCALES
-    scores = {
-        scale: {name: score(t, t, predicted(scale), most) for name, t in real.items()}
-        for scale in scales
-    }
+    scores = {name: score(t, t, predicted, most) for name, t in real.items()}
     rules = {
         name: {n: score(t, t, by_rule(rule), most) for n, t in real.items()}
         for name, rule in RULES.items()
     }
-    rows = rows_of(chosen(scores), rules, f"{len(real)} measured tables")
+    rows = rows_of(scores, rules, f"{len(real)} measured tables")
     for noise in NOISES[:1] if smoke else NOISES:
         drawn = drawn_tables(noise, 1 if smoke else DRAWN)
-        ours = {str(k): score(*pair, predicted(), most) for k, pair in enumerate(drawn)}
+        ours = {str(k): score(*pair, predicted, most) for k, pair in enumerate(drawn)}
         theirs = {
             name: {str(k): score(*pair, by_rule(rule), most) for k, pair in enumerate(drawn)}
             for name, rule in RULES.items()

@@ -45,7 +45,7 @@ class Answers:
         if self.goal.single:
             return found
         left = self.kept[0] if self.goal.robust else self.kept[1]
-        value = self.value * left[:, None]
+        value = self._between_measured() * left[:, None]
         value = np.where(value >= 1.0, value, 0.0) if self.goal.robust else value
         value[:, : self.goal.prices.shortest] = 0.0
         holding = int(np.cumprod(value.max(axis=1) > 0.0).sum())
@@ -59,6 +59,25 @@ class Answers:
             if len(table) > 1:
                 found.append(table)
         return found
+
+    def _between_measured(self) -> Floats:
+        """Return the value as a table takes it: between two measured loads no length but their best
+        ones, and those between, and of these that of the nearer load unless another one is better
+        whatever is in doubt.
+        """
+        grid, value = self.grid, self.value.copy()
+        seen = np.flatnonzero(grid.measured[:, 1:].any(axis=1))
+        best, at = value.argmax(axis=1), np.log(grid.sizes)
+        for row in np.setdiff1d(np.arange(len(at)), seen):
+            around = [*seen[seen < row][-1:], *seen[seen > row][:1]]
+            if len(around) == 2:
+                usual = best[min(around, key=lambda k: abs(at[k] - at[row]))]
+                low, high = sorted(best[around])
+                value[row, :low] = value[row, high + 1 :] = 0.0
+                doubt = np.hypot(grid.doubt[row, 1:], grid.doubt[row, 1 + usual])
+                others = np.arange(value.shape[1]) != usual
+                value[row, others] *= np.exp(-doubt[others])
+        return value
 
     def schedule(self, ranges: Ranges, *, judged: bool = False) -> Schedule:
         """Return ranges with their speed-ups at the loads, prices and waiting included; judged: as

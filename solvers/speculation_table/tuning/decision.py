@@ -20,6 +20,7 @@ from specopt.solvers.speculation_table.tuning.predictions import Predictor
 from specopt.solvers.speculation_table.tuning.tuning import Tuning
 
 _FURTHEST = 2  # times the longest measured draft: as far as is extrapolated
+_CAUTION = 0.5  # share of their doubt by which speed-ups that were not measured count less
 _SIZES = 256  # batch sizes up to which each is looked at; beyond, this many and the measured ones
 
 
@@ -157,14 +158,17 @@ def _sizes(first: int, largest: int, concurrencies: Sequence[int]) -> tuple[int,
 def _value(grid: Grid, goal: Goal, lengths: Collection[int], loads: tuple[int, int]) -> Floats:
     """Return the speed-up with 0, 1, ... drafts by batch size as it is judged; 0: not to be taken.
 
-    What lies outside the measured draft lengths and loads is not taken, or, if extrapolation is
-    allowed, counts by the lower end of its band.
+    What was not measured counts less, by a part of its doubt. What lies outside the measured draft
+    lengths and loads is not taken, or, if extrapolation is allowed, counts by the lower end of its
+    band.
     """
     column, size = np.arange(grid.mean.shape[1] - 1), np.array(grid.sizes)[:, None]
     outside = (
         ((column > 0) & ~np.isin(column, list(lengths))) | (size < loads[0]) | (size > loads[1])
     )
-    judged = np.where(outside | goal.robust, grid.least[:, 1:], grid.mean[:, 1:] / grid.mean[:, :1])
+    unsure = np.exp(-_CAUTION * grid.doubt[:, 1:] * ~grid.measured[:, 1:])
+    usual = unsure * grid.mean[:, 1:] / grid.mean[:, :1]
+    judged = np.where(outside | goal.robust, grid.least[:, 1:], usual)
     value = np.where(np.isnan(judged) | (outside & (not goal.extrapolate)), 0.0, judged)
     if goal.robust:
         value = np.where((grid.least[:, 1:] >= 1.0) & ~grid.slower[:, 1:], value, 0.0)
