@@ -4,7 +4,7 @@ table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -33,14 +33,18 @@ class Answers:
     relative: bool
 
     def all(self) -> list[Ranges]:
-        """Return the ranges of every answer, none first and the table last."""
+        """Return the ranges of every answer, none first and the table last.
+
+        Ranges with drafts end where they do not hold (`robust`) or do not fit in memory.
+        """
         sizes = self.grid.sizes
+        fitting = len(sizes)
+        if self.goal.room is not None:
+            fitting = int((np.array(sizes) <= self.goal.room[1]).sum())
         found: list[Ranges] = [] if self.relative else [((1, sizes[-1], None),)]
-        holds = np.cumprod(self.value > 0.0, axis=0).sum(axis=0)
+        holds = np.cumprod(self.value[:fitting] > 0.0, axis=0).sum(axis=0)
         known = range(1, self.value.shape[1])
-        least = (
-            1 if self.goal.robust else len(sizes)
-        )  # what does not hold everywhere is capped, or out of the question
+        least = 1 if self.goal.robust else max(1, fitting)
         found += [((1, sizes[holds[k] - 1], k),) for k in known if holds[k] >= least]
         if self.goal.single:
             return found
@@ -48,7 +52,7 @@ class Answers:
         value = self._between_measured() * left[:, None]
         value = np.where(value >= 1.0, value, 0.0) if self.goal.robust else value
         value[:, : self.goal.prices.shortest] = 0.0
-        holding = int(np.cumprod(value.max(axis=1) > 0.0).sum())
+        holding = int(np.cumprod(value[:fitting].max(axis=1) > 0.0).sum())
         if holding:
             rows = fewest_ranges(np.maximum(value[:holding], 1e-300), self.goal.loss)
             ends = [1, *(sizes[low - 1] for low, _, _ in rows[1:]), sizes[holding - 1] + 1]
@@ -91,6 +95,9 @@ class Answers:
         )
         if len(ranges) > 1:
             worth = worth * (self.kept[0] if judged and self.goal.robust else self.kept[1])[:, None]
+        known = grid.measured[:, 1:].any(axis=0)  # others are worth what they are predicted to be
+        known[[k for *_, k in ranges if k is not None]] = True
+        worth = np.where(known, worth, np.nan)
         at = [grid.row(min(c, cap)) for c in self.concurrencies]
         none = [
             grid.mean[row, 0] / grid.mean[grid.row(c), 0]
@@ -118,4 +125,7 @@ class Answers:
         table = len(ranges) > 1
         kept = self.kept if table else (np.ones(len(sizes)),) * 3
         name = "table" if table else length_of(int(columns[0]))
-        return carried(self.grid, times, columns, name, self.goal.tpot_seconds or np.inf, kept)
+        target, room = self.goal.tpot_seconds or np.inf, self.goal.room
+        found = carried(self.grid, times, columns, name, target, kept)
+        full = room is not None and found.concurrency >= room[name != "none"]
+        return replace(found, at_least=found.at_least and not full)

@@ -42,6 +42,13 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
     names = {case[0] for case in cases}
     measured = sorted({one.concurrency for one in sweep.conditions if one.workload in names})
     largest = goal.max_batch or measured[-1]
+    if goal.room is not None:
+        if goal.room[0] < measured[0]:
+            raise InvalidInput(
+                f"memory: expected room for {measured[0]} requests, the smallest measured"
+                f" concurrency, got room for {goal.room[0]}"
+            )
+        largest = min(largest, goal.room[0])
     if largest > measured[-1] and not goal.extrapolate:
         raise InvalidInput(
             f"max_batch: expected at most {measured[-1]}, the largest measured concurrency, got"
@@ -68,7 +75,8 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
     known = [length for length in sweep.draft_lengths if length]
     if first > 1:
         notes.append(f"batches below {first} take the choice at {first}: they were not measured")
-    sizes = _sizes(first, largest, concurrencies)
+    ends = [room for room in goal.room or () if first <= room <= largest]
+    sizes = _sizes(first, largest, [*concurrencies, *ends])
     grid = grid_of(predictor, cases, sizes, _lengths(known, goal), goal.prices.idle)
     shortest = 1 if 0 in sweep.draft_lengths or sweep.zero_is_none else known[0]
     taken = known if goal.tpot_seconds is not None else range(shortest, known[-1] + 1)

@@ -101,8 +101,8 @@ class Predictor:
         per_request = {p: math.log(x / p.condition.concurrency) for p, x in self._speeds.items()}
         self._law = Law(per_request, self._lengths)
         self._bands = Bands(per_request, self._lengths)
-        sequential = all(setup.is_sequential for setup in self.sweep.setups)
-        self._limits = Limits(per_request, self._lengths, sequential)
+        self.is_sequential = all(setup.is_sequential for setup in self.sweep.setups)
+        self._limits = Limits(per_request, self._lengths, self.is_sequential)
         self.notes += self._limits.notes
 
     def predict(self, points: Iterable[Point]) -> Predictions:
