@@ -128,7 +128,7 @@ def grid_of(
         high=high,
         least=least,
         most=most,
-        doubt=doubt,
+        doubt=np.nan_to_num(doubt),
         measured=measured,
         slower=slower,
     )
